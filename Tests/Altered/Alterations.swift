@@ -274,7 +274,7 @@ struct Alterations {
         + "AND \(new) IS NOT \(column)", connection)
   }
 
-  // MARK: - Recomputed chain
+  // MARK: Recomputed chain
 
   private static let numbers: [Value] = [
     .integer(.max), .integer(.min), .integer(1 << 62), .integer(-1), .integer(0), .integer(65_536),

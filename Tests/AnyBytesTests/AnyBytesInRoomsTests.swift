@@ -200,7 +200,7 @@ private struct RoomFuzz<Protocol: SignalingMachine> {
     }
   }
 
-  // MARK: - Inputs
+  // MARK: Inputs
 
   private mutating func input() -> SignalingInput {
     switch damage.below(20) {

@@ -182,7 +182,7 @@ import Wire
     #expect(taken > count / 50)
   }
 
-  // MARK: - Text
+  // MARK: Text
 
   @Test func anyBytesMayBeADescription() throws {
     var damage = Damage(seed: 4)
@@ -262,7 +262,7 @@ import Wire
     #expect(taken > count / 50)
   }
 
-  // MARK: - Full stack
+  // MARK: Full stack
 
   /// Sends a stack damaged datagrams of its call, DTLS included, in every phase.
   @Test func anyBytesMayReachAPeer() throws {

@@ -123,7 +123,7 @@ struct CaptureDamage {
     }
   }
 
-  // MARK: - Packet fields
+  // MARK: Packet fields
 
   /// Sets a field in a header or in a datagram's payload to an extreme value.
   private mutating func alterFrame(_ sample: inout CaptureSample) {

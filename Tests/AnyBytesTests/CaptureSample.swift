@@ -32,7 +32,7 @@ struct CaptureSample {
     }
   }
 
-  // MARK: - Generated
+  // MARK: Generated
 
   /// Returns datagrams between two hosts, a few milliseconds apart.
   static func of(
@@ -89,7 +89,7 @@ struct CaptureSample {
     }
   }
 
-  // MARK: - Read from files
+  // MARK: Read from files
 
   /// Reads a pcap file in this machine's byte order; returns nil for any other.
   init?(pcap file: URL, keys: URL?) {

@@ -330,7 +330,7 @@ struct FormatExportTests {
     #expect(wrong.status == 64 && wrong.errors.contains("no column peer"))
   }
 
-  // MARK: - Refusals
+  // MARK: Refusals
 
   @Test func filesThatAreThereStay() async throws {
     let made = try await Takes.lossyCall()

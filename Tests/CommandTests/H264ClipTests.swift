@@ -27,7 +27,7 @@ extension LiveMediaTests {
     private static let front = 20
     private static let videoFrame = 305
 
-    // MARK: - Damaged files
+    // MARK: Damaged files
 
     @Test(arguments: ["call", "whip"])
     func aFileThatGoesBadIsReportedAndTheRecordingGoesOn(verb: String) async throws {
@@ -88,7 +88,7 @@ extension LiveMediaTests {
       try await Takes.expectIdentical(answered)
     }
 
-    // MARK: - Peers without H.264
+    // MARK: Peers without H.264
 
     @Test(.enabled(if: RefusingPeer.isPossible), arguments: ["call", "whip"])
     func aPeerWithoutH264EndsARecordingWithTheReason(verb: String) async throws {

@@ -14,7 +14,7 @@ struct HostileCaptureTests {
     return (take, made)
   }
 
-  // MARK: - Hostile packets
+  // MARK: Hostile packets
 
   /// Three RTP-like datagrams, longer than the probation limit, used to end the import.
   @Test(arguments: [4100, 20_000])
@@ -120,7 +120,7 @@ struct HostileCaptureTests {
     #expect(refused.status == 64)
   }
 
-  // MARK: - Hostile files
+  // MARK: Hostile files
 
   @Test func lostFramesAreCountedUpToTheEnd() async throws {
     let folder = try Folder()

@@ -69,7 +69,7 @@ struct OutputFormTests {
     #expect(help.status == 0 && help.output.contains("--wide"))
   }
 
-  // MARK: - Timeline
+  // MARK: Timeline
 
   @Test(arguments: [
     "janus-room", "chromium-peer-offers", "janus-videoroom-retake-offers", "observed-clear-vp8",
@@ -150,7 +150,7 @@ struct OutputFormTests {
     #expect(script.contains("signaling") && script.contains("inbound-rtp"))
   }
 
-  // MARK: - Existing files
+  // MARK: Existing files
 
   @Test func everyVerbThatWritesReplacesWhatIsThereOnlyWithForce() async throws {
     let (take, folder) = (try await Takes.lossyCall().path, try Folder())

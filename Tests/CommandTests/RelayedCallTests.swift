@@ -139,7 +139,7 @@ struct RelayedCallTests {
     #expect(try await Tool.run("replay", path).status == 0)
   }
 
-  // MARK: - Useless keys
+  // MARK: Useless keys
 
   @Test func aKeyLogThatIsNoneIsNamed() async throws {
     let folder = try Folder()

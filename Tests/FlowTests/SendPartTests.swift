@@ -22,7 +22,7 @@ struct SendPartTests {
       lastSenderReport: 0, delaySinceLastSenderReport: 0)
   }
 
-  // MARK: - Sent streams
+  // MARK: Sent streams
 
   @Test func aKeyframeIsDemandedOncePerNumberAndNotTooOften() {
     var demands = KeyframeDemands()

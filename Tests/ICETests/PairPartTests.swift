@@ -13,7 +13,7 @@ struct PairPartTests {
       role: .controlling)
   }
 
-  // MARK: - Rounds
+  // MARK: Rounds
 
   @Test func aRoundRemembersItsNewestRequests() {
     var round = CheckRound()

@@ -202,7 +202,7 @@ struct PartTests {
     #expect(throws: JSEPError.self) { try created.created(for: second, .stable) }
   }
 
-  // MARK: - Remote transports and directions
+  // MARK: Remote transports and directions
 
   @Test func changesOfThePeersTransportsAreReportedOnce() throws {
     var transports = RemoteTransports()

@@ -114,7 +114,7 @@ struct SimulcastTests {
     #expect(SimulcastLayer.isName(text) == isName)
   }
 
-  // MARK: - Offers that request layers
+  // MARK: Offers that request layers
 
   private static let wish = """
     a=rid:r0 recv

@@ -243,7 +243,7 @@ import Wire
     try await call.session.finish()
   }
 
-  // MARK: - The machine's audio
+  // MARK: The machine's audio
 
   /// Replaces PulseAudio's tools by scripts: a recorder that hums, and a player that listens.
   @Test func theDeviceOfAMachineIsPulseAudiosWhereItIsThere() async throws {

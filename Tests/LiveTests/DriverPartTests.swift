@@ -19,7 +19,7 @@ struct DriverPartTests {
     return words
   }
 
-  // MARK: - Queued inputs
+  // MARK: Queued inputs
 
   @Test func inputsLeaveInTheOrderInWhichTheyCame() {
     var queue = InputQueue()

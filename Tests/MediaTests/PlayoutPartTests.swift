@@ -51,7 +51,7 @@ struct PlayoutPartTests {
     #expect(!delay.shouldInsert(.milliseconds(-10), block: block))
   }
 
-  // MARK: - The stream position
+  // MARK: The stream position
 
   @Test func packetsOfWhatWasPlayedComeAgainOrLate() throws {
     var place = AudioPlace()

@@ -76,7 +76,7 @@ struct VideoPlayoutPartTests {
     #expect(delay.dueTime(of: jumped) == milliseconds(153))
   }
 
-  // MARK: - Waiting frames
+  // MARK: Waiting frames
 
   @Test func framesLeaveInTheOrderInWhichTheyCame() {
     var queue = VideoFrameQueue()

@@ -90,7 +90,7 @@ struct MidCallTests {
     #expect(quiet.end().streams.count == 2)
   }
 
-  // MARK: - Unencrypted media
+  // MARK: Unencrypted media
 
   private func description(_ lines: String..., address: String = "203.0.113.9", port: Int = 7000)
     -> String

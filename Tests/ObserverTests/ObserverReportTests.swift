@@ -17,7 +17,7 @@ struct ObserverReportTests {
     }
   }
 
-  // MARK: - Reports
+  // MARK: Reports
 
   @Test func outputsGoToTheOutboxThatWasGiven() {
     var report = ObserverReport()

@@ -10,7 +10,7 @@ struct StreamJudgementTests {
     try RTPHeader(parsing: bytes.span.bytes, isProtected: true)
   }
 
-  // MARK: - Encrypted or not
+  // MARK: Encrypted or not
 
   @Test(arguments: ["opus", "vp8", "vp9", "h264", "h265", "av1"])
   func payloadsInTheClearShowThatByTheirHeaders(_ codec: String) throws {

@@ -89,7 +89,7 @@ struct ObservedPartTests {
     #expect(samples.due == at(61_000))
   }
 
-  // MARK: - Sent streams
+  // MARK: Sent streams
 
   @Test func whatIsSentAgainCountsWithItsStream() throws {
     var tracks = OutboundTracks()
@@ -149,7 +149,7 @@ struct ObservedPartTests {
     #expect(counters.retransmittedPacketsSent == counted + 1 && counters.nackCount == 3)
   }
 
-  // MARK: - Received streams
+  // MARK: Received streams
 
   @Test func packetsWaitUntilItIsKnownWhatTheyCarry() throws {
     var tracks = InboundTracks(codecs: nil, furtherDecoders: [])

@@ -294,7 +294,7 @@ struct ObservedReceptionTests {
     }
   }
 
-  // MARK: - Error correction
+  // MARK: Error correction
 
   /// Error correction restores a lost packet (RFC 5109), which still counts as lost; its bytes and
   /// RED's belong to the stream.

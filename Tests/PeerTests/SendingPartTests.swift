@@ -54,7 +54,7 @@ struct SendingPartTests {
     #expect(!record.isInbound && record.outcome == "encoded" && record.bytes == [1, 2])
   }
 
-  // MARK: - Limits
+  // MARK: Limits
 
   /// A target lowered by the path limits what is sent, however well it is encoded; a target set by
   /// the application does not.

@@ -226,7 +226,7 @@ struct SimulcastTests {
     #expect(LayerAllocation.target(width: 1280, height: 720, dividedBy: 4) == 200_520)
   }
 
-  // MARK: - The shown layer
+  // MARK: The shown layer
 
   private func frame(_ ssrc: UInt32, _ width: Int? = nil, at seconds: Int64) -> ReceivedFrame {
     var bytes: [UInt8] = [width == nil ? 1 : 0, 0, 0, 0x9d, 0x01, 0x2a]
@@ -253,7 +253,7 @@ struct SimulcastTests {
     #expect(choice.shows(2, of: "0"))
   }
 
-  // MARK: - Offers that request layers
+  // MARK: Offers that request layers
 
   /// Makes a call whose second peer sends an added track, and whose first peer requests layers.
   private func asked(for layers: String, isEnabled: Bool? = nil) -> VirtualCall {

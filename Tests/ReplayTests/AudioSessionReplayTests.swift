@@ -236,7 +236,7 @@ struct AudioSessionReplayTests {
       ])
   }
 
-  // MARK: - All verbs
+  // MARK: All verbs
 
   private func plain() throws -> AudioScenario {
     try AudioScenario { session in

@@ -53,7 +53,7 @@ struct CallRecordingTests {
     #expect(throws: TapeError.self) { try takes(folder.file("a.take")) }
   }
 
-  // MARK: - Takes of ended calls
+  // MARK: Takes of ended calls
 
   @Test func theLastTakeOfANameIsFoundAndTheOldestAreForgotten() {
     var takes = EndedTakes()
@@ -71,7 +71,7 @@ struct CallRecordingTests {
     #expect(takes.path(of: "a") == nil && takes.path(of: "0") == "x")
   }
 
-  // MARK: - Results of calls
+  // MARK: Results of calls
 
   private func peer(_ label: String) -> RecordingReport.Peer {
     RecordingReport.Peer(label: label, videoReceived: 0)

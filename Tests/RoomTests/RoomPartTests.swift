@@ -224,7 +224,7 @@ struct RoomPartTests {
     #expect(try pool.assign(media[2].id, isVideo: true).isEmpty)
   }
 
-  // MARK: - Pending calls
+  // MARK: Pending calls
 
   @Test func callsThatWaitForTheRoomAreAnsweredOnce() {
     var waiting = WaitingCalls()

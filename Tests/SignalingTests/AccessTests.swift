@@ -43,7 +43,7 @@ import Testing
   private static let named = AccessRules(hosts: ["recorder.example", "10.9.8.7"])
   private static let open = AccessRules(origins: ["https://app.example", "http://a.example:81"])
 
-  // MARK: - Host names
+  // MARK: Host names
 
   @Test(arguments: [
     Case("GET /stats", ["Host: 127.0.0.1:PORT"], 200),

@@ -94,7 +94,7 @@ struct NetworkFindingTests {
     }
   }
 
-  // MARK: - Faults that virtual calls cannot produce
+  // MARK: Faults that virtual calls cannot produce
 
   /// A call whose rows are changed to show a fault, and the rule that then fires.
   struct Change: Sendable, CustomTestStringConvertible {

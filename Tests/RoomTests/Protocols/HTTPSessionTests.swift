@@ -242,7 +242,7 @@ struct HTTPSessionTests {
     }
   }
 
-  // MARK: - Reference servers
+  // MARK: Reference servers
 
   @Test(arguments: [
     ("/a", "https://h.example/a"), ("a", "https://h.example/x/a"),

@@ -8,7 +8,7 @@ import Wire
 /// The Janus machine with the server's documented messages, and with a faulty server; a real
 /// server's messages are in `TranscriptTests`, and losses are in `JanusLossTests`.
 struct JanusTests {
-  // MARK: - Joining
+  // MARK: Joining
 
   @Test func theMachineIsKnownByItsName() {
     let configuration = SignalingConfiguration(protocolName: "janus", urls: [])
@@ -206,7 +206,7 @@ struct JanusTests {
       ])
   }
 
-  // MARK: - Server faults
+  // MARK: Server faults
 
   @Test func doubledAndUnknownMessagesChangeNothing() throws {
     var bench = try JanusServer.joined()

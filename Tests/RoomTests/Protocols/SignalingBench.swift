@@ -84,7 +84,7 @@ struct SignalingBench<Protocol: SignalingMachine> {
   }
 }
 
-// MARK: - Simulated server
+// MARK: Simulated server
 
 extension SignalingBench {
   /// The addresses requested, in order.

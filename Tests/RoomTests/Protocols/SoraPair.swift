@@ -54,7 +54,7 @@ struct SoraPair {
     takeEvents().filter { if case .notification = $0 { false } else { true } }
   }
 
-  // MARK: - Pairs in different stages
+  // MARK: Pairs in different stages
 
   static let answer = SessionDescription(type: .answer, sdp: "answer")
   static let audio = LocalMediaInfo(id: LocalMediaID(1), kind: .audio)

@@ -197,7 +197,7 @@ struct SoraTests {
       ])
   }
 
-  // MARK: - Other participants
+  // MARK: Other participants
 
   @Test(arguments: ["re-offer", "update"]) func othersComeAndGo(type: String) {
     var pair = SoraPair.joined()
