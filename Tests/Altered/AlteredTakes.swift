@@ -3,18 +3,20 @@ import Foundation
 import RetakeCommand
 import Tape
 
-/// Runs every verb that reads takes on altered takes..
+/// Runs every verb that reads takes on altered takes.
 ///
-/// Each verb has to answer or to refuse within 20 seconds, without a trap and without a gigabyte of
-/// memory; and a replay must not be good where a value under the digest is another one.
+/// Each verb must answer or refuse within 20 seconds, without a trap and within a gigabyte of
+/// memory, and a replay must fail if a value under the digest changed.
 ///
 ///     altered --folder FOLDER --from 0 --count 1000 TAKE...
 ///
-/// With `--verbs 6` each take goes through six of them by turns, and more takes through all.
+/// With `--verbs 6`, each take runs through six of the verbs in turn, so that more takes are
+/// tested.
 ///
-/// With `--only findings,summary` no other verbs run, and nothing has to be noticed.
+/// With `--only findings,summary`, no other verbs run, and no failure is required.
 ///
-/// With `--write` they stay in the folder, and no verb runs: for `Tests/Altered/serve.py`.
+/// With `--write`, the takes stay in the folder and no verb runs, as `Tests/Altered/serve.py` needs
+/// it.
 @main
 struct AlteredTakes {
   private var folder = ".build/altered"

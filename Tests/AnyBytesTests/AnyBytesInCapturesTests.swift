@@ -11,12 +11,12 @@ import Wire
 @testable import Importing
 
 /// Captures may contain anything and be altered anywhere: an import makes a take that replays, or
-/// reports an error in one sentence..
+/// reports an error in one sentence.
 ///
-/// 400 captures by default, and one for every twenty inputs of `RETAKE_MUTATIONS_EACH`. Each has a
-/// seed of its own: `RETAKE_CAPTURE_SEED=N` begins with the Nth, `RETAKE_CAPTURE_TRACE=FILE` notes
-/// which one is under way, and `RETAKE_CAPTURE_SAMPLES=FOLDER` alters the pcap files in a folder,
-/// too, with key logs of the same names.
+/// Tests 400 captures by default, and one for every twenty inputs of `RETAKE_MUTATIONS_EACH`. Each
+/// has its own seed: `RETAKE_CAPTURE_SEED=N` starts with the Nth, `RETAKE_CAPTURE_TRACE=FILE`
+/// records which one is running, and `RETAKE_CAPTURE_SAMPLES=FOLDER` also alters the pcap files in
+/// a folder, with key logs of the same names.
 @Suite(.timeLimit(.minutes(InputBudget.minutes))) struct AnyBytesInCapturesTests {
   /// The seconds that one import may take, and the bytes of memory that all of them may use.
   private static let secondsMaximum = 20.0

@@ -6,9 +6,9 @@ import Testing
 import Wire
 
 /// A room may face any server: messages arrive mutated, late, twice, in any order or never, while
-/// the room sends requests and connections open and close..
+/// the room sends requests and connections open and close.
 ///
-/// It takes 10 in a thousand of the inputs that `AnyBytesTests` distributes..
+/// It takes 10 in a thousand of the inputs that `AnyBytesTests` distributes.
 @Suite(.timeLimit(.minutes(InputBudget.minutes))) struct AnyBytesInRoomsTests {
   private func tell(_ entrance: String, _ count: Int, _ taken: Int) {
     print("any bytes: \(entrance): \(count) inputs, \(taken) of them with an effect")

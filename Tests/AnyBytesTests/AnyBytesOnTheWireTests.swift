@@ -4,9 +4,9 @@ import Tape
 import Testing
 import Wire
 
-/// Captures, key logs and observed packets may contain any bytes..
+/// Captures, key logs and observed packets may contain any bytes.
 ///
-/// They take 50 in a thousand of the inputs that `AnyBytesTests` distributes..
+/// They take 50 in a thousand of the inputs that `AnyBytesTests` distributes.
 @Suite(.timeLimit(.minutes(InputBudget.minutes))) struct AnyBytesOnTheWireTests {
   private func count(_ perMille: Int) -> Int { InputBudget.count(perMille) }
 

@@ -11,10 +11,10 @@ import Wire
 
 @testable import SCTP
 
-/// Every parser of untrusted input survives any bytes: no traps, no hangs, no reads out of bounds..
+/// Every parser of untrusted input survives any bytes: no traps, no hangs, no reads out of bounds.
 ///
 /// A million inputs by default; `RETAKE_MUTATIONS=N` sets another total, and
-/// `RETAKE_MUTATIONS_EACH=N` the number for each parser (`make fuzz`)..
+/// `RETAKE_MUTATIONS_EACH=N` the number for each parser (`make fuzz`).
 @Suite(.timeLimit(.minutes(InputBudget.minutes))) struct AnyBytesTests {
   private func count(_ perMille: Int) -> Int { InputBudget.count(perMille) }
 
@@ -91,7 +91,7 @@ import Wire
     switch codec.payload.read(payload.span.bytes)?.content {
     case .slice(let range) where range.upperBound > payload.count:
       Issue.record("a slice of \(name) ends at \(range.upperBound)")
-    // Start codes are longer than the lengths that they stand for.
+    // Start codes are longer than the lengths that they replace.
     case .bytes(let made) where made.count > 4 + 2 * payload.count:
       Issue.record("\(payload.count) bytes of \(name) became \(made.count)")
     default: break

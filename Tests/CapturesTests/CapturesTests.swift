@@ -17,12 +17,13 @@ struct CapturesTests {
 
   @Test func thereAreCaptures() { #expect(CapturesTests.takes.count >= 6) }
 
-  /// While the revision of the stack is that of a capture, every byte is: who changes an output
-  /// raises `stackRevision`, or `observerRevision` where it is the observer's, and captures of
-  /// before are compared by meaning from then on.
+  /// As long as the stack's revision is the capture's, every byte is compared.
   ///
-  /// A capture that other libraries let replay only in part is shown as cancelled, with the reason;
-  /// with RETAKE_STRICT=1, as on a machine that has what the captures were made with, it fails.
+  /// A change to an output raises `stackRevision`, or `observerRevision` for the observer's output;
+  /// older captures are then compared by meaning.
+  ///
+  /// A capture that other libraries only partly replay is shown as cancelled, with the reason; with
+  /// RETAKE_STRICT=1, for machines that have the capture's libraries, it fails.
   @Test(arguments: takes)
   func aCaptureReplaysIdentically(name: String) throws {
     let path = CapturesTests.folder.appendingPathComponent(name).path

@@ -32,8 +32,7 @@ struct TakeDiffTests {
     let take = try LabTake.shared.get()
     let path = "\(take.folder)/\(UUID().uuidString).take"
     try FileManager.default.copyItem(atPath: take.path, toPath: path)
-    // Another seed gives another session; the same seed, with one peer fewer to match, gives the
-    // same.
+    // The same seed gives the same session, so there are no differences.
     let same = try LabTake()
     let diff = try TakeDiff(path, same.path, alignment: .start)
     #expect(diff.isEmpty, "\(diff.text)")

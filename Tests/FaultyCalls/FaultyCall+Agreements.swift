@@ -6,7 +6,8 @@ import Wire
 
 // Further faults of signaling and servers.
 extension FaultyCall {
-  /// Prepares a fault in what both ends are told; returns whether it is one.
+  /// Prepares a fault in the descriptions or credentials that both ends exchange; returns whether
+  /// it is one.
   mutating func prepareAgreements() -> Bool {
     let plan = plan
     switch plan.kind {
@@ -14,8 +15,8 @@ extension FaultyCall {
       length = chance.within(9_000...16_000)
       let isClient = chance.isOne(in: 2)
       words = "both are \(isClient ? "client" : "server") of DTLS"
-      // An offer leaves the choice and an answer makes it (RFC 8842 section 5); the middlebox tells
-      // one end otherwise.
+      // An offer leaves the choice and an answer makes it (RFC 8842 section 5); the middlebox
+      // changes it for one end.
       setup.edit = { place, sdp in
         if place == 0 { return isClient ? FaultyCall.role(sdp, "passive") : sdp }
         return FaultyCall.role(sdp, isClient ? "passive" : "active")

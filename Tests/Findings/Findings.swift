@@ -5,11 +5,11 @@ import Foundation
 ///
 ///     findings --seed 7 --faults 40 --good 10 --folder .build/findings
 ///
-/// With `--only KIND` every call has that fault, and `--seen WHO` chooses who records it; with
-/// `--keep` the takes stay, and `--show` prints all findings of each. A line names what its call
-/// was drawn from, and `--plan KIND:NUMBER` makes that call alone. It ends with 1 where the first
-/// finding names the fault in fewer than nine of ten calls, where a fault is not named, or where a
-/// good call has a finding that is worse than "low".
+/// With `--only KIND` every call has that fault, and `--seen WHO` chooses its recorder; with
+/// `--keep` the takes stay, and `--show` prints all of their findings. A line names its call's
+/// seed, and `--plan KIND:NUMBER` makes only that call. The exit status is 1 if the first finding
+/// names the fault in fewer than nine of ten calls, if a fault is not named at all, or if a call
+/// without a fault has a finding worse than "low".
 ///
 /// With `--fleet N` it makes takes of N short calls of all kinds instead, dated over thirty days
 /// and tagged, and judges nothing; `--shard 1/2` makes half of them.

@@ -6,7 +6,7 @@ import Peer
 import Wire
 
 /// Makes the takes of a fleet: short calls of all kinds in virtual time, one folder a day over
-/// thirty days, with the tags that a farm would give them.
+/// thirty days, with the tags that a test farm would add.
 ///
 /// Existing takes stay, so that an interrupted run continues where it stopped.
 struct FleetTakes {

@@ -142,7 +142,8 @@ struct AudioCaptureTests {
     var wide: [Int16] = []
     for _ in 0..<960 { wide += [16_000, 0] }
     mono.step(.block(AudioBlock(samples: wide, channels: 2)), at: .zero, into: &outbox)
-    // Half of a quarter of full scale: 8000 is 12 dB below full scale in both.
+    // One channel at 16,000 and one silent average to 8,000, and both signals are 12 dB below full
+    // scale.
     #expect(outbox.drain().map(\.frame?.audioLevel) == [12, 12])
   }
 

@@ -79,7 +79,7 @@ struct H264Tests {
     #expect(small.count == 2)
   }
 
-  /// Any payload bytes give at most as many bytes, plus start codes.
+  /// Any payload gives at most its own size, plus start codes.
   @Test func aPacketNeverGrowsBeyondItsUnits() {
     var state: UInt64 = 7
     for _ in 0..<20_000 {

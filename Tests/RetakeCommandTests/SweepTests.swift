@@ -250,7 +250,7 @@ struct SweepTests {
     }
   }
 
-  /// Number options have limits, and a value beyond them is told the limits.
+  /// Number options have limits, and a refusal names them.
   @Test func theRangeOfNumbersIsReported() throws {
     let asked: Set = [
       "--seconds", "--loss", "--frame-rate", "--peer", "--calls", "--at", "--jobs",

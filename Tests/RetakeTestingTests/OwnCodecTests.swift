@@ -11,7 +11,7 @@ import Testing
     defer { try? FileManager.default.removeItem(atPath: folder) }
     let path = folder + "/call.take"
     let shown = try await call(path)
-    // The application's own decoder makes the received video: frames of one brightness.
+    // The application's own decoder produces the received frames, each of one brightness.
     #expect(shown.count >= 3)
     #expect(shown.allSatisfy { Set($0.samples).count == 1 && $0.width == 64 })
     let take = try Take.open(path)

@@ -107,8 +107,8 @@ import Wire
     try await meeting.end()
   }
 
-  /// A participant that reads nothing loses messages; the sender is told so and slowed down, and no
-  /// third participant waits.
+  /// A participant that reads nothing loses messages; the sender is informed and slowed down, and
+  /// no third participant waits.
   @Test func whoReadsNothingLosesMessagesAndHoldsUpNobody() async throws {
     let meeting = try await Meeting(bytesPerSecond: 16 << 20)
     let (ann, ben) = (try await Guest(meeting), try await Guest(meeting))

@@ -5,7 +5,7 @@ import Room
 import Testing
 import Wire
 
-/// The number of events: twenty rooms by default, more with `make fuzz`.
+/// How many rooms and events are tested: twenty rooms by default, more with `make fuzz`.
 private enum DamageBudget {
   /// How many events each room gets.
   static let length = 400

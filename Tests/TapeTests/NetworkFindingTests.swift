@@ -113,7 +113,7 @@ struct NetworkFindingTests {
   private static let unused = "(SELECT max(row) + 65536 FROM packet_store)"
 
   static let changes: [Change] = [
-    // On a network other than its own.
+    // The remote candidate is on another network.
     Change(
       "only-host-candidates", .noWay,
       "UPDATE candidate SET address = '192.168.7.5' WHERE type = 'remote-candidate'"),
