@@ -70,7 +70,7 @@ package struct FaultyCall {
     return milliseconds >= plan.from && milliseconds < plan.from + plan.length
   }
 
-  /// Drops a peer's packets of some contents, so many in a thousand, while the fault lasts.
+  /// Drops a share of a peer's packets with some contents while the fault lasts.
   mutating func lose(_ contents: [Middlebox.Content], perMille: Int, minimum: Int, share: Int = 20)
   {
     let (plan, chance) = (plan, chance)

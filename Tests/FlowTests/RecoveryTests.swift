@@ -86,7 +86,7 @@ struct RecoveryTests {
     let pair = Pair(sections: Agreed.video().map { [$0] })
     let camera = Camera()
     var hidden: UInt16?
-    // A later frame's packet never gets through, in whatever form.
+    // A later frame's packet never gets through, not even as a retransmission.
     pair.drop = { side, isRTP, bytes in
       guard side == 0, isRTP, let header = try? RTPHeader(parsing: bytes.span.bytes)
       else { return false }

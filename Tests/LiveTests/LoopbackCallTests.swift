@@ -43,7 +43,7 @@ struct LoopbackCall {
     try await callee.waitUntilConnected()
   }
 
-  /// Waits until a peer has delivered so many video frames and blocks.
+  /// Waits until a peer has delivered the given numbers of video frames and blocks.
   static func receive(videoFrames: Int, blocks: Int, of peer: PeerConnection) async {
     let (stream, continuation) = AsyncStream.makeStream(of: Void.self)
     let counts = Mutex((videoFrames: 0, blocks: 0))

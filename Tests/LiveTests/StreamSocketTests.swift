@@ -58,7 +58,7 @@ import Wire
     #expect(try read(100 - messages.count, from: server, while: client).count > 0)
   }
 
-  /// Reads until so many messages have arrived.
+  /// Reads until `count` messages have arrived.
   private func read(_ count: Int, from reader: StreamSocket, while writer: StreamSocket) throws
     -> [[UInt8]]
   {

@@ -40,7 +40,7 @@ struct AudioPlayoutTests {
     drive(&machine, inputs, until: milliseconds(end), deadline: .deadline, lateness: lateness)
   }
 
-  /// Expects what must always hold between the counters.
+  /// Expects the invariants of the counters.
   private func expectBalance(_ counters: AudioPlayoutCounters, _ packets: Int) {
     #expect(
       counters.totalSamplesReceived

@@ -120,7 +120,7 @@ struct PairTests {
 
   // MARK: DTLS
 
-  /// Returns a ClientHello's datagrams, in so many fragments.
+  /// Returns a ClientHello's datagrams, with the given number of fragments.
   private func hello(offersSRTP: Bool, fragments: Int) -> [[UInt8]] {
     var writer = ByteWriter()
     writer.uint16(0xfefd)

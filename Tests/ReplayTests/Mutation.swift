@@ -284,7 +284,7 @@ extension RowList {
     }
   }
 
-  /// Replaces a row by so many copies of it.
+  /// Replaces a row by `count` copies of it.
   fileprivate mutating func replace(_ row: Int, withCopies count: Int) {
     rebuild { index, table, values in
       Array(repeating: (table, values), count: index == row ? count : 1)

@@ -27,7 +27,7 @@ final class Told: Sendable {
     for waiter in done { waiter.continuation.resume() }
   }
 
-  /// Waits until a report occurred so often.
+  /// Waits until a report has occurred `count` times.
   func wait(for text: String, count: Int = 1) async {
     await withCheckedContinuation { continuation in
       let isTold = state.withLock { state in

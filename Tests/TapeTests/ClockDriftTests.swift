@@ -14,7 +14,7 @@ struct ClockDriftTests {
     var stalls = 0.0
     /// The path becomes longer or shorter.
     var paths = 0.0
-    /// A queue grows and shrinks by so many milliseconds per second.
+    /// A queue's growth and shrinkage, in milliseconds per second.
     var queue = 0.0
     /// The average jitter in milliseconds.
     var jitter = 4.0

@@ -218,7 +218,7 @@ struct EngineerQuestionTests {
     #expect(trips.count > 2 && trips.allSatisfy { (50...110).contains(number($0[2]) ?? 0) })
     let waits = try answer("jitter buffer", path)
     #expect(waits.count == 12)
-    // The values are for this second: the means since the start lie between its values.
+    // The query's values are per interval: weighted, they add up to the cumulative sum.
     let samples = try rows(
       """
       SELECT sum(members ->> '$.jitterBufferDelay'), max(at_ns) FROM stat

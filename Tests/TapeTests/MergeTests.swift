@@ -29,7 +29,7 @@ struct MergeTests {
     return path
   }
 
-  /// Makes a copy with another clock: ahead by an offset, and faster by so many millionths.
+  /// Makes a copy with another clock: `ahead` in nanoseconds, and `faster` in millionths.
   private func copy(_ path: String, _ folder: TakeFolder, ahead: Int64, faster: Int64) throws
     -> String
   {

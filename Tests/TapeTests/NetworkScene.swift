@@ -294,7 +294,7 @@ enum NetworkScene: String, CaseIterable {
         recorded.run(for: .seconds(1))
       }
     case .heldUp:
-      // Packets sent within a while arrive together at its end.
+      // All packets of half a second arrive together at its end.
       let begin = call.now + .milliseconds(300)
       call.network.extraDelay = { [weak call] _, destination in
         guard let call, destination.port == 40_001, call.now >= begin,

@@ -7,7 +7,7 @@ import Wire
 /// Rules on statistics: of two peers with nearly the same samples, they name the one above the
 /// threshold.
 struct StatRuleTests {
-  /// A sample's members that grow by so much per second, and constant ones; text is quoted.
+  /// A sample's members: increments per second, and constant values; text is quoted.
   private struct Samples {
     var type = "inbound-rtp"
     var kind = "video"

@@ -3,7 +3,8 @@ import Testing
 @testable import Wire
 
 struct StreamCutterTests {
-  /// A length, so many bytes, and padding to an even number; 0xff starts no message.
+  /// Messages made of a length, that number of bytes, and padding to an even size; 0xff starts
+  /// none.
   private enum Framing: MessageFraming {
     static func first(in bytes: RawSpan) throws(FramingError) -> (message: Range<Int>, next: Int)? {
       guard !bytes.isEmpty else { return nil }

@@ -333,7 +333,7 @@ struct BenchFolderCommand: ParsableCommand {
   private static let longestCopied = 5
   /// Goals in seconds.
   private static let (firstGoal, laterGoal, findingsGoal) = (10.0, 1.0, 60.0)
-  /// How much memory may grow for a folder with four times as many takes.
+  /// The limit on memory growth for a folder with four times as many takes.
   private static let memoryGoal = 1.25
 
   func run() throws {

@@ -77,7 +77,7 @@ public struct CallServer: Sendable {
 
 // MARK: - CallRecordingOptions
 
-/// Where calls are recorded, and how their peers behave.
+/// The folder, the options and the peers' configuration for recorded calls.
 package struct CallRecordingOptions: Sendable {
   /// The folder for the takes.
   let folder: String

@@ -90,7 +90,7 @@ struct Exchange {
     pairs.contains { !$0.offer.isRejected && $0.answer.isRejected }
   }
 
-  /// What the peer can receive in H.264, for each video section that the answer accepts.
+  /// The H.264 that the peer can receive, for each video section that the answer accepts.
   fileprivate var receptions: [H264Reception] {
     pairs.compactMap { pair in
       guard !pair.answer.isRejected else { return nil }

@@ -46,7 +46,7 @@ public final class Session: Sendable {
     public var tags: [String: String] = [:]
     /// Whether the take keeps encoded frames in the clear.
     public var keepsMedia = true
-    /// Which local addresses ICE gathers on.
+    /// The local addresses on which ICE gathers.
     public var bind = BindPolicy.automatic
     /// The interval between samples of every peer's stats; zero or nil for none.
     public var statsInterval: Interval? = .seconds(1)

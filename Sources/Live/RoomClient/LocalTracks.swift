@@ -84,12 +84,12 @@ public final class LocalAudio: Sendable {
   /// The sent track.
   public let track: LocalAudioTrack
   let part: LocalPart
-  /// Where the audio comes from.
+  /// The source of the audio.
   let origin: Origin
   private let options: LocalMediaOptions
   private let microphone = Mutex<AudioAttachment?>(nil)
 
-  /// Where local audio comes from.
+  /// The source of local audio.
   enum Origin {
     /// A source that the application chose.
     case application

@@ -40,7 +40,7 @@ public struct AccessRules: Sendable {
 
 /// Checks one connection's requests before anything else.
 struct AccessGate {
-  /// What all of a server's connections share.
+  /// The state that all of a server's connections share.
   struct Keeper {
     var rules: AccessRules
     /// The name passed for listening.

@@ -11,7 +11,7 @@ package struct TLSIdentity: Hashable, Sendable {
   }
 }
 
-/// Which end of a TLS connection this is.
+/// An end of a TLS connection.
 package enum TLSRole {
   /// Connects to a server by its name or address, which its certificate must contain (RFC 9110
   /// section 4.3.4).

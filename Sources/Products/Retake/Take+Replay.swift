@@ -6,7 +6,7 @@ public import Stats
 public import Tape
 public import Wire
 
-/// Which recorded parts replace real ones in a replay.
+/// The recorded parts that replace real ones in a replay.
 public enum ReplayMode: Hashable, Sendable {
   /// Runs everything again and compares everything byte for byte.
   case exact

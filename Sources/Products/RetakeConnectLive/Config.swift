@@ -45,7 +45,7 @@ public enum AudioProcessingType: String, Sendable {
   case music
 }
 
-/// What determines the rotation of camera frames.
+/// The source of camera frames' rotation.
 ///
 /// The guide names only the first case; the others are those in Retake's own media.
 public enum CameraRotationType: String, Sendable {
@@ -100,7 +100,7 @@ public struct LocalMediaOptions: Sendable {
   public var audio = true
   /// Application data that the other participants receive with the video.
   public var extraValue = ""
-  /// What determines the rotation of camera frames.
+  /// The source of camera frames' rotation.
   public var rotationType = CameraRotationType.notAvailable
   /// The camera to use.
   public var position = AVCaptureDevice.Position.front

@@ -48,7 +48,7 @@ struct EncapsulationTests {
   }
 
   private static func radiotap(_ flags: UInt8, _ frame: [UInt8]) -> [UInt8] {
-    // A time and the flags, with a second word of bits that announces nothing.
+    // A time and the flags; the second word of presence bits is empty.
     [0, 0] + little(25, 2) + [3, 0, 0, 0x80] + zeros(4) + zeros(4) + zeros(8) + [flags] + frame
   }
 

@@ -57,7 +57,7 @@ import Testing
     }
   }
 
-  /// Waits until a connection has played so many more blocks.
+  /// Waits until a connection has played `count` more blocks.
   private func play(_ count: Int, of connection: PeerConnection) async {
     let (stream, continuation) = AsyncStream.makeStream(of: Void.self)
     let left = Mutex(count)

@@ -111,7 +111,7 @@ struct WhatIfCommand: ParsableCommand {
     let configured = configurationChanges
     changes.configure = { $0 = ConfigurationChange.apply(configured, to: $0) ?? $0 }
     if outcomes {
-      // Another build asked for the outcomes.
+      // Another build requested the outcomes.
       let run = try run(changes, "what if")
       return try Output.json(
         CanonicalJSON.text(OtherBuild.Answer(outcomes: run.outcomes, counts: run.counts)))

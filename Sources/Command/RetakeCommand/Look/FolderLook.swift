@@ -7,7 +7,7 @@ import Wire
 /// Many takes, read through their catalogue.
 struct FolderLook {
   let catalogue: TakeCatalogue
-  /// What messages call the takes together.
+  /// The takes' title in messages.
   private let title: String
 
   /// Updates the catalogue, using all cores.

@@ -16,7 +16,7 @@ final class InterfaceSource: CaptureSource {
 
   /// The kernel ring's capacity in bytes.
   private static let ringLength: Int32 = 64 << 20
-  /// How long the kernel may hold a frame back, in milliseconds.
+  /// The longest that the kernel may hold a frame back, in milliseconds.
   static let holdMilliseconds: Int32 = 100
   private static let pieceLength = 1 << 20
 

@@ -11,7 +11,7 @@ struct OverwriteOption: ParsableArguments {
   @Flag(help: "Replace existing files.")
   var force = false
 
-  /// What to do if the file exists.
+  /// The action if the file exists.
   var present: WholeFile.Present { force ? .replaced : .kept }
 
   /// Refuses to replace a file that the command reads or that is being recorded, even with --force.

@@ -14,7 +14,7 @@ public struct LocalMediaOptions: Hashable, Sendable, Codable {
     case file
   }
 
-  /// What determines the rotation of a camera's frames.
+  /// The source of the rotation of a camera's frames.
   public enum RotationType: String, Hashable, Sendable, Codable {
     /// Nothing: they are not rotated.
     case notAvailable
@@ -50,7 +50,7 @@ public struct LocalMediaOptions: Hashable, Sendable, Codable {
   public var audioExtraValue = ""
   /// The application's label for the video.
   public var videoExtraValue = ""
-  /// What determines the rotation of frames.
+  /// The source of the frames' rotation.
   public var rotationType = RotationType.notAvailable
   /// The camera's position.
   public var position = CameraPosition.front

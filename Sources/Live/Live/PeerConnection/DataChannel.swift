@@ -231,7 +231,7 @@ extension DataChannel {
   }
 }
 
-/// Where channels send their calls: the loop and the peer on it.
+/// The loop and the peer to which channels send their calls.
 struct DataChannelPort: Sendable {
   let mailbox: Mailbox<MediaLoop.Message>
   let key: MediaLoop.PeerKey

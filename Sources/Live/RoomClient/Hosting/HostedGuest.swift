@@ -10,7 +10,7 @@ import Wire
 
 /// A participant at the server: its socket and connections.
 final class HostedGuest: Sendable {
-  /// Where a participant's media is forwarded.
+  /// The destination of a participant's forwarded media.
   struct Target: Sendable {
     let connection: PeerConnection
     let transceiver: UInt32

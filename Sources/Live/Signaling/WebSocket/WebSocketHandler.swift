@@ -302,7 +302,7 @@ extension String {
 
 /// Assembles messages from frames, and detects violations of RFC 6455.
 struct WebSocketAssembler {
-  /// What a frame results in.
+  /// The result of a frame.
   enum Outcome: Equatable {
     /// Nothing yet: part of a message, or an unsolicited pong.
     case nothing

@@ -13,7 +13,7 @@ public final class AVAudioSession: Sendable {
   /// The shared object.
   public static func sharedInstance() -> AVAudioSession { shared }
 
-  /// What audio is used for.
+  /// A category of audio use, such as playback or recording.
   public struct Category: RawRepresentable, Hashable, Sendable {
     /// The category's name in AVFoundation.
     public let rawValue: String
@@ -41,7 +41,7 @@ public final class AVAudioSession: Sendable {
     }
   }
 
-  /// What the session is optimized for.
+  /// A mode, which optimizes the session for a use.
   public struct Mode: RawRepresentable, Hashable, Sendable {
     /// The mode's name in AVFoundation.
     public let rawValue: String

@@ -4,7 +4,7 @@ import Live
 import Peer
 import Secure
 
-/// Which candidates may be used, numbered as in the Objective-C header.
+/// The candidates that may be used, numbered as in the Objective-C header.
 public enum RTCIceTransportPolicy: Int, Sendable {
   /// No candidates; not supported.
   case none
@@ -121,7 +121,7 @@ public final class RTCIceServer: Sendable {
 public final class RTCConfiguration {
   /// STUN and TURN servers.
   public var iceServers: [RTCIceServer] = []
-  /// Which candidates may be used.
+  /// The candidates that may be used.
   public var iceTransportPolicy = RTCIceTransportPolicy.all
   /// How media is bundled for a peer without BUNDLE.
   public var bundlePolicy = RTCBundlePolicy.balanced
@@ -129,7 +129,7 @@ public final class RTCConfiguration {
   public var rtcpMuxPolicy = RTCRtcpMuxPolicy.require
   /// Whether ICE over TCP may be used.
   public var tcpCandidatePolicy = RTCTcpCandidatePolicy.enabled
-  /// How long candidates are gathered.
+  /// Whether candidates are gathered once or continually.
   public var continualGatheringPolicy = RTCContinualGatheringPolicy.gatherOnce
   /// The local certificate's key type.
   public var keyType = RTCEncryptionKeyType.ECDSA
@@ -142,7 +142,7 @@ public final class RTCConfiguration {
   /// After how many milliseconds without packets from the peer the connection counts as
   /// disconnected, at least 100; -1: 7000.
   public var iceConnectionReceivingTimeout: Int32 = -1
-  /// How many transports gather candidates in advance.
+  /// The number of transports that gather candidates in advance.
   public var iceCandidatePoolSize: Int32 = 0
   /// Whether packets carry the DSCP for their encoding's `networkPriority`.
   public var enableDscp = false

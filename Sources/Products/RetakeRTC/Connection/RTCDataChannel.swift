@@ -8,7 +8,7 @@ import Synchronization
 public final class RTCDataChannel: Sendable {
   private struct State {
     var delegate = WeakDelegate<any RTCDataChannelDelegate> { nil }
-    /// How many bytes of messages the stack has not accepted yet.
+    /// The number of bytes that the stack has not accepted yet.
     var unsent = 0
     /// The largest message that the peer accepts, once known; 0 for no limit.
     var largest: UInt64?
@@ -53,7 +53,7 @@ public final class RTCDataChannel: Sendable {
   public var channelId: Int32 { channel.id.map { Int32($0) } ?? -1 }
   /// The channel's state.
   public var readyState: RTCDataChannelState { RTCDataChannelState(channel.readyState) }
-  /// How many bytes passed to `sendData` have not been sent yet.
+  /// The number of bytes passed to `sendData` and not sent yet.
   public var bufferedAmount: UInt64 { info?.bufferedAmount ?? 0 }
 
   private var info: DataChannelInfo? {

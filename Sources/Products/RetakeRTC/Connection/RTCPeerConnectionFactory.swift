@@ -233,7 +233,7 @@ extension RTCPeerConnectionFactory.Origin {
     case connection(PeerConnection)
   }
 
-  /// Returns where the next connection comes from; nil if none is left.
+  /// Returns the source of the next connection; nil if none is left.
   fileprivate mutating func begin() -> Place? {
     switch self {
     case .given(var connections):

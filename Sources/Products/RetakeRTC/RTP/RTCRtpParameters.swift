@@ -79,7 +79,7 @@ public final class RTCRtpEncodingParameters {
   public var scaleResolutionDownBy: NSNumber?
   /// The simulcast layer's name; nil for a single encoding.
   public var rid: String?
-  /// How many temporal layers VP8 uses, 1 to 3; nil for one.
+  /// The number of VP8 temporal layers, 1 to 3; nil for one.
   public var numTemporalLayers: NSNumber?
   /// The packets' network priority, which needs `enableDscp` in the configuration.
   public var networkPriority = RTCPriority.low
@@ -250,7 +250,7 @@ public final class RTCRtpCodecCapability: Sendable {
   }
 }
 
-/// What senders and receivers of a kind can use.
+/// The RTP capabilities of senders and receivers for a media kind.
 public final class RTCRtpCapabilities: Sendable {
   /// The codecs, in the order in which offers list them.
   public let codecs: [RTCRtpCodecCapability]
