@@ -16,7 +16,7 @@ struct Damage {
   /// Returns a random number below `bound`, which must be above 0.
   mutating func below(_ bound: Int) -> Int { Int(truncatingIfNeeded: next() >> 33) % bound }
 
-  /// Returns one of the samples, with one to three damages.
+  /// Returns one of the samples, damaged in one to three places.
   mutating func damaged(_ samples: [[UInt8]]) -> [UInt8] {
     var bytes = samples[below(samples.count)]
     for _ in 0...below(3) { wound(&bytes) }

@@ -150,7 +150,7 @@ import Testing
     let owner = try #require(room.remoteParticipants[video.owner])
     #expect(owner.videos[video.id] === video && owner === room.remoteParticipants[owner.id])
     #expect(throws: (any Error).self) { try video.setPaused(true) }
-    // The view.
+    // The view displays the video once it is subscribed to.
     let view = UIRenderView()
     video.attach(view)
     #expect(!video.viewId.isEmpty && !video.isSubscribed)
@@ -167,7 +167,7 @@ import Testing
     try await eventually("the tone") { ear.peak > 2_000 }
     #expect(room.getAudioOccupants()[owner.id] === owner)
     try await talk(anna, ben, media, room, ear)
-    // The end.
+    // Detaching, unsubscribing and leaving.
     video.detach(UIRenderView())
     #expect(!video.viewId.isEmpty)
     video.detach(view)

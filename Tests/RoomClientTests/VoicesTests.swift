@@ -104,8 +104,8 @@ import Testing
     }
   }
 
-  /// Expects that every participant heard speaking did speak at that time, by its own connection's
-  /// take.
+  /// Expects that every participant heard speaking did speak at that time, as the take of that
+  /// participant's connection shows.
   private func expectSpeakers(of meeting: Meeting) throws {
     let take = try TakeFile.openForQueries(meeting.path)
     // The distance between the start as heard and as spoken, in milliseconds.

@@ -93,7 +93,7 @@ struct SpeakerTests {
     let call = try FaultyCall(folder, seed: 1, audio: .application, hasVideo: false)
     call.talk(1000, speaker: nil)
     call.talk(2500, speaker: 0)
-    // The recorder is gone before anything was ended.
+    // The recorder dies before the call ends.
     _ = try call.recorded.cutOff()
     let rows = try csv(
       call.path, "SELECT seconds FROM speaker WHERE participant = 'caller/out/1'")

@@ -44,7 +44,7 @@ import Wire
   }
 }
 
-/// Rows in a list.
+/// Row lists: appending, reading and comparing rows.
 @Suite struct RowListTests {
   private func rows(_ values: [[Value]]) -> RowList {
     var rows = RowList()

@@ -281,7 +281,7 @@ public struct RTCPeerConnectionError: LocalizedError, CustomNSError, Hashable {
   public var errorDescription: String? { "\(name): \(message)" }
   /// `kRTCPeerConnectionErrorDomain`.
   public static var errorDomain: String { kRTCPeerConnectionErrorDomain }
-  /// `kRTCSessionDescriptionErrorCode`.
+  /// The error's code, always `kRTCSessionDescriptionErrorCode`.
   public var errorCode: Int { Int(kRTCSessionDescriptionErrorCode) }
 }
 
