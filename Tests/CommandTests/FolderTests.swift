@@ -172,7 +172,7 @@ struct FolderTests {
     #expect(try FileManager.default.contentsOfDirectory(atPath: takes.path).count == 3)
   }
 
-  // MARK: The file
+  // MARK: Catalogue file
 
   @Test func whereNothingCanBeWrittenTheCacheOfTheUserIsUsed() async throws {
     let takes = try TakesFolder(Self.bad)

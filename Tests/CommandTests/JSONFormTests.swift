@@ -143,7 +143,7 @@ struct JSONFormTests {
     try expect(try await values(["verify", altered, "--json"]), "verify")
   }
 
-  // MARK: The schema itself
+  // MARK: Schema
 
   /// Names are lower case with underscores, except deprecated ones, W3C's and those in the stack's
   /// own state, which the schema does not list.

@@ -112,7 +112,7 @@ struct OutputFormTests {
     #expect(try await Tool.run("stats", take, "--queries").status == 64)
   }
 
-  // MARK: The command line
+  // MARK: Command line
 
   @Test(arguments: [
     (["help", "timelin"], "did you mean timeline?"), (["help", "record", "demmo"], "demo"),

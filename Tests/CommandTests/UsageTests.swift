@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// The command's behavior for a first-time user.
+/// The command's behaviour for a first-time user.
 struct UsageTests {
   @Test(arguments: [
     [], ["record"], ["record", "demo"], ["record", "serve"], ["record", "call"], ["replay"],

@@ -30,7 +30,7 @@ extension Collector: StepSink where Element == StepRecord {
   func end(actor: UInt32) {}
 }
 
-/// An engine whose behavior the test scripts.
+/// An engine whose behaviour the test scripts.
 final class ScriptedEngine: PeerEngine {
   typealias Script = (ScriptedEngine, PeerInput, Instant, inout Outbox<PeerOutput>) -> Void
 

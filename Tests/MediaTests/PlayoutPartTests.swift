@@ -11,7 +11,7 @@ struct PlayoutPartTests {
     return AudioPacketBuffer.Entry(frame: frame, packet: try #require(AudioPacket(frame)))
   }
 
-  // MARK: The delay
+  // MARK: Delay
 
   @Test func theDelayIsTheLongestOfWhatIsAskedFor() {
     var delay = AudioDelay(minimum: .milliseconds(100))
@@ -51,7 +51,7 @@ struct PlayoutPartTests {
     #expect(!delay.shouldInsert(.milliseconds(-10), block: block))
   }
 
-  // MARK: The stream position
+  // MARK: Stream position
 
   @Test func packetsOfWhatWasPlayedComeAgainOrLate() throws {
     var place = AudioPlace()
@@ -82,7 +82,7 @@ struct PlayoutPartTests {
     #expect(place.concealedRun == 0 && place.playhead == end)
   }
 
-  // MARK: The decoder
+  // MARK: Decoder
 
   @Test func aDecoderThatIsNotThereIsAskedForOnce() {
     final class NoCodecs: CodecFactory {

@@ -6,7 +6,7 @@ import Wire
 
 /// A video playout's parts, one by one.
 struct VideoPlayoutPartTests {
-  // MARK: The delay
+  // MARK: Delay
 
   @Test func theDelayIsTheLongestOfWhatIsAskedFor() {
     var delay = VideoDelay(minimum: .milliseconds(100))
@@ -102,7 +102,7 @@ struct VideoPlayoutPartTests {
     #expect(large.isOverfull)
   }
 
-  // MARK: The decoder
+  // MARK: Decoder
 
   private func decoder(_ codecs: BlankCodecs, isOn: Bool = true, _ further: [CodecName] = [])
     -> PlayoutVideoDecoder

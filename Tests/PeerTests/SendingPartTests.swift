@@ -16,7 +16,7 @@ struct SendingPartTests {
       mid: "0", rid: rid, codec: codec, ssrc: 7, encoding: RTPEncoding(), videoBitrate: 300_000)
   }
 
-  // MARK: The stream
+  // MARK: Stream
 
   @Test func aStreamThatIsHeldRemembersItsSectionUntilItBeginsAgain() {
     var stream = SentStream()

@@ -226,7 +226,7 @@ struct SimulcastTests {
     #expect(LayerAllocation.target(width: 1280, height: 720, dividedBy: 4) == 200_520)
   }
 
-  // MARK: The shown layer
+  // MARK: Shown layer
 
   private func frame(_ ssrc: UInt32, _ width: Int? = nil, at seconds: Int64) -> ReceivedFrame {
     var bytes: [UInt8] = [width == nil ? 1 : 0, 0, 0, 0x9d, 0x01, 0x2a]

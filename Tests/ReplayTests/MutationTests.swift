@@ -11,7 +11,7 @@ import Wire
 ///
 /// Every change is tried in two ways. As is, it breaks the digest chain, and the file must be
 /// reported as altered at exactly that step. With a recomputed chain, the replay has to notice: at
-/// exactly that step for a changed output, and where the stack's behavior first differs for a
+/// exactly that step for a changed output, and where the stack's behaviour first differs for a
 /// changed input.
 struct MutationTests {
   static let mutations = 2_000

@@ -82,7 +82,7 @@ func replay(
   return try replayer.run()
 }
 
-/// A misbehavior at one step.
+/// A misbehaviour at one step.
 struct Bend {
   var step: Int
   var outputs: ([PeerOutput]) -> [PeerOutput] = { $0 }

@@ -13,7 +13,7 @@ import Testing
 struct SweepTests {
   private static let isWhole = ProcessInfo.processInfo.environment["RETAKE_SWEEP"] == "whole"
 
-  // MARK: The command line as reported by the parser
+  // MARK: Parser output
 
   /// The output of `--experimental-dump-help`.
   private struct Dump: Decodable {

@@ -41,7 +41,7 @@ class Caller: RoomDelegate {
     }
   }
 
-  // MARK: The room
+  // MARK: Room
 
   func enter(_ roomId: String) {
     let room = ConnectLive.createRoom(config: Config(), delegate: self)
@@ -50,7 +50,7 @@ class Caller: RoomDelegate {
     room.connect(roomId: roomId)
   }
 
-  // MARK: The screen
+  // MARK: Screen
 
   func startScreenSharing(_ appGroup: String) {
     guard let room = self.room else { return }

@@ -1,6 +1,6 @@
 import Wire
 
-/// A change to the stack that disables a row's behavior: a few words of source, and their
+/// A change to the stack that disables a row's behaviour: a few words of source, and their
 /// replacement while the switch is set.
 ///
 /// `make rows` applies all switches to a copy of the sources and expects each row's test to fail.

@@ -124,8 +124,8 @@ struct ClockDriftTests {
     }
   }
 
-  /// A talkspurt that starts later than its timestamps say is not a longer path after silence;
-  /// within a talkspurt it is one.
+  /// A talkspurt may start later than its timestamps say: after silence that does not mean a longer
+  /// path, within speech it does.
   @Test(arguments: [true, false]) func aSentenceThatBeginsLateIsNoLongerWay(_ isSilent: Bool) {
     var timing = StreamTiming(clockRate: 48_000)
     var (at, media, number) = (Int64(0), Int64(0), Int64(0))

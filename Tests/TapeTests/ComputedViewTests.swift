@@ -152,7 +152,7 @@ struct ComputedViewTests {
     try call.finish()
   }
 
-  // MARK: Under encryption
+  // MARK: Encrypted packets
 
   /// With both ends recorded, a retransmission's original is known: it belongs to the same frame.
   @Test(arguments: ["virtual-loss", "virtual-heavy-loss"])

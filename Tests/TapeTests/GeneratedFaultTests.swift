@@ -93,7 +93,7 @@ struct GeneratedFaultTests {
     #expect(Set(found.detections.map(\.rule)).isDisjoint(with: Self.ids), "\(found.text())")
   }
 
-  // MARK: Mistaken identities
+  // MARK: Similar faults
 
   /// A path that became longer with a key frame looks like a stalled process, and a queue that is
   /// always full looks like a longer path.

@@ -77,7 +77,7 @@ struct ShapeTests {
     return false
   }
 
-  /// Returns functions and initializers with too many lines, from the name to the last brace.
+  /// Returns functions and initialisers with too many lines, from the name to the last brace.
   private func longFunctions(in file: SourceFile) throws -> [Finding] {
     let start = try Pattern(#"\b(?:func\s+[^\s(<]+|init[?!]?)\s*(?=[(<])"#, "a function")
     let code = Array(file.code.utf8)

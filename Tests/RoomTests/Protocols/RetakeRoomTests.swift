@@ -102,7 +102,7 @@ struct RetakeRoomTests {
     #expect(throws: JSONError.self) { try RoomRequest(parsing: long.text) }
   }
 
-  // MARK: The machine
+  // MARK: State machine
 
   @Test func aRoomIsEntered() throws {
     var bench = try Self.joined()

@@ -66,7 +66,7 @@ struct SoraChannelTests {
         == .ended(RoomEnding(.kicked, code: 1000, message: "DISCONNECTED-API")))
   }
 
-  // MARK: The parts
+  // MARK: SoraChannels
 
   private func channels(_ labels: String...) -> SoraChannels {
     var channels = SoraChannels()

@@ -10,7 +10,7 @@ public final class ScreenVideoCapturer: VideoCapturer {
   public struct Options: Hashable, Sendable {
     /// The target and maximum frame rate: 1 to 120.
     public var targetFramesPerSecond = 15.0
-    /// After how many milliseconds a still screen is repeated; nil for never.
+    /// The milliseconds after which a still screen is repeated; nil for never.
     public var retransmitLastFrameMilliseconds: Int?
 
     /// Creates the default: 15 frames per second, without repetition.
@@ -101,7 +101,7 @@ public final class ScreenVideoCapturer: VideoCapturer {
 struct ScreenCadence {
   /// The maximum frame rate.
   let framesPerSecond: Double
-  /// After how many nanoseconds a still screen's last frame is repeated; nil for never.
+  /// The nanoseconds after which a still screen's last frame is repeated; nil for never.
   let repetition: Int64?
 
   private var thinner = FrameThinner()

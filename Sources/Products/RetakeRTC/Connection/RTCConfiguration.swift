@@ -139,8 +139,8 @@ public final class RTCConfiguration {
   public var certificate: RTCCertificate?
   /// Whether IPv6 addresses are excluded.
   public var disableIPV6 = false
-  /// After how many milliseconds without packets from the peer the connection counts as
-  /// disconnected, at least 100; -1: 7000.
+  /// The milliseconds of silence after which the connection counts as disconnected, at least 100;
+  /// -1 means 7000.
   public var iceConnectionReceivingTimeout: Int32 = -1
   /// The number of transports that gather candidates in advance.
   public var iceCandidatePoolSize: Int32 = 0
