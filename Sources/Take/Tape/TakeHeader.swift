@@ -85,6 +85,13 @@ package struct TakeHeader: Hashable, Sendable {
     toolchainText = HeaderText(toolchain, tags: tags).json
   }
 
+  /// Replaces the tags; the toolchain stays.
+  package mutating func change(tags: [String: String]) {
+    guard tags != self.tags else { return }
+    self.tags = tags
+    toolchainText = HeaderText(toolchain, tags: tags).json
+  }
+
   /// A copy with a recomputed digest.
   package var sealed: TakeHeader {
     var copy = self

@@ -108,7 +108,7 @@ package struct Redactor {
     let rows = RedactedRows(text, nil)
     standIns.isLearning = true
     defer { standIns.isLearning = false }
-    _ = text.value(header.label)
+    _ = newHeader(isFactsOnly: false)
     var media: [[UInt8]] = []
     while let chunk = try reader.chunk() {
       for step in chunk.steps {
@@ -213,6 +213,11 @@ package struct Redactor {
   private func newHeader(isFactsOnly: Bool) -> TakeHeader {
     var new = header
     new.label = text.value(header.label)
+    // In order, because what stands for a word may depend on the words before it.
+    let tags = header.tags.sorted { $0.key < $1.key }.map {
+      (text.value($0.key), text.value($0.value, key: $0.key))
+    }
+    new.change(tags: Dictionary(tags) { first, _ in first })
     let before = header.redacted?.parts ?? []
     new.redaction =
       Redaction(parts.union(before), isFactsOnly: isFactsOnly, version: retakeVersion).number
