@@ -347,7 +347,7 @@ package enum AudioUnitChange: Hashable, Sendable {
 extension AudioUnitState {
   /// Returns the changes needed, in order.
   ///
-  /// There are none during an interruption.
+  /// There are none during an interruption or without an audio server.
   package func changes(_ conditions: AudioUnitConditions) -> [AudioUnitChange] {
     guard !conditions.isInterrupted, conditions.hasServer else { return [] }
     let runs = conditions.isPlaying || conditions.isRecording
