@@ -261,7 +261,7 @@ struct SessionConnections {
   var sends: Bool { connections.contains { $0.sends } }
   var receives: Bool { connections.contains { $0.receives } }
 
-  /// Whether a connection is open and sends.
+  /// Returns whether a connection is open and sends.
   func sends(_ id: UInt32) -> Bool { connections.contains { $0.id == id && $0.sends } }
 
   /// Registers a connection, replacing one with the same id.

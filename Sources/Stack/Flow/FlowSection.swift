@@ -210,7 +210,7 @@ final class SectionState: Sendable {
     extensions.transportSequence != 0 && receives(feedback: "transport-cc")
   }
 
-  /// Whether any received codec negotiated a kind of feedback.
+  /// Returns whether any received codec negotiated a kind of feedback.
   func receives(feedback: String) -> Bool {
     section.receiving?.codecs.contains { $0.feedback.contains(feedback) } ?? false
   }

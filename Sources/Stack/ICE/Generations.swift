@@ -64,8 +64,8 @@ struct Generations {
     return .upcoming
   }
 
-  /// Whether a candidate belongs to an announced restart; without a fragment it belongs to the
-  /// newest generation.
+  /// Returns whether a candidate belongs to an announced restart; without a fragment it belongs to
+  /// the newest generation.
   func isUpcoming(_ fragment: String?) -> Bool {
     guard let upcoming else { return false }
     return fragment == nil || fragment == upcoming.credentials.usernameFragment

@@ -77,7 +77,7 @@ package struct Capabilities: Hashable, Sendable {
     return named.first { $0.format == format } ?? named.first { $0.isPassedThrough }
   }
 
-  /// Whether an extension is supported in sections of a kind.
+  /// Returns whether an extension is supported in sections of a kind.
   func hasExtension(_ uri: String, kind: MediaKind) -> Bool {
     extensions.contains { $0.uri == uri && $0.kinds.contains(kind) }
   }

@@ -69,7 +69,7 @@ public struct RTPCodec: Hashable, Sendable, Codable {
     !isRetransmission && format.map { CodecName(rawValue: $0.name).carriesMedia } ?? true
   }
 
-  /// Whether two codecs are the same; MIME types are compared case-insensitively.
+  /// Returns whether two codecs are the same; MIME types are compared case-insensitively.
   func isSame(as other: RTPCodec) -> Bool {
     mimeType.lowercased() == other.mimeType.lowercased() && clockRate == other.clockRate
       && channels == other.channels && sdpFmtpLine == other.sdpFmtpLine
@@ -103,7 +103,7 @@ extension RTPCodec {
 }
 
 extension H264Profile {
-  /// Whether decoders for another profile can decode this one (H.264 section A.2).
+  /// Returns whether decoders for another profile can decode this one (H.264 section A.2).
   ///
   /// Baseline streams count as constrained here, since slices arrive in order.
   func isDecoded(by other: H264Profile) -> Bool {
@@ -217,7 +217,7 @@ package struct H264Reception: Hashable, Sendable {
     blocksPerSecondMaximum = value("max-mbps", peer).flatMap(Double.init)
   }
 
-  /// Whether a stream is within the limits.
+  /// Returns whether a stream is within the limits.
   ///
   /// A higher level is too, if the peer accepts frames of that size and rate.
   package func accepts(_ stream: H264Stream) -> Bool {

@@ -92,7 +92,7 @@ package struct Transceiver: Hashable, Sendable {
 
   // MARK: Set by applications
 
-  /// Whether addTrack may reuse the transceiver (W3C RTCPeerConnection.addTrack).
+  /// Returns whether addTrack may reuse the transceiver (W3C RTCPeerConnection.addTrack).
   func isFree(for kind: MediaKind) -> Bool {
     self.kind == kind && !hasLocalTrack && !hasSent && !isStopping
   }
@@ -146,8 +146,8 @@ package struct Transceiver: Hashable, Sendable {
     layersAreOffered = true
   }
 
-  /// Whether a new section in a remote offer may use the transceiver: addTrack created it, it is
-  /// not yet negotiated, and the peer wants to receive (RFC 9429 section 5.10).
+  /// Returns whether a new section in a remote offer may use the transceiver: addTrack created it,
+  /// it is not yet negotiated, and the peer wants to receive (RFC 9429 section 5.10).
   func mayServe(_ direction: MediaDirection, _ kind: MediaKind) -> Bool {
     self.kind == kind && direction.receives && mid == nil && wasMadeByAddTrack && !isStopping
   }

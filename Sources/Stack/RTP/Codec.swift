@@ -267,7 +267,7 @@ package struct CodecFormat: Hashable, Sendable {
   private static let equalsSign = UInt8(ascii: "=")
   private static let blank = UInt8(ascii: " ")
 
-  /// Whether the text equals a lower-case name, ignoring case.
+  /// Returns whether the text equals a lower-case name, ignoring case.
   private static func isName(_ text: ArraySlice<UInt8>, _ name: [UInt8]) -> Bool {
     guard text.count == name.count else { return false }
     for (index, wanted) in name.enumerated() {

@@ -36,7 +36,7 @@ package struct NearRestarts: Sendable {
       || !isReused(last.sequence, last.timestamp, before: 2)
   }
 
-  /// Whether the packet after a suspected restart continues from it.
+  /// Returns whether the packet after a suspected restart continues from it.
   ///
   /// - Parameters:
   ///   - step: the sequence step to the suspected packet, at most 0.
@@ -45,8 +45,8 @@ package struct NearRestarts: Sendable {
     next == 1 || next > -most && next <= -step
   }
 
-  /// Whether the latest packet with this number, among the `window` packets from `place` back, has
-  /// another timestamp.
+  /// Returns whether the latest packet with this number, among the `window` packets from `place`
+  /// back, has another timestamp.
   private func isReused(_ sequence: UInt16, _ timestamp: UInt32, before place: Int) -> Bool {
     for back in place..<place + Self.window {
       guard let packet = packet(back) else { return false }

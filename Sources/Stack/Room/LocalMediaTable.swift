@@ -38,7 +38,7 @@ struct LocalMediaTable {
 
   // MARK: Application
 
-  /// Whether media can be added: its ids are new, and there is room.
+  /// Returns whether media can be added: its ids are new, and there is room.
   func accepts(_ infos: [LocalMediaInfo]) -> Bool {
     entries.count + infos.count <= LocalMediaTable.maximum
       && Set(infos.map(\.id)).count == infos.count
@@ -59,7 +59,7 @@ struct LocalMediaTable {
     return taken
   }
 
-  /// Whether all of this media can be unpublished.
+  /// Returns whether all of this media can be unpublished.
   func canUnpublish(_ ids: [LocalMediaID]) -> Bool {
     !ids.isEmpty && ids.allSatisfy { self[$0].map { $0.phase != .unpublishing } ?? false }
   }

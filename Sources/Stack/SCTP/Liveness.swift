@@ -92,7 +92,7 @@ struct TimerTable {
   /// When a timer expires; nil if it is not running.
   subscript(timer: SCTPTimer) -> Instant? { deadlines[timer.rawValue] }
 
-  /// Whether a running timer has expired.
+  /// Returns whether a running timer has expired.
   func isDue(_ timer: SCTPTimer, at now: Instant) -> Bool {
     deadlines[timer.rawValue].map { $0 <= now } ?? false
   }

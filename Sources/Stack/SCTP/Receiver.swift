@@ -256,7 +256,7 @@ struct Receiver {
   /// Records that the acknowledgement delay has passed.
   mutating func endDelay() { acknowledgement = .due }
 
-  /// Whether a waiting acknowledgement would fit beside a chunk in an empty packet.
+  /// Returns whether a waiting acknowledgement would fit beside a chunk in an empty packet.
   func mayGoAlong(with size: Int, capacity: Int) -> Bool {
     acknowledgement == .delayed
       && 16 + 4 * (duplicates.count + numbers.ranges.count) + size <= capacity

@@ -52,7 +52,7 @@ package struct DTLSRecord: Sendable {
   /// section 5.1, RFC 7905 section 2); other suites need more.
   private static let protectedMinimum = 16
 
-  /// Whether a datagram contains a protected record shorter than its tag.
+  /// Returns whether a datagram contains a protected record shorter than its tag.
   ///
   /// No real peer sends one. OpenSSL before 3.0.22 ends the association when it receives one, so
   /// anyone who can spoof an address could end a call.

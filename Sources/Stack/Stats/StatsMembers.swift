@@ -85,7 +85,7 @@ package struct StatsMembers: Sendable {
     all.lazy.flatMap(\.missing).first { $0.members.contains(member) }?.reason
   }
 
-  /// Whether a member never decreases during its object's life.
+  /// Returns whether a member never decreases during its object's life.
   private static func isCumulative(_ member: String) -> Bool {
     member.hasPrefix("total") || cumulative.contains(member)
       || (member.hasSuffix("Count") && member != "activeSlotCount")

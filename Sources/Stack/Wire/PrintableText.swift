@@ -5,7 +5,7 @@
 /// here: characters without a glyph are written as `\u{1b}`. JSON uses its own escapes, which every
 /// JSON reader undoes.
 package enum PrintableText {
-  /// Whether a character has a glyph and does not affect the text around it.
+  /// Returns whether a character has a glyph and does not affect the text around it.
   ///
   /// False for controls (C0, DEL, C1), formats (bidirectional controls, zero width, tags), line and
   /// paragraph separators and noncharacters, and for stand-ins for bytes of a file name
@@ -151,7 +151,7 @@ package enum SecretText {
     "credential", "password", "apisecret", "secret", "token", "pin",
   ].map { Array($0.utf8) }
 
-  /// Whether a field is secret, judged by the last part of its name.
+  /// Returns whether a field is secret, judged by the last part of its name.
   package static func isSecret(field name: String) -> Bool {
     guard let last = name.split(separator: ".").last else { return false }
     return names.contains(Array(last.lowercased().utf8))
@@ -230,7 +230,7 @@ package enum SecretText {
 
   private static func isLetter(_ byte: UInt8) -> Bool { (0x61...0x7a).contains(byte | 0x20) }
 
-  /// Whether a byte is allowed in a bearer token (RFC 6750 section 2.1).
+  /// Returns whether a byte is allowed in a bearer token (RFC 6750 section 2.1).
   private static func isOfToken(_ byte: UInt8) -> Bool {
     isLetter(byte) || (0x30...0x39).contains(byte) || Array("-._~+/=".utf8).contains(byte)
   }
@@ -298,7 +298,7 @@ package enum SystemPath {
     return bytes
   }
 
-  /// Whether a name is valid UTF-8.
+  /// Returns whether a name is valid UTF-8.
   private static func isText(_ name: String) -> Bool {
     // The UTF-8 encoding of every stand-in character begins with this byte.
     name.utf8.allSatisfy { $0 != 0xf4 }

@@ -1,5 +1,6 @@
 extension FixedWidthInteger where Self: UnsignedInteger {
-  /// Whether this number comes after `other` in serial-number arithmetic (RFC 1982 section 3).
+  /// Returns whether this number comes after `other` in serial-number arithmetic (RFC 1982
+  /// section 3).
   @inlinable
   package func isNewer(than other: Self) -> Bool {
     let distance = self &- other

@@ -176,7 +176,7 @@ struct BitrateBounds: Sendable {
   /// Clamps a rate to the peer's limit.
   func clampToPeer(_ rate: Double) -> Double { remoteMaximum.map { min(rate, $0) } ?? rate }
 
-  /// Whether a rate is at the minimum, the maximum or the peer's limit.
+  /// Returns whether a rate is at the minimum, the maximum or the peer's limit.
   func isBound(_ rate: Double) -> Bool {
     rate <= minimum || rate >= maximum || rate == remoteMaximum
   }
@@ -257,7 +257,7 @@ struct PathCapacity: Sendable {
   /// The rate that arrived then, less what the queue needs to drain.
   private(set) var carriedAtCut: Double?
 
-  /// Whether the effect of the last cut is visible, so that another one may follow.
+  /// Returns whether the effect of the last cut is visible, so that another one may follow.
   func mayCut(at now: Instant) -> Bool {
     cutAt.map { now - $0 >= PathCapacity.cutSpacing } ?? true
   }
@@ -272,7 +272,7 @@ struct PathCapacity: Sendable {
     cutAt = now
   }
 
-  /// Whether the path was full recently enough for its rate to count.
+  /// Returns whether the path was full recently enough for its rate to count.
   func isRecent(at now: Instant) -> Bool { now - (cutAt ?? now) < PathCapacity.memory }
 
   /// Returns the factor by which a rate may grow per second.

@@ -276,7 +276,7 @@ struct FrameAssembler {
     return id.follows(lastPictureID)
   }
 
-  /// Whether a key frame before this packet has started to arrive.
+  /// Returns whether a key frame before this packet has started to arrive.
   private func awaitsKey(before sequence: Int64) -> Bool {
     guard let newestKeyStart, let floor else { return false }
     return newestKeyStart > floor && newestKeyStart < sequence
@@ -356,7 +356,7 @@ struct DeliveredFrames {
     pictures.append(id)
   }
 
-  /// Whether these are all the frames that a frame depends on; false if it does not say.
+  /// Returns whether these are all the frames that a frame depends on; false if it does not say.
   ///
   /// A frame in an upper temporal layer may depend on any earlier one unless it is a sync frame.
   func suffice(for frame: FrameAssembler.AssembledFrame) -> Bool {

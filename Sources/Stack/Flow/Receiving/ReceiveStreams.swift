@@ -314,13 +314,13 @@ struct ReceiveStreams {
 }
 
 extension ReceiveStream {
-  /// Whether `rid` names a simulcast layer other than this stream's.
+  /// Returns whether `rid` names a simulcast layer other than this stream's.
   fileprivate func isLayer(beside rid: String?) -> Bool {
     guard let own = self.rid, let rid else { return false }
     return own != rid
   }
 
-  /// Whether retransmissions that name this layer, or none, may be this stream's.
+  /// Returns whether retransmissions that name this layer, or none, may be this stream's.
   fileprivate func isRepaired(by rid: ArraySlice<UInt8>?) -> Bool {
     guard let own = self.rid, let rid else { return true }
     return rid.elementsEqual(own.utf8)

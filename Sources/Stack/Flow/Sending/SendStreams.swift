@@ -183,7 +183,7 @@ struct SendAgreement {
     self.map = map
   }
 
-  /// Whether a codec's frames can be sent: the negotiated codec, and its telephone events.
+  /// Returns whether a codec's frames can be sent: the negotiated codec, and its telephone events.
   func carries(_ name: CodecName) -> Bool {
     name == codec.name || !name.carriesMedia && events != nil
   }

@@ -62,10 +62,10 @@ struct Checklist {
     return nil
   }
 
-  /// Whether a pair belongs to the current generation.
+  /// Returns whether a pair belongs to the current generation.
   func isPresent(_ index: Int) -> Bool { pairs[index].generation == generation }
 
-  /// Whether any pair of the current generation satisfies a condition.
+  /// Returns whether any pair of the current generation satisfies a condition.
   func contains(where isWanted: (CandidatePair) -> Bool) -> Bool {
     pairs.contains { $0.generation == generation && isWanted($0) }
   }
@@ -105,8 +105,8 @@ struct Checklist {
     return .added
   }
 
-  /// Whether the pair already exists; an active TCP pair is identified by its local address,
-  /// because each connection has its own port.
+  /// Returns whether the pair already exists; an active TCP pair is identified by its local
+  /// address, because each connection has its own port.
   private func has(_ base: SocketAddress, _ local: ICECandidate, _ target: SocketAddress) -> Bool {
     guard local.tcpType == .active else { return index(base, target) != nil }
     return contains { $0.isActive && $0.base.ip == base.ip && $0.target == target }

@@ -159,8 +159,8 @@ struct Consent {
 
   // MARK: Checks
 
-  /// Whether a consent check is due on the selected pair: regularly, and more often while the peer
-  /// is silent.
+  /// Returns whether a consent check is due on the selected pair: regularly, and more often while
+  /// the peer is silent.
   func isDue(_ pair: CandidatePair, at now: Instant) -> Bool {
     checkDue(pair).map { $0 <= now } ?? false
   }

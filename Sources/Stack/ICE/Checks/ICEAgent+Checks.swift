@@ -222,7 +222,7 @@ extension ICEAgent {
     }
   }
 
-  /// Whether a datagram is a check whose sender knows the local credentials.
+  /// Returns whether a datagram is a check whose sender knows the local credentials.
   ///
   /// Changes nothing, so it can be called before a datagram becomes an input.
   package func recognizes(_ bytes: [UInt8]) -> Bool {
@@ -343,7 +343,7 @@ extension ICEAgent {
     return true
   }
 
-  /// Whether the peer's fragment in a check is the expected one, or none is known yet.
+  /// Returns whether the peer's fragment in a check is the expected one, or none is known yet.
   private func isExpected(_ fragment: Substring, in addressed: ICEGeneration) -> Bool {
     guard let known = addressed.remote?.usernameFragment else { return true }
     return fragment == known

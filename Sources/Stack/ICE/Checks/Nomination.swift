@@ -67,7 +67,7 @@ struct Nomination {
 
   // MARK: Controlled
 
-  /// Whether to follow the peer's latest USE-CANDIDATE.
+  /// Returns whether to follow the peer's latest USE-CANDIDATE.
   ///
   /// A peer may put it into the checks of many pairs (aggressive nomination): then the highest pair
   /// counts. A lower one replaces the nominated pair if the peer insists: if it nominated the other

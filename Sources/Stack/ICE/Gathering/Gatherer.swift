@@ -56,8 +56,8 @@ struct Gatherer {
     return (.name(name), isNew ? name : nil)
   }
 
-  /// Whether the socket or connection that a pair sends from still exists, or an address to connect
-  /// from.
+  /// Returns whether the socket or connection that a pair sends from still exists, or an address to
+  /// connect from.
   func hasBase(_ pair: CandidatePair) -> Bool {
     if pair.isActive { return candidates.activeBases.contains { $0.ip == pair.base.ip } }
     if pair.local.isTCP { return connections.contains(pair.base, pair.target) }
@@ -104,17 +104,17 @@ struct LocalSockets {
     return nil
   }
 
-  /// Whether a socket was already requested for an address.
+  /// Returns whether a socket was already requested for an address.
   func isAsked(_ address: IPAddress, of generation: UInt32) -> Bool {
     all.contains { $0.generation == generation && $0.asked == address }
   }
 
-  /// Whether a requested socket is not yet open.
+  /// Returns whether a requested socket is not yet open.
   func isWaiting(of generation: UInt32) -> Bool {
     all.contains { $0.generation == generation && $0.address == nil }
   }
 
-  /// Whether any socket can send to an address.
+  /// Returns whether any socket can send to an address.
   func reaches(_ ip: IPAddress) -> Bool { all.contains { $0.asked.isIPv4 == ip.isIPv4 } }
 
   /// Returns the addresses of a generation's open sockets.
@@ -236,7 +236,7 @@ struct LocalCandidates {
     all.first { $0.base == base && $0.candidate.address == address }?.candidate
   }
 
-  /// Whether a mapped address is the base itself or was already reported by another server
+  /// Returns whether a mapped address is the base itself or was already reported by another server
   /// (RFC 8445 section 5.1.3).
   func isRedundant(_ mapped: SocketAddress, base: SocketAddress) -> Bool {
     all.contains {

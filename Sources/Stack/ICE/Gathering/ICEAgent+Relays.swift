@@ -3,7 +3,7 @@ package import Wire
 // Relayed candidates. To the rest of the agent, data through a TURN server looks as if sent from
 // and received at the relayed address.
 extension ICEAgent {
-  /// Whether a path starts at this agent and peers may use it.
+  /// Returns whether a path starts at this agent and peers may use it.
   func isBase(_ local: SocketAddress, _ remote: SocketAddress) -> Bool {
     if relays.index(at: local) != nil { return true }
     guard !settings.relayOnly else { return false }
@@ -40,7 +40,8 @@ extension ICEAgent {
     if let relay = relays.index(at: base) { drive(relay: relay, .verify) }
   }
 
-  /// Whether bytes are channel data around anything but STUN: such data changes only counters.
+  /// Returns whether bytes are channel data around anything but STUN: such data changes only
+  /// counters.
   func isRelayedMedia(_ bytes: [UInt8]) -> Bool {
     bytes.count > ChannelData.headerLength && (0x40...0x4f).contains(bytes[0])
       && bytes[ChannelData.headerLength] > 3
@@ -55,7 +56,7 @@ extension ICEAgent {
     deadline = earliest(deadline, relays[index].clientDeadline)
   }
 
-  /// Whether a path starts at a relayed address.
+  /// Returns whether a path starts at a relayed address.
   package func isRelayed(_ local: SocketAddress) -> Bool { relays.index(at: local) != nil }
 
   // MARK: Gathering

@@ -22,7 +22,7 @@ struct PeerConnections {
     all.append(Connection(local: local, remote: remote, openedAt: now))
   }
 
-  /// Whether another unknown peer may connect.
+  /// Returns whether another unknown peer may connect.
   func admitsStrangers(_ checklist: Checklist) -> Bool {
     all.count { checklist.index($0.local, $0.remote) == nil } < Self.strangersMaximum
   }

@@ -88,7 +88,7 @@ struct Relays {
   /// Returns the relay whose connection has this request id.
   func index(connection id: UInt32) -> Int? { all.firstIndex { $0.isStream && $0.id == id } }
 
-  /// Whether an allocation on a server was already requested from a base.
+  /// Returns whether an allocation on a server was already requested from a base.
   func isKnown(
     _ server: ICEServer, at address: SocketAddress, from base: SocketAddress, of generation: UInt32
   ) -> Bool {
@@ -185,7 +185,7 @@ struct Relays {
     beginAnew(index, &numbers, entropy, at: now + wait)
   }
 
-  /// Whether to follow a redirection to another server (RFC 8489 section 10).
+  /// Returns whether to follow a redirection to another server (RFC 8489 section 10).
   func mayRedirect(_ index: Int, to server: SocketAddress) -> Bool {
     let relay = all[index]
     return relay.redirections < Self.redirectionsMaximum

@@ -73,7 +73,7 @@ package struct MulticastNames: Machine {
     return next
   }
 
-  /// Whether a name belongs to the local link.
+  /// Returns whether a name belongs to the local link.
   package static func isLocal(_ name: String) -> Bool { name.lowercased().hasSuffix(".local") }
 
   package mutating func step(_ input: Input, at now: Instant, into outbox: inout Outbox<Output>) {
@@ -233,7 +233,7 @@ package struct LinkNetwork: Hashable, Sendable {
     self.mask = mask
   }
 
-  /// Whether an address is in the network.
+  /// Returns whether an address is in the network.
   package func contains(_ other: IPAddress) -> Bool {
     guard address.isIPv4 == other.isIPv4, mask.isIPv4 == other.isIPv4 else { return false }
     let (own, theirs, bits) = (address.words, other.words, mask.words)
@@ -242,7 +242,7 @@ package struct LinkNetwork: Hashable, Sendable {
 }
 
 extension MulticastNames {
-  /// Whether a message may have been sent by a host on one of the links.
+  /// Returns whether a message may have been sent by a host on one of the links.
   ///
   /// A datagram to the multicast group cannot come from elsewhere, but one to this host's own
   /// address can, from anyone who knows the port (RFC 6762 section 11). So the source must be in an

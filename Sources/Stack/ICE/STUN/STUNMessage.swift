@@ -31,14 +31,14 @@ package struct STUNMessage: Sendable {
   /// Where the FINGERPRINT header starts.
   let fingerprintOffset: Int?
 
-  /// Whether bytes look like STUN rather than DTLS, RTP or RTCP (RFC 7983 section 7).
+  /// Returns whether bytes look like STUN rather than DTLS, RTP or RTCP (RFC 7983 section 7).
   package static func matches(_ bytes: RawSpan) -> Bool {
     bytes.byteCount >= headerLength && bytes.byte(at: 0) < 4
       && bytes.byte(at: 4) == 0x21 && bytes.byte(at: 5) == 0x12
       && bytes.byte(at: 6) == 0xa4 && bytes.byte(at: 7) == 0x42
   }
 
-  /// Whether bytes that look like STUN have the Binding method.
+  /// Returns whether bytes that look like STUN have the Binding method.
   package static func isBinding(_ bytes: RawSpan) -> Bool {
     bytes.byteCount >= 2 && bytes.uint16(at: 0) & 0xfeef == STUNMethod.binding.rawValue
   }
@@ -331,7 +331,8 @@ extension STUNMessage {
   /// Whether the message has MESSAGE-INTEGRITY.
   package var hasIntegrity: Bool { integrityOffset != nil }
 
-  /// Whether MESSAGE-INTEGRITY is present and correct for a key, over the bytes as received.
+  /// Returns whether MESSAGE-INTEGRITY is present and correct for a key, over the bytes as
+  /// received.
   ///
   /// The HMAC covers everything before the attribute, with a header length that ends after the
   /// attribute (section 14.5). For short-term credentials the key is the password (section 9.1.1).

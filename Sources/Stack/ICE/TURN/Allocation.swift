@@ -110,7 +110,7 @@ struct Permissions {
     return deadline
   }
 
-  /// Whether an address has a permission, even if the server has not confirmed it.
+  /// Returns whether an address has a permission, even if the server has not confirmed it.
   func has(_ ip: IPAddress) -> Bool { all.contains { $0.ip == ip } }
 
   /// Adds a permission that is being requested; returns false if there is no room.
@@ -208,7 +208,7 @@ struct Channels {
     return deadline
   }
 
-  /// Whether a channel to a peer may be added: it has none, and there is room.
+  /// Returns whether a channel to a peer may be added: it has none, and there is room.
   func mayAdd(_ peer: SocketAddress) -> Bool {
     all.count < Self.maximum && !all.contains { $0.peer == peer }
   }
@@ -225,7 +225,7 @@ struct Channels {
     return nil
   }
 
-  /// Whether there is a channel to a host.
+  /// Returns whether there is a channel to a host.
   func reach(_ ip: IPAddress) -> Bool { all.contains { $0.peer.ip == ip } }
 
   /// Adds a channel that is being requested and returns its number.
@@ -277,7 +277,8 @@ package enum ChannelData {
   /// The numbers that a client may bind (RFC 8656 section 12).
   package static let numbers: ClosedRange<UInt16> = 0x4000...0x4fff
 
-  /// Whether bytes look like channel data rather than another protocol (RFC 7983 section 7).
+  /// Returns whether bytes look like channel data rather than another protocol (RFC 7983
+  /// section 7).
   package static func matches(_ bytes: RawSpan) -> Bool {
     bytes.byteCount >= headerLength && (0x40...0x4f).contains(bytes.byte(at: 0))
   }

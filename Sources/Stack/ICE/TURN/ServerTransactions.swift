@@ -44,7 +44,7 @@ struct ServerTransactions {
     return deadline
   }
 
-  /// Whether a request for this purpose is waiting.
+  /// Returns whether a request for this purpose is waiting.
   func contains(_ purpose: Purpose) -> Bool { all.contains { $0.purpose == purpose } }
 
   /// Records a request sent now, replacing one for the same purpose.
@@ -73,7 +73,7 @@ struct ServerTransactions {
     return (again, silent)
   }
 
-  /// Whether a response belongs to a waiting request.
+  /// Returns whether a response belongs to a waiting request.
   func contains(_ id: STUNTransactionID) -> Bool { all.contains { $0.id == id } }
 
   /// Removes the request that a response belongs to.
@@ -107,8 +107,8 @@ struct ServerAuthentication {
     return writer.finish(key: key)
   }
 
-  /// Whether a response is authentic: a success must prove that the server knows the password, and
-  /// an error with wrong integrity is not trusted either (RFC 8489 section 9.2.5).
+  /// Returns whether a response is authentic: a success must prove that the server knows the
+  /// password, and an error with wrong integrity is not trusted either (RFC 8489 section 9.2.5).
   func accepts(_ response: STUNMessage) -> Bool {
     guard let key, response.hasIntegrity || response.messageClass == .success else { return true }
     return response.verifiesIntegrity(key: key)
@@ -151,10 +151,10 @@ struct MappingKeeper {
   /// Records any message to the server.
   mutating func recordSent(at now: Instant) { sentAt = now }
 
-  /// Whether to check now; call `recordSent` for whatever is sent before `settle`.
+  /// Returns whether to check now; call `recordSent` for whatever is sent before `settle`.
   func isDue(at now: Instant) -> Bool { deadline.map { $0 <= now } ?? false }
 
-  /// Whether nothing has been sent for the keep-alive interval.
+  /// Returns whether nothing has been sent for the keep-alive interval.
   func isSilent(at now: Instant) -> Bool { sentAt + TURNTiming.keepAlive <= now }
 
   /// Sets the time of the next check.

@@ -89,7 +89,7 @@ extension Negotiation {
     }
   }
 
-  /// Whether the m-section at an index is off, so that nothing is signaled for it.
+  /// Returns whether the m-section at an index is off, so that nothing is signaled for it.
   package func isOff(mLine index: Int) -> Bool {
     !sectionTable.slots.indices.contains(index) || sectionTable.slots[index].isDead
   }

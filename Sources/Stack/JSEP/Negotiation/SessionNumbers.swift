@@ -142,7 +142,7 @@ struct RemoteNumbers {
 
   func uses(payloadType: UInt8) -> Bool { payloadTypes.contains(String(payloadType)) }
 
-  /// Whether a header extension id stands for another URI.
+  /// Returns whether a header extension id stands for another URI.
   func uses(extensionID id: UInt8, otherThanFor uri: String) -> Bool {
     uris[UInt16(id)].map { $0 != uri } ?? false
   }

@@ -39,7 +39,7 @@ struct TransceiverTable {
     return all.first { $0.id == id && !$0.isStopping }
   }
 
-  /// Whether a track with this identifier is sent.
+  /// Returns whether a track with this identifier is sent.
   func sends(_ trackID: String) -> Bool {
     all.contains { $0.hasLocalTrack && $0.trackID == trackID }
   }

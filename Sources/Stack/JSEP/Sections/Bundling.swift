@@ -65,7 +65,7 @@ struct Bundling {
 }
 
 extension SectionSlot {
-  /// Whether the section is on and uses a transport.
+  /// Returns whether the section is on and uses a transport.
   func uses(_ number: Int) -> Bool { !isDead && transportNumber == number }
 }
 
@@ -86,7 +86,8 @@ public enum BundlePolicy: String, Hashable, Sendable, Codable, CaseIterable {
   /// Only the first section has its own transport.
   case maxBundle = "max-bundle"
 
-  /// Whether a new section is `bundle-only` after sections of these kinds (RFC 9429 section 5.2.1).
+  /// Returns whether a new section is `bundle-only` after sections of these kinds (RFC 9429
+  /// section 5.2.1).
   func leavesToBundle<Kind: Equatable>(_ kind: Kind, after others: [Kind]) -> Bool {
     switch self {
     case .balanced: others.contains(kind)

@@ -131,7 +131,7 @@ private struct PayloadFormats {
     }
   }
 
-  /// Whether a feedback message is listed for a payload type or for `*`.
+  /// Returns whether a feedback message is listed for a payload type or for `*`.
   func lists(_ message: String, for payloadType: UInt8) -> Bool {
     feedback.contains {
       $0.feedback == message && ($0.payloadType == nil || $0.payloadType == payloadType)
@@ -181,8 +181,8 @@ package struct SimulcastLayer: Hashable, Sendable {
   /// The most layers in a simulcast.
   package static let countMaximum = 3
 
-  /// Whether a text is a valid layer name: letters and digits, short enough for one-byte header
-  /// extensions (RFC 8852 section 3.1, RFC 8285 section 4.2).
+  /// Returns whether a text is a valid layer name: letters and digits, short enough for one-byte
+  /// header extensions (RFC 8852 section 3.1, RFC 8285 section 4.2).
   package static func isName(_ text: String) -> Bool {
     (1...16).contains(text.utf8.count)
       && text.utf8.allSatisfy { byte in

@@ -231,7 +231,7 @@ package struct QualityLimitation: Hashable, Sendable {
     narrowFrames = 0
   }
 
-  /// Whether the last second's frames show that the bit rate is too low.
+  /// Returns whether the last second's frames show that the bit rate is too low.
   private func isPoor(_ codec: CodecName?) -> Bool {
     guard let poor = codec?.codec?.poorQuantiser else { return false }
     return quantiserSum >= videoFrames * poor

@@ -35,7 +35,7 @@ struct AudioPlace {
     return hasPlayed && frame.extendedTime < playhead ? .late : .inTime
   }
 
-  /// Whether a packet follows the last one played, without loss.
+  /// Returns whether a packet follows the last one played, without loss.
   func isFollowed(by frame: ReceivedFrame) -> Bool {
     lastSequence.map { last in
       var next = last &+ 1
@@ -187,15 +187,16 @@ struct AudioDelay {
   /// Records the level of a block being played.
   mutating func record(level: UInt8) { isQuiet = level >= AudioDelay.quietLevel }
 
-  /// Whether a concealed block is practically silent.
+  /// Returns whether a concealed block is practically silent.
   func isSilent(level: UInt8) -> Bool { isQuiet || level >= AudioDelay.quietLevel }
 
-  /// Whether the delay is so short that a block should be inserted; earlier during quiet audio.
+  /// Returns whether the delay is so short that a block should be inserted; earlier during quiet
+  /// audio.
   func shouldInsert(_ excess: Interval, block: Interval) -> Bool {
     ticksSinceAdjustment >= 5 && excess <= (isQuiet ? .milliseconds(-5) : block / -2)
   }
 
-  /// Whether the delay is more than a block too long.
+  /// Returns whether the delay is more than a block too long.
   func shouldRemove(_ excess: Interval, block: Interval) -> Bool {
     guard ticksSinceAdjustment >= 5, excess >= block + .milliseconds(10) else { return false }
     return isQuiet || ticksSinceAdjustment >= (excess >= block * 3 ? 10 : 100)

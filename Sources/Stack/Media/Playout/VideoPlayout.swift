@@ -56,7 +56,7 @@ package struct VideoPlayout: Machine {
       track: track, codecs: codecs, isOn: decodes, furtherDecoders: furtherDecoders)
   }
 
-  /// Whether a codec's frames are decoded rather than passed through.
+  /// Returns whether a codec's frames are decoded rather than passed through.
   package func decodes(_ codec: CodecName) -> Bool { decoder.decodes(codec) }
 
   // Read for every frame: inlined, because a call would copy the playout.
@@ -323,7 +323,7 @@ struct PlayoutVideoDecoder {
     self.furtherDecoders = furtherDecoders
   }
 
-  /// Whether a codec's frames are decoded rather than passed through.
+  /// Returns whether a codec's frames are decoded rather than passed through.
   func decodes(_ codec: CodecName) -> Bool {
     isOn && (!codec.isPassedThrough || furtherDecoders.contains(codec))
   }

@@ -268,7 +268,7 @@ package struct AV1Unit: Hashable, Sendable {
     return look
   }
 
-  /// Whether a frame header starts a key frame (section 5.9.2); false for still pictures.
+  /// Returns whether a frame header starts a key frame (section 5.9.2); false for still pictures.
   static func beginsKeyFrame(_ payload: RawSpan) -> Bool {
     guard payload.byteCount > 0 else { return false }
     // Bits: show_existing_frame, then frame_type, 0 for key frames.

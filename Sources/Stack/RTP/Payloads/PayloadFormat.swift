@@ -321,7 +321,7 @@ package struct PictureID: Hashable, Sendable {
   /// The length in bytes.
   package var length: Int { isLong ? 2 : 1 }
 
-  /// Whether the frame directly follows `other`, across wrap-arounds.
+  /// Returns whether the frame directly follows `other`, across wrap-arounds.
   package func follows(_ other: PictureID) -> Bool {
     let mask: UInt16 = isLong ? 0x7fff : 0x7f
     return number & mask == (other.number &+ 1) & mask

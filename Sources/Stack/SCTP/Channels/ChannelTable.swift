@@ -194,7 +194,7 @@ struct ChannelTable {
     return place
   }
 
-  /// Whether there is a channel at a place and it has a stream.
+  /// Returns whether there is a channel at a place and it has a stream.
   func isOnStream(_ place: Int) -> Bool {
     slots[place].state != .closed && slots[place].options.id != nil
   }

@@ -122,7 +122,7 @@ struct PacketHeader: Hashable {
     guard CRC32C.checksum(of: bytes.span.bytes).byteSwapped == checksum else { return nil }
   }
 
-  /// Whether a packet belongs to the association (RFC 9260 section 8.5).
+  /// Returns whether a packet belongs to the association (RFC 9260 section 8.5).
   func belongs(localTag: UInt32, remoteTag: UInt32) -> Bool {
     switch first {
     case .initiation: return tag == 0
@@ -147,7 +147,7 @@ struct PacketHeader: Hashable {
     }
   }
 
-  /// Whether a packet contains an ABORT or an incomplete chunk.
+  /// Returns whether a packet contains an ABORT or an incomplete chunk.
   private static func hasAbort(_ bytes: [UInt8]) -> Bool {
     var reader = ByteReader(bytes.span.bytes)
     guard (try? reader.skip(PacketBuilder.header)) != nil else { return true }

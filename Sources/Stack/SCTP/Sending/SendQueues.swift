@@ -116,7 +116,7 @@ struct SendQueues {
   /// Returns how many bytes of that message were sent.
   func sentOfFirst(of place: Int) -> Int { queues[place].sentOfFirst }
 
-  /// Whether a channel is in the middle of this message.
+  /// Returns whether a channel is in the middle of this message.
   func hasBegun(_ message: UInt64, on place: Int) -> Bool {
     queues[place].sentOfFirst > 0 && queues[place].messages.first?.number == message
   }

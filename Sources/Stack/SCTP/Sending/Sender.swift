@@ -110,7 +110,7 @@ struct Sender {
     queues.enqueue(message, on: place)
   }
 
-  /// Whether all of a channel's data is acknowledged, so that its stream may be reset.
+  /// Returns whether all of a channel's data is acknowledged, so that its stream may be reset.
   func isAcknowledged(_ place: Int) -> Bool {
     queues.lastNumber(of: place).map { sent.place(of: $0) < 0 } ?? true
   }
@@ -158,7 +158,7 @@ struct Sender {
     return nextNew(space, at: now)
   }
 
-  /// Whether the congestion window allows a chunk (RFC 9260 section 6.1, rule B).
+  /// Returns whether the congestion window allows a chunk (RFC 9260 section 6.1, rule B).
   private func mayFly(_ size: Int, _ space: PacketSpace) -> Bool {
     // The packet that reaches the window is filled; it exceeds the window by less than a packet.
     if space.hasData, size <= space.room { return true }
@@ -166,8 +166,8 @@ struct Sender {
     return sent.flight < window.bytes && !(window.isProbing && sent.flight > 0)
   }
 
-  /// Whether the peer has room for a chunk; one may always be in flight (RFC 9260 section 6.1, rule
-  /// A).
+  /// Returns whether the peer has room for a chunk; one may always be in flight (RFC 9260
+  /// section 6.1, rule A).
   private func fitsPeer(_ size: Int) -> Bool {
     sent.flight == 0 || sent.flight + size <= peerWindow
   }
@@ -339,7 +339,7 @@ struct Sender {
     return nil
   }
 
-  /// Whether a lost chunk is abandoned instead of retransmitted.
+  /// Returns whether a lost chunk is abandoned instead of retransmitted.
   private func isOver(_ chunk: SentChunk, at now: Instant) -> Bool {
     !chunk.limits.isReliable && canForward
       && chunk.limits.isOver(transmissions: chunk.transmissions, at: now)

@@ -85,7 +85,7 @@ package struct URLReference: Hashable, Sendable {
     return segments.joined(separator: "/")
   }
 
-  /// Whether two URLs have the same scheme, host and port.
+  /// Returns whether two URLs have the same scheme, host and port.
   package static func haveSameOrigin(_ one: String, _ other: String) -> Bool {
     guard let one = URLReference(one).origin, let other = URLReference(other).origin else {
       return false
