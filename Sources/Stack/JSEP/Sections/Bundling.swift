@@ -197,7 +197,6 @@ struct TransportReading {
   ///
   /// Missing attributes are looked up at the session level, where Firefox writes them, or in the
   /// other sections of the bundle, which need not all repeat them (RFC 9143 section 7.1.3).
-  /// sections of the bundle, which need not all repeat them (RFC 9143 section 7.1.3).
   init(_ document: SDPDocument, section index: Int, bundle: [Int]) throws(JSEPError) {
     let sections = ([index] + bundle.filter { $0 != index }).map { document.sections[$0] }
     let place = JSEPError.place(in: document, at: index)

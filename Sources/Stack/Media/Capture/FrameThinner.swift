@@ -5,7 +5,6 @@ package import RTP
 /// Frames keep the distances between their timestamps, so that a delayed frame is still shown at
 /// the right time. The source's clock may differ from ours: it is anchored at the first frame, and
 /// again after a jump or drift.
-/// again after a jump or drift.
 struct FrameClock {
   private var anchor: (timestamp: Int64, mediaTime: Int64)?
   private var last: Int64 = 0

@@ -3,7 +3,6 @@
 ///
 /// Stands in for real video when its size in the take is measured: a drawn pattern compresses far
 /// better, and plain noise not at all.
-/// better, and plain noise not at all.
 package final class CameraScene: Sendable {
   /// The size in pixels.
   package let width: Int

@@ -204,7 +204,6 @@ package struct AudioSlots: Sendable {
 /// It acts only on levels and needs no deadline. Speech is reported once it is long enough, again
 /// every second, and when it is over, so that each stretch of speech is known to the second even if
 /// its end is never observed.
-/// never seen.
 package struct SpeechDetector: Sendable {
   /// A stretch of speech, as far as known.
   package struct Speech: Hashable, Sendable {
