@@ -19,7 +19,7 @@ struct PlayoutQueue {
   private static let tracksMaximum = 64
   /// One second: after a longer pause only the newest audio is played.
   private static let framesMaximum = AudioBlock.sampleRate
-  /// The most units a device can request at once.
+  /// The maximum number of units that a device can request at once.
   static let unitsMaximum = 200
 
   var playedUnits: Int { Int(units) }

@@ -195,7 +195,7 @@ extension AudioDeviceOperation {
 
 /// A request that needs several device operations, one after the other.
 struct DeviceRequest {
-  /// What the request is for; its operations are chosen when it starts.
+  /// The purpose of a request, from which its operations follow when it starts.
   enum Purpose {
     /// A call that consists of these operations.
     case operations([AudioDeviceOperation])

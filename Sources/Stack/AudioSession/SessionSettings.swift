@@ -1,6 +1,6 @@
 import Wire
 
-/// Where a mode plays audio.
+/// The outputs on which a mode plays audio.
 public enum AudioOutput: String, Hashable, Sendable, Codable {
   /// The route's default.
   case `default`

@@ -117,7 +117,7 @@ public enum AudioPermission: String, Hashable, Sendable, Codable {
 public enum AudioInputRequest: String, Hashable, Sendable, Codable {
   /// When the first sending connection opens.
   case whenSending
-  /// Only by `initializeInput`.
+  /// When `initializeInput` is called, and at no other time.
   case explicitly
 }
 

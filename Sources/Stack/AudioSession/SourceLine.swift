@@ -28,15 +28,15 @@ struct SourceLine {
   private(set) var deadline: Instant?
   /// Silent blocks since the source stopped providing audio; nil while it provides audio.
   private(set) var silentBlocks: Int?
-  /// Why its audio is currently dropped; reported once.
+  /// The reason that the source's audio is currently dropped; reported once.
   var refusal: String?
 
   static let unitLength = Interval.milliseconds(10)
   /// How far a source's clock may be ahead of the session's.
   private static let leadMaximum = Interval.milliseconds(200)
-  /// The most units waiting for other sources.
+  /// The maximum number of units that wait for other sources.
   private static let unitsMaximum = 200
-  /// The most silence inserted at once; a longer stall leaves a gap.
+  /// The maximum silence inserted at once; a longer stall leaves a gap.
   private static let fillMaximum: Int64 = 100
 
   init(_ id: AudioSourceID, channels: Int, patience: Interval) {

@@ -28,7 +28,7 @@ package struct FlowSection: Hashable, Sendable {
     }
   }
 
-  /// What the section sends, as negotiated.
+  /// The media that the section sends, as negotiated.
   package struct Sending: Hashable, Sendable {
     /// A stream to send: the section's only one, or a simulcast layer.
     package struct Source: Hashable, Sendable {
@@ -61,7 +61,7 @@ package struct FlowSection: Hashable, Sendable {
     }
   }
 
-  /// What the section receives, as negotiated.
+  /// The media that the section receives, as negotiated.
   package struct Receiving: Hashable, Sendable {
     package var codecs: [Codec]
     /// The media SSRCs the peer announced, each with its RTX SSRC if announced.
@@ -180,7 +180,7 @@ final class SectionState: Sendable {
   var mid: String { section.mid }
   var kind: MediaKind { section.kind }
 
-  /// What a received payload type stands for.
+  /// The meaning of a received payload type.
   enum Payload {
     case media(FlowSection.Codec)
     /// Retransmissions of a codec's packets (RFC 4588).

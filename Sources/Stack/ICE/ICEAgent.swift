@@ -101,7 +101,7 @@ package struct ICEAgent: Machine {
     selectedIndex.map { checklist[$0].report(isSelected: true) }
   }
 
-  /// Returns the server that a local reflexive or relayed candidate came from.
+  /// Returns the server that provided a local reflexive or relayed candidate.
   package func server(of candidate: ICECandidate) -> ICEServer? {
     gatherer.candidates.all.first { $0.candidate == candidate }?.server
   }
@@ -171,7 +171,7 @@ package struct ICECredentials: Hashable, Sendable {
   }
 }
 
-/// W3C RTCIceConnectionState.
+/// The connection state of ICE (W3C RTCIceConnectionState).
 public enum ICEConnectionState: String, Hashable, Sendable {
   /// Nothing to check yet.
   case new
@@ -189,7 +189,7 @@ public enum ICEConnectionState: String, Hashable, Sendable {
   case closed
 }
 
-/// W3C RTCIceGatheringState.
+/// The gathering state of ICE (W3C RTCIceGatheringState).
 public enum ICEGatheringState: String, Hashable, Sendable {
   /// Gathering has not begun.
   case new
@@ -339,7 +339,7 @@ extension ICEAgent {
 
   /// A request or an event of an agent.
   package enum Output {
-    /// Perform a system request; the result comes back as `answer`.
+    /// Perform a system request; the result is returned as `answer`.
     case request(SystemRequest)
     /// Send a datagram.
     case datagram(local: SocketAddress, remote: SocketAddress, bytes: [UInt8])

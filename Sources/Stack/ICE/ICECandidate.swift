@@ -96,7 +96,7 @@ public enum ICETCPType: String, Hashable, Sendable {
   case active
   /// It waits for connections of active candidates.
   case passive
-  /// It opens the same connection as the other side, at the same time.
+  /// It opens the connection at the same time as the remote peer.
   case simultaneousOpen = "so"
 }
 

@@ -36,7 +36,7 @@ enum ICETiming {
   /// section 14.2).
   static let paceSmall = Interval.milliseconds(20)
   static let paceLarge = Interval.milliseconds(50)
-  /// The most pairs in a small checklist.
+  /// The maximum number of pairs in a small checklist.
   static let smallChecklist = 12
 
   /// How long each request in a round waits for a response; the round fails after the last wait.

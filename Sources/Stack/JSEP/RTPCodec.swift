@@ -173,7 +173,7 @@ package struct H264Level: Hashable, Comparable, Sendable, CustomStringConvertibl
   }
 }
 
-/// What a peer accepts in H.264, as negotiated (RFC 6184 sections 8.1, 8.2.2).
+/// The limits of a peer's H.264 reception, as negotiated (RFC 6184 sections 8.1, 8.2.2).
 package struct H264Reception: Hashable, Sendable {
   /// The highest level accepted.
   package private(set) var level: H264Level

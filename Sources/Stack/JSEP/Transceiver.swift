@@ -256,7 +256,7 @@ extension SDPSection {
   }
 }
 
-/// W3C RTCRtpTransceiverDirection.
+/// The direction of a transceiver (W3C RTCRtpTransceiverDirection).
 public enum TransceiverDirection: String, Hashable, Sendable, Codable {
   /// Sends and receives.
   case sendrecv

@@ -78,7 +78,7 @@ public enum MediaContent: Sendable {
   case encodedVideo(EncodedVideoChunk)
 }
 
-/// Where a sender's media comes from.
+/// The source of a sender's media.
 public enum MediaSource: Hashable, Sendable, Codable {
   /// A sine tone generated in the stack; unless `pauseSeconds` is 0, it pauses for one second in
   /// every `pauseSeconds`.
@@ -93,7 +93,7 @@ public enum MediaSource: Hashable, Sendable, Codable {
 
 /// Counts the frames in the last second, on any clock.
 package struct FrameRate: Hashable, Sendable {
-  /// The most frames stored; higher rates are reported as this.
+  /// The maximum number of frames stored; higher rates are reported as this.
   private static let capacity = 256
 
   private let ticksPerSecond: Int64

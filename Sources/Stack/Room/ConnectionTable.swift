@@ -18,7 +18,7 @@ struct ConnectionTable {
     var transceivers: [(mid: String, number: UInt32)] = []
   }
 
-  /// What to do about a connection without a path.
+  /// The remedy for a connection without a path.
   enum Remedy: Equatable {
     case restart(ConnectionID, attempt: Int)
     case giveUp(ConnectionID)

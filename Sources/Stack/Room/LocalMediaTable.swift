@@ -26,7 +26,7 @@ struct LocalMediaTable {
   private(set) var entries: [Entry] = []
   /// The local participant's number; nil before joining.
   private var owner: Int?
-  /// The most local media.
+  /// The maximum number of local tracks.
   private static let maximum = 64
 
   subscript(id: LocalMediaID) -> Entry? { place(of: id).map { entries[$0] } }

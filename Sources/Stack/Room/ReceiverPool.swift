@@ -336,7 +336,7 @@ struct ReceiverPool {
   /// The maximum number of voices; no service sends more at once.
   private static let reportedMaximum = 1_000
 
-  /// Applies a change of whether audio is always on.
+  /// Updates audio that is now always on, or no longer is.
   mutating func exempt(_ media: PublishedMedia) -> [RoomOutput] {
     guard choosesVoices, let index = place(of: media.id), !receivers[index].isVideo,
       receivers[index].isCarried, receivers[index].transceiver != nil,

@@ -29,7 +29,7 @@ package struct SCTPFollower {
     var reset: (last: Int64, streams: [UInt16])?
   }
 
-  /// The most channels followed during an association.
+  /// The maximum number of channels followed during an association.
   private static let channelsMaximum = 4096
   /// Limits on a reassembled message and on waiting data per endpoint, in bytes.
   private static let messageMaximum = 4 << 20

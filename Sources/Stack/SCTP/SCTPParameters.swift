@@ -72,17 +72,17 @@ enum SCTPLimits {
   static let initiationRetries = 20
   /// Consecutive timeouts without any sign of the peer before the association fails.
   static let associationRetries = 20
-  /// The most packets stored before the start.
+  /// The maximum number of packets stored before the start.
   static let earlyPackets = 16
-  /// The most unsent bytes on one channel.
+  /// The maximum number of unsent bytes on a channel.
   static let channelBuffer: UInt64 = 16 << 20
   /// Chunks that may wait for acknowledgement; gap reports cover only 65,535.
   static let chunksInFlight = 32768
-  /// The most fragments waiting for their message.
+  /// The maximum number of fragments that wait for their message.
   static let fragmentsHeld = 16384
-  /// The most gaps; data that would add another is dropped.
+  /// The maximum number of gaps; data that would add another is dropped.
   static let gaps = 1024
-  /// The most channels a peer may have open.
+  /// The maximum number of channels that a peer may have open.
   static let channels = 4096
   static let streams: UInt16 = 65535
 }

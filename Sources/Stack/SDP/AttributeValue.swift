@@ -14,7 +14,7 @@ package protocol AttributeValue: Hashable, Sendable {
   var text: String { get }
 }
 
-/// What attributes belong to: the session level or an m-section.
+/// The scope of attributes: the session level or an m-section.
 package protocol AttributeScope: Hashable, Sendable {
   var lines: [SDPLine] { get set }
 }

@@ -189,7 +189,7 @@ package struct SSRCGroup: AttributeValue {
   package static let attributeName = AttributeName.ssrcGroup
   package static let syntax = "SEMANTICS SSRC ..., at most \(limit) of them"
 
-  /// The most SSRCs in a group.
+  /// The maximum number of SSRCs in a group.
   static let limit = 64
 
   /// `FID` for an SSRC and its RTX, `SIM`, `FEC-FR`, ...

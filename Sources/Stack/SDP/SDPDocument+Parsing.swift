@@ -1,14 +1,14 @@
 extension SDPDocument {
   /// The largest description in bytes: room for a browser's offer with a hundred sections.
   package static let byteLimit = 1024 * 1024
-  /// The most lines in a description.
+  /// The maximum number of lines in a description.
   package static let lineLimit = 16384
-  /// The most m-sections in a description.
+  /// The maximum number of m-sections in a description.
   package static let sectionLimit = 512
-  /// The most formats in an m-section; payload types have 7 bits.
+  /// The maximum number of formats in an m-section; payload types have 7 bits.
   package static let formatLimit = 128
 
-  /// The most remarks kept.
+  /// The maximum number of remarks stored.
   static let remarksLimit = 32
 
   /// Parses a description.

@@ -125,7 +125,7 @@ package struct DTLSRecordProtection {
     salt = Array(salts.dropFirst(place * saltLength).prefix(saltLength))
   }
 
-  /// Returns a record's plaintext; nil if the other side sent it or it is damaged.
+  /// Returns a record's plaintext; nil if another peer sent it or it is damaged.
   package func open(_ record: DTLSRecord) -> [UInt8]? {
     let prefix = isExplicit ? 8 : 0
     let length = record.fragment.count - prefix - AEADCipher.tagLength

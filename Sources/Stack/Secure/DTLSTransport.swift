@@ -34,7 +34,7 @@ package final class DTLSTransport: Machine {
     case failure(String)
   }
 
-  /// The most datagrams queued before the start.
+  /// The maximum number of datagrams queued before the start.
   package static let earlyDatagramsMaximum = 16
   /// The time limit of a handshake.
   package static let handshakeMaximum = Interval.seconds(30)

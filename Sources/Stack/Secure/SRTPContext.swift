@@ -24,7 +24,7 @@ package struct SRTPContext: ~Copyable {
     case malformed(Int32)
   }
 
-  /// The most bytes that protection adds; reserving them avoids a copy.
+  /// The maximum number of bytes that protection adds; reserving them avoids a copy.
   package static let overhead = 32
 
   private static let room = [UInt8](repeating: 0, count: overhead)
@@ -181,7 +181,7 @@ package final class SRTPReceiver {
   /// Rollover counters up to the maximum are tried on this many packets of a stream.
   private static let attemptsMaximum = 3
   private static let rolloverMaximum: UInt32 = 200
-  /// The most streams on which they are tried.
+  /// The maximum number of streams on which they are tried.
   private static let streamsMaximum = 256
 
   /// Creates a receiver from a master key followed by its salt.

@@ -1,7 +1,7 @@
 import Crypto
 package import Wire
 
-/// W3C RTCDtlsTransportState.
+/// The state of a DTLS transport (W3C RTCDtlsTransportState).
 public enum DTLSTransportState: String, Hashable, Sendable {
   /// The handshake has not begun.
   case new

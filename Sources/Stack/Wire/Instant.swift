@@ -13,7 +13,7 @@ public struct Instant: Hashable, Comparable, Sendable {
   /// The start of the take.
   public static let zero = Instant(nanoseconds: 0)
 
-  /// Whether the left instant is earlier.
+  /// Returns whether the left instant is earlier.
   @inlinable
   public static func < (left: Instant, right: Instant) -> Bool {
     left.nanoseconds < right.nanoseconds
@@ -83,7 +83,7 @@ public struct Interval: Hashable, Comparable, Sendable {
   @inlinable
   public var milliseconds: Int64 { nanoseconds / 1_000_000 }
 
-  /// Whether the left interval is shorter.
+  /// Returns whether the left interval is shorter.
   @inlinable
   public static func < (left: Interval, right: Interval) -> Bool {
     left.nanoseconds < right.nanoseconds

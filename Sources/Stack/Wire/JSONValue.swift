@@ -133,7 +133,7 @@ extension JSONValue {
   package struct Limits: Hashable, Sendable {
     /// How deep lists and objects may be nested.
     package var depth = 32
-    /// The most values, including lists and objects.
+    /// The maximum number of values, including lists and objects.
     package var values = 50_000
 
     package init() {}

@@ -57,21 +57,21 @@ infix operator *| : MultiplicationPrecedence
 infix operator +|= : AssignmentPrecedence
 
 extension FixedWidthInteger {
-  /// Adds, saturating.
+  /// Adds two values; saturates.
   @inlinable
   package static func +| (left: Self, right: Self) -> Self {
     let (sum, overflow) = left.addingReportingOverflow(right)
     return overflow ? (right < 0 ? .min : .max) : sum
   }
 
-  /// Subtracts, saturating.
+  /// Subtracts a value; saturates.
   @inlinable
   package static func -| (left: Self, right: Self) -> Self {
     let (difference, overflow) = left.subtractingReportingOverflow(right)
     return overflow ? (right < 0 ? .max : .min) : difference
   }
 
-  /// Multiplies, saturating.
+  /// Multiplies two values; saturates.
   @inlinable
   package static func *| (left: Self, right: Self) -> Self {
     let (product, overflow) = left.multipliedReportingOverflow(by: right)

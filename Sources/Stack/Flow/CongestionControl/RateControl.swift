@@ -153,11 +153,11 @@ struct Pacer {
 
   /// The shortest time between wake-ups, and the longest burst after a pause.
   static let burst = Interval.milliseconds(5)
-  /// The most time a late wake-up may make up for.
+  /// The maximum delay that a late wake-up makes up for.
   static let arrears = Interval.milliseconds(40)
   /// The longest time to empty the queue, even if the encoder overshoots its target.
   static let longestQueueMilliseconds: UInt64 = 500
-  /// The most queued retransmissions.
+  /// The maximum number of queued retransmissions.
   static let resendLimit = 1024
 
   private var parts = Deque<(ssrc: UInt32, part: PayloadPart)>()

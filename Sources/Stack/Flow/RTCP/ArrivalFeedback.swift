@@ -48,7 +48,7 @@ struct ArrivalFeedback {
 /// Arrivals of packets with transport-wide sequence numbers that have not been reported yet.
 struct ArrivalLog {
   private static let capacity: Int64 = 4096
-  /// The most packets in one feedback message, so that it fits into a datagram.
+  /// The maximum number of packets in a feedback message, so that it fits into a datagram.
   private static let reportedAtMost = 400
   /// Time between reports; shorter after many arrivals.
   private static let interval = Interval.milliseconds(100)

@@ -4,7 +4,7 @@ import Wire
 /// Composes RTCP packets: reports with canonical names (RFC 3550 section 6.1), and feedback
 /// preceded by an empty report unless reduced size was negotiated (RFC 4585 section 3.1, RFC 5506).
 struct RTCPComposer {
-  /// The most sources in a compound's reports and in its BYE.
+  /// The maximum number of sources in a compound's reports and in its BYE.
   static let sourcesMaximum = 31
 
   /// The canonical name (RFC 7022).
@@ -119,7 +119,7 @@ struct RoundTripMeter {
 
   /// Longer round trips are treated as errors.
   private static let longest = Interval.seconds(30)
-  /// The most reference times answered in one report.
+  /// The maximum number of reference times answered in one report.
   private static let referencesMaximum = 8
 
   /// The latest round trip; nil before the first measurement.

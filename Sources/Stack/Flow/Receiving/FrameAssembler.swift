@@ -49,9 +49,9 @@ struct FrameAssembler {
     var start: Int64?
   }
 
-  /// The most sequence numbers held at once.
+  /// The maximum number of sequence numbers held at once.
   static let capacity: Int64 = 2048
-  /// The most bytes held at once.
+  /// The maximum number of bytes held at once.
   static let maximumBytes = 16 << 20
   /// How far before the first received packet the stream may have started.
   private static let lead: Int64 = 64
@@ -95,7 +95,7 @@ struct FrameAssembler {
   private let awaitsBeginning: Bool
   /// Whether that wait is over.
   private var hasBegun = false
-  /// The most frames that wait for the first key frame.
+  /// The maximum number of frames that wait for the first key frame.
   ///
   /// Its packets may be lost and be retransmitted, as probes of the path, after later frames:
   /// without a key frame, no NACK can request them.

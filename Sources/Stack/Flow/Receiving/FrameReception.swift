@@ -6,7 +6,7 @@ struct FrameReception {
   /// How long a complete key frame waits for earlier frames.
   private static let keyframePatience = Interval.milliseconds(200)
 
-  /// The most complete frames that wait before a gap is skipped.
+  /// The maximum number of complete frames that wait before a gap is skipped.
   ///
   /// A receiver missing these packets would have requested a key frame by then: at usual rates this
   /// is longer than any receiver waits (libwebrtc: 3 s).
@@ -119,7 +119,7 @@ extension FrameAssembler.Packet {
 
 /// A video stream's missing packets, and when to request them (RFC 4585 section 6.2.1).
 struct MissingPackets {
-  /// What to do about missing packets.
+  /// The missing packets to request and to give up.
   struct Demand {
     /// The sequence numbers to request, oldest first.
     var requested: [UInt16] = []
@@ -134,7 +134,7 @@ struct MissingPackets {
     var tries = 0
   }
 
-  /// The most missing packets; beyond that, waiting is pointless.
+  /// The maximum number of missing packets; beyond that, waiting is pointless.
   static let limit = 1000
   /// How often a packet is requested before it is given up.
   static let maximumTries = 10

@@ -19,15 +19,15 @@ struct ReceiveStreams {
     let isRetransmission: Bool
   }
 
-  /// The most SSRCs at once; more are refused.
+  /// The maximum number of SSRCs at once; more are refused.
   static let routesMaximum = 128
-  /// The most simulcast layers received per section; more are refused.
+  /// The maximum number of simulcast layers received in a section; more are refused.
   static let layersMaximum = 4
   private static let earlyProbesMaximum = 64
-  /// The most packets in one NACK.
+  /// The maximum number of packets in a NACK.
   private static let requestedMaximum = 200
 
-  /// What a packet says about its stream.
+  /// A packet's header extensions that identify its stream.
   struct Name {
     var mid: ArraySlice<UInt8>?
     /// The layer (RFC 8852 section 3.1).
@@ -244,7 +244,8 @@ struct ReceiveStreams {
     all[place.index].receiveUnusable(header, arrival: arrival, at: now)
   }
 
-  /// Returns a stream's due NACKs and counts them; delivers frames without hopeless packets.
+  /// Returns a stream's due NACKs and counts them; delivers frames whose missing packets are given
+  /// up.
   mutating func demands(
     _ index: Int, senderSSRC: UInt32, at now: Instant, spacing: Interval,
     into outbox: inout Outbox<Output>

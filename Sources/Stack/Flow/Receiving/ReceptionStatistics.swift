@@ -125,7 +125,7 @@ struct ReceptionStatistics {
 
 /// Remembers which recent sequence numbers have arrived.
 struct SequenceWindow {
-  /// Where a number is relative to the window.
+  /// The position of a number relative to the window.
   enum Verdict {
     case new
     case duplicate

@@ -356,7 +356,7 @@ struct ReceiverJitter {
 
 /// Recovers lost packets from forward error correction (RFC 5109).
 struct PacketRecovery {
-  /// The most media and FEC packets kept, as in libwebrtc.
+  /// The maximum number of media and FEC packets kept, as in libwebrtc.
   private static let mediaMaximum = 192
   private static let correctionsMaximum = 48
 

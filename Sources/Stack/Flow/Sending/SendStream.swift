@@ -311,7 +311,7 @@ struct SectionNaming {
 
 /// Decides which of the peer's key frame requests reach the encoder.
 struct KeyframeDemands {
-  /// What happens with a request.
+  /// The result for a request.
   enum Verdict {
     /// It repeats a request in case that was lost (RFC 5104 section 4.3.1.2).
     case repeated

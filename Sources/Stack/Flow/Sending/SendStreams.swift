@@ -148,7 +148,8 @@ struct SendStreams {
 struct SendAgreement {
   /// The largest packet after encryption, small enough for all common paths.
   private static let largestPacket = 1200
-  /// The most SRTP adds: the AES-GCM tag (RFC 7714) is longer than the tag in RFC 3711.
+  /// The maximum number of bytes that SRTP adds: the AES-GCM tag (RFC 7714) is longer than the tag
+  /// in RFC 3711.
   private static let protectionOverhead = 16
 
   let codec: FlowSection.Codec

@@ -54,7 +54,7 @@ package struct StreamEmission {
       mid: mid, kind: kind, ssrc: ssrc, rtxSSRC: nil, codec: codec, payloadType: payloadType)
   }
 
-  /// What is visible of a packet's content.
+  /// A packet's content, as far as it can be observed.
   package struct Content {
     package var codec: FlowSection.Codec
     /// False for FEC and padding, which belong to no frame.

@@ -175,7 +175,7 @@ struct CandidatePair {
 
 // MARK: - PairNomination
 
-/// Which agent has nominated a pair (RFC 8445 section 8.1).
+/// The agents that have nominated a pair (RFC 8445 section 8.1).
 struct PairNomination {
   private(set) var isNominated = false
   /// Whether checks include USE-CANDIDATE because the local agent chose the pair.
@@ -295,9 +295,9 @@ struct CheckRound {
     let role: ICERole
   }
 
-  /// The most unanswered requests stored; a response to an older one is dropped.
+  /// The maximum number of unanswered requests stored; a response to an older one is dropped.
   static let checksMaximum = 16
-  /// The most sends that the system may refuse in a row.
+  /// The maximum number of consecutive sends that the system may refuse.
   private static let refusalsMaximum = 3
 
   /// Unanswered requests, oldest first.

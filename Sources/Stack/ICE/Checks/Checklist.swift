@@ -10,7 +10,7 @@ struct Checklist {
     case full
   }
 
-  /// The most pairs kept (RFC 8445 section 6.1.2.5).
+  /// The maximum number of pairs (RFC 8445 section 6.1.2.5).
   static let maximum = 100
 
   /// All pairs, oldest first; a pair left from an earlier generation is first.

@@ -2,7 +2,7 @@ import Wire
 
 /// The checks' progress, their time limit, and the resulting W3C state (webrtc-pc section 5.6.4).
 struct CheckProgress {
-  /// What the state depends on about the selected pair.
+  /// The properties of the selected pair that determine the state.
   struct Path {
     /// Whether it belongs to the current ICE generation.
     let isPresent: Bool

@@ -9,7 +9,7 @@ struct PeerConnections {
     let openedAt: Instant
   }
 
-  /// The most connections kept open without a valid check.
+  /// The maximum number of connections kept open without a valid check.
   static let strangersMaximum = 16
 
   private(set) var all: [Connection] = []

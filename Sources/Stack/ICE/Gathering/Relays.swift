@@ -47,7 +47,7 @@ struct Relays {
     case deadline
   }
 
-  /// What a refused send means.
+  /// The consequence of a refused send.
   enum Refusal {
     case nothing
     /// The connection accepts no more data: it is lost.

@@ -25,7 +25,7 @@ package struct MulticastNames: Machine {
     case multicast([UInt8])
     /// Send to one querier.
     case unicast([UInt8], to: SocketAddress)
-    /// A name's addresses; empty if nobody answered.
+    /// A name's addresses; empty if no host answered.
     case resolved(id: UInt64, [IPAddress])
   }
 
@@ -54,7 +54,7 @@ package struct MulticastNames: Machine {
   /// two).
   private static let waits = [1, 2, 2].map { Interval.seconds($0) }
   private static let questionsMaximum = 64
-  /// The most requests that may wait for one answer.
+  /// The maximum number of requests that wait for one answer.
   private static let askersMaximum = 64
   private static let publishedMaximum = 256
   /// How many seconds others may cache an address (RFC 6762 section 10).

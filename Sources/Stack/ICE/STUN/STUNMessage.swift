@@ -26,9 +26,9 @@ package struct STUNMessage: Sendable {
   package let messageClass: STUNClass
   package let method: STUNMethod
   package let transactionID: STUNTransactionID
-  /// Where the MESSAGE-INTEGRITY header starts.
+  /// The offset of the MESSAGE-INTEGRITY header.
   let integrityOffset: Int?
-  /// Where the FINGERPRINT header starts.
+  /// The offset of the FINGERPRINT header.
   let fingerprintOffset: Int?
 
   /// Returns whether bytes look like STUN rather than DTLS, RTP or RTCP (RFC 7983 section 7).

@@ -88,9 +88,9 @@ public enum DescriptionSlot: String, Hashable, Sendable, Codable, CaseIterable {
   case pendingLocal
   /// W3C remoteDescription: the pending description, or else the current one.
   case remote
-  /// W3C currentRemoteDescription.
+  /// W3C currentRemoteDescription: set by the last completed exchange.
   case currentRemote
-  /// W3C pendingRemoteDescription.
+  /// W3C pendingRemoteDescription: set by the current exchange.
   case pendingRemote
 }
 

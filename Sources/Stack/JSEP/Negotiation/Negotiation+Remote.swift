@@ -272,7 +272,7 @@ extension Negotiation {
 
 /// The media SSRCs a section announces, each with its RTX SSRC.
 private struct RemoteSources {
-  /// The most SSRCs stored per section.
+  /// The maximum number of SSRCs stored for a section.
   static let limit = 64
 
   var ssrcs: [UInt32] = []

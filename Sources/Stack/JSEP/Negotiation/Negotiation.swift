@@ -234,7 +234,7 @@ package struct Negotiation {
     }
   }
 
-  /// Checks that a sent track's identifier is valid and unique, whatever its stream and kind.
+  /// Checks that a local track's identifier is valid and unique among all streams and kinds.
   private func check(newTrack id: String) throws(JSEPError) {
     guard id.isToken, id.utf8.count <= 255 else {
       throw JSEPError(.invalidAccess, "a track identifier must be a token of 1 to 255 characters")
@@ -285,7 +285,7 @@ struct AgreedSession {
   func has(_ mid: String) -> Bool { mid == data?.mid || section(mid) != nil }
 }
 
-/// W3C RTCSignalingState.
+/// The state of the offer/answer exchange (W3C RTCSignalingState).
 public enum SignalingState: String, Hashable, Sendable {
   /// No exchange is in progress.
   case stable

@@ -9,7 +9,8 @@ struct Bundling {
     case unknown, bundles, separates
   }
 
-  /// The most transports that remote descriptions may use at once; further sections are rejected.
+  /// The maximum number of transports that remote descriptions may use at once; further sections
+  /// are rejected.
   static let transportsMaximum = 16
 
   let policy: BundlePolicy
@@ -71,7 +72,7 @@ extension SectionSlot {
 
 // MARK: - BundlePolicy
 
-/// What to offer to a peer that may not support BUNDLE (W3C RTCBundlePolicy, RFC 9429
+/// The bundling to offer to a peer that may not support BUNDLE (W3C RTCBundlePolicy, RFC 9429
 /// section 4.1.1).
 ///
 /// Decides which new m-sections in an offer have their own transport until the peer bundles them,
@@ -190,7 +191,7 @@ struct TransportReading {
   var candidates: [String]
   var endOfCandidates: Bool
 
-  /// The most fingerprints stored: peers state one per supported hash function.
+  /// The maximum number of fingerprints stored: peers state one for each supported hash function.
   static let fingerprintLimit = 16
 
   /// Parses the transport of the first accepted section.

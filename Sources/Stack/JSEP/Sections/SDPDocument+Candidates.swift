@@ -59,7 +59,7 @@ extension SDPDocument {
 }
 
 extension SessionDescription {
-  /// The most trickled candidates stored in a description.
+  /// The maximum number of trickled candidates stored in a description.
   private static let trickledMaximum = 200
 
   /// Appends an attribute to an m-section that does not have it; leaves the rest of the text

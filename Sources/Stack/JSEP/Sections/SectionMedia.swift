@@ -178,7 +178,7 @@ package struct SimulcastLayer: Hashable, Sendable {
   package let ssrc: UInt32
   package let rtxSSRC: UInt32
 
-  /// The most layers in a simulcast.
+  /// The maximum number of simulcast layers.
   package static let countMaximum = 3
 
   /// Returns whether a text is a valid layer name: letters and digits, short enough for one-byte

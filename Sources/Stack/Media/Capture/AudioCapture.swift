@@ -29,7 +29,7 @@ package struct AudioCapture: Machine {
 
   /// The length of a block.
   package static let blockInterval = Interval.milliseconds(20)
-  /// The most blocks that a late step catches up on; older ones are skipped.
+  /// The maximum number of blocks that a late step catches up on; older ones are skipped.
   private static let mostLateBlocks: Int64 = 5
   /// A longer pause in the application's audio advances the media time.
   private static let longestHiccup = Interval.milliseconds(200)

@@ -1,7 +1,8 @@
 package import RTP
 package import Wire
 
-/// What to reduce first when a track's video has to be limited (W3C RTCDegradationPreference).
+/// The aspect that is reduced first when a track's video has to be limited (W3C
+/// RTCDegradationPreference).
 public enum DegradationPreference: String, CaseIterable, Hashable, Sendable, Codable {
   /// Reduces the resolution.
   case maintainFramerate = "maintain-framerate"
@@ -22,8 +23,8 @@ public enum ContentHint: String, CaseIterable, Hashable, Sendable, Codable {
   /// Text to be read, such as a screen.
   case text
 
-  /// What to reduce first for this content (W3C mst-content-hint section 4.1); nil for no
-  /// preference.
+  /// The aspect that is reduced first for this content (W3C mst-content-hint section 4.1); nil for
+  /// none.
   package var degradation: DegradationPreference? {
     switch self {
     case .none: nil
@@ -51,7 +52,7 @@ package struct VideoAdaptation: Hashable, Sendable {
     package init() {}
   }
 
-  /// What to reduce first; nil to reduce nothing.
+  /// The aspect to reduce first; nil reduces nothing.
   package var preference: DegradationPreference? {
     didSet { if preference != oldValue { reset() } }
   }

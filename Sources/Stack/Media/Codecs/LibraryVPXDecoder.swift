@@ -7,7 +7,8 @@ import Wire
 /// At the start and after an error it refuses frames until the next key frame, because frames that
 /// refer to a broken one would be shown corrupted.
 final class LibraryVPXDecoder: VideoDecoding {
-  /// The most pixels in a frame: a forged header must not make libvpx allocate gigabytes.
+  /// The maximum number of pixels in a frame: a forged header must not make libvpx allocate
+  /// gigabytes.
   static let mostPixels = 4_096 * 4_096
 
   private let isVP9: Bool

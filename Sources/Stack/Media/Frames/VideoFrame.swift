@@ -138,7 +138,7 @@ public struct VideoFrameError: Error, Hashable, Sendable, CustomStringConvertibl
 ///
 /// The bytes are one array, shared by copies of the buffer until one of them changes it.
 public struct VideoFrameBuffer: Hashable, Sendable {
-  /// Where a plane is (W3C PlaneLayout).
+  /// The position of a plane (W3C PlaneLayout).
   public struct Plane: Hashable, Sendable {
     /// The offset of its first byte.
     public var offset: Int
@@ -158,7 +158,7 @@ public struct VideoFrameBuffer: Hashable, Sendable {
   public let codedWidth: Int
   /// The stored height in pixels.
   public let codedHeight: Int
-  /// Where the planes are, in the order of the format.
+  /// The positions of the planes, in the order of the format.
   public let planes: [Plane]
   /// The bytes of all planes.
   public private(set) var bytes: [UInt8]

@@ -17,14 +17,14 @@ package struct AudioPlayout: Machine {
     case deadline
   }
   package enum Output {
-    /// The next block of audio, with the packet it came from.
+    /// The next audio block, with the packet that contained it.
     case played(PlayedAudio)
   }
 
   /// Bounds on the delay beyond the fastest transit.
   package static let leastDelay = Interval.milliseconds(40)
   package static let mostDelay = Interval.milliseconds(500)
-  /// The most ticks that a late step catches up on before the clock is moved forward.
+  /// The maximum number of ticks that a late step catches up on before the clock is moved forward.
   private static let mostLateTicks = 10
 
   /// Consecutive concealed samples after which the track goes silent: 1 s, or 100 ms after quiet

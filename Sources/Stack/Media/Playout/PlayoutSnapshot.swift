@@ -114,7 +114,7 @@ package struct VideoPlayoutCounters: Hashable, Sendable {
   package private(set) var jitterBufferEmittedCount: UInt64 = 0
   package private(set) var jitterBufferDelay = Interval.zero
   package private(set) var jitterBufferTargetDelay = Interval.zero
-  /// What the target delays would have been for the network alone.
+  /// The target delays that the network alone would have required.
   package private(set) var jitterBufferMinimumDelay = Interval.zero
 
   /// Whether a gap is included in the average it is compared with, as in libwebrtc.

@@ -146,7 +146,7 @@ package struct VideoPlayout: Machine {
 
 /// Video frames waiting to be shown, in order of arrival.
 struct VideoFrameQueue {
-  /// The most waiting frames; beyond that, the oldest is shown immediately.
+  /// The maximum number of waiting frames; beyond that, the oldest is shown immediately.
   private static let mostFrames = 120
   private static let mostBytes = 32 << 20
 

@@ -23,7 +23,7 @@ package struct DominantSpeaker: Machine {
 
   /// An event from the detection.
   package enum Output: Hashable, Sendable {
-    /// Another participant is the dominant speaker; nil if nobody is speaking any more.
+    /// Another participant is the dominant speaker; nil if no participant is speaking any more.
     case dominant(Int?)
   }
 
@@ -70,13 +70,13 @@ package struct DominantSpeaker: Machine {
     self.settings = settings
   }
 
-  /// When the next decision or time-out is due; nil if everyone is silent.
+  /// When the next decision or time-out is due; nil if all participants are silent.
   package var deadline: Instant? {
     guard let nextCheck, !isSettled else { return nil }
     return min(nextCheck, nextDecision)
   }
 
-  /// Whether time alone changes nothing: everyone is silent, and that was reported.
+  /// Whether time alone changes nothing: all participants are silent, and that was reported.
   private var isSettled: Bool {
     participants.allSatisfy(\.history.isSilent)
       && (participants.isEmpty || dominant != nil || settings.silenceTimeout != nil)
@@ -210,7 +210,7 @@ struct SpeechHistory {
   private var nextFloor: UInt8 = 0
   private var nextFloorCount = 0
 
-  /// Scores of the latest level, the latest tenth of a second, and the whole second.
+  /// The scores of the latest level, the latest tenth of a second, and the complete second.
   private(set) var immediateScore = SpeechScore.least
   private(set) var mediumScore = SpeechScore.least
   private(set) var longScore = SpeechScore.least

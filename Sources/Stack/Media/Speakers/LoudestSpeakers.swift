@@ -38,7 +38,7 @@ package struct LoudestSpeakers: Machine {
 
   /// The ranking's settings.
   package struct Settings: Hashable, Sendable {
-    /// The most participants in a report.
+    /// The maximum number of participants in a report.
     package var maxEntries = 1
     /// The lowest mean level listed.
     package var threshold = AudioLevel(dbov: -80)

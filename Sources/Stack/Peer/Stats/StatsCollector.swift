@@ -196,7 +196,7 @@ extension StatsCollector {
 
 // MARK: - Data
 
-// W3C RTCDataChannelStats.
+// Objects for data channels (W3C RTCDataChannelStats).
 extension StatsCollector {
   /// Returns the objects for channels that are not closed, oldest first.
   func dataChannelStats() -> [StatsObject] {

@@ -217,7 +217,7 @@ package struct PayloadSplit: Hashable, Sendable {
 
 // MARK: - VideoPacket
 
-/// What one packet contributes to its frame, whatever the codec.
+/// A packet's contribution to its frame, independent of the codec.
 package struct VideoPacket: Hashable, Sendable {
   /// Whether a packet is the first of its frame.
   package enum Beginning: Hashable, Sendable {

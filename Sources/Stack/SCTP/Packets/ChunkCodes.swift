@@ -132,7 +132,7 @@ struct ResetResult: RawRepresentable, Hashable, Sendable {
 
 /// Describes SCTP packets in text for people who examine a take; accepts any bytes.
 package enum SCTPText {
-  /// The most chunks described.
+  /// The maximum number of chunks described.
   private static let chunksMaximum = 16
 
   /// Returns a packet's chunks on one line: `SCTP SACK up to 7, DATA 12 ...`.

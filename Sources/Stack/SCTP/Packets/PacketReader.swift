@@ -1,6 +1,6 @@
 import Wire
 
-/// What to do with a packet.
+/// The decision about a packet.
 enum PacketAdmission {
   /// It belongs to the association: read its chunks.
   case chunks

@@ -10,7 +10,7 @@ struct PacketSpace {
   var hasData: Bool
 }
 
-/// Where packets are sent.
+/// The values that packets need to reach the peer.
 struct PacketDestination {
   /// The peer's verification tag.
   var tag: UInt32

@@ -4,7 +4,7 @@ import Wire
 
 /// State that WHIP and WHEP share: unanswered requests and outputs.
 struct HTTPDesk: SignalingDesk {
-  /// What a request is for.
+  /// The purpose of a request.
   enum Purpose: Hashable, Sendable {
     case options, open, answer, candidates, restart, close
   }

@@ -3,7 +3,7 @@ import Wire
 
 /// One request by a WHIP or WHEP client (RFC 9725, draft-ietf-wish-whep), including redirects.
 package struct SessionRequest: Hashable, Sendable {
-  /// What to do after a response.
+  /// The step that follows a response.
   package enum Step: Hashable, Sendable {
     /// Repeat the request at another URL.
     case again(SessionRequest)

@@ -112,7 +112,7 @@ extension String {
 
 /// Parses ICE servers from `Link` fields (RFC 8288, RFC 9725 section 4.6).
 package enum LinkField {
-  /// The most servers accepted from a response.
+  /// The maximum number of servers accepted from a response.
   private static let countMaximum = 32
 
   /// Parses the ICE servers among a field's links: `<uri>; rel="ice-server"; ...`.

@@ -1,7 +1,7 @@
 import SDP
 import Wire
 
-/// What a handle in a Janus session is for.
+/// The purpose of a handle in a Janus session.
 enum JanusRole: String, Hashable, Sendable {
   /// The local participant and the media it sends.
   case main
@@ -11,7 +11,7 @@ enum JanusRole: String, Hashable, Sendable {
   case text
 }
 
-/// What a message asks of a plugin, for handling the answer.
+/// The purpose of a message to a plugin, which determines how its reply is handled.
 enum JanusAsk: Hashable, Sendable {
   case join
   /// A local offer.
@@ -26,12 +26,12 @@ enum JanusAsk: Hashable, Sendable {
   case acknowledge
 }
 
-/// What a configuration changes, for the error code.
+/// The subject of a configuration, which determines the error code.
 enum JanusSetting: Hashable, Sendable {
   case localMedia, profile, pause, restart
 }
 
-/// What a session's request is for.
+/// The purpose of a session's request.
 enum JanusPurpose: Hashable, Sendable {
   case create, claim, keepalive, destroy, trickle, detach
   case attach(JanusRole)

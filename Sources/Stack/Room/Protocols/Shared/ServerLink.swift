@@ -24,7 +24,8 @@ struct ServerLink: Sendable {
 
   static let openSeconds: Int64 = 15
   static let closeSeconds: Int64 = 3
-  /// The most attempts; pauses between them double from half a second to eight seconds.
+  /// The maximum number of attempts; pauses between them double from half a second to eight
+  /// seconds.
   static let attemptsMaximum = 12
 
   private var urls: [String]
