@@ -64,11 +64,11 @@ public enum AudioSourceTag: String, Hashable, Sendable, Codable {
   case microphone
   /// The application's audio.
   case application
-  /// Anything else.
+  /// Any other kind.
   case other
 }
 
-/// How audio reaches the session.
+/// The way in which audio reaches the session.
 public enum AudioSourceOrigin: String, Hashable, Sendable, Codable {
   /// From the session's own device while it is running.
   case unit
@@ -82,7 +82,7 @@ public struct AudioSourceID: Hashable, Sendable, Codable {
   public var number: UInt32
   /// The kind of source.
   public var tag: AudioSourceTag
-  /// How its audio reaches the session.
+  /// The way in which the source's audio reaches the session.
   public var origin: AudioSourceOrigin
 
   /// Creates an identifier for a source.
@@ -126,7 +126,7 @@ public struct PCMChunk: Hashable, Sendable {
       captureTimeNanoseconds: captureTimeNanoseconds, data: data)
   }
 
-  /// Number of frames in `data`.
+  /// The number of frames in `data`.
   public var frameCount: Int {
     let channels = AudioFormat.channelCounts.contains(format.channels) ? format.channels : 1
     return data.count / (format.samples.byteCount * channels)

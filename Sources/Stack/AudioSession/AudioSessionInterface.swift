@@ -160,16 +160,16 @@ package struct CapturedBlock: Sendable {
   /// The block's number, from 0.
   package var index: UInt64
   package var block: AudioBlock
-  /// Number of sources mixed; 0 for silence that replaces them.
+  /// The number of sources mixed; 0 for silence that replaces them.
   package var sources: Int
 }
 
 /// Audio for the device to play.
 package struct RenderedAudio: Sendable {
-  /// Number of its first 10 ms unit, from 0.
+  /// The number of its first 10 ms unit, from 0.
   package var index: UInt64
   package var units: Int
-  /// Number of tracks mixed; 0 for silence.
+  /// The number of tracks mixed; 0 for silence.
   package var tracks: Int
   /// The samples at 48 kHz; empty if the received audio was not decoded.
   package var block: AudioBlock
@@ -205,7 +205,7 @@ public struct AudioDeviceCounters: Hashable, Sendable, Codable {
   public var formatChanges = 0
   /// Frames lost in format changes, at the old rate.
   public var framesLostByFormatChange = 0
-  /// How often a source stopped providing audio.
+  /// The number of times that a source stopped providing audio.
   public var starvations = 0
   /// Blocks of silence that replaced sources.
   public var silentBlocks = 0

@@ -105,7 +105,7 @@ package struct PlayoutConverter {
   /// Creates an empty converter; the format must be valid.
   package init(_ format: AudioFormat) { self.format = format }
 
-  /// Number of frames available.
+  /// The number of frames available.
   package var frames: Int { waiting.count / format.channels }
 
   package mutating func append(_ block: AudioBlock) {

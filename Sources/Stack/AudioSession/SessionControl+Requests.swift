@@ -204,7 +204,7 @@ struct DeviceRequest {
     case permission
     /// A sending connection's settings, which replace all others.
     case connection
-    /// Whatever the device's state and conditions require.
+    /// The operations that the device's state and conditions require.
     case unit
     /// Reactivation after an interruption or reset, followed by this event.
     case afterEvent(AudioSessionEvent)

@@ -91,7 +91,7 @@ public enum AudioIOType: String, Hashable, Sendable, Codable {
   case aggregated
 }
 
-/// How captured voice is processed.
+/// The processing of captured voice.
 ///
 /// The session requests it, and `VoiceProcessingDevice` performs it.
 public enum AudioProcessingProfile: Hashable, Sendable, Codable {
@@ -132,7 +132,7 @@ public struct AudioSessionPolicy: Hashable, Sendable, Codable {
   public var requestsInputOnReceiveOnly = false
   /// Channels of captured blocks, 1 or 2.
   public var captureChannels = 1
-  /// How long a source may provide no audio before silence replaces it, in milliseconds.
+  /// The time in milliseconds that a source may provide no audio before silence replaces it.
   public var starvationMilliseconds = 20
 
   /// The default policy.
@@ -145,7 +145,7 @@ public struct AudioSessionConfiguration: Hashable, Sendable, Codable {
   public var category = AudioSessionCategory.playAndRecord
   /// The mode within the category.
   public var mode = AudioSessionMode.voiceChat
-  /// How audio is shared, and permitted ports.
+  /// The options for sharing audio, and the permitted ports.
   public var options: AudioSessionOptions = [.allowBluetooth]
   /// The preferred rate in Hz.
   public var sampleRate = 48_000
@@ -157,7 +157,7 @@ public struct AudioSessionConfiguration: Hashable, Sendable, Codable {
   public var outputChannels = 1
   /// Whether input and output share a clock.
   public var ioType = AudioIOType.notSpecified
-  /// How captured voice is processed.
+  /// The processing of captured voice.
   public var processing = AudioProcessingProfile.voice
 
   /// The default configuration, as for calls.

@@ -32,7 +32,7 @@ struct SourceLine {
   var refusal: String?
 
   static let unitLength = Interval.milliseconds(10)
-  /// How far a source's clock may be ahead of the session's.
+  /// The maximum time by which a source's clock may be ahead of the session's.
   private static let leadMaximum = Interval.milliseconds(200)
   /// The maximum number of units that wait for other sources.
   private static let unitsMaximum = 200
@@ -173,7 +173,7 @@ public struct TenMillisecondSplitter: Sendable {
     unit = max(1, sampleRate / 100 * channels)
   }
 
-  /// Number of samples waiting for a complete unit.
+  /// The number of samples waiting for a complete unit.
   public var remainder: Int { waiting.count - start }
 
   /// Adds samples and passes on each completed unit; the rest is kept.

@@ -73,7 +73,7 @@ package struct OutboundStreamCounters: Hashable, Sendable {
   package var hugeFramesSent: UInt64 = 0
   /// Frames not sent because the transport was not writable.
   package var framesDiscarded: UInt64 = 0
-  /// Total time that packets waited in the pacer.
+  /// The total time that packets waited in the pacer.
   package var totalPacketSendDelay = Interval.zero
   package var nackCount: UInt64 = 0
   package var pliCount: UInt64 = 0
@@ -107,9 +107,9 @@ package struct RemoteInboundCounters: Hashable, Sendable {
   package var packetsReceived: Int64 = 0
   /// May be negative after duplicates (RFC 3550 section 6.4.1).
   package var packetsLost: Int64 = 0
-  /// Fraction of packets lost between the last two reports, 0 to 1.
+  /// The fraction of packets lost between the last two reports, 0 to 1.
   package var fractionLost: Double = 0
-  /// Jitter in seconds.
+  /// The jitter in seconds.
   package var jitter: Double = 0
   /// Last round trip in seconds; nil until the peer has answered a sender report.
   package var roundTripTime: Double?
@@ -141,7 +141,7 @@ package struct InboundStreamCounters: Hashable, Sendable {
   package var headerBytesReceived: UInt64 = 0
   /// As in RFC 3550 appendix A.3: a retransmission does not undo a loss, a duplicate does.
   package var packetsLost: Int64 = 0
-  /// Jitter in seconds (RFC 3550 appendix A.8).
+  /// The jitter in seconds (RFC 3550 appendix A.8).
   package var jitter: Double = 0
   package var lastPacketReceived: Instant?
   /// Duplicate packets.
@@ -170,7 +170,7 @@ package struct InboundStreamCounters: Hashable, Sendable {
   /// Complete frames not delivered because an earlier one is missing.
   package var framesDropped: UInt64 = 0
   package var framesAssembledFromMultiplePackets: UInt64 = 0
-  /// Total time from the first to the last packet of those frames.
+  /// The total time from the first to the last packet of those frames.
   package var totalAssemblyTime = Interval.zero
   /// The peer's sender reports; nil before the first.
   package var remote: RemoteOutboundCounters?
@@ -261,7 +261,7 @@ package struct FlowSnapshot: Sendable {
     /// The peer's limit (REMB).
     package var remoteMaximum: Double?
     package var arrivalRate: Double?
-    /// Fraction of packets recently lost, 0 to 1.
+    /// The fraction of packets recently lost, 0 to 1.
     package var lossFraction: Double
     /// The trend of queues on the path: steady, growing, shrinking.
     package var delayTrend: String

@@ -11,12 +11,12 @@ struct Generations {
     fileprivate(set) var hasEnded = false
   }
 
-  /// Result of applying the peer's credentials.
+  /// The result of applying the peer's credentials.
   enum CredentialUse: Equatable {
     case unusable
-    /// They belong to the current generation, whether or not it already had them.
+    /// The credentials belong to the current generation, which may have had them before.
     case present(isNew: Bool)
-    /// They are stored for a restart.
+    /// The credentials are stored for a restart.
     case upcoming
   }
 

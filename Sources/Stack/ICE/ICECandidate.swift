@@ -2,7 +2,7 @@ public import Wire
 
 /// A transport address offered for a call (RFC 8445 section 5.1, RFC 8839 section 5.1).
 public struct ICECandidate: Hashable, Sendable {
-  /// How the candidate was obtained.
+  /// The way in which a candidate was obtained.
   public enum Kind: String, Hashable, Sendable {
     /// An address of a local interface.
     case host
@@ -15,7 +15,7 @@ public struct ICECandidate: Hashable, Sendable {
 
   }
 
-  /// Where the candidate can be reached: an address, or a name still to be resolved (mDNS).
+  /// A candidate's host: an address, or a name that is yet to be resolved (mDNS).
   public enum Host: Hashable, Sendable, CustomStringConvertible {
     /// A literal address.
     case address(IPAddress)
@@ -43,7 +43,7 @@ public struct ICECandidate: Hashable, Sendable {
   public var host: Host
   /// The port.
   public var port: UInt16
-  /// How the candidate was obtained.
+  /// The way in which the candidate was obtained.
   public var kind: Kind
   /// The base of a reflexive or relayed candidate, as signaled.
   public var related: SocketAddress?

@@ -32,14 +32,15 @@ package struct ICESettings: Hashable, Sendable {
 
 /// An agent's intervals and time limits.
 enum ICETiming {
-  /// Time between two new checks in a small checklist, and in a large one (Ta, RFC 8445
+  /// The time between two new checks in a small checklist, and in a large one (Ta, RFC 8445
   /// section 14.2).
   static let paceSmall = Interval.milliseconds(20)
   static let paceLarge = Interval.milliseconds(50)
   /// The maximum number of pairs in a small checklist.
   static let smallChecklist = 12
 
-  /// How long each request in a round waits for a response; the round fails after the last wait.
+  /// The time that each request in a round waits for a response; the round fails after the last
+  /// wait.
   ///
   /// The first waits are shorter than the 500 ms of RFC 8445 section 14.3, as in other stacks,
   /// because every request is a transaction of its own: an early retry costs one datagram and
@@ -52,37 +53,38 @@ enum ICETiming {
     return milliseconds.map { Interval.milliseconds($0) }
   }()
 
-  /// How long higher pairs may stay open before a lower one that works is nominated.
+  /// The time that higher pairs may stay open before a lower one that works is nominated.
   static let nominationPatience = Interval.milliseconds(100)
   static let nominationPatienceMaximum = Interval.seconds(1)
   /// The shortest time before a much better pair may replace a nominated one.
   static let nominationHold = Interval.seconds(2)
-  /// How long after the peer nominated a pair a lower one cannot replace it at once.
+  /// The time after the peer's nomination of a pair during which a lower one cannot replace it at
+  /// once.
   static let choiceHold = Interval.seconds(1)
 
   /// The bounds between two consent checks (RFC 7675 section 5.1: 5 s, 20 % either way).
   static let consentIntervalMinimum = Interval.seconds(4)
   static let consentIntervalSpread = Interval.seconds(2)
-  /// Time between two checks during silence.
+  /// The time between two checks during silence.
   static let probeInterval = Interval.milliseconds(500)
-  /// How long sending may continue without consent (RFC 7675 section 5.1).
+  /// The time for which sending may continue without consent (RFC 7675 section 5.1).
   static let consentLifetime = Interval.seconds(30)
   /// The silence that means disconnected: one second above the longest time between two consent
   /// checks.
   static let silence = Interval.seconds(7)
-  /// How long a silent pair may take to recover before another working one replaces it.
+  /// The time that a silent pair may take to recover before another working pair replaces it.
   static let silenceGrace = Interval.seconds(1)
 
-  /// How long checks may continue without any success.
+  /// The time for which checks may continue without any success.
   static let checkingPatience = Interval.seconds(30)
-  /// How long the old path stays open after a restart led to a new one.
+  /// The time for which the old path stays open after a restart led to a new one.
   static let retirement = Interval.seconds(5)
 
-  /// How long connecting to a TURN server or a peer may take.
+  /// The time limit for connecting to a TURN server or a peer.
   static let connectWait = Interval.milliseconds(9500)
-  /// How long to wait for the addresses of server names.
+  /// The time limit for resolving the names of servers.
   static let nameWait = Interval.milliseconds(9500)
-  /// Time between two indications that keep a mapping alive (RFC 8445 section 11).
+  /// The time between two indications that keep a mapping alive (RFC 8445 section 11).
   static let keepAlive = Interval.seconds(15)
 }
 

@@ -20,7 +20,7 @@ struct RemoteSide {
     let candidate: ICECandidate
   }
 
-  /// Result of adding a candidate.
+  /// The result of adding a candidate.
   enum Learning {
     case new
     /// It was peer-reflexive and has been replaced with the signaled one.
@@ -29,7 +29,7 @@ struct RemoteSide {
     case full
   }
 
-  /// Result of receiving a candidate with a name.
+  /// The result of receiving a candidate with a name.
   enum Naming: Equatable {
     /// The name is being resolved under this request id.
     case asked(UInt32)

@@ -185,7 +185,8 @@ package struct NegotiatedCodec: Hashable, Sendable {
   /// The values that distinguish the codec from others in the section.
   package private(set) var format: CodecFormat?
   package var rtxPayloadType: UInt8?
-  /// Those of `nack`, `nack pli`, `ccm fir`, `goog-remb` and `transport-cc` that both peers listed.
+  /// The feedback messages that both peers listed, among `nack`, `nack pli`, `ccm fir`, `goog-remb`
+  /// and `transport-cc`.
   package var feedback: [String]
   /// Whether a local library can encode this format as the peer accepts it.
   package private(set) var isEncoded: Bool

@@ -13,7 +13,7 @@ package struct Transceiver: Hashable, Sendable {
     fileprivate let remoteTrackIsLive: Bool
   }
 
-  /// How a transceiver was created.
+  /// The way in which a transceiver was created.
   enum Origin {
     case addTransceiver(hasTrack: Bool)
     case addTrack(hasTrack: Bool)

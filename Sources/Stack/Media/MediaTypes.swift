@@ -97,7 +97,7 @@ package struct FrameRate: Hashable, Sendable {
   private static let capacity = 256
 
   private let ticksPerSecond: Int64
-  /// Times of the last frames, oldest first.
+  /// The times of the last frames, oldest first.
   private var times = Deque<Int64>()
 
   /// Creates a counter; the clock rate is in Hz.

@@ -21,8 +21,8 @@ package struct Resampler {
   private let coefficients: [Int32]
   /// Input frames still needed, interleaved.
   private var history: [Int16]
-  /// Position of the next output: complete input frames in `history`, and a fraction in units of
-  /// the output rate.
+  /// The position of the next output: complete input frames in `history`, and a fraction in units
+  /// of the output rate.
   private var place = 0
   private var fraction = 0
 

@@ -91,7 +91,7 @@ public struct PeerConfiguration: Hashable, Sendable, Codable {
   public var iceTransportPolicy = ICETransportPolicy.all
   /// Whether TCP connections may carry a call (ICE-TCP, RFC 6544); nil for UDP only.
   public var iceTCP: ICETCPPolicy?
-  /// What host candidates contain instead of local addresses; nil for the addresses themselves.
+  /// The content of host candidates in place of local addresses; nil for the addresses themselves.
   public var iceAddressPrivacy: ICEAddressPrivacy?
   /// Whether IPv6 candidates are gathered; nil means yes.
   public var usesIPv6: Bool?
@@ -262,7 +262,7 @@ public enum ICETCPPolicy: String, Hashable, Sendable, Codable, CaseIterable {
   case only
 }
 
-/// What host candidates contain instead of local addresses.
+/// The content of host candidates in place of local addresses.
 public enum ICEAddressPrivacy: String, Hashable, Sendable, Codable, CaseIterable {
   /// mDNS names, which only hosts on the same link can resolve (RFC 6762).
   case names

@@ -86,7 +86,7 @@ package struct OfferedFormat: Hashable, Sendable {
   }
 }
 
-/// How a codec's fmtp parameters are compared and answered (RFC 3264 section 6.1).
+/// The rules by which a codec's fmtp parameters are compared and answered (RFC 3264 section 6.1).
 package struct FormatRules: Sendable {
   /// Returns the parameters that distinguish the codec's formats; nil if they are invalid for it.
   package var variant: @Sendable (_ parameters: String) -> CodecFormat.Variant?

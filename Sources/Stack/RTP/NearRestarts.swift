@@ -9,7 +9,7 @@
 package struct NearRestarts: Sendable {
   /// A step back this large or larger is evident by itself.
   package static let most = 100
-  /// How many packets back a number is compared.
+  /// The number of earlier packets with which a number is compared.
   package static let window = 128
 
   /// The latest packets as number and timestamp; the newest is at `count - 1` modulo the capacity.

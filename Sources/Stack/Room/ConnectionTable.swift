@@ -31,7 +31,7 @@ struct ConnectionTable {
 
   private static let count = 256
   private static let sections = 1_024
-  /// How long an ICE restart may take before the next.
+  /// The time that an ICE restart may take before the next one.
   private static let patience = Interval.seconds(8)
 
   init(delay: Interval, maximum: Int, restartsOnceConnected: Bool = false) {

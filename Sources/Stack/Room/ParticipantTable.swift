@@ -94,7 +94,7 @@ struct RoomLife {
   /// Whether a fatal error has been reported.
   private(set) var hasFailed = false
 
-  /// Progress of connecting in percent, after each step.
+  /// The progress of connecting in percent, after each step.
   enum Milestone: Int {
     case begun = 1
     case signedIn = 10

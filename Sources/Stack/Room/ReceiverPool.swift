@@ -4,7 +4,7 @@ import Wire
 ///
 /// Changes return the room's outputs.
 struct ReceiverPool {
-  /// How the active voices are selected.
+  /// The selection of the active voices.
   enum Voices: Sendable {
     /// There is no selection: all received voices are active.
     case all

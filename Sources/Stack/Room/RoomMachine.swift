@@ -72,7 +72,7 @@ package struct RoomMachine: Machine {
     actions = ActionTable(limit: .milliseconds(configuration.actionTimeoutMilliseconds))
   }
 
-  /// How the active voices are selected.
+  /// The selection of the active voices.
   private var voices: ReceiverPool.Voices {
     if abilities.contains(.reportedVoices) { return .reported }
     guard configuration.audioOccupants != nil, !abilities.contains(.audioSelection) else {

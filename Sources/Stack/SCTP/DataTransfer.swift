@@ -15,7 +15,7 @@ struct DataTransfer {
   private(set) var channels: DataChannels
   private(set) var liveness = Liveness()
   var timers = TimerTable()
-  /// Number of useless chunks, parameters and messages.
+  /// The number of useless chunks, parameters and messages.
   private(set) var dropped: UInt64 = 0
 
   init(firstChannel: DataChannelNumber) { channels = DataChannels(next: firstChannel) }

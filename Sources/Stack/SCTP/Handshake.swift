@@ -33,7 +33,7 @@ struct Handshake {
     return PacketDestination(tag: peer.tag, needsChecksum: !omitsChecksum)
   }
 
-  /// Number of outgoing streams.
+  /// The number of outgoing streams.
   var streamCount: Int {
     phase.isEstablished
       ? Int(min(SCTPLimits.streams, peer.incomingStreams)) : Int(SCTPLimits.streams)

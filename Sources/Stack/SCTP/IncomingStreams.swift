@@ -5,13 +5,13 @@ import Wire
 /// section 6.9; RFC 8260 for interleaved fragments).
 struct IncomingStreams {
   private(set) var streams: [IncomingStream] = []
-  /// Places in `streams` by stream number; -1 for unused streams.
+  /// The places in `streams` by stream number; -1 for unused streams.
   private var places: [Int32] = []
   /// Bytes waiting in all streams.
   private(set) var heldBytes = 0
   /// Fragments waiting in all streams.
   private(set) var heldFragments = 0
-  /// Places of streams with waiting fragments of unordered messages.
+  /// The places of streams with waiting fragments of unordered messages.
   private(set) var unorderedPlaces: Set<Int> = []
 
   mutating func place(of stream: UInt16) -> Int {
@@ -68,11 +68,11 @@ struct IncomingStream {
   var heldUnordered: Int { unordered.count }
   private var orderedBytes = 0
 
-  /// Number of the next ordered message to deliver.
+  /// The number of the next ordered message to deliver.
   private(set) var expected: Int64 = 0
   private(set) var ordered = Deque<Fragment>()
   var unordered = UnorderedFragments()
-  /// How many fragments from the front belong to the expected message, without a gap.
+  /// The number of fragments from the front that belong to the expected message, without a gap.
   private var run = 0
   /// Bytes in these fragments.
   private var runBytes = 0
@@ -377,7 +377,7 @@ struct UnorderedFragments {
 
 /// A part of a message, from one DATA or I-DATA chunk.
 struct Fragment {
-  /// Position among the stream's fragments: consecutive fragments of a message have consecutive
+  /// The position among the stream's fragments: consecutive fragments of a message have consecutive
   /// keys.
   ///
   /// For DATA, the extended transmission number; for I-DATA, message identifier and fragment

@@ -1,6 +1,6 @@
 import Wire
 
-/// Outcome of a chunk that contains or skips data.
+/// The outcome of a chunk that contains or skips data.
 enum ReceiverOutcome {
   /// There is nothing to deliver.
   case nothing
@@ -32,7 +32,7 @@ struct Receiver {
   private(set) var counters = Counters()
   /// Whether the current packet contained data.
   private(set) var hasData = false
-  /// Number of streams the peer may send on.
+  /// The number of streams the peer may send on.
   private(set) var streamCount: UInt16 = 0
   private var limits = SCTPParameters(isClient: true)
   private var interleaves = false
@@ -325,7 +325,7 @@ extension Receiver {
 
 /// The transmission sequence numbers received: everything up to one number, and ranges above it.
 struct ReceivedNumbers {
-  /// How a number relates to the earlier ones.
+  /// The relation of a number to the earlier ones.
   enum Arrival: Hashable {
     case new
     case duplicate
@@ -338,7 +338,7 @@ struct ReceivedNumbers {
   /// Ranges received above it, ascending, with gaps between them.
   private(set) var ranges: [ClosedRange<Int64>] = []
 
-  /// How far ahead a number may be: gap reports use 16 bits.
+  /// The maximum distance of a number from `cumulative`: gap reports use 16 bits.
   private static let reach: Int64 = 65535
 
   /// Expects `first` as the first number.

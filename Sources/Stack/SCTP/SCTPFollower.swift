@@ -23,7 +23,7 @@ package struct SCTPFollower {
     var initiation: Initiation?
     /// Streams that were joined in the middle because the start was not captured.
     var joined: Set<UInt16> = []
-    /// Sequence number of the last request to reset streams.
+    /// The sequence number of the last request to reset streams.
     var lastReset: UInt32?
     /// Streams to reset once everything up to this number has been captured.
     var reset: (last: Int64, streams: [UInt16])?
@@ -38,7 +38,7 @@ package struct SCTPFollower {
   private var sides = [Side(), Side()]
   /// All channels in order of discovery.
   package private(set) var channels: [FollowedChannel] = []
-  /// Places of the channels that currently use a stream.
+  /// The places of the channels that currently use a stream.
   private var carried: [UInt16: Int] = [:]
 
   package init() {}
@@ -232,7 +232,7 @@ package struct SCTPFollower {
 
 /// A data channel between other endpoints.
 package struct FollowedChannel: Hashable, Sendable {
-  /// Number within its association, from 0.
+  /// The number within its association, from 0.
   package var number: Int
   /// The endpoint that opened it; nil if that was not captured.
   package var opener: Int?

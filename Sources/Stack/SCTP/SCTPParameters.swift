@@ -64,11 +64,11 @@ enum SCTPLimits {
   static let minimumTimeout = Interval.milliseconds(400)
   /// Short, so that a recovered path is soon used; ICE consent checks liveness.
   static let maximumTimeout = Interval.seconds(5)
-  /// How long an acknowledgement may wait for a second packet (RFC 9260 section 6.2).
+  /// The time that an acknowledgement may wait for a second packet (RFC 9260 section 6.2).
   static let acknowledgementDelay = Interval.milliseconds(100)
   static let heartbeatInterval = Interval.seconds(30)
   static let cookieLife = Interval.seconds(60)
-  /// How often INIT or COOKIE ECHO is retransmitted (Max.Init.Retransmits).
+  /// The maximum number of retransmissions of INIT or COOKIE ECHO (Max.Init.Retransmits).
   static let initiationRetries = 20
   /// Consecutive timeouts without any sign of the peer before the association fails.
   static let associationRetries = 20
@@ -171,9 +171,9 @@ package struct SCTPStatistics: Hashable, Sendable {
   package var chunksReceived: UInt64 = 0
   /// Duplicate DATA chunks received.
   package var duplicates: UInt64 = 0
-  /// How often the retransmission timer expired.
+  /// The number of times that the retransmission timer expired.
   package var timeouts: UInt64 = 0
-  /// How often acknowledgements showed losses.
+  /// The number of times that acknowledgements reported losses.
   package var fastRecoveries: UInt64 = 0
   /// Smoothed round-trip time; nil before the first measurement.
   package var smoothedRoundTripTime: Interval?
@@ -182,7 +182,7 @@ package struct SCTPStatistics: Hashable, Sendable {
   package var congestionWindow = 0
   /// The peer's last advertised receive window, in bytes.
   package var receiverWindow = 0
-  /// Largest packet in bytes.
+  /// The largest packet in bytes.
   package var maximumPacketSize = 0
   /// Chunks that the peer has not acknowledged.
   package var unacknowledgedChunks = 0

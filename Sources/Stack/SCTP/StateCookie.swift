@@ -162,7 +162,7 @@ struct Initiation: Hashable {
   var window: UInt32 = 0
   var outgoingStreams: UInt16 = 0
   var incomingStreams: UInt16 = 0
-  /// Number of the sender's first DATA chunk.
+  /// The number of the sender's first DATA chunk.
   var firstNumber: UInt32 = 0
   var features: Features = []
 

@@ -37,7 +37,7 @@ final class DTLSAssociation {
   /// Local certificates in DER.
   private(set) var certificates: [[UInt8]] = []
   private var sent: [[UInt8]] = []
-  /// Length of the longest datagram so far; no message is longer.
+  /// The length of the longest datagram so far; no message is longer.
   private var readCapacity = 0
 
   /// Generates a P-256 key and a certificate valid around a Unix time in seconds.
@@ -213,7 +213,7 @@ final class DTLSAssociation {
     sent.removeAll(keepingCapacity: true)
   }
 
-  /// How often OpenSSL has read the clock.
+  /// The number of times that OpenSSL has read the clock.
   var clockReads: UInt32 { cdtls_clock_reads(handle) }
 
   /// Returns OpenSSL's text for the last error on this thread.

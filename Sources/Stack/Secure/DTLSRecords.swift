@@ -13,7 +13,7 @@ package struct DTLSRecord: Sendable {
   package var sequence: UInt64
   package var fragment: [UInt8]
 
-  /// Length of a record header in bytes.
+  /// The length of a record header in bytes.
   fileprivate static let headLength = 13
 
   package init(type: UInt8, epoch: UInt16, sequence: UInt64, fragment: [UInt8]) {
@@ -208,7 +208,7 @@ package struct DTLSSecrets: Hashable, Sendable {
 }
 
 extension SRTPProfile {
-  /// Total length of keys and salts for both directions; nil if the profile is not supported.
+  /// The total length of keys and salts for both directions; nil if the profile is not supported.
   package var keyingMaterialLength: Int? {
     guard let keyLength, let saltLength else { return nil }
     return 2 * (keyLength + saltLength)

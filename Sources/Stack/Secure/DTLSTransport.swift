@@ -39,12 +39,12 @@ package final class DTLSTransport: Machine {
   /// The time limit of a handshake.
   package static let handshakeMaximum = Interval.seconds(30)
 
-  /// Fingerprints of the local certificates, SHA-256.
+  /// The fingerprints of the local certificates, SHA-256.
   package let fingerprints: [CertificateFingerprint]
   /// The local certificates in DER.
   package let certificates: [[UInt8]]
   package private(set) var state: DTLSTransportState = .new
-  /// Number of inputs ignored because of the state.
+  /// The number of inputs ignored because of the state.
   package private(set) var dropped: UInt64 = 0
 
   /// The values that the certificates are derived from.

@@ -29,13 +29,13 @@ package struct SRTPContext: ~Copyable {
 
   private static let room = [UInt8](repeating: 0, count: overhead)
 
-  /// How many packets an SRTP packet may be behind the newest.
+  /// The number of packets by which an SRTP packet may be behind the newest.
   package static let replayWindow = 1024
 
   /// Name and version of the library, such as `libsrtp2 2.5.0`.
   package static var libraryVersion: String { String(cString: srtp_get_version_string()) }
 
-  /// How many of the two AES-GCM ciphers OpenSSL computes instead of the library.
+  /// The number of AES-GCM ciphers, out of two, that OpenSSL computes instead of the library.
   package static var replacedCiphers: Int { SRTPSession.replacedCiphers }
 
   private let outbound: SRTPSession

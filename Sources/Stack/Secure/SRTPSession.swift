@@ -33,7 +33,8 @@ final class SRTPSession {
     }
   }
 
-  /// How many ciphers OpenSSL computes instead of libsrtp: AES-GCM with 128- and 256-bit keys.
+  /// The number of ciphers that OpenSSL computes instead of libsrtp: AES-GCM with 128- and 256-bit
+  /// keys.
   static var replacedCiphers: Int { Int(library.replacedCiphers) }
 
   /// Creates a session from a master key followed by its salt; packets contain `identifier` unless
@@ -168,7 +169,7 @@ extension SRTPSuite {
 
 // MARK: - SRTPSuite
 
-/// How SRTP and SRTCP packets are protected: everything libsrtp2 supports, by SDES name (RFC 4568
+/// The protection of SRTP and SRTCP packets: everything libsrtp2 supports, by SDES name (RFC 4568
 /// section 6.2, RFC 6188 section 5, RFC 7714 section 14).
 package enum SRTPSuite: String, Hashable, Sendable, CaseIterable {
   case aes128CMSHA1_80 = "AES_CM_128_HMAC_SHA1_80"

@@ -35,7 +35,7 @@ package struct SRTPProfile: RawRepresentable, Hashable, Sendable {
 
 /// The result of a finished handshake.
 package struct DTLSResult: Sendable {
-  /// How SRTP packets are protected; nil if the peers have no common profile or exchange only data.
+  /// The protection of SRTP packets; nil if the peers have no common profile or exchange only data.
   package var profile: SRTPProfile?
   /// Key followed by salt, for each direction.
   package var sendKey: [UInt8]
@@ -79,7 +79,7 @@ package struct SecureError: Error, Hashable, Sendable {
 
 /// A DTLS implementation: OpenSSL's, or a substitute.
 package protocol DTLSTransporting: AnyObject {
-  /// Fingerprints of the local certificates, SHA-256.
+  /// The fingerprints of the local certificates, SHA-256.
   var fingerprints: [CertificateFingerprint] { get }
   /// The local certificates in DER.
   var certificates: [[UInt8]] { get }

@@ -23,7 +23,7 @@ package struct ByteReader: ~Escapable {
   @inlinable @inline(__always)
   package init(_ bytes: RawSpan) { self.bytes = bytes }
 
-  /// How many bytes are left.
+  /// The number of bytes left.
   @inlinable @inline(__always)
   package var remaining: Int { bytes.byteCount - offset }
 
@@ -200,7 +200,7 @@ package struct ByteWriter {
 
 // MARK: - StreamCutter
 
-/// How messages are delimited in a byte stream.
+/// The delimitation of messages in a byte stream.
 package protocol MessageFraming: Sendable {
   /// Returns the range of the first message and where the next one starts; nil if more bytes are
   /// needed.

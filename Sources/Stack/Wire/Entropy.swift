@@ -42,7 +42,7 @@ package final class Entropy {
     return made
   }
 
-  /// Total bytes drawn from all streams so far.
+  /// The total bytes drawn from all streams so far.
   package var drawn: UInt64 { total.drawn }
 
   /// Label and bytes drawn of every stream, in order of first use.

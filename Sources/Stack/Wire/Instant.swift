@@ -47,7 +47,7 @@ public struct Instant: Hashable, Comparable, Sendable {
 /// A length of time in nanoseconds, possibly negative.
 @frozen
 public struct Interval: Hashable, Comparable, Sendable {
-  /// Length in nanoseconds.
+  /// The length in nanoseconds.
   public var nanoseconds: Int64
 
   /// Creates an interval of `nanoseconds`.
@@ -183,6 +183,6 @@ package enum TimeText {
   /// Valid instants of a take, in seconds.
   package static let takeSeconds = 0.0...1e9
 
-  /// Longest number accepted, in characters.
+  /// The longest number accepted, in characters.
   private static let longest = 60
 }

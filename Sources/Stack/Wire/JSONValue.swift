@@ -131,7 +131,7 @@ package struct JSONError: Error, Hashable, Sendable {
 extension JSONValue {
   /// Limits that stop a hostile text from exhausting memory or the stack.
   package struct Limits: Hashable, Sendable {
-    /// How deep lists and objects may be nested.
+    /// The maximum depth of nested lists and objects.
     package var depth = 32
     /// The maximum number of values, including lists and objects.
     package var values = 50_000

@@ -23,7 +23,7 @@ package struct AdaptiveBitrate: CongestionController {
 
   package var target: UInt64 { UInt64(bounds.clamp(estimate)) }
 
-  /// Rate at which packets arrived recently, in bits per second; nil until enough have arrived.
+  /// The rate at which packets arrived recently, in bits per second; nil until enough have arrived.
   var arrivalRate: Double? { arrivals.bitrate }
 
   /// Returns the path's capacity in bits per second if the path was recently full; nil if it is not
@@ -149,7 +149,7 @@ struct BitrateBounds: Sendable {
   private static let usefulMinimum = 50_000.0
   /// The lowest minimum an application can set: the pacer needs some rate.
   private static let leastMinimum = 5_000.0
-  /// Far above any real rate; prevents overflow in sums.
+  /// A limit far above any real rate that prevents overflow in sums.
   private static let most: UInt64 = 1 << 40
 
   private(set) var minimum = BitrateBounds.usefulMinimum
@@ -245,7 +245,7 @@ struct LossFraction: Sendable {
 struct PathCapacity: Sendable {
   /// Cuts closer together could not see each other's effect.
   private static let cutSpacing = Interval.milliseconds(250)
-  /// How long a path that was full is assumed to stay near its capacity.
+  /// The time for which a path that was full is assumed to stay near its capacity.
   private static let memory = Interval.seconds(10)
   /// The fraction of the arrival rate to send at so that the queue can drain.
   static let drainingShare = 0.85

@@ -24,7 +24,7 @@ struct DelayTrend: Sendable {
   private static let fewest = 10
   private static let smoothing = 0.9
   private static let gain = 4.0
-  /// How long a trend must last to count, in milliseconds.
+  /// The time in milliseconds that a trend must last to count.
   private static let overuseTime = 10.0
 
   private(set) var signal = Signal.steady

@@ -6,7 +6,7 @@ import Wire
 struct ArrivalFeedback {
   private var log = ArrivalLog()
   private var bitrate = IncomingBitrate()
-  /// SSRC of the newest packet with a transport-wide sequence number.
+  /// The SSRC of the newest packet with a transport-wide sequence number.
   private var newestSSRC: UInt32 = 0
 
   /// When arrivals are reported if a step happens anyway, and when that needs a step of its own.
@@ -50,11 +50,11 @@ struct ArrivalLog {
   private static let capacity: Int64 = 4096
   /// The maximum number of packets in a feedback message, so that it fits into a datagram.
   private static let reportedAtMost = 400
-  /// Time between reports; shorter after many arrivals.
+  /// The time between reports; shorter after many arrivals.
   private static let interval = Interval.milliseconds(100)
   private static let busyInterval = Interval.milliseconds(50)
   private static let busyCount = 20
-  /// How long a due report waits for a step that happens anyway.
+  /// The time that a due report may wait for a step that happens anyway.
   private static let slack = Interval.milliseconds(20)
   private static let tickNanoseconds: Int64 = 250_000
 

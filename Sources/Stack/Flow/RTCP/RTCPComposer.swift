@@ -77,7 +77,7 @@ struct RTCPComposer {
 /// Schedules reports: only while media is sent or received, and early at the start (RFC 3550
 /// section 6.2).
 struct ReportSchedule {
-  /// How long a due report waits for a step that happens anyway.
+  /// The time that a due report may wait for a step that happens anyway.
   private static let slack = Interval.milliseconds(50)
 
   private(set) var due: Instant?

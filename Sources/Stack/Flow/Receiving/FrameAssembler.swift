@@ -53,7 +53,7 @@ struct FrameAssembler {
   static let capacity: Int64 = 2048
   /// The maximum number of bytes held at once.
   static let maximumBytes = 16 << 20
-  /// How far before the first received packet the stream may have started.
+  /// The number of packets by which the stream may have started before the first one received.
   private static let lead: Int64 = 64
 
   /// Everything up to this number has been delivered or given up.
@@ -62,7 +62,7 @@ struct FrameAssembler {
   private var floorEndsFrame = false
   /// Whether the next delivered frame must be a key frame.
   private(set) var needsKey = true
-  /// Number of complete frames that were not delivered.
+  /// The number of complete frames that were not delivered.
   private(set) var droppedCount: UInt64 = 0
   private var slots: [Slot] = []
   private(set) var heldBytes = 0
@@ -77,7 +77,7 @@ struct FrameAssembler {
   /// Whether a key frame is needed and none is arriving.
   var wantsKeyframe: Bool { needsKey && missedSomething && !awaitsKey }
 
-  /// Number of complete frames waiting for earlier ones.
+  /// The number of complete frames waiting for earlier ones.
   var readyCount: Int { ready.count }
 
   /// First packet of the oldest complete frame that waits for earlier ones.

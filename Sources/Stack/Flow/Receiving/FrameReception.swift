@@ -3,7 +3,7 @@ import Wire
 
 /// Receives a stream's video packets: detects missing ones, requests them, and assembles frames.
 struct FrameReception {
-  /// How long a complete key frame waits for earlier frames.
+  /// The time that a complete key frame waits for earlier frames.
   private static let keyframePatience = Interval.milliseconds(200)
 
   /// The maximum number of complete frames that wait before a gap is skipped.
@@ -136,7 +136,7 @@ struct MissingPackets {
 
   /// The maximum number of missing packets; beyond that, waiting is pointless.
   static let limit = 1000
-  /// How often a packet is requested before it is given up.
+  /// The number of requests for a packet before it is given up.
   static let maximumTries = 10
   /// After this time and a few tries, a key frame is the better way forward.
   static let longestWait = Interval.seconds(2)
@@ -144,7 +144,7 @@ struct MissingPackets {
   /// The number of newer packets, or the time, that distinguishes loss from reordering.
   static let reorderedPackets: Int64 = 3
   static let reorderedTime = Interval.milliseconds(10)
-  /// How long a gap may stay open if packets cannot be requested.
+  /// The time that a gap may stay open if packets cannot be requested.
   static let patience = Interval.milliseconds(100)
   /// Requests this close in time are combined.
   static let coalescing = Interval.milliseconds(3)

@@ -19,10 +19,10 @@ struct ReceptionStatistics {
   private var transit: UInt32?
   private var jitterSixteenths: Int64 = 0
 
-  /// Total missing packets, negative after duplicates.
+  /// The total number of missing packets, negative after duplicates.
   var lost: Int64 { lostBefore + (isStarted ? highest - first + 1 - received : 0) }
 
-  /// Jitter in RTP timestamp units.
+  /// The jitter in RTP timestamp units.
   var jitter: UInt32 { UInt32(clamping: jitterSixteenths >> 4) }
 
   /// Extends a sequence number close to the newest one.

@@ -3,7 +3,7 @@ import Wire
 /// A local base and a remote address that are checked together (RFC 8445 section 6.1.2).
 struct CandidatePair {
   let id: UInt32
-  /// Number of the ICE generation whose credentials its checks use.
+  /// The number of the ICE generation whose credentials its checks use.
   let generation: UInt32
   /// The local address; its port is 0 as long as an active TCP pair has no connection.
   private(set) var base: SocketAddress
@@ -302,7 +302,7 @@ struct CheckRound {
 
   /// Unanswered requests, oldest first.
   private(set) var checks: [Check] = []
-  /// How many requests the current round has sent; a round ends with a response or a failure.
+  /// The number of requests sent in the current round, which ends with a response or a failure.
   private(set) var attempts = 0
   /// When the round sends its next request or fails.
   private(set) var nextAttempt: Instant?

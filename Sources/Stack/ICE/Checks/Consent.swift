@@ -112,7 +112,7 @@ struct CheckProgress {
 /// Consent on the selected pair: when it was selected, whether it is silent, when the next consent
 /// check is due, and when consent expires (RFC 7675).
 struct Consent {
-  /// Result of judging the selected pair.
+  /// The result of judging the selected pair.
   enum Finding {
     case nothing
     /// Nothing may be sent any more (RFC 7675 section 5.1).
@@ -122,7 +122,7 @@ struct Consent {
     case resumed
   }
 
-  /// How long the selected pair may receive nothing before it counts as silent.
+  /// The time without received packets after which the selected pair counts as silent.
   private let silence: Interval
   /// The id of the selected pair.
   private(set) var pairID: UInt32?

@@ -119,7 +119,7 @@ struct Nomination {
 /// Decides which agent is controlling (RFC 8445 section 6.1.1), and resolves role conflicts
 /// (sections 7.2.5.1 and 7.3.1.1).
 struct RoleSettlement {
-  /// Result of comparing the role in a request with the local one.
+  /// The result of comparing the role in a request with the local one.
   enum Verdict {
     /// The roles differ, as they should.
     case agreed

@@ -93,7 +93,8 @@ struct LocalSockets {
   static let maximum = 32
 
   private(set) var all: [Socket] = []
-  /// How many addresses this generation has requested: the next one gets the next lower preference.
+  /// The number of addresses that this generation has requested: the next one gets the next lower
+  /// preference.
   private var asked: UInt16 = 0
 
   var isFull: Bool { all.count >= Self.maximum }

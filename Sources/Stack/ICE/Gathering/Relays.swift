@@ -22,7 +22,7 @@ struct Relays {
     /// When an attempt to connect is given up.
     fileprivate var connectBy: Instant?
     fileprivate var redirections = 0
-    /// How many times a lost allocation was requested again.
+    /// The number of times that a lost allocation was requested again.
     fileprivate var renewals = 0
     fileprivate var sendFailures = 0
 

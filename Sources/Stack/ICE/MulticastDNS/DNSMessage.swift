@@ -45,7 +45,7 @@ package struct DNSMessage: Hashable, Sendable {
 
     package var name: String
     package var value: Value
-    /// How many seconds it may be cached; 0 revokes it.
+    /// The number of seconds that the record may be cached; 0 revokes it.
     package var lifetime: UInt32
     /// Whether no other records of its type exist (RFC 6762 section 10.2).
     package var isUnique: Bool

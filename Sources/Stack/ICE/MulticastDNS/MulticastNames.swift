@@ -50,14 +50,14 @@ package struct MulticastNames: Machine {
     var announcedAt: Instant?
   }
 
-  /// How long each query waits for a response (RFC 6762 section 5.2: one second between the first
-  /// two).
+  /// The time that each query waits for a response (RFC 6762 section 5.2: one second between the
+  /// first two).
   private static let waits = [1, 2, 2].map { Interval.seconds($0) }
   private static let questionsMaximum = 64
   /// The maximum number of requests that wait for one answer.
   private static let askersMaximum = 64
   private static let publishedMaximum = 256
-  /// How many seconds others may cache an address (RFC 6762 section 10).
+  /// The number of seconds that other hosts may cache an address (RFC 6762 section 10).
   private static let lifetime: UInt32 = 120
   /// The limit for a resolver that does not know multicast (section 6.7).
   private static let legacyLifetime: UInt32 = 10

@@ -7,9 +7,9 @@ struct Allocation {
     case idle, allocating, allocated, over
   }
 
-  /// Longest lifetime that is trusted, in seconds.
+  /// The longest lifetime that is trusted, in seconds.
   private static let lifetimeMaximum: UInt32 = 3600
-  /// Lifetime in seconds if the server states none.
+  /// The lifetime in seconds if the server states none.
   private static let lifetimeUsual: UInt32 = 600
 
   /// The allocated address, while it exists.

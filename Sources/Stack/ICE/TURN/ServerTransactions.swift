@@ -15,20 +15,20 @@ struct ServerTransactions {
     let purpose: Purpose
     fileprivate let id: STUNTransactionID
     fileprivate let bytes: [UInt8]
-    /// How often it was sent.
+    /// The number of times that the request was sent.
     fileprivate var attempts = 1
     /// When to send it again or give up.
     fileprivate var dueAt: Instant
-    /// How often it was repeated with new authentication values.
+    /// The number of times that the request was repeated with new authentication values.
     let renewals: Int
 
     /// Whether it may be repeated once more with new authentication values.
     var mayRenew: Bool { renewals < ServerTransactions.renewalsMaximum }
   }
 
-  /// How often a request is repeated with new authentication values before it counts as refused.
+  /// The number of repetitions with new authentication values before a request counts as refused.
   private static let renewalsMaximum = 3
-  /// How long a server may take to answer over TCP or TLS.
+  /// The time limit for a server's response over TCP or TLS.
   private static let reliableWait = Interval.milliseconds(9500)
 
   private var all: [Transaction] = []

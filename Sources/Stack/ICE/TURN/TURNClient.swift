@@ -332,12 +332,12 @@ extension TURNClient {
 
 /// Intervals for clients of STUN and TURN servers.
 package enum TURNTiming {
-  /// How long each request waits for its response: 250 ms, doubling to 2 s.
+  /// The time that each request waits for its response: 250 ms, doubling to 2 s.
   package static let queryWaits = [250, 500, 1000, 2000, 2000, 2000, 2000]
     .map { Interval.milliseconds($0) }
-  /// Time after which a permission or channel is refreshed; permissions last 5 minutes (RFC 8656
-  /// section 9).
+  /// The time after which a permission or channel is refreshed; permissions last 5 minutes
+  /// (RFC 8656 section 9).
   static let permissionRefresh = Interval.seconds(240)
-  /// Time between two messages to a server with nothing to relay.
+  /// The time between two messages to a server with nothing to relay.
   static let keepAlive = Interval.seconds(25)
 }

@@ -268,7 +268,7 @@ extension Negotiation {
   }
 }
 
-/// Result of the last exchange; immutable until the next one.
+/// The result of the last exchange; immutable until the next one.
 struct AgreedSession {
   /// The accepted m-sections, in order.
   let sections: [NegotiatedSection]

@@ -5,10 +5,10 @@ import Wire
 extension Negotiation {
   package var transceivers: [Transceiver] { transceiverTable.all }
 
-  /// Result of the last completed exchange: the accepted m-sections, in order.
+  /// The result of the last completed exchange: the accepted m-sections, in order.
   package var sections: [NegotiatedSection] { agreed.sections }
 
-  /// Result of the last completed exchange for data channels.
+  /// The result of the last completed exchange for data channels.
   package var data: NegotiatedData? { agreed.data }
 
   /// Whether data channels were requested and have not been rejected since.

@@ -123,7 +123,7 @@ package struct LocalTransport: Hashable, Sendable {
   package var number: Int
   package var usernameFragment: String
   package var password: String
-  /// Fingerprints of all certificates.
+  /// The fingerprints of all certificates.
   package var fingerprints: [CertificateFingerprint]
   /// The candidates gathered so far, each as the text after `a=` (`candidate:...`).
   package var candidates: [String]

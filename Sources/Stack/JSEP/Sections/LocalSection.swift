@@ -146,7 +146,7 @@ extension SDPSection {
 
 // MARK: - NegotiatedSection
 
-/// Result of negotiating one m-section.
+/// The result of negotiating one m-section.
 package struct NegotiatedSection: Hashable, Sendable {
   package var mid: String
   package var transceiverID: UInt32

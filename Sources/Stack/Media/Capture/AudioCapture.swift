@@ -47,7 +47,7 @@ package struct AudioCapture: Machine {
   private var isRunning = false
   private var hasFailed = false
   private var isEnabled: Bool
-  /// Number of the next block: on the grid for a tone, else since media time 0.
+  /// The number of the next block: on the grid for a tone, else since media time 0.
   private var nextBlock: Int64 = 0
   private var lastInput: Instant?
   private var mutedSpeech = MutedSpeech()
@@ -318,7 +318,7 @@ struct BlockCutter {
 
 /// Detects speech into a disabled track, so that an application can say "you are muted".
 struct MutedSpeech {
-  /// How much voice counts as speech; a cough is shorter.
+  /// The duration of voice that counts as speech; a cough is shorter.
   private static let onset = Interval.milliseconds(300)
   /// A pause this long ends speech, and restarts its detection.
   private static let pause = Interval.milliseconds(1_000)
@@ -375,11 +375,11 @@ package struct AudioCaptureCounters: Hashable, Sendable {
 
   /// Root mean square over the last 100 ms, 0 to 1 (W3C audioLevel); nil before the first.
   package var audioLevel: Double? { loudness.level }
-  /// Level as in Chromium, from the loudest samples; nil before the first 100 ms.
+  /// The level as in Chromium, from the loudest samples; nil before the first 100 ms.
   package var peakAudioLevel: Double? { loudness.peakLevel }
-  /// Sum of squared loudness times duration, in seconds (W3C totalAudioEnergy).
+  /// The sum of squared loudness times duration, in seconds (W3C totalAudioEnergy).
   package var totalAudioEnergy: Double { loudness.totalEnergy }
-  /// Duration of captured audio in seconds (W3C totalSamplesDuration).
+  /// The duration of captured audio in seconds (W3C totalSamplesDuration).
   package var totalSamplesDuration: Double {
     Double(samplesCaptured) / Double(AudioBlock.sampleRate)
   }

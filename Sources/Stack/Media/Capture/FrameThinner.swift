@@ -9,7 +9,7 @@ struct FrameClock {
   private var anchor: (timestamp: Int64, mediaTime: Int64)?
   private var last: Int64 = 0
 
-  /// How far media time may be from a frame's arrival, in 90 kHz ticks.
+  /// The maximum distance of media time from a frame's arrival, in 90 kHz ticks.
   private static let largestDistance: Int64 = 45_000
 
   /// Returns a frame's media time, which never decreases.
@@ -75,7 +75,7 @@ package struct FrameThinner {
 /// Assigns video frames to temporal layers with their references: only the base layer, except that
 /// every second frame in the third layer also refers to the middle one.
 package struct TemporalPattern: Hashable, Sendable {
-  /// How to encode one frame.
+  /// The parameters for encoding a frame.
   package struct Step: Hashable, Sendable {
     /// The layer; 0 is the base.
     package var layer: UInt8

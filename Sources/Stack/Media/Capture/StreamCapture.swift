@@ -9,7 +9,7 @@ package struct StreamCapture {
   /// The decision about a frame.
   package enum Verdict: Equatable, Sendable {
     case send(EncodedFrame)
-    /// Not a frame, or not decodable yet.
+    /// The bytes are not a frame, or cannot be decoded yet.
     case useless
     /// The path cannot carry it.
     case tooMuch
@@ -85,7 +85,7 @@ package enum RTPClock {
 /// frames that no other frame refers to are dropped; beyond the maximum, all frames are, up to a
 /// key frame after half of the debt is paid.
 struct StreamThinner {
-  /// How far sending may be ahead of the path, as time at its rate.
+  /// The maximum amount by which sending may be ahead of the path, as time at its rate.
   ///
   /// A key frame is many times larger than other frames, so a shorter time would stop files whose
   /// mean rate fits.

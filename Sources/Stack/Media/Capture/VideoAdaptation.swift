@@ -69,7 +69,7 @@ package struct VideoAdaptation: Hashable, Sendable {
     case size(Double)
   }
 
-  /// How many seconds a reduction must have been enough before it is undone.
+  /// The number of seconds for which a reduction must have been enough before it is undone.
   private static let calmMinimum = 5
   /// The lowest frame rate, as in libwebrtc.
   private static let rateMinimum = 2.0
@@ -151,8 +151,8 @@ package struct VideoAdaptation: Hashable, Sendable {
 
 // MARK: - QualityLimitation
 
-/// Why a track's video is worse than its source (W3C qualityLimitationReason), and for how long
-/// each reason applied.
+/// The reasons that a track's video is worse than its source (W3C qualityLimitationReason), and the
+/// time for which each one applied.
 ///
 /// Each second is judged when it is over. Frames dropped because the clock was late mean that the
 /// processor is too slow. The bit rate is too low if the mean quantiser reaches the value at which

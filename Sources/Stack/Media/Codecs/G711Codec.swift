@@ -93,7 +93,7 @@ package final class G711Decoder: AudioDecoding {
 ///
 /// Periods are cross-faded, as is the audio after them, to avoid clicks.
 struct NarrowbandConcealment {
-  /// Length of the history in samples: the longest period and its search window.
+  /// The length of the history in samples: the longest period and its search window.
   private static let historyLength = 280
   /// Pitch periods of 5 to 15 ms.
   private static let periods = 40...120

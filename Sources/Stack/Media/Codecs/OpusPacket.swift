@@ -2,9 +2,9 @@ package import RTP
 
 /// An audio packet's duration, read from its bytes, for any codec.
 package struct AudioPacket: Hashable, Sendable {
-  /// Duration in samples at 48 kHz.
+  /// The duration in samples at 48 kHz.
   package let duration: Int
-  /// Duration of one of its frames, in samples at 48 kHz.
+  /// The duration of one of its frames, in samples at 48 kHz.
   package let frameDuration: Int
   /// Whether it includes a low-rate copy of the previous packet.
   package let hasInbandFEC: Bool
@@ -43,7 +43,7 @@ extension CodecName {
 /// No decoder refuses a packet that passes for its form (RFC 6716 section 3.4), so bad packets are
 /// dropped before they reach playout.
 package struct OpusPacket: Hashable, Sendable {
-  /// Duration of one of its frames, in samples at 48 kHz.
+  /// The duration of one of its frames, in samples at 48 kHz.
   package let frameDuration: Int
   /// The number of frames.
   package let frameCount: Int
@@ -52,7 +52,7 @@ package struct OpusPacket: Hashable, Sendable {
   /// Whether it includes a low-rate copy of the previous packet (RFC 6716 section 2.1.7).
   package let hasInbandFEC: Bool
 
-  /// Duration in samples at 48 kHz.
+  /// The duration in samples at 48 kHz.
   package var duration: Int { frameDuration * frameCount }
 
   /// The longest packet allowed, 120 ms (RFC 6716 section 3.4, R5).

@@ -21,9 +21,9 @@ public struct VideoRectangle: Hashable, Sendable, Codable {
   public var x: Int
   /// The first row.
   public var y: Int
-  /// Width in columns.
+  /// The width in columns.
   public var width: Int
-  /// Height in rows.
+  /// The height in rows.
   public var height: Int
 
   /// Creates a rectangle.

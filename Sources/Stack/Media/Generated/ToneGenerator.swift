@@ -43,7 +43,7 @@ package struct ToneGenerator {
   }
 
   private let hertz: Int64
-  /// Period of the pauses in samples; 0 for none.
+  /// The period of the pauses in samples; 0 for none.
   private let period: Int64
 
   /// Creates a tone; the frequency is reduced modulo the sampling rate.
@@ -123,7 +123,7 @@ package struct KeyTones: Hashable, Sendable {
   private static let keys = Array("0123456789*#ABCD")
   /// The maximum number of keys.
   private static let keysMaximum = 256
-  /// How often an event's end is sent (RFC 4733 section 2.5.1.4).
+  /// The number of times that an event's end is sent (RFC 4733 section 2.5.1.4).
   private static let endPackets = 3
   /// The largest duration in one packet, in ticks.
   private static let longestPart: Int64 = 0xffff

@@ -23,7 +23,7 @@ package struct ArrivalSpread {
     var most: Int64 = 0
   }
 
-  /// Length and number of the slots: 6 s together.
+  /// The length and number of the slots, which cover 6 s together.
   private static let slotNanoseconds: Int64 = 500_000_000
   private static let slotCount = 12
   /// A larger change in transit is a jump.

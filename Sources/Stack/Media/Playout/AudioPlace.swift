@@ -4,9 +4,9 @@ import Wire
 
 /// The playout position in the stream, and how much has been concealed there.
 struct AudioPlace {
-  /// How a packet relates to the audio played so far.
+  /// The relation of a packet to the audio played so far.
   enum Arrival {
-    /// Nothing at or after it was played.
+    /// No packet at or after this one was played.
     case inTime
     /// It duplicates the packet that was played.
     case again
@@ -62,7 +62,7 @@ struct AudioPlace {
     rest()
   }
 
-  /// Goes silent until the next packet.
+  /// Suspends playout until the next packet.
   mutating func rest() {
     hasPlayed = false
     heldSamples = 0

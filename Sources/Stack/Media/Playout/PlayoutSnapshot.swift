@@ -21,7 +21,7 @@ package struct AudioPlayoutCounters: Hashable, Sendable {
   package var concealedSamples: UInt64 = 0
   /// Concealed samples that are comfort noise or silence.
   package var silentConcealedSamples: UInt64 = 0
-  /// Number of concealment events.
+  /// The number of concealment events.
   package var concealmentEvents: UInt64 = 0
   /// Samples recovered from in-band FEC, and the packets that contained it (W3C
   /// fecPacketsReceived).
@@ -34,20 +34,20 @@ package struct AudioPlayoutCounters: Hashable, Sendable {
 
   /// Samples decoded from their own packets.
   package var jitterBufferEmittedCount: UInt64 = 0
-  /// Total time from arrival to playout of those samples, in microseconds.
+  /// The total time from arrival to playout of those samples, in microseconds.
   package var jitterBufferDelayMicroseconds: UInt64 = 0
-  /// Total target delay of those samples in microseconds, and what it would have been for the
+  /// The total target delay of those samples in microseconds, and what it would have been for the
   /// network alone.
   package var jitterBufferTargetDelayMicroseconds: UInt64 = 0
   package var jitterBufferMinimumDelayMicroseconds: UInt64 = 0
 
   private var loudness = LoudnessWindow()
 
-  /// Sum of squared loudness times duration, in seconds.
+  /// The sum of squared loudness times duration, in seconds.
   package var totalAudioEnergy: Double { loudness.totalEnergy }
   /// Root mean square over the last 100 ms, 0 to 1; nil before the first.
   package var audioLevel: Double? { loudness.level }
-  /// Level as in Chromium, from the loudest samples; nil before the first 100 ms.
+  /// The level as in Chromium, from the loudest samples; nil before the first 100 ms.
   package var peakAudioLevel: Double? { loudness.peakLevel }
 
   /// The delays above, in seconds.
@@ -56,7 +56,7 @@ package struct AudioPlayoutCounters: Hashable, Sendable {
   package var jitterBufferMinimumDelay: Double {
     Double(jitterBufferMinimumDelayMicroseconds) / 1e6
   }
-  /// Duration of the audio played, in seconds.
+  /// The duration of the audio played, in seconds.
   package var totalSamplesDuration: Double {
     Double(totalSamplesReceived) / Double(AudioBlock.sampleRate)
   }
@@ -95,7 +95,7 @@ package struct VideoPlayoutCounters: Hashable, Sendable {
   /// Frames made of several packets, and the time from their first to their last packet.
   package private(set) var framesAssembledFromMultiplePackets: UInt64 = 0
   package private(set) var totalAssemblyTime = Interval.zero
-  /// Sum of the decoded frames' quantisers.
+  /// The sum of the decoded frames' quantisers.
   package private(set) var qpSum: UInt64 = 0
   /// The size of the last decoded frame.
   package private(set) var frameWidth = 0
@@ -106,7 +106,7 @@ package struct VideoPlayoutCounters: Hashable, Sendable {
   package private(set) var totalFreezesDuration = Interval.zero
   package private(set) var pauseCount: UInt64 = 0
   package private(set) var totalPausesDuration = Interval.zero
-  /// Sum of the times between shown frames, and of their squares in s².
+  /// The sum of the times between shown frames, and of their squares in s².
   package private(set) var totalInterFrameDelay = Interval.zero
   package private(set) var totalSquaredInterFrameDelay = 0.0
 
@@ -208,7 +208,7 @@ package struct AudioPlayoutSnapshot: Sendable {
   package var playhead: Int64
   package var isSilent: Bool
   package var nextTick: Instant?
-  /// How long only concealment has been played.
+  /// The time for which only concealment has been played.
   package var concealedRun: Interval
   package var counters: AudioPlayoutCounters
 }

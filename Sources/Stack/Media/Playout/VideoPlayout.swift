@@ -191,7 +191,7 @@ struct VideoDelay {
   private(set) var aligned = Interval.zero
   private var timing = ArrivalSpread(clockRate: VideoDelay.clockRate)
   private var newestTime: Int64?
-  /// How long frames wait for retransmitted packets once some frames needed them; nil for a
+  /// The time that frames wait for retransmitted packets once some frames needed them; nil for a
   /// receiver that does not wait.
   private var repairTime: Interval?
   private var repairs = (count: 0, last: Instant.zero)

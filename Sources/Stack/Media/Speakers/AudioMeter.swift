@@ -123,7 +123,7 @@ package struct Loudness: Hashable, Sendable {
 /// As in W3C, the energy is the sum of squared samples, as fractions of full scale, times their
 /// duration; the level is the root mean square over 100 ms. Both use the loudest channel.
 struct LoudnessWindow: Hashable, Sendable {
-  /// Total energy in seconds (W3C totalAudioEnergy).
+  /// The total energy in seconds (W3C totalAudioEnergy).
   private(set) var totalEnergy = 0.0
   /// Root mean square of the last full window, 0 to 1 (W3C audioLevel); nil before the first.
   private(set) var level: Double?

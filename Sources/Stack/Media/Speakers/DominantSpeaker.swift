@@ -199,7 +199,7 @@ struct SpeechHistory {
   private static let busyAbove: UInt8 = 4
   /// The noise floor rises only after this many levels above it: 15 s.
   private static let floorWindow = 750
-  /// How far above the noise floor a level must be to count.
+  /// The number of decibels above the noise floor that a level must reach to count.
   private static let floorMargin = 10
   private static let levelsPerMedium = 5
 
@@ -268,7 +268,7 @@ struct SpeechHistory {
   }
 }
 
-/// How strongly the activity in a window indicates speech: the scores of Volfin & Cohen.
+/// The strength with which a window's activity indicates speech: the scores of Volfin & Cohen.
 ///
 /// The score of `v` active parts out of `n` is ln C(n, v) + n ln p - ln λ + λ v with p = 1/2, at
 /// least `least`. Only a few values of `v` exist, so the scores are constants: logarithms of

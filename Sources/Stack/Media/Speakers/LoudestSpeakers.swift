@@ -50,7 +50,7 @@ package struct LoudestSpeakers: Machine {
 
   private struct Participant {
     var id: Int
-    /// Sum of the levels in dBov, negative or 0.
+    /// The sum of the levels in dBov, negative or 0.
     var sum = 0
     var count = 0
   }
@@ -214,10 +214,10 @@ package struct SpeechDetector: Sendable {
 
     package var participant: Int
     package var phase: Phase
-    /// Start of the first block and end of the last block above the gate.
+    /// The start of the first block and end of the last block above the gate.
     package var from: Instant
     package var to: Instant
-    /// Number of blocks above the gate, and the sum of their levels in dBov.
+    /// The number of blocks above the gate, and the sum of their levels in dBov.
     package var blocks: Int
     package var decibels: Int
   }

@@ -174,7 +174,7 @@ struct LocalRestart {
 
 /// The ICE generation and the known candidates in the remote peer's descriptions.
 struct PeerParameters {
-  /// How new parameters differ from the previous ones.
+  /// The difference between new parameters and the previous ones.
   enum Change: Equatable {
     /// There are no parameters, or the credentials are unchanged.
     case sameGeneration

@@ -1,6 +1,6 @@
 package import Wire
 
-/// How a codec's frames are split into packets and reassembled.
+/// The rules by which a codec's frames are split into packets and reassembled.
 package struct PayloadFormat: Sendable {
   /// A frame to packetize, with the values that payload descriptors need.
   package struct Frame: Hashable, Sendable {

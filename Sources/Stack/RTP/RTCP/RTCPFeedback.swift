@@ -166,7 +166,7 @@ package struct TransportFeedback: Hashable, Sendable {
   package struct Arrival: Hashable, Sendable {
     /// The packet's number relative to the base.
     package var offset: UInt16
-    /// Time since the reference time, in units of 250 µs.
+    /// The time since the reference time, in units of 250 µs.
     package var ticks: Int32
 
     package init(offset: UInt16, ticks: Int32) {
@@ -182,7 +182,7 @@ package struct TransportFeedback: Hashable, Sendable {
   package var mediaSSRC: UInt32
   /// Transport-wide sequence number of the first packet reported.
   package var base: UInt16
-  /// Number of packets reported, received or not.
+  /// The number of packets reported, received or not.
   package var count: UInt16
   /// Reference time in units of 64 ms: a signed 24-bit number that wraps around.
   package var reference: Int32

@@ -3,17 +3,17 @@ import Wire
 /// A receiver's report on one source (RFC 3550 section 6.4.1).
 package struct ReportBlock: Hashable, Sendable {
   package var ssrc: UInt32
-  /// Fraction of packets lost since the last report, in 1/256.
+  /// The fraction of packets lost since the last report, in 1/256.
   package var fractionLost: UInt8
-  /// Total packets lost, negative after duplicates; 24 bits on the wire.
+  /// The total number of packets lost, negative after duplicates; 24 bits on the wire.
   package var cumulativeLost: Int32
-  /// Highest sequence number received, extended by its cycles.
+  /// The highest sequence number received, extended by its cycles.
   package var highestSequence: UInt32
   /// Interarrival jitter in RTP timestamp units.
   package var jitter: UInt32
-  /// Middle 32 bits of the last sender report's NTP time; 0 if there was none.
+  /// The middle 32 bits of the last sender report's NTP time; 0 if there was none.
   package var lastSenderReport: UInt32
-  /// Time since that sender report, in 1/65536 s.
+  /// The time since that sender report, in 1/65536 s.
   package var delaySinceLastSenderReport: UInt32
 
   package init(
@@ -128,9 +128,9 @@ package struct ExtendedReport: Hashable, Sendable {
   package struct DelayBlock: Hashable, Sendable {
     /// The receiver being answered.
     package var ssrc: UInt32
-    /// Middle 32 bits of that receiver's NTP time.
+    /// The middle 32 bits of that receiver's NTP time.
     package var lastReport: UInt32
-    /// Time since its reference time, in 1/65536 s.
+    /// The time since its reference time, in 1/65536 s.
     package var delaySinceLastReport: UInt32
 
     package init(ssrc: UInt32, lastReport: UInt32, delaySinceLastReport: UInt32) {

@@ -1,6 +1,6 @@
 import Wire
 
-/// Outcome of a message from the peer.
+/// The outcome of a message from the peer.
 enum ChannelOutcome {
   case nothing
   case useless
@@ -25,7 +25,7 @@ struct ChannelTable {
 
   var count: Int { byNumber.count }
 
-  /// Places of all channels, oldest channel first.
+  /// The places of all channels, oldest channel first.
   var places: [Int] { byNumber.map(\.place) }
 
   /// The channel at a place; places are reused after a channel is removed.
@@ -208,12 +208,12 @@ struct ChannelTable {
 
 /// A data channel's options, state and traffic.
 struct Channel {
-  /// Progress of resetting the outgoing stream (RFC 8831 section 6.7).
+  /// The progress of resetting the outgoing stream (RFC 8831 section 6.7).
   enum OutgoingReset {
     case none, wanted, asked, done
   }
 
-  /// Outcome of a message.
+  /// The outcome of a message.
   enum Arrival {
     /// A part of a message; nothing to deliver yet.
     case nothing

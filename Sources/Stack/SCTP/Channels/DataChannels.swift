@@ -48,9 +48,9 @@ public struct DataChannelInit: Hashable, Sendable, Codable {
   public var `protocol`: String
   /// Whether messages arrive in the order they were sent.
   public var ordered: Bool
-  /// How many milliseconds a message is retransmitted; nil for no limit.
+  /// The number of milliseconds for which a message is retransmitted; nil for no limit.
   public var maxPacketLifeTime: UInt16?
-  /// How often a message may be retransmitted; nil for no limit.
+  /// The maximum number of retransmissions of a message; nil for no limit.
   public var maxRetransmits: UInt16?
   /// Whether the applications create the channel on both sides, so that it is not announced.
   public var negotiated: Bool
@@ -123,7 +123,7 @@ package enum DataChannelRefusal: Hashable, Sendable {
 
 // MARK: - DataChannels
 
-/// Outcome of a message from the peer.
+/// The outcome of a message from the peer.
 enum Delivery {
   /// It was delivered, stored or acted on.
   case taken

@@ -1,6 +1,6 @@
 import Wire
 
-/// Outcome of a parameter in a RE-CONFIG chunk.
+/// The outcome of a parameter in a RE-CONFIG chunk.
 enum ResetOutcome {
   case nothing
   case useless
@@ -34,11 +34,11 @@ struct StreamResets {
     var streams: [UInt16]
   }
 
-  /// Places of channels whose stream is to be reset once their data is acknowledged.
+  /// The places of channels whose stream is to be reset once their data is acknowledged.
   private(set) var wanted: [Int] = []
-  /// Sequence number of the peer's next request.
+  /// The sequence number of the peer's next request.
   private(set) var expectedRequest: UInt32 = 0
-  /// Sequence number of the next local request.
+  /// The sequence number of the next local request.
   private var nextRequest: UInt32 = 0
   private var pending: Request?
   /// Streams on which the peer announced invalid channels.

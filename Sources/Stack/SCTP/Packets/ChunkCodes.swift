@@ -117,7 +117,7 @@ struct DataFlags: OptionSet, Hashable, Sendable {
   static let immediate = DataFlags(rawValue: 8)
 }
 
-/// Result of a request to reset streams (RFC 6525 section 4.4).
+/// The result of a request to reset streams (RFC 6525 section 4.4).
 struct ResetResult: RawRepresentable, Hashable, Sendable {
   var rawValue: UInt32
 

@@ -16,7 +16,7 @@ struct PacketReader {
   /// Packets received before the start.
   private(set) var early: [[UInt8]] = []
   private(set) var received: UInt64 = 0
-  /// Number of useless packets and chunks.
+  /// The number of useless packets and chunks.
   private(set) var dropped: UInt64 = 0
 
   /// Counts a useless packet or chunk.

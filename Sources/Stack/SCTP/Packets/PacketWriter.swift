@@ -25,7 +25,7 @@ struct PacketWriter {
   private var remotePort: UInt16 = 5000
   /// The largest packet in bytes.
   private(set) var limit = 1160
-  /// Number of packets finished.
+  /// The number of packets finished.
   private(set) var sent: UInt64 = 0
 
   /// Bytes of chunks that fit into a packet.
@@ -109,7 +109,7 @@ struct PacketWriter {
 
 /// Builds one SCTP packet, chunk by chunk (RFC 9260 section 3).
 struct PacketBuilder {
-  /// Length of the common header.
+  /// The length of the common header.
   static let header = 12
 
   private var writer = ByteWriter()

@@ -101,7 +101,7 @@ struct CongestionWindow {
 struct RoundTrip {
   /// Smoothed round-trip time; nil before the first measurement.
   private(set) var smoothed: Interval?
-  /// How long to wait for an acknowledgement.
+  /// The time to wait for an acknowledgement.
   private(set) var timeout = SCTPLimits.initialTimeout
   private var variation = Interval.zero
   /// The chunk whose round trip is being measured.

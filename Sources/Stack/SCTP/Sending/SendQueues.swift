@@ -40,7 +40,7 @@ struct SendQueues {
   private struct Queue {
     /// The stream; nil until assigned.
     var stream: UInt16?
-    /// How much each byte advances the virtual time.
+    /// The amount by which each byte advances the virtual time.
     var cost: UInt64 = 1
     /// Messages not sent completely, oldest first.
     var messages = Deque<OutgoingMessage>()
@@ -57,7 +57,7 @@ struct SendQueues {
     var nextUnordered: UInt32 = 0
     /// The stream's last chunk, which must be acknowledged before the stream is reset.
     var lastNumber: UInt32?
-    /// Number of abandoned messages.
+    /// The number of abandoned messages.
     var abandoned: UInt64 = 0
   }
 

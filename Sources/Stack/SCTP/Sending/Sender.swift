@@ -9,7 +9,7 @@ enum SendStep {
   case changed(QueueChange)
 }
 
-/// Outcome of an acknowledgement.
+/// The outcome of an acknowledgement.
 enum AcknowledgementOutcome {
   /// Truncated, or older than the last one.
   case useless
@@ -19,7 +19,7 @@ enum AcknowledgementOutcome {
 
 /// Effects of an acknowledgement.
 struct AcknowledgementEffects {
-  /// How the retransmission timer changes (RFC 9260 section 6.3.2).
+  /// The changes of the retransmission timer (RFC 9260 section 6.3.2).
   var timer: [SCTPAction] = []
   var isCutOff = false
   var changes: [QueueChange] = []
@@ -63,14 +63,14 @@ struct Sender {
   /// Space left in that packet.
   private var freeRoom = 0
   private var isForwardDue = false
-  /// Number and time of the last FORWARD-TSN.
+  /// The number and time of the last FORWARD-TSN.
   private var forwardSent: (number: UInt32, at: Instant)?
 
   /// The peer acknowledged data that was never sent (RFC 9260 section 12.2.3).
   private static let impossible = SCTPFailure(
     cause: .protocolViolation, reason: "the peer acknowledged what was not sent")
 
-  /// Length of the fixed part of a DATA or I-DATA chunk, including its header.
+  /// The length of the fixed part of a DATA or I-DATA chunk, including its header.
   private var dataHeader: Int { interleaves ? 20 : 16 }
 
   /// Sets the packet size and the first chunk's number.

@@ -33,9 +33,9 @@ struct SentChunk {
   var part: UInt32
   var limits: MessageLimits
   var fate = Fate.outstanding
-  /// How often the chunk was sent.
+  /// The number of times that the chunk was sent.
   var transmissions = 1
-  /// How many acknowledgements reported later chunks but not this one.
+  /// The number of acknowledgements that reported later chunks but not this one.
   var strikes = 0
   /// Chunks from this number on were sent after this one's last transmission.
   var strikeFloor: UInt32
@@ -45,7 +45,7 @@ struct SentChunk {
 struct MessageLimits {
   /// When it is abandoned.
   var expiry: Instant?
-  /// How often each of its chunks may be retransmitted.
+  /// The maximum number of retransmissions of each of its chunks.
   var retransmissions: Int?
 
   /// Whether the message is never abandoned.
@@ -64,16 +64,16 @@ struct MessageLimits {
 /// Chunks not acknowledged cumulatively, in numerical order: in flight, lost, acknowledged in gap
 /// reports (RFC 9260 section 6.2.1) or abandoned (RFC 3758).
 struct SentChunks {
-  /// Number of the first chunk, or of the next chunk to send if empty.
+  /// The number of the first chunk, or of the next chunk to send if empty.
   private(set) var firstNumber: UInt32
   private(set) var chunks = Deque<SentChunk>()
   /// Bytes in outstanding chunks.
   private(set) var flight = 0
-  /// Number of lost chunks.
+  /// The number of lost chunks.
   private(set) var lostCount = 0
   /// No chunk before this place is lost.
   private var lostHint = 0
-  /// Number of abandoned chunks at the front, which the peer is asked to skip.
+  /// The number of abandoned chunks at the front, which the peer is asked to skip.
   private(set) var abandonedPrefix = 0
 
   init(firstNumber: UInt32) { self.firstNumber = firstNumber }
@@ -176,9 +176,9 @@ extension SentChunks {
   struct Progress: Hashable {
     /// Bytes newly acknowledged, cumulatively or in gap reports.
     var bytes = 0
-    /// Highest number newly acknowledged in a gap report.
+    /// The highest number newly acknowledged in a gap report.
     var newest: UInt32?
-    /// Highest number in any gap report.
+    /// The highest number in any gap report.
     var highest: UInt32?
     /// Whether the cumulative number advanced.
     var advanced = false

@@ -2,7 +2,7 @@ import Peer
 import SDP
 import Wire
 
-/// State that WHIP and WHEP share: unanswered requests and outputs.
+/// The state that WHIP and WHEP share: unanswered requests and outputs.
 struct HTTPDesk: SignalingDesk {
   /// The purpose of a request.
   enum Purpose: Hashable, Sendable {

@@ -2,7 +2,7 @@ import Peer
 import SDP
 import Wire
 
-/// What WHIP and WHEP have in common: the endpoint's options, the offer that opens a session, the
+/// The common parts of WHIP and WHEP: the endpoint's options, the offer that opens a session, the
 /// session's candidates and ICE restarts, and its end (RFC 9725 sections 4.2 to 4.6).
 ///
 /// A busy server is asked again, a few times, after the number of seconds it states.

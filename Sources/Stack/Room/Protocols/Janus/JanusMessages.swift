@@ -148,7 +148,7 @@ struct JanusDescription: Hashable, Sendable {
 
 // MARK: - JanusDesk
 
-/// State that the plugins share: the session, the participants and outputs.
+/// The state that the plugins share: the session, the participants and outputs.
 struct JanusDesk: SignalingDesk {
   var session: JanusSession
   var roster = Roster()

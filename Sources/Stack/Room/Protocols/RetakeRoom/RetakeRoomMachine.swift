@@ -321,7 +321,7 @@ extension Roster.Offer {
 
 // MARK: - RoomDesk
 
-/// State that the machine for Retake's own rooms shares: the transport, the participants and
+/// The state that the machine for Retake's own rooms shares: the transport, the participants and
 /// outputs.
 struct RoomDesk: SignalingDesk {
   /// The request that a server's answer belongs to.

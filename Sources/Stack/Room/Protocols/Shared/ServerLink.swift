@@ -12,7 +12,7 @@ struct ServerLink: Sendable {
     case over
   }
 
-  /// Result of an input.
+  /// The result of an input.
   enum News: Hashable, Sendable {
     case opened(subprotocol: String?)
     case frame(SignalingFrame)

@@ -8,7 +8,8 @@ struct SignalingStep: Sendable {
   fileprivate var connectionCount: UInt32 = 0
 }
 
-/// State shared by the parts of a room protocol, which emit events and open connections through it.
+/// The state shared by the parts of a room protocol, which emit events and open connections through
+/// it.
 protocol SignalingDesk: Sendable {
   var step: SignalingStep { get set }
 }

@@ -15,7 +15,7 @@ package struct SoraMachine: SignalingMachine {
 
   /// The time limit for joining, as in the service's own SDKs.
   private static let connectionSeconds: Int64 = 30
-  /// How long the first offer is held back for local media.
+  /// The time for which the first offer is held back for local media.
   private static let holdSeconds: Int64 = 2
   private static let leaveSeconds: Int64 = 3
   private static let redirectsMaximum = 5
