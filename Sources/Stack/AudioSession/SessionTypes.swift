@@ -75,7 +75,7 @@ public struct AudioSessionOptions: OptionSet, Hashable, Sendable, Codable {
   public static let modeDefaults: Self = [.allowBluetooth, .allowBluetoothA2DP, .allowAirPlay]
 }
 
-/// An override of the output port.
+/// An override for the output port.
 public enum AudioPortOverride: String, Hashable, Sendable, Codable {
   /// The route's port.
   case none

@@ -8,7 +8,7 @@ package struct FlowSection: Hashable, Sendable {
     package var payloadType: UInt8
     package var name: CodecName
     package var clockRate: UInt32
-    /// The payload type of the RTX stream (RFC 4588), if negotiated.
+    /// The RTX stream's payload type (RFC 4588), if negotiated.
     package var rtxPayloadType: UInt8?
     /// The negotiated rtcp-fb values: `nack`, `nack pli`, `ccm fir`, `goog-remb`, `transport-cc`.
     package var feedback: [String]

@@ -127,7 +127,7 @@ package struct InboundStreamCounters: Hashable, Sendable {
   package var rtxSSRC: UInt32?
   /// The simulcast layer that its packets name; nil for none.
   package var rid: String?
-  /// The codec of the last packet; nil before the first with a known payload type.
+  /// The last packet's codec; nil before the first packet with a known payload type.
   package var codec: CodecName?
   package var payloadType: UInt8?
   /// When its first packet was assigned to the section.

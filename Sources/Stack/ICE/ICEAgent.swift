@@ -199,7 +199,7 @@ public enum ICEGatheringState: String, Hashable, Sendable {
   case complete
 }
 
-/// The role of an agent: the controlling one nominates the pair (RFC 8445 section 6.1.1).
+/// An agent's role: the controlling agent nominates the pair (RFC 8445 section 6.1.1).
 package enum ICERole: String, Sendable {
   case controlling, controlled
 }
@@ -255,7 +255,7 @@ package struct ICEServerFailure: Hashable, Sendable {
   }
 }
 
-/// The state of a candidate pair, for events, stats and the take.
+/// A candidate pair's state for events, stats and the take.
 package struct ICEPairReport: Hashable, Sendable {
   /// The states in RFC 8445 section 6.1.2.6, spelled as in W3C stats.
   package enum State: String, Sendable {

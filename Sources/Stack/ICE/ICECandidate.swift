@@ -4,7 +4,7 @@ public import Wire
 public struct ICECandidate: Hashable, Sendable {
   /// The way in which a candidate was obtained.
   public enum Kind: String, Hashable, Sendable {
-    /// An address of a local interface.
+    /// A local interface's address.
     case host
     /// The address as a STUN server saw it.
     case serverReflexive = "srflx"
@@ -270,7 +270,7 @@ extension ICECandidate.Host {
 }
 
 extension ICECandidate: CustomStringConvertible {
-  /// The text of the attribute.
+  /// The attribute's text.
   public var description: String { attribute }
 }
 

@@ -87,7 +87,7 @@ public enum MediaSource: Hashable, Sendable, Codable {
   case pattern(width: Int, height: Int, framesPerSecond: Int)
   /// Audio or video from the application; each block or frame is a recorded input.
   case application
-  /// The received media of the same transceiver.
+  /// The media that the same transceiver receives.
   case echo
 }
 
@@ -97,7 +97,7 @@ package struct FrameRate: Hashable, Sendable {
   private static let capacity = 256
 
   private let ticksPerSecond: Int64
-  /// The times of the last frames, oldest first.
+  /// The last frames' times, oldest first.
   private var times = Deque<Int64>()
 
   /// Creates a counter; the clock rate is in Hz.

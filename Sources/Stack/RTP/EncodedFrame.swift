@@ -32,7 +32,7 @@ package struct EncodedFrame: Hashable, Sendable {
   /// The largest absolute sample; `energy` is the loudest channel's sum of squares.
   package var peak: UInt16 = 0
   package var energy: UInt64 = 0
-  /// The temporal layer of a video frame; nil without layers.
+  /// A video frame's temporal layer; nil without layers.
   package var temporal: TemporalLayer?
   /// The sources that were mixed; empty if the audio was captured locally.
   package var contributors: [Contributor] = []
@@ -76,7 +76,7 @@ package struct ReceivedFrame: Hashable, Sendable {
   /// The RTP timestamp on the wire.
   package var rtpTime: UInt32
   package var kind: MediaKind
-  /// The payload type of the packets.
+  /// The packets' payload type.
   package var payloadType: UInt8
   package var isKey: Bool
   /// The RFC 6464 level and voice bit, if the packet had them.
@@ -109,7 +109,7 @@ package struct ReceivedFrame: Hashable, Sendable {
   }
 }
 
-/// The temporal layer of a video frame; frames in upper layers can be dropped.
+/// A video frame's temporal layer; frames in upper layers can be dropped.
 package struct TemporalLayer: Hashable, Sendable {
   /// 0 for the base layer.
   package var id: UInt8

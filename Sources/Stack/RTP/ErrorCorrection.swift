@@ -7,7 +7,7 @@ import Wire
 /// packets: browsers send no more. FlexFEC is parsed if it protects a single source: libwebrtc
 /// sends nothing else, and discards everything else.
 package struct ErrorCorrection: Hashable, Sendable {
-  /// The layout of the packet.
+  /// The packet's layout.
   package enum Form: Hashable, Sendable {
     /// RFC 5109.
     case ulpfec

@@ -17,7 +17,7 @@ package struct RTPHeader: Hashable, Sendable {
   package var extensionProfile: UInt16
   /// The range of the header extension's elements.
   package var extensionElements: Range<Int>
-  /// The range of the payload, without padding.
+  /// The payload's range, without padding.
   package var payload: Range<Int>
   /// The number of padding bytes after the payload.
   package var paddingLength: Int
@@ -73,10 +73,10 @@ package struct HeaderExtensionURI: RawRepresentable, Hashable, Sendable {
   /// The encoding that a retransmission repairs (RFC 8852 section 3.2).
   package static let repairedStreamID = HeaderExtensionURI(
     rawValue: "urn:ietf:params:rtp-hdrext:sdes:repaired-rtp-stream-id")
-  /// The audio level of a packet (RFC 6464).
+  /// A packet's audio level (RFC 6464).
   package static let audioLevel = HeaderExtensionURI(
     rawValue: "urn:ietf:params:rtp-hdrext:ssrc-audio-level")
-  /// The levels of the mixed sources, in the order of the CSRC list (RFC 6465).
+  /// The mixed sources' levels, in the order of the CSRC list (RFC 6465).
   package static let mixerLevels = HeaderExtensionURI(
     rawValue: "urn:ietf:params:rtp-hdrext:csrc-audio-level")
   /// When the packet was sent, in seconds as a 6.18 fixed point number.

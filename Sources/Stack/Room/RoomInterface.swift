@@ -46,7 +46,7 @@ package enum RoomInput: Sendable {
   case call(id: UInt32, RoomCall)
   /// An event from a signaling transport.
   case transport(TransportID, TransportEvent)
-  /// The result of an HTTP request.
+  /// An HTTP request's result.
   case response(RequestID, HTTPResult)
   /// A report from a connection.
   case connection(ConnectionID, RoomConnectionReport)
@@ -143,7 +143,7 @@ package enum RoomConnectionOrder: Hashable, Sendable, Codable {
   case setSilenced(transceiver: UInt32, Bool)
 }
 
-/// The states of a room.
+/// A room's states.
 package enum RoomState: String, Hashable, Sendable, Codable {
   case initialized, connecting, connected, disconnecting, disconnected
 }

@@ -320,7 +320,7 @@ extension SCTPAssociation {
     return result
   }
 
-  /// The number of the next channel.
+  /// The next channel's number.
   package var nextChannel: DataChannelNumber { channels.table.next }
 
   /// All channels that are not closed, oldest first.

@@ -1,6 +1,6 @@
 package import Wire
 
-/// The state of the transport (W3C RTCSctpTransportState).
+/// The transport's state (W3C RTCSctpTransportState).
 public enum SCTPState: String, Hashable, Sendable {
   /// The handshake is not finished.
   case connecting

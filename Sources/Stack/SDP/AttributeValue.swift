@@ -1,6 +1,6 @@
 package import Wire
 
-/// The parsed value of a known attribute.
+/// A known attribute's parsed value.
 package protocol AttributeValue: Hashable, Sendable {
   /// The attribute's name, before the colon.
   static var attributeName: AttributeName { get }
@@ -143,7 +143,7 @@ extension SDPSection {
 
 // MARK: - AttributeName
 
-/// The name of an attribute; unlisted names are kept as they are.
+/// An attribute's name; unlisted names are kept as they are.
 package struct AttributeName: RawRepresentable, Hashable, Sendable {
   package var rawValue: String
 

@@ -39,7 +39,7 @@ package struct RTPMap: AttributeValue {
   }
 }
 
-/// The parameters of a format: `97 apt=96` (RFC 8866 section 6.15).
+/// A format's parameters: `97 apt=96` (RFC 8866 section 6.15).
 package struct FormatParameters: AttributeValue {
   package static let attributeName = AttributeName.formatParameters
   package static let syntax = "FORMAT PARAMETERS"
@@ -151,7 +151,7 @@ package struct ExtensionMap: AttributeValue {
 
 // MARK: - SourceAttributes
 
-/// An attribute of a source: `3828838000 cname:i5HLNyB7f888oi56` (RFC 5576 section 4.1).
+/// A source's attribute: `3828838000 cname:i5HLNyB7f888oi56` (RFC 5576 section 4.1).
 package struct SSRCAttribute: AttributeValue {
   package static let attributeName = AttributeName.ssrc
   package static let syntax = "SSRC NAME[:VALUE]"

@@ -1,4 +1,4 @@
-/// The type of a description (W3C RTCSdpType).
+/// A description's type (W3C RTCSdpType).
 public enum SDPType: String, Hashable, Sendable, Codable {
   /// Proposes a session.
   case offer

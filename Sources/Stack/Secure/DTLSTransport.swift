@@ -36,10 +36,10 @@ package final class DTLSTransport: Machine {
 
   /// The maximum number of datagrams queued before the start.
   package static let earlyDatagramsMaximum = 16
-  /// The time limit of a handshake.
+  /// A handshake's time limit.
   package static let handshakeMaximum = Interval.seconds(30)
 
-  /// The fingerprints of the local certificates, SHA-256.
+  /// The local certificates' SHA-256 fingerprints.
   package let fingerprints: [CertificateFingerprint]
   /// The local certificates in DER.
   package let certificates: [[UInt8]]

@@ -1,7 +1,7 @@
 import Crypto
 package import Wire
 
-/// The state of a DTLS transport (W3C RTCDtlsTransportState).
+/// A DTLS transport's state (W3C RTCDtlsTransportState).
 public enum DTLSTransportState: String, Hashable, Sendable {
   /// The handshake has not begun.
   case new
@@ -33,7 +33,7 @@ package struct SRTPProfile: RawRepresentable, Hashable, Sendable {
   package static let aeadAES256GCM = SRTPProfile(rawValue: 0x0008)
 }
 
-/// The result of a finished handshake.
+/// A finished handshake's result.
 package struct DTLSResult: Sendable {
   /// The protection of SRTP packets; nil if the peers have no common profile or exchange only data.
   package var profile: SRTPProfile?
@@ -42,7 +42,7 @@ package struct DTLSResult: Sendable {
   package var receiveKey: [UInt8]
   /// Four hexadecimal digits, `FEFD` for DTLS 1.2.
   package var version: String
-  /// The IANA name of the cipher suite.
+  /// The cipher suite's IANA name.
   package var cipherSuite: String
   package var remoteCertificate: [UInt8]
   /// The issuer certificates that the peer sent, each the issuer of the previous one.
@@ -79,7 +79,7 @@ package struct SecureError: Error, Hashable, Sendable {
 
 /// A DTLS implementation: OpenSSL's, or a substitute.
 package protocol DTLSTransporting: AnyObject {
-  /// The fingerprints of the local certificates, SHA-256.
+  /// The local certificates' SHA-256 fingerprints.
   var fingerprints: [CertificateFingerprint] { get }
   /// The local certificates in DER.
   var certificates: [[UInt8]] { get }

@@ -44,7 +44,7 @@ package struct StatsMembers: Sendable {
     self.missing = missing.map { ($0.members.words, $0.reason) }
   }
 
-  /// The title of the type: `inbound-rtp (audio)`.
+  /// The type's title: `inbound-rtp (audio)`.
   package var title: String { type + (kind.map { " (\($0))" } ?? "") }
 
   /// All types as Markdown tables for the article on statistics; a test compares the two.

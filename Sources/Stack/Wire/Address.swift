@@ -241,7 +241,7 @@ package struct Datagram: Hashable, Sendable {
   ///
   /// Not stored in takes: it follows from the configuration and the calls.
   package var codePoint: UInt8
-  /// The ECN mark of a received datagram; nil for sent ones, and if the IP header was not read.
+  /// A received datagram's ECN mark; nil for sent datagrams, and if the IP header was not read.
   package var ecn: ECNMark?
 
   package init(

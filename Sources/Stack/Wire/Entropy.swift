@@ -65,7 +65,7 @@ package final class EntropyStream {
   private var cipher: ChaCha20
   private var block: [16 of UInt32] = .init(repeating: 0)
   private var position = 64
-  /// The first values of the stream; the cipher starts after them.
+  /// The stream's first values; the cipher starts after them.
   private let script: [UInt8]
 
   fileprivate init(key: [8 of UInt32], label: String, total: EntropyTotal, script: [UInt8]) {

@@ -10,7 +10,7 @@ package indirect enum JSONValue: Hashable, Sendable {
   case list([JSONValue])
   case object([Member])
 
-  /// A member of an object.
+  /// An object's member.
   package struct Member: Hashable, Sendable {
     package var name: String
     package var value: JSONValue
@@ -67,7 +67,7 @@ extension JSONValue {
     return members.last { $0.name == name }?.value
   }
 
-  /// The text of a string, or nil.
+  /// A string's text, or nil.
   package var text: String? {
     guard case .text(let value) = self else { return nil }
     return value
@@ -95,7 +95,7 @@ extension JSONValue {
     }
   }
 
-  /// The elements of a list, or an empty array.
+  /// A list's elements, or an empty array.
   package var elements: [JSONValue] {
     guard case .list(let values) = self else { return [] }
     return values

@@ -135,7 +135,7 @@ package enum SystemAnswer: Hashable, Sendable {
   case socketFailed(id: UInt32, code: Int32)
   /// The socket listening at the local address accepted a connection.
   case streamAccepted(local: SocketAddress, remote: SocketAddress)
-  /// The addresses of the name; empty if there are none.
+  /// The name's addresses; empty if there are none.
   case nameResolved(id: UInt32, [IPAddress])
 }
 

@@ -86,7 +86,7 @@ struct FrameReception {
     missing.settle(through: last)
   }
 
-  /// Records the end of the stream.
+  /// Records that the stream ended.
   mutating func end() { missing.removeAll() }
 }
 

@@ -3,7 +3,7 @@ import Wire
 
 /// A received stream: counters, reports, missing packets and frame assembly.
 struct ReceiveStream {
-  /// A packet of the stream, received directly or unwrapped from RTX.
+  /// One of the stream's packets, received directly or unwrapped from RTX.
   struct Packet {
     var header: RTPHeader
     var extensions: HeaderExtensions
@@ -21,7 +21,7 @@ struct ReceiveStream {
   private(set) var counters: InboundStreamCounters
   /// Packets on the RTX SSRC that contain only padding.
   private(set) var probesReceived: UInt64 = 0
-  /// The codec of the last packet.
+  /// The last packet's codec.
   private(set) var codec: FlowSection.Codec?
   private(set) var hasEnded = false
   /// Whether another stream has replaced this one in the section.

@@ -361,7 +361,7 @@ struct PacketRecovery {
   private static let correctionsMaximum = 48
 
   private var media: [UInt16: [UInt8]] = [:]
-  /// The sequence numbers of the media packets, oldest first.
+  /// The media packets' sequence numbers, oldest first.
   private var order: [UInt16] = []
   private var corrections: [ErrorCorrection] = []
 

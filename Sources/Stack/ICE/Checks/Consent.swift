@@ -124,7 +124,7 @@ struct Consent {
 
   /// The time without received packets after which the selected pair counts as silent.
   private let silence: Interval
-  /// The id of the selected pair.
+  /// The selected pair's id.
   private(set) var pairID: UInt32?
   /// Whether the selected pair is silent.
   private(set) var isSilent = false

@@ -7,7 +7,7 @@ import Wire
 struct Relays {
   /// An allocation on a TURN server for one local address.
   struct Relay {
-    /// The request id of the connection, if the transport is one.
+    /// The connection's request id, if the transport is a connection.
     fileprivate(set) var id: UInt32
     let generation: UInt32
     let server: ICEServer

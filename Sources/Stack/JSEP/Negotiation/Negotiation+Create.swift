@@ -151,8 +151,8 @@ extension [LocalTransport] {
 
 // MARK: - OfferPlan
 
-/// The m-sections of the next offer: existing ones, then new ones, which reuse sections that are
-/// off if possible (RFC 9429 section 5.2.2).
+/// The next offer's m-sections: existing ones, then new ones, which reuse sections that are off if
+/// possible (RFC 9429 section 5.2.2).
 struct OfferPlan {
   private(set) var slots: [SectionSlot]
   private(set) var bundling: Bundling

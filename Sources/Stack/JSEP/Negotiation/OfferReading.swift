@@ -164,12 +164,12 @@ struct OfferReading {
     var transport: TransportReading
   }
 
-  /// The common media of each m-section; nil if it must be rejected.
+  /// Each m-section's common media; nil if the section must be rejected.
   var media: [SectionMedia?]
   /// The data channel section that can be accepted, at most one.
   var data: Int?
   var groups: [Group] = []
-  /// The group index of each section.
+  /// Each section's group index.
   private var places: [Int?]
 
   /// Parses an offer (RFC 9429 section 5.8, RFC 9143 section 7.3).

@@ -15,7 +15,7 @@ struct TransceiverTable {
 
   func index(of id: UInt32?) -> Int? { all.firstIndex { $0.id == id } }
 
-  /// Returns the index of a transceiver, or throws an error for the application.
+  /// Returns a transceiver's index, or throws an error for the application.
   func place(of id: UInt32) throws(JSEPError) -> Int {
     guard let index = index(of: id) else {
       throw JSEPError(.invalidAccess, "there is no transceiver \(id)")

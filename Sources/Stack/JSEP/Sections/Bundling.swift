@@ -117,7 +117,7 @@ public enum BundlePolicy: String, Hashable, Sendable, Codable, CaseIterable {
   }
 }
 
-/// The local side of a transport, as stated in descriptions.
+/// A transport's local side, as stated in descriptions.
 package struct LocalTransport: Hashable, Sendable {
   /// Identifies the transport within this peer; never reused.
   package var number: Int
@@ -149,7 +149,7 @@ package struct LocalTransport: Hashable, Sendable {
   }
 }
 
-/// The remote side of a transport, from the peer's description.
+/// A transport's remote side, from the peer's description.
 package struct RemoteTransport: Hashable, Sendable {
   /// The transport number, as on the local side.
   package var number: Int

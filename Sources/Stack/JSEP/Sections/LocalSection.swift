@@ -1,7 +1,7 @@
 import SDP
 package import Wire
 
-/// An m-section of the session, at a fixed index.
+/// One of the session's m-sections, at a fixed index.
 struct SectionSlot: Hashable {
   var kind: SectionKind
   /// The section's MID, generated if the peer stated none.
@@ -224,7 +224,7 @@ package struct NegotiatedSection: Hashable, Sendable {
 /// The negotiated data channel transport: an SCTP association over DTLS (RFC 8841).
 package struct NegotiatedData: Hashable, Sendable {
   package var mid: String
-  /// The number of its transport.
+  /// The transport's number.
   package var transport: Int
   package var remotePort: UInt16
   /// The largest message the peer accepts, in bytes; 0 for no limit (RFC 8841 section 6.1).

@@ -274,7 +274,7 @@ extension Simulcast {
 }
 
 extension RestrictionID {
-  /// Returns the value of a restriction (RFC 8851 section 5).
+  /// Returns a restriction's value (RFC 8851 section 5).
   fileprivate func restriction(_ name: String) -> Substring? {
     for part in (restrictions ?? "").split(separator: ";") {
       let halves = part.split(separator: "=", maxSplits: 1)

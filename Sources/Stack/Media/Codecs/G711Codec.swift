@@ -36,7 +36,7 @@ final class G711Encoder: AudioEncoding {
       peak: loudness.peak, energy: loudness.energy)
   }
 
-  /// Returns the mean of the channels.
+  /// Returns the channels' mean.
   private func mono(_ samples: [Int16]) -> [Int16] {
     guard channels > 1 else { return samples }
     return stride(from: 0, to: samples.count - channels + 1, by: channels).map { first in

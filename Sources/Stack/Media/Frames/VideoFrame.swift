@@ -138,9 +138,9 @@ public struct VideoFrameError: Error, Hashable, Sendable, CustomStringConvertibl
 ///
 /// The bytes are one array, shared by copies of the buffer until one of them changes it.
 public struct VideoFrameBuffer: Hashable, Sendable {
-  /// The position of a plane (W3C PlaneLayout).
+  /// A plane's position (W3C PlaneLayout).
   public struct Plane: Hashable, Sendable {
-    /// The offset of its first byte.
+    /// The first byte's offset.
     public var offset: Int
     /// Bytes from one row to the next.
     public var stride: Int
@@ -158,7 +158,7 @@ public struct VideoFrameBuffer: Hashable, Sendable {
   public let codedWidth: Int
   /// The stored height in pixels.
   public let codedHeight: Int
-  /// The positions of the planes, in the order of the format.
+  /// The planes' positions, in the order of the format.
   public let planes: [Plane]
   /// The bytes of all planes.
   public private(set) var bytes: [UInt8]

@@ -224,7 +224,7 @@ struct VideoCanvas {
     self.height = height
   }
 
-  /// Returns the first sample of a plane: 0 is Y, 1 is U, 2 is V.
+  /// Returns a plane's first sample: 0 is Y, 1 is U, 2 is V.
   func plane(_ index: Int) -> UnsafeMutablePointer<UInt8> {
     switch index {
     case 0: unsafe luma

@@ -249,7 +249,7 @@ struct AudioPacketBuffer {
 
 /// A block of audio to play, and its origin.
 package struct PlayedAudio: Sendable {
-  /// The origin of a block.
+  /// A block's origin.
   package enum Origin: String, Sendable {
     /// Decoded from its own packet.
     case packet

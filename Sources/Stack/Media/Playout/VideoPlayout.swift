@@ -229,7 +229,7 @@ struct VideoDelay {
   @inline(__always)
   var target: Interval { max(independent, aligned) }
 
-  /// The upper limit of the delay, whatever the arrivals.
+  /// The upper limit of the delay, however frames arrive.
   @inline(__always)
   private var maximum: Interval { max(VideoPlayout.mostDelay, max(minimum, aligned)) }
 

@@ -243,7 +243,7 @@ package struct SpeechDetector: Sendable {
   /// The longest pause within speech, and the shortest speech.
   private static let longestPause = Interval.milliseconds(500)
   private static let shortestSpeech = Interval.milliseconds(200)
-  /// The length of a block, and how often ongoing speech is reported.
+  /// The length of a block, and the interval between reports on ongoing speech.
   private static let block = Interval.milliseconds(20)
   private static let rhythm = Interval.seconds(1)
 

@@ -154,7 +154,7 @@ struct ReceivingTrack: Machine {
     return record
   }
 
-  /// Returns the record of a telephone event, which is never played.
+  /// Returns a telephone event's record; the event is never played.
   private func eventRecord(of frame: ReceivedFrame) -> FrameRecord {
     FrameRecord(
       transceiver: transceiver, kind: .audio, isInbound: true, codec: frame.codec,

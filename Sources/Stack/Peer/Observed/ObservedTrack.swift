@@ -305,12 +305,12 @@ private final class SilentDecoder: AudioDecoding {
 }
 
 extension ReceivedFrame {
-  /// The pixel size of a key frame, if its bytes contain it.
+  /// A key frame's pixel size, if its bytes contain it.
   var codedSize: (width: Int, height: Int)? { codec.size(ofKeyFrame: bytes) }
 }
 
 extension CodecName {
-  /// Returns the pixel size of a key frame, given its first bytes.
+  /// Returns a key frame's pixel size, given its first bytes.
   func size(ofKeyFrame bytes: [UInt8]) -> (width: Int, height: Int)? {
     switch self {
     case .vp8: return VP8BitstreamHeader(bytes.span.bytes).map { ($0.width, $0.height) }

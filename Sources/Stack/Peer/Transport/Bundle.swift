@@ -119,7 +119,7 @@ struct BundleTable {
   private(set) var bitrateLimits: (minimum: UInt64?, maximum: UInt64?) = (nil, nil)
   /// The addresses to gather on, once known.
   private(set) var interfaces: [IPAddress]?
-  /// The network type of each address, including addresses that are gone; never iterated.
+  /// Each address's network type, including addresses that are gone; never iterated.
   private var networkTypes: [IPAddress: NetworkType] = [:]
 
   /// The maximum number of stored addresses; a host has a few at a time.

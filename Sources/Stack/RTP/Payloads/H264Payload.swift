@@ -32,7 +32,7 @@ package struct H264Payload: Hashable, Sendable {
 
   /// Complete units, or the next part of a fragmented unit.
   package private(set) var bytes: [UInt8] = []
-  /// The type of the first unit; nil if the packet continues a unit.
+  /// The first unit's type; nil if the packet continues a unit.
   package private(set) var firstUnit: H264UnitType?
   /// Whether this packet shows that a decoder can start with its frame.
   package private(set) var isKey = false
@@ -115,7 +115,7 @@ package struct H264Payload: Hashable, Sendable {
     return look
   }
 
-  /// Returns the ranges of the units, without start codes and the zero bytes between them.
+  /// Returns the units' ranges, without start codes and the zero bytes between them.
   package static func units(of stream: RawSpan) -> [Range<Int>] {
     var units: [Range<Int>] = []
     var begin: Int?

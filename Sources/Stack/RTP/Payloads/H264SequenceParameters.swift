@@ -80,7 +80,7 @@ package struct H264SequenceParameters: Hashable, Sendable {
   }
 }
 
-/// The start of a slice header (H.264 section 7.3.3).
+/// A slice header's start (H.264 section 7.3.3).
 package struct H264SliceHeader: Hashable, Sendable {
   /// Whether it is the first slice of its frame; slices arrive in order.
   package var beginsVideoFrame: Bool

@@ -180,7 +180,7 @@ package struct PayloadPrefix: Hashable, Sendable {
     return PayloadPrefix { descriptor.write(into: &$0) }
   }
 
-  /// Returns the header of an FU-A fragment (RFC 6184 section 5.8).
+  /// Returns an FU-A fragment's header (RFC 6184 section 5.8).
   static func h264Fragment(unitHeader: UInt8, isFirst: Bool, isLast: Bool) -> PayloadPrefix {
     PayloadPrefix([
       unitHeader & 0xe0 | H264UnitType.fragment.rawValue,

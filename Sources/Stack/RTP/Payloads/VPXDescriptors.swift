@@ -71,7 +71,7 @@ package struct VP8Descriptor: Hashable, Sendable {
   }
 }
 
-/// The first bytes of a VP8 frame (RFC 6386 section 9.1).
+/// A VP8 frame's first bytes (RFC 6386 section 9.1).
 package struct VP8FrameHeader: Hashable, Sendable {
   package var isKey: Bool
   /// The size in pixels; 0 unless it is a key frame.
@@ -211,7 +211,7 @@ package struct VP9ScalabilityStructure: Hashable, Sendable {
 
   /// The number of spatial layers, 1 to 8.
   package var layerCount: Int
-  /// The size of each layer, if present.
+  /// Each layer's size, if present.
   package var sizes: [(width: UInt16, height: UInt16)] = []
   /// The pattern's frames, at most 255; nil without a pattern.
   package var group: [GroupPicture]?
@@ -274,7 +274,7 @@ package struct VP9ScalabilityStructure: Hashable, Sendable {
 
 // MARK: - VP9FrameHeader
 
-/// The first bytes of a VP9 frame (VP9 bitstream specification section 6.2).
+/// A VP9 frame's first bytes (VP9 bitstream specification section 6.2).
 package struct VP9FrameHeader: Hashable, Sendable {
   /// Whether a decoder can start here.
   package var isKey = false

@@ -195,7 +195,7 @@ package struct SendLayer: Hashable, Sendable, Codable {
   }
 }
 
-/// The layer of a received video.
+/// A received video's layer.
 public enum VideoProfile: String, Hashable, Sendable, Codable, CaseIterable {
   /// There is no choice of layers.
   case empty

@@ -38,7 +38,7 @@ package struct SignalingConfiguration: Hashable, Sendable, Codable {
   }
 }
 
-/// The abilities of a signaling protocol.
+/// A signaling protocol's abilities.
 package struct SignalingAbilities: OptionSet, Hashable, Sendable, Codable {
   package let rawValue: UInt32
   package init(rawValue: UInt32) { self.rawValue = rawValue }
@@ -101,15 +101,15 @@ extension SignalingProtocols {
 
 // MARK: - SignalingInput
 
-/// An input of a signaling machine.
+/// An input for a signaling machine.
 package enum SignalingInput: Hashable, Sendable, Codable {
   /// The machine's deadline was reached.
   case deadline
   /// An event from one of the machine's transports.
   case transport(TransportID, TransportEvent)
-  /// The result of an HTTP request.
+  /// An HTTP request's result.
   case response(RequestID, HTTPResult)
-  /// An intent of the room.
+  /// The room's intent.
   case intent(RoomIntent)
   /// A report from one of the machine's connections.
   case connection(ConnectionID, ConnectionReport)
@@ -128,7 +128,7 @@ package enum TransportEvent: Hashable, Sendable, Codable {
   case failed(String)
 }
 
-/// An intent of the room.
+/// The room's intent.
 package enum RoomIntent: Hashable, Sendable, Codable {
   /// Joins a room; the machine opens the transports it needs.
   case join(RoomJoin)
@@ -181,14 +181,14 @@ package enum ConnectionReport: Hashable, Sendable, Codable {
   case stats(ActionID, String)
 }
 
-/// The states of a connection (W3C RTCPeerConnectionState).
+/// A connection's states (W3C RTCPeerConnectionState).
 package enum PeerState: String, Hashable, Sendable, Codable {
   case new, connecting, connected, disconnected, failed, closed
 }
 
 // MARK: - SignalingOutput
 
-/// An output of a signaling machine.
+/// An output from a signaling machine.
 package enum SignalingOutput: Hashable, Sendable, Codable {
   /// Opens, uses or closes a transport.
   case transport(TransportID, TransportRequest)
@@ -283,7 +283,7 @@ package enum SignalingEvent: Hashable, Sendable, Codable {
   case localUnpublished(LocalMediaID)
   /// The server switched local media off or on, as when a moderator mutes it.
   case localMuted(LocalMediaID, Bool)
-  /// The result of an action.
+  /// An action's result.
   case result(ActionID, SignalingFailure?)
   case message(UserMessage)
   /// A notification from the service in its own terms, as JSON.
@@ -359,7 +359,7 @@ package struct ServiceRequest: Hashable, Sendable, Codable {
   }
 }
 
-/// The result of an HTTP request.
+/// An HTTP request's result.
 package enum HTTPResult: Hashable, Sendable, Codable {
   /// The response, with its header fields in order.
   case answered(status: Int, fields: [HTTPField], body: [UInt8])

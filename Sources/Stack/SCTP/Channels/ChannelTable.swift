@@ -213,7 +213,7 @@ struct Channel {
     case none, wanted, asked, done
   }
 
-  /// The outcome of a message.
+  /// A message's outcome.
   enum Arrival {
     /// A part of a message; nothing to deliver yet.
     case nothing

@@ -40,7 +40,7 @@ public enum DataChannelPriority: UInt16, Hashable, Sendable, Codable {
   }
 }
 
-/// The options of a data channel (W3C RTCDataChannelInit).
+/// A data channel's options (W3C RTCDataChannelInit).
 public struct DataChannelInit: Hashable, Sendable, Codable {
   /// The label: any text of up to 65,535 bytes in UTF-8.
   public var label: String
@@ -76,7 +76,7 @@ public struct DataChannelInit: Hashable, Sendable, Codable {
   }
 }
 
-/// The state of a data channel (W3C RTCDataChannelState).
+/// A data channel's state (W3C RTCDataChannelState).
 public enum DataChannelState: String, Hashable, Sendable, Codable {
   /// The association is not established yet.
   case connecting

@@ -1,6 +1,6 @@
 import Wire
 
-/// The type of a chunk (RFC 9260 section 3.2 and its extensions).
+/// A chunk's type (RFC 9260 section 3.2 and its extensions).
 struct ChunkType: RawRepresentable, Hashable, Sendable {
   var rawValue: UInt8
 

@@ -94,12 +94,12 @@ struct ChunkReader: ~Escapable {
 
 // MARK: - PacketHeader
 
-/// The header of an intact packet, and what association it belongs to (RFC 9260 sections 8.4 and
+/// An intact packet's header, and the association to which it belongs (RFC 9260 sections 8.4 and
 /// 8.5).
 struct PacketHeader: Hashable {
   /// The verification tag.
   let tag: UInt32
-  /// The type of the first chunk.
+  /// The first chunk's type.
   let first: ChunkType
   /// Whether the first chunk's T bit says that the tag is reflected: the sender's own tag, copied
   /// from the packet being answered.

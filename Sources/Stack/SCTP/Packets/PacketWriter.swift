@@ -109,7 +109,7 @@ struct PacketWriter {
 
 /// Builds one SCTP packet, chunk by chunk (RFC 9260 section 3).
 struct PacketBuilder {
-  /// The length of the common header.
+  /// The common header's length.
   static let header = 12
 
   private var writer = ByteWriter()

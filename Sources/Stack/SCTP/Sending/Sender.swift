@@ -9,7 +9,7 @@ enum SendStep {
   case changed(QueueChange)
 }
 
-/// The outcome of an acknowledgement.
+/// An acknowledgement's outcome.
 enum AcknowledgementOutcome {
   /// Truncated, or older than the last one.
   case useless
@@ -232,7 +232,7 @@ struct Sender {
 
   // MARK: Acknowledgements
 
-  /// Handles the body of a SACK (RFC 9260 section 6.2.1).
+  /// Handles a SACK's body (RFC 9260 section 6.2.1).
   mutating func acknowledge(_ body: RawSpan, at now: Instant) -> AcknowledgementOutcome {
     var reader = ByteReader(body)
     guard let cumulative = try? reader.uint32(), let space = try? reader.uint32(),

@@ -86,7 +86,7 @@ struct SentChunks {
   /// Returns the number of the chunk at a place.
   func number(at index: Int) -> UInt32 { firstNumber &+ UInt32(truncatingIfNeeded: index) }
 
-  /// Returns the place of a number, which may be out of range.
+  /// Returns a number's place, which may be out of range.
   func place(of number: UInt32) -> Int { Int(Int32(bitPattern: number &- firstNumber)) }
 
   mutating func append(_ chunk: SentChunk) {

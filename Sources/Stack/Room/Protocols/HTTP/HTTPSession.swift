@@ -4,7 +4,7 @@ import Wire
 
 /// The state that WHIP and WHEP share: unanswered requests and outputs.
 struct HTTPDesk: SignalingDesk {
-  /// The purpose of a request.
+  /// A request's purpose.
   enum Purpose: Hashable, Sendable {
     case options, open, answer, candidates, restart, close
   }
@@ -16,7 +16,7 @@ struct HTTPDesk: SignalingDesk {
     var due: Instant
   }
 
-  /// The result of a request.
+  /// A request's result.
   enum News: Hashable, Sendable {
     case answered(Purpose, SessionResponse)
     case failed(Purpose, String)

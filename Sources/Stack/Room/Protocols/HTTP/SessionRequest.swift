@@ -158,7 +158,7 @@ package struct SessionResponse: Hashable, Sendable {
     status == 503 || status == 429 ? field("Retry-After").flatMap { Int64($0) } : nil
   }
 
-  /// Returns the value of a field; several are joined as a list.
+  /// Returns a field's value; several are joined as a list.
   package func field(_ name: String) -> String? {
     let values = fields.filter { $0.name.lowercased() == name.lowercased() }.map(\.value)
     return values.isEmpty ? nil : values.joined(separator: ", ")

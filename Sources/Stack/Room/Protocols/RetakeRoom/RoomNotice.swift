@@ -14,7 +14,7 @@ package enum RoomNotice: Hashable, Sendable {
   /// An offer for receiving, listing all media that is sent.
   case offer(sdp: String, media: [RoomPlace])
   case candidate(RoomConnection, CandidateInit?)
-  /// The result of a request.
+  /// A request's result.
   case result(request: UInt32, RoomFault?)
   /// Pairs of the participant's and the server's numbers for local media.
   case local([RoomLocalNumber])

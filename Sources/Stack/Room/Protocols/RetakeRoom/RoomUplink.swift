@@ -100,7 +100,7 @@ struct RoomUplink: Sendable {
     }
   }
 
-  /// Handles the result of an offer.
+  /// Handles an offer's result.
   mutating func settle(_ fault: RoomFault?, _ desk: inout RoomDesk) {
     if let fault { return fail(SignalingFailure(fault.code, fault.message), &desk) }
     desk.emit(publication.settle { _ in desk.roster.nextMedia() })
