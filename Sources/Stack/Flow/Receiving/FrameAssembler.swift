@@ -356,7 +356,8 @@ struct DeliveredFrames {
     pictures.append(id)
   }
 
-  /// Returns whether these are all the frames that a frame depends on; false if it does not say.
+  /// Returns whether these are all the frames on which a frame depends; false if the frame does not
+  /// say.
   ///
   /// A frame in an upper temporal layer may depend on any earlier one unless it is a sync frame.
   func suffice(for frame: FrameAssembler.AssembledFrame) -> Bool {

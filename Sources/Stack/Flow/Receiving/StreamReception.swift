@@ -146,7 +146,7 @@ package struct StreamReception {
     return removeFrames()
   }
 
-  /// Keeps the stream's packets from here on, for a FlexFEC source that protects it.
+  /// Keeps the stream's packets from now on, for a FlexFEC source that protects it.
   ///
   /// - Parameter source: the SSRC of that source, if known.
   package mutating func protect(by source: UInt32?) {

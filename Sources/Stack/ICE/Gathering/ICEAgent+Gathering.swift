@@ -93,7 +93,7 @@ extension ICEAgent {
     if let address = gatherer.sockets.remove(id)?.address { lose(address) }
   }
 
-  /// Closes some sockets.
+  /// Closes the sockets for which `isOver` returns true.
   mutating func closeSockets(where isOver: (LocalSockets.Socket) -> Bool) {
     for address in gatherer.sockets.remove(where: isOver) { emit(.request(.closeSocket(address))) }
   }
@@ -198,8 +198,8 @@ extension ICEAgent {
     _ candidate: ICECandidate, base: SocketAddress, server: ICEServer? = nil
   ) {
     gatherer.candidates.add(candidate, base: base, server: server)
-    // After end-of-candidates none is signaled until a restart (W3C webrtc-pc section 5.6.1): the
-    // peer learns such a candidate from checks.
+    // After end-of-candidates, no candidate is signaled until a restart (W3C webrtc-pc
+    // section 5.6.1): the peer learns the candidate from checks.
     emit(
       gatheringState == .complete ? .unsignaledCandidate(candidate) : .localCandidate(candidate))
   }

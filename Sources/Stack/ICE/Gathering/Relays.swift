@@ -221,7 +221,7 @@ struct Relays {
     return all.filter(\.isOver)
   }
 
-  /// Removes some relays.
+  /// Removes the relays for which `isGone` returns true.
   mutating func remove(where isGone: (Relay) -> Bool) { all.removeAll(where: isGone) }
 
   // MARK: Clients

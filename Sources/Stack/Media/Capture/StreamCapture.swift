@@ -37,7 +37,7 @@ package struct StreamCapture {
     self.counters = counters
   }
 
-  /// Decides about a frame and creates the frame to send.
+  /// Decides whether to send a frame, and creates the frame to send.
   /// - Parameter limit: the path's capacity in bits per second; nil if it is not known to be too
   ///   low.
   package mutating func accept(_ stream: [UInt8], limit: UInt64? = nil, at now: Instant) -> Verdict

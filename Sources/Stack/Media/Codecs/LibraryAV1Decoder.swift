@@ -3,7 +3,7 @@
   import RTP
   import Wire
 
-  /// An AV1 decoder using dav1d on the calling thread, for 8 bits and 4:2:0.
+  /// An AV1 decoder using dav1d on the calling thread, for 8-bit 4:2:0 video.
   ///
   /// Like the VP8 and VP9 decoders, it refuses frames at the start and after an error, until the
   /// next key frame.

@@ -154,7 +154,7 @@ struct AudioDelay {
   @inline(__always)
   var independent: Interval { max(minimum, network) }
 
-  /// The delay aimed at.
+  /// The target delay.
   @inline(__always)
   var target: Interval { max(independent, aligned) }
 

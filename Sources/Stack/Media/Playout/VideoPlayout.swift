@@ -65,7 +65,7 @@ package struct VideoPlayout: Machine {
   @inline(__always)
   package var independentDelay: Interval { delay.independent }
 
-  /// The delay aimed at.
+  /// The target delay.
   @inline(__always)
   package var targetDelay: Interval { delay.target }
 
@@ -225,7 +225,7 @@ struct VideoDelay {
   @inline(__always)
   var independent: Interval { max(minimum, network) }
 
-  /// The delay aimed at.
+  /// The target delay.
   @inline(__always)
   var target: Interval { max(independent, aligned) }
 

@@ -129,8 +129,8 @@ package struct LoudestSpeakers: Machine {
 /// Selects the participants to play when their number is limited: those that hold an audio slot.
 ///
 /// A participant that speaks gets a free slot, or the slot of the one silent for longest. It keeps
-/// the slot when it stops speaking, so that slots do not change with every pause. Nobody loses a
-/// slot while speaking.
+/// the slot when it stops speaking, so that slots do not change with every pause. No
+/// participant loses its slot while speaking.
 package struct AudioSlots: Sendable {
   /// A change in which participants are played.
   package enum Change: Hashable, Sendable {

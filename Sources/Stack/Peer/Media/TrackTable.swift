@@ -302,7 +302,7 @@ struct LayerChoice {
     shown.first { $0.mid == mid }.map { $0.ssrc == ssrc } ?? true
   }
 
-  /// Decides about a frame; a frame that is not part of simulcast is always shown.
+  /// Decides whether to show a frame; a frame that is not part of simulcast is always shown.
   mutating func decide(_ frame: ReceivedFrame) -> Fate {
     guard frame.rid != nil else { return .shown }
     let place = shown.firstIndex { $0.mid == frame.mid }

@@ -31,7 +31,7 @@ struct PacketReader {
   /// Drops the packets received before the start.
   mutating func end() { early = [] }
 
-  /// Decides about a packet by its header and the state of the association.
+  /// Decides how to treat a packet, by its header and the association's state.
   mutating func admit(
     _ bytes: [UInt8], _ parameters: SCTPParameters, _ handshake: Handshake
   ) -> PacketAdmission {

@@ -116,7 +116,7 @@ struct JanusVideoRoom: JanusPlugin {
     }
   }
 
-  /// Handles a notification to everyone in the room.
+  /// Handles a notification to all participants in the room.
   private func handle(_ data: JSONValue, _ desk: inout JanusDesk) {
     switch data["videoroom"]?.text {
     case "talking"?, "stopped-talking"?:

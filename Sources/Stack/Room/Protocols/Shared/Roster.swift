@@ -121,7 +121,7 @@ struct Roster: Sendable {
     set(offers(of: owner).filter { $0.key != offer.key } + [offer], of: owner)
   }
 
-  /// Removes one of a participant's media.
+  /// Removes one of a participant's offers.
   mutating func remove(key: String, of owner: String) -> [SignalingEvent] {
     set(offers(of: owner).filter { $0.key != key }, of: owner)
   }

@@ -284,7 +284,7 @@ package struct SoraMachine: SignalingMachine {
     guard let id = value["connection_id"]?.text else { return }
     switch type {
     case "connection.created":
-      // The notification of the local participant's arrival lists everyone present.
+      // The notification of the local participant's arrival lists all participants present.
       for other in value["data"]?.elements ?? [] { enter(other) }
       enter(value)
     case "connection.destroyed": desk.emit(desk.roster.leave(id, .left))
