@@ -282,7 +282,7 @@ package struct RoomSnapshot: Sendable {
     package var transceiver: UInt32?
   }
 
-  /// A connection.
+  /// A connection's role, state and restarts.
   package struct Link: Sendable {
     package var number: UInt32
     package var role: ConnectionRole

@@ -1,4 +1,4 @@
-// The members present in reports, by type of the standard: under which condition, and their source.
+// The members present in reports, by type, with their conditions and sources.
 extension StatsMembers {
   private static let noFeedback =
     "exists only where feedback of RFC 8888 is negotiated, and feedback here is transport-cc"

@@ -243,7 +243,7 @@ struct LossFraction: Sendable {
 
 /// The rate a path carried when it was last full, in bits per second.
 struct PathCapacity: Sendable {
-  /// Cuts closer together could not see each other's effect.
+  /// The shortest time between cuts: before it passes, the last cut's effect is not visible.
   private static let cutSpacing = Interval.milliseconds(250)
   /// The time for which a path that was full is assumed to stay near its capacity.
   private static let memory = Interval.seconds(10)
