@@ -52,16 +52,21 @@ package struct PacketRecording: Sendable {
   }
 
   /// A packet; packets are in time order.
+  ///
+  /// An hour's log has millions of packets, so each is small.
   struct Packet {
     var unixNanoseconds: Int64
+    /// The offset in `bytes` at which its bytes begin, and their number.
+    var start: Int
+    var count: UInt16
+    /// The length on the wire, if fewer bytes were stored.
+    var originalLength: UInt16
+    /// The number of missing bytes that the capture fills with zeros.
+    var fill: UInt16 = 0
     /// Whether the recording side sent it.
     var isOutgoing: Bool
-    /// The location of its bytes in `bytes`.
-    var place: Range<Int>
-    /// The length on the wire, if fewer bytes were stored.
-    var originalLength: Int
-    /// The number of missing bytes that the capture fills with zeros.
-    var fill = 0
+
+    var place: Range<Int> { start..<start + Int(count) }
   }
 
   package let format: Format
@@ -108,10 +113,10 @@ package struct PacketRecording: Sendable {
   private mutating func fill(atMost limit: Int) {
     var rest = limit
     for place in packets.indices {
-      let missing = packets[place].originalLength - packets[place].place.count
-      guard missing > 0, missing <= rest else { continue }
-      packets[place].fill = missing
-      rest -= missing
+      let (stored, original) = (packets[place].count, packets[place].originalLength)
+      guard original > stored, Int(original - stored) <= rest else { continue }
+      packets[place].fill = original - stored
+      rest -= Int(original - stored)
     }
   }
 
@@ -124,8 +129,9 @@ package struct PacketRecording: Sendable {
     bytes += packet
     packets.append(
       Packet(
-        unixNanoseconds: unixNanoseconds, isOutgoing: isOutgoing, place: start..<bytes.count,
-        originalLength: max(packet.count, min(originalLength ?? 0, 65_000))))
+        unixNanoseconds: unixNanoseconds, start: start, count: UInt16(packet.count),
+        originalLength: UInt16(max(packet.count, min(originalLength ?? 0, 65_000))),
+        isOutgoing: isOutgoing))
   }
 
   /// The first bytes of the first packet.
@@ -138,7 +144,7 @@ package struct PacketRecording: Sendable {
     for packet in other.packets {
       add(
         other.bytes[packet.place], at: packet.unixNanoseconds, isOutgoing: packet.isOutgoing,
-        originalLength: packet.originalLength)
+        originalLength: Int(packet.originalLength))
       packets[packets.count - 1].fill = packet.fill
     }
     descriptions += other.descriptions
@@ -194,10 +200,10 @@ package struct PacketRecording: Sendable {
     // Missing bytes are filled with zeros, so that sizes and rates are those of the wire; the
     // announced length is one byte longer, which marks the packet as truncated so that the zeros
     // are not decoded.
-    let zeros = packet.fill
-    let announced = packet.place.count + zeros + (zeros > 0 ? 1 : 0)
-    let udpLength = UInt16(clamping: 8 + max(announced, zeros > 0 ? 0 : packet.originalLength))
-    piece.uint32(UInt32(28 + packet.place.count + zeros).byteSwapped)
+    let zeros = Int(packet.fill)
+    let announced = Int(packet.count) + zeros + (zeros > 0 ? 1 : 0)
+    let udpLength = UInt16(clamping: 8 + max(announced, zeros > 0 ? 0 : Int(packet.originalLength)))
+    piece.uint32(UInt32(28 + Int(packet.count) + zeros).byteSwapped)
     piece.uint32(UInt32(20 + UInt32(udpLength)).byteSwapped)
     var ip: [UInt8] = [0x45, 0, 0, 0, 0, 0, 0x40, 0, 64, 17, 0, 0] + source + destination
     let length = udpLength + 20
