@@ -11,7 +11,7 @@ package final class VirtualMeeting {
   package private(set) var now = Instant.zero
   package var network: VirtualNetwork
   package var streams: VirtualStreams
-  /// How the network treats everything sent.
+  /// The treatment that the network applies to everything sent.
   package var link = LinkSettings() {
     didSet { for host in network.links.indices { network.links[host] = link } }
   }
@@ -263,7 +263,7 @@ extension VirtualMeeting {
 package struct MeetingParty {
   package private(set) var agent: ICEAgent
   package var addresses: [IPAddress]
-  /// How long signaling from this side takes.
+  /// The delay of signaling from this side.
   package var signalingDelay = Interval.milliseconds(20)
   /// Whether its candidates are signaled.
   package var signals = true

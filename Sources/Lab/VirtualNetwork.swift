@@ -264,7 +264,7 @@ package struct VirtualNetwork {
   }
 }
 
-/// How one direction of a virtual path treats datagrams.
+/// The treatment that one direction of a virtual path applies to datagrams.
 package struct LinkSettings: Hashable, Sendable {
   /// The base delay of every datagram.
   package var delay = Interval.milliseconds(10)
@@ -324,7 +324,7 @@ package struct VirtualNAT {
 
   package let kind: Kind
   package let address: IPAddress
-  /// How long a mapping lives without outbound traffic (RFC 4787 REQ-5: 2 minutes or more).
+  /// The lifetime of a mapping without outbound traffic (RFC 4787 REQ-5: 2 minutes or more).
   package var lifetime = Interval.seconds(120)
   private var mappings: [Mapping] = []
   private var nextPort: UInt16 = 61_000

@@ -224,7 +224,7 @@ package struct ScriptedSignaling: SignalingMachine {
   private var waiting: [SignalingFrame] = []
   package private(set) var deadline: Instant?
 
-  /// How often an open machine sends a keepalive, as a service's would.
+  /// The interval between an open machine's keepalives, as for a service.
   private static let keepalive = Interval.seconds(25)
   private static let transport = TransportID(1)
 

@@ -23,13 +23,13 @@ package struct VirtualTURNServer {
   package let realm = "lab.example"
   package var username = "user"
   package var password = "password"
-  /// How long a nonce is valid; nil for forever.
+  /// The lifetime of a nonce; nil for unlimited.
   package var nonceLifetime: Interval?
   /// The alternate server to which clients are redirected.
   package var alternate: SocketAddress?
   /// Peers that are never permitted.
   package var forbidden: [IPAddress] = []
-  /// How long an allocation lasts without a refresh.
+  /// The lifetime of an allocation without a refresh.
   package var lifetimeSeconds: UInt32 = 600
   /// The error for every correctly authenticated Allocate request; nil to accept them.
   package var refusal: STUNErrorCode?

@@ -18,10 +18,9 @@ struct CheckFollower {
     var nominates: Bool
   }
 
-  /// How long an end may receive no packets before it counts as disconnected; stacks differ in
-  /// this.
+  /// The silence after which an end counts as disconnected; stacks differ in this.
   static let silence = Interval.seconds(5)
-  /// How long consent lasts without a response (RFC 7675 section 5.1).
+  /// The lifetime of consent without a response (RFC 7675 section 5.1).
   static let consent = Interval.seconds(30)
   private static let requestsMaximum = 256
 
@@ -35,7 +34,7 @@ struct CheckFollower {
   private var lastReceived: [Instant?] = [nil, nil]
   private var answered: [Instant?] = [nil, nil]
 
-  /// What a message changed.
+  /// The changes that a message caused.
   struct Outcome {
     var states: [(end: Int, from: SeenICEState, to: SeenICEState)] = []
     var roles: [(end: Int, isControlling: Bool)] = []
@@ -175,10 +174,10 @@ struct CheckFollower {
 /// with aggressive nomination nominates every pair that responds (RFC 5245 section 8.1.1.2), and
 /// again with each consent check.
 struct PairChoice {
-  /// How long media on a pair, or its nomination, counts.
+  /// The time for which media on a pair, or its nomination, counts.
   private static let mediaMemory = Interval.seconds(2)
   private static let nominationMemory = Interval.seconds(5)
-  /// How many consecutive packets on another pair make an end's choice switch: single ones are
+  /// The number of consecutive packets on another pair that switch an end's choice; single ones are
   /// late.
   private static let runMinimum = 3
   /// The maximum number of nominated paths to remember.

@@ -26,7 +26,7 @@ struct HTTPReader {
   private var waiting: ArraySlice<UInt8> { buffer[position...] }
   private var body: [UInt8] = []
   private var isEncoded = false
-  /// How far the buffer was searched for the end of a head.
+  /// The offset up to which the buffer was searched for the end of a head.
   private var searched = 0
   private var texts: [[UInt8]] = []
   /// Why the rest cannot be read; nil while it can.

@@ -54,7 +54,7 @@ extension WaitingPackets {
   }
 }
 
-/// How a transport's RTP is protected, and the keys for it.
+/// A transport's RTP protection, and the keys for it.
 struct MediaOpener {
   enum Protection: Hashable {
     case unknown
@@ -77,7 +77,7 @@ struct MediaOpener {
   private static let receiversMaximum = 4
   /// The number of packets examined for protection.
   private static let looksMaximum = 500
-  /// How often candidate keys are tried for an end.
+  /// The maximum number of attempts with candidate keys per end.
   private static let attemptsMaximum = 64
 
   private(set) var protection = Protection.unknown
@@ -301,7 +301,8 @@ struct ClearMedia {
   /// The maximum number of sources to examine, and of packets from each.
   private static let sourcesMaximum = 64
   private static let packetsMaximum = 64
-  /// How many distinct first bytes, at most, prove unencrypted media after a number of packets.
+  /// The maximum number of distinct first bytes that proves unencrypted media, by number of
+  /// packets.
   private static let limits: [(packets: Int, values: Int)] = [(16, 3), (32, 8), (64, 16)]
   /// The number of consecutive packets whose length must match their duration.
   ///

@@ -192,7 +192,7 @@ extension Observer {
     if fragments.isEmpty { attachByAddress(number) }
   }
 
-  /// How many transports, at most, are searched for a later description's address.
+  /// The maximum number of transports searched for a later description's address.
   private static let addressedMaximum = 1024
 
   /// Attaches a description without ICE to the transports with its address.

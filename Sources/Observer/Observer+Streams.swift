@@ -6,11 +6,11 @@ import Wire
 extension Observer {
   /// The maximum number of streams per transport; further sources are spoofed.
   private static let streamsMaximum = 1024
-  /// How many single-packet sources per transport are accepted as streams.
+  /// The maximum number of single-packet sources per transport that are accepted as streams.
   private static let singlesMaximum = 4
   /// The hint for packets that may be unencrypted.
   package static let clearHint = "if they are not encrypted, --clear reads them"
-  /// How many streams a retransmission is compared with.
+  /// The maximum number of streams that a retransmission is compared with.
   private static let repairedMaximum = 64
 
   /// Reports a packet with its stream.

@@ -313,7 +313,7 @@ extension Observer {
 
 // Final reports on streams that are only partly known.
 extension Observer {
-  /// How many streams a coverage row names at most.
+  /// The maximum number of streams named in a coverage row.
   private static let namedMaximum = 6
 
   /// Reports streams without a known clock, streams whose contents were inferred, and streams that

@@ -78,7 +78,7 @@ extension Observer.Output {
   }
 }
 
-/// Where a piece of knowledge comes from.
+/// The origin of a piece of knowledge.
 package enum Knowledge: String, Hashable, Sendable {
   /// Supplied by the user.
   case given
@@ -96,7 +96,7 @@ package enum Knowledge: String, Hashable, Sendable {
 package struct ObservedCall: Hashable, Sendable {
   /// Counted from 1 in order of discovery.
   package var number: Int
-  /// What identified it as a call.
+  /// The evidence that it is a call.
   package var how: Knowledge
   /// The ends' addresses between which a check succeeded or media flowed; otherwise those of the
   /// first check.
@@ -191,7 +191,7 @@ package struct CarriedDatagram: Hashable, Sendable {
 
 /// Keys that decrypt a transport's packets from now on, including those that waited.
 package struct ObservedKeys: Hashable, Sendable {
-  /// Where keys come from.
+  /// The origin of keys.
   package enum Source: String, Hashable, Sendable {
     case dtls, description, given
   }
@@ -243,7 +243,7 @@ package struct ObservedDescription: Hashable, Sendable {
 
 /// Something that could not be seen, and how much of it.
 package struct CoverageReport: Hashable, Sendable {
-  /// What is missing, and why.
+  /// The missing part, and the reason.
   package enum Kind: String, Hashable, Sendable, CaseIterable {
     /// There is no key for encrypted packets.
     case noKeys = "no-keys"
@@ -303,7 +303,7 @@ package struct CoverageReport: Hashable, Sendable {
   package var kind: Kind
   /// The affected transport; nil for the entire capture.
   package var transport: Int?
-  /// How many packets, or whatever the kind counts, so far.
+  /// The number of packets, or of whatever the kind counts, so far.
   package var count: UInt64
   /// Details; may be empty.
   package var detail: String
@@ -341,7 +341,7 @@ package struct ObserverSettings: Hashable, Sendable {
   package static let usualPathsMaximum = 1 << 14
 }
 
-/// What a payload type encodes.
+/// A payload type's encoding.
 package struct PayloadTypeMapping: Hashable, Sendable {
   package var payloadType: UInt8
   /// In lower case; `rtx` for retransmissions.

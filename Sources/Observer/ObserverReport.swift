@@ -76,7 +76,7 @@ struct CoverageLedger {
 struct ReportBudget {
   private static let descriptionBytesMaximum = 64 << 20
   private static let movedStreamsMaximum = 1 << 16
-  /// How often a stream's name may change.
+  /// The maximum number of changes to a stream's name.
   static let namesMaximum = 64
 
   private var descriptionBytes = 0

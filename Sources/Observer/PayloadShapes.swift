@@ -8,7 +8,7 @@ package struct PayloadMeaning: Hashable, Sendable {
   package var codec: String
   /// In Hz.
   package var clockRate: UInt32
-  /// nil if unknown.
+  /// Audio or video; nil if unknown.
   package var kind: MediaKind?
   package var how: Knowledge
   /// For retransmissions, the original packets' payload type if stated.
@@ -75,7 +75,7 @@ enum StaticPayloadTypes {
 /// Each codec has a test that all of its packets pass and few others do; the codec whose test
 /// nearly all packets pass is chosen. A key frame's start code decides by itself.
 struct PayloadShapes {
-  /// How many packets are needed before headers are judged, and what percentage must pass.
+  /// The number of packets before headers are judged, and the percentage that must pass.
   private static let packetsMinimum = 16
   private static let passingPercent = 95
   private static let typesMaximum = 4

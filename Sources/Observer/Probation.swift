@@ -10,7 +10,7 @@ import Wire
 /// Packets wait for the verdict, within limits per path and in total, and are then released to the
 /// call or dropped.
 struct Probation {
-  /// How many consecutive packets a source needs.
+  /// The number of consecutive packets that a source needs.
   private static let sequenceMinimum = 3
   /// The maximum sequence number step between two packets of a source.
   private static let stepMaximum: UInt16 = 16

@@ -4,7 +4,7 @@ import Wire
 /// Follows TURN between clients and servers (RFC 8656), so that relayed packets can be processed as
 /// if they travelled between the relayed address and the peer.
 struct RelayTable {
-  /// What a TURN message contains.
+  /// The contents of a TURN message.
   enum Content {
     /// The datagram inside, with its addresses.
     ///

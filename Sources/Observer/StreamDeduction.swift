@@ -7,9 +7,9 @@ import Wire
 /// timestamps. Both are judged again, less and less often, as packets arrive, because an initial
 /// burst or a pause makes the first judgement wrong.
 struct StreamDeduction {
-  /// How many retransmissions must match another stream.
+  /// The number of retransmissions that must match another stream.
   private static let repairsMinimum = 2
-  /// How many packets are needed for the first inference, and the growth factor between inferences.
+  /// The number of packets before the first inference, and the growth factor between inferences.
   private static let packetsMinimum = 12
   private static let growth = 4
 
@@ -22,7 +22,7 @@ struct StreamDeduction {
   /// Whether payloads identify the codec; otherwise it is the clock's usual codec.
   private(set) var isSure = false
   private(set) var isOver = false
-  /// What RED carries, if it is video.
+  /// The video that RED carries, if any.
   private(set) var inner: PayloadMeaning?
 
   /// - Parameter isClose: whether payloads are examined as closely as in current takes.
@@ -141,7 +141,7 @@ struct StreamDeduction {
 /// packets decide: audio advances by packets of some milliseconds, and video has several packets
 /// per timestamp.
 struct StreamClock {
-  /// How a packet relates to the previous one.
+  /// The relation of a packet to the previous one.
   enum Spacing {
     /// It is the first one, or packets in between are missing.
     case unknown
@@ -169,7 +169,7 @@ struct StreamClock {
   private var steps: [(ticks: UInt32, count: Int)] = []
   private var stepCount = 0
   private var sameTimes = 0
-  /// How many packets have an earlier timestamp than the previous one.
+  /// The number of packets with an earlier timestamp than the previous one.
   private var backwards = 0
   private var types: [(type: UInt8, count: Int)] = []
 
@@ -259,7 +259,7 @@ struct StreamClock {
 /// Infers a transport's header extensions from their contents if no description lists them: numbers
 /// that count across all streams, times that advance with the clock, audio levels, constant names.
 struct ExtensionDeduction {
-  /// How many packets are examined, and how many before the first inference.
+  /// The number of packets to examine, and the number before the first inference.
   private static let packetsMaximum = 600
   private static let packetsMinimum = 60
 

@@ -66,7 +66,7 @@ struct StreamTable {
     var lastTime: UInt32 = 0
     /// Whether a packet had header extensions, which may include the mid.
     var hasExtensions = false
-    /// How many names RTCP has assigned to it.
+    /// The number of names that RTCP has assigned to it.
     var names = 0
     /// Packets that could not be decrypted.
     var sealedPackets: UInt64 = 0
@@ -84,7 +84,7 @@ struct StreamTable {
   private var places: [Key: Int] = [:]
   /// The streams by SSRC, newest last.
   private var bySource: [UInt32: [Int]] = [:]
-  /// How many streams with one SSRC are searched for the one that continues elsewhere.
+  /// The maximum number of streams with an SSRC that are searched for one that continues elsewhere.
   private static let candidatesMaximum = 64
   /// The last packet's stream, which is often the next one's too.
   private var last: (key: Key, index: Int)?
@@ -239,7 +239,7 @@ package struct SourceReception: Sendable {
   package private(set) var bytes: UInt64 = 0
   /// The number of duplicates.
   package private(set) var duplicates: UInt64 = 0
-  /// How often the sequence numbers restarted.
+  /// The number of restarts of the sequence numbers.
   package private(set) var restarts: UInt64 = 0
   package private(set) var first: Instant?
   package private(set) var last: Instant?
@@ -249,7 +249,7 @@ package struct SourceReception: Sendable {
   private var jitterSum: Double = 0
   private var jitterCount: UInt64 = 0
 
-  /// How many packets earlier parts should have.
+  /// The expected number of packets in earlier parts.
   private var expectedBefore: UInt64 = 0
   private var base: Int64 = 0
   private var highest: Int64 = 0
@@ -268,7 +268,7 @@ package struct SourceReception: Sendable {
 
   package init() {}
 
-  /// How many packets there should be, by sequence numbers.
+  /// The expected number of packets, by sequence numbers.
   package var expected: UInt64 {
     packets == 0 ? 0 : expectedBefore &+ UInt64(highest - base + 1)
   }

@@ -2,7 +2,7 @@ import DequeModule
 import ICE
 import Wire
 
-/// What TCP connections carry: ICE and TURN messages, and unencrypted signaling.
+/// The contents of TCP connections: ICE and TURN messages, and unencrypted signaling.
 struct TCPConnections {
   /// A message from a connection.
   enum Message {
@@ -12,7 +12,7 @@ struct TCPConnections {
     case text([UInt8])
   }
 
-  /// What further bytes yield.
+  /// The result of further bytes.
   struct Outcome {
     var messages: [Message] = []
     /// Why the rest cannot be read.
@@ -207,10 +207,10 @@ struct FramedStream {
     case none
   }
 
-  /// How many bytes are searched for frames.
+  /// The maximum number of bytes searched for frames.
   static let searchedMaximum = 16 << 10
-  /// How many further bytes must arrive before the search is retried, and how many frames are
-  /// examined from each offset: bytes that almost look like frames must not cost more than others.
+  /// The number of further bytes before the search is retried, and the number of frames examined
+  /// from each offset: bytes that almost look like frames must not cost more than others.
   private static let searchStep = 256
   private static let searchedFrames = 32
 
@@ -218,7 +218,7 @@ struct FramedStream {
   private var bytes: [UInt8] = []
   private var start = 0
   private var isLost = false
-  /// How many bytes there were at the last search.
+  /// The number of bytes at the last search.
   private var searched = 0
 
   /// Starts at the bytes read so far, presumably at the beginning of a frame.

@@ -151,7 +151,7 @@ struct CallTable {
 
   // MARK: Names
 
-  /// How long a call waits for a response before it is named by its first check.
+  /// The time that a call waits for a response before its first check names it.
   private static let patience = Interval.seconds(6)
 
   /// When the next call is named without a response.

@@ -249,13 +249,13 @@ package struct CapturedFrame: Sendable {
   package var linkType: LinkType
   /// The interface's index in its section; 0 in pcap.
   package var interface: Int
-  /// Where the captured bytes are, until the parser continues.
+  /// The range of the captured bytes in the parser, valid until it continues.
   package var bytes: Range<Int>
   /// The frame's length on the wire.
   package var originalLength: Int
   /// The length of the checksum that ends the frame.
   package var checksumLength: Int = 0
-  /// Where the frame's comments are.
+  /// The ranges of the frame's comments.
   package var comments: [Range<Int>] = []
 }
 
@@ -350,7 +350,7 @@ struct PcapFormat: Sendable {
 
   // MARK: Damage
 
-  /// How many seconds from the last good record a record after damage may plausibly be.
+  /// The plausible range, in seconds from the last good record, for a record after damage.
   private static let secondsAround = -10...3600
 
   /// Advances to the next plausible record, or as far as the bytes reach; returns whether there is

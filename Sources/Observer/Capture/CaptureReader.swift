@@ -1,6 +1,6 @@
 package import Wire
 
-/// Where an event's bytes are, until the reader continues.
+/// The location of an event's bytes, valid until the reader continues.
 package enum PayloadPlace: Hashable, Sendable {
   /// Bytes of the file.
   case file(Range<Int>)

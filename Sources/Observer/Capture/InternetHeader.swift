@@ -11,7 +11,7 @@ struct InternetHeader {
   var ecn: ECNMark
   /// The payload's protocol.
   var transport: UInt8
-  /// Where the payload is; shorter than stated if the capture truncated it.
+  /// The payload's range; shorter than stated if the capture truncated it.
   var payload: Range<Int>
   /// The number of payload bytes that the capture lacks.
   var missing = 0

@@ -163,7 +163,7 @@ struct UnifiedRecord: Sendable {
   var epochBits: UInt8
   /// The header as on the wire, with the encrypted record number.
   var header: [UInt8]
-  /// Where the record number is in the header: one or two bytes.
+  /// The record number's range in the header: one or two bytes.
   var number: Range<Int>
   var sealed: [UInt8]
 

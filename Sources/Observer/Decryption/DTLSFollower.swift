@@ -2,7 +2,7 @@ import Crypto
 package import Secure
 package import Wire
 
-/// What is known about an observed DTLS association.
+/// The known facts about an observed DTLS association.
 package struct DTLSFacts: Hashable, Sendable {
   /// The client's index: 0 or 1.
   package var client: Int

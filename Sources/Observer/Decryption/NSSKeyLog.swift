@@ -145,7 +145,7 @@ package struct SRTPKey: Hashable, Sendable {
 
 /// An error in the text of an SRTP key.
 package struct SRTPKeyError: Error, Hashable, Sendable {
-  /// What is wrong with the text.
+  /// The fault in the text.
   package var reason: String
 }
 

@@ -48,7 +48,7 @@ struct EventLog {
   private(set) var damagedBytes = 0
   private(set) var hasNoExtensionIDs = false
   private(set) var isVersion1 = false
-  /// How many other events there are by name, in order of first appearance.
+  /// The number of other events by name, in order of first appearance.
   private(set) var others: [(what: String, count: UInt64)] = []
 
   private static let otherNames: [Int: String] = [

@@ -55,7 +55,7 @@ package struct PacketRecording: Sendable {
     var unixNanoseconds: Int64
     /// Whether the recording side sent it.
     var isOutgoing: Bool
-    /// Where its bytes are in `bytes`.
+    /// The range of its bytes in `bytes`.
     var place: Range<Int>
     /// The length on the wire; more than the stored bytes if it was cut.
     var originalLength: Int

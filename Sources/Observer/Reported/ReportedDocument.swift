@@ -5,7 +5,7 @@ package import Wire
 package struct ReportedDocument: Sendable {
   /// The document format's name.
   package private(set) var format: String
-  /// What the document says about the browser and machine.
+  /// The document's description of the browser and machine.
   package private(set) var head: JSONValue?
   /// All events, by connection and in time order.
   package private(set) var events: [ReportedEvent] = []

@@ -38,7 +38,7 @@ package struct ReportedEvent: Hashable, Sendable {
 
 /// A getStats report, complete or as changes since the previous one.
 package struct ReportedStats: Hashable, Sendable {
-  /// How an object relates to the same one in the previous report.
+  /// The relation of an object to the same one in the previous report.
   package enum Form: String, Hashable, Sendable {
     /// Each object is complete, and a missing one is gone.
     case whole

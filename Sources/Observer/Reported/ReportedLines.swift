@@ -4,7 +4,7 @@ package import Wire
 ///
 /// Lines must be parsed in file order, because each builds on earlier ones.
 package struct ReportedLines: Sendable {
-  /// What wrote the lines.
+  /// The software that wrote the lines.
   package enum Dialect: Hashable, Sendable {
     /// rtcstats, file formats 2 and 3: times are relative to the previous line.
     case rtcstats
@@ -13,7 +13,7 @@ package struct ReportedLines: Sendable {
   }
 
   package let dialect: Dialect
-  /// What the file's first lines say about it.
+  /// The description of the file in its first lines.
   package private(set) var head: JSONValue?
   /// The number of lines skipped because they are not events.
   package private(set) var strangeLines: UInt64 = 0

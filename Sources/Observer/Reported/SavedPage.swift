@@ -5,7 +5,7 @@ package import Wire
 /// The page marks each piece of text with its translation key (`data-l10n-id`), so the browser's
 /// language does not matter.
 package struct SavedPage {
-  /// What the page says about the browser: settings that differ from the default.
+  /// The browser settings that differ from the default, according to the page.
   package private(set) var head: JSONValue?
   package private(set) var events: [ReportedEvent] = []
 

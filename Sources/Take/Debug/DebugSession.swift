@@ -28,7 +28,7 @@ package final class DebugSession {
 
   package let path: String
   package internal(set) var position = DebugPosition()
-  /// How the replay diverges from the recording, once that place was passed.
+  /// The divergence from the recording, once its place was passed.
   package private(set) var divergence: String?
 
   /// Opened before the first fork and kept open, so that all processes see the file in the same
@@ -51,8 +51,8 @@ package final class DebugSession {
   private static let strideMinimum = 250
   /// The maximum number of checkpoints created while going back.
   private static let extraMaximum = 8
-  /// How many steps before the target going back creates an extra checkpoint, because users often
-  /// go back further.
+  /// The distance in steps from the target to an extra checkpoint when going back, because users
+  /// often go back further.
   private static let backStride = 48
 
   /// Opens a take in a new process; the calling process must have a single thread.
@@ -92,7 +92,7 @@ package final class DebugSession {
   /// When the take's last step happened, and the number of steps.
   package var end: Instant { anchor.end }
   package var stepCount: Int { anchor.stepCount }
-  /// How many recent steps are available at any place.
+  /// The maximum number of recent steps available at any place.
   package static let recentMaximum = 20
 
   package var checkpointCount: Int { checkpoints.count }

@@ -7,7 +7,7 @@ import Wire
 /// The differences between two sessions, or between one session's runs under two builds, in time
 /// order on a common clock.
 package struct TakeDiff: Sendable {
-  /// How the two takes' clocks are aligned.
+  /// The point at which the two takes' clocks are aligned.
   package enum Alignment: String, CaseIterable, Sendable {
     /// At the start of each take.
     case start

@@ -18,7 +18,7 @@ enum WalkRequest: Codable {
   case copy
 }
 
-/// How far to continue.
+/// The range of steps to continue over.
 struct WalkOrder: Codable {
   /// The conditions as texts; the reply has the satisfied one's index.
   var conditions: [String] = []
@@ -44,7 +44,7 @@ struct LookOrder: Codable {
   var recent = 0
 }
 
-/// Where a process is, and the requested state.
+/// A process's place, and the requested state.
 struct WalkReply: Codable {
   /// The kind of message; only `done` ends a request.
   enum Kind: String, Codable {

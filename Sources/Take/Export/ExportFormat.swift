@@ -10,7 +10,7 @@ package enum ExportFormat: String, CaseIterable, Sendable {
   case rtcstats, perfetto, tracks
   case csv, jsonl
 
-  /// What an export writes: one file, or a folder with a file for each track.
+  /// The kind of output: one file, or a folder with a file for each track.
   package enum Shape: Sendable { case file, folder }
 
   package var shape: Shape {
@@ -31,7 +31,7 @@ package enum ExportFormat: String, CaseIterable, Sendable {
     }
   }
 
-  /// What a file in this format lacks of the take, in one sentence.
+  /// The limits of the format compared with the take, in one sentence.
   package var limits: String {
     switch self {
     case .webm, .ogg, .ivf, .mp4, .wav, .y4m:
@@ -77,7 +77,7 @@ final class TextFile {
   private let whole: WholeFile?
   private let descriptor: FileDescriptor
   private var waiting: [UInt8] = []
-  /// How many bytes were written.
+  /// The number of bytes written.
   private(set) var byteCount = 0
 
   /// - Parameter path: the file; `-` is standard output.

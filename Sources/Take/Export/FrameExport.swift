@@ -29,10 +29,10 @@ package struct FrameExport {
     /// When the first frame begins and the last one ends, in nanoseconds since the take began.
     package var from: Int64 = 0
     package var to: Int64 = 0
-    /// How much audio was lost or not sent, and is replaced with packets without data, in
-    /// nanoseconds.
+    /// The duration of audio that was lost or not sent, and is replaced with packets without data,
+    /// in nanoseconds.
     package var concealed: Int64 = 0
-    /// How much of the pauses was left out, in nanoseconds.
+    /// The duration cut from pauses, in nanoseconds.
     package var leftOut: Int64 = 0
     /// The number of frames left out: those before the first key frame, and duplicates.
     package var dropped = 0
@@ -360,7 +360,7 @@ private struct AudioFile {
   private var preSkip: Int64 = 0
   var timeline = OpusTimeline()
 
-  /// How far libopus, and so every browser, is behind at the start of a stream, in samples.
+  /// The delay of libopus, and so of every browser, at the start of a stream, in samples.
   private static let lookahead: Int64 = 312
 
   init(_ file: MediaFile, _ container: FrameExport.Container, _ window: ClosedRange<Int64>) {
@@ -369,7 +369,7 @@ private struct AudioFile {
     self.window = window
   }
 
-  /// How long the file plays.
+  /// The duration that players play.
   var nanoseconds: Int64 { max(0, timeline.end - preSkip) * 1_000_000 / 48 }
 
   mutating func add(

@@ -41,7 +41,7 @@ struct MediaPart {
     var channels: Int
   }
 
-  /// How much audio is decoded before the first block, to bring the decoder into its state.
+  /// The duration of audio decoded before the first block, to bring the decoder into its state.
   private static let preroll: Int64 = 1_000_000_000
 
   /// Decodes the take's frames and writes the media.

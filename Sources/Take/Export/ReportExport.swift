@@ -155,7 +155,7 @@ enum ReportSecrets {
     "credential", "password", "certificates", "privateKey", "key", "keys", "seed", "secret",
     "token", "icePassword", "pwd", "accessToken", "authorization",
   ]
-  /// How description lines with secrets begin (RFC 8839, RFC 4568).
+  /// The prefixes of description lines with secrets (RFC 8839, RFC 4568).
   private static let lines = ["a=ice-pwd:", "a=crypto:", "a=key-mgmt:", "k="]
 
   /// Returns the value without secrets, however deeply nested.

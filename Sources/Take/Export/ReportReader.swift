@@ -121,7 +121,7 @@ struct ReportReader {
     }
   }
 
-  /// Which of an endpoint's calls belong to the W3C API, and which of those have results.
+  /// Those of an endpoint's calls that belong to the W3C API, and those among them with results.
   private static let answered: Set<String> = [
     "createOffer", "createAnswer", "setLocalDescription", "setRemoteDescription",
     "addIceCandidate",
@@ -288,7 +288,7 @@ struct ReportReader {
 
   // MARK: Statistics
 
-  /// What is known about a peer's objects while its rows are read.
+  /// The current state of a peer's objects while its rows are read.
   private struct Known {
     var objects: [StatsReport.Object] = []
     var places: [String: Int] = [:]

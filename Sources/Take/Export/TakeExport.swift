@@ -126,7 +126,7 @@ package struct TakeExport: Sendable {
     return Replayed(written: written, report: report)
   }
 
-  /// How long a media file may go without new media, in seconds.
+  /// The maximum time in a media file without new media, in seconds.
   package static let usualGapSeconds = 10
 
   /// The default limit as a budget.

@@ -19,7 +19,7 @@ struct TraceFile {
   private var annotations: [String: UInt64] = [:]
   private var isBegun = false
   private var failure: ExportFailure?
-  /// How many events were written: slices, instants and counters.
+  /// The number of events written: slices, instants and counters.
   private(set) var events = 0
 
   /// - Parameter start: the Unix time in nanoseconds at which the take's times begin.

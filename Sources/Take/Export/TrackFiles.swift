@@ -18,11 +18,11 @@ package final class TrackFiles {
     package var path: String
     /// Whether it holds audio or video frames.
     package var kind: MediaKind
-    /// How many blocks of audio or video frames it holds.
+    /// The number of audio blocks or video frames in it.
     package var frames: Int
     /// When the first of them was played or shown.
     package var begin: Instant
-    /// How much was left out of pauses without new media.
+    /// The duration cut from pauses without new media.
     package var leftOut: Interval
     /// Its peer's number and its track's.
     package var peer: Int64?

@@ -204,7 +204,7 @@ final class Decompression {
     /// RFC 8878.
     case zstd
 
-    /// How many bytes identify the format.
+    /// The number of bytes that identify the format.
     static let headLength = 4
 
     /// Detects the format that the bytes begin with; fails if it is none of these.

@@ -229,7 +229,7 @@ struct CaptureNotes {
   private(set) var descriptions: [String] = []
   /// Descriptions found in signaling.
   private(set) var signaling: [String] = []
-  /// What the exported take's observer was configured not to see.
+  /// The parts that the exported take's observer was configured not to see.
   private(set) var notSeen: [ObserverCall] = []
   /// The genesis of the exported take's observer.
   private(set) var genesis: ObserverGenesis?
@@ -307,7 +307,7 @@ extension CaptureCounters {
     reassembled == 0 ? fragments - min(fragments, fragmentsDropped) : 0
   }
 
-  /// Where a capture without calls may hide one; empty if nowhere.
+  /// The places where a capture without calls may hide one; empty if there are none.
   var placesForCalls: String {
     unread.hidingMedia > 0 ? "; not opened: \(unread.words(hidingMedia: true))" : ""
   }

@@ -78,7 +78,7 @@ public struct CaptureImporter {
 
 // MARK: - ImportSettings
 
-/// What a capture does not reveal about its calls, and options for their takes.
+/// Facts about calls that a capture does not reveal, and options for their takes.
 public struct ImportSettings: Sendable {
   /// The take's label.
   public var label = ""

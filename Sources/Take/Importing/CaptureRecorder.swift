@@ -119,8 +119,8 @@ package struct KeyLogGate {
   /// Lines whose association was not seen, by client random.
   private var held: [String: [Substring]] = [:]
   private var heldBytes = 0
-  /// How many key log texts were read, how many of their lines are secrets, and how many secrets
-  /// belong to associations that were seen.
+  /// The number of key log texts read, of secrets in their lines, and of secrets for associations
+  /// that were seen.
   private(set) var logs = 0
   private(set) var secrets: UInt64 = 0
   private(set) var fitting: UInt64 = 0

@@ -23,19 +23,19 @@ public struct CaptureSummary: Encodable, Hashable, Sendable {
   public internal(set) var dropped: UInt64 = 0
   /// The number of RTP and RTCP packets in calls.
   public internal(set) var packets = 0
-  /// How many of those are unencrypted.
+  /// The number of those that are unencrypted.
   public internal(set) var packetsInClear = 0
   /// The number of complete video frames and audio packets that the ends received.
   public internal(set) var mediaFrames = 0
   /// The number of frames in the capture.
   public internal(set) var frames: UInt64 = 0
-  /// How many of those are duplicates.
+  /// The number of those that are duplicates.
   public internal(set) var duplicates: UInt64 = 0
   /// Parts of the call that could not be observed, each kind once.
   public internal(set) var notSeen: [String] = []
   /// Inputs that turned out to be useless, one sentence each.
   public package(set) var notes: [String] = []
-  /// How more could be observed, each hint once.
+  /// Hints on how to observe more, each once.
   public internal(set) var hints: [String] = []
 
   init(take: String) { self.take = take }

@@ -18,10 +18,10 @@ package struct ReportedImport {
     package var steps = 0
     /// The take's size in bytes.
     package var bytes = 0
-    /// What the file lacks, one sentence each.
+    /// The parts that the file lacks, one sentence each.
     package var notes: [String] = []
 
-    /// What was reported, in words.
+    /// The reported parts, in words.
     package var partWords: String {
       let parts = [
         counted(UInt64(connections), "connection"), counted(UInt64(events), "event"),

@@ -12,7 +12,7 @@ package struct GapBudget: Hashable, Sendable {
   private static let freeNanoseconds: Int64 = 1_000_000_000
 
   private var restNanoseconds: Int64
-  /// How much was cut from pauses.
+  /// The duration cut from pauses.
   package private(set) var leftOut = Interval(nanoseconds: 0)
 
   /// - Parameter nanoseconds: the budget; by default nothing is left out.
@@ -36,7 +36,7 @@ package struct GapBudget: Hashable, Sendable {
 
 /// Encodes media into the bytes of a file.
 package protocol FrameWriting {
-  /// How much was cut from pauses.
+  /// The duration cut from pauses.
   var leftOut: Interval { get }
   /// Writes media of the right kind that was played at an instant; does nothing after a failure.
   mutating func write(_ media: MediaContent, at: Instant)

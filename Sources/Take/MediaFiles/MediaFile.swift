@@ -47,7 +47,7 @@ public struct MediaFileError: Error, Hashable, Sendable, CustomStringConvertible
 
 /// A file that is open for reading or writing; closed with its last reference.
 package final class MediaFile {
-  /// What a file is opened for.
+  /// The purpose for which a file is opened.
   package enum Access {
     case reading
     /// Creates the file or empties it.
@@ -57,7 +57,7 @@ package final class MediaFile {
   package let path: String
   private let descriptor: Int32
 
-  /// How many bytes were read since the start.
+  /// The number of bytes read since the start.
   private var position = 0
 
   private static let pieceBytes = 256 << 10

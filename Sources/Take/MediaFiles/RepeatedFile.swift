@@ -33,7 +33,7 @@ struct RepeatedFile<Reader: PieceReader> {
   private let file: MediaFile
   private let loops: Bool
   private(set) var reader = Reader()
-  /// How many parts were read since the start of the file.
+  /// The number of parts read since the start of the file.
   private(set) var count = 0
   private var isAtEnd = false
   /// The part that was read when the file was opened.
@@ -106,7 +106,7 @@ struct RepeatedFile<Reader: PieceReader> {
 struct PieceBuffer {
   private var bytes: [UInt8] = []
   private var start = 0
-  /// How many bytes were consumed before the first waiting one.
+  /// The number of bytes consumed before the first waiting one.
   private(set) var position = 0
 
   /// The number of waiting bytes.

@@ -28,7 +28,7 @@ package struct TakePage: Sendable {
   package static let mediaMaximum = 24_000_000
 
   package private(set) var html = ""
-  /// How many bytes of media were omitted because of the limit.
+  /// The number of media bytes omitted because of the limit.
   package private(set) var omittedMediaBytes = 0
 
   /// Reads everything that a page draws.

@@ -1,4 +1,4 @@
-/// What a key means in a JSON column.
+/// The meaning of a key in a JSON column.
 package struct JSONKey: Sendable, Hashable {
   /// The column, as in `rtcp.fields`.
   package var column: String

@@ -54,7 +54,7 @@ package struct MergedTakes: Sendable, Codable {
   package var offsetNanoseconds: Int64
   /// The offset according to the two machines' wall clocks, which may be wrong.
   package var wallClockOffsetNanoseconds: Int64
-  /// By how many parts per million the second clock is faster; nil for short calls.
+  /// The second clock's drift in parts per million, positive if it is faster; nil for short calls.
   package var driftPartsPerMillion: Double?
   package var ways: [Way]
   /// The offset for joining both takes, taken from the middle of the call because each peer keeps
@@ -261,7 +261,7 @@ private struct ClockDistance {
   private(set) var drift: Double?
   private var origin: Int64 = 0
 
-  /// How long the parts are whose minimum delays are compared, and how many are needed.
+  /// The length of the parts whose minimum delays are compared, and the number of parts needed.
   private static let part: Int64 = 10_000_000_000
   private static let fewestParts = 3
 

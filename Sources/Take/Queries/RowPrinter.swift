@@ -55,7 +55,7 @@ final class RowPrinter {
     }
   }
 
-  /// How long rows may be pending: shorter at a terminal than for a program.
+  /// The maximum time that rows may be pending: shorter at a terminal than for a program.
   private var patience: Duration { look.columns == nil ? .seconds(1) : .milliseconds(200) }
 
   /// Prints a row, such as a statement's current one.

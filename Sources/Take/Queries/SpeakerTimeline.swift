@@ -3,7 +3,7 @@ import Stats
 package import Tape
 import Wire
 
-/// Who spoke when in a take, and how loud: the output of `retake speakers`.
+/// The speakers in a take, with times and levels: the output of `retake speakers`.
 ///
 /// Participants are the audio tracks that each peer sends and receives, and the contributing
 /// sources that a mixer named. The peer detected speech and dominance while recording, and a replay
@@ -21,7 +21,7 @@ package struct SpeakerTimeline: Sendable, Codable {
     package var contributor: Int64?
     /// The room participant's name; nil for tracks outside of rooms.
     package var person: String?
-    /// How long audio had levels, and how much of that was silent.
+    /// The duration of audio with levels, and of the silence in it.
     package var measuredNanoseconds: Int64 = 0
     package var silentNanoseconds: Int64 = 0
     /// The mean level while speaking, in tenths of dBov; nil if the participant never spoke.
@@ -29,7 +29,7 @@ package struct SpeakerTimeline: Sendable, Codable {
     /// The peak level in dBov, and on a meter from 0 to 100.
     package var loudestDecibels = AudioLevel.silence.dbov
     package var loudestPercent = 0
-    /// How long it spoke, and how long it was its peer's dominant speaker.
+    /// The speaking time, and the time as its peer's dominant speaker.
     package var speakingNanoseconds: Int64 = 0
     package var dominantNanoseconds: Int64 = 0
 

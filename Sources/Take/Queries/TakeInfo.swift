@@ -46,7 +46,7 @@ package struct TakeInfo: Sendable, Codable {
     package var reason: String
   }
 
-  /// How many rows a table has.
+  /// The number of rows in a table.
   package struct TableCount: Sendable, Codable {
     package var table: String
     package var rows: Int64
@@ -85,7 +85,7 @@ package struct TakeInfo: Sendable, Codable {
   /// Tables, views and triggers that do not belong to a take; no digest covers them, and Retake
   /// does not read them.
   package var additions: [String]
-  /// How many views differ from this version's, which are used instead.
+  /// The number of views that differ from this version's, which are used instead.
   package var otherViews: Int
 
   /// SQL for a take's end: the last step or packet if there is no `ending`.

@@ -10,13 +10,13 @@ package struct Talk: Sendable, Codable {
   /// A person who spoke.
   package struct Person: Sendable, Codable {
     package var name: String
-    /// How often the person began to speak.
+    /// The number of times that the person began to speak.
     package var turns = 0
     package var speakingNanoseconds: Int64 = 0
-    /// How long the person spoke alone, and at the same time as others.
+    /// The time that the person spoke alone, and at the same time as others.
     package var aloneNanoseconds: Int64 = 0
     package var overlapNanoseconds: Int64 = 0
-    /// How often the person interrupted, and was interrupted.
+    /// The number of times that the person interrupted, and was interrupted.
     package var interruptions = 0
     package var interrupted = 0
   }
@@ -34,7 +34,7 @@ package struct Talk: Sendable, Codable {
     package var atNanoseconds: Int64
     package var person: Int
     package var interrupted: Int
-    /// How long both spoke.
+    /// The time for which both spoke.
     package var overlapNanoseconds: Int64
   }
 
@@ -46,17 +46,17 @@ package struct Talk: Sendable, Codable {
   /// From the first audio to the last.
   package private(set) var fromNanoseconds: Int64 = 0
   package private(set) var toNanoseconds: Int64 = 0
-  /// How long nobody spoke, and how long several did.
+  /// The time for which nobody spoke, and for which several did.
   package private(set) var silentNanoseconds: Int64 = 0
   package private(set) var overlapNanoseconds: Int64 = 0
 
   /// The definition of an interruption; the `interruption` view uses the same numbers.
   private enum Rule {
-    /// How long, at least, the interrupted person has been speaking.
+    /// The minimum time that the interrupted person has been speaking.
     static let before: Int64 = 500_000_000
-    /// How long the interrupted person continues; less is a turn that ends slightly late.
+    /// The time that the interrupted person continues; less is a turn that ends slightly late.
     static let overlap: ClosedRange<Int64> = 250_000_000...3_000_000_000
-    /// How long, at least, the interrupting person continues after that.
+    /// The minimum time that the interrupting person continues after that.
     static let after: Int64 = 1_000_000_000
   }
 

@@ -1,6 +1,6 @@
 import Wire
 
-/// What a colour means.
+/// The meaning of a colour.
 package enum Ink: UInt32, CaseIterable, Sendable {
   // Unicode noncharacters, which are reserved for internal use, mark where a colour begins; only
   // these become control sequences on output.

@@ -8,7 +8,7 @@ package import Wire
 /// An actor driven by a take.
 final class DrivenActor {
   let number: UInt32
-  /// What its first step says about it.
+  /// Its description in its first step.
   let words: ActorWords
   let machine: any DrivenMachine
   /// The machine if it is an endpoint, cast once because every step needs it.
@@ -182,7 +182,7 @@ struct DrivenActors {
     }
   }
 
-  /// What was substituted from the recording; nil if everything was computed.
+  /// The results substituted from the recording; nil if everything was computed.
   var substituted: SubstitutionLedger? {
     guard !parts.isEmpty else { return nil }
     return all.reduce(SubstitutionLedger()) { sum, actor in

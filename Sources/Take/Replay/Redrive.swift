@@ -9,11 +9,11 @@ package import Wire
 /// wants them; otherwise, the stack's own fire when they are due. A stack that behaves as recorded
 /// therefore produces the same take.
 package final class Redrive {
-  /// How the new take may differ from the old one.
+  /// Options for how the new take differs from the old one.
   package struct Options: Sendable {
     /// Whether recorded frames replace the codecs.
     package var skipsCodecs = false
-    /// Which parts of DTLS and SRTP come from the recording.
+    /// The parts of DTLS and SRTP that come from the recording.
     package var security: RecordedSecurity.Parts = []
     /// The new take's `take` row; nil uses the old take's.
     package var header: TakeHeader?
@@ -22,14 +22,14 @@ package final class Redrive {
     package init() {}
   }
 
-  /// What driving a take led to.
+  /// The result of driving a take.
   package struct Summary: Hashable, Sendable {
     /// The number of recorded steps, and of steps in the new take.
     package var recordedSteps = 0
     package var steps = 0
     /// The first recorded step with another outcome; nil if all are the same.
     package var firstDifference: Int?
-    /// How many recorded timers the stack did not want, and how many it added.
+    /// The number of recorded timers that the stack did not want, and of those that it added.
     package var timersLeftOut = 0
     package var timersAdded = 0
   }
@@ -48,7 +48,7 @@ package final class Redrive {
   private var now = Instant.zero
   private var summary = Summary()
 
-  /// How many timers in a row a peer may fire without time advancing.
+  /// The maximum number of timers that a peer may fire in a row without time advancing.
   private static let timersPerInstant = 256
 
   /// Opens a take and creates the new one, which must not exist.
@@ -212,7 +212,7 @@ package final class Redrive {
 
 /// The common beginning of two takes, for example of one session under two builds.
 package struct CommonRun: Hashable, Sendable, Codable {
-  /// How many steps are equal from the first one on.
+  /// The number of equal steps from the first one on.
   package var steps = 0
   /// When the last equal step happened.
   package var atNanoseconds: Int64 = 0

@@ -8,7 +8,7 @@ package import Wire
 
 /// Re-executes a take and compares everything that the stack does with the recording.
 package final class Replayer {
-  /// Where a replay ends before the end of the take.
+  /// The place at which a replay stops before the end of the take.
   package enum Stop: Hashable, Sendable {
     /// Just before this step.
     case step(Int)
@@ -18,13 +18,13 @@ package final class Replayer {
     case condition(StepCondition)
   }
 
-  /// How far to replay, and what to substitute.
+  /// The extent of a replay, and its substitutions.
   package struct Options: Sendable {
     package var until: Stop?
     /// Whether recorded frames replace the codecs; everything except decoded media is still
     /// compared.
     package var skipsCodecs = false
-    /// Which parts of DTLS and SRTP come from the recording.
+    /// The parts of DTLS and SRTP that come from the recording.
     package var security: RecordedSecurity.Parts = []
     /// This process's toolchain; nil if unknown.
     package var toolchain: Toolchain?
@@ -33,7 +33,7 @@ package final class Replayer {
 
   /// The file's `take` row.
   package let header: TakeHeader
-  /// How the toolchain differs from the recorder's: part, recorded, present.
+  /// The differences from the recorder's toolchain: part, recorded, present.
   ///
   /// Reported before the replay starts, since this explains divergences in DTLS and media.
   package let toolchainDifferences: [ToolchainDifference]
@@ -242,8 +242,7 @@ final class StepFeed: Sendable {
   /// Used chunks, for reuse.
   private let spare = Mutex<[TapeChunk]>([])
 
-  /// How many steps a chunk has, and how many chunks are read ahead: few enough to stay in the
-  /// cache.
+  /// The number of steps per chunk, and of chunks read ahead: few enough to stay in the cache.
   private static let chunkSteps = 128
   private static let depth = 8
 
@@ -283,7 +282,7 @@ final class StepFeed: Sendable {
 final class StepSource {
   private let read: () throws(TapeFault) -> TapeChunk?
   private var ahead = Deque<TapeChunk>()
-  /// How the take ended for the reader; nil while it continues.
+  /// The outcome of reading the take; nil while it continues.
   private var end: Result<Void, TapeFault>?
   /// Receives every chunk when it is read, before it is returned.
   var onlooker: ((TapeChunk) -> Void)?

@@ -172,7 +172,7 @@ extension TapeWalk.Step {
       + dataTitles.map { "  \($0)" }
   }
 
-  /// What the step's encrypted datagrams contain.
+  /// The contents of the step's encrypted datagrams.
   private var dataTitles: [String] {
     data.map { "\($0.isInbound ? "in" : "out"): \(SCTPText.title($0.bytes.span.bytes))" }
   }

@@ -47,11 +47,11 @@ package struct ToolchainDifference: Hashable, Sendable, Codable {
 package struct ReplayReport: Sendable {
   package var path: String
   package var verdict: Verdict
-  /// How many steps were replayed and equal.
+  /// The number of steps replayed and found equal.
   package var steps: Int
   /// The take's time at the last of those.
   package var durationNanoseconds: Int64
-  /// How long the replay took, by the wall clock.
+  /// The wall-clock duration of the replay, in seconds.
   package var elapsedSeconds: Double
   /// The replayed peers' labels.
   package var peers: [String]
@@ -64,9 +64,9 @@ package struct ReplayReport: Sendable {
   package var firstFrameNotSent: Int?
   /// Descriptions of results that came from the recording instead of this machine's libraries.
   package var substituted: [String]
-  /// How many machines have another stack's reports, which are not executed.
+  /// The number of machines with another stack's reports, which are not executed.
   package var reported = 0
-  /// What was removed from the take; nil if nothing was.
+  /// The redaction of the take; nil if nothing was removed.
   package var redaction: Redaction?
   /// Whether the replay ended at a requested stop.
   package var stoppedEarly: Bool
@@ -107,7 +107,7 @@ extension ReplayReport: CustomStringConvertible {
       + (framesNotSent == 1 ? "" : " and later") + "): zeros stood in for what no packet has"
   }
 
-  /// What "identical" means if nothing is executed.
+  /// The meaning of "identical" if nothing is executed.
   private var reportedText: String {
     reported == 0
       ? ""

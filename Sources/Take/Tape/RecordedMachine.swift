@@ -127,7 +127,7 @@ package protocol InputDecoder {
 
 /// A machine's state after a step, as plain data that is shown by reflection.
 package protocol MachineSnapshot: Sendable {
-  /// How many random bytes were drawn from each random stream.
+  /// The number of random bytes drawn from each random stream.
   var drawnBytes: [(stream: String, bytes: UInt64)] { get }
   /// Each part's pending wake-ups, earliest first.
   var wakes: [(layer: String, at: Instant)] { get }
@@ -245,7 +245,7 @@ extension Never: RecordedOutput {
   package func write(to transcript: inout Transcript) {}
 }
 
-/// What the rows of an actor's first step say about it, besides the input itself.
+/// The description of an actor in its first step's rows, besides the input itself.
 package struct ActorWords: Hashable, Sendable {
   package var label = ""
   package var role = ""

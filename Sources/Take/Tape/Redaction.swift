@@ -1,6 +1,7 @@
-/// What was removed from a take, and by which version: the number in `take.redaction`.
+/// The parts removed from a take, and the version that removed them: the number in
+/// `take.redaction`.
 package struct Redaction: Hashable, Sendable {
-  /// What can be removed.
+  /// The parts that can be removed.
   package struct Parts: OptionSet, Hashable, Sendable {
     package let rawValue: UInt8
     package init(rawValue: UInt8) { self.rawValue = rawValue }
@@ -13,7 +14,7 @@ package struct Redaction: Hashable, Sendable {
     package static let addresses = Parts(rawValue: 4)
     /// Names of people, rooms, streams, tracks, channels and programs.
     package static let names = Parts(rawValue: 8)
-    /// What data channels carried.
+    /// Messages on data channels.
     package static let messages = Parts(rawValue: 16)
 
     /// Everything: the result can be posted publicly.
@@ -60,7 +61,7 @@ package struct Redaction: Hashable, Sendable {
     return packed | Int64(parts.rawValue) | (isFactsOnly ? Redaction.factsOnly : 0)
   }
 
-  /// What was removed, in one sentence.
+  /// A sentence about the removed parts.
   package var sentence: String {
     let list = parts.names
     let what =
@@ -82,6 +83,6 @@ package struct Redaction: Hashable, Sendable {
 }
 
 extension TakeHeader {
-  /// What was removed from the take; nil if nothing was.
+  /// The redaction of the take; nil if nothing was removed.
   package var redacted: Redaction? { Redaction(number: redaction) }
 }

@@ -243,7 +243,7 @@ public struct TapeError: Error, Hashable, Sendable, CustomStringConvertible {
   public var path: String
   /// The table, row or step; empty if it is about the entire file.
   public var place: String
-  /// What is wrong and what to do about it.
+  /// The fault and its remedy.
   public var reason: String
   /// The kind of failure.
   public var kind: Kind

@@ -168,8 +168,8 @@ package struct SchemaCheck: Sendable {
   /// Tables, views and triggers that do not belong to a take, such as `view notes`; only the first
   /// few.
   package private(set) var additions: [String] = []
-  /// How many views differ in text from this version's, which replace them: they come from another
-  /// version or were altered.
+  /// The number of views with another text than this version's, which replace them: they come from
+  /// another version or were altered.
   package private(set) var otherViews = 0
 
   private static let additionLimit = 50

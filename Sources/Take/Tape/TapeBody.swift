@@ -12,9 +12,9 @@ package struct StepHead: Hashable, Sendable {
   package var at: Instant
   /// The machine's deadline after the step.
   package var deadline: Instant?
-  /// How many random bytes the actor has drawn, up to and including this step.
+  /// The number of random bytes that the actor has drawn, up to and including this step.
   package var entropyDrawn: UInt64
-  /// How many rows the step has in all other tables.
+  /// The number of the step's rows in all other tables.
   package var rowCount: Int
   /// The first four bytes of the chained digest after the step.
   package var check: UInt32 = 0
@@ -42,7 +42,7 @@ package struct StepRecord: Sendable {
   package var outputs: any RecordedOutputs
   /// The machine's deadline after the step.
   package var deadline: Instant?
-  /// How many random bytes the actor has drawn, up to and including this step.
+  /// The number of random bytes that the actor has drawn, up to and including this step.
   package var entropyDrawn: UInt64
 
   package init(
@@ -124,7 +124,7 @@ struct TapeBody {
   static let stepLimit = 65_536
   private static let actorLimit = 4_096
 
-  /// What the next step is encoded relative to.
+  /// The values that the next step is encoded relative to.
   private struct Memory {
     var actor: UInt32 = 0
     var at: Int64
@@ -267,7 +267,7 @@ package struct TapeChunk: Sendable {
     private var otherInput: (any RecordedInput)?
     /// The step's rows in `rows`: first the input's, then the outputs'.
     package var rows: Range<Int>
-    /// How many rows belong to the input.
+    /// The number of rows that belong to the input.
     package var inputRowCount: Int
 
     /// Creates an endpoint's step.

@@ -9,7 +9,7 @@ package import Wire
 /// Inputs arrive in an open loop: at their recorded times, whatever the stack does. Only deadlines
 /// follow the stack. Without changes, the result is the recorded session.
 package final class FreeRun {
-  /// How the run differs from the recording.
+  /// The differences between a run and the recording.
   package struct Changes: Sendable {
     package var edits: [PacketEdit] = []
     /// Modifies every peer's configuration.
@@ -85,8 +85,8 @@ package final class FreeRun {
   private static let patience = Interval.milliseconds(5)
   /// A process that serves a deadline later than this was not running in the meantime.
   private static let stall = Interval.milliseconds(50)
-  /// How long a peer runs after its end to show the frames that it has, beyond its jitter buffers'
-  /// delay.
+  /// The time that a peer runs after its end to show the frames that it has, beyond its jitter
+  /// buffers' delay.
   private static let drain = Interval.milliseconds(1500)
   /// The maximum number of wake-ups at one instant.
   private static let wakesMaximum = 10_000
@@ -108,7 +108,7 @@ package final class FreeRun {
   /// Returns when the take's last step happened, for progress.
   package func lastTime() throws(TapeError) -> Instant? { try reader.lastTime() }
 
-  /// How many datagrams each edit changed.
+  /// The number of datagrams that each edit changed.
   package var changed: [Int] { editor.changed }
 
   /// Runs to the end of the take; returns each peer's outcome.

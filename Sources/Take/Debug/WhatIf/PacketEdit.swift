@@ -22,7 +22,7 @@ package struct PacketEdit: Hashable, Sendable, CustomStringConvertible {
   let to: StepCondition?
   /// Applies to every n-th selected datagram, starting with the first.
   let every: Int
-  /// How likely the edit applies, in thousandths, drawn from a seed.
+  /// The probability of the edit in thousandths, drawn from a seed.
   let share: UInt64
   /// The edit as written.
   package let description: String
@@ -120,11 +120,11 @@ extension PacketEdit.Action {
 /// Decides which edits apply to each datagram.
 struct PacketEditor {
   private let edits: [PacketEdit]
-  /// How many datagrams each edit selected per peer, so that `every` counts each peer's datagrams
-  /// alone.
+  /// The number of datagrams that each edit selected per peer, so that `every` counts each peer's
+  /// datagrams alone.
   private var counts: [[UInt32: Int]]
   private let chance: EntropyStream
-  /// How many datagrams each edit changed.
+  /// The number of datagrams that each edit changed.
   private(set) var changed: [Int]
 
   init(_ edits: [PacketEdit], seed: UInt64) {

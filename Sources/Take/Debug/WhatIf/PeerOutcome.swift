@@ -36,7 +36,7 @@ package struct PeerOutcome: Sendable, Codable {
   package private(set) var states: [State] = []
   package private(set) var freezes: [Freeze] = []
   package private(set) var measures: [Measure] = []
-  /// What was refused, with counts.
+  /// The refusals, with counts.
   package private(set) var refusals: [String] = []
 
   private var shown: [(track: UInt32, rule: FreezeRule)] = []

@@ -27,7 +27,7 @@ package struct WhatIfReport: Sendable {
     return "Left out, because only endpoints can be changed: \(others.joined(separator: ", "))."
   }
 
-  /// What the comparison assumes.
+  /// The assumptions behind the comparison.
   package static let meaning =
     "Open loop: what came in is what was recorded, whatever the stack did; what the other side "
     + "would have sent in answer (retransmissions, key frames, another bit rate) is not known."

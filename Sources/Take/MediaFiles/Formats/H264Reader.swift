@@ -59,13 +59,13 @@ package struct H264Reader {
     let unit: [UInt8]
   }
 
-  /// Where the last unit begins, in bytes from the start of the file.
+  /// The offset of the last unit, in bytes from the start of the file.
   package private(set) var unitPosition = 0
   /// The latest sequence parameter set.
   package private(set) var parameters: H264SequenceParameters?
 
   private var buffer = PieceBuffer()
-  /// How many bytes of the buffer were scanned, and how many zeros end them.
+  /// The number of scanned bytes in the buffer, and of zeros at their end.
   private var scanned = 0
   private var zeros = 0
   private var hasBegun = false
@@ -249,7 +249,7 @@ public struct H264FileSource: TimedMedia {
   /// The first video frames' height in pixels.
   public let height: Int
 
-  /// How many video frames are examined before any is sent.
+  /// The number of video frames examined before any is sent.
   private static let previewMaximum = 64
 
   /// Opens a file and reads its first video frames, so that an unusable file is refused at once.

@@ -43,7 +43,7 @@ struct IVFReader {
   }
 
   private(set) var header: Header?
-  /// Where the current header or frame begins in the file, in bytes; errors name it.
+  /// The offset of the current header or frame in the file, in bytes; errors state it.
   private(set) var partPosition = 0
   private var buffer = PieceBuffer()
   private var frame: (count: Int, time: UInt64)?

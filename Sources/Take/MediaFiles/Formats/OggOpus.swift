@@ -113,19 +113,19 @@ package struct OpusTimeline {
     package var bytes: [UInt8]
     /// In samples at 48 kHz from the start.
     package var position: Int64
-    /// How many samples it lasts.
+    /// Its duration in samples.
     package var samples: Int
     /// Whether it replaces a missing packet.
     package var isFiller: Bool
   }
 
-  /// Where the next packet begins.
+  /// The position of the next packet.
   package private(set) var end: Int64 = 0
-  /// How many samples are concealed.
+  /// The number of concealed samples.
   package private(set) var concealed: Int64 = 0
-  /// How many samples of pauses were left out, because no call is that long.
+  /// The number of samples cut from pauses, because no call is that long.
   package private(set) var leftOut: Int64 = 0
-  /// How many packets were duplicates, too late, or invalid.
+  /// The number of packets dropped as duplicate, too late, or invalid.
   package private(set) var dropped = 0
 
   private var last: (time: UInt32, at: Int64, position: Int64, samples: Int, toc: UInt8)?

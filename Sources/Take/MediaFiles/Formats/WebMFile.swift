@@ -138,8 +138,8 @@ package struct WebMFile {
   }
 }
 
-/// What an AV1 decoder needs before the first frame (AV1 Codec ISO Media File Format Binding,
-/// section 2.3), and frames in the form that files have.
+/// The data that an AV1 decoder needs before the first frame (AV1 Codec ISO Media File Format
+/// Binding, section 2.3), and frames in file format.
 package enum AV1File {
   /// Returns `av1C` for a temporal unit that begins with a sequence header; empty if the header
   /// contains what WebRTC never sends.

@@ -74,7 +74,7 @@ package struct Y4MReader {
   package private(set) var header: Y4MHeader?
   /// The offset of the header or frame being read.
   package private(set) var partPosition = 0
-  /// How many video frames were read.
+  /// The number of video frames read.
   package private(set) var frameCount = 0
 
   private var buffer = PieceBuffer()

@@ -261,7 +261,7 @@ struct PacketSeries {
 
 /// Finds a received RTP stream's missing packets by sequence number.
 struct LossLog {
-  /// What happened to a packet that was missing when a later one arrived.
+  /// The fate of a packet that was missing when a later one arrived.
   enum Fate: Int64 {
     case lost = 0
     /// A retransmission with the timestamp of its frame arrived.
@@ -293,7 +293,7 @@ struct LossLog {
   private static let jumpMaximum: Int64 = 3_000
   /// The maximum number of entries; for a stream that loses more, a list is useless.
   private static let entryMaximum = 100_000
-  /// How many recent entries a retransmission is matched with.
+  /// The number of recent entries that a retransmission is matched with.
   private static let searchMaximum = 512
 
   /// Adds the next received packet.

@@ -16,12 +16,12 @@ package struct PageContent: Sendable {
 
   package init(path: String) { self.path = path }
 
-  /// What a read returns: the object's members in order, and the columns.
+  /// The result of a read: the object's members in order, and the columns.
   package struct Reading: Sendable {
     fileprivate var members: [(String, String)]
     package fileprivate(set) var columns: [UInt8]
-    /// How many bytes of `columns` a page needs to draw the entire take; the values of long series
-    /// follow.
+    /// The number of bytes of `columns` that a page needs to draw the entire take; the values of
+    /// long series follow.
     package fileprivate(set) var earlyCount: Int
     package fileprivate(set) var title: String
 

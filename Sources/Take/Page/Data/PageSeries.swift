@@ -6,7 +6,7 @@ struct PageSeries: Sendable {
 
   /// The kind: `packets`, `lost`, `frames`, `rtcp`, `curve` or `messages`.
   let what: String
-  /// What identifies it within its kind: peer, direction, ssrc and so on.
+  /// The facts that identify it within its kind: peer, direction, ssrc and so on.
   let facts: [(String, StatsValue?)]
   var columns: Columns
   /// Aggregated values, for drawing the entire take before all values are loaded.
@@ -16,7 +16,7 @@ struct PageSeries: Sendable {
 /// A page's series with their columns concatenated: first those that a page needs at once, then the
 /// values of long series, whose overview is in the first part.
 struct PageSeriesList {
-  /// Where a column is in its part.
+  /// The position of a column in its part.
   private struct Place {
     var name: String
     var begin: Int
@@ -183,7 +183,7 @@ struct FrameBins: Sendable {
 /// Each number is a zigzag varint: the sign in the lowest bit, then seven bits per byte, low ones
 /// first, with the highest bit set in all bytes but the last. `columns.js` decodes them.
 struct PageColumn: Sendable {
-  /// What the varints mean.
+  /// The meaning of the varints.
   enum Coding: Int, Sendable {
     /// The numbers themselves.
     case values = 0

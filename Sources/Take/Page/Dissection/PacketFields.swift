@@ -103,7 +103,7 @@ struct FieldReader {
   private(set) var fields: [PacketFields.Field] = []
   /// A limit per layer, because a packet of 64 KiB could have as many fields.
   private static let fieldMaximum = 1_000
-  /// How many of a field's bytes are shown.
+  /// The maximum number of a field's bytes to show.
   private static let shownMaximum = 24
 
   init(_ bytes: [UInt8], at begin: Int = 0) {

@@ -20,7 +20,7 @@ struct CataloguePart {
     var cut: String
   }
 
-  /// What reading a take led to.
+  /// The result of reading a take.
   private enum Outcome: Sendable {
     case read(CatalogueEntry)
     case failed(TapeError)

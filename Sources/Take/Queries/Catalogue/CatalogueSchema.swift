@@ -10,9 +10,9 @@ package enum CatalogueSchema {
   struct Relation: Sendable {
     var name: String
     var columns: [String]
-    /// What the columns mean; empty for a take's table, which the schema of takes explains.
+    /// The columns' meanings; empty for a take's table, which the schema of takes explains.
     var meanings: [String] = []
-    /// What it is for.
+    /// The table's purpose.
     var purpose: String
 
     /// The name of the table that stores the rows.

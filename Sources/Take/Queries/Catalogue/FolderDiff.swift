@@ -41,7 +41,7 @@ package struct FolderDiff: Sendable {
     var differs = false
   }
 
-  /// How many takes in each folder have a finding.
+  /// The number of takes in each folder that have a finding.
   struct Found: Sendable {
     var id: String
     var severity: FindingSeverity
@@ -128,7 +128,7 @@ package struct FolderDiff: Sendable {
     /// Each measure's values, one per take, and the same by label.
     var values = [[Double]](repeating: [], count: measures.count)
     var labelled: [String: [[Double]]] = [:]
-    /// How many takes have a finding, by its id.
+    /// The number of takes with a finding, by its id.
     var findings: [String: (severity: FindingSeverity, takes: Int)] = [:]
     var takes = 0
 

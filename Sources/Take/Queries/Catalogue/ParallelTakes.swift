@@ -4,8 +4,8 @@ package import Tape
 
 /// Parallel work on many takes, with results in the order of the takes.
 package enum ParallelTakes {
-  /// How many results per thread may wait for an earlier one, so that a slow take does not make
-  /// memory grow.
+  /// The number of results per thread that may wait for an earlier one, so that a slow take does
+  /// not make memory grow.
   private static let ahead = 4
 
   /// Runs `work` for each index below `count`, and delivers its values on the caller's thread.

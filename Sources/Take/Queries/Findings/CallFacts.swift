@@ -46,7 +46,7 @@ package struct CallFacts: Sendable {
     }
   }
 
-  /// What a stream carries.
+  /// The contents of a stream.
   package enum Role: Sendable, Hashable {
     case media
     /// Retransmissions (RFC 4588).
@@ -66,7 +66,7 @@ package struct CallFacts: Sendable {
     /// Packets that arrived after one with a higher number.
     package var reordered: Int32 = 0
     package var duplicates: Int32 = 0
-    /// How many packets have a spacing comparable with their timestamps, and the sum of the
+    /// The number of packets whose spacing is comparable with their timestamps, and the sum of the
     /// differences in microseconds (RFC 3550 section 6.4.1).
     package var spaced: Int32 = 0
     package var jitterMicroseconds: Int32 = 0
@@ -77,10 +77,10 @@ package struct CallFacts: Sendable {
   /// A time without packets in a stream.
   package struct Gap: Sendable, Hashable {
     package var from: Int64
-    /// nil if no packet follows before the end of the take.
+    /// The next packet's time; nil if none follows before the end of the take.
     package var to: Int64?
-    /// How many sequence numbers are missing across the gap, and how far the stream's clock
-    /// advanced.
+    /// The number of sequence numbers missing across the gap, and the advance of the stream's
+    /// clock.
     package var missing: Int64
     package var ticks: Int64
     /// The payload type of the last packet before the gap.

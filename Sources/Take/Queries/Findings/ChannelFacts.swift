@@ -10,10 +10,10 @@ package struct ChannelFacts: Sendable {
   package struct Way: Sendable {
     package var peer: Int64
     package var direction: WireDirection
-    /// How many distinct chunks there were, and retransmissions.
+    /// The number of distinct chunks, and of retransmissions.
     package var chunks: Int64 = 0
     package var repeated: Int64 = 0
-    /// How many numbers were skipped when later chunks arrived.
+    /// The number of sequence numbers skipped when later chunks arrived.
     package var skipped: Int64 = 0
     /// Acknowledgements of these chunks, and those with gap blocks (RFC 9260 section 3.3.4).
     package var acknowledgements: Int64 = 0

@@ -1,6 +1,6 @@
 import Wire
 
-/// By how much a stream's media clock is faster or slower than time at the recorder.
+/// The drift of a stream's media clock relative to time at the recorder.
 ///
 /// The fastest packet in each second has no jitter and waited for no other packet. A drifting clock
 /// moves its delay by the same amount every second. Other movements are excluded: a longer path,

@@ -1,6 +1,6 @@
 import Wire
 
-/// What datagrams other than RTP and RTCP contain unencrypted: STUN messages and DTLS headers.
+/// The unencrypted contents of datagrams other than RTP and RTCP: STUN messages and DTLS headers.
 package struct DatagramFacts: Sendable {
   /// A Binding request with its retransmissions.
   package struct Check: Sendable {

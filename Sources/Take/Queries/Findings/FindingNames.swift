@@ -100,7 +100,7 @@ package struct FindingNames: Sendable {
 
 /// Maps detections to their subject, whichever end saw them.
 struct FindingEnds: Sendable {
-  /// What all detections of one finding are about.
+  /// The common subject of a finding's detections.
   struct Subject: Hashable, Sendable {
     /// The sender and the receiver; negative if the take has only the other one.
     var from: Int64

@@ -226,8 +226,8 @@ extension FindingRule {
     dataBehindLoss, channelNotOpen, estimateLow, pacerDelay,
   ]
 
-  /// Which of these rules can cause other rules' detections; they precede the causes that a rule
-  /// itself names.
+  /// The rules among these that can cause other rules' detections; they precede the causes that a
+  /// rule itself names.
   static let networkCauses: [String: [String]] = [
     "never-connected": [
       "dtls-roles-clash", "ice-password-wrong", "fingerprint-mismatch", "dtls-failed",

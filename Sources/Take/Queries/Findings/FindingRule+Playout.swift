@@ -4,7 +4,7 @@ import Wire
 // Rules about how received media is played, according to statistics.
 
 extension FindingRule {
-  /// What can make a buffer grow or run empty.
+  /// Possible causes of a buffer that grows or runs empty.
   private static let buffering = [
     "process-starved", "peer-starved", "path-became-longer", "path-stalled", "standing-queue",
     "high-jitter", "loss-burst", "loss", "reordering",

@@ -12,7 +12,7 @@ extension FindingRule {
 
   // MARK: Queues
 
-  /// By how much the one-way delay of a peer's packets exceeds its minimum, at a time.
+  /// The excess of a peer's one-way packet delay over its minimum, at a time.
   struct OutboundWait {
     var from: Int64
     var to: Int64

@@ -34,7 +34,7 @@ extension FindingRule {
       FROM waiting WHERE to_ns - from_ns >= 2000000000
       """, detector: findMissingKeyFrames)
 
-  /// How long an answered key frame request took: it links a loss to a freeze.
+  /// The duration of an answered key frame request, which links a loss to a freeze.
   static let lateKeyFrame = FindingRule(
     id: "key-frame-late", severity: .info, title: "Late key frame",
     thresholds: [

@@ -3,7 +3,7 @@ import Wire
 
 /// A problem that an engineer would look for in a take, with the query that finds or shows it.
 package struct FindingRule: Sendable {
-  /// What a rule's detections are about.
+  /// The subject of a rule's detections.
   ///
   /// Detections of one rule about the same subject form one finding, and a cause explains only
   /// symptoms within its subject.
@@ -29,7 +29,7 @@ package struct FindingRule: Sendable {
     package let value: Double
     /// `ms`, `s`, `%`, `packets` and so on; empty for a ratio.
     package let unit: String
-    /// What it bounds and where it comes from, as in `more is loss; RKB networkaudiolossout`.
+    /// Its meaning and origin, as in `more is loss; RKB networkaudiolossout`.
     package let source: String
 
     package init(_ name: String, _ value: Double, _ unit: String, _ source: String) {
@@ -149,9 +149,9 @@ package struct Finding: Sendable {
   package var symptoms: [Finding]
   /// The stream with the worst detection if several were affected, as in `callee's audio`.
   package var worstStream: String?
-  /// What could not be seen at that time, which weakens the finding.
+  /// The gaps in visibility at that time, which weaken the finding.
   package var doubts: [String] = []
-  /// What replaying it with changes showed, if requested.
+  /// The result of replaying it with changes, if requested.
   package var explanation: String?
 
   package var fromNanoseconds: Int64 { detections.map(\.fromNanoseconds).min() ?? 0 }

@@ -30,9 +30,9 @@ package struct NetworkFacts: Sendable {
     /// The number of RTP packets in the 60 ms after its end, and of their streams.
     package var burst: Int64 = 0
     package var streams: Int64 = 0
-    /// How many sequence numbers the streams skipped.
+    /// The number of sequence numbers that the streams skipped.
     package var missing: Int64 = 0
-    /// By how much the first of these packets was more delayed, in nanoseconds.
+    /// The increase in delay at the first of these packets, in nanoseconds.
     package var lateness: Int64 = 0
 
     package var length: Int64 { to -| from }
@@ -56,7 +56,7 @@ package struct NetworkFacts: Sendable {
   package private(set) var ways: [Way] = []
   package private(set) var pathUses: [PathUse] = []
   package internal(set) var datagrams = DatagramFacts()
-  /// What senders learn about the path from them.
+  /// The senders' knowledge of the path from them.
   package private(set) var sending = SenderFacts()
   /// Data channel chunks that were sent, acknowledged and retransmitted.
   package private(set) var channels = ChannelFacts()
@@ -66,7 +66,7 @@ package struct NetworkFacts: Sendable {
 
   package static let leastSilence: Int64 = 150_000_000
   static let leastLateness: Int64 = 100_000_000
-  /// How long after a silence packets count as its end.
+  /// The time after a silence in which packets count as its end.
   static let burstTime: Int64 = 60_000_000
   static let most = 20_000
 

@@ -1,8 +1,8 @@
 import Tape
 import Wire
 
-/// What a peer learns about the path to its receiver: arrival times from transport-wide feedback,
-/// and round trips from reports and checks.
+/// A peer's knowledge of the path to its receiver: arrival times from transport-wide feedback, and
+/// round trips from reports and checks.
 package struct SenderFacts: Sendable {
   /// The one-way delays of a second's packets.
   package struct Second: Sendable, Hashable {

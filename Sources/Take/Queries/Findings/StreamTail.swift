@@ -25,7 +25,7 @@ struct StreamTail: Sendable {
   /// Whether its timestamps advance by packet lengths, so that deviations are judged.
   var judgesSteps = false
   var steps: [StepLength] = []
-  /// How far its media time advanced, in units of its clock.
+  /// The advance of its media time, in units of its clock.
   var mediaTicks: Int64 = 0
 
   /// Timestamp steps of the same length.
@@ -80,8 +80,8 @@ struct PictureGap: Sendable {
   /// The mean of the thirty preceding frame intervals in nanoseconds; nil if it is not a freeze by
   /// freezeCount's rule.
   var freezeMean: Double?
-  /// How many packets arrived and are missing meanwhile, and how long the sender sent nothing: no
-  /// packet arrived, and the stream's clock advanced by as much.
+  /// The number of packets that arrived and are missing meanwhile, and the time for which the
+  /// sender sent nothing: no packet arrived, and the stream's clock advanced by as much.
   var packets: Int64 = 0
   var missing: Int64 = 0
   var paused: Int64 = 0

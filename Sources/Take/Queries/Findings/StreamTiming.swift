@@ -25,13 +25,13 @@ package struct StreamTiming: Sendable {
   /// Timestamps that advanced differently than time.
   package struct Jump: Sendable, Hashable {
     package var at: Int64
-    /// How much further timestamps advanced than time, in nanoseconds; negative means backwards.
+    /// The advance of timestamps beyond that of time, in nanoseconds; negative means backwards.
     package var length: Int64
   }
 
   /// A packet relative to the previous one.
   struct Step {
-    /// How far the sequence number advanced.
+    /// The advance of the sequence number.
     var numbers: Int64
     /// The delay relative to its timestamp, in nanoseconds.
     var lateness: Int64

@@ -9,7 +9,7 @@ package struct TakeFindings: Sendable {
   package private(set) var detections: [Detection] = []
   /// The kinds of things that could not be seen, which weaken the findings.
   package private(set) var unseen: [String] = []
-  /// What was examined, as in `4 streams of RTP over 12.0 s`.
+  /// A summary of what was examined, as in `4 streams of RTP over 12.0 s`.
   package private(set) var looked = ""
   /// The rules that were applied.
   package private(set) var rules: [FindingRule]
@@ -123,7 +123,7 @@ package struct TakeFindings: Sendable {
 }
 
 extension CallFacts {
-  /// What was examined.
+  /// A summary of what was examined.
   var looked: String {
     var parts = [counted(Int64(peers.count), "peer")]
     let media = streams.count { $0.role == .media }
@@ -156,10 +156,10 @@ struct FindingTree {
   /// The index of each detection's cause.
   private var parents: [Int?]
 
-  /// How long before its cause a symptom may begin: per-second values begin with the second, and a
-  /// freeze begins with the frame before the lost one.
+  /// The maximum time by which a symptom may begin before its cause: per-second values begin with
+  /// the second, and a freeze begins with the frame before the lost one.
   private static let lead: Int64 = 1_200_000_000
-  /// How long after its cause a symptom may begin.
+  /// The maximum time by which a symptom may begin after its cause.
   private static let lag: Int64 = 3_000_000_000
 
   init(_ found: [Detection], rules: [FindingRule], facts: CallFacts, names: FindingNames) {

@@ -215,7 +215,7 @@ package struct TakeSummary: Sendable {
 }
 
 extension TakeSummary {
-  /// How many streams the text lists; further streams are only counted.
+  /// The maximum number of streams in the text; further streams are only counted.
   private static let mediaMaximum = 16
 
   /// Returns the summary as printed text.

@@ -196,7 +196,7 @@ struct DecodedField {
   /// The bytes behind the value, which may show only some of them.
   var bytes: [UInt8]?
 
-  /// How many of a field's bytes are shown.
+  /// The number of a field's bytes to show.
   static let shownBytes = 16
 
   init(_ name: String, _ value: String) {

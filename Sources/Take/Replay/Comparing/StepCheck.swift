@@ -4,7 +4,7 @@ import Synchronization
 import Tape
 import Wire
 
-/// What executing a chunk's first steps yielded.
+/// The result of executing a chunk's first steps.
 struct ExecutedChunk: Sendable {
   /// A step's outputs, and the machine's state after it.
   struct Step: Sendable {
@@ -55,7 +55,7 @@ final class StepCheck: Sendable {
   var consequence: Finding? { comparison.withLock { $0.consequence } }
   /// Whether the check has found everything it looks for.
   var isDone: Bool { comparison.withLock { $0.isDone } }
-  /// How many steps were equal.
+  /// The number of equal steps.
   var steps: Int { comparison.withLock { $0.steps } }
   /// When the last equal step happened.
   var at: Instant { comparison.withLock { $0.at } }

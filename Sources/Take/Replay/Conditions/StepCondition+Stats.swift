@@ -34,7 +34,7 @@ extension StepCondition {
   struct Growth {
     var member: String
     var threshold: Double
-    /// By how much the member may fall for a moment.
+    /// The amount by which the member may fall for a moment.
     var slack: Double
     /// Further tests, on members that never change during an object's life.
     var others: [Test]

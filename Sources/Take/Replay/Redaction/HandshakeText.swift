@@ -69,7 +69,7 @@ enum HandshakeText {
 
   // MARK: Following
 
-  /// What an association's hello messages contain.
+  /// The contents of an association's hello messages.
   struct Hellos {
     var clientRandom: [UInt8]?
     var serverRandom: [UInt8]?

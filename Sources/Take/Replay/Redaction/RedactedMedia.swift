@@ -354,7 +354,7 @@ struct RedactedSCTP {
 
 // MARK: - PayloadTypeNames
 
-/// What payload types stand for, according to a take's descriptions.
+/// The meaning of payload types, according to a take's descriptions.
 struct PayloadTypeNames {
   struct Entry {
     var name: String

@@ -191,7 +191,7 @@ struct RedactedText {
     return text.utf8.count < 32 && text.utf8.allSatisfy { $0 > 32 && $0 < 0x80 && $0 != 0x40 }
   }
 
-  /// How identifiers begin that name people and their devices.
+  /// Prefixes of identifiers that name people and their devices.
   private static let namingIdentifiers = [
     "stream", "track", "user", "channel", "room", "client", "display", "participant", "person",
     "device", "group", "tenant", "org",

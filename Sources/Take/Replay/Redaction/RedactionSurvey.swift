@@ -5,8 +5,8 @@ import Secure
 import Tape
 import Wire
 
-/// What must be known about a take before its first row can be replaced: its certificates, keys and
-/// passwords, what payload types stand for, and its addresses.
+/// Facts needed about a take before its first row can be replaced: its certificates, keys and
+/// passwords, the meaning of payload types, and its addresses.
 struct RedactionSurvey {
   /// An endpoint's DTLS association, from its `secured` and `keylog` events.
   struct Association {

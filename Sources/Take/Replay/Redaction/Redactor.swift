@@ -14,7 +14,7 @@ import Wire
 package struct Redactor {
   package struct Summary: Sendable {
     package var removed: [String]
-    /// How many names and secrets, and how many addresses, were replaced.
+    /// The number of names and secrets replaced, and of addresses.
     package var words: Int
     package var addresses: Int
     package var steps: Int
@@ -22,9 +22,9 @@ package struct Redactor {
     package var isExecuted: Bool
     /// Why nothing in it is executed; nil if everything is.
     package var reason: String?
-    /// How many texts and bytes were searched for at the end; none was found.
+    /// The number of texts and bytes searched for at the end; none was found.
     package var searched: Int
-    /// What replaying it proves.
+    /// The guarantee that a replay of it provides.
     package var sentence: String
   }
 

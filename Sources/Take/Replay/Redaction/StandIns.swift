@@ -48,7 +48,8 @@ final class StandIns {
     return Array(made.prefix(count))
   }
 
-  /// How many phrases are searched for: more would take long, and the final search finds the rest.
+  /// The maximum number of phrases to search for: more would take long, and the final search finds
+  /// the rest.
   private static let phrasesMaximum = 1_000
 
   // MARK: Words

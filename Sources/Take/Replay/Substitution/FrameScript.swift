@@ -29,7 +29,7 @@ final class FrameScript {
     }
   }
 
-  /// What frames have in common; a class, because every frame refers to one.
+  /// The properties that frames share; a class, because every frame refers to one.
   final class Format {
     let voice: Voice
     let ssrc: UInt32
@@ -89,7 +89,7 @@ final class FrameScript {
   private var known: [Int64: Format] = [:]
   /// The frames recovered from sent packets, if the take has no media.
   private let sent: SentFrames?
-  /// Where further steps are read from.
+  /// The source of further steps.
   private var source: StepSource?
   private var lines: [Voice: Line] = [:]
   private var step = 0

@@ -37,11 +37,11 @@ final class SentFrames {
     var offset: UInt32?
   }
 
-  /// How long after a frame its packets are searched for.
+  /// The time after a frame in which its packets are searched for.
   private static let patience = Interval.seconds(10)
   /// More bytes than any encoded frame has.
   private static let frameMaximum = 2 << 20
-  /// How many first frames are matched with the first packets to find the offset.
+  /// The number of first frames matched with the first packets to find the offset.
   private static let firstFrames = 64
 
   private let connection: SQLiteConnection

@@ -2,11 +2,11 @@ import Media
 import RTP
 package import Tape
 
-/// What must be substituted to replay a take that was made with other libraries.
+/// The substitutions needed to replay a take that was made with other libraries.
 package struct Substitution: Hashable, Sendable {
   /// Whether recorded frames replace the codecs.
   package var skipsCodecs = false
-  /// Which parts of DTLS and SRTP come from the recording.
+  /// The parts of DTLS and SRTP that come from the recording.
   package var security: RecordedSecurity.Parts = []
   /// Whether the rest can be compared byte for byte.
   package var isReplayable = true
@@ -140,8 +140,8 @@ package struct Substitution: Hashable, Sendable {
 }
 
 extension Redaction {
-  /// Which parts of DTLS and SRTP must come from the recording, because the take no longer has its
-  /// seeds.
+  /// The parts of DTLS and SRTP that must come from the recording, because the take no longer has
+  /// its seeds.
   var security: RecordedSecurity.Parts { parts.contains(.keys) ? [.dtls] : [] }
 }
 

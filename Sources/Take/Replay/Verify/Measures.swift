@@ -113,7 +113,7 @@ package struct Measure: Hashable, Sendable, Codable {
   /// The name, as in `peer 1 track 2 video in: frames`.
   package var name: String
   package var value: MeasuredValue
-  /// How far numbers may differ and still count as equal; nil for texts.
+  /// The maximum difference at which numbers still count as equal; nil for texts.
   package var tolerance: Double?
 }
 

@@ -23,16 +23,16 @@ package struct TakeVerification: Sendable {
   package var path: String
   package var mode: Pin.Mode
   package var outcome: Outcome
-  /// What was substituted from the recording or omitted, and why.
+  /// The parts substituted from the recording or omitted, with reasons.
   ///
   /// Other libraries produced it, so the test passes only in part.
   package var leftOut: [String] = []
   /// Further remarks.
   package var notes: [String] = []
   package var steps = 0
-  /// How long the session lasted.
+  /// The session's duration.
   package var durationNanoseconds: Int64 = 0
-  /// How long the test took.
+  /// The test's duration.
   package var elapsedSeconds = 0.0
 
   package var isPassed: Bool { outcome == .passed }

@@ -93,7 +93,7 @@ package struct VerificationRun: Sendable {
 /// `retake pin` creates it from a good run; users edit tolerances and remove checks that do not
 /// matter.
 package struct Pin: Hashable, Sendable, Codable {
-  /// How a take is compared.
+  /// The method of comparing a take.
   package enum Mode: String, Hashable, Sendable, Codable, CaseIterable {
     /// Every byte, deadline and random draw must match.
     case exact

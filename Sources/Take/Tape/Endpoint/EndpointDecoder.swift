@@ -11,7 +11,7 @@ package struct EndpointDecoder: InputDecoder {
   private let source: ContentSource
   private var calls = CallMemory()
 
-  /// How many bytes of captured media stay in memory in case they are used again.
+  /// The maximum number of bytes of captured media that stay in memory in case they are used again.
   private static let contentLimit = 64 << 20
 
   /// - Parameter source: looks contents up by number.

@@ -265,8 +265,8 @@ struct ObservedChannels {
     var numbers: [Int: UInt32] = [:]
   }
 
-  /// How many associations are followed, since each may hold several megabytes of messages in
-  /// transit.
+  /// The maximum number of associations followed, since each may have several megabytes of messages
+  /// in transit.
   private static let associationsMaximum = 64
 
   private var associations: [Association] = []
@@ -274,7 +274,7 @@ struct ObservedChannels {
   private var places: [Int: Int] = [:]
   /// The number of channels by the first peer of each call; both of a call's peers count alike.
   private var counts: [UInt32: UInt32] = [:]
-  /// How many chunks, over all associations, were acknowledged but not captured.
+  /// The number of chunks, over all associations, that were acknowledged but not captured.
   private(set) var missed = 0
 
   /// Handles a decrypted SCTP packet.

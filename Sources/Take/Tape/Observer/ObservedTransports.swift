@@ -27,7 +27,7 @@ struct ObservedTransports {
 
   private struct Pair {
     var seen: ObservedPair
-    /// What each end sent.
+    /// The number of packets that each end sent.
     var packets: [UInt64] = [0, 0]
     var bytes: [UInt64] = [0, 0]
     var last: [Instant?] = [nil, nil]
@@ -41,11 +41,11 @@ struct ObservedTransports {
   private var placesOfCall: [Int: [Int]] = [:]
   private var pairPlaces: [Int: Int] = [:]
 
-  /// How many pairs and candidates per transport a report has: checks from ever new addresses must
-  /// not make every report longer.
+  /// The maximum number of pairs and candidates per transport in a report: checks from ever new
+  /// addresses must not make every report longer.
   private static let pairsMaximum = 32
   private static let candidatesMaximum = 32
-  /// How many transports per call a report has.
+  /// The maximum number of transports per call in a report.
   private static let transportsMaximum = 64
 
   // MARK: Traffic

@@ -185,7 +185,7 @@ extension ObserverCall {
 
 /// An observer's output, with the peers that it is about.
 package struct ObserverOutput: RecordedOutput {
-  /// Where the output comes from: the observer or the model of an end.
+  /// The output's source: the observer or the model of an end.
   package enum Content: Sendable {
     /// Directly from the observer.
     case output(Observer.Output)

@@ -87,7 +87,7 @@ struct StepDecoder {
 
 /// The rows of all tables, merged by row number.
 struct RowQueue {
-  /// What is wrong with a step's rows.
+  /// A fault in a step's rows.
   enum Fault: Error {
     /// A table has a row whose number comes too early.
     case added(Table)

@@ -88,7 +88,7 @@ package enum TapeFault: Error, Sendable {
 
 // MARK: - TakeEnding
 
-/// How a recording ended, judged by the take and the files beside it.
+/// The end of a recording, judged by the take and the files beside it.
 package enum TakeEnding: Hashable, Sendable {
   /// Finished.
   case complete

@@ -4,7 +4,7 @@ package import Wire
 ///
 /// Every table is read once, in order; memory does not grow with the take's length.
 package final class TapeReader {
-  /// How a recording ended.
+  /// The end of a recording, from its `ending` row.
   package struct Ending: Hashable, Sendable {
     package var steps: Int
     package var at: Instant

@@ -46,7 +46,7 @@ extension IntegerColumn {
   }
 }
 
-/// What a column's values mean.
+/// The meaning of a column's values.
 package enum ColumnKind: Hashable, Sendable {
   case integer
   case real

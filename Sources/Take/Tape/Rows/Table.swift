@@ -142,9 +142,9 @@ struct TableDefinition: Sendable {
   var placeColumns: [String] { (addsSize ? ["size"] : []) + ["position"] }
 }
 
-/// How a step's rows are numbered in the file.
+/// The numbering of a step's rows in the file.
 enum RowNumber {
-  /// How many rows a step can have.
+  /// The maximum number of rows in a step.
   static let perStep = 65_536
 
   static func first(ofStep step: Int) -> Int64 { Int64(step) << 16 }

@@ -6,7 +6,7 @@ import Wire
 ///
 /// Statements may outlive it: SQLite closes the file once the last of them is gone.
 package struct SQLiteConnection: ~Copyable {
-  /// How a file is opened.
+  /// The mode in which a file is opened.
   package enum Mode: Sendable {
     /// Opens an existing file for reading and writing.
     case readWrite
@@ -274,7 +274,7 @@ extension SQLiteConnection {
   package func interrupt() { sqlite3_interrupt(handle) }
 }
 
-/// What read-only statements may do.
+/// The actions allowed for read-only statements.
 enum SQLitePermission {
   /// Returns whether a statement may perform an action (`sqlite3_set_authorizer`).
   static func allows(_ action: Int32, _ first: String?, _ second: String?) -> Bool {

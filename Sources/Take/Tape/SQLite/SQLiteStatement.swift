@@ -5,7 +5,7 @@ import Glibc
 package struct SQLiteStatement: ~Copyable {
   private let statement: OpaquePointer
   private let connection: OpaquePointer
-  /// Where it is returned after use; nil if it is not reused.
+  /// The store that it returns to after use; nil if it is not reused.
   private let home: StatementStore.Home?
   private let binding = Binding()
 

@@ -7,18 +7,18 @@ final class StatementStore {
   private var idle: [String: [OpaquePointer]] = [:]
   private var idleCount = 0
   private var isClosed = false
-  /// How many statements are in use.
+  /// The number of statements in use.
   private(set) var usedCount = 0
   /// Identifies the database's contents: a different number for each.
   var content = 0
   /// The result of checking its schema, which does not change.
   var schema: SchemaCheck?
 
-  /// How many statements are stored; any others are compiled for each use, because some have row
-  /// numbers in their text.
+  /// The maximum number of stored statements; any others are compiled for each use, because some
+  /// have row numbers in their text.
   private static let most = 600
 
-  /// Where a statement returns to after use.
+  /// The store that a statement returns to after use.
   struct Home {
     fileprivate let store: StatementStore
     fileprivate let sql: String

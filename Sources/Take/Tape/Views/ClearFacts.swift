@@ -164,7 +164,7 @@ struct ClearFacts {
 
   // MARK: Feedback
 
-  /// Where feedback is: the peer and the step.
+  /// The place of feedback: the peer and the step.
   private struct Place: Hashable {
     var step: Int64
     var peer: Int64

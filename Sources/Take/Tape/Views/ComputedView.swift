@@ -273,7 +273,7 @@ struct PlaceTable {
   /// Keys without a free slot: a file can be crafted so that many collide.
   private var crowded: [Key: Int32] = [:]
 
-  /// How many slots are searched.
+  /// The number of slots to search.
   private static let searched = 32
 
   /// - Parameter capacity: the number of keys, if known.

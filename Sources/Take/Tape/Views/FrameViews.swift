@@ -245,7 +245,7 @@ struct CarriedFrames {
       size: row.integer(9))
   }
 
-  /// What frames with the same format have in common, and whether they were encoded.
+  /// The properties that frames with the same format share, and whether they were encoded.
   private struct Format {
     var frame: Frame
     var isEncoded: Bool

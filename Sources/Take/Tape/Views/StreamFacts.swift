@@ -29,7 +29,7 @@ struct StreamFacts {
     var stepSize: Int64
   }
 
-  /// What is known about one of a stream's payload types.
+  /// The known facts about one of a stream's payload types.
   struct Share {
     var payloadType: Int64
     var packets: Int64 = 0

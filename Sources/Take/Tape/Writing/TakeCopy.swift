@@ -14,10 +14,10 @@ package final class TakeCopy {
   private var bodyStart = 1
   private var lastAt = Instant.zero
 
-  /// How many steps were added so far.
+  /// The number of steps added so far.
   package private(set) var steps = 0
 
-  /// How many steps a row of `tape` has.
+  /// The number of steps per row of `tape`.
   private static let bodySteps = 1_024
 
   /// Creates the file, mode 0600, with the given `take` row; the file must not exist.

@@ -166,7 +166,7 @@ final class WriterThread: Sendable {
   private let state = Mutex(State())
   private let signal = DispatchSemaphore(value: 0)
 
-  /// How long a transaction stays open for further steps.
+  /// The time for which a transaction stays open for further steps.
   private static let interval = DispatchTimeInterval.milliseconds(100)
 
   private static let all = (0..<max(1, ProcessInfo.processInfo.activeProcessorCount)).map { _ in

@@ -16,7 +16,7 @@ package final class TapeWriter: Sendable {
     package var startUnixNanoseconds: Int64 = 0
     /// Retake's version, for the `take` row.
     package var toolVersion = ""
-    /// What bit-exact replay depends on, for the `take` row.
+    /// The toolchain that bit-exact replay depends on, for the `take` row.
     package var toolchain = Toolchain()
     /// Whether `record` blocks when the queue is full, for drivers in virtual time.
     package var waitsForDisk = false
@@ -47,7 +47,7 @@ package final class TapeWriter: Sendable {
     var bytes = 0
     var actors: UInt32 = 0
     var peers: UInt32 = 0
-    /// How many callers of `record` are waiting for room.
+    /// The number of `record` callers waiting for room.
     var waiting = 0
     var isFinishing = false
     var error: TapeError?
@@ -73,8 +73,8 @@ package final class TapeWriter: Sendable {
     var isFinished = false
   }
 
-  /// How many queued bytes trigger an early write: bytes that wait longer have left the processor's
-  /// caches.
+  /// The number of queued bytes that trigger an early write: bytes that wait longer have left the
+  /// processor's caches.
   private static let hurry = 4 << 20
 
   /// Creates the file, mode 0600; it must not exist.

@@ -27,7 +27,7 @@ package final class WholeFile {
     }
   }
 
-  /// What to do if the file exists.
+  /// The policy for a file that exists.
   package enum Present: Sendable {
     /// Leave it unchanged and write nothing.
     case kept
