@@ -11,7 +11,7 @@ package final class VirtualMeeting {
   package private(set) var now = Instant.zero
   package var network: VirtualNetwork
   package var streams: VirtualStreams
-  /// The treatment that the network applies to everything sent.
+  /// The link settings for everything sent.
   package var link = LinkSettings() {
     didSet { for host in network.links.indices { network.links[host] = link } }
   }

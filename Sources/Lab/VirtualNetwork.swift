@@ -264,7 +264,7 @@ package struct VirtualNetwork {
   }
 }
 
-/// The treatment that one direction of a virtual path applies to datagrams.
+/// The impairments in one direction of a virtual path.
 package struct LinkSettings: Hashable, Sendable {
   /// The base delay of every datagram.
   package var delay = Interval.milliseconds(10)

@@ -66,7 +66,7 @@ package final class VirtualRoom {
   package var lastNumber: UInt32 { lastCall }
   package func reply(to call: UInt32) -> RoomReply? { replies[call] }
 
-  /// Joins a room in which others already are.
+  /// Joins a room that already has participants.
   package func enter(_ participants: [ParticipantInfo] = [], as own: String = "me") {
     call(.connect(RoomJoin(room: "room-1")))
     open()
@@ -224,7 +224,7 @@ package struct ScriptedSignaling: SignalingMachine {
   private var waiting: [SignalingFrame] = []
   package private(set) var deadline: Instant?
 
-  /// The interval between an open machine's keepalives, as for a service.
+  /// The interval between an open machine's keepalives.
   private static let keepalive = Interval.seconds(25)
   private static let transport = TransportID(1)
 

@@ -92,7 +92,7 @@ struct HTTPReader {
     return true
   }
 
-  /// Stops reading at an endless line, which every further byte would cause to be searched again.
+  /// Stops reading at an endless line, which would otherwise be searched again with every byte.
   private mutating func refuseLongLine() -> Bool {
     if waiting.count > Self.headMaximum { problem = "a line of more than 64 KiB" }
     return false

@@ -223,7 +223,7 @@ struct MediaOpener {
 
 // MARK: - KeyRing
 
-/// Supplied keys and key logs, and how many bytes of packets wait for more.
+/// Supplied keys and key logs, and the number of packet bytes waiting for more keys.
 struct KeyRing {
   private static let givenMaximum = 4096
 

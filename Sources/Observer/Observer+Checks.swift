@@ -328,8 +328,7 @@ extension Observer {
     }
   }
 
-  /// Makes an end the relay's client that was taken for its peer; the address it is seen at is
-  /// unknown too.
+  /// Moves a relay's client to the end that was taken for its peer; unknown addresses stay unknown.
   private mutating func turn(_ path: Int, _ end: Int, client: SocketAddress) {
     let known = table.paths[path]
     let channel = known.pair.addresses[1 - end]

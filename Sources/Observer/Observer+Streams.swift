@@ -188,8 +188,7 @@ extension Observer {
       let (former, inner) = (entry.deduction.meaning, entry.deduction.inner)
       let deduced = entry.deduction.examine(
         header, packet.bytes.span.bytes, isClear: isClear, at: at)
-      // RED's payload type and what it carries become known together, since waiting packets are
-      // read at once.
+      // What RED carries becomes known together with RED, because waiting packets are read at once.
       if entry.deduction.inner != inner {
         entry.stream.payloads.removeAll { $0 == inner }
         if let inner = entry.deduction.inner { entry.stream.payloads.append(inner) }

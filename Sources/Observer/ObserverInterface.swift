@@ -37,7 +37,7 @@ extension Observer {
     case candidate(ObservedCandidate)
     /// A candidate pair that was checked, or about which more is known.
     case pair(ObservedPair)
-    /// A datagram that was carried within something else.
+    /// A datagram that TURN or TCP carried.
     case carried(CarriedDatagram)
     /// A transport's DTLS association.
     case handshake(transport: Int, DTLSFacts)

@@ -56,7 +56,7 @@ struct ObservedPath {
       || way != nil && way != carrier
   }
 
-  /// Returns the addresses, with an end's as the source.
+  /// Returns the addresses, with one end's as the source.
   func tuple(from end: Int) -> FiveTuple {
     FiveTuple(pair.transportProtocol, from: pair.addresses[end], to: pair.addresses[1 - end])
   }

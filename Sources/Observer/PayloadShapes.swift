@@ -1,7 +1,7 @@
 import RTP
 package import Wire
 
-/// A payload type's encoding, and how it is known.
+/// A payload type's encoding, and its origin.
 package struct PayloadMeaning: Hashable, Sendable {
   package var payloadType: UInt8
   /// The encoding name in lower case; `rtx` for retransmissions.

@@ -17,8 +17,8 @@ struct Probation {
   private static let candidatesMaximum = 512
   /// The maximum number of sources per path; the source that was silent longest is dropped.
   private static let sourcesMaximum = 64
-  /// After how many packets without a verdict a path is not a call: four per source, one more than
-  /// a source needs.
+  /// The number of packets without a verdict after which a path is not a call: four per source, one
+  /// more than a source needs.
   private static let attemptsMaximum = 4 * sourcesMaximum
   /// The limits of waiting packets: number and bytes per path, and bytes in total.
   private static let packetsMaximum = attemptsMaximum
@@ -41,7 +41,7 @@ struct Probation {
     var ssrc: UInt32
     var sequence: UInt16
     var run = 1
-    /// When the source's last packet arrived, in packets counted on the path.
+    /// The path's packet count when the source's last packet arrived.
     var attempt: Int
   }
 
@@ -113,7 +113,7 @@ struct Probation {
     bytes -= candidate.bytes
     candidate.attempts += 1
     let isCall = kind == .rtp && candidate.follows(packet, isFromLow)
-    // The packet that proves the call belongs to it whatever its length, since it need not wait.
+    // The packet that proves the call is part of it, whatever its length, since it need not wait.
     if isCall || candidate.mayHold(packet) {
       candidate.packets.append(packet)
       candidate.bytes += packet.bytes.count

@@ -27,7 +27,7 @@ struct RelayTable {
     var channels: [UInt16: SocketAddress] = [:]
     /// Channel requests without a response.
     var asked: [(transaction: STUNTransactionID, channel: UInt16, peer: SocketAddress)] = []
-    /// Whether it was guessed from addresses and ports which of the two is the relay.
+    /// Whether the relay was guessed from addresses and ports.
     var isGuessed = false
   }
 

@@ -262,7 +262,7 @@ package struct CapturedFrame: Sendable {
 /// The records of a capture, in file order.
 package enum CaptureRecord: Sendable {
   case frame(CapturedFrame)
-  /// Decryption secrets and where they are (pcapng Decryption Secrets Block).
+  /// Decryption secrets, with their range (pcapng Decryption Secrets Block).
   case secrets(SecretsType, Range<Int>)
   /// A comment on the entire capture, or on an interface.
   case comment(String)
@@ -357,7 +357,7 @@ struct PcapFormat: Sendable {
   /// one.
   ///
   /// A record header has a time near the last one, a valid fraction of a second and two consistent
-  /// frame lengths: random bytes do once in 10^15 offsets.
+  /// frame lengths: random bytes look like that once in 10^15 offsets.
   func findRecord(in bytes: RawSpan, at start: inout Int, after last: Int64) -> Bool {
     let near = last / 1_000_000_000
     while bytes.byteCount - start >= recordLength {

@@ -143,7 +143,7 @@ struct InternetHeader {
 
 /// Reassembles datagrams from fragments (RFC 791 section 3.2, RFC 8200 section 4.5).
 ///
-/// Few are held, and not for long.
+/// It stores only a few datagrams, for a short time.
 struct FragmentStore: Sendable {
   /// The maximum number of incomplete datagrams, and of bytes in them.
   static let datagramsMaximum = 64
@@ -219,7 +219,7 @@ struct FragmentStore: Sendable {
 
   init() {}
 
-  /// Adds a fragment; returns the whole payload if the datagram is now complete.
+  /// Adds a fragment; returns the payload if the datagram is now complete.
   mutating func add(
     _ header: InternetHeader, _ payload: RawSpan, at now: Int64, _ counters: inout CaptureCounters
   ) -> [UInt8]? {

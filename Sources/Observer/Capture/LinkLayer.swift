@@ -96,7 +96,7 @@ enum LinkLayer {
     case EtherType.mpls, EtherType.mplsMulticast:
       return LabelStack.content(frame, range, depth + 1)
     case EtherType.bridged: return ethernet(frame, range, depth + 1)
-    // The service instance is followed by a whole frame (802.1ah).
+    // A complete frame follows the service instance (802.1ah).
     case EtherType.providerBackbone: return ethernet(frame, range.dropFirst(4), depth + 1)
     case EtherType.macSecurity: return macSecurity(frame, range, depth + 1)
     // 4 is Linux's number for 802.2 in cooked captures; 1 and 2 are its 802.3.

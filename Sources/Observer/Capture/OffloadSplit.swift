@@ -369,7 +369,7 @@ struct DuplicateFilter: Sendable {
     return false
   }
 
-  /// Returns where the checksum is in a UDP header (RFC 768) or TCP header (RFC 9293 section 3.1).
+  /// Returns the checksum's range in a UDP header (RFC 768) or TCP header (RFC 9293 section 3.1).
   private static func checksum(of header: InternetHeader) -> Range<Int>? {
     guard header.fragmentOffset == 0 else { return nil }
     switch TransportProtocol(rawValue: header.transport) {

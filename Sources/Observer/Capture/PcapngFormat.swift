@@ -344,7 +344,6 @@ private struct OptionReader {
 
 /// The resolution and offset of an interface's times.
 struct CaptureClock: Sendable {
-  /// Ticks per second.
   private var ticksPerSecond: UInt64 = 1_000_000
   private var offsetSeconds: Int64 = 0
 

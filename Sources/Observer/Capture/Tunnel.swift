@@ -101,8 +101,8 @@ enum GenericRouting {
     }
   }
 
-  /// Parses ERSPAN I, which has no header, or ERSPAN II, whose eight-byte header a sequence number
-  /// indicates.
+  /// Parses ERSPAN I, which has no header, or ERSPAN II, which has eight bytes and is recognized by
+  /// its sequence number.
   private static func mirrored(_ payload: RawSpan, _ body: Range<Int>, hasHeader: Bool)
     -> LinkLayer.Content
   {

@@ -72,8 +72,7 @@ package struct DTLSFollower: Sendable {
   /// The number of protected records waiting for keys.
   package var waitingRecords: Int { waiting.count }
 
-  /// The number of protected records that could not be decrypted with their keys or were over the
-  /// limit of waiting ones.
+  /// The number of protected records that could not be decrypted or exceeded the waiting limits.
   package private(set) var sealedRecords: UInt64 = 0
   package private(set) var droppedRecords: UInt64 = 0
   package private(set) var openedRecords: UInt64 = 0

@@ -15,8 +15,8 @@ package struct DebugPosition: Hashable, Sendable {
 ///
 /// Other processes execute the take: the current one, and forked copies at earlier steps, which
 /// serve as checkpoints. To go back, a copy of the nearest checkpoint runs to the place. Running
-/// forward leaves checkpoints at equal distances, so each visited place is a small part of the take
-/// away from one, and their number is bounded.
+/// forward leaves checkpoints at equal distances, so one is near each visited place, and their
+/// number is bounded.
 package final class DebugSession {
   struct Checkpoint {
     var step: Int

@@ -51,7 +51,7 @@ package struct TakeDiff: Sendable {
   package let common: CommonRun
   package private(set) var differences: [Difference] = []
 
-  /// The tolerance for when states change, in nanoseconds.
+  /// The tolerance for times of state changes, in nanoseconds.
   private static let stateTolerance: Int64 = 100_000_000
   /// Counts are equal if they differ by less than this share, or by less than this number.
   private static let countTolerance = 0.1

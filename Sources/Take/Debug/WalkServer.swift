@@ -24,9 +24,9 @@ struct WalkOrder: Codable {
   var conditions: [String] = []
   /// The maximum number of steps.
   var steps: Int?
-  /// A step before which to stop in any case.
+  /// The first step that must not be executed, whatever the conditions.
   var before: Int?
-  /// A time after whose last step to stop in any case.
+  /// The latest time at which a step may be executed, whatever the conditions.
   var notAfterNanoseconds: Int64?
   /// Creates checkpoints beyond this step, `checkpointSteps` apart.
   var checkpointsBeyond: Int?

@@ -31,7 +31,7 @@ package enum ExportFormat: String, CaseIterable, Sendable {
     }
   }
 
-  /// The limits of the format compared with the take, in one sentence.
+  /// A sentence about what the format cannot represent.
   package var limits: String {
     switch self {
     case .webm, .ogg, .ivf, .mp4, .wav, .y4m:

@@ -30,7 +30,7 @@ package struct FollowedReplay {
   private let take: String
   private let only: Int64?
   private let keepsMedia: Bool
-  /// The endpoints' peer numbers in order of creation, in which a replay creates them too.
+  /// The endpoints' peer numbers, in the order in which a replay creates them.
   package let endpoints: [Int64]
 
   /// - Parameter only: the endpoint whose packets to pass on, by number; nil for all.
@@ -251,7 +251,7 @@ private final class Notes {
     }
   }
 
-  /// Returns whether the file has a part of a datagram decrypted.
+  /// Returns whether the file contains a part of a datagram in decrypted form.
   private func isProtected(_ range: Range<Int>?, of bytes: [UInt8]) -> Bool {
     guard let range else { return false }
     return switch DatagramClass(bytes.span.bytes.extracting(range)) {

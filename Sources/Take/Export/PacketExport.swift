@@ -153,7 +153,8 @@ package struct PacketExport {
       last = max(last, at)
       writer.uint16(UInt16(clamping: bytes.count + 8))
       writer.uint16(isRTCP ? 0 : UInt16(clamping: bytes.count))
-      // From the full microsecond that the head can state; no offset is negative.
+      // Relative to the start as the head states it, in full microseconds, so no offset is
+      // negative.
       writer.uint32(UInt32(clamping: (at - first) / 1_000_000))
       writer.append(bytes)
       do throws(ExportFailure) {

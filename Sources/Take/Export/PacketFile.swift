@@ -6,7 +6,7 @@ package import Wire
 struct PacketFile {
   private let file: CaptureFile
   private let startUnixNanoseconds: Int64
-  /// The part of the take whose packets to write.
+  /// The part of the take to write.
   private let window: ClosedRange<Int64>
   /// The next byte's sequence number in each direction of a TCP connection.
   private var sequences: [FiveTuple: UInt32] = [:]

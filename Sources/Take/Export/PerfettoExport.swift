@@ -28,7 +28,7 @@ package struct PerfettoExport {
     self.present = present
   }
 
-  /// Writes the file, unless it would have no event.
+  /// Writes the file, unless it would be empty.
   package func write(to path: String, progress: (String) -> Void) throws(ExportFailure) -> Written {
     let connection = try ExportFailure.reading { () throws(TapeError) in
       try TakeFile.openForQueries(take)

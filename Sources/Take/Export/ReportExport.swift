@@ -36,7 +36,7 @@ package struct ReportExport {
     self.withSecrets = withSecrets
   }
 
-  /// Writes the file, unless it would have no connection.
+  /// Writes the file, unless there are no connections.
   package func write(
     _ form: Form, to path: String, progress: (String) -> Void
   ) throws(ExportFailure) -> Written {
@@ -191,7 +191,7 @@ enum ReportSecrets {
       return removed(from: inner).json
     }
     guard lines.contains(where: { text.contains($0) }) else { return text }
-    // CR LF is a single Character, and it does not equal " ".
+    // CR LF is a single Character, and it does not equal "\n".
     let kept = text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
       .map { line in
         lines.first { line.hasPrefix($0) }.map { $0 + "removed" } ?? String(line)

@@ -121,7 +121,7 @@ struct ReportReader {
     }
   }
 
-  /// Those of an endpoint's calls that belong to the W3C API, and those among them with results.
+  /// The endpoint calls that belong to the W3C API, and those of them that have results.
   private static let answered: Set<String> = [
     "createOffer", "createAnswer", "setLocalDescription", "setRemoteDescription",
     "addIceCandidate",

@@ -16,7 +16,7 @@ extension EncodedVideoChunk {
 package final class TrackFiles {
   package struct Written: Hashable, Sendable {
     package var path: String
-    /// Whether it holds audio or video frames.
+    /// Whether it contains audio or video frames.
     package var kind: MediaKind
     /// The number of audio blocks or video frames in it.
     package var frames: Int

@@ -241,7 +241,7 @@ struct CaptureNotes {
     return start > 0 && start <= first && first - start < CaptureNotes.leadMaximum ? start : nil
   }
 
-  /// A day, in nanoseconds.
+  /// The maximum time between the take's beginning and the first packet: a day, in nanoseconds.
   private static let leadMaximum: Int64 = 86_400_000_000_000
   /// The maximum number of bytes per kind: a capture may begin with any amount of anything.
   private static let bytesMaximum = 64 << 20

@@ -43,7 +43,7 @@ package final class SpooledText {
     try Self.read(descriptor, at: offset, count, name)
   }
 
-  /// Reads the whole text.
+  /// Reads the entire text.
   package func all() throws -> [UInt8] {
     guard size <= Self.valueMaximum else {
       throw TapeError(

@@ -20,7 +20,7 @@ protocol PieceReader {
   mutating func next() throws(Fault) -> Part?
   /// Returns the remainder at the end, which is shorter than a part.
   mutating func rest() -> Part?
-  /// Returns where a fault is, after this many parts.
+  /// Returns a fault's location, given the number of parts read so far.
   func place(of fault: Fault, after count: Int) -> (videoFrame: Int?, byteOffset: Int?)
 }
 

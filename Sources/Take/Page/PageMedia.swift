@@ -33,7 +33,7 @@ package struct PageMedia: Sendable {
   package let place: Place
   /// One of `video/webm`, `audio/webm`, `audio/wav` and `video/mp4`.
   package let type: String
-  /// When the first frame is in the take, in seconds; the file starts there.
+  /// The first frame's time in the take, in seconds; the file starts there.
   package let begin: Double
   package let bytes: [UInt8]
 

@@ -3,7 +3,8 @@ import Stats
 package import Tape
 import Wire
 
-/// A take's packets for a list: the matching rows, a part of them, and one packet's details.
+/// Queries a take's packets for a list: the matching rows, a range of them, and one packet's
+/// details.
 package enum PagePackets {
   /// A packet's sender, receiver and time.
   package struct Place: Sendable {

@@ -181,7 +181,7 @@ final class Aside<Value: Sendable>: Sendable {
     }
   }
 
-  /// Waits for the result.
+  /// Waits for the result and returns it.
   func value() throws(TapeError) -> Value {
     group.wait()
     guard let result = result.withLock({ $0 }) else { return try work() }

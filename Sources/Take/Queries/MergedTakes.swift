@@ -237,7 +237,8 @@ extension Side {
   }
 }
 
-/// A datagram in both takes, with its send and receive time on its ends' clocks.
+/// A datagram in both takes: when one end sent it, on that end's clock, and when the other received
+/// it, on its own.
 private struct Passage {
   var sent: Int64
   var received: Int64
@@ -294,7 +295,7 @@ private struct ClockDistance {
       })
   }
 
-  /// A part's fastest datagram: its apparent delay, and when it was at the second end.
+  /// A part's fastest datagram: its apparent delay, and when the second end had it.
   private struct Least {
     var delay: Int64
     var at: Int64

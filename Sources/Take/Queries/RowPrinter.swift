@@ -29,7 +29,7 @@ final class RowPrinter {
   private var first: [[String]] = []
   private var isNumber: [Bool]
   private var layout: TableLayout?
-  /// Since when text has been pending.
+  /// The time since which text has been pending; nil if there is none.
   private var waitsSince: ContinuousClock.Instant?
   private var isFinished = false
 

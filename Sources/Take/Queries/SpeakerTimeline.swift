@@ -356,7 +356,7 @@ package enum UnheardMedia {
   }
 }
 
-/// Describes what could not be seen, in the page's words too.
+/// Describes in words what could not be seen; the page uses the same words.
 enum CoverageText {
   private static let words = [
     "no-keys": "not opened, as there is no key", "not-opened": "not opened by the keys there are",

@@ -9,7 +9,7 @@ package struct Timeline: Sendable {
     package var peer: Int64
     /// One of `lanes`.
     package var lane: String
-    /// As in the rows, with JSON after an event's or call's name.
+    /// The text from the row, with JSON after an event's or call's name.
     package var text: String
   }
 

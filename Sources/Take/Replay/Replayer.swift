@@ -114,7 +114,7 @@ package final class Replayer {
       stoppedEarly: stoppedEarly, toolchainDifferences: toolchainDifferences)
   }
 
-  /// Returns the report on a take that cannot be executed: whether it is as written.
+  /// Checks a take that cannot be executed against its digest chain, and reports the result.
   private func audited(since start: ContinuousClock.Instant, _ isComplete: Bool) throws(TapeError)
     -> ReplayReport
   {

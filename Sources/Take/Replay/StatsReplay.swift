@@ -5,7 +5,7 @@ package import Stats
 package import Tape
 package import Wire
 
-/// The stats of every peer at any instant of a take, computed by running the stack to it.
+/// Every peer's stats at an instant of a take, computed by running the stack up to it.
 ///
 /// Rows of `stat` are as far apart as the recorder's samples, but a replay can stop in between. If
 /// the take has media, its frames replace the codecs, so that the end of a long call is reached

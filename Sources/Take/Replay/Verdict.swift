@@ -49,7 +49,7 @@ package struct ReplayReport: Sendable {
   package var verdict: Verdict
   /// The number of steps replayed and found equal.
   package var steps: Int
-  /// The take's time at the last of those.
+  /// The take's time at the last replayed step.
   package var durationNanoseconds: Int64
   /// The wall-clock duration of the replay, in seconds.
   package var elapsedSeconds: Double

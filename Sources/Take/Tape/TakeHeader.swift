@@ -255,8 +255,8 @@ public struct Toolchain: Hashable, Sendable, Codable {
     self.cpu = cpu
   }
 
-  /// Returns the parts that may produce other outputs than another toolchain's from equal inputs,
-  /// with both texts.
+  /// Returns the parts whose outputs may differ from another toolchain's for equal inputs, with
+  /// both texts.
   ///
   /// OpenSSL is compared by its behaviour's fingerprint, not by version. A decoder that only one of
   /// the two has does not count.

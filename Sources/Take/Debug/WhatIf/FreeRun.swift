@@ -141,8 +141,8 @@ package final class FreeRun {
 
   // MARK: Time
 
-  /// Returns until when, before the next step, the recorded process was running: a stopped process
-  /// shows nothing, however long its buffers are.
+  /// Returns the time up to which the recorded process was running before the next step: a stopped
+  /// process shows nothing, however long its buffers are.
   private func awake(before next: Instant) -> Instant {
     let due = peers.compactMap { $0.clock == .zero ? $0.recordedDeadline : nil }.min()
     guard let due, due + FreeRun.stall < next else { return next }

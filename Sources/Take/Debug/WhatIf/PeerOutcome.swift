@@ -89,7 +89,7 @@ package struct PeerOutcome: Sendable, Codable {
     record(frame, at: now)
   }
 
-  /// More streams than any session has.
+  /// The maximum number of streams, which no real session reaches.
   private static let streamMaximum = 4_096
 
   private mutating func countSent(_ bytes: [UInt8]) {

@@ -53,10 +53,10 @@ struct FrameSeries {
   private var formats: [Int64: Format] = [:]
   private var tracks: [Track] = []
   private var row: Int64 = 0
-  /// When the last frame was, in nanoseconds since the start of the take.
+  /// The last frame's time, in nanoseconds since the start of the take.
   private(set) var end: Int64 = 0
 
-  /// A limit, because a crafted take can change the size with each frame.
+  /// The maximum number of sizes, because a crafted take can change the size with each frame.
   private static let sizeMaximum = 20_000
 
   /// Reads the frames added since the last call.
@@ -184,7 +184,7 @@ struct FreezeLog {
   private static let pause: Int64 = 5_000_000_000
   private static let count = 30
 
-  /// Adds when the next frame was displayed.
+  /// Adds the time of the next displayed frame.
   mutating func shown(at: Int64) {
     defer { last = at }
     guard let last else { return }

@@ -28,7 +28,7 @@ enum PageAnswers {
     return items.isEmpty ? nil : "[" + items.joined(separator: ",") + "]"
   }
 
-  /// A limit, because a crafted take can have as many as it has bytes.
+  /// The maximum number of spans, because a crafted take can have as many as it has bytes.
   private static let spanMaximum = 20_000
 
   private static func seconds(_ value: Double) -> String {

@@ -198,7 +198,7 @@ package struct PageContent: Sendable {
     return "[" + rows.joined(separator: ",\n") + "]"
   }
 
-  /// A limit; `retake timeline` lists all events.
+  /// The maximum number of entries; `retake timeline` lists all events.
   private static let entryMaximum = 20_000
 
   private static let queries: String = {

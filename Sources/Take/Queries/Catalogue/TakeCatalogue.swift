@@ -27,7 +27,7 @@ package final class TakeCatalogue {
   package let takeCount: Int
   /// The number of new takes not read because of `readMaximum`.
   package let waitingCount: Int
-  /// Has the relations as tables or views with a `take` column.
+  /// The database, with the relations as tables or views with a `take` column.
   private let database: CatalogueDatabase
 
   /// Reads new takes and opens the listed takes' catalogue.

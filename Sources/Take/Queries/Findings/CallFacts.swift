@@ -238,7 +238,7 @@ package struct CallFacts: Sendable {
     package var recovered: Int32 = 0
     /// Blocks concealed without a loss: the sender paused, or playout slowed down.
     package var spared: Int32 = 0
-    /// When the first and last concealed block was that is not in `spared`.
+    /// The times of the first and last concealed blocks that are not in `spared`.
     package var firstConcealed: Int64 = 0
     package var lastConcealed: Int64 = 0
   }

@@ -18,7 +18,7 @@ package struct ChannelFacts: Sendable {
     /// Acknowledgements of these chunks, and those with gap blocks (RFC 9260 section 3.3.4).
     package var acknowledgements: Int64 = 0
     package var withGaps: Int64 = 0
-    /// When the first and last retransmission or gap block was.
+    /// The times of the first and last retransmissions or gap blocks.
     package var firstTrouble: Int64 = .max
     package var lastTrouble: Int64 = .min
     /// The longest time between a chunk and the retransmission that was acknowledged: how far the

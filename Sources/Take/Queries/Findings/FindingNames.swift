@@ -188,7 +188,7 @@ struct FindingEnds: Sendable {
     }
   }
 
-  /// Returns whether a cause's subject includes a symptom's.
+  /// Returns whether a cause with a scope affects a symptom's subject.
   func isAbout(_ cause: Detection, _ scope: FindingRule.Scope, _ symptom: Detection) -> Bool {
     if scope == .call { return true }
     guard connection(of: cause.peer) == connection(of: symptom.peer) else { return false }

@@ -37,7 +37,7 @@ extension FindingRule {
       let soft = Double(sorted[sorted.count / 4]) / 32_768
       guard loud <= limits["most_level"], loud > limits["least_level"],
         loud >= limits["least_swing"] * soft,
-        // At least two seconds of it.
+        // At least two seconds are that loud.
         levels.count(where: { Double($0.rms) / 32_768 >= loud / 2 }) >= 20,
         !facts.perception.isOff(
           track.peer, track.track, track.direction, from: first.at, to: last.at)
@@ -131,7 +131,7 @@ extension FindingRule {
   }
 
   /// Finds remote microphones' gaps by packets: their timestamps continue without a hole, but
-  /// slower than time and by full packets, and never catch up.
+  /// slower than real time and in steps of full packets, and they never catch up.
   private static func findGapsOfOthers(_ facts: CallFacts, _ limits: Limits) -> [Detection] {
     facts.streams.indices.flatMap { place in
       slowRuns(place, facts).filter {
@@ -174,7 +174,7 @@ extension FindingRule {
       let (first, end) = (seconds[from], seconds[last])
       let sum = facts.sum(
         of: stream, from: first.second *| 1_000_000_000, to: end.second *| 1_000_000_000)
-      // It stays as late as it became.
+      // The delay must not decrease again.
       let later = seconds[last...].dropFirst().prefix { $0.part == end.part }.map(\.least).min()
       guard last - from >= 3, sum.lost <= 1, sum.reordered <= 1,
         later ?? end.median >= end.median &- (end.median &- first.median) / 3

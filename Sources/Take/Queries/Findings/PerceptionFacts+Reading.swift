@@ -72,7 +72,7 @@ extension PerceptionFacts {
     return nil
   }
 
-  /// Returns where a text ends that the bytes begin with.
+  /// Returns the index after the first occurrence of a text in the bytes; nil if there is none.
   private static func place(behind text: String, in bytes: ArraySlice<UInt8>) -> Int? {
     let wanted = Array(text.utf8)
     var place = bytes.startIndex

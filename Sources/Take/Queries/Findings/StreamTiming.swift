@@ -103,8 +103,8 @@ package struct StreamTiming: Sendable {
       return Step(numbers: numbers, lateness: 0)
     }
     // Queued packets arrive in a row, each earlier by at most its own length. If a packet is
-    // further ahead, its sender's clock changed: it stopped or lost samples. So it did if speech
-    // after silence is late because the application was.
+    // further ahead, its sender's clock changed: it stopped or lost samples. The same holds if the
+    // first packet after a silence is late.
     let isAnew = numbers == 1 && (late <= -Self.leap || wasSilent && late >= Self.shift)
     wasSilent = numbers == 1 && media >= Self.silence && clockRate != 90_000
     if passed >= Self.pause || abs(numbers) >= 3000 || isAnew {

@@ -84,7 +84,8 @@ private struct Comparison {
   private var hasConsequence = false
   var isDone: Bool { hasFinding && (hasConsequence || stepsAfter >= Comparison.outlook) }
 
-  /// For how many steps a difference in state is followed until an output shows it.
+  /// The maximum number of steps for which a difference in state is followed until an output shows
+  /// it.
   private static let outlook = 4_096
   private var stepsAfter = 0
   private(set) var steps = 0

@@ -89,7 +89,7 @@ package struct StepCondition: Hashable, Sendable, CustomStringConvertible {
   /// Whether the condition needs the machine's stats and not only a step's rows.
   package var needsStats: Bool { subject == .stat }
 
-  /// Whether a step's rows decide.
+  /// Whether the condition is decided by a step's rows.
   package var isAboutRows: Bool {
     if case .rows = subject { return true }
     return false

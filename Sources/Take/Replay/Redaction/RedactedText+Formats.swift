@@ -160,7 +160,7 @@ extension RedactedText {
 
 /// A JSON string as written.
 enum JSONLiteral {
-  /// Returns where the string ends that begins at a quotation mark.
+  /// Returns the end of the string that begins at a quotation mark.
   static func end(_ bytes: [UInt8], from start: Int) -> Int? {
     var index = start + 1
     while index < bytes.count {

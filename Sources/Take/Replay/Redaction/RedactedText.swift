@@ -69,7 +69,7 @@ struct RedactedText {
     "channelid", "connectionid", "uid", "device", "portname", "title", "group", "metadata",
     "remotestreamids", "cname",
   ]
-  /// Keys whose values only tell objects in the same take apart, or are words of a format.
+  /// Keys whose values are words of a format, or only distinguish objects within the take.
   private static let structuralKeys: Set<String> = [
     "format", "codec", "mimetype", "sdpfmtpline", "uri", "mid", "sdpmid", "tlsversion",
     "dtlscipher", "srtpcipher", "tlsgroup", "ciphersuite", "profile", "version", "candidatetype",

@@ -164,8 +164,8 @@ final class SentFrames {
     return bytes
   }
 
-  /// Returns the timestamp offset under which most of the first frames match the first packets; in
-  /// a tie, the offset with which the stream starts at its first frame.
+  /// Returns the timestamp offset with which most of the first frames match the first packets; in a
+  /// tie, the offset with which the stream starts at its first frame.
   private func offset(_ groups: [Group], _ frames: [(rtpTime: UInt32, size: Int)]) -> UInt32? {
     guard let first = groups.first else { return nil }
     var sizes: [UInt32: Int] = [:]

@@ -55,7 +55,7 @@ package struct ObserverGenesis: Codable, Hashable, Sendable {
   /// Names for the ends, looked up by address with the port first, then without; nil if there are
   /// none.
   package var names: [EndName]?
-  /// The revision of the observer that made the take; nil in revision 1's takes.
+  /// The revision of the recording observer; nil for revision 1.
   package var revision: Int64?
   /// Unix time in nanoseconds at instant zero, which stats timestamps are relative to.
   package var startUnixNanoseconds: Int64 = 0

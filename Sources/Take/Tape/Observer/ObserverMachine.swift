@@ -296,7 +296,7 @@ package struct ObserverOutput: RecordedOutput {
       transcript.addCoverage(
         peer: nil, from: .zero, to: transcript.at, what: row.kind.rawValue, reason: reason)
     case .carried(let datagram):
-      // It belongs to no peer and was made here, which distinguishes its path from captured ones.
+      // The extracted datagram belongs to no peer, which distinguishes its path from captured ones.
       transcript.append(
         Datagram(
           local: datagram.tuple.source, remote: datagram.tuple.destination, bytes: datagram.bytes),

@@ -89,9 +89,9 @@ struct StepDecoder {
 struct RowQueue {
   /// A fault in a step's rows.
   enum Fault: Error {
-    /// A table has a row whose number comes too early.
+    /// A table has a row that no step accounts for.
     case added(Table)
-    /// A row is missing after this many.
+    /// A row is missing after this many rows.
     case missing(Int)
     case damaged(Table, String)
     case unreadable(Table, SQLiteError)

@@ -110,7 +110,7 @@ struct PacketLives {
     var copies: Int64
   }
 
-  /// The first row about something, and when it was.
+  /// The first row with given numbers, and its time.
   private struct Sight {
     var row: Int64
     var at: Int64

@@ -162,7 +162,8 @@ final class TableInsert {
   /// That column's index, and how many columns replace it (size, position).
   private let column: Int
   private let places: Int
-  /// Whether a last column has the encoding of the one before, and its parameter.
+  /// Whether the last column names the encoding of the column before it, and that column's
+  /// parameter.
   private let isCoded: Bool
   private let codingParameter: Int32
 
