@@ -19,7 +19,7 @@ package final class VirtualRoom {
   package private(set) var events: [RoomEvent] = []
   /// Transitions as `machine: from -> to`.
   package private(set) var states: [String] = []
-  /// Changes of participants and of the media that belongs to them.
+  /// Changes to participants and their media.
   package private(set) var people: [PersonChange] = []
   /// The intents sent to the service.
   package private(set) var intents: [RoomIntent] = []

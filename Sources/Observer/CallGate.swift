@@ -211,7 +211,7 @@ struct Newcomers {
   }
 
   private var unanswered: [PathKey: Unanswered] = [:]
-  /// In order of arrival; may include paths that were answered since.
+  /// The unanswered paths in order of arrival; may include paths that were answered since.
   private var order = Deque<(key: PathKey, number: UInt64, at: Instant)>()
   private var begun: UInt64 = 0
 

@@ -29,7 +29,7 @@ struct CheckFollower {
   private(set) var fragments: [String?] = [nil, nil]
   private(set) var states: [SeenICEState] = [.new, .new]
   private(set) var isControlling: [Bool?] = [nil, nil]
-  /// When each end last received anything from the other, and when one of its checks last
+  /// Times per end: when it last received anything from the other, and when one of its checks last
   /// succeeded.
   private var lastReceived: [Instant?] = [nil, nil]
   private var answered: [Instant?] = [nil, nil]

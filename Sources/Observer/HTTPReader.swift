@@ -29,7 +29,7 @@ struct HTTPReader {
   /// The offset up to which the buffer was searched for the end of a head.
   private var searched = 0
   private var texts: [[UInt8]] = []
-  /// Why the rest cannot be read; nil while it can.
+  /// The reason that the rest cannot be read; nil while it can.
   private(set) var problem: String?
 
   /// Returns whether the bytes begin a request or a response.

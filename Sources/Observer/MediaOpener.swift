@@ -173,14 +173,14 @@ struct MediaOpener {
   /// Allows candidate keys to be tried again.
   mutating func renewAttempts() { attempts = [0, 0] }
 
-  /// Whether packets may soon prove to be unencrypted.
+  /// Whether packets may soon turn out to be unencrypted.
   var isUndecided: Bool { protection == .unknown && looks < Self.looksMaximum }
 
-  /// Whether packets may still prove to be unencrypted: no key decrypted any, and signaling about
-  /// encryption may be wrong.
+  /// Whether packets may still turn out to be unencrypted: no key decrypted any, and signaling
+  /// about encryption may be wrong.
   var mayBeClear: Bool { protection != .clear && receivers[0].isEmpty && receivers[1].isEmpty }
 
-  /// Sets the protection because packets prove to be unencrypted, whatever signaling says.
+  /// Marks the media as unencrypted after its packets proved it, whatever signaling says.
   mutating func showClear() { protection = .clear }
 
   /// Examines whether a packet reveals the protection.
@@ -196,7 +196,7 @@ struct MediaOpener {
     return MediaOpener.showsClear(header, packet) ? .clear : .unknown
   }
 
-  /// Returns whether a single packet proves to be unencrypted.
+  /// Returns whether a single packet is evidently unencrypted.
   private static func showsClear(_ header: RTPHeader, _ packet: RawSpan) -> Bool {
     // PCMU, PCMA and G.722 payloads are multiples of 80 bytes per 10 ms (RFC 3551 section 4.5).
     let isSamples = [0, 8, 9].contains(header.payloadType)

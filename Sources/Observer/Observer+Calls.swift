@@ -277,7 +277,7 @@ extension Observer {
     emit(.stream(stream))
   }
 
-  /// Returns how an end's payload type is encoded: from the remote end's description, which states
+  /// Returns the encoding of an end's payload type: from the remote end's description, which states
   /// what that end can receive (RFC 3264 section 5.1), or else from the sender's own.
   func meaning(of type: UInt8, _ index: Int, from: Int) -> PayloadMeaning? {
     if let given = settings.payloadTypes.first(where: { $0.payloadType == type }) {

@@ -115,7 +115,7 @@ extension Observer {
     if protection == .clear { releaseWaiting(index) }
   }
 
-  /// Handles packets that prove to be unencrypted, whatever descriptions say.
+  /// Handles packets that turned out to be unencrypted, whatever descriptions say.
   private mutating func showClear(_ index: Int) {
     guard transports[index].media.mayBeClear else { return }
     transports[index].media.showClear()

@@ -37,7 +37,7 @@ package struct Observer: Machine, ~Copyable {
 
   private var report = ObserverReport()
   var time = ObserverTime()
-  /// When silence or a missing response next changes each transport.
+  /// The next time at which silence or a missing response changes each transport.
   var silences = DueQueue()
   var budget = ReportBudget()
   /// Reused for the events from each DTLS datagram.
@@ -277,7 +277,7 @@ package struct Observer: Machine, ~Copyable {
   /// The number of packets waiting for keys.
   package var waitingPackets: Int { transports.reduce(0) { $0 + $1.media.waiting.count } }
 
-  /// Returns how often something could not be seen.
+  /// Returns the number of times that something could not be seen.
   package func coverage(_ kind: CoverageReport.Kind, transport: Int? = nil) -> UInt64 {
     report.count(of: kind, transport: transport)
   }

@@ -101,7 +101,7 @@ package struct ObservedCall: Hashable, Sendable {
   /// The ends' addresses between which a check succeeded or media flowed; otherwise those of the
   /// first check.
   package var addresses: [SocketAddress]
-  /// When it was discovered.
+  /// The time of its discovery.
   package var began = Instant.zero
 }
 
@@ -164,7 +164,7 @@ package struct ObservedPair: Hashable, Sendable {
   package var isNominated = false
   /// Whether a component of its transport currently uses it.
   package var isSelected = false
-  /// The number of each end's checks, and of the responses to them.
+  /// The numbers of each end's checks and of their responses.
   package var requests: [UInt64] = [0, 0]
   package var responses: [UInt64] = [0, 0]
   /// The last round trip of each end's checks, measured where they were captured: from there to the

@@ -199,7 +199,7 @@ struct RelayTable {
   /// a peer at the client's host, the relay was guessed at the wrong end.
   ///
   /// - Parameters:
-  ///   - client: the relay's client, as far as known.
+  ///   - client: the relay's client, if known.
   ///   - isOfClient: whether the address is the client's; otherwise it is the peer's.
   mutating func see(_ mapped: SocketAddress, client: SocketAddress, isOfClient: Bool) {
     guard

@@ -15,7 +15,7 @@ struct TCPConnections {
   /// The result of further bytes.
   struct Outcome {
     var messages: [Message] = []
-    /// Why the rest cannot be read.
+    /// The reason that the rest cannot be read.
     var obstacle: CoverageReport.Kind?
     var detail = ""
   }

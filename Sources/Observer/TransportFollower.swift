@@ -154,7 +154,7 @@ struct CallTable {
   /// The time that a call waits for a response before its first check names it.
   private static let patience = Interval.seconds(6)
 
-  /// When the next call is named without a response.
+  /// The time at which the next call is named even without a response.
   var namingDeadline: Instant? { unnamed.first.map { calls[$0 - 1].began + Self.patience } }
 
   /// Returns whether a call is named by its final addresses.

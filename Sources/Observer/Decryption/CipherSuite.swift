@@ -10,7 +10,7 @@ package struct CipherSuite: RawRepresentable, Hashable, Sendable {
   /// The IANA name; nil for suites that DTLS in calls does not use.
   package var name: String? { Self.names.first { $0.0 == rawValue }?.1 }
 
-  /// The hash of the TLS 1.3 key schedule, and of the TLS 1.2 pseudorandom function.
+  /// The hash function of TLS 1.3's key schedule and of TLS 1.2's pseudorandom function.
   var hash: HashFunction { name?.hasSuffix("_SHA384") ?? false ? .sha384 : .sha256 }
 
   /// The AEAD cipher of TLS 1.3; nil for suites of other versions.

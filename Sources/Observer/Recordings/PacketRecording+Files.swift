@@ -220,8 +220,8 @@ struct ProxyRecord {
     packet = (place + Self.headBytes)..<(place + Self.headBytes + length)
   }
 
-  /// Returns whether a file begins with a record of an RTP packet and, as far as its head goes,
-  /// continues with another.
+  /// Returns whether a file begins with a record of an RTP packet, followed by another if the head
+  /// is long enough.
   static func areAt(theBeginOf head: [UInt8]) -> Bool {
     guard let first = ProxyRecord(head, at: 0), first.packet.count >= 12,
       first.packet.lowerBound < head.count, head[first.packet.lowerBound] >> 6 == 2

@@ -40,15 +40,15 @@ package struct ReportedEvent: Hashable, Sendable {
 package struct ReportedStats: Hashable, Sendable {
   /// The relation of an object to the same one in the previous report.
   package enum Form: String, Hashable, Sendable {
-    /// Each object is complete, and a missing one is gone.
+    /// Each object is complete; an object that is not listed was removed.
     case whole
-    /// Each object has only changed members, and a missing one is gone.
+    /// Each object has only its changed members; an object that is not listed was removed.
     case changedMembers
     /// Only changed objects and members are present; null means gone.
     case changes
   }
 
-  /// An object by id; nil members mean that it is gone.
+  /// An object by id; nil members mean that it was removed.
   package struct Object: Hashable, Sendable {
     package var id: String
     /// All members but the id, including `type` and `timestamp`.

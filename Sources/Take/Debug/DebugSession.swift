@@ -89,7 +89,7 @@ package final class DebugSession {
     try saveCheckpoint()
   }
 
-  /// When the take's last step happened, and the number of steps.
+  /// The time of the take's last step, and the number of steps.
   package var end: Instant { anchor.end }
   package var stepCount: Int { anchor.stepCount }
   /// The maximum number of recent steps available at any place.

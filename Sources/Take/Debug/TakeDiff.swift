@@ -46,7 +46,7 @@ package struct TakeDiff: Sendable {
 
   package let paths: [String]
   package let alignment: Alignment
-  /// When the second take's clock starts, relative to the first.
+  /// The start of the second take's clock, relative to the first.
   package let offsetNanoseconds: Int64
   package let common: CommonRun
   package private(set) var differences: [Difference] = []

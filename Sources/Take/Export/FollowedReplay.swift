@@ -12,7 +12,7 @@ package import Wire
 /// Recorded frames replace the codecs if the take has them: decoded media is not needed here.
 package struct FollowedReplay {
   package enum Sight {
-    /// A datagram as it was on the wire; only the beginning of a truncated one.
+    /// A datagram as captured on the wire; of a truncated one, only the beginning.
     case datagram([UInt8], isTruncated: Bool)
     /// RTP, RTCP or SCTP in the clear, sent or received by an endpoint: in a call between two
     /// endpoints of one take, both have the packet. In observed calls, each packet arrives once, as

@@ -26,7 +26,8 @@ package struct FrameExport {
     package var path: String
     package var track: Track
     package var frames = 0
-    /// When the first frame begins and the last one ends, in nanoseconds since the take began.
+    /// The beginning of the first frame and the end of the last, in nanoseconds since the take
+    /// began.
     package var from: Int64 = 0
     package var to: Int64 = 0
     /// The duration of audio that was lost or not sent, and is replaced with packets without data,

@@ -10,7 +10,7 @@ package struct PacketExport {
   package struct Written: Sendable {
     package var path: String
     package var packets: Int
-    /// When the first and the last packet arrived, in nanoseconds since the take began.
+    /// The arrival of the first and the last packet, in nanoseconds since the take began.
     package var from: Int64
     package var to: Int64
     /// The track; nil if the file has all of them.
@@ -217,7 +217,7 @@ package struct PacketExport {
     return all
   }
 
-  /// Returns what a recording states about its stream, except times: format and header extensions
+  /// Returns a recording's description of its stream, except times: format and header extensions
   /// come from the newest description of its section.
   private func head(
     of stream: Stream, _ connection: borrowing SQLiteConnection

@@ -65,7 +65,7 @@ private struct TraceStory {
   private var file: TraceFile
   private let peer: Int64?
   private let window: ClosedRange<Int64>
-  /// When each step happened, from step 1 on.
+  /// Each step's time, from step 1 on.
   private let times: [Int64]
   private var labels: [Int64: String] = [:]
   /// The sent row of each received packet, if the take has both: they are one flow.

@@ -43,7 +43,7 @@ package struct TakeExport: Sendable {
     throw .noSuchPeer(take: take, number: peer, known: known)
   }
 
-  /// Writes every datagram as it was on the wire; returns their number.
+  /// Writes every datagram as it was on the wire; returns the number written.
   ///
   /// - Parameters:
   ///   - path: the capture; `-` is standard output.
@@ -137,7 +137,7 @@ package struct TakeExport: Sendable {
 
 // MARK: - ExportFailure
 
-/// Why an export ended early, in one sentence.
+/// The reason that an export ended early, in one sentence.
 package enum ExportFailure: Error, Hashable, Sendable, CustomStringConvertible {
   /// The take cannot be read.
   case take(TapeError)

@@ -20,7 +20,7 @@ package final class TrackFiles {
     package var kind: MediaKind
     /// The number of audio blocks or video frames in it.
     package var frames: Int
-    /// When the first of them was played or shown.
+    /// The time at which the first of them was played or shown.
     package var begin: Instant
     /// The duration cut from pauses without new media.
     package var leftOut: Interval

@@ -21,7 +21,7 @@ package struct TracksFile {
     var isSent: Bool
     var isVideo: Bool
     var path: String
-    /// When it begins and ends, in nanoseconds since the take began.
+    /// Its beginning and end, in nanoseconds since the take began.
     var from: Int64
     var to: Int64?
 

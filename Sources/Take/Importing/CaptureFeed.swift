@@ -17,7 +17,7 @@ package final class CaptureFeed {
   private var cutBytes: UInt64 = 0
   private var hasIncompleteCompression = false
 
-  /// The frame counters so far, including damage at the end once it was read.
+  /// The frame counters so far; once the end has been read, damage there is included.
   package var counters: CaptureCounters {
     var counters = reader.counters
     counters.cutBytes = cutBytes

@@ -32,7 +32,7 @@ package final class CaptureImport {
     step(.genesis(genesis))
   }
 
-  /// Why nothing more can be written to the take; nil if it can.
+  /// The error after which nothing more can be written to the take; nil if there was none.
   package var error: TapeError? { writer.error }
 
   /// Applies a call to the observer, rather than a packet.
@@ -234,8 +234,8 @@ struct CaptureNotes {
   /// The genesis of the exported take's observer.
   private(set) var genesis: ObserverGenesis?
 
-  /// Returns when the exported take began, which was before the first packet if earlier ones were
-  /// left out.
+  /// Returns the beginning of the exported take, which was before the first packet if earlier ones
+  /// were left out.
   func start(before first: Int64) -> Int64? {
     let start = genesis?.startUnixNanoseconds ?? 0
     return start > 0 && start <= first && first - start < CaptureNotes.leadMaximum ? start : nil
@@ -284,7 +284,8 @@ struct CaptureNotes {
 }
 
 extension CaptureCounters {
-  /// Returns why no take can be made from a capture: the protocols it has instead of UDP and TCP.
+  /// Explains that no take can be made from a capture, naming the protocols it has instead of UDP
+  /// and TCP.
   ///
   /// - Parameter name: the capture's name.
   package func nothingFound(in name: String) -> TapeError {

@@ -98,7 +98,7 @@ package final class CaptureRecorder {
 }
 
 extension CaptureEvent {
-  /// When the packet was captured; nil for other events.
+  /// The capture time of a packet; nil for other events.
   var unixNanoseconds: Int64? {
     switch self {
     case .datagram(let datagram): datagram.unixNanoseconds

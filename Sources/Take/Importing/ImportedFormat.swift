@@ -64,7 +64,7 @@ package enum ImportedFormat: Hashable, Sendable {
 
 /// The list of files in a Janus recording: the `.nfo` beside them.
 struct RecordingList {
-  /// The files' names, as the list has them.
+  /// The files' names, as shown in the list of formats.
   var names: [String] = []
 
   /// Reads a list; fails for other files.

@@ -18,7 +18,7 @@ package struct GapBudget: Hashable, Sendable {
   /// - Parameter nanoseconds: the budget; by default nothing is left out.
   package init(nanoseconds: Int64 = .max) { restNanoseconds = max(0, nanoseconds) }
 
-  /// Returns how much of a pause is kept.
+  /// Returns the part of a pause that is kept.
   ///
   /// - Parameters:
   ///   - length: the part of the pause not accounted for yet, in nanoseconds.

@@ -60,7 +60,7 @@ package struct PageMedia: Sendable {
     return found
   }
 
-  /// Returns how many bytes of media a take has.
+  /// Returns the number of bytes of media in a take.
   package static func byteCount(_ connection: borrowing SQLiteConnection) throws(SQLiteError)
     -> Int
   {

@@ -171,7 +171,7 @@ private struct Side {
 }
 
 extension Side {
-  /// Returns why two sides cannot share datagrams; nil if they may.
+  /// Returns the reason that two sides cannot share datagrams; nil if they may.
   func obstacle(beside other: Side) -> String? {
     if path == other.path, peer == other.peer {
       let names = peers.map { "\($0.number) \($0.label)" }.joined(separator: ", ")

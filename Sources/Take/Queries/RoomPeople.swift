@@ -13,7 +13,7 @@ package struct RoomPerson: Sendable, Codable, Hashable {
   /// Whether it is the recorded participant.
   package var isLocal: Bool
   package var enteredNanoseconds: Int64
-  /// When the participant left; nil if it is present at the end.
+  /// The time at which the participant left; nil if it is present at the end.
   package var leftNanoseconds: Int64?
   /// The tracks that carry the participant's media, as in `audio in on peer 2, track 1`.
   package var tracks: [String]

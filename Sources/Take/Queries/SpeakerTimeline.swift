@@ -21,7 +21,7 @@ package struct SpeakerTimeline: Sendable, Codable {
     package var contributor: Int64?
     /// The room participant's name; nil for tracks outside of rooms.
     package var person: String?
-    /// The duration of audio with levels, and of the silence in it.
+    /// The durations of audio with levels and of the silence in it.
     package var measuredNanoseconds: Int64 = 0
     package var silentNanoseconds: Int64 = 0
     /// The mean level while speaking, in tenths of dBov; nil if the participant never spoke.
@@ -42,7 +42,7 @@ package struct SpeakerTimeline: Sendable, Codable {
     package var title: String { person.map { "\($0) (\(name))" } ?? name }
   }
 
-  /// A time in which a participant spoke, including short pauses.
+  /// A period in which a participant spoke, including short pauses.
   package struct Speech: Sendable, Codable, Hashable {
     /// The index in `participants`.
     package var participant: Int
@@ -52,7 +52,7 @@ package struct SpeakerTimeline: Sendable, Codable {
     package var meanTenthsOfDecibels: Int
   }
 
-  /// A time in which a participant was its peer's dominant speaker.
+  /// A period in which a participant was its peer's dominant speaker.
   package struct Dominance: Sendable, Codable, Hashable {
     package var participant: Int
     package var fromNanoseconds: Int64
@@ -65,7 +65,8 @@ package struct SpeakerTimeline: Sendable, Codable {
   package private(set) var dominances: [Dominance] = []
   /// Speaking times by person, over all tracks and connections.
   package private(set) var talk = Talk()
-  /// Why there are no levels although there was audio; nil if there are levels, or no audio.
+  /// The reason that there are no levels although there was audio; nil if there are levels, or no
+  /// audio.
   private(set) var unheard: String?
 
   /// Reads the levels of a take or a part of it; spans are clipped to the part.

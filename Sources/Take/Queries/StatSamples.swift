@@ -93,7 +93,7 @@ package struct StatSamples: Sendable {
     package var objectCount: Int64
   }
 
-  /// Returns when each peer's complete reports were, in order.
+  /// Returns the times of each peer's complete reports, in order.
   package static func instants(path: String) throws(TapeError) -> [Instant] {
     let connection = try TakeFile.open(path)
     var instants: [Instant] = []

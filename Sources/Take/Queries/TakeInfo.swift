@@ -16,7 +16,7 @@ package struct TakeInfo: Sendable, Codable {
     /// The number of bytes of UDP payload.
     package var bytesIn: Int64 = 0
     package var bytesOut: Int64 = 0
-    /// The number of data channels that either side opened, and of their messages.
+    /// The numbers of data channels that either side opened and of their messages.
     package var dataChannels: Int64 = 0
     package var messagesIn: Int64 = 0
     package var messagesOut: Int64 = 0
@@ -67,7 +67,8 @@ package struct TakeInfo: Sendable, Codable {
   package var keepsMedia: Bool
   /// Whether the recording was finished.
   package var isComplete: Bool
-  /// Why the take has no end: the recorder was killed, or is still running; nil if it has one.
+  /// The reason that the take has no end: the recorder was killed, or is still running; nil if it
+  /// has one.
   package var ending: String?
   package var steps: Int64
   package var durationNanoseconds: Int64

@@ -21,7 +21,7 @@ package struct Talk: Sendable, Codable {
     package var interrupted = 0
   }
 
-  /// A time in which a person spoke.
+  /// A period in which a person spoke.
   package struct Turn: Sendable, Codable, Hashable {
     /// The index in `people`.
     package var person: Int

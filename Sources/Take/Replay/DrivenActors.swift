@@ -105,7 +105,7 @@ struct DrivenActors {
   /// Substitutes for the codecs; nil if they run.
   let script: FrameScript?
 
-  /// Whether recorded frames also replace observers' codecs, because their media is gone.
+  /// Whether recorded frames also replace observers' codecs, because their media was removed.
   var scriptsObservers = false
 
   private let parts: RecordedSecurity.Parts
@@ -224,7 +224,7 @@ package protocol ReplayedPeer: AnyObject {
   func use(_ security: any SecurityFactory)
   /// Applies an input at an instant and appends the outputs.
   func step(_ input: PeerInput, at now: Instant, into outbox: inout Outbox<PeerOutput>)
-  /// When the peer wants its deadline input.
+  /// The time at which the peer wants its deadline input.
   var deadline: Instant? { get }
   /// The number of random bytes drawn so far.
   var entropyDrawn: UInt64 { get }

@@ -214,7 +214,7 @@ package final class Redrive {
 package struct CommonRun: Hashable, Sendable, Codable {
   /// The number of equal steps from the first one on.
   package var steps = 0
-  /// When the last equal step happened.
+  /// The time of the last equal step.
   package var atNanoseconds: Int64 = 0
   /// A description of the first difference; nil if the takes are equal.
   package var difference: String?

@@ -78,7 +78,7 @@ package final class Replayer {
     check = StepCheck(reader.header, comparesMedia: !options.skipsCodecs)
   }
 
-  /// Returns when the take's last step happened, for progress.
+  /// Returns the time of the take's last step, for progress.
   package func lastTime() throws(TapeError) -> Instant? { try reader.lastTime() }
 
   /// Replays to the end, the first difference or the stop; call it once.

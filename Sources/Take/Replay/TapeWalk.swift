@@ -25,7 +25,7 @@ package final class TapeWalk {
 
   package let path: String
   package let header: TakeHeader
-  /// When the take's last step happened, and the number of steps.
+  /// The time of the take's last step, and the number of steps.
   package let end: Instant
   package let stepCount: Int
 
@@ -87,7 +87,7 @@ package final class TapeWalk {
   /// The number of the last executed step; 0 at the start.
   package var number: Int { last?.recorded.head.number ?? 0 }
 
-  /// When the last executed step happened.
+  /// The time of the last executed step.
   package var at: Instant { last?.recorded.head.at ?? .zero }
 
   /// Returns the next step; nil at the end of the take.

@@ -120,7 +120,7 @@ extension ReplayReport: CustomStringConvertible {
     redaction.map { "\n  redacted: \($0.sentence)" } ?? ""
   }
 
-  /// Why the take has no end.
+  /// The reason that the take has no end.
   private var endingText: String {
     (try? TakeEnding.of(path))?.words ?? "it is recorded to its end by now"
   }

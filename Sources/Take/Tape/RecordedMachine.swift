@@ -146,7 +146,7 @@ extension MachineSnapshot {
 package protocol DrivenMachine: AnyObject {
   /// Applies an input; ignores an input for another kind.
   func apply(_ input: any RecordedInput, at now: Instant) -> any RecordedOutputs
-  /// When the machine wants its deadline input.
+  /// The time at which the machine wants its deadline input.
   var deadline: Instant? { get }
   /// The number of random bytes drawn so far.
   var entropyDrawn: UInt64 { get }

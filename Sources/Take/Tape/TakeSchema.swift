@@ -211,7 +211,7 @@ package struct SchemaCheck: Sendable {
     }
   }
 
-  /// Returns what is wrong with a schema entry; nil if it is valid.
+  /// Returns a schema entry's fault; nil if it is valid.
   private static func fault(
     _ type: String, _ name: String, _ table: String, _ sql: String, _ format: Int64,
     _ missing: inout Set<String>

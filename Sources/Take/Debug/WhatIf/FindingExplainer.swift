@@ -153,7 +153,7 @@ package struct FindingExplainer {
     return places
   }
 
-  /// Returns how long freezes and concealment lasted at the places: freezes from a second before to
+  /// Returns the duration of freezes and concealment at the places: freezes from a second before to
   /// a second after; concealment over the entire session, since its counter is cumulative.
   private func harm(_ places: [Place], _ outcomes: [PeerOutcome], _ recorded: [PeerOutcome])
     -> Harm

@@ -55,7 +55,7 @@ package final class FreeRun {
     var peer: UInt32
     var machine: PeerMachine
     var outcome: PeerOutcome
-    /// When the last input was applied; time never goes back.
+    /// The time of the last input; it never decreases.
     var at: Instant
     /// The offset added to the peer's recorded times.
     var clock: Interval
@@ -105,7 +105,7 @@ package final class FreeRun {
     }
   }
 
-  /// Returns when the take's last step happened, for progress.
+  /// Returns the time of the take's last step, for progress.
   package func lastTime() throws(TapeError) -> Instant? { try reader.lastTime() }
 
   /// The number of datagrams that each edit changed.

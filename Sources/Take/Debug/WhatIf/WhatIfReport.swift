@@ -107,7 +107,7 @@ package struct WhatIfReport: Sendable {
     }
   }
 
-  /// Returns how many of a track's frames were displayed: with fewer frames, longer gaps are
+  /// Returns the number of a track's frames that were displayed: with fewer frames, longer gaps are
   /// normal.
   private func shown(_ outcome: PeerOutcome, _ track: UInt32) -> Double {
     outcome.measures.first { $0.name == "track \(track) video frames shown" }?.value ?? 0

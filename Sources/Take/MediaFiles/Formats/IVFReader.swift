@@ -147,7 +147,7 @@ public struct IVFFileSource: TimedMedia {
   private var decoder: any VideoDecoding
   private let codec: CodecName
   private let secondsPerTick: Double
-  /// When the current repetition began, and the last video frame's time and interval.
+  /// The start of the current repetition, and the last video frame's time and interval.
   private var roundBegan = 0.0
   private var last: (time: Double, step: Double)?
 

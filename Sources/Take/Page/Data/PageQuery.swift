@@ -24,7 +24,7 @@ package struct PageQuery: Sendable {
   /// The queries whose results are series.
   static let inSeries: [PageQuery] = curves + [reports, messages]
 
-  /// When the take ends, even if it was cut off.
+  /// The end of the take, even if it was cut off.
   private static let end = "coalesce((SELECT at_ns FROM ending), (SELECT max(at_ns) FROM tape))"
 
   // MARK: - Spans

@@ -249,7 +249,7 @@ extension CallFacts {
     }
   }
 
-  /// Returns when a peer was connected; for an observed peer, its packets show it.
+  /// Returns the time for which a peer was connected; for an observed peer, its packets show it.
   func live(_ peer: Peer) -> ClosedRange<Int64>? {
     if let live = peer.live,
       states.contains(where: {
@@ -302,7 +302,8 @@ extension CallFacts {
     }
   }
 
-  /// Returns how many reports on sent streams arrived within a time, and the loss that they add.
+  /// Returns the number of reports on sent streams that arrived within a time, and the loss that
+  /// they add.
   func reports(to peer: Int64, from: Int64, to: Int64) -> (count: Int, lost: Int64) {
     var former: [Int64: Int64] = [:]
     var (count, lost): (Int, Int64) = (0, 0)

@@ -165,7 +165,7 @@ extension CallFacts.Way {
 
   mutating func finish() { quiet.append(CallFacts.Quiet(from: lastMedia, to: .max)) }
 
-  /// Returns how many RTP packets there are in a time, rounded to intervals.
+  /// Returns the number of RTP packets in a period, rounded to intervals.
   package func count(from: Int64, to: Int64, interval: Int64) -> Int64 {
     let first = max(0, from / interval +| 1)
     let last = min(Int64(packets.count), to / interval)

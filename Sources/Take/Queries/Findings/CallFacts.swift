@@ -18,9 +18,9 @@ package struct CallFacts: Sendable {
     package var actor: Int64
     /// The peer at the other end, if the take has it.
     package var other: Int64?
-    /// When it was first and last connected; nil if it never was.
+    /// The first and last time at which it was connected; nil if it never was.
     ///
-    /// For an observed peer, when its first and last media packet passed.
+    /// For an observed peer, the times of its first and last media packet.
     package var live: ClosedRange<Int64>?
   }
 
@@ -33,7 +33,7 @@ package struct CallFacts: Sendable {
     package var to: String
   }
 
-  /// A time for which a capture may lack packets.
+  /// A period for which a capture may lack packets.
   struct Unseen: Sendable {
     var peer: Int64?
     var from: Int64
@@ -74,7 +74,7 @@ package struct CallFacts: Sendable {
     package var latenessMicroseconds: Int32 = 0
   }
 
-  /// A time without packets in a stream.
+  /// A period without packets in a stream.
   package struct Gap: Sendable, Hashable {
     package var from: Int64
     /// The next packet's time; nil if none follows before the end of the take.
@@ -87,7 +87,7 @@ package struct CallFacts: Sendable {
     package var payloadType: Int64
   }
 
-  /// A time without RTP packets in one direction.
+  /// A period without RTP packets in one direction.
   package struct Quiet: Sendable, Hashable {
     /// `.min` if no packet precedes it.
     package var from: Int64
@@ -103,15 +103,15 @@ package struct CallFacts: Sendable {
     package var packets: [Int32] = []
     /// Times of two seconds or longer, including those before the first packet and after the last.
     package var quiet: [Quiet] = []
-    /// When datagrams other than RTP passed, including RTCP.
+    /// The times of all datagrams other than RTP; those with RTCP are included.
     package var others: [Int64] = []
-    /// When the first and last RTP or RTCP packet passed.
+    /// The times of the first and last RTP or RTCP packet.
     package var first: Int64?
     package var last: Int64 = 0
     var lastMedia = Int64.min
   }
 
-  /// A time for which sending or receiving a kind of media was negotiated.
+  /// A period for which sending or receiving a kind of media was negotiated.
   package struct Agreement: Sendable {
     package var peer: Int64
     package var direction: WireDirection
@@ -159,7 +159,7 @@ package struct CallFacts: Sendable {
     package var gaps: [Gap] = []
     /// The first bursts of at least `CallFacts.leastBurst`; a late packet does not end one.
     package var bursts: [Burst] = []
-    /// When the sequence numbers restarted, and the numbers before and after.
+    /// The restarts of the sequence numbers: the time, and the numbers before and after.
     package var restarts: [(at: Int64, before: Int64, after: Int64)] = []
     /// For audio: the number of timestamp steps between consecutive packets, how many of them are
     /// not a packet's length, and when.
@@ -263,9 +263,9 @@ package struct CallFacts: Sendable {
     package var codec: String
     /// Its frames' SSRCs.
     package var sources: [Int64] = []
-    /// For video, in time order.
+    /// Video frames in time order; empty for audio.
     package var pictures: [Picture] = []
-    /// When key frames were encoded or displayed, in order.
+    /// The times at which key frames were encoded or displayed, in order.
     package var keys: [Int64] = []
     /// For audio, by second from the start of the take.
     package var voices: [Voice] = []
@@ -284,7 +284,7 @@ package struct CallFacts: Sendable {
   package var demands: [Demand] = []
   package var reports: [Report] = []
   package var senderReports: [SenderReport] = []
-  /// When each peer received reports, with or without blocks, in order.
+  /// The times at which each peer received reports, with or without blocks, in order.
   package var reportTimes: [Int64: [Int64]] = [:]
   package var tracks: [Track] = []
   /// The kinds of things that could not be seen, without duplicates.

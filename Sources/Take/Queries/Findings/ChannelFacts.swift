@@ -63,7 +63,7 @@ package struct ChannelFacts: Sendable {
     head.first.map { (20...63).contains($0) } ?? false
   }
 
-  /// Adds a datagram, with its sender and receiver as far as the take has them.
+  /// Adds a datagram, with its sender and receiver if the take has them.
   mutating func add(
     _ bytes: [UInt8], _ ends: [(peer: Int64, direction: WireDirection)], _ at: Int64
   ) {

@@ -7,7 +7,7 @@ package struct DatagramFacts: Sendable {
     package var peer: Int64
     package var at: Int64
     package var path: Int64
-    /// When the response arrived; nil if there was none.
+    /// The time of the response; nil if there was none.
     package var answered: Int64?
     /// Whether the response was an error.
     package var isRefused = false

@@ -72,8 +72,8 @@ extension FindingRule {
     address[..<(address.lastIndex(of: ":") ?? address.endIndex)]
   }
 
-  /// Returns how many media packets were still sent to an address that had fallen silent, and when
-  /// the last one was.
+  /// Returns the number of media packets that were still sent to an address that had fallen silent,
+  /// and the time of the last one.
   private static func toOld(_ use: NetworkFacts.PathUse, _ facts: CallFacts)
     -> (count: Int64, last: Int64)
   {

@@ -148,7 +148,8 @@ extension FindingRule {
     }
   }
 
-  /// Returns when received speech arrived more slowly than it is played, and by what share.
+  /// Returns the periods in which received speech arrived more slowly than it is played, and by
+  /// what share.
   ///
   /// Packets waiting in a queue are late by parts of a packet, and on time again once it is empty.
   static func slowRuns(_ place: Int, _ facts: CallFacts)
@@ -224,8 +225,8 @@ extension FindingRule {
     return runs
   }
 
-  /// Returns how many frames per second the application delivered between two instants; nil if it
-  /// did not deliver all the time.
+  /// Returns the number of frames per second that the application delivered between two instants;
+  /// nil if it did not deliver all the time.
   private static func captured(
     _ facts: CallFacts, _ peer: Int64, _ from: Int64, _ to: Int64
   ) -> Double? {

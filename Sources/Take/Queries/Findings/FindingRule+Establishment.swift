@@ -315,7 +315,7 @@ extension FindingRule {
     return openRuns(checks).last { ($0.last?.at ?? 0) > at -| 10_000_000_000 } ?? []
   }
 
-  /// Returns how many media packets a peer received in a time.
+  /// Returns the number of media packets that a peer received in a period.
   static func media(to peer: Int64, _ from: Int64, _ to: Int64, _ facts: CallFacts) -> Int64 {
     guard from <= to else { return 0 }
     return facts.streams.reduce(0) { sum, stream in

@@ -98,7 +98,7 @@ extension FindingRule {
     return (max(first.lowerBound, stream.first), min(last.upperBound, stream.last))
   }
 
-  /// Returns how many of a stream's packets its receiver requested with NACKs.
+  /// Returns the number of a stream's packets that its receiver requested with NACKs.
   private static func requests(
     for stream: CallFacts.Stream, _ facts: CallFacts, _ from: Int64 = .min, _ to: Int64 = .max
   ) -> Int64 {

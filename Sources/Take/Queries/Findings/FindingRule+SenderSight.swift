@@ -79,7 +79,7 @@ extension FindingRule {
     }
   }
 
-  /// A time in which a peer's packets were delayed.
+  /// A period in which a peer's packets were delayed.
   struct OutboundQueue {
     var from: Int64
     var to: Int64
@@ -410,7 +410,7 @@ extension FindingRule {
 }
 
 extension CallFacts {
-  /// Returns how many repair packets for a stream a peer sent in a time.
+  /// Returns the number of repair packets that a peer sent for a stream in a period.
   fileprivate func repairs(of peer: Int64, _ ssrc: Int64, from: Int64, to: Int64) -> Int64 {
     streams.filter {
       $0.role == .repair && $0.original == ssrc && $0.peer == peer && $0.direction == .outbound

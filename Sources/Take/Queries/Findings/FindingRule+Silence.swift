@@ -80,8 +80,8 @@ extension FindingRule {
       impact: FindingImpact(withoutMedia: seconds, count: silence.missing))
   }
 
-  /// Returns how many media packets the other end sent during a silence; nil if it is not in the
-  /// take.
+  /// Returns the number of media packets that the other end sent during a silence; nil if it is not
+  /// in the take.
   private static func sentMeanwhile(
     to peer: CallFacts.Peer, _ silence: NetworkFacts.Silence, _ facts: CallFacts
   ) -> Int64? {
@@ -176,7 +176,7 @@ extension FindingRule {
     return groups
   }
 
-  /// Why all protocols fell silent together and continued without loss.
+  /// The cause of a silence in all protocols at once that ended without loss.
   private enum Silencer { case sender, path, unknown }
 
   /// Everything stops, then continues with a burst and without loss: it was not sent.

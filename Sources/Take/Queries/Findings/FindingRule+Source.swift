@@ -161,7 +161,7 @@ extension FindingRule {
     return found
   }
 
-  /// Returns when a track's frames were almost empty.
+  /// Returns the periods in which a track's frames were almost empty.
   private static func smallRuns(
     of track: CallFacts.Track, _ limits: Limits
   ) -> [ClosedRange<Int64>] {

@@ -66,7 +66,7 @@ extension FindingRule {
     return found + findJitterAtPeer(facts, limits)
   }
 
-  /// Returns what share of a second's packets arrived after later ones.
+  /// Returns the share of a second's packets that arrived after later ones.
   private static func reordered(
     _ stream: CallFacts.Stream, _ second: Int64, _ facts: CallFacts
   ) -> Double {

@@ -126,7 +126,7 @@ package struct FindingRule: Sendable {
       ? sql : sql.replacing(Self.window, with: "AND at_ns BETWEEN \(from) AND \(to)")
   }
 
-  /// When the take ends, even if it was cut off.
+  /// The end of the take, even if it was cut off.
   static let end = TakeInfo.end
 }
 

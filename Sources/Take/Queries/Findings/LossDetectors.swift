@@ -236,7 +236,7 @@ extension FindingRule {
 }
 
 extension CallFacts {
-  /// Returns how many of a stream's repair packets were received in a time.
+  /// Returns the number of a stream's repair packets that were received in a period.
   func repairs(of stream: Stream, from: Int64, to: Int64) -> Int64 {
     streams.filter {
       $0.role == .repair && $0.original == stream.ssrc && $0.peer == stream.peer

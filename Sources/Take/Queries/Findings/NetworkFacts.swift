@@ -21,13 +21,13 @@ package struct NetworkFacts: Sendable {
     var pace = Pace()
   }
 
-  /// A time without packets in any protocol, and what followed it.
+  /// A period without packets in any protocol, and what followed it.
   package struct Silence: Sendable {
     package var from: Int64
     package var to: Int64
     /// The number of RTP packets in the second before.
     package var pace: Int64
-    /// The number of RTP packets in the 60 ms after its end, and of their streams.
+    /// The numbers of RTP packets and of their streams in the 60 ms after its end.
     package var burst: Int64 = 0
     package var streams: Int64 = 0
     /// The number of sequence numbers that the streams skipped.
@@ -255,7 +255,7 @@ struct Pace: Sendable {
     counts[place] +|= 1
   }
 
-  /// Returns how many packets there were in the second before a time.
+  /// Returns the number of packets in the second before a time.
   func packets(before at: Int64) -> Int64 {
     let last = at / Self.slot
     return zip(slots, counts).reduce(0) { sum, entry in

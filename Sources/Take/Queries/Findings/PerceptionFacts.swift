@@ -18,7 +18,7 @@ package struct PerceptionFacts: Sendable {
     package var limit: Int64?
   }
 
-  /// A time in which all frames of a track were equal.
+  /// A period in which all of a track's frames were equal.
   package struct Still: Sendable {
     package var peer: Int64
     package var track: Int64
@@ -86,7 +86,7 @@ package struct PerceptionFacts: Sendable {
   package var concealments: [Concealment] = []
   package var slowFrames: [SlowFrame] = []
   package var codecChanges: [CodecChange] = []
-  /// When peers exchanged descriptions.
+  /// The times at which peers exchanged descriptions.
   package var negotiations: [(peer: Int64, at: Int64)] = []
   /// The remote peer's limit for sent video in bits per second, and since when (`b=`).
   package var lines: [(peer: Int64, at: Int64, limit: Int64)] = []
@@ -178,8 +178,7 @@ package struct PerceptionFacts: Sendable {
 
   // MARK: Look-up
 
-  /// Returns whether a track was disabled at some time between two instants, as far as this end
-  /// knows.
+  /// Returns whether a track was known to be disabled at some time between two instants.
   package func isOff(
     _ peer: Int64, _ track: Int64?, _ direction: WireDirection, from: Int64, to: Int64
   ) -> Bool {

@@ -35,7 +35,8 @@ package struct SenderFacts: Sendable {
 
   /// A peer's packets while the take is being read.
   fileprivate struct Sending {
-    /// When each transport-wide number was last sent, and whether the packet was video.
+    /// For each transport-wide number, the time at which it was last sent, and whether the packet
+    /// was video.
     var times = [Int64](repeating: .min, count: 65_536)
     var isVideo = [Bool](repeating: false, count: 65_536)
     var reference: Int64?

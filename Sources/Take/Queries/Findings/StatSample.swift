@@ -37,7 +37,7 @@ package struct StatSample: Sendable {
     return value.isNaN ? nil : value
   }
 
-  /// Returns how much a member grew since an earlier sample; nil if it fell or is missing.
+  /// Returns a member's increase since an earlier sample; nil if it fell or is missing.
   package func growth(_ member: Member, since other: StatSample) -> Double? {
     guard let now = self[member], let before = other[member], now >= before else { return nil }
     return now - before
@@ -53,7 +53,7 @@ struct StatPoint {
   var value: Double
 }
 
-/// A time in which a value exceeded its threshold.
+/// A period in which a value exceeded its threshold.
 struct StatRun {
   var from: Int64
   var to: Int64

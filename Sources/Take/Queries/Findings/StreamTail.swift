@@ -193,7 +193,7 @@ struct PictureGap: Sendable {
 }
 
 extension CallFacts {
-  /// Returns when the take or the peer's connection ends, whichever is first.
+  /// Returns the end of the take or of the peer's connection, whichever is first.
   func lastMoment(of peer: Int64) -> Int64 {
     let closed = states.first {
       $0.peer == peer && $0.machine == "connection" && $0.to == "closed"

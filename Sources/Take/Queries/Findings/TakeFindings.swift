@@ -291,7 +291,7 @@ struct FindingTree {
     return finding
   }
 
-  /// Returns what could not be seen at that time.
+  /// Returns descriptions of what could not be seen while they lasted.
   private func doubts(of found: [Detection]) -> [String] {
     var doubts: [String] = []
     for gap in gaps where found.contains(where: { gap.weakens($0) }) && !doubts.contains(gap.text) {

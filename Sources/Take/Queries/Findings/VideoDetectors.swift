@@ -204,7 +204,7 @@ extension FindingRule {
 }
 
 extension CallFacts {
-  /// Returns when a peer was first connected, as far as it was seen.
+  /// Returns the time at which a peer was first seen to be connected.
   fileprivate func connected(_ peer: Int64) -> Int64? {
     let own = states.filter { $0.peer == peer }
     let machine = own.contains { $0.machine == "connection" } ? "connection" : "ice-connection"
@@ -213,7 +213,7 @@ extension CallFacts {
 }
 
 extension CallFacts.Track {
-  /// Returns when the first key frame after a time was displayed.
+  /// Returns the time at which the first key frame after a given time was displayed.
   fileprivate func keyFrame(after at: Int64) -> Int64? {
     var (low, high) = (0, keys.count)
     while low < high {

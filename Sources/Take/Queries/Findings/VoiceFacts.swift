@@ -5,7 +5,7 @@ import Wire
 struct VoiceFacts: Sendable {
   enum Outcome: Sendable {
     case decoded, recovered, concealed
-    /// Not decoded here, or forwarded.
+    /// Forwarded, or not decoded here.
     case untouched
 
     init(_ outcome: String) {

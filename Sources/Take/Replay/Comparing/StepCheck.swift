@@ -22,7 +22,7 @@ struct ExecutedChunk: Sendable {
     steps.reserveCapacity(chunk.steps.count)
   }
 
-  /// When the last executed step happened.
+  /// The time of the last executed step.
   var last: Instant? { steps.isEmpty ? nil : chunk.steps[steps.count - 1].head.at }
 }
 
@@ -57,7 +57,7 @@ final class StepCheck: Sendable {
   var isDone: Bool { comparison.withLock { $0.isDone } }
   /// The number of equal steps.
   var steps: Int { comparison.withLock { $0.steps } }
-  /// When the last equal step happened.
+  /// The time of the last equal step.
   var at: Instant { comparison.withLock { $0.at } }
 
   /// Locks and unlocks once in this file's code; `TapeWalk.prepareForCopy` explains why.

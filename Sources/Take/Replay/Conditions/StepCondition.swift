@@ -193,7 +193,7 @@ package struct StepCondition: Hashable, Sendable, CustomStringConvertible {
     }
   }
 
-  /// A connection's state machines with their states, spelt as in W3C where W3C has them.
+  /// A connection's state machines with their states, named as by W3C where W3C defines them.
   static let states = [
     "signaling", "ice-connection", "ice-gathering", "connection", "dtls", "sctp", "establishment",
     "new", "checking", "connecting", "connected", "completed", "disconnected", "failed", "closed",

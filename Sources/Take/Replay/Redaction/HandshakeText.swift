@@ -76,7 +76,7 @@ enum HandshakeText {
     var suite: UInt16?
     var profile: UInt16?
 
-    /// The cipher suite's name, as far as its keys depend on it.
+    /// The name of a cipher suite with the same key derivation; empty for other suites.
     var suiteName: String {
       switch suite {
       case 0xc02b, 0xc02f: "TLS_ECDHE_WITH_AES_128_GCM_SHA256"

@@ -129,7 +129,7 @@ final class RedactedRows {
     }
   }
 
-  /// Returns a content without what it shows: frames keep their headers, samples become silence.
+  /// Returns media without its picture or sound: frames keep their headers, samples become silence.
   private func blank(_ old: [UInt8], _ rows: RowList, _ row: Int) -> [UInt8] {
     for next in (row + 1)..<max(row + 1, min(rows.count, row + 4)) {
       guard let capture = CaptureRow(rows, next) else { continue }

@@ -20,7 +20,7 @@ package struct Redactor {
     package var steps: Int
     /// Whether replaying it executes the stack.
     package var isExecuted: Bool
-    /// Why nothing in it is executed; nil if everything is.
+    /// The reason that nothing in it is executed; nil if everything is.
     package var reason: String?
     /// The number of texts and bytes searched for at the end; none was found.
     package var searched: Int

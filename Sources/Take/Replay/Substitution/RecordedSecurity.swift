@@ -78,7 +78,7 @@ package final class RecordedSecurity: SecurityFactory {
     parcel = SecuredParcel()
   }
 
-  /// Returns how many random bytes the recorded peer would have drawn.
+  /// Returns the number of random bytes that the recorded peer would have drawn.
   func drawn(_ machine: UInt64) -> UInt64 { machine &+ drawnOffset }
 
   /// Consumes this step's recorded DTLS outputs, up to an application data record.

@@ -95,7 +95,7 @@ struct SecuredParcel {
     items.append(.established(result))
   }
 
-  /// Why DTLS could not start.
+  /// The reason that DTLS could not start.
   var failure: String? {
     if certificates.isEmpty, case .failure(let reason)? = items.first { return reason }
     return nil

@@ -17,7 +17,7 @@ extension TakeVerification {
     return "FAILED  \(time)  \(path): \(summary)\(end)"
   }
 
-  /// Why it failed, as one sentence; if it passed, the extent of the comparison.
+  /// The reason for a failure, as one sentence; if it passed, the extent of the comparison.
   package var summary: String {
     switch outcome {
     case .passed: "\(counted(steps, "step")), \(mode.rawValue)"

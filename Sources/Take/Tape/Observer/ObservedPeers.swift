@@ -40,7 +40,7 @@ struct ObservedPeers {
   /// The granularity of wake-ups in nanoseconds; 0 wakes each end exactly on time.
   private let wakeInterval: Int64
 
-  /// When the next wake-up is due.
+  /// The time of the next wake-up.
   var wake: Instant? {
     guard wakeInterval > 0, let deadline else { return deadline }
     let rest = deadline.nanoseconds % wakeInterval

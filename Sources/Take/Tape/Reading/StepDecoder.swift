@@ -49,8 +49,8 @@ struct StepDecoder {
     return decoders[kind]?.input(of: head, rows, range)
   }
 
-  /// Returns how many of a step's rows belong to its input: one, after those that it refers to by
-  /// number.
+  /// Returns the number of a step's rows that belong to its input: one, after those that it refers
+  /// to by number.
   ///
   /// nil if the input's row is missing.
   private static func inputRowCount(

@@ -5,7 +5,7 @@ package import Wire
 /// Checks a file against its digest chain, without replaying it.
 package struct TapeAudit: Sendable {
   package var steps = 0
-  /// When the last intact step happened.
+  /// The time of the last intact step.
   package var at = Instant.zero
   /// Whether the recording was finished; otherwise the recorder was killed and the take ends early.
   package var isComplete = false
@@ -44,7 +44,7 @@ package struct TapeAudit: Sendable {
 package struct Alteration: Error, Hashable, Sendable, Codable, CustomStringConvertible {
   /// The first altered step, counted from 1.
   package var step: Int
-  /// When the step happened, as far as it is readable.
+  /// The step's time, as far as it is readable.
   package var atNanoseconds: Int64
   /// The table, or `tape` for the steps themselves; empty if it could be several.
   package var table: String
@@ -186,16 +186,15 @@ package enum TakeEnding: Hashable, Sendable {
 
 // MARK: - StepTimes
 
-/// When steps happened, from the `tape` table alone.
+/// Finds steps' times in the `tape` table alone.
 package enum StepTimes {
-  /// Returns when the last step happened; nil if the take is empty.
+  /// Returns the time of the last step; nil if the take is empty.
   package static func end(of path: String) throws(TapeError) -> Instant? {
     let count = try find(1, in: path).count
     return try find(count, in: path).at
   }
 
-  /// Returns when a step happened, and the number of steps; the time is nil if there is no such
-  /// step.
+  /// Returns a step's time, and the number of steps; the time is nil if there is no such step.
   package static func find(_ step: Int, in path: String) throws(TapeError) -> (
     at: Instant?, count: Int
   ) {

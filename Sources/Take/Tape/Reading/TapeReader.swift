@@ -157,7 +157,7 @@ package final class TapeReader {
     return Ending(steps: steps, at: at, digest: digest)
   }
 
-  /// Returns when the last step happened, for progress; nil if the take is empty.
+  /// Returns the time of the last step, for progress; nil if the take is empty.
   package func lastTime() throws(TapeError) -> Instant? {
     if let ending { return ending.at }
     do throws(SQLiteError) {

@@ -183,7 +183,7 @@ package struct CaptureRow: StampedRow {
   package var channels: Int?
   package var samples: Int?
   package var content: Reference<ContentRow>?
-  /// When the video frame was captured, on its source's clock.
+  /// The video frame's capture time, on its source's clock.
   package var timestamp: Int64?
 
   package static var blank: Self { Self() }

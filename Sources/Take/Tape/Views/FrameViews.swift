@@ -37,7 +37,7 @@ enum FrameViews {
     }
   }
 
-  /// When media was captured, by track and step.
+  /// The capture times of media, by track and step.
   private struct Captures {
     private var tracks = PlaceTable()
     private var trackCount = 0

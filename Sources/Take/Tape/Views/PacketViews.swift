@@ -384,7 +384,7 @@ struct PacketLives {
     rows.add(frame?.at)
   }
 
-  /// Returns when a packet was requested.
+  /// Returns the times at which a packet was requested.
   private func times(
     askedFrom source: UInt64?, _ sequence: UInt16, isOut: Bool, around moment: Int64
   ) -> [Int64] {

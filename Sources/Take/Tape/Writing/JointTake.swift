@@ -189,7 +189,7 @@ private final class Source {
     self.added = added
   }
 
-  /// Returns when the next step is on the common clock; nil at the end.
+  /// Returns the next step's time on the common clock; nil at the end.
   func next() throws(TapeError) -> Instant? {
     while true {
       while position < chunk.steps.count {
