@@ -46,7 +46,8 @@ package final class VirtualCall {
   private var nextCall: UInt32 = 1
   /// The names published over mDNS.
   private var names: [String: IPAddress] = [:]
-  /// When each stalled peer's process resumes, and what has arrived for it meanwhile.
+  /// For each stalled peer, the time at which its process resumes, and the datagrams that arrived
+  /// meanwhile.
   private var stalls: [(until: Instant, arrivals: [VirtualNetwork.Arrival])?]
   private var outbox = Outbox<PeerOutput>()
   private let sink: StepSink?

@@ -243,7 +243,7 @@ package final class VirtualMeeting {
 
 extension VirtualMeeting {
   package var agents: [ICEAgent] { parties.map(\.agent) }
-  /// When each agent was first connected.
+  /// The time at which each agent was first connected.
   package var connectedAt: [Instant?] { parties.map(\.connectedAt) }
   /// Whether every agent has had a path.
   package var isConnected: Bool { parties.allSatisfy { $0.connectedAt != nil } }
@@ -288,7 +288,7 @@ package struct MeetingParty {
   package private(set) var received: [[UInt8]] = []
   /// Errors from servers.
   package private(set) var serverFailures: [UInt16] = []
-  /// When it was first connected.
+  /// The time at which it was first connected.
   package private(set) var connectedAt: Instant?
   /// Every output as text, for comparing runs.
   package private(set) var trace: [String] = []

@@ -62,7 +62,7 @@ package struct VirtualNetwork {
   private var homes: [Home] = []
   private var sockets: [(address: SocketAddress, host: Int)] = []
   private let chance: EntropyStream
-  /// When each link's bottleneck is free.
+  /// The time at which each link's bottleneck is free.
   private var free: [Instant]
   private var order: UInt64 = 0
   /// Datagrams in flight, latest first, so that the next one is at the end.
@@ -74,7 +74,7 @@ package struct VirtualNetwork {
     free = links.map { _ in .zero }
   }
 
-  /// When the next datagram arrives.
+  /// The next datagram's arrival time.
   package var nextArrival: Instant? { flights.last?.at }
 
   /// Adds a host with its link, and returns its number.

@@ -26,7 +26,7 @@ package struct VirtualStreams {
     let local: SocketAddress
     let remote: SocketAddress
     let remoteHost: Int
-    /// When the last message arrives; later ones do not overtake it.
+    /// The last message's arrival time; later ones do not overtake it.
     var lastArrival = Instant.zero
   }
 
@@ -48,7 +48,7 @@ package struct VirtualStreams {
 
   package var count: Int { directions.count / 2 }
 
-  /// When the next event happens.
+  /// The time of the next event.
   package var nextArrival: Instant? { pending.first?.at }
 
   /// Returns the next event at or before an instant.

@@ -22,7 +22,7 @@ package struct CallGate {
   package enum Verdict: Sendable {
     /// It belongs to a call or may lead to one.
     case admitted
-    /// It and these earlier datagrams together prove to be a call.
+    /// Together with these earlier datagrams, it proves to be part of a call.
     case admittedWith([Admitted])
     /// It waits for further datagrams.
     case waiting
@@ -36,7 +36,7 @@ package struct CallGate {
     package var bytes: [UInt8]?
     /// Descriptions found in unencrypted signaling; the signaling itself is not stored.
     package var descriptions: [String] = []
-    /// Why the rest of the connection cannot be read, with details.
+    /// The reason that the rest of the connection cannot be read, with details.
     package var obstacle: (kind: CoverageReport.Kind, detail: String)?
     /// Whether the segment contains nothing that belongs to a call.
     package var isRefused: Bool { bytes == nil && descriptions.isEmpty }

@@ -35,14 +35,14 @@ extension Observer {
     case transport(ObservedTransport)
     case state(ObservedState)
     case candidate(ObservedCandidate)
-    /// A candidate pair that was checked, or about which more is known.
+    /// A candidate pair that was checked, or whose details became known.
     case pair(ObservedPair)
     /// A datagram that TURN or TCP carried.
     case carried(CarriedDatagram)
     /// A transport's DTLS association.
     case handshake(transport: Int, DTLSFacts)
     case keys(ObservedKeys)
-    /// A new RTP stream, or more about what it contains.
+    /// A new RTP stream, or a change in what is known about its contents.
     case stream(ObservedStream)
     /// A transport's header extensions, from descriptions or inferred.
     case extensions(transport: Int, HeaderExtensionMap, Knowledge)

@@ -34,7 +34,7 @@ package struct DTLSFacts: Hashable, Sendable {
 /// Datagrams may be lost, duplicated and reordered.
 package struct DTLSFollower: Sendable {
   package enum Event: Hashable, Sendable {
-    /// The association began, or more is known about it.
+    /// The association began, or a fact about it became known.
     case facts(DTLSFacts)
     /// Both ends have finished the handshake.
     case connected

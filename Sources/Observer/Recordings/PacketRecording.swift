@@ -50,7 +50,7 @@ package struct PacketRecording: Sendable {
     }
   }
 
-  /// A packet; packets are in time order.
+  /// A recorded packet.
   struct Packet {
     var unixNanoseconds: Int64
     /// Whether the recording side sent it.
@@ -89,7 +89,7 @@ package struct PacketRecording: Sendable {
 
   init(_ format: Format) { self.format = format }
 
-  /// Parses a file; damage loses everything after it.
+  /// Parses a file up to its end or the first damage.
   package init(_ format: Format, _ file: [UInt8]) {
     self.init(format)
     switch format {

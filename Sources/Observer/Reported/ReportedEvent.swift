@@ -44,7 +44,7 @@ package struct ReportedStats: Hashable, Sendable {
     case whole
     /// Each object has only its changed members; an object that is not listed was removed.
     case changedMembers
-    /// Only changed objects and members are present; null means gone.
+    /// Only changed objects and members are present; null means removed.
     case changes
   }
 

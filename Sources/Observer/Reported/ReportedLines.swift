@@ -121,8 +121,7 @@ package struct ReportedLines: Sendable {
     dialect == .rtcstats ? numberedStats(value) : factoredStats(value)
   }
 
-  /// Parses rtcstats reports: numeric names, the common time as `t`, and null for objects that are
-  /// gone.
+  /// Parses rtcstats reports: numeric names, the common time as `t`, and null for removed objects.
   ///
   /// Chromium writes complete reports in the same file format, with ids inside the objects.
   private func numberedStats(_ value: JSONValue) -> ReportedStats {

@@ -284,7 +284,7 @@ package final class DebugSession {
 /// Thrown when a walk was interrupted.
 private struct WalkInterruption: Error {}
 
-/// Why a session cannot execute a command.
+/// The reason that a session cannot execute a command.
 package enum DebugFailure: Error, Sendable {
   case take(TapeError)
   case walk(WalkFailure)

@@ -134,7 +134,7 @@ final class WalkChannel {
   }
 }
 
-/// Why a walk cannot continue, as one sentence.
+/// The reason that a walk cannot continue, as one sentence.
 package struct WalkFailure: Error, Hashable, Sendable, CustomStringConvertible {
   package let description: String
 

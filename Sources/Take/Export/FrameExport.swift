@@ -65,7 +65,7 @@ package struct FrameExport {
     var bytes: [UInt8]
   }
 
-  /// Makes an MP4 file from an IVF file without decoding it; returns why it could not.
+  /// Makes an MP4 file from an IVF file without decoding it; returns the reason if it could not.
   package typealias Mux = (_ ivf: String, _ mp4: String) -> String?
 
   private let take: String

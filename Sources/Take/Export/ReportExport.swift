@@ -136,7 +136,7 @@ struct StatsReport {
   var time: Double
   /// All objects, in order of first appearance.
   var objects: [Object]
-  /// The ids of objects that changed since the previous report, and of those that are gone.
+  /// The ids of objects that changed since the previous report, and of those that were removed.
   var changed: Set<String>
   var gone: [String]
 }

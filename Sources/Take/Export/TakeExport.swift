@@ -147,7 +147,7 @@ package enum ExportFailure: Error, Hashable, Sendable, CustomStringConvertible {
   case media(String)
   /// The media folder cannot be created.
   case folder(path: String)
-  /// There is nothing to write, and why.
+  /// There is nothing to write, for this reason.
   case nothing(take: String, reason: String)
   /// The take has no peer with that number; `known` lists the ones it has.
   case noSuchPeer(take: String, number: Int64, known: String)

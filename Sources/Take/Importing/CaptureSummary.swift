@@ -15,7 +15,7 @@ public struct CaptureSummary: Encodable, Hashable, Sendable {
   public internal(set) var steps = 0
   /// The take's size in bytes.
   public internal(set) var bytes = 0
-  /// The number of datagrams, of calls and others.
+  /// The number of datagrams, in calls or not.
   public internal(set) var datagrams = 0
   /// The number of packets that belong to no call; the take does not contain them.
   public internal(set) var ofNoCall: UInt64 = 0

@@ -64,7 +64,7 @@ package enum ImportedFormat: Hashable, Sendable {
 
 /// The list of files in a Janus recording: the `.nfo` beside them.
 struct RecordingList {
-  /// The files' names, as shown in the list of formats.
+  /// The files' names, as in the list.
   var names: [String] = []
 
   /// Reads a list; fails for other files.

@@ -40,7 +40,7 @@ package protocol FrameWriting {
   var leftOut: Interval { get }
   /// Writes media of the right kind that was played at an instant; does nothing after a failure.
   mutating func write(_ media: MediaContent, at: Instant)
-  /// Completes the file; returns the number of frames in it, or why there are no more.
+  /// Completes the file; returns the number of frames in it, or the reason that there are no more.
   mutating func finish() -> Result<Int, MediaFileError>
 }
 

@@ -5,7 +5,7 @@ package import Tape
 import Wire
 
 /// One direction of a track's media as a file that browsers play, remuxed from a take's frames; its
-/// times are when frames were displayed, played or sent.
+/// times are those at which frames were displayed, played or sent.
 package struct PageMedia: Sendable {
   /// Identifies the frames.
   package struct Place: Hashable, Sendable {

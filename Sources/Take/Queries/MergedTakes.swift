@@ -41,7 +41,7 @@ package struct MergedTakes: Sendable, Codable {
     package var mostMilliseconds = 0.0
   }
 
-  /// Why two takes cannot be merged.
+  /// The reason that two takes cannot be merged.
   package enum Refusal: Error, Sendable {
     case unreadable(TapeError)
     /// They share too few datagrams in a direction.

@@ -121,7 +121,7 @@ package struct QuerySchema: Sendable {
     ]).text
   }
 
-  /// Returns the tables and views with what a row means.
+  /// Returns the tables and views, each with the meaning of a row.
   package func tableText(_ look: TableLook) -> String {
     let rows = tables.filter { !$0.name.hasSuffix("_store") }.map { table in
       [table.name, table.isView ? "view" : "table", Self.sentence(table.comment)]

@@ -10,7 +10,7 @@ package struct H264AccessUnit: Hashable, Sendable {
   package var isKey: Bool
 }
 
-/// Why an H.264 byte stream cannot be read or sent.
+/// An error in an H.264 byte stream, or a feature that cannot be sent.
 package enum H264Error: Error, Hashable, Sendable, CustomStringConvertible {
   /// The file does not begin with a start code.
   case noByteStream

@@ -1,7 +1,7 @@
 public import Media
 import Wire
 
-/// Why a WAV file cannot be read.
+/// An error in a WAV file.
 package enum WAVError: Error, Hashable, Sendable, CustomStringConvertible {
   /// The file does not begin with RIFF and WAVE.
   case notWAV

@@ -24,7 +24,7 @@ package struct Y4MHeader: Hashable, Sendable {
   }
 }
 
-/// Why a YUV4MPEG2 file cannot be read.
+/// An error in a YUV4MPEG2 file.
 package enum Y4MError: Error, Hashable, Sendable, CustomStringConvertible {
   /// The file does not begin with the magic word.
   case notY4M

@@ -79,7 +79,7 @@ enum PageRows {
         WHERE row IN (SELECT max(row) FROM stat GROUP BY peer, id)
         ORDER BY peer, type, id LIMIT 1000
         """),
-    // Who entered and left a room, and which track carried whose media when. The
+    // When participants entered and left a room, and when a track carried their media. The
     // `participant_track` view has the same, but scans all rows for each of them.
     List(
       name: "presence",

@@ -69,7 +69,7 @@ struct PageSeriesList {
   /// The bytes of all columns.
   var bytes: [UInt8] { late.isEmpty ? early : early + late }
 
-  /// A JSON array with each series and where its columns are in `bytes`.
+  /// A JSON array with each series and the positions of its columns in `bytes`.
   var json: String {
     let objects = entries.map { entry in
       let isLong = !entry.overview.isEmpty

@@ -249,7 +249,7 @@ extension CallFacts {
     }
   }
 
-  /// Returns the time for which a peer was connected; for an observed peer, its packets show it.
+  /// Returns the period in which a peer was connected; for an observed peer, its packets show it.
   func live(_ peer: Peer) -> ClosedRange<Int64>? {
     if let live = peer.live,
       states.contains(where: {
@@ -266,7 +266,7 @@ extension CallFacts {
     return first...max(first, last)
   }
 
-  /// Finds times in which media passed in one direction only.
+  /// Finds periods in which media passed in one direction only.
   func silentWays() -> [SilentWay] {
     var found: [SilentWay] = []
     for peer in peers {
@@ -302,8 +302,8 @@ extension CallFacts {
     }
   }
 
-  /// Returns the number of reports on sent streams that arrived within a time, and the loss that
-  /// they add.
+  /// Returns the number of reports on sent streams that arrived in a period, and the loss that they
+  /// add.
   func reports(to peer: Int64, from: Int64, to: Int64) -> (count: Int, lost: Int64) {
     var former: [Int64: Int64] = [:]
     var (count, lost): (Int, Int64) = (0, 0)

@@ -173,7 +173,7 @@ extension CallFacts.Way {
     return packets[Int(first)..<Int(last)].reduce(0) { $0 +| Int64($1) }
   }
 
-  /// Returns whether a packet other than RTP passed in a time.
+  /// Returns whether a packet other than RTP passed in a period.
   package func hasOther(from: Int64, to: Int64) -> Bool {
     var (low, high) = (0, others.count)
     while low < high {

@@ -101,7 +101,7 @@ package struct CallFacts: Sendable {
     package var direction: WireDirection
     /// RTP packets per interval from the start of the take.
     package var packets: [Int32] = []
-    /// Times of two seconds or longer, including those before the first packet and after the last.
+    /// Pauses of two seconds or longer, including those before the first packet and after the last.
     package var quiet: [Quiet] = []
     /// The times of all datagrams other than RTP; those with RTCP are included.
     package var others: [Int64] = []
@@ -289,9 +289,9 @@ package struct CallFacts: Sendable {
   package var tracks: [Track] = []
   /// The kinds of things that could not be seen, without duplicates.
   package var unseen: [String] = []
-  /// Times for which the capture lacks packets.
+  /// Periods for which the capture lacks packets.
   var gapsOfSight: [Unseen] = []
-  /// Long times between displayed video frames.
+  /// Long gaps between displayed video frames.
   var pictureGaps: [PictureGap] = []
   /// Audio playout, by block.
   var voices = VoiceFacts()
@@ -387,7 +387,7 @@ package struct CallFacts: Sendable {
     return runs
   }
 
-  /// Returns the sum of a stream's intervals that overlap a time.
+  /// Returns the sum of a stream's intervals that overlap a period.
   package func sum(of stream: Stream, from: Int64, to: Int64) -> Bucket {
     let origin = stream.first / intervalNanoseconds
     let first = max(0, from / intervalNanoseconds -| origin)

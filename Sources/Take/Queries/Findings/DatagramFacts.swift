@@ -59,7 +59,7 @@ package struct DatagramFacts: Sendable {
   }
 
   package private(set) var checks: [Check] = []
-  /// The number of checks that each peer received, and when the first and last arrived.
+  /// The number of checks that each peer received, and the arrival of the first and last.
   package private(set) var incoming: [(peer: Int64, count: Int64, first: Int64, last: Int64)] = []
   package private(set) var refusals: [Refusal] = []
   /// The error responses that a peer itself sent.

@@ -3,7 +3,7 @@
 extension FindingRule {
   // MARK: Negotiated media
 
-  /// The negotiated directions as `agreed`: a row for each time in which a peer's direction was
+  /// The negotiated directions as `agreed`: a row for each period in which a peer's direction was
   /// active for a kind of media; the empty kind is active while any other is.
   ///
   /// Only answers count: an offer alone changes nothing. Without descriptions, a track is active
@@ -70,7 +70,7 @@ extension FindingRule {
         )
     """
 
-  /// The times in which each peer was connected: `live`.
+  /// The periods in which each peer was connected: `live`.
   static let lives = """
         -- From when to when each peer was connected; that of one that was only seen shows in its
         -- packets.
@@ -91,7 +91,7 @@ extension FindingRule {
   /// `agreed` and `live` together.
   static let agreements = "\(agreed),\n\(lives)"
 
-  /// The times in which a peer should have received or sent media: `span`.
+  /// The periods in which a peer should have received or sent media: `span`.
   private static let spans = """
         span AS MATERIALIZED (
           SELECT agreed.peer AS peer, direction, max(agreed.from_ns, live.from_ns) AS from_ns,

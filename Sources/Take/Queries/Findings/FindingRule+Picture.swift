@@ -58,7 +58,7 @@ extension FindingRule {
     return found
   }
 
-  /// Returns the times from the first of several requests to the next key frame.
+  /// Returns the periods from the first of several requests to the next key frame.
   private static func waits(
     _ requests: [Int64], _ keys: [Int64], end: Int64
   ) -> [(from: Int64, to: Int64, requests: Int)] {

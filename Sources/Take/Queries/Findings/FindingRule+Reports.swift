@@ -108,7 +108,7 @@ extension FindingRule {
     return found
   }
 
-  /// Returns the times in which the remote peer reported nothing new about a stream: its block is
+  /// Returns the periods in which the remote peer reported nothing new about a stream: its block is
   /// unchanged or, as for a silent source (RFC 3550 section 6.4), left out.
   private static func standing(
     _ reports: [CallFacts.Report], of stream: CallFacts.Stream, _ facts: CallFacts
@@ -132,8 +132,8 @@ extension FindingRule {
     return times
   }
 
-  /// Returns the times between two blocks on a stream in which several reports had none and nearly
-  /// all of its packets were lost.
+  /// Returns the periods between two blocks on a stream in which several reports had none and
+  /// nearly all of its packets were lost.
   private static func leftOut(
     _ reports: [CallFacts.Report], of stream: CallFacts.Stream, _ facts: CallFacts
   ) -> [(from: Int64, to: Int64, count: Int)] {

@@ -215,7 +215,7 @@ extension FindingRule {
 
   // MARK: Jitter
 
-  /// Finds times in which the receiver's reports show jitter (RFC 3550 section 6.4.1).
+  /// Finds periods in which the receiver's reports show jitter (RFC 3550 section 6.4.1).
   ///
   /// For video, the packets within a frame count too, although they are sent one after another.
   static func findJitterAtPeer(_ facts: CallFacts, _ limits: Limits) -> [Detection] {
@@ -251,7 +251,7 @@ extension FindingRule {
 
   // MARK: Reports
 
-  /// Finds times in which the remote peer refers to an old sender report although newer ones were
+  /// Finds periods in which the remote peer refers to an old sender report although newer ones were
   /// sent: media arrives there, but RTCP does not.
   static func findReportsNotArriving(_ facts: CallFacts, _ limits: Limits) -> [Detection] {
     var found: [Detection] = []
@@ -269,7 +269,7 @@ extension FindingRule {
           guard let first = run.first, let last = run.last, run.count >= 3,
             last.highest &- first.highest >= Int64(saturating: limits["least_packets"])
           else { continue }
-          // When the report that the first block refers to was sent.
+          // The time at which the report that the first block refers to was sent.
           let from = first.at &- first.sinceLastSent *| 1_000_000_000 / 65_536
           let missed = own.filter { $0 > from && $0 < last.at &- 300_000_000 }
           guard missed.count >= 3, let since = missed.first,
@@ -417,7 +417,7 @@ extension CallFacts {
     }.reduce(0) { $0 +| Int64(sum(of: $1, from: from, to: to).packets) }
   }
 
-  /// Returns the loss of everything that a peer sent in a time, by the remote peer's reports.
+  /// Returns the loss of everything that a peer sent in a period, by the remote peer's reports.
   func lossAtPeer(of peer: Int64, _ from: Int64, _ to: Int64) -> (lost: Int64, expected: Int64) {
     var former: [Int64: Report] = [:]
     var (lost, expected): (Int64, Int64) = (0, 0)

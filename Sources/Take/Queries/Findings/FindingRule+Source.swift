@@ -67,7 +67,7 @@ extension FindingRule {
     return found
   }
 
-  /// Returns whether a peer's process was active in at least every second of a time.
+  /// Returns whether a peer's process was active in every second of a period.
   private static func runsOn(
     _ facts: CallFacts, _ peer: Int64, from: Int64, to: Int64
   ) -> Bool {

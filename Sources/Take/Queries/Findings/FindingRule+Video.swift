@@ -47,10 +47,10 @@ extension FindingRule {
       WHERE direction = 'out' AND type IN ('pli', 'fir') ORDER BY row
       """, detector: findLateKeyFrames)
 
-  /// Long times between displayed video frames: `gap`, with the number of packets that arrived and
+  /// Long gaps between displayed video frames: `gap`, with the number of packets that arrived and
   /// are missing, and how long the sender sent nothing.
   ///
-  /// Only rows within such a time are examined, bounded by the two frames' row numbers.
+  /// Only rows within such a gap are examined, bounded by the two frames' row numbers.
   private static let gaps = """
         coming AS MATERIALIZED (SELECT path, peer FROM path_end WHERE direction = 'in'),
         shown AS (
@@ -113,7 +113,7 @@ extension FindingRule {
                 AND path IN (SELECT path FROM coming WHERE coming.peer = long.peer)
     """
 
-  /// When the take or the peer's connection ends, whichever is first.
+  /// The end of the take or of the peer's connection, whichever is first.
   private static let lastMoment = """
     min(\(end), coalesce((
             SELECT min(at_ns) FROM state

@@ -17,7 +17,7 @@ extension FindingRule {
     Threshold("least_burst", 5, "packets", "missing in a row; concealment and FEC bridge fewer")
   ]
 
-  /// Finds times in which a stream lost packets, joining those only a short calm apart.
+  /// Finds periods in which a stream lost packets, joining those only a short calm apart.
   ///
   /// Losses that occur only in bursts are reported as bursts.
   static func findLoss(

@@ -215,7 +215,7 @@ extension FindingRule {
 }
 
 extension CallFacts {
-  /// Returns whether a peer received anything but the silent stream in a time.
+  /// Returns whether a peer received anything but the silent stream in a period.
   fileprivate func hasOthers(than stream: Stream, from: Int64, to: Int64) -> Bool {
     guard let way = way(stream.peer, .inbound) else { return false }
     if way.hasOther(from: from, to: to) { return true }

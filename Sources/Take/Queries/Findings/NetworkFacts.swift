@@ -12,8 +12,8 @@ package struct NetworkFacts: Sendable {
     package var packets: Int64 = 0
     /// The first silences of at least `leastSilence`.
     package var silences: [Silence] = []
-    /// RTCP: the number of packets, when the first and the last passed, and the first pauses of two
-    /// seconds or more.
+    /// RTCP: the number of packets, the times of the first and the last, and the first pauses of
+    /// two seconds or more.
     package var reports: Int64 = 0
     package var firstReport: Int64 = 0
     package var lastReport: Int64 = 0
@@ -45,7 +45,7 @@ package struct NetworkFacts: Sendable {
     package var direction: WireDirection
     package var local: String
     package var remote: String
-    /// The number of RTP packets, and when the first and the last passed.
+    /// The number of RTP packets, and the times of the first and the last.
     package var media: Int64 = 0
     package var firstMedia: Int64 = 0
     package var lastMedia: Int64 = 0

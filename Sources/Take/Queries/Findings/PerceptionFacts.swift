@@ -88,7 +88,8 @@ package struct PerceptionFacts: Sendable {
   package var codecChanges: [CodecChange] = []
   /// The times at which peers exchanged descriptions.
   package var negotiations: [(peer: Int64, at: Int64)] = []
-  /// The remote peer's limit for sent video in bits per second, and since when (`b=`).
+  /// The remote peer's limit for sent video in bits per second, and the time from which it applies
+  /// (`b=`).
   package var lines: [(peer: Int64, at: Int64, limit: Int64)] = []
   /// Each source's CNAME (RFC 3550 section 6.5.1).
   package var names: [Int64: String] = [:]

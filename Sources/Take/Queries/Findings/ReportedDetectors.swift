@@ -52,7 +52,7 @@ enum ReportedDetectors {
     "late-first-frame", "name-unresolved", "key-frame-late", "no-key-frame", "media-not-played",
   ]
 
-  /// Finds times of more than five seconds without a frame, after the first one; if no packets
+  /// Finds periods of more than five seconds without a frame, after the first one; if no packets
   /// arrived either, as when a server withholds a video, it is a pause.
   private static func stops(
     _ stream: CallFacts.Stream, _ samples: [CountedSample]

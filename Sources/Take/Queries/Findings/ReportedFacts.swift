@@ -88,7 +88,7 @@ extension CallFacts {
 }
 
 extension CallFacts.Stream {
-  /// Adds how much counters grew since the previous sample.
+  /// Adds the counters' growth since the previous sample.
   fileprivate mutating func count(
     _ sample: CountedSample, since before: CountedSample, _ interval: Int64
   ) {

@@ -126,7 +126,7 @@ package struct SenderFacts: Sendable {
       roundTrips[check.peer, default: []].append(
         RoundTrip(at: answered, nanoseconds: answered &- check.at))
     }
-    // When each report was sent, by its peer and NTP time.
+    // The time at which each report was sent, by its peer and NTP time.
     var sent: [Int64: [Int64: Int64]] = [:]
     for report in facts.senderReports where report.direction == .outbound {
       sent[report.peer, default: [:]][report.compactTime] = report.at

@@ -63,8 +63,8 @@ struct StatRun {
 }
 
 extension StatRun {
-  /// Returns times from a value above `on` until a value below `off`, with a minimum length in
-  /// nanoseconds.
+  /// Returns the periods from a value above `on` until a value below `off`, with a minimum length
+  /// in nanoseconds.
   ///
   /// A pause of more than five seconds between samples ends a run, because values in between are
   /// unknown.

@@ -68,7 +68,7 @@ struct StreamTail: Sendable {
 
 // MARK: - PictureGaps
 
-/// A long time between displayed video frames.
+/// A long gap between displayed video frames.
 struct PictureGap: Sendable {
   var peer: Int64
   var track: Int64

@@ -57,7 +57,7 @@ package struct StreamTiming: Sendable {
   private var wasSilent = false
   private var current: (second: Int64, swings: Int32, leap: Int64) = (.min, 0, 0)
   private var delays: [Int64] = []
-  /// The least delay in this part, and when the stream's last pause ended, in nanoseconds.
+  /// The least delay in this part, and the end of the stream's last pause, in nanoseconds.
   private var leastDelay: Int64 = 0
   private var resumed = Int64.min / 2
   private var ranAhead = false

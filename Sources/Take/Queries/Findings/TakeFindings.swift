@@ -17,7 +17,7 @@ package struct TakeFindings: Sendable {
   /// The data that the rules examined.
   let facts: CallFacts
 
-  /// Applies rules to a take and keeps what touches a part of it.
+  /// Applies rules to a take and keeps the detections that touch a part of it.
   package init(
     path: String, selection: TakeSelection = TakeSelection(),
     rules: [FindingRule] = FindingRule.all
@@ -70,7 +70,7 @@ package struct TakeFindings: Sendable {
     }
   }
 
-  /// Adds what replaying with changes showed, by finding index.
+  /// Adds the results of replaying with changes, by finding index.
   package mutating func explain(_ texts: [Int: String]) {
     for place in findings.indices { findings[place].explanation = texts[place] }
   }
@@ -139,7 +139,7 @@ extension CallFacts {
 
 // MARK: - FindingTree
 
-/// Tells causes from symptoms.
+/// Distinguishes causes from symptoms.
 ///
 /// A detection is a symptom of another if its rule names the other's as a cause, both are about the
 /// same subject, and it began while the other lasted or soon after. The remaining detections are

@@ -250,7 +250,7 @@ package struct ConditionError: Error, Hashable, Sendable, CustomStringConvertibl
 }
 
 extension StepCondition {
-  /// Returns whether the condition's time or step comes before a step; only for places.
+  /// Returns whether the condition's time or step is before a step; only for places.
   package func isReached(before step: StepHead) -> Bool {
     switch subject {
     case .step(let number): step.number >= number

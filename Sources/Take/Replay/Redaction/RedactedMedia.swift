@@ -6,7 +6,7 @@ import Wire
 
 /// Replaces what RTP, RTCP and SCTP carry in the clear, keeping lengths.
 ///
-/// Of media, only headers stay that show where a frame begins, whether it is a key frame and how
+/// Media keeps only the headers that show where a frame begins, whether it is a key frame and how
 /// large its picture is; packets and the frames assembled from them stay consistent.
 final class RedactedMedia {
   private let text: RedactedText

@@ -174,7 +174,7 @@ final class RedactedRows {
     return made + [UInt8](repeating: 0, count: max(0, old.count - made.count))
   }
 
-  /// Returns whether a content is removed completely: if recorded frames replace the codecs, an
+  /// Returns whether content is removed completely: if recorded frames replace the codecs, an
   /// endpoint's audio and video are described by their lengths alone.
   private func dropsContent(of step: TapeChunk.Step, _ rows: RowList, _ row: Int) -> Bool {
     guard parts.contains(.media), kinds[step.head.actor] ?? .endpoint == .endpoint,

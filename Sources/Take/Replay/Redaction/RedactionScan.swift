@@ -9,7 +9,7 @@ import Wire
 /// It searches for UTF-8, UTF-16, hexadecimal, base64 at each offset, and addresses masked as in
 /// STUN.
 struct RedactionScan {
-  /// An original that was found, and where.
+  /// An original that was found, with its location.
   struct Leak {
     var place: String
     var length: Int

@@ -235,7 +235,8 @@ package struct Redactor {
     try copy.finish(isComplete: reader.ending != nil)
   }
 
-  /// Drives the stack with the replaced inputs; returns why the result is unusable, or nil.
+  /// Drives the stack with the replaced inputs; returns the reason that the result is unusable, or
+  /// nil.
   private func execute(_ rows: String) throws(TapeError) -> String? {
     var options = Redrive.Options()
     options.header = newHeader(isFactsOnly: false)

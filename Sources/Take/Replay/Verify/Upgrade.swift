@@ -138,7 +138,7 @@ package struct Minimiser {
     package var divergence: Divergence
   }
 
-  /// Why a take cannot be shortened.
+  /// The reason that a take cannot be shortened.
   package enum Refusal: Error, Hashable, Sendable {
     case unreadable(TapeError)
     case identical

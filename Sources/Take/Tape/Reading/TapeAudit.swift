@@ -67,7 +67,7 @@ package struct Alteration: Error, Hashable, Sendable, Codable, CustomStringConve
   }
 }
 
-/// Why reading steps ended early.
+/// The reason that reading steps ended early.
 package enum TapeFault: Error, Sendable {
   /// The file cannot be read.
   case unreadable(TapeError)

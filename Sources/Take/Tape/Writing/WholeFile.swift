@@ -9,7 +9,7 @@ import Wire
 /// `UnfinishedFiles` removes the leftovers of killed processes. Devices and pipes are written in
 /// place.
 package final class WholeFile {
-  /// Why a file cannot be written, as one sentence.
+  /// The reason that a file cannot be written, as one sentence.
   package struct Failure: Error, Hashable, Sendable, CustomStringConvertible {
     package var path: String
     /// The errno value.
