@@ -299,6 +299,7 @@ package struct ScriptedSignaling: SignalingMachine {
     }
   }
 
+  /// A message from the room: an intent or a connection's report, with its transaction number.
   package struct Sent: Codable, Sendable {
     package var transaction: UInt32
     package var intent: RoomIntent?

@@ -3,6 +3,7 @@ package import Wire
 /// Connections between hosts in virtual time: lossless, but a lost segment delays everything after
 /// it.
 package struct VirtualStreams {
+  /// A change of a connection or listener, or a received message.
   package enum Event: Sendable {
     /// The requested connection is established; the address is the local end.
     case connected(id: UInt32, SocketAddress)
@@ -14,6 +15,7 @@ package struct VirtualStreams {
     case lost(local: SocketAddress, remote: SocketAddress)
   }
 
+  /// An event, with its time and the host at which it happens.
   package struct Delivery: Sendable {
     package var at: Instant
     package var host: Int

@@ -11,6 +11,7 @@ package struct VirtualTURNServer {
     package var bytes: [UInt8]
   }
 
+  /// A client's relayed address, with its permissions and channels (RFC 8656 section 5).
   package struct Allocation: Sendable {
     package let client: SocketAddress
     package let relayed: SocketAddress

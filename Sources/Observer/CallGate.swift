@@ -8,6 +8,7 @@ package import Wire
 /// Packets that may become a call wait here, a few per path; once they prove to be one, they are
 /// admitted with their original times.
 package struct CallGate {
+  /// A datagram that belongs to a call, as captured.
   package struct Admitted: Sendable {
     package var tuple: FiveTuple
     package var bytes: [UInt8]

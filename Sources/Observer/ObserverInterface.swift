@@ -207,6 +207,7 @@ package struct ObservedKeys: Hashable, Sendable {
 
 /// A call's packet.
 package struct ObservedPacket: Sendable {
+  /// The packet's protocol; for RTP, with its parsed header.
   package enum Kind: Hashable, Sendable {
     /// With its stream's number.
     case rtp(RTPHeader, stream: Int)

@@ -47,6 +47,7 @@ package struct CapturedStreamPiece: Hashable, Sendable {
   package var isEnd: Bool
 }
 
+/// An item of a capture, in file order: traffic, secrets, a comment, or a count of lost frames.
 package enum CaptureEvent: Hashable, Sendable {
   case datagram(CapturedDatagram)
   case stream(CapturedStreamPiece)

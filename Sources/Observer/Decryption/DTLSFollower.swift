@@ -33,6 +33,7 @@ package struct DTLSFacts: Hashable, Sendable {
 /// supported; most of a 1.3 handshake (RFC 9147) is encrypted, and the logged secrets decrypt it.
 /// Datagrams may be lost, duplicated and reordered.
 package struct DTLSFollower: Sendable {
+  /// A change in what is known about the association, or data and alerts that it carried.
   package enum Event: Hashable, Sendable {
     /// The association began, or a fact about it became known.
     case facts(DTLSFacts)

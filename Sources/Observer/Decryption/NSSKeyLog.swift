@@ -117,6 +117,7 @@ package struct NSSKeyLog: Sendable {
 
 /// An SRTP master key with its salt and scope.
 package struct SRTPKey: Hashable, Sendable {
+  /// The packets that a supplied SRTP key applies to.
   package enum Scope: Hashable, Sendable {
     /// All packets that it decrypts.
     case any

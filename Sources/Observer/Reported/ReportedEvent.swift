@@ -4,6 +4,7 @@ package import Wire
 ///
 /// Names are those of the W3C API: `setLocalDescription`, `iceconnectionstatechange`.
 package struct ReportedEvent: Hashable, Sendable {
+  /// What happened: an API call or its result, an event, or a statistics report.
   package enum Content: Hashable, Sendable {
     /// A connection was created with this configuration.
     case connection(configuration: JSONValue?)

@@ -4,6 +4,7 @@ import Wire
 ///
 /// Messages are numbered within one load of the page, so that none counts twice.
 package struct ScriptUnit: Hashable, Sendable {
+  /// The payload of a message from the page's script.
   package enum Content: Hashable, Sendable {
     /// Events, and the number of lines that are not events.
     case events([ReportedEvent], strangeLines: Int)

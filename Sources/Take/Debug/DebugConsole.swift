@@ -4,6 +4,7 @@ package import Wire
 
 /// Executes a debugging session's commands: each line yields text, or JSON for programs.
 package final class DebugConsole {
+  /// The output of a command, as text and as JSON, and its effect on the session.
   package struct Answer: Sendable {
     package var text = ""
     package var json = JSONText.object([])

@@ -4,6 +4,7 @@ import Wire
 ///
 /// Reflection creates it, so new fields of a layer appear automatically.
 package struct SnapshotTree: Hashable, Sendable, Codable {
+  /// The type of a node: a leaf's kind of value, or a container.
   package enum Kind: String, Sendable, Codable {
     case text, number, seconds, absent, record, list
   }

@@ -17,6 +17,7 @@ package struct TakeDiff: Sendable {
     case wall
   }
 
+  /// A value that differs between the sessions.
   package struct Difference: Hashable, Sendable, Codable {
     /// On the first take's clock.
     package var atNanoseconds: Int64

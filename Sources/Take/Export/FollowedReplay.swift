@@ -11,6 +11,7 @@ package import Wire
 ///
 /// Recorded frames replace the codecs if the take has them: decoded media is not needed here.
 package struct FollowedReplay {
+  /// An item that a replay passes on: a datagram, a decrypted packet, or a part of a TCP stream.
   package enum Sight {
     /// A datagram as captured on the wire; of a truncated one, only the beginning.
     case datagram([UInt8], isTruncated: Bool)

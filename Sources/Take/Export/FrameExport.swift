@@ -22,6 +22,7 @@ package struct FrameExport {
     }
   }
 
+  /// A media file that an export wrote, with its contents' extent.
   package struct Written: Sendable {
     package var path: String
     package var track: Track

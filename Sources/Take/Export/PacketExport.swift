@@ -7,6 +7,7 @@ import Wire
 ///
 /// A replay decrypts them, up to the end of the requested window; it runs no codecs.
 package struct PacketExport {
+  /// A packet file that an export wrote.
   package struct Written: Sendable {
     package var path: String
     package var packets: Int

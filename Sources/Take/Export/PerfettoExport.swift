@@ -8,6 +8,7 @@ import Wire
 /// the other side socket, SRTP, jitter buffer, decoder, and screen or loudspeaker. The few messages
 /// needed are written by hand, because Perfetto's library would require a compiler for all of them.
 package struct PerfettoExport {
+  /// The trace file that an export wrote, with the number of its events.
   package struct Written: Sendable {
     package var path: String
     package var events = 0

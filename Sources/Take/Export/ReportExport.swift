@@ -4,6 +4,7 @@ import Wire
 /// Writes a take's calls, events and statistics in browsers' dump formats, which public importers
 /// read.
 package struct ReportExport {
+  /// A browser dump's format.
   package enum Form: Sendable {
     /// A chrome://webrtc-internals dump, as in Chrome since 2025.
     case internals
@@ -11,6 +12,7 @@ package struct ReportExport {
     case rtcstats
   }
 
+  /// The dump that an export wrote, with the number of its entries.
   package struct Written: Sendable {
     package var path: String
     package var connections = 0

@@ -26,6 +26,7 @@ package struct TakeExport: Sendable {
     self.peer = peer
   }
 
+  /// The result of an export, with the report of the replay that it needed, if any.
   package struct Replayed<Written: Sendable>: Sendable {
     /// The written files or packets.
     package var written: Written

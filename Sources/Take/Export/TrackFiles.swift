@@ -14,6 +14,7 @@ extension EncodedVideoChunk {
 
 /// The files of received tracks, each created with its track's first frame.
 package final class TrackFiles {
+  /// A finished media file, and the part of its track that it contains.
   package struct Written: Hashable, Sendable {
     package var path: String
     /// Whether it contains audio or video frames.

@@ -134,6 +134,7 @@ package final class CaptureFeed {
 
 // MARK: - CaptureSource
 
+/// A source of a capture's bytes, such as a file, a pipe or a live interface.
 package protocol CaptureSource: AnyObject {
   /// Waits a while for bytes and appends those that are available.
   /// - Returns: whether more may arrive.

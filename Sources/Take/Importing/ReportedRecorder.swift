@@ -4,6 +4,7 @@ package import Wire
 
 /// Writes reported events into a take one by one, from a file or while they happen.
 package final class ReportedRecorder {
+  /// The take's label and tags, and the limits on what is stored in it.
   package struct Options: Sendable {
     package var label = ""
     /// Facts about the take, by key.

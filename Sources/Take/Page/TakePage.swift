@@ -12,6 +12,7 @@ package import Tape
 /// signaling message's text, and media up to a limit. It contains no keys, but its descriptions
 /// have addresses and ICE passwords: it is as private as the take.
 package struct TakePage: Sendable {
+  /// The parts of the take that a page includes.
   package struct Options: Sendable {
     /// Whether to include signaling messages' texts.
     package var keepsMessages = true

@@ -227,6 +227,7 @@ struct Pieces {
 
 /// Runs SQL on a take and prints the result.
 package enum SQLConsole {
+  /// The format in which a query's result is printed.
   package enum Format: String, CaseIterable, Sendable {
     /// Aligned columns with a header.
     case table

@@ -4,6 +4,7 @@ package import Wire
 
 /// Each peer's last stats sample at an instant, from the `stat` rows.
 package struct StatSamples: Sendable {
+  /// A stats object (RTCStats), as sampled.
   package struct Object: Hashable, Sendable {
     package var id: String
     package var type: String
@@ -154,6 +155,7 @@ package struct StatSamples: Sendable {
 ///
 /// An object that did not change has no row, and so no line.
 package enum StatSeries {
+  /// The format in which a series of samples is printed.
   package enum Format: String, CaseIterable, Sendable {
     /// One object per line in the browsers' form, preceded by its time and peer: `at_ns` and
     /// `peer_label`, and the older `seconds` and `peer`.

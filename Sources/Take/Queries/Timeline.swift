@@ -3,6 +3,7 @@ import Wire
 
 /// A take's events in order, for all peers: the output of `retake timeline`.
 package struct Timeline: Sendable {
+  /// An event on the timeline.
   package struct Entry: Hashable, Sendable {
     package var atNanoseconds: Int64
     package var step: Int64

@@ -10,6 +10,7 @@ package import Wire
 /// As in a replay, the stack is compared with the recording. No thread is started, so the process
 /// may be forked.
 package final class TapeWalk {
+  /// An executed step, with its recording.
   package struct Step: Sendable {
     package var recorded: TapeChunk.Step
     /// The rows of the step's chunk.

@@ -7,6 +7,7 @@ package import Wire
 ///     drop 'packet rtp ssrc=1 from=1.2s to=1.5s'      corrupt 'packet rtp probability=2%'
 ///     delay '80ms packet rtp every=10'                 duplicate 'packet stun'
 package struct PacketEdit: Hashable, Sendable, CustomStringConvertible {
+  /// The change made to each selected datagram.
   package enum Action: Hashable, Sendable {
     case drop
     case delay(Interval)

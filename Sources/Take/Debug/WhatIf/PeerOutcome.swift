@@ -10,6 +10,7 @@ package struct PeerOutcome: Sendable, Codable {
     case peer, label, states, freezes, measures, refusals
   }
 
+  /// A period in which a received track's video was frozen.
   package struct Freeze: Hashable, Sendable, Codable {
     package var fromNanoseconds: Int64
     package var toNanoseconds: Int64

@@ -1,6 +1,7 @@
 /// Writes encoded frames into a WebM file (Matroska, RFC 9559): one VP8, VP9, AV1 or Opus track,
 /// with an index for seeking.
 package struct WebMWriter {
+  /// The track's codec and format.
   package enum Content: Hashable, Sendable {
     /// `V_VP8`, `V_VP9` or `V_AV1`, and the video frames' size.
     case video(codec: String, width: Int, height: Int)

@@ -1,6 +1,7 @@
 /// A query whose result the page draws; the page shows the SQL so that users can check the numbers
 /// with `retake sql`.
 package struct PageQuery: Sendable {
+  /// The columns that a query returns, which determine how the page draws its result.
   package enum Form: Hashable, Sendable {
     /// Columns peer, subject, from_s, to_s, text: time spans.
     case spans

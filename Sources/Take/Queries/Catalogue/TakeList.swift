@@ -6,6 +6,7 @@ import Wire
 ///
 /// Every verb that works on several takes uses this list.
 package struct TakeList: Sendable {
+  /// A take of the list, with its path as named and as its catalogue stores it.
   package struct Entry: Sendable, Hashable {
     /// The path relative to the working directory.
     package var path: String

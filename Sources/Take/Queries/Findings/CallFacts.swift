@@ -204,6 +204,7 @@ package struct CallFacts: Sendable {
     package var sinceLastSent: Int64 = 0
   }
 
+  /// An RTCP sender report's counters (RFC 3550 section 6.4.1).
   package struct SenderReport: Sendable {
     package var peer: Int64
     package var at: Int64

@@ -3,8 +3,10 @@ import Wire
 
 /// A session description that a peer sent or received, as far as rules examine it.
 package struct SignaledDescription: Sendable {
+  /// The description's type; provisional answers count as answers.
   package enum Kind: Sendable, Hashable { case offer, answer }
 
+  /// An m-section, with the attributes that rules examine.
   package struct Section: Sendable, Hashable {
     package var kind = ""
     package var port: Int64 = 0

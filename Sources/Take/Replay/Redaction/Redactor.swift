@@ -12,6 +12,7 @@ import Wire
 /// contains anything of the original, the replaced rows become the new take: facts that are never
 /// executed. No take is delivered before a search has found nothing of the original in it.
 package struct Redactor {
+  /// The result of a redaction: what was removed, and how the new take was made.
   package struct Summary: Sendable {
     package var removed: [String]
     /// The number of names and secrets replaced, and of addresses.

@@ -6,6 +6,7 @@ import Wire
 
 /// A take that was run as a test, with its result.
 package struct TakeVerification: Sendable {
+  /// The test's result, with the reason for a failure.
   package enum Outcome: Hashable, Sendable {
     case passed
     /// The stack behaves differently.

@@ -127,6 +127,7 @@ package struct Upgrade: Sendable, Codable {
 /// share nothing but a clock. No other step can be dropped, because each step's outputs are in the
 /// take and are compared.
 package struct Minimiser {
+  /// The size of the short take, compared with the original's.
   package struct Summary: Hashable, Sendable, Codable {
     package var path: String
     package var output: String

@@ -124,6 +124,7 @@ package struct CallRequestRow: StampedRow {
   }
 }
 
+/// The result of an API call.
 package struct CallReplyRow: StampedRow {
   package static var table: Table { .callReply }
   package static var name: String { "call_reply" }

@@ -18,6 +18,7 @@ package struct JointTake {
     }
   }
 
+  /// The joint take's size, and what limits its replay.
   package struct Summary: Sendable, Codable {
     package var path: String
     package var steps: Int
