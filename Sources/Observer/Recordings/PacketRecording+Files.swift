@@ -22,7 +22,7 @@ extension PacketRecording {
     guard kind == "a" || kind == "v" else {
       return notes.append("it holds data, which are not RTP")
     }
-    // Microseconds of the first frame, or of when the file was created.
+    // The time in microseconds of the first frame, or of the file's creation.
     let microseconds = head["u"]?.integer ?? head["s"]?.integer ?? 0
     let began = min(max(microseconds, 0), 4_000_000_000_000_000) * 1000
     var place = 10 + length

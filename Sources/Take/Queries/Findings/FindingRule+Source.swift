@@ -245,7 +245,7 @@ extension FindingRule {
     for still in facts.perception.stills where still.shade != nil {
       let seconds = Double(still.to -| still.from) / 1e9
       let sender = still.direction == .inbound ? facts.peer(still.peer)?.other : still.peer
-      // Disabled at the end that the take has, so it is intended.
+      // The application disabled it, according to the recorded end, so it is intended.
       let isOff =
         sender.map { sender in
           facts.perception.isOff(

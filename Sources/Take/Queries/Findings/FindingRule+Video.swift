@@ -47,8 +47,8 @@ extension FindingRule {
       WHERE direction = 'out' AND type IN ('pli', 'fir') ORDER BY row
       """, detector: findLateKeyFrames)
 
-  /// Long gaps between displayed video frames: `gap`, with the number of packets that arrived and
-  /// are missing, and how long the sender sent nothing.
+  /// Long gaps between displayed video frames: `gap`, with the numbers of packets that arrived and
+  /// that are missing, and the time for which the sender sent nothing.
   ///
   /// Only rows within such a gap are examined, bounded by the two frames' row numbers.
   private static let gaps = """

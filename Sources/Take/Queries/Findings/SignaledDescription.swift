@@ -1,7 +1,7 @@
 package import Tape
 import Wire
 
-/// A session description that a peer sent or received, as far as rules examine it.
+/// The parts that rules examine of a session description that a peer sent or received.
 package struct SignaledDescription: Sendable {
   /// The description's type; provisional answers count as answers.
   package enum Kind: Sendable, Hashable { case offer, answer }

@@ -1,7 +1,7 @@
 import Tape
 import Wire
 
-/// A stats sample of a stream, source or playout, as far as rules examine it.
+/// The members that rules examine of a stats sample of a stream, source or playout.
 package struct StatSample: Sendable {
   /// The numeric members, in the order of the query's columns.
   package enum Member: String, CaseIterable, Sendable {

@@ -80,7 +80,7 @@ struct PictureGap: Sendable {
   /// The mean of the thirty preceding frame intervals in nanoseconds; nil if it is not a freeze by
   /// freezeCount's rule.
   var freezeMean: Double?
-  /// The number of packets that arrived and are missing meanwhile, and the time for which the
+  /// The numbers of packets that arrived and that are missing meanwhile, and the time for which the
   /// sender sent nothing: no packet arrived, and the stream's clock advanced by as much.
   var packets: Int64 = 0
   var missing: Int64 = 0

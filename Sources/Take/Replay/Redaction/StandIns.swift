@@ -13,7 +13,7 @@ final class StandIns {
   private let secret: [UInt8]
   private var words: [String: String] = [:]
   private var given: Set<String> = []
-  /// Texts with characters other than a word's, which must therefore be searched for in free text.
+  /// Texts that are not single words, so they must be searched for in free text.
   private(set) var phrases: [(old: String, new: String)] = []
   private var addresses: [IPAddress: IPAddress] = [:]
   private var networks: [UInt64: UInt64] = [:]

@@ -62,7 +62,8 @@ package struct Substitution: Hashable, Sendable {
     return libraries
   }
 
-  /// Substitutes all libraries' results, as far as the take has them; throws if it cannot be read.
+  /// Substitutes the results of all libraries for which the take has them; throws if it cannot be
+  /// read.
   package init(all path: String, _ header: TakeHeader) throws(TapeError) {
     try self.init(of: path, header, parts: ["openssl", "srtp", "opus", "vpx", "openh264", "dav1d"])
   }

@@ -44,7 +44,7 @@ package struct TapeAudit: Sendable {
 package struct Alteration: Error, Hashable, Sendable, Codable, CustomStringConvertible {
   /// The first altered step, counted from 1.
   package var step: Int
-  /// The step's time, as far as it is readable.
+  /// The step's time, if it is readable.
   package var atNanoseconds: Int64
   /// The table, or `tape` for the steps themselves; empty if it could be several.
   package var table: String

@@ -45,8 +45,7 @@ package enum UnfinishedFiles {
       } else if case .failure(let code) = made, code.number != EEXIST {
         break
       }
-      // Another process took it for a leftover and locked it between the two calls, but only
-      // briefly.
+      // Between the two calls, another process took it for a leftover and locked it briefly.
       usleep(1_000)
       made = NewFile.create(path, mode: mode)
     }
