@@ -174,7 +174,7 @@ struct CheckFollower {
 /// with aggressive nomination nominates every pair that responds (RFC 5245 section 8.1.1.2), and
 /// again with each consent check.
 struct PairChoice {
-  /// The time for which media on a pair, or its nomination, counts.
+  /// The time for which media on a pair, or its nomination, counts as current.
   private static let mediaMemory = Interval.seconds(2)
   private static let nominationMemory = Interval.seconds(5)
   /// The number of consecutive packets on another pair that switch an end's choice; single ones are

@@ -7,7 +7,7 @@ import Wire
 /// One direction of a track's media as a file that browsers play, remuxed from a take's frames; its
 /// times are those at which frames were displayed, played or sent.
 package struct PageMedia: Sendable {
-  /// Identifies the frames.
+  /// The track, direction and kind of media that a file contains.
   package struct Place: Hashable, Sendable {
     package var peer: Int64
     package var direction: String

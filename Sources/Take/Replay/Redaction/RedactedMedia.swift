@@ -268,7 +268,7 @@ final class RedactedMedia {
 
 /// Replaces what data channels carry, in SCTP packets.
 struct RedactedSCTP {
-  /// The protocol of the message that each stream is in the middle of.
+  /// The protocol of each stream's incomplete message.
   private var protocols: [UInt16: UInt32] = [:]
 
   /// Returns a replacement message with the same length: text stays text.

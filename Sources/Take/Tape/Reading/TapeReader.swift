@@ -102,8 +102,8 @@ package final class TapeReader {
   /// Returns the kinds of machines that another revision recorded, the stack first; empty if the
   /// take states no revision.
   ///
-  /// A take with only observers is not another revision if just the stack's moved, nor is a take
-  /// without observers if just the observer's did.
+  /// The stack's revision does not matter in a take with only observers, nor the observer's in a
+  /// take without observers.
   package func otherRevisions() throws(TapeError) -> [OtherRevision] {
     var others: [OtherRevision] = []
     do throws(SQLiteError) {

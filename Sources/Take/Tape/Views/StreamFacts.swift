@@ -234,7 +234,8 @@ struct StreamFacts {
   /// Adds a packet to its stream: determines its position and whether the stream paused.
   private mutating func advance(_ number: Int, _ packet: Packet) {
     Self.findNearRestart(&streams[number], packet)
-    // Only the numbers: with a copy of the lists, each list that grows would be copied.
+    // Only the numbers: a copy that shared the lists would cause each list to be copied when it
+    // grows.
     let (at, sequence, rtpTime) = (
       streams[number].at, streams[number].sequence, streams[number].rtpTime
     )
