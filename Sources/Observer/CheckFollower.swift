@@ -177,8 +177,8 @@ struct PairChoice {
   /// The time for which media on a pair, or its nomination, counts as current.
   private static let mediaMemory = Interval.seconds(2)
   private static let nominationMemory = Interval.seconds(5)
-  /// The number of consecutive packets on another pair that switch an end's choice; single ones are
-  /// late.
+  /// The number of consecutive packets on another pair that switch an end's choice; a single packet
+  /// may just be late.
   private static let runMinimum = 3
   /// The maximum number of nominated paths to remember.
   private static let nominatedMaximum = 64

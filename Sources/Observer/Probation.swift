@@ -159,8 +159,8 @@ struct Probation {
 
 // MARK: - PathTrials
 
-/// Holds packets on unannounced paths until they are identified: a few datagrams on a few paths,
-/// the oldest of which is dropped.
+/// Holds packets on unannounced paths until they are identified: a few datagrams on a few paths;
+/// the oldest path is dropped if there are too many.
 struct PathTrials<State> {
   enum Verdict {
     /// The path belongs to a call, with these datagrams.

@@ -347,7 +347,7 @@ package struct CallFacts: Sendable {
     streams.first { $0.ssrc == ssrc && $0.peer == peer && $0.direction == direction }
   }
 
-  /// Returns the same stream at its other end, if the take has that.
+  /// Returns the same stream at its other end, if the take has that end.
   package func otherEnd(of stream: Stream) -> Stream? {
     guard let other = peer(stream.peer)?.other else { return nil }
     return self.stream(other, stream.direction == .inbound ? .outbound : .inbound, stream.ssrc)

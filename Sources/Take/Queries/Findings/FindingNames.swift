@@ -29,7 +29,7 @@ package struct FindingNames: Sendable {
     if count == 1, let only = facts.peers.first, only.label.isEmpty {
       labels[only.number] = "this side"
     }
-    // Without the state that only packet counting needs.
+    // Omits the state that only packet counting needs.
     streams = facts.streams.map {
       var stream = $0
       (stream.buckets, stream.gaps, stream.bursts) = ([], [], [])
