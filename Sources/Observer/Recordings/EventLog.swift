@@ -1,6 +1,6 @@
 import Wire
 
-// Event logs of libwebrtc, version 2 (rtc_event_log2.proto), which contain packet headers.
+// libwebrtc's event logs, version 2 (rtc_event_log2.proto), which contain packet headers.
 
 extension PacketRecording {
   mutating func readEventLog(_ file: [UInt8]) {
@@ -33,7 +33,7 @@ extension PacketRecording {
 struct EventLog {
   struct Packet {
     var milliseconds: Int64
-    /// Beyond the milliseconds, from 0 to 999.
+    /// The part below a millisecond, from 0 to 999.
     var microseconds: Int64 = 0
     var isOutgoing: Bool
     var bytes: [UInt8]
@@ -102,7 +102,7 @@ struct EventLog {
 
   // MARK: Version 1
 
-  /// Whether a file begins with an event of version 1: its length, its time, and its kind.
+  /// Returns whether a file begins with a version 1 event: its length, its time, and its kind.
   static func beginsLikeVersion1(_ head: [UInt8]) -> Bool {
     var reader = ProtobufReader(head[...])
     guard head.first == 0x0a, let field = reader.next(), case .bytes(let body) = field.value else {
@@ -115,14 +115,14 @@ struct EventLog {
     return event.integer(1) != nil
   }
 
-  /// The kinds of events of version 1 that are no packets.
+  /// Kinds of version 1 events that are not packets.
   private static let version1Names: [Int64: String] = [
     5: "audio playout event", 6: "loss-based estimate", 7: "delay-based estimate",
     8: "stream configuration", 9: "stream configuration", 10: "stream configuration",
     11: "stream configuration", 16: "audio adaptation", 17: "probe cluster", 18: "probe result",
   ]
 
-  /// An event of version 1.
+  /// Parses a version 1 event.
   private mutating func readEvent(_ event: ProtobufMessage, _ emit: Sink) {
     isVersion1 = true
     guard let time = event.integer(1), let kind = event.integer(2) else { return }
@@ -155,13 +155,13 @@ struct EventLog {
 
   // MARK: Packets
 
-  /// Reads a batch of packets: the fields of the first one, deltas in fields from 101 on, and their
+  /// Reads a batch of packets: the first one's fields, deltas in fields from 101 on, and their
   /// number.
   private mutating func readPackets(
     _ message: ProtobufMessage, isOutgoing: Bool, _ emit: Sink
   ) {
-    // The log may claim any number; consecutive sequence numbers differ, so each delta takes at
-    // least a bit.
+    // The log may claim any number, but consecutive sequence numbers differ, so each delta takes at
+    // least one bit.
     let room = min(Int64((message.bytes(104)?.count ?? 0) * 8), Self.batchMaximum)
     let count = min(max(message.integer(11) ?? 0, 0), room)
     guard let time = message.integer(1), message.integer(6) != nil else { return }
@@ -289,7 +289,7 @@ struct ProtobufReader {
   }
 }
 
-/// The fields of a message by number; the last one of a number counts.
+/// A message's fields by number; the last one counts if a number repeats.
 struct ProtobufMessage {
   private var fields: [Int: ProtobufField.Value] = [:]
 
@@ -309,7 +309,7 @@ struct ProtobufMessage {
   }
 }
 
-/// Decodes libwebrtc's delta encoding: bits, the highest first.
+/// Decodes libwebrtc's delta encoding: bits, highest first.
 struct DeltaReader {
   private let bytes: ArraySlice<UInt8>
   private var bit = 0
@@ -337,7 +337,7 @@ struct DeltaReader {
     return nil
   }
 
-  /// The base value and those that follow; nil from the first damaged delta on.
+  /// Returns the base value and those that follow; nil from the first damaged delta on.
   static func values(base: UInt64?, deltas: ArraySlice<UInt8>?, count: Int) -> [UInt64?] {
     var values: [UInt64?] = [base]
     guard let deltas, !deltas.isEmpty else {
@@ -391,7 +391,7 @@ struct DeltaReader {
     }
   }
 
-  /// Blobs, preceded by all their lengths.
+  /// Returns blobs that are preceded by all their lengths.
   static func blobs(_ bytes: ArraySlice<UInt8>, count: Int) -> [ArraySlice<UInt8>] {
     var rest = bytes
     var sizes: [Int] = []
