@@ -295,8 +295,8 @@ let package = Package(
     tests(
       "ReplayTests",
       [
-        "Wire", "SCTP", "JSEP", "SDP", "Secure", "RTP", "Media", "MediaFiles", "AudioSession",
-        "Stats", "Peer", "Room", "Tape", "Queries", "Replay", "Lab", "Debug", "Page",
+        "Wire", "ICE", "SCTP", "JSEP", "SDP", "Secure", "RTP", "Media", "MediaFiles",
+        "AudioSession", "Stats", "Peer", "Room", "Tape", "Queries", "Replay", "Lab", "Debug", "Page",
       ]),
     tests(
       "DebugTests",

@@ -117,6 +117,26 @@ struct AnyReportsTests {
     }
   }
 
+  /// Four million bits of deltas may claim four million packets, which would need a gigabyte to
+  /// decode: no batch of libwebrtc has so many.
+  @Test func aBatchOfMillionsIsReadInPart() {
+    func varint(_ value: Int) -> [UInt8] {
+      value < 128 ? [UInt8(value)] : [UInt8(value & 127) | 128] + varint(value >> 7)
+    }
+    // Fixed width, a bit each, of which all are set.
+    let deltas = [0] + [UInt8](repeating: 255, count: 500_000)
+    let fields: [(number: Int, bytes: [UInt8])] = [
+      (1, [1]), (2, [0]), (3, [96]), (4, [1]), (5, [1]), (6, [1]), (8, [20]), (9, [12]), (10, [0]),
+      (11, varint(4_000_000)),
+    ]
+    var batch = fields.flatMap { varint($0.number << 3) + $0.bytes }
+    batch += varint(104 << 3 | 2) + varint(deltas.count) + deltas
+    let begin: [UInt8] = [0x82, 0x01, 2, 8, 1]
+    let recording = PacketRecording(
+      .eventlog, begin + [0x12] + varint(batch.count) + batch)
+    #expect(recording.packetCount > 100_000 && recording.packetCount <= 200_001)
+  }
+
   @Test(arguments: PacketRecording.Format.allCases)
   func recordings(format: PacketRecording.Format) {
     let head = #"{"t":"v","c":"vp8","u":9223372036854775807}"#

@@ -17,8 +17,12 @@ struct QueryProcess: Sendable {
   var tool: String?
   /// How long a query may take, in seconds, including its wait for other queries.
   var seconds = 15.0
-  /// A query that has less time than this left when it starts is refused.
-  private static let leastSeconds = 3.0
+  /// Ends a late query after the given seconds; a test decides itself when to end it.
+  var schedule: @Sendable (Double, @escaping @Sendable () -> Void) -> Void = {
+    DispatchQueue.global().asyncAfter(deadline: .now() + $0, execute: $1)
+  }
+  /// The minimum time left when a query starts; otherwise it is refused.
+  var leastSeconds = 3.0
 
   /// A query's outcome.
   enum Answer: Sendable {
@@ -39,7 +43,7 @@ struct QueryProcess: Sendable {
     since begin: ContinuousClock.Instant
   ) -> Answer {
     let left = seconds - begin.duration(to: .now) / .seconds(1)
-    guard left >= Self.leastSeconds else {
+    guard left >= leastSeconds else {
       return .failed("other queries take all the time; try again when they have ended")
     }
     guard sql.utf8.count <= Self.queryBytes, !sql.utf8.contains(0) else {
@@ -50,7 +54,10 @@ struct QueryProcess: Sendable {
     }
     // Other users can see a process's arguments but not its environment.
     let environment = ProcessInfo.processInfo.environment.merging(
-      [AnswerQuery.variable: sql, AnswerQuery.formVariable: form.rawValue],
+      [
+        AnswerQuery.variable: sql, AnswerQuery.formVariable: form.rawValue,
+        AnswerQuery.secondsVariable: String(Int(seconds.rounded(.up)) + AnswerQuery.spareSeconds),
+      ],
       uniquingKeysWith: { $1 })
     let output: ChildPipe
     let process: ChildProcess
@@ -64,15 +71,13 @@ struct QueryProcess: Sendable {
     }
     output.closeWriting()
     let isLate = Mutex(false)
-    let limit = DispatchWorkItem { [process] in
+    schedule(left) { [process] in
       isLate.withLock { $0 = true }
       process.end()
     }
-    DispatchQueue.global().asyncAfter(deadline: .now() + left, execute: limit)
     let text = output.readAll(atMost: 2 * AnswerQuery.answerBytes)
     process.end()
     let ending = process.waitUntilExit()
-    limit.cancel()
     if isLate.withLock({ $0 }) {
       return .failed("the query took longer than \(Int(seconds)) s")
     }
@@ -95,6 +100,10 @@ package struct AnswerQuery {
   static let variable = "RETAKE_QUERY"
   /// The variable that holds the answer's form.
   static let formVariable = "RETAKE_QUERY_FORM"
+  /// The variable that holds the processor time limit, in seconds.
+  static let secondsVariable = "RETAKE_QUERY_SECONDS"
+  /// How far that limit exceeds the caller's own timeout, which therefore ends first.
+  static let spareSeconds = 15
 
   /// An answer's form.
   enum Form: String, Sendable {
@@ -112,19 +121,21 @@ package struct AnswerQuery {
   /// Memory limits for SQLite and for the entire process.
   private static let memoryBytes: Int64 = 192 << 20
   private static let processBytes = rlim_t(2 << 30)
-  /// The processor time limit; the caller's own timeout is shorter.
+  /// The processor time limit in seconds, if the environment sets none.
   private static let processorSeconds = rlim_t(60)
 
   /// Limits the process and answers the query in its environment.
   package func run() throws(TapeError) -> String {
+    let environment = ProcessInfo.processInfo.environment
+    let seconds = environment[Self.secondsVariable].flatMap(rlim_t.init)
     SQLiteLibrary.limitMemory(toBytes: Self.memoryBytes)
     for (resource, value) in [
-      (RLIMIT_AS, Self.processBytes), (RLIMIT_CPU, Self.processorSeconds), (RLIMIT_CORE, 0),
+      (RLIMIT_AS, Self.processBytes), (RLIMIT_CPU, seconds ?? Self.processorSeconds),
+      (RLIMIT_CORE, 0),
     ] {
       var limit = rlimit(rlim_cur: value, rlim_max: value)
       setrlimit(__rlimit_resource_t(resource.rawValue), &limit)
     }
-    let environment = ProcessInfo.processInfo.environment
     let sql = environment[Self.variable] ?? ""
     let form = environment[Self.formVariable].flatMap(Form.init) ?? .json
     return try answer(sql, form)

@@ -5,9 +5,9 @@ import Wire
 
 /// Feedback and retransmissions that are encrypted in a take's packets and have no rows.
 ///
-/// They are read with the keys that the take has.
+/// They are decrypted with the take's keys.
 struct ClearFacts {
-  /// Feedback with the row of `rtcp` that holds it.
+  /// Feedback, with its row in `rtcp`.
   struct Feedback {
     var row: Int64
     var end: ViewFacts.End
@@ -23,12 +23,12 @@ struct ClearFacts {
 
   private(set) var feedback: [Feedback] = []
   private(set) var originals: [Retransmission: UInt16] = [:]
-  /// Whether at least one retransmission could be decrypted; then those that cannot are not
+  /// Whether at least one retransmission could be decrypted; if so, packets that cannot be are not
   /// retransmissions.
   private(set) var hasKeys = false
 
   private var log = NSSKeyLog()
-  /// The keys of each peer, for what it sends and what it receives.
+  /// Each peer's keys, for what it sends and what it receives.
   private var receivers: [Int64: [[SRTPReceiver]]] = [:]
   private var given: [SRTPKey] = []
 
@@ -71,7 +71,7 @@ struct ClearFacts {
     }
   }
 
-  /// The number of externally supplied keys that are tried.
+  /// The maximum number of supplied keys to try.
   private static let keyMaximum = 64
 
   private struct KeyLogText: Decodable {
@@ -113,14 +113,14 @@ struct ClearFacts {
     }
   }
 
-  /// Strips the header of a TURN channel (RFC 8656 section 12.4).
+  /// Strips a TURN channel header (RFC 8656 section 12.4).
   private static func unwrapped(_ bytes: [UInt8]) -> [UInt8] {
     guard bytes.count > 4, (0x40..<0x50).contains(bytes[0]) else { return bytes }
     let length = Int(bytes[2]) << 8 | Int(bytes[3])
     return Array(bytes[4..<min(bytes.count, 4 + length)])
   }
 
-  /// Decrypts a packet; nil if no key fits.
+  /// Decrypts a packet; returns nil if no key fits.
   private mutating func opened(
     _ bytes: [UInt8], peer: Int64, isOut: Bool, isRTCP: Bool
   ) -> [UInt8]? {
@@ -145,14 +145,14 @@ struct ClearFacts {
     for (place, receiver) in known.enumerated() {
       var copy = bytes
       guard (try? receiver.open(&copy, isRTCP: isRTCP)) != nil else { continue }
-      // Moves the key to the front, as it most likely fits the next packet too.
+      // Moves the key to the front, since it most likely fits the next packet too.
       if place > 0 { receivers[peer]?[end].swapAt(0, place) }
       return copy
     }
     return nil
   }
 
-  /// Whether an RTCP packet parses to its end, and so is not encrypted.
+  /// Returns whether an RTCP packet parses to its end, and so is not encrypted.
   private static func isClear(_ bytes: [UInt8]) -> Bool {
     var offset = 0
     while offset + 4 <= bytes.count {
@@ -162,9 +162,9 @@ struct ClearFacts {
     return offset == bytes.count
   }
 
-  // MARK: What they tell
+  // MARK: Feedback
 
-  /// Locates feedback: the peer and the step.
+  /// The place of feedback: the peer and the step.
   private struct Place: Hashable {
     var step: Int64
     var peer: Int64
@@ -222,7 +222,7 @@ struct ClearFacts {
       types.insert(UInt8(truncatingIfNeeded: packet.payloadType))
     }
     guard !wanted.isEmpty else { return }
-    // One pass: finding the owner of a path costs as much for one packet as for all.
+    // One pass, because finding a path's owner costs as much for one packet as for all.
     let list = types.sorted().map(String.init).joined(separator: ", ")
     let bytes = try facts.prepare(
       """

@@ -1,6 +1,6 @@
 import RTP
 
-/// Views over contents that are encrypted on the wire.
+/// Views of contents that are encrypted on the wire.
 enum ClearViews {
   static let all = [arrival, repair]
 
@@ -98,7 +98,7 @@ enum ClearViews {
     return rows
   }
 
-  /// The rows that the view infers without keys.
+  /// Returns the view's rows that follow without keys.
   private static func concluded(_ facts: ViewFacts) throws(SQLiteError) -> ComputedRows {
     var rows = repair.empty()
     guard let view = TakeSchema.views.first(where: { $0.name == "repair" }) else { return rows }
@@ -120,8 +120,8 @@ enum ClearViews {
     var sequence: UInt16
   }
 
-  /// Finds the media stream of each retransmission stream: the one that most of its packets match,
-  /// by RTP time and number or by NACKs.
+  /// Finds each retransmission stream's media stream: the stream that most of its packets match, by
+  /// RTP time and number or by NACKs.
   private static func originals(
     _ again: [Int], _ packets: PacketFacts, _ clear: ClearFacts, _ facts: ViewFacts
   ) throws(SQLiteError) -> [UInt32: UInt32] {

@@ -1,7 +1,6 @@
-/// A view of the schema that is computed in one pass over the packets where SQL would sort them
-/// all.
+/// A schema view computed in one pass over the packets, which SQL would have to sort.
 ///
-/// Its rows equal those of the SQL view, value by value.
+/// Its rows equal the SQL view's, value by value.
 struct ComputedView: Sendable {
   let name: String
   let columns: [Column]
@@ -19,13 +18,13 @@ struct ComputedView: Sendable {
     }
   }
 
-  /// An empty list with the columns of the view.
+  /// Returns an empty list with the view's columns.
   func empty() -> ComputedRows { ComputedRows(columns.map(\.kind)) }
 
   static let all: [ComputedView] =
     StreamViews.all + PacketViews.all + FrameViews.all + ClearViews.all
 
-  /// Parses a list of columns such as `row step peer direction:t ssrc gap_ms:r`.
+  /// Parses a list of columns, as in `row step peer direction:t ssrc gap_ms:r`.
   static func columns(_ text: String) -> [Column] {
     text.split(separator: " ").map { word in
       let parts = word.split(separator: ":")
@@ -35,8 +34,8 @@ struct ComputedView: Sendable {
   }
 }
 
-/// Data that the computed views of a connection share, so that each pass over the packets is made
-/// once, and repeated only when the take has grown.
+/// Data that a connection's computed views share, so that each pass over the packets happens once,
+/// and again only after the take has grown.
 final class ViewFacts {
   /// The connection, which outlives its virtual tables.
   let handle: OpaquePointer
@@ -55,7 +54,7 @@ final class ViewFacts {
     try SQLiteConnection.prepare(sql, on: handle, statements)
   }
 
-  /// Which take it is, and how much of it there is: computed rows hold as long as neither changes.
+  /// Identifies the take and its size: computed rows are valid as long as neither changes.
   struct Stamp: Equatable {
     var content: Int
     var lastStep: Int64
@@ -98,7 +97,7 @@ final class ViewFacts {
     return facts
   }
 
-  // MARK: Whose packets are whose
+  // MARK: Packet owners
 
   /// A peer and a direction.
   struct End: Hashable {
@@ -106,13 +105,13 @@ final class ViewFacts {
     var direction: String
   }
 
-  /// The ends of paths, as the view `path_end` has them: of calls between others two.
+  /// The ends of paths, as in the `path_end` view: two for observed calls.
   struct PathEnds {
     fileprivate(set) var ends: [End] = []
     private var places = PlaceTable()
     private var lists: [[Int]] = []
 
-    /// The places of the ends of a path.
+    /// The indexes of a path's ends.
     subscript(path: Int64) -> [Int] {
       places[UInt64(bitPattern: path), 0].map { lists[$0] } ?? []
     }
@@ -140,9 +139,9 @@ final class ViewFacts {
   }
 }
 
-/// Computed rows of a view, stored as numbers: a ten-minute call has hundreds of thousands.
+/// A view's computed rows, stored as numbers: a ten-minute call has hundreds of thousands.
 struct ComputedRows {
-  /// The type of a column.
+  /// A column's type.
   enum Kind {
     case integer
     case real
@@ -157,7 +156,7 @@ struct ComputedRows {
     }
   }
 
-  /// One value of a row.
+  /// A value in a row.
   enum Cell {
     case null
     case integer(Int64)
@@ -179,14 +178,14 @@ struct ComputedRows {
 
   var count: Int { numbers.count / max(1, kinds.count) }
 
-  /// Makes room for so many rows.
+  /// Reserves capacity for a number of rows.
   mutating func reserve(_ count: Int) { numbers.reserveCapacity(count * kinds.count) }
 
   mutating func add(_ number: Int64?) { numbers.append(number ?? Self.null) }
 
   /// Appends a real; nil is NULL.
   mutating func add(real: Double?) {
-    // Negative zero has the same bits as the mark of NULL.
+    // Negative zero has the same bits as the mark for NULL.
     numbers.append(real.map { Int64(bitPattern: ($0 + 0).bitPattern) } ?? Self.null)
   }
 
@@ -216,8 +215,8 @@ struct ComputedRows {
     }
   }
 
-  /// The rows sorted by integer and text columns, NULL first: the order of a view that groups by
-  /// them.
+  /// Returns the rows sorted by integer and text columns, NULL first: the order of a view that
+  /// groups by them.
   func sorted(by columns: [Int]) -> ComputedRows {
     func isBefore(_ left: Int, _ right: Int) -> Bool {
       for column in columns {
@@ -240,7 +239,7 @@ struct ComputedRows {
     return copy
   }
 
-  /// The row indexes by the values of an integer column.
+  /// Returns row indexes by an integer column's values.
   func index(of column: Int) -> [Int64: [Int]] {
     var index: [Int64: [Int]] = [:]
     for row in 0..<count {
@@ -253,10 +252,10 @@ struct ComputedRows {
 
 // MARK: - PlaceTable
 
-/// A hash table from two numbers to a place in a list.
+/// A hash table from two numbers to an index in a list.
 ///
-/// The views look up hundreds of thousands of packets, for most of their time where a `Dictionary`
-/// does it. Nothing is ever taken out, so an empty slot ends each search.
+/// Views look up hundreds of thousands of packets; with a `Dictionary`, this would take most of
+/// their time. Nothing is ever removed, so an empty slot ends each search.
 struct PlaceTable {
   private struct Key: Hashable {
     var first: UInt64
@@ -265,26 +264,26 @@ struct PlaceTable {
 
   private struct Slot {
     var key = Key(first: 0, second: 0)
-    /// Negative: empty.
+    /// The index; negative if the slot is empty.
     var place: Int32 = -1
   }
 
   private var slots: [Slot]
   private var count = 0
-  /// Keys whose slots others have: a file can be made so that many meet.
+  /// Keys without a free slot: a file can be crafted so that many collide.
   private var crowded: [Key: Int32] = [:]
 
-  /// How many slots are searched.
+  /// The number of slots to search.
   private static let searched = 32
 
-  /// - Parameter capacity: how many keys there will be, where that is known.
+  /// - Parameter capacity: the number of keys, if known.
   init(capacity: Int = 0) {
     var size = 64
     while size < capacity * 2 { size *= 2 }
     slots = [Slot](repeating: Slot(), count: size)
   }
 
-  /// The place of a key; nil where it has none.
+  /// A key's index; nil if it has none.
   subscript(first: UInt64, second: UInt64) -> Int? {
     let key = Key(first: first, second: second)
     let found = search(key)
@@ -295,9 +294,9 @@ struct PlaceTable {
     return crowded[key].map { Int($0) }
   }
 
-  /// Sets the place of a key.
+  /// Sets a key's index.
   ///
-  /// - Returns: the one that it had before.
+  /// - Returns: the previous index.
   @discardableResult
   mutating func update(_ first: UInt64, _ second: UInt64, to place: Int) -> Int? {
     let key = Key(first: first, second: second)
@@ -313,7 +312,7 @@ struct PlaceTable {
     return nil
   }
 
-  /// The slot of a key, or the one that it would have; negative where all of them are others'.
+  /// Returns a key's slot, or the slot that it would get; negative if other keys have all of them.
   private func search(_ key: Key) -> Int {
     let product = (key.first ^ 0x9e37_79b9_7f4a_7c15)
       .multipliedFullWidth(by: key.second ^ 0xd6e8_feb8_6659_fd93)

@@ -20,10 +20,10 @@ enum FrameViews {
 
   // MARK: Journeys
 
-  /// The packets of a frame, added up.
+  /// The sum of a frame's packets.
   private struct Load {
     var frame: CarriedFrames.Frame
-    /// How many numbers.
+    /// The number of distinct sequence numbers.
     var packets: Int64 = 0
     var first = Int64.max
     var last = Int64.min
@@ -37,7 +37,7 @@ enum FrameViews {
     }
   }
 
-  /// When media was captured, by track and step.
+  /// The capture times of media, by track and step.
   private struct Captures {
     private var tracks = PlaceTable()
     private var trackCount = 0
@@ -82,7 +82,7 @@ enum FrameViews {
   ) { (facts, _) throws(SQLiteError) in
     var rows = frameJourney.empty()
     let loads = try allLoads(facts)
-    // The received ones of each picture: the first, and from each the next.
+    // Each picture's received frames: the first, and from each the next.
     var came = PlaceTable(capacity: loads.count / 2)
     var next = [Int32](repeating: -1, count: loads.count)
     for place in loads.indices.reversed() where !loads[place].frame.isOut {
@@ -109,10 +109,10 @@ enum FrameViews {
     return rows
   }
 
-  /// What the packets of all frames come to, in the order of the frames.
+  /// Returns the sums of all frames' packets, in frame order.
   private static func allLoads(_ facts: ViewFacts) throws(SQLiteError) -> [Load] {
     var loads: [Load] = []
-    // Which frame had a sequence number last, counted from 1.
+    // Which frame last had a sequence number, counted from 1.
     var met = [Int](repeating: 0, count: 1 << 16)
     try CarriedFrames(facts).forEach { carried in
       if loads.last?.frame.row != carried.frame.row { loads.append(Load(frame: carried.frame)) }
@@ -161,7 +161,7 @@ struct CarriedFrames {
     var track: Int64
     var kind: String
     var ssrc: UInt32
-    /// As on the wire, with the sender's offset.
+    /// As on the wire, including the sender's offset.
     var rtpTime: UInt32
     var key: Int64
     var size: Int64
@@ -174,7 +174,7 @@ struct CarriedFrames {
     var sequence: UInt16
     var at: Int64
     var size: Int64
-    /// nil for a repair packet.
+    /// The marker bit; nil for a repair packet.
     var marker: Int64?
     var isRepair: Bool
 
@@ -245,15 +245,15 @@ struct CarriedFrames {
       size: row.integer(9))
   }
 
-  /// The frames of one format: what they have in common, and whether they were encoded.
+  /// The properties that frames with the same format share, and whether they were encoded.
   private struct Format {
     var frame: Frame
     var isEncoded: Bool
-    /// Whose packets carry them; nil where the take has none of that end.
+    /// The stream whose packets carry them; nil if the take has none from that end.
     var stream: UInt64?
   }
 
-  /// Formats of frames that packets carry, and their places by their numbers.
+  /// Reads the formats of frames that packets carry, and their indexes by number.
   private func readFormats() throws(SQLiteError) -> (formats: [Format], places: PlaceTable) {
     var outs: [Int64: Int32] = [:]
     var ins: [Int64: Int32] = [:]
@@ -279,7 +279,7 @@ struct CarriedFrames {
     return (formats, places)
   }
 
-  /// Goes through the packets of all frames, frame by frame.
+  /// Visits all frames' packets, frame by frame.
   func forEach(_ body: (Carried) -> Void) throws(SQLiteError) {
     let (formats, places) = try readFormats()
     var firstPackets = PlaceTable()
@@ -287,7 +287,7 @@ struct CarriedFrames {
       let stream = packets.packets[place].stream
       if firstPackets[stream, 0] == nil { firstPackets.update(stream, 0, to: place) }
     }
-    // The offset that a sender adds to the RTP times of its frames, per stream.
+    // The offset that a sender adds to its frames' RTP times, per stream.
     var shifts: [UInt32] = []
     var shiftPlaces = PlaceTable()
     let rows = try facts.prepare(
@@ -328,12 +328,12 @@ struct CarriedFrames {
     }
   }
 
-  // MARK: One frame
+  // MARK: Single frames
 
   /// The maximum time in nanoseconds between a packet and the decoding or encoding of its frame.
   private static let span: Int64 = 15_000_000_000
 
-  /// Finds the packets of one frame without going through all frames.
+  /// Finds one frame's packets without reading all frames.
   static func packets(ofFrame row: Int64, _ facts: ViewFacts) throws(SQLiteError) -> [Carried] {
     let found = try facts.prepare(query + " AND frame_store.row = \(row)")
     guard try found.step() else { return [] }
@@ -382,7 +382,7 @@ struct CarriedFrames {
     return carried
   }
 
-  /// The RTP time offset of a frame's stream, from its first frame and first packet.
+  /// Returns the RTP time offset of a frame's stream, from its first frame and first packet.
   private static func shift(of frame: Frame, _ facts: ViewFacts) throws(SQLiteError) -> UInt32 {
     let frames = try facts.prepare(
       query + " AND format.peer = \(frame.peer) AND format.direction = 'out'"
@@ -400,7 +400,7 @@ struct CarriedFrames {
       &- UInt32(truncatingIfNeeded: frames.integer(7))
   }
 
-  /// The step at or before an instant.
+  /// Returns the step at or before an instant.
   private static func step(at instant: Int64, _ facts: ViewFacts) throws(SQLiteError) -> Int64 {
     let steps = try facts.prepare(
       "SELECT first_step FROM tape WHERE at_ns <= \(instant) ORDER BY first_step DESC LIMIT 1")

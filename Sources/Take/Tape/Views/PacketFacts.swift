@@ -1,4 +1,4 @@
-/// The RTP packets of a take in memory.
+/// A take's RTP packets in memory.
 struct PacketFacts {
   struct Packet {
     var row: Int64
@@ -10,15 +10,15 @@ struct PacketFacts {
     var payloadType: UInt8
     var marker: UInt8
     var size: Int64
-    /// 65,536 or more means none.
+    /// The transport-wide number; 65,536 or more if there is none.
     var transportSequence: UInt32
 
     var direction: Int { Int(end) }
-    /// Its stream, for tables.
+    /// Its stream, as a table key.
     var stream: UInt64 { PacketFacts.stream(end, ssrc) }
   }
 
-  /// A retransmission and the packet that it repeats.
+  /// A retransmission, and the packet that it repeats.
   struct Repair {
     var packet: Int
     var originalSSRC: UInt32?
@@ -27,7 +27,7 @@ struct PacketFacts {
 
   private(set) var ends: [ViewFacts.End] = []
   private(set) var packets: [Packet] = []
-  /// Whether each of the 128 payload types of an end is of media.
+  /// Whether each of an end's 128 payload types is for media.
   private var mediaTypes: [Bool]
 
   init(_ facts: ViewFacts) throws(SQLiteError) {
@@ -63,7 +63,7 @@ struct PacketFacts {
     }
   }
 
-  /// A stream of an end, for tables.
+  /// Returns an end's stream as a table key.
   static func stream(_ end: Int32, _ ssrc: UInt32) -> UInt64 {
     UInt64(UInt32(truncatingIfNeeded: end)) << 32 | UInt64(ssrc)
   }
@@ -73,10 +73,10 @@ struct PacketFacts {
   }
 }
 
-/// The RTP packets of a take by their streams and RTP times.
+/// A take's RTP packets by stream and RTP time.
 struct PacketTimes {
   private let packets: PacketFacts
-  /// The packets of each RTP time: the first, and from each the next.
+  /// The packets with each RTP time: the first, and from each the next.
   private var first: PlaceTable
   private var next: [Int32]
 
@@ -84,7 +84,7 @@ struct PacketTimes {
     self.packets = packets
     next = [Int32](repeating: -1, count: packets.packets.count)
     first = PlaceTable(capacity: packets.packets.count / 2)
-    // From the last to the first, so that the chain is in the order of the rows.
+    // From last to first, so that the chain is in row order.
     for place in packets.packets.indices.reversed() {
       let packet = packets.packets[place]
       let later = first.update(packet.stream, UInt64(packet.rtpTime), to: place)
@@ -92,7 +92,7 @@ struct PacketTimes {
     }
   }
 
-  /// Goes through the packets of a stream that have an RTP time.
+  /// Visits a stream's packets with an RTP time.
   func forEach(
     ofStream stream: UInt64, rtpTime: UInt32, _ body: (PacketFacts.Packet) -> Void
   ) {

@@ -4,7 +4,7 @@ enum PacketViews {
 
   // MARK: One-way delay
 
-  /// By what the two ends of a packet are the same one, as two numbers.
+  /// Returns two numbers that identify a packet at both ends of its path.
   private static func wireMarks(_ row: borrowing SQLiteStatement) -> (UInt64, UInt64) {
     let ssrc = UInt64(UInt32(truncatingIfNeeded: row.integer(3)))
     let markerType = UInt64(UInt8(truncatingIfNeeded: row.integer(4)))
@@ -63,7 +63,7 @@ enum PacketViews {
     return rows
   }
 
-  /// Adds a packet on its way to the other end; nil arrival means lost.
+  /// Adds a packet on its way to the other end; without an arrival it was lost.
   private static func add(
     _ row: borrowing SQLiteStatement, _ peer: Int64, _ at: Int64,
     _ end: (peer: Int64, at: Int64)?, to rows: inout ComputedRows
@@ -78,7 +78,7 @@ enum PacketViews {
     rows.add(real: end.map { Double($0.at - at) / 1e6 })
   }
 
-  // MARK: The life of packets
+  // MARK: Packet lives
 
   private static let packetLife: ComputedView = ComputedView(
     name: "packet_life",
@@ -92,25 +92,25 @@ enum PacketViews {
 
 // MARK: - PacketLives
 
-/// The life of each packet of media: the rows of `packet_life`.
+/// The life of each media packet: the rows of `packet_life`.
 struct PacketLives {
-  /// A peer, and its number in tables.
+  /// A peer, and its number in table keys.
   private struct Peer {
     var peer: Int64
     var number: UInt64
 
-    /// A source that it sends or receives.
+    /// Returns a source that it sends or receives, as a table key.
     func source(_ ssrc: UInt32) -> UInt64 { number << 32 | UInt64(ssrc) }
   }
 
   private struct Arrival {
-    /// The first packet of it.
+    /// Its first packet.
     var packet: Int
     var at: Int64
     var copies: Int64
   }
 
-  /// The first row of something, and when it was first.
+  /// The first row with given numbers, and its time.
   private struct Sight {
     var row: Int64
     var at: Int64
@@ -134,7 +134,7 @@ struct PacketLives {
 
   private let packets: PacketFacts
   private var peers: [Int64: Peer] = [:]
-  /// Of each end of the packets.
+  /// The peer of each packet end.
   private var peersOfEnds: [Peer] = []
   private var came: PlaceTable
   private var arrivals: [Arrival] = []
@@ -260,7 +260,7 @@ struct PacketLives {
     }
   }
 
-  /// One transmission of a packet.
+  /// A packet's transmission.
   private struct Way {
     var peer: Peer?
     var toPeer: Peer?
@@ -309,7 +309,7 @@ struct PacketLives {
     return rows
   }
 
-  /// To whom the packets of a stream go; nil: somebody who is not in the take.
+  /// Returns the peers that a stream's packets go to; nil for one that is not in the take.
   private func destinations(of packet: PacketFacts.Packet) -> [Peer?] {
     let sender = peersOfEnds[packet.direction].peer
     let others = (receivers[packet.ssrc] ?? []).filter { $0 != sender }.sorted()
@@ -384,7 +384,7 @@ struct PacketLives {
     rows.add(frame?.at)
   }
 
-  /// When a packet was asked for.
+  /// Returns the times at which a packet was requested.
   private func times(
     askedFrom source: UInt64?, _ sequence: UInt16, isOut: Bool, around moment: Int64
   ) -> [Int64] {

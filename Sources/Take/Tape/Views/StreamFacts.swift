@@ -1,10 +1,10 @@
 import RTP
 
-/// Bit rate, loss, jitter and gaps of each RTP stream, in one pass over the packets.
+/// Computes each RTP stream's bit rate, loss, jitter and gaps in one pass over the packets.
 ///
-/// The rules are those of the views `loss`, `jitter` and `gap`.
+/// The rules are as in the views `loss`, `jitter` and `gap`.
 struct StreamFacts {
-  /// The packets and bytes of one kind within a second.
+  /// The packets and bytes of one kind in a second.
   struct Weight {
     var packets: Int64 = 0
     var bytes: Int64 = 0
@@ -21,7 +21,7 @@ struct StreamFacts {
     var sequence: Int64
   }
 
-  /// A pause of a stream that may be a gap.
+  /// A stream's pause that may be a gap.
   struct Pause {
     var row: Int64
     var from: Int64
@@ -29,7 +29,7 @@ struct StreamFacts {
     var stepSize: Int64
   }
 
-  /// What is known of one payload type of a stream.
+  /// The known facts about one of a stream's payload types.
   struct Share {
     var payloadType: Int64
     var packets: Int64 = 0
@@ -39,7 +39,7 @@ struct StreamFacts {
     var isRetransmission: Bool
     /// Ticks per second; 0 if unknown or not received.
     var clockRate: Int64
-    /// The second of its last packet, and the weight of that so far.
+    /// The second of its last packet, and that second's weight so far.
     fileprivate var second: Int64?
     fileprivate var weight = Weight()
   }
@@ -61,14 +61,14 @@ struct StreamFacts {
     fileprivate var part = 0
     fileprivate var place: Int64 = 0
     fileprivate var nearRestarts = NearRestarts()
-    /// Where numbers may begin anew with the packet before: its step to that.
+    /// The previous packet's step if the sequence numbers may restart with it.
     fileprivate var doubtfulStep: Int?
     // The previous packet whose clock rate is known.
     fileprivate var clockedAt: Int64?
     fileprivate var clockedTime: Int64 = 0
   }
 
-  /// The key of a weight: a second of one payload type of a stream.
+  /// A weight's key: a second in one of a stream's payload types.
   struct Moment: Hashable {
     var stream: Int
     var share: Int
@@ -138,7 +138,7 @@ struct StreamFacts {
     var rtpTime: Int64
   }
 
-  /// The protocol by the first byte (RFC 7983).
+  /// Returns the protocol by the first byte (RFC 7983).
   private static func protocolName(_ first: String) -> String {
     switch UInt8(first, radix: 16) ?? 255 {
     case ..<0x04: "stun"
@@ -187,8 +187,8 @@ struct StreamFacts {
     Self.update(&streams[number], share, packet)
   }
 
-  /// Stores the weight of the present second of a share beside those of all others: a look-up for
-  /// each packet would take most of the time.
+  /// Stores the weight of a payload type's current second apart from all others, because a look-up
+  /// for each packet would take most of the time.
   private mutating func storeWeight(ofStream stream: Int, _ share: Int) {
     let one = streams[stream].shares[share]
     guard let second = one.second else { return }
@@ -234,7 +234,8 @@ struct StreamFacts {
   /// Adds a packet to its stream: determines its position and whether the stream paused.
   private mutating func advance(_ number: Int, _ packet: Packet) {
     Self.findNearRestart(&streams[number], packet)
-    // The numbers alone: with a copy of the lists, each that grows would be copied.
+    // Only the numbers: a copy that shared the lists would cause each list to be copied when it
+    // grows.
     let (at, sequence, rtpTime) = (
       streams[number].at, streams[number].sequence, streams[number].rtpTime
     )
@@ -257,7 +258,8 @@ struct StreamFacts {
     }
   }
 
-  /// Begins a part with the packet before where this one bears out that numbers began anew with it.
+  /// Begins a part with the previous packet if this one confirms that sequence numbers restarted
+  /// with it.
   private static func findNearRestart(_ stream: inout Stream, _ packet: Packet) {
     let mayBegin = stream.nearRestarts.mayBegin(packet)
     let step = Int(((packet.sequence - stream.sequence + 32_768) & 0xffff) - 32_768)
@@ -271,8 +273,8 @@ struct StreamFacts {
     stream.doubtfulStep = mayBegin ? step : nil
   }
 
-  /// Whether a jump of the sequence number means that the sender restarted its numbers, rather than
-  /// that it went on unseen during the pause.
+  /// Returns whether a jump in the sequence numbers means that the sender restarted them, rather
+  /// than that it sent unseen packets during the pause.
   private static func begins(
     _ stepSize: Int64, _ ticks: Int64, pause: Int64, lasted: Int64, packets: Double
   ) -> Bool {

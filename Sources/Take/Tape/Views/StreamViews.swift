@@ -94,7 +94,7 @@ enum StreamViews {
     return rows.sorted(by: [0, 1, 2])
   }
 
-  /// The packets sorted by position, without duplicates: the first occurrence stays.
+  /// Returns the packets sorted by position, without duplicates: the first occurrence stays.
   private static func distinct(_ places: [StreamFacts.Place]) -> [StreamFacts.Place] {
     func before(_ left: StreamFacts.Place, _ right: StreamFacts.Place) -> Bool {
       (left.part, left.place, left.row) < (right.part, right.place, right.row)

@@ -5,7 +5,6 @@ import CSQLite
 enum ViewModule {
   static let name = "retake"
 
-  /// Registers the module with a connection.
   static func install(
     on handle: OpaquePointer, _ statements: StatementStore?
   ) throws(SQLiteError) {
@@ -73,7 +72,7 @@ enum ViewModule {
     }
   }
 
-  /// The rows that a cursor visits: all, or a list of indexes.
+  /// The rows that a cursor visits: all, or those in a list of indexes.
   private final class Reading {
     let rows: ComputedRows
     let places: [Int]?
