@@ -64,11 +64,10 @@ private struct SaltedCall {
 
   private mutating func address() -> IPAddress {
     let bytes = entropy.bytes(8)
+    let groups = [bytes[0..<1], bytes[2..<4], bytes[4..<5]].map { hexadecimal(Array($0)) }
     let address =
       isOverIPv6
-      ? IPAddress(
-        "2a02:11\(hexadecimal(bytes[0..<1])):\(hexadecimal(bytes[2..<4]))::1\(hexadecimal(bytes[4..<5]))"
-      )
+      ? IPAddress("2a02:11\(groups[0]):\(groups[1])::1\(groups[2])")
       : IPAddress("93.\(100 + bytes[0] % 150).\(100 + bytes[1] % 150).\(100 + bytes[2] % 150)")
     let given = address ?? IPAddress(ipv4: 0x5d01_0203)
     addresses.append(given)
@@ -210,7 +209,7 @@ private struct SecretSearch {
     }
   }
 
-  /// The secrets that a take has in it, with the places of those that stand in a field of their own.
+  /// Returns the secrets that a take contains, each with the table that it was found in.
   func found(in take: String) throws -> Set<String> {
     var names: Set<String> = []
     func look(_ bytes: [UInt8], _ place: String) {
