@@ -112,7 +112,18 @@ struct ComputedViewTests {
     try compare(path)
   }
 
-  /// A computed view's row can be selected by each of its integer columns.
+  /// A stream between two peers whose RTP times and numbers wrap and jump far back, with packets
+  /// lost, late, twice, asked for and sent again, and frames captured, encoded and decoded: both
+  /// find the same packets of a moment, wherever they stand.
+  @Test(arguments: 0..<4) func theRowsAreThoseOfTheSQLWhereTimesJump(_ seed: UInt64) throws {
+    let folder = try TakeFolder()
+    let path = try folder.record([], as: "times-\(seed).take")
+    var call = JumpingCall(seed)
+    try folder.alter(path, call.statements(frames: 400))
+    try compare(path)
+  }
+
+  /// One row of a computed view can be asked for by each of its columns of whole numbers.
   @Test func rowsAreLookedUpByTheirColumns() throws {
     let connection = try TakeFile.openForQueries(Self.captures + "virtual-loss.take")
     for view in ComputedView.all {
@@ -207,5 +218,113 @@ struct ComputedViewTests {
           GROUP BY arrival.packet_row HAVING count(*) = 1)
         HAVING max(distance) - min(distance) > 1
         """) == nil)
+  }
+}
+
+/// The rows of a call from peer 1 to peer 2 whose times jump.
+private struct JumpingCall {
+  private var state: UInt64
+  private var step = 100
+  private var at = 0
+  private var rows: [String: [String]] = [:]
+
+  init(_ seed: UInt64) { state = seed &* 0x9e37_79b9_7f4a_7c15 | 1 }
+
+  private mutating func below(_ bound: Int) -> Int {
+    state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+    return Int(state >> 33) % bound
+  }
+
+  private mutating func add(_ table: String, _ values: (Int) -> String) {
+    step += 1
+    rows[table, default: []].append("(\(values(step << 16)))")
+  }
+
+  /// A packet of one end; `path` is 1 at the sender and 2 at the receiver.
+  private mutating func addPacket(path: Int, ssrc: Int, type: Int, _ sequence: Int, _ time: Int) {
+    let now = at + (path == 1 ? 0 : 20_000_000 + below(30_000_000))
+    add("packet_store") { row in
+      // Stored as signed numbers of the same width.
+      let (signed, number) = (Int32(truncatingIfNeeded: time), Int16(truncatingIfNeeded: sequence))
+      return "\(row), \(now), \(path), \(ssrc), \(type), \(number), \(signed), NULL, 100, 0, NULL"
+    }
+  }
+
+  private mutating func addRequest(_ sequence: Int) {
+    for (peer, direction) in [(2, "out"), (1, "in")] {
+      let now = at
+      add("rtcp") { row in
+        "\(row), \(peer), \(now), '\(direction)', 'nack', 7, '{\"sequences\":[\(sequence)]}'"
+      }
+    }
+  }
+
+  private mutating func addFrame(_ format: Int, _ time: Int, _ now: Int) {
+    add("frame_store") { row in
+      let signed = Int32(truncatingIfNeeded: time)
+      return "\(row), \(now), \(format), \(signed), 900, 0, NULL, 0, 0, NULL, NULL"
+    }
+  }
+
+  /// Sends the packets of a frame, and adds them at the receiver.
+  private mutating func send(_ numbers: [Int], _ time: Int) {
+    var arrived: [Int] = []
+    for sequence in numbers {
+      addPacket(path: 1, ssrc: 7, type: 96, sequence, time)
+      switch below(12) {
+      case 0:
+        addRequest(sequence & 0xffff)
+        addPacket(path: 1, ssrc: 8, type: 97, sequence, time)
+        if below(3) > 0 { addPacket(path: 2, ssrc: 8, type: 97, sequence, time) }
+      case 1: break
+      case 2: arrived += [sequence, sequence]
+      default: arrived.append(sequence)
+      }
+    }
+    if below(5) == 0 { arrived.reverse() }
+    for sequence in arrived { addPacket(path: 2, ssrc: 7, type: 96, sequence, time) }
+  }
+
+  /// The statements that add a call to an empty take.
+  mutating func statements(frames: Int) -> String {
+    // Both wrap within the first tenth.
+    var (sequence, time) = (65_500, 4_294_967_000)
+    for number in 1...frames {
+      if number % 90 == 0 { time -= below(3) == 0 ? 2_000_000_000 : 300_000 }
+      if number % 70 == 0 { sequence -= below(400) }
+      let count = 1 + below(4)
+      if below(4) > 0 {
+        let (now, row) = (at - 5_000_000, (step + 1) << 16)
+        rows["capture", default: []].append(
+          "(\(row), 1, \(now), 1, 'video', 8, 8, NULL, NULL, NULL)")
+      }
+      addFrame(1, time - 5_000, at)
+      send((0..<count).map { sequence + $0 }, time)
+      if below(9) > 0 { addFrame(below(9) > 0 ? 2 : 3, time, at + 90_000_000) }
+      sequence += count
+      time += below(8) == 0 ? 0 : 3_000
+      at += 33_000_000
+    }
+    let columns = [
+      "capture": " (row, peer, at_ns, track, kind, width, height, channels, samples, content)"
+    ]
+    let inserts = rows.map { table, rows in
+      "INSERT INTO \(table)\(columns[table] ?? "") VALUES \(rows.joined(separator: ", "));"
+    }
+    return """
+      INSERT INTO peer VALUES (1, 1, 0, 'a', '', x'', 0, '{}', 1),
+        (2, 2, 0, 'b', '', x'', 0, '{}', 2);
+      INSERT INTO path VALUES (1, 2, 1, 'out', '192.0.2.1:1', '192.0.2.2:2'),
+        (2, 3, 2, 'in', '192.0.2.2:2', '192.0.2.1:1');
+      INSERT INTO track VALUES (4, 1, 0, 1, '0', 'video', 'out', 7, 'vp8', 96, 90000, 0),
+        (5, 2, 0, 1, '0', 'video', 'in', 7, 'vp8', 96, 90000, 0);
+      INSERT INTO format VALUES
+        (1, 6, 1, 1, 'video', 'out', 'vp8', 7, 'encoded', 0, 0, 8, 8, NULL, NULL),
+        (2, 7, 2, 1, 'video', 'in', 'vp8', 7, 'decoded', 0, 0, 8, 8, NULL, NULL),
+        (3, 8, 2, 1, 'video', 'in', 'vp8', 7, 'undecodable', 0, 0, 8, 8, NULL, NULL);
+      INSERT INTO wire VALUES (0, zeroblob(8152));
+      INSERT INTO tape VALUES (1, 1, 0, x'', x'');
+      \(inserts.sorted().joined(separator: "\n"))
+      """
   }
 }

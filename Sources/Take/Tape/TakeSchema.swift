@@ -74,15 +74,21 @@ package enum TakeSchema {
   private static func mayCompute(
     _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> Bool {
-    guard try connection.byteCount() > packetMaximum * 60 else { return true }
+    let maximum = Int64(PacketFacts.maximum)
+    // A row of a packet takes more than 16 bytes, beside its own in pieces of `wire` and `media`:
+    // so the packets of most takes are few enough, without counting them.
+    var rest = try connection.byteCount()
+    guard rest > maximum * 16 else { return true }
+    for table in ["wire", "media"] {
+      let pieces = try connection.integer("SELECT max(piece) FROM main.\(table)") ?? 0
+      rest -= min(max(0, pieces), Int64(UInt32.max)) * Int64(WirePiece.length)
+    }
+    guard rest > maximum * 16 else { return true }
     return try connection.integer(
-      "SELECT 1 FROM packet_store LIMIT 1 OFFSET \(packetMaximum)") == nil
+      "SELECT 1 FROM packet_store LIMIT 1 OFFSET \(maximum)") == nil
   }
 
-  /// The maximum number of packets to hold: ten times as many as in a typical call of an hour.
-  private static let packetMaximum: Int64 = 6_000_000
-
-  /// Documents the functions that `retake sql` and `retake open` add, as SQL comments.
+  /// The documentation of the functions that `retake sql` and `retake open` add, as SQL comments.
   package static var functionsText: String { SQLiteFunctions.text }
 
   /// Returns all of the newest format's tables and views with their columns, in order.

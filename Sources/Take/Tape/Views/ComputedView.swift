@@ -40,10 +40,13 @@ final class ViewFacts {
   /// The connection, which outlives its virtual tables.
   let handle: OpaquePointer
   private let statements: StatementStore?
+  private var rowFunction: RowFunction?
   private var stamp: Stamp?
   private var streamFacts: StreamFacts?
   private var packetFacts: PacketFacts?
   private var clearFacts: ClearFacts?
+  private var feedbackFacts: [ClearFacts.Feedback]?
+  private var retransmissionFacts: ClearFacts.Retransmissions?
 
   init(handle: OpaquePointer, _ statements: StatementStore?) {
     self.handle = handle
@@ -54,7 +57,21 @@ final class ViewFacts {
     try SQLiteConnection.prepare(sql, on: handle, statements)
   }
 
-  /// Identifies the take and its size: computed rows are valid as long as neither changes.
+  /// Passes the rows of a table to a closure, in their order, while it returns true.
+  func forEachRow(
+    of table: String, _ columns: String, _ body: (RowValues) -> Bool
+  ) throws(SQLiteError) {
+    let function: RowFunction
+    if let rowFunction {
+      function = rowFunction
+    } else {
+      function = try RowFunction(on: handle)
+      rowFunction = function
+    }
+    try function.forEachRow(of: table, columns, statements, body)
+  }
+
+  /// Which take it is, and how much of it there is: computed rows hold as long as neither changes.
   struct Stamp: Equatable {
     var content: Int
     var lastStep: Int64
@@ -71,6 +88,7 @@ final class ViewFacts {
     guard now != stamp else { return }
     stamp = now
     (streamFacts, packetFacts, clearFacts) = (nil, nil, nil)
+    (feedbackFacts, retransmissionFacts) = (nil, nil)
   }
 
   func streams() throws(SQLiteError) -> StreamFacts {
@@ -89,15 +107,32 @@ final class ViewFacts {
     return facts
   }
 
-  func clear() throws(SQLiteError) -> ClearFacts {
-    try refresh()
+  private func clear() throws(SQLiteError) -> ClearFacts {
     if let clearFacts { return clearFacts }
     let facts = try ClearFacts(self)
     clearFacts = facts
     return facts
   }
 
-  // MARK: Packet owners
+  func feedback() throws(SQLiteError) -> [ClearFacts.Feedback] {
+    try refresh()
+    if let feedbackFacts { return feedbackFacts }
+    var clear = try clear()
+    let facts = try clear.feedback(self)
+    feedbackFacts = facts
+    return facts
+  }
+
+  func retransmissions() throws(SQLiteError) -> ClearFacts.Retransmissions {
+    try refresh()
+    if let retransmissionFacts { return retransmissionFacts }
+    var clear = try clear()
+    let facts = try clear.retransmissions(self)
+    retransmissionFacts = facts
+    return facts
+  }
+
+  // MARK: Whose packets are whose
 
   /// A peer and a direction.
   struct End: Hashable {
@@ -107,7 +142,8 @@ final class ViewFacts {
 
   /// The ends of paths, as in the `path_end` view: two for observed calls.
   struct PathEnds {
-    fileprivate(set) var ends: [End] = []
+    private(set) var ends: [End] = []
+    private var endPlaces: [End: Int] = [:]
     private var places = PlaceTable()
     private var lists: [[Int]] = []
 
@@ -116,7 +152,15 @@ final class ViewFacts {
       places[UInt64(bitPattern: path), 0].map { lists[$0] } ?? []
     }
 
-    fileprivate mutating func add(_ end: Int, to path: Int64) {
+    /// The place of an end; nil where no path has it.
+    func place(of end: End) -> Int? { endPlaces[end] }
+
+    fileprivate mutating func add(_ one: End, to path: Int64) {
+      let end = endPlaces[one] ?? ends.count
+      if end == ends.count {
+        ends.append(one)
+        endPlaces[one] = end
+      }
       if let place = places[UInt64(bitPattern: path), 0] { return lists[place].append(end) }
       places.update(UInt64(bitPattern: path), 0, to: lists.count)
       lists.append([end])
@@ -125,15 +169,10 @@ final class ViewFacts {
 
   func ends() throws(SQLiteError) -> PathEnds {
     var found = PathEnds()
-    var places: [End: Int] = [:]
     let statement = try prepare("SELECT path, peer, direction FROM path_end")
     while try statement.step() {
       let (path, peer, direction) = statement.values(Int64.self, Int64.self, String.self)
-      let end = End(peer: peer, direction: direction)
-      let place = places[end] ?? found.ends.count
-      if place == found.ends.count { found.ends.append(end) }
-      places[end] = place
-      found.add(place, to: path)
+      found.add(End(peer: peer, direction: direction), to: path)
     }
     return found
   }
@@ -190,16 +229,27 @@ struct ComputedRows {
   }
 
   /// Appends a text, which is stored once.
-  mutating func add(text: String) {
+  mutating func add(text: String) { add(text: stored(text)) }
+
+  /// Appends a text that is stored already.
+  mutating func add(text: StoredText) { numbers.append(text.place) }
+
+  /// A text of some rows, by its place.
+  struct StoredText {
+    fileprivate var place: Int64
+  }
+
+  /// Stores a text, for many rows that have it.
+  mutating func stored(_ text: String) -> StoredText {
     // Most columns have two or three texts, which are faster to compare than to hash.
     if texts.count <= Self.fewTexts, let place = texts.firstIndex(of: text) {
-      return numbers.append(Int64(place))
+      return StoredText(place: Int64(place))
     }
-    if let place = places[text] { return numbers.append(place) }
+    if let place = places[text] { return StoredText(place: place) }
     let place = Int64(texts.count)
     texts.append(text)
     places[text] = place
-    numbers.append(place)
+    return StoredText(place: place)
   }
 
   func cell(_ row: Int, _ column: Int) -> Cell {
