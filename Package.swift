@@ -177,7 +177,11 @@ let package = Package(
       ]),
 
     // Packet captures as takes.
-    module("Take/Importing", ["Wire", "Observer", "Peer", "Tape", "CZlib", "CZstd"]),
+    module(
+      "Take/Importing",
+      [
+        "Wire", "ICE", "Observer", "Media", "Peer", "Tape", "Queries", "Replay", "CZlib", "CZstd",
+      ], containers: ["DequeModule"]),
 
     // The virtual network of the tests.
     module(
@@ -208,7 +212,7 @@ let package = Package(
       "Live/CallRecording",
       [
         "Wire", "ICE", "RTP", "SCTP", "SDP", "JSEP", "Secure", "Media", "MediaFiles",
-        "AudioSession", "Stats", "Peer", "Tape", "Page", "Replay", "Live", "Signaling",
+        "AudioSession", "Stats", "Peer", "Tape", "Page", "Replay", "Importing", "Live", "Signaling",
       ]),
     // A recorder of what pages report about their own calls, and the script that reports it.
     module(
@@ -266,7 +270,7 @@ let package = Package(
       name: "Benchmarks",
       dependencies: [
         "Wire", "SDP", "RTP", "Secure", "Peer", "Media", "AudioSession", "Tape", "Queries", "Page",
-        "Replay", "Lab", "Live", "RetakeCommand", "CYUV",
+        "Replay", "Importing", "Lab", "Live", "CallRecording", "RetakeCommand", "CYUV",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
       path: "Sources/Command/Benchmarks", swiftSettings: settings),
@@ -413,7 +417,8 @@ let package = Package(
       "RetakeCommandTests",
       [
         "RetakeCommand", "Live", "Media", "Tape", "Importing", "Signaling", "Serving",
-        "CallRecording", "PageRecording", "TsharkTables",
+        "CallRecording", "PageRecording", "TsharkTables", "Wire", "Observer", "SCTP", "Peer",
+        "Replay", "Queries", "Lab",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]),
     // Drives the executable, which is built with the tests. It does not depend on it, so that the

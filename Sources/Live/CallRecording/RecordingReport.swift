@@ -79,6 +79,8 @@ public struct RecordingReport: Encodable, Sendable {
   /// The number of takes before the listed ones.
   public private(set) var earlierTakes = 0
   package var sendFailures: [Failure] = []
+  /// Whether a session retained its last seconds instead of recording a take.
+  package private(set) var isOfRing = false
 
   /// The frames of each direction in words, in the order of the takes.
   private var media: [String] = []
@@ -107,6 +109,11 @@ public struct RecordingReport: Encodable, Sendable {
   ///
   /// - Parameter media: the frames of each direction, in words.
   package mutating func add(_ summary: TakeSummary, _ peers: [Peer], media: String) {
+    if let parts = summary.parts {
+      isOfRing = true
+      for part in parts { add(part, [], media: part.words) }
+      return
+    }
     add(
       Take(
         path: summary.path, steps: summary.steps, packets: summary.packets, bytes: summary.bytes,
