@@ -180,7 +180,7 @@ let package = Package(
     module(
       "Take/Importing",
       [
-        "Wire", "ICE", "Observer", "Media", "Peer", "Tape", "Queries", "Replay", "CZlib", "CZstd",
+        "Wire", "ICE", "Observer", "Peer", "Stats", "Tape", "Queries", "Replay", "CZlib", "CZstd",
       ], containers: ["DequeModule"]),
 
     // The virtual network of the tests.

@@ -29,9 +29,12 @@ struct FlightRecorderRunTests {
       let findings = try await Tool.run("findings", path, "--fail-on", "high")
       #expect(findings.status == 1, "\(findings.output)")
       let info = try await Tool.run("info", path)
-      #expect(info.output.contains("a flight recorder retained the last 10.0 s"), "\(info.output)")
+      #expect(info.output.contains("ring=10.0 s, ring_trigger=finding "), "\(info.output)")
       try await Takes.expectIdentical(path)
     }
+    let last = try #require(made.last)
+    let part = "SELECT count(*) FROM coverage WHERE reason LIKE '%retained the last 10.0 s;%'"
+    #expect(try Takes.number(last, part) == 1)
     let good = try Folder()
     let silent = try await Tool.run(call + small + ["--out", good.file("good.take")])
     #expect(silent.status == 0 && silent.errors.isEmpty, "\(silent.errors)")

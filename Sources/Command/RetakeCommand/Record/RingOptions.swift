@@ -24,8 +24,8 @@ struct RingOptions: ParsableArguments {
     name: .customLong("on"),
     help: ArgumentHelp(
       "With --ring, look for this every ten seconds: finding (of medium severity or worse), "
-        + "finding:SEVERITY, finding:ID, or a condition of replay --until, as in 'packet rtcp pli'; "
-        + "may be given several times. Each writes one take in the length of the ring.",
+        + "finding:SEVERITY, finding:ID, or a condition of replay --until, as in 'packet rtcp "
+        + "pli'; may be given several times. Each writes one take in the length of the ring.",
       valueName: "what"),
     transform: RingOptions.wish)
   var wishes: [RingWish] = []

@@ -1,8 +1,8 @@
 import FoundationEssentials
-import Media
 import Observer
 package import Queries
 package import Replay
+import Stats
 import Tape
 import Wire
 
@@ -110,15 +110,45 @@ package enum RingWish: Sendable, Hashable {
     if condition.isAboutRows {
       return try StepFinder(path: take).first(condition, after: written.headSteps) != nil
     }
-    // Statistics come each second, as the samples of a take do.
-    let walk = try TapeWalk(path: take, skipsCodecs: false, codecs: { LibraryCodecs() })
-    var second: Int64 = 0
-    while try walk.advance() != nil {
-      let now = walk.at.nanoseconds / 1_000_000_000
-      guard now > second else { continue }
-      second = now
-      if walk.peersMeeting(condition).values.contains(true) { return true }
+    return try meetsSample(condition, take, written)
+  }
+
+  /// Whether a sample of the statistics, which come each second, meets a condition.
+  private static func meetsSample(
+    _ condition: StepCondition, _ take: String, _ written: RingTake.Written
+  ) throws(TapeError) -> Bool {
+    let types = (condition.statsTypes ?? []).sorted().map { "'\($0)'" }.joined(separator: ", ")
+    let connection = try TakeFile.openForQueries(take)
+    do throws(SQLiteError) {
+      let samples = try connection.prepare(
+        """
+        SELECT peer, id, type, timestamp_ms, members FROM stat
+        WHERE type IN (\(types)) AND row >= \(Int64(written.headSteps + 1) << 16) ORDER BY row
+        """)
+      while try samples.step() {
+        let (peer, id, type, timestamp, members) = samples.values(
+          UInt32.self, String.self, String.self, Double.self, String.self)
+        let object = StatsObject(
+          id: id, type: type, timestamp: timestamp, members: statsMembers(members))
+        if condition.matches(StatsReport(objects: [object]), of: peer) { return true }
+      }
+    } catch {
+      throw TapeError(path: take, place: "stat", error)
     }
-    return walk.peersMeeting(condition).values.contains(true)
+    return false
+  }
+
+  /// The plain members of a stats object from its JSON.
+  private static func statsMembers(_ text: String) -> [StatsMember] {
+    guard case .object(let members)? = try? JSONValue(parsing: text) else { return [] }
+    return members.compactMap { member in
+      switch member.value {
+      case .integer(let number): StatsMember(member.name, .integer(number))
+      case .number(let number): StatsMember(member.name, .number(number))
+      case .text(let text): StatsMember(member.name, .text(text))
+      case .flag(let flag): StatsMember(member.name, .flag(flag))
+      case .null, .list, .object: nil
+      }
+    }
   }
 }
