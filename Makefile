@@ -246,6 +246,7 @@ bench: release $(VENV)/ready
 	$(RELEASE) --product retake-bench
 	$(RETAKE)-bench takes
 	$(RETAKE)-bench wire
+	$(RETAKE)-bench ring
 	$(VENV)/bin/python Tests/Interop/throughput.py --retake $(RETAKE)
 	$(RETAKE)-bench page --take .build/long.take
 	$(VENV)/bin/python Tests/Interop/drawing.py --retake $(RETAKE) --take .build/long.take

@@ -175,8 +175,12 @@ let package = Package(
         "Wire", "Crypto", "ICE", "RTP", "Peer", "Observer", "Media", "MediaFiles", "Tape", "Replay",
       ]),
 
-    // Packet captures imported as takes.
-    module("Take/Importing", ["Wire", "Observer", "Peer", "Tape", "CZlib", "CZstd"]),
+    // Packet captures as takes.
+    module(
+      "Take/Importing",
+      [
+        "Wire", "ICE", "Observer", "Peer", "Stats", "Tape", "Queries", "Replay", "CZlib", "CZstd",
+      ], containers: ["DequeModule"]),
 
     // The tests' virtual network.
     module(
@@ -207,7 +211,7 @@ let package = Package(
       "Live/CallRecording",
       [
         "Wire", "ICE", "RTP", "SCTP", "SDP", "JSEP", "Secure", "Media", "MediaFiles",
-        "AudioSession", "Stats", "Peer", "Tape", "Page", "Replay", "Live", "Signaling",
+        "AudioSession", "Stats", "Peer", "Tape", "Page", "Replay", "Importing", "Live", "Signaling",
       ]),
     // A recorder for calls that web pages report, and the script that reports them.
     module(
@@ -266,7 +270,7 @@ let package = Package(
       name: "Benchmarks",
       dependencies: [
         "Wire", "SDP", "RTP", "Secure", "Peer", "Media", "AudioSession", "Tape", "Queries", "Page",
-        "Replay", "Lab", "Live", "RetakeCommand", "CYUV",
+        "Replay", "Importing", "Lab", "Live", "CallRecording", "RetakeCommand", "CYUV",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
       path: "Sources/Command/Benchmarks", swiftSettings: settings),
@@ -413,7 +417,8 @@ let package = Package(
       "RetakeCommandTests",
       [
         "RetakeCommand", "Live", "Media", "Tape", "Importing", "Signaling", "Serving",
-        "CallRecording", "PageRecording", "TsharkTables",
+        "CallRecording", "PageRecording", "TsharkTables", "Wire", "Observer", "SCTP", "Peer",
+        "Replay", "Queries", "Lab",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]),
     // Runs the executable, which is built with the tests. It does not depend on it, so that the

@@ -218,7 +218,17 @@ package final class VirtualAudioCall {
 /// A virtual call whose steps go into a take.
 package final class RecordedVirtualCall {
   package let call: VirtualCall
-  private let writer: TapeWriter
+  /// nil if the steps go elsewhere.
+  private let writer: TapeWriter?
+
+  /// Creates a call whose steps go elsewhere than into a take.
+  package init(
+    seed: UInt64, links: [LinkSettings], configurations: [PeerConfiguration],
+    sink: @escaping VirtualCall.StepSink
+  ) {
+    writer = nil
+    call = VirtualCall(seed: seed, links: links, configurations: configurations, sink: sink)
+  }
 
   /// Creates the take and its peers, which `labels` names.
   /// - Parameters:
@@ -268,15 +278,20 @@ package final class RecordedVirtualCall {
   }
 
   /// Waits for the writer's thread.
-  package func flush() { writer.flush() }
+  package func flush() { writer?.flush() }
 
   /// Completes the take in the middle of the call.
-  package func cutOff() throws(TapeError) -> TapeWriter.Summary { try writer.finish() }
+  package func cutOff() throws(TapeError) -> TapeWriter.Summary { try finishedTake() }
 
   /// Closes the peers and completes the take.
   package func finish() throws(TapeError) -> TapeWriter.Summary {
     for peer in call.network.links.indices { call.call(peer, .close) }
     call.run(for: .milliseconds(200))
+    return try finishedTake()
+  }
+
+  private func finishedTake() throws(TapeError) -> TapeWriter.Summary {
+    guard let writer else { return TapeWriter.Summary() }
     return try writer.finish()
   }
 }

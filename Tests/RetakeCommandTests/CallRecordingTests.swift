@@ -12,7 +12,7 @@ struct CallRecordingTests {
   // MARK: Takes
 
   private func takes(_ out: String) throws -> CallTakes {
-    try CallTakes(RecordOptions.parse(["--out", out, "--bind", "127.0.0.1"]).recording)
+    try CallTakes(RecordOptions.parse(["--out", out, "--bind", "127.0.0.1"]).recording())
   }
 
   @Test func aFileIsTheTakeOfAllCalls() async throws {

@@ -10,7 +10,7 @@ struct BenchCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "retake-bench",
     abstract:
-      "Measure replaying, recording, takes, pages, folders, captures and data channels here.",
+      "Measure replaying, recording, takes, pages, folders, captures, rings and channels here.",
     discussion: """
       Examples:
         retake-bench takes --seconds 60
@@ -18,10 +18,11 @@ struct BenchCommand: ParsableCommand {
         retake-bench folder --takes 1000 --seconds 1
         retake-bench data --seconds 5
         retake-bench wire --packets 100000 --seconds 5
+        retake-bench ring --seconds 120
       """,
     subcommands: [
       BenchTakesCommand.self, BenchPageCommand.self, BenchFolderCommand.self, BenchDataCommand.self,
-      BenchWireCommand.self,
+      BenchWireCommand.self, BenchRingCommand.self,
     ],
     defaultSubcommand: BenchTakesCommand.self)
 

@@ -79,6 +79,8 @@ public struct RecordingReport: Encodable, Sendable {
   /// The number of takes before those in `takes`.
   public private(set) var earlierTakes = 0
   package var sendFailures: [Failure] = []
+  /// Whether a session retained its last seconds instead of recording a take.
+  package private(set) var isOfRing = false
 
   /// Sent and received frames in words, one entry per take.
   private var media: [String] = []
@@ -107,6 +109,11 @@ public struct RecordingReport: Encodable, Sendable {
   ///
   /// - Parameter media: sent and received frames, in words.
   package mutating func add(_ summary: TakeSummary, _ peers: [Peer], media: String) {
+    if let parts = summary.parts {
+      isOfRing = true
+      for part in parts { add(part, [], media: part.words) }
+      return
+    }
     add(
       Take(
         path: summary.path, steps: summary.steps, packets: summary.packets, bytes: summary.bytes,

@@ -32,6 +32,14 @@ public struct TakeSummary: Hashable, Sendable {
   public var packets: Int
   /// The file's size in bytes.
   public var bytes: Int
+  /// The takes that were written of a ring; nil if the session recorded one take.
+  package var parts: [TakeSummary]?
+  /// What the take is of a ring, in words.
+  package var words = ""
+
+  package init(path: String, steps: Int, packets: Int, bytes: Int) {
+    (self.path, self.steps, self.packets, self.bytes) = (path, steps, packets, bytes)
+  }
 }
 
 /// Peers that share a clock and, if recorded, a take.
@@ -50,6 +58,8 @@ public final class Session: Sendable {
     public var bind = BindPolicy.automatic
     /// The interval between samples of every peer's stats; zero or nil for none.
     public var statsInterval: Interval? = .seconds(1)
+    /// Receives the steps instead of a take; nil if a take is recorded, or nothing.
+    package var sink: (any PeerSink)?
 
     /// Creates the options of a session that is not recorded.
     public init() {}
@@ -92,8 +102,9 @@ public final class Session: Sendable {
     }
     ownsLoop = sharedLoop == nil
     clock = TakeClock()
-    guard let path = options.takePath else {
+    guard let path = options.takePath, options.sink == nil else {
       tape = nil
+      options.sink?.begin(clock.wallClock)
       return
     }
     var tapeOptions = TapeWriter.Options()
@@ -142,7 +153,9 @@ public final class Session: Sendable {
     label: String, role: String, configuration: PeerConfiguration,
     makeEngine: @escaping @Sendable () -> any PeerEngine, prepare: (PeerConnection) -> Void
   ) -> PeerConnection {
-    let number = tape?.addPeer(label: label, role: role) ?? (actor: 0, peer: 0)
+    let number =
+      tape?.addPeer(label: label, role: role) ?? options.sink?.addPeer(label: label, role: role)
+      ?? (actor: 0, peer: 0)
     var configuration = configuration
     if configuration.decoders == nil {
       configuration.decoders = LibraryCodecs.furtherDecoders
@@ -159,7 +172,7 @@ public final class Session: Sendable {
       key: key, makeEngine: makeEngine,
       genesis: Genesis(
         seed: drawSeed(), wallClock: clock.wallClock, configuration: configuration),
-      bind: options.bind, clock: clock, recorder: tape, actor: number.actor,
+      bind: options.bind, clock: clock, recorder: recorder, actor: number.actor,
       statsInterval: options.statsInterval,
       observer: { event, now in observers.observe(event, at: now) })
     let connection = PeerConnection(
@@ -173,7 +186,13 @@ public final class Session: Sendable {
     return connection
   }
 
-  /// Registers an audio session, which `finish()` stops.
+  /// Receives the steps of the peers; nil if nothing is recorded.
+  private var recorder: (any StepSink)? {
+    if let tape { return tape }
+    return options.sink
+  }
+
+  /// Registers an audio session, to stop it at the end.
   func register(_ session: AudioSession) {
     audioSessions.withLock { sessions in
       sessions.removeAll { $0.session == nil }
@@ -195,7 +214,7 @@ public final class Session: Sendable {
     for connection in open { await connection.retire() }
     for entry in audioSessions.withLock({ $0 }) { entry.session?.stop() }
     if ownsLoop { await loop.stop() }
-    guard let tape else { return nil }
+    guard let tape else { return await options.sink?.finish(options.takePath ?? "") }
     let result = await withCheckedContinuation { continuation in
       tape.finish { continuation.resume(returning: $0) }
     }

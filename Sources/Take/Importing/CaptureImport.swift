@@ -17,6 +17,8 @@ package final class CaptureImport {
   private var now = Instant.zero
   private let began: Int64
   package private(set) var summary: CaptureSummary
+  /// The number of steps so far.
+  private(set) var steps = 0
   /// The obstacles reported at the end.
   private var obstacles: [(kind: CoverageKind, count: UInt64, detail: String)] = []
 
@@ -46,8 +48,8 @@ package final class CaptureImport {
   /// Passes a capture event to the observer.
   package func show(_ event: CaptureEvent, of reader: borrowing CaptureReader) {
     switch event {
-    case .datagram(let datagram): show(datagram, [UInt8](reader.bytes(datagram.payload)))
-    case .stream(let piece): show(piece, [UInt8](reader.bytes(piece.payload)))
+    case .datagram(let datagram): show(RingPacket(datagram, reader))
+    case .stream(let piece): show(RingPacket(piece, reader))
     case .secrets(.tlsKeyLog, let place):
       let text = String(decoding: [UInt8](reader.bytes(place)), as: UTF8.self)
       receive(keyLog: text)
@@ -124,14 +126,19 @@ package final class CaptureImport {
 
   // MARK: Packets
 
-  private func show(_ datagram: CapturedDatagram, _ bytes: [UInt8]) {
+  /// Feeds a packet to the observer, unless it is of no call.
+  func show(_ packet: RingPacket) {
+    packet.tuple.transport == .tcp ? showPiece(packet) : showDatagram(packet)
+  }
+
+  private func showDatagram(_ datagram: RingPacket) {
     summary.datagrams += 1
-    let tuple = datagram.tuple
+    let (tuple, bytes) = (datagram.tuple, datagram.bytes)
     let descriptions = SignalingText.descriptions(in: bytes)
-    if !descriptions.isEmpty { pass(to: datagram.unixNanoseconds) }
+    if !descriptions.isEmpty { pass(to: datagram.at) }
     for description in descriptions { apply(.signaling(description)) }
     let verdict = gate.examine(
-      tuple, bytes, isTruncated: datagram.isTruncated, at: instant(datagram.unixNanoseconds),
+      tuple, bytes, isTruncated: datagram.isTruncated, at: instant(datagram.at),
       ecn: datagram.ecn, isKnown: machine.knows(tuple), isRelay: machine.knowsRelay(tuple),
       isFull: machine.isFull)
     switch verdict {
@@ -139,15 +146,15 @@ package final class CaptureImport {
     // It counts as belonging to no call until it is identified.
     case .waiting: summary.ofNoCall += 1
     case .admitted:
-      pass(to: datagram.unixNanoseconds)
+      pass(to: datagram.at)
       step(
         .datagram(
           Datagram(
             local: tuple.source, remote: tuple.destination, bytes: bytes, ecn: datagram.ecn),
           isTruncated: datagram.isTruncated, arrival: now))
     case .admittedWith(let packets):
-      pass(to: datagram.unixNanoseconds)
-      // All but the current one were counted on arrival.
+      pass(to: datagram.at)
+      // All but the present one were counted on arrival.
       summary.ofNoCall -= min(summary.ofNoCall, UInt64(packets.dropFirst().count))
       for packet in packets {
         step(
@@ -160,15 +167,15 @@ package final class CaptureImport {
     }
   }
 
-  private func show(_ piece: CapturedStreamPiece, _ bytes: [UInt8]) {
-    let verdict = gate.examine(piece.tuple, bytes, lost: piece.lost, isEnd: piece.isEnd)
+  private func showPiece(_ piece: RingPacket) {
+    let verdict = gate.examine(piece.tuple, piece.bytes, lost: piece.lost, isEnd: piece.isEnd)
     if let (kind, detail) = verdict.obstacle {
       count(kind, detail)
     } else if verdict.isRefused {
       summary.ofNoCall += 1
     }
     guard !verdict.isRefused else { return }
-    pass(to: piece.unixNanoseconds)
+    pass(to: piece.at)
     for description in verdict.descriptions { apply(.signaling(description)) }
     guard let bytes = verdict.bytes else { return }
     apply(
@@ -212,6 +219,7 @@ package final class CaptureImport {
       }
       outputs.append(output)
     }
+    steps += 1
     writer.record(
       StepRecord(
         actor: actor, at: now, input: input, outputs: OutputList(outputs),

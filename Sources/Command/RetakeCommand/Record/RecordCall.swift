@@ -48,6 +48,7 @@ struct RecordCall: AsyncParsableCommand {
         retake record call http://127.0.0.1:8081/offer \\
           --send clip.h264 --send clip.wav
         retake record call http://127.0.0.1:8081/offer --send microphone,camera --play
+        retake record call http://127.0.0.1:8081/offer --ring 60s --on finding:high
       """)
 
   @Argument(help: "Where to POST the offer.", transform: Taking.url(["http"]))
@@ -64,7 +65,7 @@ struct RecordCall: AsyncParsableCommand {
     let target = try target()
     let path = try options.newTakePath(prefix: "call")
     let stop = StopSignal()
-    let session = try openSession(options.sessionOptions(take: path))
+    let session = try openSession(options.sessionOptions(take: path, ring: options.ringPlan()))
     let connection = session.makePeer(
       label: "retake", role: "caller", configuration: options.peerConfiguration)
     let failures = SendFailures.onTerminal()

@@ -2,6 +2,7 @@ public import ArgumentParser
 import CallRecording
 import FoundationEssentials
 import Glibc
+import Importing
 public import JSEP
 import Live
 import Media
@@ -85,6 +86,8 @@ struct RecordOptions: ParsableArguments {
     help: "Replace host addresses by random mDNS names; only hosts on the link can resolve them.")
   var hidesAddresses = false
 
+  @OptionGroup var ring: RingOptions
+
   @OptionGroup var overwrite: OverwriteOption
 
   @Flag(help: "Print JSON for programs at the end.")
@@ -107,13 +110,15 @@ struct RecordOptions: ParsableArguments {
     }
   }
 
-  func sessionOptions(take: String?) -> Session.Options {
+  /// - Parameter ring: retains the last seconds of the session instead of recording the take.
+  func sessionOptions(take: String?, ring: RingPlan? = nil) -> Session.Options {
     var options = Session.Options()
     options.takePath = take
     options.label = label
     options.tags = tagging.tags
     options.keepsMedia = !omitsMedia
     options.bind = bind.isEmpty ? .automatic : .addresses(bind)
+    if let ring, let take { options.sink = PeerRing(ring.recorder(take: take)) }
     return options
   }
 
@@ -135,10 +140,10 @@ struct RecordOptions: ParsableArguments {
   /// Returns whether a path names a folder: an existing one, or a path that ends in a slash.
   static func isFolder(_ out: String?) -> Bool { TakeNames.isFolder(out) }
 
-  var recording: CallRecordingOptions {
+  func recording(_ ring: RingPlan? = nil) -> CallRecordingOptions {
     CallRecordingOptions(
       out: out, peer: peerConfiguration, videoCodec: videoCodec,
-      session: { sessionOptions(take: $0) },
+      session: { sessionOptions(take: $0, ring: ring) },
       takePath: { prefix throws(TapeError) in
         do {
           return try newTakePath(prefix: prefix)

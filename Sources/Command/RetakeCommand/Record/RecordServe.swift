@@ -21,12 +21,16 @@ struct RecordServe: AsyncParsableCommand {
       Publishers that speak WHIP (RFC 9725) are recorded at /whip, players that speak WHEP at \
       /whep; a player is sent what --send says, or a pattern instead of an echo.
 
+      With --ring, no call is recorded as a whole: the last seconds of each are kept in memory, \
+      and become takes when there is a reason.
+
       With --rooms, retake record room enters the rooms at /rooms.
 
       Examples:
         retake record serve --listen 127.0.0.1:8080 --out call.take
         retake record serve --listen 192.0.2.1:8443 --certificate a.pem --key a.key \\
           --token @token --out takes/
+        retake record serve --out calls/ --ring 60s --on finding
       """)
 
   @OptionGroup var options: RecordOptions
@@ -121,7 +125,7 @@ struct RecordServe: AsyncParsableCommand {
     try raiseDescriptorLimit()
     let service = try finished { () throws(TapeError) in
       try CallService(
-        options: options.recording, plan: plan, callsMaximum: calls,
+        options: options.recording(options.ringPlan()), plan: plan, callsMaximum: calls,
         connectionLimit: .seconds(connectSeconds), failures: .onTerminal())
     }
     let routes = SignalingRoutes(

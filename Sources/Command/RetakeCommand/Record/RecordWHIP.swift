@@ -131,7 +131,7 @@ struct SessionRecording {
     let name = client.kind.rawValue
     let path = try options.newTakePath(prefix: name)
     let stop = StopSignal()
-    let take = try openSession(options.sessionOptions(take: path))
+    let take = try openSession(options.sessionOptions(take: path, ring: options.ringPlan()))
     var configuration = options.peerConfiguration
     let named = try await stop.interrupting { await namedICEServers() }
     configuration.iceServers += named ?? []

@@ -135,9 +135,16 @@ extension RecordingReport {
   func show(json: Bool) throws(CommandFailure) {
     guard json else {
       return try Output.line(
-        lines.isEmpty ? "nobody called; nothing was recorded" : lines.joined(separator: "\n"))
+        lines.isEmpty ? nothing : lines.joined(separator: "\n"))
     }
     try Output.json(CanonicalJSON.text(self), in: .record)
+  }
+
+  /// Why there is no take.
+  private var nothing: String {
+    isOfRing
+      ? "nothing happened that a take was to be written for"
+      : "nobody called; nothing was recorded"
   }
 }
 

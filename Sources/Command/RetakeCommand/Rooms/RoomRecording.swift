@@ -1,5 +1,6 @@
 import CallRecording
 import FoundationEssentials
+import Importing
 import Live
 import Room
 import RoomClient
@@ -26,6 +27,7 @@ struct RoomRecording {
   /// Records until a stop is requested, the time is up, or the room ends.
   func run() async throws {
     let stop = StopSignal()
+    let ring = options.ringPlan()
     let deadline = options.seconds.map { ContinuousClock.now + .seconds($0) }
     let visitor = RoomVisitor(readsCommands: room.commands)
     let failures = SendFailures.onTerminal()
@@ -44,7 +46,7 @@ struct RoomRecording {
         failure = error as? CommandFailure
         break
       }
-      var take = try open ?? openTake()
+      var take = try open ?? openTake(ring)
       let stay = try await stay(take.session, own, devices, stop, until: deadline, visitor)
       take.add(stay)
       open = take
@@ -86,9 +88,10 @@ struct RoomRecording {
     }
   }
 
-  private func openTake() throws -> OpenTake {
+  private func openTake(_ ring: RingPlan?) throws -> OpenTake {
     let path = try options.newTakePath(prefix: name)
-    return OpenTake(session: try openSession(options.sessionOptions(take: path)), path: path)
+    let session = try openSession(options.sessionOptions(take: path, ring: ring))
+    return OpenTake(session: session, path: path)
   }
 
   /// Completes a take, or removes it if it contains nothing but a refusal.

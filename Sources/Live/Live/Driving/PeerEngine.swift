@@ -38,7 +38,19 @@ package protocol StepSink: Sendable {
 
 extension TapeWriter: StepSink {}
 
-/// Everything a loop needs to create a peer.
+/// Receives the steps of a session's peers where no take is recorded.
+package protocol PeerSink: StepSink {
+  /// Begins, before the first peer.
+  func begin(_ wallClock: WallClock)
+  /// Adds a peer before its first step; returns its actor and peer numbers.
+  func addPeer(label: String, role: String) -> (actor: UInt32, peer: UInt32)
+  /// Completes everything after the last step.
+  ///
+  /// - Parameter path: the take that the session was to record.
+  func finish(_ path: String) async -> TakeSummary
+}
+
+/// What a loop needs to create a peer.
 struct PeerSetup: Sendable {
   var key: MediaLoop.PeerKey
   /// Creates the engine on the loop's thread, where it stays.

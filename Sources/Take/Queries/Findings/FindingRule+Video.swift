@@ -243,6 +243,9 @@ extension FindingRule {
           FROM stream JOIN connected ON connected.peer = stream.peer
           JOIN came ON came.peer = stream.peer AND came.ssrc = stream.ssrc
           LEFT JOIN shown ON shown.peer = stream.peer AND shown.track = stream.track
+          -- Streams of a call that began before the take have no first picture in it.
+          WHERE first_ns > 2000000000 OR NOT EXISTS
+            (SELECT 1 FROM coverage WHERE what = 'late-start' AND coverage.peer IS NULL)
         )
       SELECT peer, from_ns, to_ns,
         iif(shown_ns IS NULL, 'no picture of video track ' || track || ' was shown in ',

@@ -169,6 +169,10 @@ extension FindingRule {
     _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> [Detection] {
     var found: [Detection] = []
+    // Streams of a call that began before the take have no first picture in it.
+    let beganBefore =
+      try connection.integer(
+        "SELECT 1 FROM coverage WHERE what = 'late-start' AND peer IS NULL LIMIT 1") != nil
     let announced = try connection.prepare(
       """
       SELECT DISTINCT peer, ssrc & 0xffffffff, track FROM track
@@ -180,6 +184,7 @@ extension FindingRule {
       let (peer, ssrc, track) = announced.values(Int64.self, Int64.self, Int64.self)
       guard let connected = facts.connected(peer), let stream = facts.stream(peer, .inbound, ssrc)
       else { continue }
+      guard !beganBefore || stream.first > 2_000_000_000 else { continue }
       let shown = facts.track(peer, track, .inbound)?.pictures.first(where: \.isGood)
       let from = max(connected, stream.first)
       let to = shown?.at ?? stream.last
