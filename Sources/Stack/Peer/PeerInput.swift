@@ -30,6 +30,8 @@ package enum PeerInput: Sendable {
   case sendFailed(SendFailure)
   /// A signaling message that the application sent or received: recorded in the take, not acted on.
   case signaling(SignalingMessage)
+  /// A packet of the other leg of a relay, to protect and send.
+  case relayed(RelayedPacket)
 }
 
 /// Datagrams of one path that the system refused to send, or a broken connection.
@@ -67,6 +69,9 @@ package enum PeerOutput: Sendable {
   case request(SystemRequest)
   case reply(id: UInt32, PeerReply)
   case event(PeerEvent)
+  /// A packet that arrived at a leg of a relay, in the clear, for the other leg; in no row, because
+  /// it follows from its datagram.
+  case relayed(RelayedPacket)
 }
 
 /// The initial state of a peer.
@@ -182,6 +187,10 @@ public struct PeerConfiguration: Hashable, Sendable, Codable {
   /// Others are only passed on. A session replaces nil by those of its build or the application; in
   /// older takes nil means none.
   public var encoders: [String]?
+
+  /// Whether the peer is one leg of a relay: it passes on what arrives, and negotiates nothing; nil
+  /// means no.
+  package var relays: Bool?
 
   /// Creates the default configuration.
   public init() {}

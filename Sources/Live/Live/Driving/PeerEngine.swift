@@ -51,6 +51,7 @@ struct PeerSetup: Sendable {
   var actor: UInt32
   var statsInterval: Interval?
   var observer: PeerDriver.Observer
+  var forward: PeerDriver.Forward? = nil
 }
 
 /// Limits the application media that waits for a loop busy encoding.
