@@ -141,7 +141,7 @@ struct RelayedExchange {
     } catch {
       throw JSEPError(.invalidAccess, error.description)
     }
-    if let obstacle = document.relayObstacle { throw JSEPError(.notSupported, obstacle) }
+    if let obstacle = document.relayObstacle { throw JSEPError(.operation, obstacle) }
     return document
   }
 
@@ -155,7 +155,7 @@ struct RelayedExchange {
       else { continue }
       guard !bundles.contains(where: { $0.contains(mid) && $0.contains(other) }) else { continue }
       throw JSEPError(
-        .notSupported,
+        .operation,
         "the answer does not bundle the sections \(other) and \(mid), which the offer did")
     }
   }
