@@ -83,9 +83,7 @@ extension SDPDocument {
       ]
       lines += transport.fingerprints.map { SDPLine($0) }
       lines.append(SDPLine(setup(number)))
-      if hadRTCP {
-        lines.append(SDPLine(RTCPAddress(port: 9, address: .unknown)))
-      }
+      if hadRTCP { lines.append(SDPLine(.rtcp, "9 " + ConnectionData.unknown.text)) }
       section.lines.insert(contentsOf: lines, at: 1)
     }
     return document.filled(with: transports)
