@@ -30,7 +30,7 @@ package struct RelayedSections: Hashable, Sendable {
         let members = document.sections.indices.filter {
           document.sections[$0].mid.map { bundles[bundle].contains($0) } ?? false
         }
-        number = members.lazy.compactMap { numbers[$0] }.first ?? index
+        number = members.compactMap { numbers[$0] }.first ?? index
         ofBundle[bundle] = number
       }
       guard number < RelayedSections.transportsMaximum else { return nil }
