@@ -137,7 +137,8 @@ public final class Session: Sendable {
 
   private func makePeer(
     label: String, role: String, configuration: PeerConfiguration,
-    makeEngine: @escaping @Sendable () -> any PeerEngine, prepare: (PeerConnection) -> Void
+    makeEngine: @escaping @Sendable () -> any PeerEngine, key: MediaLoop.PeerKey? = nil,
+    forward: PeerDriver.Forward? = nil, prepare: (PeerConnection) -> Void
   ) -> PeerConnection {
     let number = tape?.addPeer(label: label, role: role) ?? (actor: 0, peer: 0)
     var configuration = configuration
@@ -150,7 +151,7 @@ public final class Session: Sendable {
     configuration.receivesAllOffered = configuration.receivesAllOffered ?? true
     configuration.encoders = configuration.encoders ?? configuration.furtherEncoders
     configuration.takesOfferedLayers = configuration.takesOfferedLayers ?? true
-    let key = loop.nextKey()
+    let key = key ?? loop.nextKey()
     let observers = PeerObservers(port: DataChannelPort(mailbox: loop.mailbox, key: key))
     let setup = PeerSetup(
       key: key, makeEngine: makeEngine,
@@ -158,7 +159,7 @@ public final class Session: Sendable {
         seed: drawSeed(), wallClock: clock.wallClock, configuration: configuration),
       bind: options.bind, clock: clock, recorder: tape, actor: number.actor,
       statsInterval: options.statsInterval,
-      observer: { event, now in observers.observe(event, at: now) })
+      observer: { event, now in observers.observe(event, at: now) }, forward: forward)
     let connection = PeerConnection(
       label: label, number: number.peer, loop: loop, key: key, observers: observers)
     prepare(connection)
@@ -168,6 +169,31 @@ public final class Session: Sendable {
       connections.append(WeakConnection(connection: connection))
     }
     return connection
+  }
+
+  /// Creates the two legs of a relay: what one receives, the other sends.
+  /// - Parameters:
+  ///   - configuration: how both find their paths; they negotiate nothing themselves.
+  ///   - onPacket: called on the loop's thread with every packet in the clear, and whether it came
+  ///     over the second leg.
+  package func makeRelay(
+    labels: (String, String), configuration: PeerConfiguration = PeerConfiguration(),
+    onPacket: @escaping @Sendable (RelayedPacket, _ isSecond: Bool, Instant) -> Void
+  ) -> (PeerConnection, PeerConnection) {
+    var configuration = configuration
+    configuration.relays = true
+    let keys = [loop.nextKey(), loop.nextKey()]
+    let mailbox = loop.mailbox
+    let legs = [labels.0, labels.1].enumerated().map { index, label in
+      makePeer(
+        label: label, role: "relay", configuration: configuration, makeEngine: makeEngine,
+        key: keys[index],
+        forward: { packet, now in
+          _ = mailbox.post(.input(keys[1 - index], .relayed(packet)))
+          onPacket(packet, index == 1, now)
+        }, prepare: { _ in })
+    }
+    return (legs[0], legs[1])
   }
 
   /// Registers an audio session, to stop it at the end.
