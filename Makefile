@@ -11,7 +11,7 @@ TESTING = faketime sqlite3 python3 curl openssl gdb tshark
 # What the calls with real peers need: the peers, Python's virtual environments, network namespaces.
 GSTREAMER = gstreamer1.0-plugins-base gstreamer1.0-plugins-good gstreamer1.0-plugins-bad \
 	gstreamer1.0-nice python3-gst-1.0 gir1.2-gst-plugins-base-1.0 gir1.2-gst-plugins-bad-1.0
-PEERS = chromium firefox-esr janus coturn $(GSTREAMER) \
+PEERS = chromium firefox-esr janus janus-demos coturn $(GSTREAMER) \
 	python3 python3-venv iproute2 util-linux faketime espeak-ng tshark
 
 PYTHON ?= python3
@@ -21,7 +21,8 @@ TAKE ?= .build/demo.take
 INTEROP ?=
 
 # The modules of the page of a take, and of the page that browsers call with.
-PAGES = Sources/Take/Page/Document/jsconfig.json Sources/Live/Signaling/CallPage/jsconfig.json
+PAGES = Sources/Take/Page/Document/jsconfig.json Sources/Live/Signaling/CallPage/jsconfig.json \
+	Sources/Live/PageRecording/Script/jsconfig.json
 
 VENV = .build/interop-venv
 RETAKE = .build/release/retake
@@ -52,7 +53,7 @@ DEB ?= .build/retake.deb
 # The Swift runtime is linked in, so that what is built runs where Swift is not, and starts sooner.
 RELEASE = swift build -c release --static-swift-stdlib
 
-.PHONY: install deb docs demo one test page-test test-main test-sockets test-long fuzz altered findings hostile sweep sample changes rows determinism lint interop views captures bench bench-folder soak release deps deps-test deps-python deps-lint deps-interop
+.PHONY: install deb docs demo one test page-test test-main test-sockets test-long fuzz altered findings hostile sweep sample changes rows redactions determinism lint interop views test-python fleet captures bench bench-folder soak release deps deps-test deps-python deps-lint deps-interop
 
 # Two full stacks call each other over loopback; the take is replayed and looked into. Nothing is
 # optimised, because what a call of three seconds needs is there in half of the time then; where the
@@ -156,6 +157,12 @@ sample: deps deps-test
 changes: deps deps-test
 	BUILD='$(BUILD)' $(PYTHON) Tests/Changes/run.py
 
+# Every capture redacted in each way (media, keys, addresses, names, messages, and all), and each new
+# take replayed as it promises: two seconds a capture and way.
+redactions: deps
+	$(BUILD) --product retake
+	$(PYTHON) Tests/Redactions/run.py --retake .build/debug/retake
+
 # Rows of the table of client SDKs (sdk-table), the behaviour of each of them taken out: its test has
 # to fail. ROWS=KA5,TW7 chooses some, ROWS=turn a tenth of them, another one with each commit.
 ROWS ?=
@@ -175,7 +182,11 @@ determinism: release deps-test
 # Style of the Swift sources, syntax of the Python and shell files, types of the page's modules.
 lint: deps-lint
 	swift format lint --strict --recursive --parallel Package.swift Sources Tests
-	PYTHONPYCACHEPREFIX=.build/pycache $(PYTHON) -m compileall -q Tests/Interop Tests/Changes
+	PYTHONPYCACHEPREFIX=.build/pycache $(PYTHON) -m compileall -q Tests/Interop Tests/Changes \
+		Tests/Python Tests/Views Sources/Python
+	@if [ -x $(FLEETS)/bin/mypy ]; then cd Sources/Python && \
+		$(abspath $(FLEETS))/bin/mypy --cache-dir $(abspath .build)/mypy; \
+	else echo "lint: the types of Sources/Python are not checked; make test-python brings mypy"; fi
 	for script in .ci/*; do sh -n "$$script" || exit 1; done
 	@for project in $(PAGES); do \
 		if command -v tsc >/dev/null; then echo "tsc --project $$project"; tsc --project $$project; \
@@ -197,6 +208,31 @@ $(VIEWS)/ready: Tests/Views/requirements.txt
 	$(PYTHON) -m venv --clear $(VIEWS)
 	$(VIEWS)/bin/pip install --quiet --disable-pip-version-check --requirement $<
 	touch $@
+
+# The Python package against the executable: takes read in Python, and fleets of them published, also
+# to a server of S3 and one of PostgreSQL that the tests start, and re-run, also on Ray.
+FLEETS = .build/python-venv
+test-python: deps $(FLEETS)/ready
+	@test -x .build/debug/retake || $(BUILD) --product retake
+	$(FLEETS)/bin/python -m pytest -q -p no:cacheprovider Tests/Python
+
+$(FLEETS)/ready: Tests/Python/requirements.txt
+	@.ci/packages python3-venv
+	$(PYTHON) -m venv --clear $(FLEETS)
+	$(FLEETS)/bin/pip install --quiet --disable-pip-version-check --requirement $<
+	touch $@
+
+# Calls of a few seconds in virtual time, TAKES of them over thirty days, made where they are not
+# there yet and published, asked, verified by two processes and by Ray, and run under other settings.
+# Ten thousand are made in about half an hour of two cores, and are 8 GB.
+TAKES ?= 10000
+fleet: release $(FLEETS)/ready
+	$(BUILD) --product findings
+	.build/debug/findings --fleet $(TAKES) --folder .build/fleet --shard 1/2 --retake $(RETAKE) & \
+		.build/debug/findings --fleet $(TAKES) --folder .build/fleet --shard 2/2 --retake $(RETAKE); \
+		wait
+	$(FLEETS)/bin/python Tests/Python/measure.py --takes .build/fleet --lake .build/lake \
+		--retake $(RETAKE)
 
 # All of Captures/ recorded anew, after a change of the stack that alters what it sends.
 captures: release deps-interop $(VENV)/ready

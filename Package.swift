@@ -160,8 +160,8 @@ let package = Package(
     module(
       "Take/Replay",
       [
-        "Wire", "Crypto", "SDP", "RTP", "SCTP", "ICE", "Secure", "Flow", "Peer", "Media", "Tape",
-        "Queries", "Stats",
+        "Wire", "Crypto", "SDP", "RTP", "SCTP", "ICE", "Secure", "Flow", "Peer", "Media", "Room",
+        "Tape", "Queries", "Stats",
       ], containers: ["DequeModule"]),
     module(
       "Take/Debug",
@@ -210,6 +210,11 @@ let package = Package(
         "Wire", "ICE", "RTP", "SCTP", "SDP", "JSEP", "Secure", "Media", "MediaFiles",
         "AudioSession", "Stats", "Peer", "Tape", "Page", "Replay", "Live", "Signaling",
       ]),
+    // A recorder of what pages report about their own calls, and the script that reports it.
+    module(
+      "Live/PageRecording",
+      ["Wire", "Observer", "Room", "Tape", "Page", "Importing", "Signaling", "CFiles"],
+      exclude: ["Script", "Extension"]),
     // Rooms of services, live: participants and media as objects, over the connections of a session.
     module(
       "Live/RoomClient",
@@ -244,7 +249,8 @@ let package = Package(
       "Command/RetakeCommand",
       [
         "Wire", "ICE", "SDP", "JSEP", "Observer", "Live", "Tape", "Queries", "Page", "Replay",
-        "Debug", "Lab", "TLS", "Signaling", "Serving", "CallRecording", "Room", "RoomClient",
+        "Debug", "Lab", "TLS", "Signaling", "Serving", "CallRecording", "PageRecording", "Room",
+        "RoomClient",
         "Stats", "CProcess",
         "Export", "Importing", "CEdit", "CPcap", "Media", "MediaFiles", "AudioSession",
         "Peer", "RTP", "SCTP", "Secure",
@@ -399,14 +405,15 @@ let package = Package(
       path: "Tests/FaultyCalls", swiftSettings: settings),
     // A developers' program: makes calls with known faults and judges what is found in them.
     .executableTarget(
-      name: "findings", dependencies: ["FaultyCalls", "Queries", "Tape", "Wire"],
+      name: "findings",
+      dependencies: ["FaultyCalls", "Lab", "Media", "Peer", "Queries", "Tape", "Wire"],
       path: "Tests/Findings", swiftSettings: settings),
     // What can be asked of commands within a process.
     tests(
       "RetakeCommandTests",
       [
         "RetakeCommand", "Live", "Media", "Tape", "Importing", "Signaling", "Serving",
-        "CallRecording", "TsharkTables",
+        "CallRecording", "PageRecording", "TsharkTables",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]),
     // Drives the executable, which is built with the tests. It does not depend on it, so that the

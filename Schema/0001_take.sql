@@ -1,80 +1,79 @@
--- A take: one recorded WebRTC session, complete enough to drive the client stack again bit for bit.
+-- A take: one recorded WebRTC session, from which the client stack can be replayed bit for bit.
 --
 -- A take contains the keys and the media of a call. Treat it like the call itself.
 --
--- What everything here has in common:
+-- Common to all tables:
 --
--- * A step is one input applied to one peer at an instant, with all that followed from it. Steps
---   are counted from 1 over all peers of the take, in the order in which they happened.
+-- * A step is one input applied to one peer at an instant, with all outputs that resulted. Steps
+--   are counted from 1 over all peers of the take, in chronological order.
 -- * Every table below except `take`, `tape` and `ending` holds rows of steps. `row` is
 --   step * 65536 + the position of the row within its step, counted from 0 and over all tables, so
 --   ordering by `row` gives the exact order of events, and
 --       WHERE row BETWEEN n * 65536 AND n * 65536 + 65535
 --   finds the rows of step n in every table without a scan. `step` is computed from it.
--- * `peer` is the number of the peer, counted from 1: see the table `peer`.
+-- * `peer` is the number of a peer, counted from 1: see the table `peer`.
 -- * `at_ns` is in nanoseconds since the take began. It is the time of the step, except for received
 --   datagrams, where it is the kernel's receive time.
--- * `direction` is 'in' for what was received and 'out' for what was sent.
--- * The rows are not a by-product: a replay makes every one of them again and compares them, value
---   by value. `tape.digest` covers all of them, so that a changed value, a missing or an added row
---   is noticed, and noticed at its step.
+-- * `direction` is 'in' for received and 'out' for sent.
+-- * A replay produces every row again and compares it, value by value. `tape.digest` covers all
+--   rows, so that a changed value or a missing or additional row is detected at its step.
 -- * Storage tables with names ending in `_store` are compact; query the view of the same name.
 
--- One row: what the file is.
+-- One row that describes the file.
 CREATE TABLE take (
   format        INTEGER NOT NULL,  -- version of this schema
-  start_utc     TEXT NOT NULL,     -- wall clock at at_ns = 0, as 2026-11-21T10:39:00.123456789Z
+  start_utc     TEXT NOT NULL,     -- UTC at at_ns = 0, as 2026-11-21T10:39:00.123456789Z
   start_unix_ns INTEGER NOT NULL,  -- the same in nanoseconds since 1970-01-01
   tool_version  TEXT NOT NULL,     -- the version of Retake that recorded
-  toolchain     TEXT NOT NULL,     -- JSON: libraries and CPU features that bit-exactness depends on
-  label         TEXT NOT NULL,     -- free text given by whoever recorded
-  redaction     INTEGER NOT NULL,  -- 0: nothing was taken out
-  keeps_media   INTEGER NOT NULL,  -- 1: frame.bytes and message.bytes hold media and data in clear
+  toolchain     TEXT NOT NULL,     -- JSON: libraries and CPU features that bit-exact replay needs
+  label         TEXT NOT NULL,     -- free text
+  redaction     INTEGER NOT NULL,  -- 0: nothing was removed
+  keeps_media   INTEGER NOT NULL,  -- 1: frame.bytes and message.bytes hold decrypted media and data
   digest        BLOB NOT NULL      -- SHA-256 over the values above; the chain begins here
 );
 
--- The steps, one row per transaction (100 ms): the headers of its steps in a compact form.
+-- The steps, one row per transaction (100 ms), with the headers of its steps in a compact form.
 -- `retake timeline` and `retake replay --until` expand it.
 CREATE TABLE tape (
   first_step INTEGER PRIMARY KEY,  -- the number of the first step in this row
-  steps      INTEGER NOT NULL,     -- how many steps follow in `body`
+  steps      INTEGER NOT NULL,     -- the number of steps in `body`
   at_ns      INTEGER NOT NULL,     -- the time of the first step
-  -- Per step: kind of input, peer, time, deadline, random bytes drawn, number of rows, check.
+  -- Per step: kind of input, peer, time, deadline, random bytes drawn, number of rows, checksum.
   body       BLOB NOT NULL,
-  digest     BLOB NOT NULL         -- SHA-256 chained from step to step, after the last of `body`
+  digest     BLOB NOT NULL         -- SHA-256 chained from step to step, after the last in `body`
 );
 
--- One row when the recording was ended in order; none when the recorder was killed.
+-- One row if the recording was finished; none if the recorder was killed.
 CREATE TABLE ending (
-  steps  INTEGER NOT NULL,  -- how many steps the take has
-  at_ns  INTEGER NOT NULL,  -- the time of the last one
-  digest BLOB NOT NULL      -- the digest after the last one
+  steps  INTEGER NOT NULL,  -- the number of steps
+  at_ns  INTEGER NOT NULL,  -- the time of the last step
+  digest BLOB NOT NULL      -- the digest after the last step
 );
 
--- One row per peer, made by its first step (genesis).
+-- One row per peer, written by its first step (genesis).
 CREATE TABLE peer (
   row           INTEGER PRIMARY KEY,
   step          INTEGER GENERATED ALWAYS AS (row >> 16) VIRTUAL,
   peer          INTEGER NOT NULL,  -- its number
   at_ns         INTEGER NOT NULL,
-  label         TEXT NOT NULL,     -- its name for people
-  role          TEXT NOT NULL,     -- what it does in the session, in the words of whoever recorded
-  seed          BLOB NOT NULL,     -- secret: 32 bytes from which all its random values come
-  wall_clock_ns INTEGER NOT NULL,  -- Unix time at at_ns = 0, the only wall clock the peer gets
+  label         TEXT NOT NULL,     -- its display name
+  role          TEXT NOT NULL,     -- its role in the session, such as caller or observed
+  seed          BLOB NOT NULL,     -- secret: 32 bytes from which all its random values derive
+  wall_clock_ns INTEGER NOT NULL,  -- Unix time at at_ns = 0, the peer's only wall clock
   configuration TEXT NOT NULL      -- JSON
 );
 
--- What was added to the times of a peer when its take was laid on the clock of another one (retake
--- merge --out); the peer itself lives in its own time. Peers without a row kept their times.
+-- The offset of a peer whose take was merged onto the clock of another (retake merge --out). A
+-- replay runs the peer in its own time. Peers without a row have no offset.
 CREATE TABLE clock (
   row      INTEGER PRIMARY KEY,
   step     INTEGER GENERATED ALWAYS AS (row >> 16) VIRTUAL,
   peer     INTEGER NOT NULL,
   at_ns    INTEGER NOT NULL,
-  added_ns INTEGER NOT NULL  -- at_ns of the peer's rows less this is the peer's own time
+  added_ns INTEGER NOT NULL  -- at_ns of the peer's rows minus this is the peer's own time
 );
 
--- The address pairs that datagrams went over, written down once each.
+-- The pairs of addresses that datagrams were sent between, stored once each.
 CREATE TABLE path (
   path      INTEGER PRIMARY KEY,  -- its number, in order of first use
   row       INTEGER NOT NULL,
@@ -85,30 +84,30 @@ CREATE TABLE path (
   remote    TEXT NOT NULL
 );
 
--- Datagrams; query the view `packet`. Integers are the unsigned ones of the wire, stored as signed
--- ones of the same width. Their bytes stand in `wire`, so that counting packets reads no payload.
+-- Datagrams; query the view `packet`. Unsigned integers of the wire are stored as signed integers
+-- of the same width. The bytes are in `wire`, so that counting packets reads no payload.
 CREATE TABLE packet_store (
   row                INTEGER PRIMARY KEY,
   at_ns              INTEGER NOT NULL,
   path               INTEGER NOT NULL,  -- path.path
-  ssrc               INTEGER,           -- 32 bits; RTP, and the sender of an RTCP compound
-  marker_type        INTEGER,           -- 8 bits: marker and payload type of RTP
+  ssrc               INTEGER,           -- 32 bits; of RTP, or the sender of an RTCP compound
+  marker_type        INTEGER,           -- 8 bits: RTP marker and payload type
   sequence           INTEGER,           -- 16 bits
   rtp_time           INTEGER,           -- 32 bits
   transport_sequence INTEGER,           -- 16 bits; transport-wide-cc-01
   size               INTEGER NOT NULL,  -- bytes of UDP payload
-  position           INTEGER NOT NULL   -- where they begin in `wire`
+  position           INTEGER NOT NULL   -- their offset in `wire`
 );
 
--- The bytes of all datagrams one after another, cut into pieces that fill a page each.
+-- The bytes of all datagrams concatenated, in pieces that fill a page each.
 CREATE TABLE wire (
-  piece INTEGER PRIMARY KEY,  -- counted from 0; holds the bytes from piece * 8152 on
+  piece INTEGER PRIMARY KEY,  -- counted from 0; begins at the offset piece * 8152
   bytes BLOB NOT NULL         -- 8152 bytes, fewer in the last piece
 );
 
--- Whose a path is. That of a peer which Retake itself was is its own; what an observer saw went
--- out of one of its peers and into the other, which have the addresses as a candidate pair: those
--- that the pair has in the end, as a relayed address may show later than the first packet.
+-- The peers of each path. A path of a local peer belongs to it. An observed path belongs to two
+-- peers, out of one and into the other, which have its addresses as a candidate pair; the addresses
+-- are the pair's final ones, since a relayed address may become known after the first packet.
 CREATE VIEW path_end AS
 WITH pair AS (
   SELECT named.peer AS peer, named.local AS seen_local, named.remote AS seen_remote,
@@ -132,8 +131,8 @@ SELECT seen.path, pair.peer, 'in', pair.local, pair.remote
 FROM path AS seen JOIN pair ON pair.seen_local = seen.remote AND pair.seen_remote = seen.local
 WHERE seen.peer = 0;
 
--- What an observer read out of something else: paths of no peer whose direction is 'out', as they
--- were made here. What carried them is the input of the step that used them first.
+-- Paths of packets that an observer extracted from TURN or TCP: paths of no peer with the direction
+-- 'out'. Their carrier is the input of the step that first used them.
 CREATE VIEW carried_path AS
 WITH
   found AS (
@@ -145,8 +144,8 @@ WITH
         ORDER BY packet_store.row LIMIT 1
       ) AS datagram,
       (
-        -- Out of the JSON by its text: functions of JSON are not for views of files that others
-        -- may have written (PRAGMA trusted_schema).
+        -- Parsed as text, because JSON functions are not allowed in views of untrusted files
+        -- (PRAGMA trusted_schema).
         SELECT substr(source, 1, instr(source, '"') - 1)
           || ' ' || substr(destination, 1, instr(destination, '"') - 1)
         FROM (
@@ -164,7 +163,7 @@ WITH
       substr(coalesce(segment, datagram), instr(coalesce(segment, datagram), ' ') + 1) AS other
     FROM found
   ),
-  -- Packets that waited together come out in a step of one of them, which may go the other way.
+  -- Packets that waited together are released by a packet that may go in the other direction.
   turned AS MATERIALIZED (
     SELECT *, EXISTS (
       SELECT 1 FROM candidate_pair AS pair
@@ -184,17 +183,17 @@ SELECT
   iif(is_turned, one, other) AS destination
 FROM turned WHERE one IS NOT NULL;
 
--- Datagrams. What a TURN server relays to a peer that Retake itself was in a channel has the fields
--- of the packet inside; its bytes begin with the channel's header (RFC 8656 section 12.4), and it
--- counts as 'turn' when that packet is neither RTP nor RTCP. Of calls between others the packet
--- inside is the row, between the addresses of its candidates, however it was carried: in channels
--- and indications of TURN, over UDP or TCP, or over TCP between the ends (RFC 6544).
+-- Datagrams. For a local peer, channel data of a TURN server has the fields of the packet inside;
+-- its bytes begin with the channel's header (RFC 8656 section 12.4), and its protocol is 'turn' if
+-- the packet inside is neither RTP nor RTCP. For observed calls the row is the packet inside,
+-- between the addresses of its candidates, however it was carried: in TURN channels or indications
+-- over UDP or TCP, or over TCP between the ends (RFC 6544).
 CREATE VIEW packet AS
 SELECT
   packet_store.row AS "row",
   packet_store.row >> 16 AS step,
   path_end.peer AS peer,
-  packet_store.at_ns AS at_ns,           -- kernel receive time ('in'), time of sending ('out')
+  packet_store.at_ns AS at_ns,           -- kernel receive time ('in'), send time ('out')
   path_end.direction AS direction,
   path_end.local AS local,
   path_end.remote AS remote,
@@ -222,7 +221,7 @@ SELECT
   packet_store.rtp_time & 4294967295 AS rtp_time,
   (packet_store.marker_type >> 7) & 1 AS marker,
   packet_store.transport_sequence & 65535 AS transport_sequence,
-  CASE                                   -- as on the wire; most stand in one piece, some in two
+  CASE                                   -- as on the wire; most are in one piece, some in two
     WHEN packet_store.size = 0 THEN CAST('' AS BLOB)
     WHEN packet_store.position % 8152 + packet_store.size <= 8152 THEN (
       SELECT substr(wire.bytes, packet_store.position % 8152 + 1, packet_store.size)
@@ -237,18 +236,18 @@ SELECT
       )
     ), packet_store.position % 8152 + 1, packet_store.size)
   END AS bytes,
-  -- Of a packet of a call between others that came inside of something else: 'turn', 'turn-tcp' or
-  -- 'tcp', and between which addresses that went.
+  -- For an observed packet within TURN or TCP: 'turn', 'turn-tcp' or 'tcp', and the addresses of
+  -- the carrier.
   (SELECT carrier FROM carried_path WHERE carried_path.path = packet_store.path) AS carrier,
   (SELECT source FROM carried_path WHERE carried_path.path = packet_store.path) AS outer_source,
   (
     SELECT destination FROM carried_path WHERE carried_path.path = packet_store.path
   ) AS outer_destination,
-  packet_store.ecn AS ecn                -- 0 to 3; NULL: not known (format 7)
--- A cross join, so that packets come in their order where nobody asks for another one.
+  packet_store.ecn AS ecn                -- 0 to 3; NULL: unknown (format 7)
+-- A cross join, so that packets are in their order unless a query asks for another.
 FROM packet_store CROSS JOIN path_end WHERE path_end.path = packet_store.path;
 
--- RTCP blocks in the clear.
+-- RTCP blocks, decrypted.
 CREATE TABLE rtcp (
   row       INTEGER PRIMARY KEY,
   step      INTEGER GENERATED ALWAYS AS (row >> 16) VIRTUAL,
@@ -257,11 +256,11 @@ CREATE TABLE rtcp (
   direction TEXT NOT NULL,
   -- sr, rr, sdes, bye, nack, pli, fir, remb, transport-cc, xr, or type-format in numbers.
   type      TEXT NOT NULL,
-  ssrc      INTEGER NOT NULL,  -- the media it is about, or its sender where it has none
+  ssrc      INTEGER NOT NULL,  -- the media source it is about, or its sender if there is none
   fields    TEXT NOT NULL      -- JSON
 );
 
--- One direction of a track, each time it is agreed on.
+-- One direction of a track, each time it is negotiated.
 CREATE TABLE track (
   row                   INTEGER PRIMARY KEY,
   step                  INTEGER GENERATED ALWAYS AS (row >> 16) VIRTUAL,
@@ -275,12 +274,12 @@ CREATE TABLE track (
   codec                 TEXT NOT NULL,
   payload_type          INTEGER NOT NULL,  -- of its RTP packets
   clock_rate            INTEGER NOT NULL,  -- Hz, of rtp_time
-  transport_sequence_id INTEGER NOT NULL   -- the header extension's identifier, 0: not agreed
+  transport_sequence_id INTEGER NOT NULL   -- the id of the header extension, 0: not negotiated
 );
 
--- What many frames have in common, written down once. Blocks of an audio session (peer 0) have the
--- kind 'pcm' and no bytes: captured, mixed or filler (silence for a source that gave nothing) on
--- their way to senders, played or silence on their way to the device.
+-- Properties that many frames share, stored once. Blocks of an audio session (peer 0) have the kind
+-- 'pcm' and no bytes: captured, mixed or filler (silence in place of an idle source) on their way
+-- to senders, played or silence on their way to the device.
 CREATE TABLE format (
   format    INTEGER PRIMARY KEY,  -- its number, in order of first use
   row       INTEGER NOT NULL,
@@ -291,10 +290,10 @@ CREATE TABLE format (
   direction TEXT NOT NULL,
   codec     TEXT NOT NULL,        -- opus, vp8, vp9, h264
   ssrc      INTEGER NOT NULL,
-  -- encoded, decoded, recovered (from in-band FEC), concealed, undecodable; not decoded and
-  -- passed on for codecs without a library, whose frames stay as they came.
+  -- encoded, decoded, recovered (from in-band FEC), concealed, undecodable; 'not decoded' and
+  -- 'passed on' for codecs without a library, whose frames stay encoded.
   outcome   TEXT NOT NULL,
-  key       INTEGER NOT NULL,     -- 1: a decoder can begin here
+  key       INTEGER NOT NULL,     -- 1: a decoder can start here
   voice     INTEGER NOT NULL,     -- 1: speech
   width     INTEGER,              -- pixels
   height    INTEGER,              -- pixels
@@ -302,30 +301,30 @@ CREATE TABLE format (
   samples   INTEGER               -- of the decoded block and channel, at 48 kHz
 );
 
--- Frames; query the view `frame`. Their bytes stand in `media`: rows of a few kilobytes would leave
--- a quarter of their pages unused.
+-- Frames; query the view `frame`. Their bytes are in `media`: rows of a few kilobytes would leave a
+-- quarter of their pages unused.
 CREATE TABLE frame_store (
   row         INTEGER PRIMARY KEY,
   at_ns       INTEGER NOT NULL,
   format      INTEGER NOT NULL,  -- format.format
   rtp_time    INTEGER NOT NULL,  -- 32 bits, stored signed
-  size        INTEGER NOT NULL,  -- bytes before packets
+  size        INTEGER NOT NULL,  -- bytes before packetization
   quantiser   INTEGER NOT NULL,
   audio_level INTEGER,
   peak        INTEGER NOT NULL,
   energy      INTEGER NOT NULL,
   digest      BLOB,
-  position    INTEGER            -- where the bytes begin in `media`; NULL: the take keeps no media
+  position    INTEGER            -- the offset of the bytes in `media`; NULL: the take has no media
 );
 
--- The bytes of all frames one after another, cut like `wire`; empty when the take keeps no media.
+-- The bytes of all frames concatenated, in pieces like `wire`; empty if the take has no media.
 CREATE TABLE media (
-  piece INTEGER PRIMARY KEY,  -- counted from 0; holds the bytes from piece * 8152 on
+  piece INTEGER PRIMARY KEY,  -- counted from 0; begins at the offset piece * 8152
   bytes BLOB NOT NULL         -- 8152 bytes, fewer in the last piece
 );
 
 -- Encoded frames (a video frame, or the payload of an audio packet) with their decoded result, one
--- row per call of a codec.
+-- row per codec call.
 CREATE VIEW frame AS
 SELECT
   frame_store.row AS "row",
@@ -337,24 +336,24 @@ SELECT
   format.direction AS direction,
   format.codec AS codec,
   format.ssrc AS ssrc,
-  -- As on the wire ('in'), from 0 before the stream's offset ('out').
+  -- As on the wire ('in'), or without the stream's random offset ('out').
   frame_store.rtp_time & 4294967295 AS rtp_time,
   format.key AS key,
   format.width AS width,
   format.height AS height,
   format.outcome AS outcome,
   frame_store.size AS size,
-  frame_store.quantiser AS quantiser,      -- of a video frame, 0 to 127 for VP8
-  frame_store.audio_level AS audio_level,  -- as RFC 6464 carries it: 0 loudest to 127 silent
+  frame_store.quantiser AS quantiser,      -- of a video frame; 0 to 127 for VP8
+  frame_store.audio_level AS audio_level,  -- as in RFC 6464: 0 is the loudest, 127 silent
   format.voice AS voice,
   format.channels AS channels,
   format.samples AS samples,
   frame_store.peak AS peak,                -- the largest absolute sample of the block
   frame_store.energy AS energy,            -- the sum of the squared samples of the loudest channel
-  -- XXH3, 128 bits, canonical form, of the I420 planes or of the little-endian samples: `xxhsum`
-  -- makes it again from the decoded data.
+  -- XXH3 (128 bits, canonical form) of the I420 planes or of the little-endian samples; `xxhsum`
+  -- computes it from the decoded data.
   frame_store.digest AS digest,
-  CASE                                     -- in the clear; most stand in one or two pieces
+  CASE                                     -- decrypted; most are in one or two pieces
     WHEN frame_store.position IS NULL THEN NULL
     WHEN frame_store.size = 0 THEN CAST('' AS BLOB)
     WHEN frame_store.position % 8152 + frame_store.size <= 8152 THEN (
@@ -372,9 +371,9 @@ SELECT
   END AS bytes
 FROM frame_store JOIN format USING (format);
 
--- Transitions of the state machines. Those of an audio session (peer 0) are audio-session,
--- audio-unit, audio-recording, audio-playout, audio-interruption, audio-permission, audio-lock,
--- audio-server, audio-route, and one for each source.
+-- State transitions. An audio session (peer 0) has the machines audio-session, audio-unit,
+-- audio-recording, audio-playout, audio-interruption, audio-permission, audio-lock, audio-server
+-- and audio-route, and one for each source.
 CREATE TABLE state (
   row        INTEGER PRIMARY KEY,
   step       INTEGER GENERATED ALWAYS AS (row >> 16) VIRTUAL,
@@ -382,11 +381,11 @@ CREATE TABLE state (
   at_ns      INTEGER NOT NULL,
   -- signaling, ice-connection, ice-gathering, connection, dtls, sctp, establishment
   machine    TEXT NOT NULL,
-  from_state TEXT NOT NULL,  -- the state that was left, as W3C spells it
-  to_state   TEXT NOT NULL   -- the state that was entered
+  from_state TEXT NOT NULL,  -- the previous state, as W3C spells it
+  to_state   TEXT NOT NULL   -- the new state
 );
 
--- ICE candidates as they became known.
+-- ICE candidates, when they became known.
 CREATE TABLE candidate (
   row               INTEGER PRIMARY KEY,
   step              INTEGER GENERATED ALWAYS AS (row >> 16) VIRTUAL,
@@ -395,38 +394,38 @@ CREATE TABLE candidate (
   type              TEXT NOT NULL,     -- local-candidate, remote-candidate
   candidate_type    TEXT NOT NULL,     -- host, srflx, prflx, relay
   foundation        TEXT NOT NULL,     -- equal ones share fate (RFC 8445 section 5.1.1.3)
-  component         INTEGER NOT NULL,  -- 1: RTP, with RTCP multiplexed
+  component         INTEGER NOT NULL,  -- 1: RTP, with RTCP if multiplexed
   protocol          TEXT NOT NULL,     -- udp, tcp
   priority          INTEGER NOT NULL,  -- RFC 8445 section 5.1.2
   address           TEXT NOT NULL,     -- an IP address, or an mDNS name
   port              INTEGER NOT NULL,  -- UDP or TCP port
   related_address   TEXT,              -- the base of a reflexive or relayed candidate
   related_port      INTEGER,           -- its port
-  username_fragment TEXT,              -- of its ICE generation, where signaled
-  extensions        TEXT NOT NULL      -- the end of the attribute: name value name value
+  username_fragment TEXT,              -- of its ICE generation, if signaled
+  extensions        TEXT NOT NULL      -- the rest of the attribute: name value name value
 );
 
--- ICE candidate pairs: a row each time one was made or changed.
+-- ICE candidate pairs: a row each time one was formed or changed.
 CREATE TABLE candidate_pair (
   row                      INTEGER PRIMARY KEY,
   step                     INTEGER GENERATED ALWAYS AS (row >> 16) VIRTUAL,
   peer                     INTEGER NOT NULL,
   at_ns                    INTEGER NOT NULL,
-  pair                     INTEGER NOT NULL,  -- its number in the agent, never used again
+  pair                     INTEGER NOT NULL,  -- its number in the agent, never reused
   local                    TEXT NOT NULL,     -- address and port of the local candidate
   local_type               TEXT NOT NULL,     -- host, srflx, prflx, relay
   remote                   TEXT NOT NULL,     -- address or name, and port, of the remote candidate
   remote_type              TEXT NOT NULL,     -- host, srflx, prflx, relay
-  base                     TEXT NOT NULL,     -- the socket that the pair sends from
+  base                     TEXT NOT NULL,     -- the local socket of the pair
   state                    TEXT NOT NULL,     -- frozen, waiting, in-progress, failed, succeeded
-  nominated                INTEGER NOT NULL,  -- 1: the controlling side chose it
-  selected                 INTEGER NOT NULL,  -- 1: media goes this way
+  nominated                INTEGER NOT NULL,  -- 1: nominated by the controlling side
+  selected                 INTEGER NOT NULL,  -- 1: used for media
   priority                 INTEGER NOT NULL,  -- RFC 8445 section 6.1.2.3
   requests_sent            INTEGER NOT NULL,  -- connectivity checks, without retransmissions
-  requests_received        INTEGER NOT NULL,  -- checks of the peer, with retransmissions
-  responses_sent           INTEGER NOT NULL,  -- answers to them
-  responses_received       INTEGER NOT NULL,  -- answers to own checks
-  consent_requests_sent    INTEGER NOT NULL,  -- checks for consent (RFC 7675)
+  requests_received        INTEGER NOT NULL,  -- checks of the remote peer, with retransmissions
+  responses_sent           INTEGER NOT NULL,  -- responses to them
+  responses_received       INTEGER NOT NULL,  -- responses to local checks
+  consent_requests_sent    INTEGER NOT NULL,  -- consent checks (RFC 7675)
   current_round_trip_time  REAL,              -- seconds
   total_round_trip_time    REAL NOT NULL      -- seconds
 );
@@ -443,7 +442,7 @@ CREATE TABLE signaling (
   message   TEXT NOT NULL   -- as on the channel
 );
 
--- Calls of the application programming interface.
+-- API calls.
 CREATE TABLE call_request (
   row       INTEGER PRIMARY KEY,
   step      INTEGER GENERATED ALWAYS AS (row >> 16) VIRTUAL,
@@ -454,20 +453,20 @@ CREATE TABLE call_request (
   arguments TEXT NOT NULL      -- JSON
 );
 
--- The answers to them, possibly in a later step.
+-- Replies to API calls, possibly in a later step.
 CREATE TABLE call_reply (
   row    INTEGER PRIMARY KEY,
   step   INTEGER GENERATED ALWAYS AS (row >> 16) VIRTUAL,
   peer   INTEGER NOT NULL,
   at_ns  INTEGER NOT NULL,
   call   INTEGER NOT NULL,  -- the number of the call
-  -- JSON. Of getStats, whose objects stand in `stat`, only how many there were; with the ids of
-  -- those of the last report that are gone, when there are any.
+  -- JSON. For getStats, whose objects are in `stat`, only their number, and the ids of objects that
+  -- disappeared since the last report, if any.
   reply  TEXT,
-  error  TEXT               -- the name of the W3C exception and a message
+  error  TEXT               -- the name of the W3C exception, and a message
 );
 
--- Calls with their answers.
+-- API calls with their replies.
 CREATE VIEW call AS
 SELECT
   call_request.row AS "row",
@@ -479,35 +478,34 @@ SELECT
   call_request.arguments AS arguments,
   call_reply.reply AS reply,
   call_reply.error AS error,
-  call_reply.step AS reply_step,    -- NULL: never answered
+  call_reply.step AS reply_step,    -- NULL: no reply
   call_reply.at_ns AS reply_at_ns
 FROM call_request
 LEFT JOIN call_reply ON call_reply.peer = call_request.peer AND call_reply.call = call_request.call;
 
--- What a peer asked of the operating system ('out') and what it was told ('in').
+-- Requests of a peer to the operating system ('out') and their results ('in').
 CREATE TABLE network (
   row       INTEGER PRIMARY KEY,
   step      INTEGER GENERATED ALWAYS AS (row >> 16) VIRTUAL,
   peer      INTEGER NOT NULL,
   at_ns     INTEGER NOT NULL,
   direction TEXT NOT NULL,
-  -- interfaces, bind, bound, bind-failed, close, resolve, resolved, send-failed; publish gives a
-  -- name that multicast questions are answered for. connect and connect-tls ask for a connection
-  -- to a TURN server, connect-peer for one to the other side, listen for a port where those are
-  -- accepted; bound or bind-failed answer them, and messages are rows of `packet`, in the clear.
+  -- interfaces, bind, bound, bind-failed, close, resolve, resolved, send-failed; publish registers
+  -- an mDNS name. connect and connect-tls request a connection to a TURN server, connect-peer one
+  -- to the remote peer, listen a port for these; bound or bind-failed is the result, and messages
+  -- are rows of `packet`, decrypted.
   kind      TEXT NOT NULL,
-  request   INTEGER,        -- the number that an answer shares with its question
-  address   TEXT,           -- addresses or names with spaces between
-  remote    TEXT,           -- where a datagram could not be sent, or a connection goes
+  request   INTEGER,        -- links a result with its request
+  address   TEXT,           -- addresses or names, separated by spaces
+  remote    TEXT,           -- the destination of a refused datagram or of a connection
   code      INTEGER,        -- errno
-  packets   INTEGER,        -- how many datagrams the system refused to send
-  bytes     INTEGER         -- the bytes of them
+  packets   INTEGER,        -- the number of datagrams that the system refused
+  bytes     INTEGER         -- their bytes
 );
 
--- Audio and video that the application handed to a sender. Of an audio session (peer 0) `kind`
--- is JSON with the source, the format and the capture time of a piece of audio, and `samples` are
--- in its own rate; 'rendered' is received audio that was handed in to be played, 'pull' a demand
--- for so many units of 10 ms.
+-- Audio and video that the application passed to a sender. For an audio session (peer 0), `kind` is
+-- JSON with the source, format and capture time of a piece of audio, and `samples` are at its own
+-- rate; 'rendered' is received audio to be played, 'pull' a request for units of 10 ms.
 CREATE TABLE capture (
   row      INTEGER PRIMARY KEY,
   step     INTEGER GENERATED ALWAYS AS (row >> 16) VIRTUAL,
@@ -519,10 +517,10 @@ CREATE TABLE capture (
   height   INTEGER,           -- pixels
   channels INTEGER,
   samples  INTEGER,           -- of each channel, at 48 kHz
-  content  INTEGER            -- content.content; NULL: nothing but a length
+  content  INTEGER            -- content.content; NULL: only the length is stored
 );
 
--- Its samples, equal ones once.
+-- The samples of `capture`, stored once if they are equal.
 CREATE TABLE content (
   content INTEGER PRIMARY KEY,  -- its number, in order of first use
   row     INTEGER NOT NULL,
@@ -531,40 +529,40 @@ CREATE TABLE content (
   bytes   BLOB NOT NULL         -- I420 planes, interleaved 16-bit samples, or a byte stream
 );
 
--- What getStats gave (W3C RTCStats). An object that is the same as in the peer's last report has no
--- new row.
+-- Objects that getStats returned (W3C RTCStats). An object that did not change since the peer's
+-- last report has no new row.
 CREATE TABLE stat (
   row          INTEGER PRIMARY KEY,
   step         INTEGER GENERATED ALWAYS AS (row >> 16) VIRTUAL,
   peer         INTEGER NOT NULL,
   at_ns        INTEGER NOT NULL,
   call         INTEGER NOT NULL,  -- the number of the getStats call
-  id           TEXT NOT NULL,     -- the same for the same thing in every report
+  id           TEXT NOT NULL,     -- the object's identity across reports
   type         TEXT NOT NULL,     -- inbound-rtp, candidate-pair, ...
   timestamp_ms REAL NOT NULL,     -- Unix time of the sample
-  members      TEXT NOT NULL      -- JSON; members ->> '$.bytesReceived' gives one
+  members      TEXT NOT NULL      -- JSON; members ->> '$.bytesReceived' returns one
 );
 
--- Data channels: a row each time one was made, by either side, or entered another state.
+-- Data channels: a row each time one was created by either side, or changed state.
 CREATE TABLE channel (
   row                  INTEGER PRIMARY KEY,
   step                 INTEGER GENERATED ALWAYS AS (row >> 16) VIRTUAL,
   peer                 INTEGER NOT NULL,
   at_ns                INTEGER NOT NULL,
-  channel              INTEGER NOT NULL,  -- its number in its peer, from 0, never used again
+  channel              INTEGER NOT NULL,  -- its number in its peer, from 0, never reused
   state                TEXT NOT NULL,     -- connecting, open, closing, closed
-  remote               INTEGER NOT NULL,  -- 1: the other side made it
-  label                TEXT NOT NULL,     -- as given to createDataChannel
+  remote               INTEGER NOT NULL,  -- 1: created by the remote peer
+  label                TEXT NOT NULL,     -- as passed to createDataChannel
   protocol             TEXT NOT NULL,     -- the subprotocol, often empty
-  id                   INTEGER,           -- the SCTP stream; NULL: the roles are not known yet
-  ordered              INTEGER NOT NULL,  -- 1: messages arrive in the order of sending
-  max_packet_life_time INTEGER,           -- ms that a message is tried; NULL: no limit
-  max_retransmits      INTEGER,           -- how often a message is sent again; NULL: no limit
-  negotiated           INTEGER NOT NULL,  -- 1: made by the application on both sides
-  priority             INTEGER NOT NULL,  -- 128, 256 (usual), 512, 1024 (RFC 8831 section 6.4)
-  messages_sent        INTEGER NOT NULL,  -- given to send so far
+  id                   INTEGER,           -- the SCTP stream; NULL: the DTLS roles are unknown yet
+  ordered              INTEGER NOT NULL,  -- 1: messages arrive in order
+  max_packet_life_time INTEGER,           -- ms for which a message is retransmitted; NULL: no limit
+  max_retransmits      INTEGER,           -- retransmissions per message; NULL: no limit
+  negotiated           INTEGER NOT NULL,  -- 1: created by the applications on both sides
+  priority             INTEGER NOT NULL,  -- 128, 256 (default), 512, 1024 (RFC 8831 section 6.4)
+  messages_sent        INTEGER NOT NULL,  -- passed to send so far
   bytes_sent           INTEGER NOT NULL,  -- their bytes
-  messages_received    INTEGER NOT NULL,  -- handed out so far
+  messages_received    INTEGER NOT NULL,  -- delivered so far
   bytes_received       INTEGER NOT NULL   -- their bytes
 );
 
@@ -578,12 +576,12 @@ CREATE TABLE message_store (
   channel   INTEGER NOT NULL,  -- channel.channel
   call      INTEGER,           -- the number of the send call; NULL: received
   binary    INTEGER NOT NULL,  -- 1: bytes, 0: text
-  size      INTEGER NOT NULL,  -- bytes; of text, in UTF-8
-  digest    BLOB,              -- SHA-256 of a message whose bytes are not kept
-  bytes     BLOB               -- NULL: received, and the take keeps no media
+  size      INTEGER NOT NULL,  -- bytes; for text, in UTF-8
+  digest    BLOB,              -- SHA-256 of a message without bytes
+  bytes     BLOB               -- NULL: received, and the take has no media
 );
 
--- Messages of data channels: sent ('out') at the call of send, received ('in') when complete.
+-- Messages of data channels: sent ('out') when send was called, received ('in') when complete.
 CREATE VIEW message AS
 SELECT
   message_store.row AS "row",
@@ -598,11 +596,11 @@ SELECT
   message_store.bytes AS bytes,
   CASE message_store.binary WHEN 0 THEN CAST(message_store.bytes AS TEXT) END AS text,
   message_store.digest AS digest,
-  call_reply.error AS error              -- why it was not sent; NULL: it was
+  call_reply.error AS error              -- why sending failed; NULL: it did not
 FROM message_store LEFT JOIN call_reply ON call_reply.call = message_store.call
   AND call_reply.row BETWEEN message_store.row AND message_store.row | 65535;
 
--- Other things that a peer told its application.
+-- Other events that a peer reported to its application.
 CREATE TABLE event (
   row    INTEGER PRIMARY KEY,
   step   INTEGER GENERATED ALWAYS AS (row >> 16) VIRTUAL,
@@ -612,13 +610,13 @@ CREATE TABLE event (
   -- speaker, loudest, audiosubscribed, audiounsubscribed, bufferedamountlow, datachannelerror,
   -- refused; enabled, disabled, mute, unmute, ended (of tracks), candidateremoved,
   -- icecandidateerror, selectedcandidatepairchange, mutedspeech, connectionend; and for the take
-  -- alone, certificate (an own one) and keylog (secret: what all keys of a DTLS association derive
-  -- from).
+  -- only, certificate (a local one) and keylog (secret: from which all keys of a DTLS association
+  -- derive).
   type   TEXT NOT NULL,
   detail TEXT NOT NULL   -- JSON
 );
 
--- The audio of each track, summed up over 100 ms; query the view `audio_level`.
+-- The audio of each track over 100 ms; query the view `audio_level`.
 CREATE TABLE level (
   row          INTEGER PRIMARY KEY,
   step         INTEGER GENERATED ALWAYS AS (row >> 16) VIRTUAL,
@@ -629,25 +627,25 @@ CREATE TABLE level (
   energy       INTEGER NOT NULL,  -- the sum of the squared samples of the loudest channel
   samples      INTEGER NOT NULL,  -- of one channel, at 48 kHz
   peak         INTEGER NOT NULL,  -- the largest absolute sample
-  meter        INTEGER NOT NULL,  -- the same or a quarter of the meter 100 ms before
-  sender_level INTEGER,           -- the loudest RFC 6464 level of the packets; NULL: they had none
-  voice        INTEGER NOT NULL   -- 1: at least one packet was marked as speech
+  meter        INTEGER NOT NULL,  -- the peak, or a quarter of the meter 100 ms before if larger
+  sender_level INTEGER,           -- the loudest RFC 6464 level of the packets; NULL: none
+  voice        INTEGER NOT NULL   -- 1: at least one packet is marked as speech
 );
 
--- The voices that a mixer put together, for each 100 ms of `level`.
+-- The voices in a mix, for each 100 ms of `level`.
 CREATE TABLE contribution (
   row         INTEGER PRIMARY KEY,
   step        INTEGER GENERATED ALWAYS AS (row >> 16) VIRTUAL,
   peer        INTEGER NOT NULL,
   at_ns       INTEGER NOT NULL,  -- the end of the 100 ms
   track       INTEGER NOT NULL,  -- the transceiver's number
-  direction   TEXT NOT NULL,     -- 'out': what this peer sends on of what it received
-  contributor INTEGER NOT NULL,  -- its SSRC before the mixer, the CSRC of the packets
-  dbov        INTEGER            -- the loudest level that the packets tell (RFC 6465); NULL: none
+  direction   TEXT NOT NULL,     -- 'out': voices that this peer received and forwards
+  contributor INTEGER NOT NULL,  -- the CSRC in the packets
+  dbov        INTEGER            -- the loudest level in the packets (RFC 6465); NULL: none
 );
 
--- Speech as the peer noticed it: a row when it began, that is when it had lasted 0.2 s, one with
--- each second that it lasts, and one when it is over; query the view `speaker`.
+-- Speech as the peer detected it: a row when it has lasted 0.2 s, one every second while it lasts,
+-- and one at its end; query the view `speaker`.
 CREATE TABLE speech (
   row         INTEGER PRIMARY KEY,
   step        INTEGER GENERATED ALWAYS AS (row >> 16) VIRTUAL,
@@ -655,22 +653,22 @@ CREATE TABLE speech (
   at_ns       INTEGER NOT NULL,
   track       INTEGER NOT NULL,  -- the transceiver's number
   direction   TEXT NOT NULL,
-  contributor INTEGER,           -- who of those mixed into the track (CSRC); NULL: all of it
+  contributor INTEGER,           -- the voice in a mix (CSRC); NULL: the whole track
   phase       TEXT NOT NULL,     -- began, lasts, ended
   from_ns     INTEGER NOT NULL,  -- the first block of -47 dBov or more
   to_ns       INTEGER NOT NULL,  -- the end of the last one
-  blocks      INTEGER NOT NULL,  -- how many there were, of 20 ms
+  blocks      INTEGER NOT NULL,  -- the number of these blocks, of 20 ms
   decibels    INTEGER NOT NULL   -- the sum of their levels in dBov
 );
 
--- What every data channel carried, from its making to its end or that of the take.
+-- The traffic of every data channel, from its creation to its end or that of the take.
 CREATE VIEW channel_total AS
 SELECT
   made.peer AS peer, made.channel AS channel, made.label AS label,
   max(made.id) AS id,
-  CASE made.remote WHEN 0 THEN 'out' ELSE 'in' END AS direction,   -- 'in': the other side made it
+  CASE made.remote WHEN 0 THEN 'out' ELSE 'in' END AS direction,   -- 'in': by the remote peer
   min(made.at_ns) AS from_ns,
-  min(iif(made.state = 'open', made.at_ns, NULL)) AS open_ns,      -- NULL: it never was
+  min(iif(made.state = 'open', made.at_ns, NULL)) AS open_ns,      -- NULL: never open
   min(iif(made.state = 'closed', made.at_ns, NULL)) AS closed_ns,  -- NULL: not closed
   coalesce(total.messages_sent, 0) AS messages_sent,
   coalesce(total.bytes_sent, 0) AS bytes_sent,
@@ -687,7 +685,7 @@ FROM channel AS made LEFT JOIN (
 ) AS total ON total.peer = made.peer AND total.channel = made.channel
 GROUP BY made.peer, made.channel;
 
--- RTP streams on the wire, from first to last packet.
+-- RTP streams on the wire, from the first to the last packet.
 CREATE VIEW stream AS
 SELECT
   peer, direction, ssrc, payload_type,
@@ -701,7 +699,7 @@ SELECT
 FROM rtp
 GROUP BY peer, direction, ssrc, payload_type;
 
--- Bits per second on the wire, UDP payload, for every second of the take.
+-- The bit rate of UDP payload on the wire, for every second of the take.
 CREATE VIEW bitrate AS
 SELECT
   peer, direction, at_ns / 1000000000 AS second, protocol, ssrc,
@@ -710,27 +708,43 @@ SELECT
 FROM packet
 GROUP BY peer, direction, second, protocol, ssrc;
 
--- Packets missing from RTP streams as they passed the recorder; duplicates count once. A sender that
--- begins its sequence numbers anew begins a part of its own, and what lies between the numbers of two
--- parts is not lost: a step of 3,000 and more, or of 100 back while time goes forwards, unless the
--- stream was silent for about as long as it takes to send as many packets.
+-- Packets missing from RTP streams at the recorder; duplicates count once. A sender that restarts
+-- its sequence numbers starts a new part, and the numbers between two parts are not lost: a restart
+-- is a step of 3,000 or more, or of 100 back while the RTP time advances, unless the stream was
+-- silent for about as long as it takes to send as many packets.
 CREATE VIEW loss AS
 WITH
+  numbered AS (
+    SELECT peer, direction, ssrc, row, at_ns, sequence, rtp_time,
+      row_number() OVER (PARTITION BY peer, direction, ssrc ORDER BY row) AS number
+    FROM rtp
+  ),
+  met AS (
+    SELECT peer, direction, ssrc, row, at_ns, sequence, rtp_time, number,
+      CASE WHEN number - lag(number) OVER again <= 128
+        AND rtp_time <> lag(rtp_time) OVER again THEN 1 ELSE 0 END AS is_reused
+    FROM numbered
+    WINDOW again AS (PARTITION BY peer, direction, ssrc, sequence ORDER BY row)
+  ),
   spaced AS (
-    SELECT peer, direction, ssrc, row,
+    SELECT peer, direction, ssrc, row, is_reused,
+      lag(is_reused) OVER stream AS was_reused,
       ((sequence - lag(sequence) OVER stream + 32768) & 65535) - 32768 AS step_size,
+      ((lead(sequence) OVER stream - sequence + 32768) & 65535) - 32768 AS next_step,
       ((rtp_time - lag(rtp_time) OVER stream + 2147483648) & 4294967295) - 2147483648 AS ticks,
       at_ns - lag(at_ns) OVER stream AS pause,
       lag(at_ns) OVER stream - first_value(at_ns) OVER stream AS lasted,
-      row_number() OVER stream - 1.0 AS packets
-    FROM rtp
+      number - 1.0 AS packets
+    FROM met
     WINDOW stream AS (PARTITION BY peer, direction, ssrc ORDER BY row)
   ),
   marked AS (
     SELECT peer, direction, ssrc, row, coalesce(step_size, 0) AS step_size,
       coalesce((abs(step_size) >= 3000 OR step_size <= -100 AND ticks > 0) AND NOT (
         step_size > 0
-        AND step_size * 1.0 * lasted BETWEEN packets * pause / 2 AND packets * pause * 2), 0)
+        AND step_size * 1.0 * lasted BETWEEN packets * pause / 2 AND packets * pause * 2)
+        OR is_reused = 1 AND step_size BETWEEN -99 AND 0 AND (ticks > 0 OR was_reused = 0)
+          AND (next_step = 1 OR next_step BETWEEN -99 AND -step_size), 0)
         AS begins
     FROM spaced
   ),
@@ -758,13 +772,13 @@ FROM (
 )
 GROUP BY peer, direction, ssrc;
 
--- How long RTP packets were on their way between two peers of a take: of `merge --out`, or of a
--- call with oneself. As good as the common clock is; a packet that came twice has two rows.
+-- The one-way delay of RTP packets between two peers of a take (of `merge --out`, or of a local
+-- call). It is as accurate as the common clock; a packet that arrived twice has two rows.
 CREATE VIEW one_way_delay AS
 SELECT
   sent.step AS step, sent.peer AS from_peer, came.peer AS to_peer, sent.at_ns AS at_ns,
   sent.ssrc AS ssrc, sent.sequence AS sequence, sent.size AS size,
-  (came.at_ns - sent.at_ns) / 1e6 AS delay_ms  -- NULL: it did not come
+  (came.at_ns - sent.at_ns) / 1e6 AS delay_ms  -- NULL: lost
 FROM (
   SELECT packet_store.row >> 16 AS step, path.peer AS peer, at_ns, size, marker_type, rtp_time,
     ssrc & 4294967295 AS ssrc, sequence & 65535 AS sequence
@@ -779,11 +793,11 @@ FROM (
   ON came.ssrc = sent.ssrc AND came.sequence = sent.sequence AND came.rtp_time = sent.rtp_time
     AND came.size = sent.size AND came.marker_type = sent.marker_type AND came.peer <> sent.peer;
 
--- How much the spacing of packets differed from the spacing of their RTP times, per second: the
--- mean of |D(i-1, i)| of RFC 3550 section 6.4.1.
+-- The jitter per second: the mean difference between the spacing of packets and of their RTP times,
+-- |D(i-1, i)| of RFC 3550 section 6.4.1.
 CREATE VIEW jitter AS
 WITH
-  -- What was concluded of a stream of others may be revised: the last row counts.
+  -- Inferred clock rates of observed streams may be revised: the last row counts.
   clock AS (
     SELECT track.peer AS peer, track.direction AS direction, track.payload_type AS payload_type,
       track.clock_rate AS clock_rate
@@ -807,17 +821,17 @@ SELECT
 FROM spaced WHERE arrival_ns IS NOT NULL
 GROUP BY peer, ssrc, second;
 
--- Round trips of the ICE pairs in use: of the checks that chose each of them, and then of the
--- checks for consent (RFC 7675), which show in the samples of getStats.
+-- Round trips of the selected ICE pairs: of the checks before their selection, and then of consent
+-- checks (RFC 7675), which are in the samples of getStats.
 CREATE VIEW round_trip AS
 WITH
-  -- What getStats names the pairs in use, from when on.
+  -- The ids of selected pairs in getStats, and since when.
   name AS (
     SELECT peer, (members ->> '$.selectedCandidatePairId') AS id, min("row") AS since
     FROM stat WHERE type = 'transport' AND (members ->> '$.selectedCandidatePairId') IS NOT NULL
     GROUP BY peer, (members ->> '$.selectedCandidatePairId')
   ),
-  -- The first sample of each pair and of each own candidate.
+  -- The first sample of each pair and of each local candidate.
   first_sample AS (
     SELECT peer, type, id, min("row") AS "row" FROM stat
     WHERE type IN ('candidate-pair', 'local-candidate') GROUP BY peer, type, id
@@ -828,8 +842,8 @@ WITH
       (members ->> '$.address') AS address, (members ->> '$.port') AS port
     FROM first_sample JOIN stat ON stat."row" = first_sample."row"
   ),
-  -- The last row of each of these pairs before it was named; of several transports, the own address
-  -- tells whose they are.
+  -- The last row of each of these pairs before that; with several transports, the local address
+  -- distinguishes them.
   chosen AS (
     SELECT name.peer AS peer, name.id AS id, max(candidate_pair."row") AS "row"
     FROM name
@@ -843,7 +857,7 @@ WITH
         local.address || ':' || local.port, '[' || local.address || ']:' || local.port)
     GROUP BY name.peer, name.id
   ),
-  -- When each pair was selected, and when left.
+  -- When each pair was selected and deselected.
   spell AS (
     SELECT peer, pair, local, remote, selected, "row",
       lead("row") OVER (PARTITION BY peer, pair ORDER BY "row") AS next_row
@@ -873,11 +887,11 @@ WITH
   )
 SELECT
   "row" >> 16 AS step, peer, at_ns, local, remote,
-  checks,  -- how many were answered since the row before: the round trip is their mean
+  checks,  -- successful checks since the previous row; the round trip is their mean
   1e3 * CASE WHEN checks = 1 THEN recent ELSE seconds / checks END AS round_trip_ms
 FROM measured WHERE checks > 0;
 
--- When the first frame of each track was decoded, from the peer's genesis and from `connected`.
+-- The time of each track's first decoded frame, and since the peer's genesis and `connected`.
 CREATE VIEW first_frame AS
 SELECT
   frame.peer AS peer, frame.track AS track, frame.kind AS kind,
@@ -891,22 +905,22 @@ FROM frame JOIN peer ON peer.peer = frame.peer
 WHERE frame.direction = 'in' AND frame.outcome IN ('decoded', 'not decoded')
 GROUP BY frame.peer, frame.track;
 
--- The loudness of every track in every 100 ms, on the scales in use.
+-- The level of every track for every 100 ms, on the common scales.
 CREATE VIEW audio_level AS
 SELECT
   "row" >> 16 AS step, peer, at_ns, track, direction, voice,
   -- The RMS in dB relative to full scale, at least -127.
   CASE WHEN decibels < -127 THEN -127.0 ELSE round(decibels, 1) END AS dbov,
-  -- The same from 0 to 1, as W3C audioLevel has it.
+  -- From 0 to 1, as in W3C's audioLevel.
   CASE WHEN amplitude > 32767 THEN 1.0 ELSE round(amplitude / 32767, 6) END AS level,
-  -- And as meters show it: -60 dBov and less is 0, comfortable speech is 50 to 70.
+  -- As on a meter: -60 dBov and less is 0, comfortable speech is 50 to 70.
   CAST(CASE
     WHEN decibels <= -60 THEN 0
     WHEN decibels >= 0 THEN 100
     ELSE round(100 * (decibels + 60) / 60)
   END AS INTEGER) AS percent,
-  -sender_level AS sender_dbov,  -- what the sender's packets say (RFC 6464), the loudest of them
-  meter / 32767.0 AS libwebrtc_level  -- as the audioLevel of libwebrtc's getStats behaves
+  -sender_level AS sender_dbov,  -- the loudest level in the sender's packets (RFC 6464)
+  meter / 32767.0 AS libwebrtc_level  -- computed like audioLevel in libwebrtc's getStats
 FROM (
   SELECT *,
     CASE WHEN energy = 0 THEN -127.0 ELSE 10 * log10(energy / (samples * 1073741824.0)) END
@@ -915,13 +929,14 @@ FROM (
   FROM level
 ) AS measured;
 
--- Who spoke when: audio of -47 dBov or more, joined over pauses of up to half a second, for at
--- least 0.2 s. Levels are the sender's (RFC 6464), or the mixer's (RFC 6465), where it told them,
--- else those of the decoded audio. Speech whose end the take does not have is known to the second.
+-- Who spoke when: audio of -47 dBov or more for at least 0.2 s, joined over pauses of up to half a
+-- second. Levels are the sender's (RFC 6464) or the mixer's (RFC 6465) if packets have them,
+-- otherwise those of the decoded audio. If the take ends during speech, its end is known to the
+-- second.
 CREATE VIEW speaker AS
 SELECT
   speech.peer AS peer,
-  -- Who: label of the peer, in or out, track, and the CSRC of a voice in a mix.
+  -- The label of the peer, in or out, the track, and the CSRC of a voice in a mix.
   peer.label || '/' || speech.direction || '/' || speech.track
     || coalesce('/' || speech.contributor, '') AS participant,
   speech.track AS track,
@@ -930,14 +945,14 @@ SELECT
   speech.from_ns AS from_ns,
   speech.to_ns AS to_ns,
   (speech.to_ns - speech.from_ns) / 1e9 AS seconds,
-  round(speech.decibels * 1.0 / speech.blocks, 1) AS dbov  -- the mean while speaking
+  round(speech.decibels * 1.0 / speech.blocks, 1) AS dbov  -- the mean level while speaking
 FROM (
   SELECT max("row") AS "row" FROM speech GROUP BY peer, track, direction, contributor, from_ns
 ) AS newest
 JOIN speech ON speech."row" = newest."row"
 JOIN peer ON peer.peer = speech.peer;
 
--- Who was the dominant speaker of each peer when, as the peer told its application.
+-- The dominant speaker of each peer over time, as the peer reported to its application.
 CREATE VIEW dominant_speaker AS
 SELECT
   peer, participant, track, direction, contributor, from_ns, to_ns,
@@ -959,7 +974,7 @@ FROM (
 )
 WHERE participant IS NOT NULL;
 
--- What getStats said of every received stream, sample by sample.
+-- The getStats samples of received streams.
 CREATE VIEW inbound_rtp AS
 SELECT
   step, peer, at_ns, id,
@@ -973,7 +988,7 @@ SELECT
   members ->> '$.framesDecoded' AS frames_decoded,
   members ->> '$.framesPerSecond' AS frames_per_second,
   members ->> '$.freezeCount' AS freeze_count,
-  -- How long a frame or sample waited for its turn: the mean of those since the sample before.
+  -- The mean time of frames or samples in the jitter buffer since the previous sample.
   1e3 * CASE WHEN emitted > 0 THEN delay / emitted END AS jitter_buffer_ms,
   members ->> '$.concealedSamples' AS concealed_samples,
   members ->> '$.audioLevel' AS audio_level
@@ -988,7 +1003,7 @@ FROM (
   FROM stat WHERE type = 'inbound-rtp'
 ) AS sampled;
 
--- What getStats said of every sent stream, sample by sample.
+-- The getStats samples of sent streams.
 CREATE VIEW outbound_rtp AS
 SELECT
   step, peer, at_ns, id,
@@ -1003,8 +1018,8 @@ SELECT
   members ->> '$.qualityLimitationReason' AS quality_limitation
 FROM stat WHERE type = 'outbound-rtp';
 
--- Round trips that RTCP measured: of sent streams by report blocks, of received ones by extended
--- reports; the time is that of the report.
+-- Round trips measured by RTCP: of sent streams by report blocks, of received ones by extended
+-- reports, at the time of the report.
 CREATE VIEW media_round_trip AS
 SELECT
   stat.step AS step, stat.peer AS peer,
@@ -1016,7 +1031,7 @@ FROM stat
 WHERE type IN ('remote-inbound-rtp', 'remote-outbound-rtp')
   AND (members ->> '$.roundTripTime') IS NOT NULL;
 
--- Frames per second: encoded ('out'), and decoded and shown ('in').
+-- Video frames per second: encoded ('out'), or decoded and displayed ('in').
 CREATE VIEW frame_rate AS
 SELECT
   peer, track, direction, at_ns / 1000000000 AS second,
@@ -1028,7 +1043,7 @@ FROM frame
 WHERE kind = 'video' AND outcome IN ('encoded', 'decoded', 'not decoded', 'passed on')
 GROUP BY peer, track, direction, second;
 
--- Where the size of the video frames of a track changed; the first size has no size before it.
+-- Changes of a track's video size; the first row of a track has no previous size.
 CREATE VIEW resolution_change AS
 SELECT step, peer, at_ns, track, direction, from_width, from_height, width, height
 FROM (
@@ -1040,9 +1055,9 @@ FROM (
 WHERE coalesce(width, -1) <> coalesce(from_width, -1)
   OR coalesce(height, -1) <> coalesce(from_height, -1);
 
--- Freezes, by the rule of freezeCount: a gap between shown video frames of at least three times the
--- mean of the 30 gaps before it and at least 150 ms more than it, after 5 gaps. Gaps of more than
--- 5 s are pauses and count nowhere.
+-- Freezes, by the rule of freezeCount: after 5 gaps between displayed video frames, a gap of at
+-- least three times the mean of the last 30 and at least 150 ms longer than it. Gaps of more than
+-- 5 s are pauses and do not count.
 CREATE VIEW "freeze" AS
 WITH
   shown AS (
@@ -1061,14 +1076,14 @@ WITH
   )
 SELECT
   row >> 16 AS step, peer, track,
-  at_ns - gap_ns AS from_ns,  -- the last video frame before it
-  at_ns AS to_ns,             -- the first one after it
+  at_ns - gap_ns AS from_ns,  -- the last video frame before the freeze
+  at_ns AS to_ns,             -- the first video frame after it
   gap_ns / 1e6 AS gap_ms,
-  mean_ns / 1e6 AS mean_ms    -- the usual time between video frames before it
+  mean_ns / 1e6 AS mean_ms    -- the mean gap before it
 FROM averaged
 WHERE gaps >= 5 AND gap_ns >= 3 * mean_ns AND gap_ns >= mean_ns + 150000000;
 
--- How long each machine was in each state; the last state lasts to the end of the take.
+-- The duration of each state of each machine; the last state lasts to the end of the take.
 CREATE VIEW state_time AS
 SELECT step, peer, machine, state, from_ns, to_ns, (to_ns - from_ns) / 1e9 AS seconds
 FROM (
@@ -1079,20 +1094,20 @@ FROM (
   FROM state
 );
 
--- Which ICE pair carried the media when; the last one to the end of the take. Ends of calls between
--- others may use one for each component and transport at a time.
+-- The ICE pairs that carried media over time; the last one lasts to the end of the take. Ends of
+-- observed calls may use one per component and transport at a time.
 CREATE VIEW selected_pair AS
 WITH
   change AS (
     SELECT row, peer, at_ns, pair, local, local_type, remote, remote_type, selected,
       lag(selected, 1, 0) OVER (PARTITION BY peer, pair ORDER BY row) AS before,
-      -- When the pair itself was left: backwards, which SQLite does in one pass.
+      -- When the pair was deselected; backwards, which SQLite does in one pass.
       min(iif(selected = 0, at_ns, NULL)) OVER (
         PARTITION BY peer, pair ORDER BY row DESC
         ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS left_ns
     FROM candidate_pair
   ),
-  -- Rows that follow each other and select the same pair.
+  -- Consecutive rows that select the same pair.
   run AS (
     SELECT *, sum(is_other) OVER (PARTITION BY peer ORDER BY row) AS number
     FROM (
@@ -1100,7 +1115,7 @@ WITH
       FROM change WHERE selected = 1
     )
   ),
-  -- When another one took its place.
+  -- When another pair replaced it.
   followed AS (
     SELECT *, min(at_ns) OVER (
       PARTITION BY peer ORDER BY number DESC
@@ -1119,7 +1134,7 @@ SELECT
     iif(last.pair IS NULL, other_ns, NULL),
     (SELECT at_ns FROM ending), (SELECT max(at_ns) FROM tape)) AS to_ns
 FROM followed
--- Of calls between others what was known in the end; their pairs say themselves when they are left.
+-- For observed calls, the final addresses; their pairs have the end of their use themselves.
 LEFT JOIN (
   SELECT candidate_pair.peer AS peer, pair, local, local_type, remote, remote_type
   FROM candidate_pair
@@ -1130,7 +1145,7 @@ LEFT JOIN (
 ) AS last ON last.peer = followed.peer AND last.pair = followed.pair
 WHERE before = 0 ORDER BY followed.peer, followed.pair, followed.row;
 
--- Retransmitted packets per second (RTX, RFC 4588): RTP whose payload type no track is sent with.
+-- Retransmitted packets per second (RTX, RFC 4588): RTP with a payload type of no track.
 CREATE VIEW retransmission AS
 SELECT
   peer, direction, ssrc, payload_type, (at_ns - at_ns % 1000000000) / 1000000000 AS second,

@@ -1,40 +1,40 @@
--- Format 4: a take holds machines of several kinds. Each is an actor: a peer that Retake itself was
--- (an endpoint), or something else that takes inputs and gives outputs, like an observer of other
--- people's calls. Actors share the order of steps and the clock; each replays by itself. `row`,
--- `step` and `at_ns` are as in all other tables.
+-- Format 4: a take holds machines of several kinds. Each is an actor: a local peer (an endpoint),
+-- or another machine with inputs and outputs, such as an observer of calls between others. Actors
+-- share the order of steps and the clock; each is replayed by itself. `row`, `step` and `at_ns` are
+-- as in all other tables.
 
--- Which revision of the stack made the take: it moves when the stack makes other outputs of the
--- same inputs. Null where the take does not say.
+-- The revision of the stack that made the take: it is raised when the stack produces other outputs
+-- from the same inputs. NULL: not stored.
 ALTER TABLE take ADD COLUMN revision INTEGER;
 
--- Which actor the peer belongs to; most often its own, with the same number.
+-- The actor that the peer belongs to; usually one of its own with the same number.
 ALTER TABLE peer ADD COLUMN actor INTEGER;
 
--- Actors that are no endpoints; query the view `actor`, which has the endpoints too.
+-- Actors that are not endpoints; query the view `actor`, which includes endpoints.
 CREATE TABLE actor_store (
   row           INTEGER PRIMARY KEY,
   actor         INTEGER NOT NULL,  -- its number
   at_ns         INTEGER NOT NULL,
-  kind          INTEGER NOT NULL,  -- what kind of machine it is
-  label         TEXT NOT NULL,     -- its name for people
+  kind          INTEGER NOT NULL,  -- its kind of machine
+  label         TEXT NOT NULL,     -- its display name
   configuration TEXT NOT NULL,     -- JSON
-  seed          BLOB NOT NULL      -- secret: from which its random values come; empty for none
+  seed          BLOB NOT NULL      -- secret: from which its random values derive; may be empty
 );
 
--- What an actor could not see, and so what its rows say nothing about.
+-- Gaps in what an actor could see, about which its rows say nothing.
 CREATE TABLE coverage (
   row     INTEGER PRIMARY KEY,
   step    INTEGER GENERATED ALWAYS AS (row >> 16) VIRTUAL,
   actor   INTEGER NOT NULL,
   at_ns   INTEGER NOT NULL,
-  peer    INTEGER,           -- whose side it is; null for the actor as a whole
-  from_ns INTEGER NOT NULL,  -- since when it could not be seen, on the clock of at_ns
-  to_ns   INTEGER NOT NULL,  -- until when
+  peer    INTEGER,           -- the affected peer; NULL: the actor as a whole
+  from_ns INTEGER NOT NULL,  -- the start of the gap, on the clock of at_ns
+  to_ns   INTEGER NOT NULL,  -- its end
   what    TEXT NOT NULL,     -- what is missing: 'keys', 'direction', 'packets', 'beginning', ...
-  reason  TEXT NOT NULL      -- why, in words
+  reason  TEXT NOT NULL      -- the reason in words
 );
 
--- One row per actor, made by its first step (genesis).
+-- One row per actor, written by its first step (genesis).
 CREATE VIEW actor AS
 SELECT
   row,

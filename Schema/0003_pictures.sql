@@ -1,11 +1,10 @@
--- Format 5: video frames of cameras and screens. They come with a time of their own, and their
--- samples are stored smaller without a loss.
+-- Format 5: captured video frames have times of their own, and their samples are compressed
+-- losslessly.
 
--- When the video frame was taken, by the clock of its source: nanoseconds. NULL: when it was handed
--- in.
+-- The capture time in nanoseconds on the clock of the source. NULL: at_ns.
 ALTER TABLE capture ADD COLUMN timestamp_ns INTEGER;
 
--- How `bytes` are stored; `digest` is always that of the samples themselves. NULL: as they are.
--- 'jpeg-ls': four numbers of 32 bits, high byte first (width, height, and the lengths of what
--- follows), then two images of ISO/IEC 14495-1: the Y plane, and the U plane above the V plane.
+-- The encoding of `bytes`; `digest` is always that of the samples. NULL: not compressed. 'jpeg-ls':
+-- four 32-bit big-endian numbers (width, height, and the lengths of the two images), then two
+-- images of ISO/IEC 14495-1: the Y plane, and the U plane stacked on the V plane.
 ALTER TABLE content ADD COLUMN coding TEXT;

@@ -1,6 +1,6 @@
--- Format 6: rooms of a service, as an application is in them. A room is an actor of its own; what it
--- sends and receives goes over peers, and several of them may carry the same person. `row`, `step`
--- and `at_ns` are as in all other tables.
+-- Format 6: rooms of a service, as a participant sees them. A room is an actor of its own; its
+-- media is sent and received by peers, several of which may carry the same participant. `row`,
+-- `step` and `at_ns` are as in all other tables.
 
 -- Who entered and left a room; query the view `participant`.
 CREATE TABLE presence (
@@ -8,42 +8,41 @@ CREATE TABLE presence (
   step        INTEGER GENERATED ALWAYS AS (row >> 16) VIRTUAL,
   actor       INTEGER NOT NULL,  -- the room
   at_ns       INTEGER NOT NULL,
-  participant INTEGER NOT NULL,  -- the number of the person in the room; who comes back keeps it
-  id          TEXT,              -- what the service calls it; null: see the row before
-  name        TEXT,              -- the name for people; null: see the row before
-  local       INTEGER NOT NULL,  -- 1: the side that was recorded
+  participant INTEGER NOT NULL,  -- the participant's number in the room, kept on re-entry
+  id          TEXT,              -- the id that the service uses; NULL: see the previous row
+  name        TEXT,              -- the display name; NULL: see the previous row
+  local       INTEGER NOT NULL,  -- 1: the recorded participant
   present     INTEGER NOT NULL   -- 1: entered, 0: left
 );
 
--- Which transceiver of which peer carries whose media, from when to when; query the view
+-- Which transceiver of which peer carries whose media over time; query the view
 -- `participant_track`.
 CREATE TABLE carriage (
   row         INTEGER PRIMARY KEY,
   step        INTEGER GENERATED ALWAYS AS (row >> 16) VIRTUAL,
-  peer        INTEGER NOT NULL,  -- the number of the peer that carries it
+  peer        INTEGER NOT NULL,  -- the peer that carries it
   at_ns       INTEGER NOT NULL,
   actor       INTEGER NOT NULL,  -- the room
   participant INTEGER NOT NULL,  -- as in `presence`
-  media       INTEGER,           -- the number of the media in the room; null: not published yet
+  media       INTEGER,           -- its number in the room; NULL: not published yet
   kind        TEXT NOT NULL,     -- audio, video
-  direction   TEXT NOT NULL,     -- in: of others; out: own
+  direction   TEXT NOT NULL,     -- in: remote; out: local
   track       INTEGER NOT NULL,  -- the transceiver's number
-  extra_value TEXT NOT NULL,     -- what its owner says of it: 'screen', ...
-  carried     INTEGER NOT NULL   -- 1: from now on, 0: no longer
+  extra_value TEXT NOT NULL,     -- the publisher's remark, such as 'screen'
+  carried     INTEGER NOT NULL   -- 1: begins, 0: ends
 );
 
--- The people of each room, with the times of their first coming and last going.
+-- The participants of each room, with the times of their first entry and last exit.
 CREATE VIEW participant AS
 SELECT
   actor, participant, max(id) AS id, max(name) AS name, max(local) AS local,
   min(CASE WHEN present = 1 THEN at_ns END) AS entered_ns,
-  -- NULL: still there at the end of the take.
+  -- NULL: present at the end of the take.
   CASE WHEN sum(CASE WHEN present = 1 THEN 1 ELSE -1 END) <= 0 THEN max(at_ns) END AS left_ns
 FROM presence
 GROUP BY actor, participant;
 
--- Whose media which track of which peer carries, from when to when; several at once where a server
--- mixes them.
+-- Whose media each track of each peer carries over time; several at once if a server mixes them.
 CREATE VIEW participant_track AS
 SELECT
   carriage.actor AS actor, carriage.participant AS participant, participant.id AS id,
@@ -53,7 +52,7 @@ SELECT
   coalesce(
     carriage.next_ns, (SELECT at_ns FROM ending), (SELECT max(at_ns) FROM tape)) AS to_ns
 FROM (
-  -- Each ends by itself: who comes to a mix ends nobody else's part in it.
+  -- Independent of each other: a participant who joins a mix does not end the others.
   SELECT *, lead(at_ns) OVER (
     PARTITION BY peer, track, direction, actor, participant ORDER BY row) AS next_ns
   FROM carriage
@@ -61,8 +60,8 @@ FROM (
   ON participant.actor = carriage.actor AND participant.participant = carriage.participant
 WHERE carriage.carried = 1;
 
--- Who of a room spoke when: as the view `speaker`, by person instead of track. Of a track that
--- carries several people at once, nobody knows who it was: participant and id are NULL.
+-- Which participants of a room spoke when: like the view `speaker`, by participant instead of
+-- track. If a track carries several at once, the speaker is unknown: participant and id are NULL.
 CREATE VIEW participant_speaker AS
 WITH
   carrier AS (
@@ -84,7 +83,7 @@ WITH
       AND speaker.to_ns > carrier.from_ns AND speaker.from_ns < carrier.to_ns
   ),
   judged AS (
-    -- Whether somebody else's part begins before one before it ends.
+    -- Whether another participant begins before an earlier one ends.
     SELECT *, max(CASE WHEN begin_ns < former_ns THEN 1 ELSE 0 END) OVER (
       PARTITION BY peer, track, direction, contributor, from_ns) AS is_mixed
     FROM (
@@ -100,11 +99,11 @@ SELECT DISTINCT
   peer, track, from_ns, to_ns, seconds, dbov
 FROM judged;
 
--- What getStats said of the streams of each person, sample by sample; `members` is its JSON.
+-- The getStats samples of each participant's streams; `members` is JSON.
 CREATE VIEW participant_stat AS
 WITH
   known AS (
-    -- The last name of its m-section.
+    -- The latest mid of its m-section.
     SELECT track.peer AS peer, track.track AS track, track.mid AS mid
     FROM track JOIN (
       SELECT max("row") AS "row" FROM track WHERE mid IS NOT NULL GROUP BY peer, track
@@ -119,7 +118,7 @@ WITH
       carriage.at_ns
     FROM carriage JOIN known ON known.peer = carriage.peer AND known.track = carriage.track
   ),
-  -- What carried the stream of each sample, in one pass over both; a mix is nobody's own.
+  -- The carriage of each sample's stream, in one pass over both; a mix belongs to nobody.
   placed AS (
     SELECT "row", max(carriage) OVER past AS carriage, sum(more) OVER past AS carriers
     FROM moment WINDOW past AS (

@@ -1,29 +1,29 @@
--- Format 7: what routers said of congestion, and of what kinds the networks are.
+-- Format 7: ECN marks of received datagrams, and the types of networks.
 
 -- The ECN field of the IP header of a received datagram (RFC 3168 section 5): 0 not ECN-capable,
--- 1 ECT(1), 2 ECT(0), 3 congestion experienced. NULL: it was sent, it came over TCP, or nobody read
--- that header. Of calls between others it is the field at the place of the capture.
+-- 1 ECT(1), 2 ECT(0), 3 congestion experienced. NULL: sent, received over TCP, or not known. For
+-- observed calls it is the field at the place of the capture.
 ALTER TABLE packet_store ADD COLUMN ecn INTEGER;
 
--- Of rows 'interfaces': for each address the kind of its network (W3C networkType: ethernet, wifi,
--- cellular, bluetooth, vpn, unknown), with spaces between. NULL: nobody said.
+-- In rows 'interfaces': the network type of each address (W3C networkType: ethernet, wifi,
+-- cellular, bluetooth, vpn, unknown), separated by spaces. NULL: not known.
 ALTER TABLE network ADD COLUMN network_types TEXT;
 
--- Who talks. The views from here on know people, not tracks: somebody who is on several peers, as in
--- a room with several connections, is one, and so is a voice that the take has where it was sent and
--- where it was heard. They are plain SQL.
+-- Conversations. The following views are about persons, not tracks: a person on several peers, as
+-- in a room with several connections, counts once, and so does a voice that the take has both sent
+-- and received. They are plain SQL.
 
--- Whose voice an audio track is, from when to when. Of a room it is the participant; of a track that
--- another peer of the same take sends (the same SSRC), that peer; else the peer for what it sends,
--- and the track for what it hears. Of a mix that carries several participants nobody knows who
--- speaks, so it is a voice of its own.
+-- Whose voice an audio track carries over time. In a room it is the participant; for a track that
+-- another peer of the take sends (with the same SSRC), that peer; otherwise the peer for sent
+-- tracks, and the track itself for received ones. In a mix of several participants the speaker is
+-- unknown, so the mix is a voice of its own.
 CREATE VIEW voice AS
 WITH
   spoken AS (
     SELECT peer, track, direction, coalesce(contributor, -1) AS mixed
     FROM speech GROUP BY peer, track, direction, coalesce(contributor, -1)
   ),
-  -- By the name for people, or where several have it by what the service calls them as well.
+  -- The display name, with the service's id if several share it.
   somebody AS (
     SELECT actor, participant, max(id) AS id, max(name) AS name
     FROM presence GROUP BY actor, participant
@@ -39,7 +39,7 @@ WITH
         ELSE coalesce(somebody.name, somebody.id) END AS person
     FROM somebody JOIN named ON named.name = coalesce(somebody.name, somebody.id)
   ),
-  -- Which participants a track carries, from when to when.
+  -- The participants that a track carries over time.
   span AS (
     SELECT actor, participant, peer, track, direction, carried, at_ns AS from_ns,
       coalesce(
@@ -71,7 +71,7 @@ WITH
     WHERE direction = 'out' AND kind = 'audio' AND ssrc IS NOT NULL
     GROUP BY ssrc HAVING count(DISTINCT peer) = 1
   ),
-  -- What a peer hears that another one of the take sends.
+  -- Tracks that one peer of the take receives from another.
   heard AS (
     SELECT track.peer AS peer, track.track AS track, min(sender.peer) AS sender
     FROM track JOIN sender ON sender.ssrc = track.ssrc
@@ -109,8 +109,8 @@ WHERE spoken.mixed >= 0 OR NOT EXISTS (
   WHERE alone.peer = spoken.peer AND alone.track = spoken.track
     AND alone.direction = spoken.direction);
 
--- When each person spoke, over all tracks and connections: where the take has a voice as it was
--- sent, that counts, and not what the network made of it. Speech is that of the view `speaker`.
+-- When each person spoke, over all tracks and connections: if the take has a voice as it was sent,
+-- that takes precedence over the received one. Speech is that of the view `speaker`.
 CREATE VIEW person_speech AS
 WITH
   uttered AS (
@@ -153,14 +153,14 @@ SELECT
   (max(to_ns) - min(from_ns)) / 1e9 AS seconds
 FROM numbered GROUP BY person, number;
 
--- How many people spoke at once, from when to when: a row for each time in which nobody began and
--- nobody ended, from the first audio to the last.
+-- How many persons spoke at once over time: a row for each span in which nobody began or ended,
+-- from the first audio to the last.
 CREATE VIEW talk AS
 WITH
   change AS (
     SELECT from_ns AS at_ns, 1 AS speakers FROM person_speech
     UNION ALL SELECT to_ns, -1 FROM person_speech
-    -- Levels are of the tenth of a second before their time.
+    -- Levels cover the tenth of a second before their time.
     UNION ALL SELECT min(at_ns) - 100000000, 0 FROM level HAVING count(*) > 0
     UNION ALL SELECT max(at_ns), 0 FROM level HAVING count(*) > 0
   ),
@@ -178,13 +178,13 @@ FROM part WHERE to_ns IS NOT NULL;
 CREATE VIEW silence AS
 SELECT from_ns, to_ns, seconds FROM talk WHERE speakers = 0;
 
--- When two people spoke at once: `person` began while `other` spoke, whose whole speech is from
--- other_from_ns to other_to_ns; that of the person ends at person_to_ns.
+-- When two persons spoke at once: `person` began while `other` spoke, whose whole turn is from
+-- other_from_ns to other_to_ns; the person's turn ends at person_to_ns.
 CREATE VIEW overlap AS
 WITH
   somebody AS (SELECT DISTINCT person FROM person_speech),
-  -- For each of the others, all turns in their order with what that one said last: those of one
-  -- person never meet, so the largest times are of the same turn.
+  -- For each other person, all turns in order with that person's latest turn: turns of one person
+  -- never overlap, so the largest times belong to the same turn.
   seen AS (
     SELECT turn.person AS person, somebody.person AS other, turn.from_ns AS from_ns,
       turn.to_ns AS to_ns,
@@ -207,13 +207,13 @@ SELECT
   to_ns AS person_to_ns, other_from_ns, other_to_ns
 FROM placed
 WHERE person <> other AND other_to_ns > from_ns
-  -- Of two who begin at once, one was first.
+  -- If two begin at the same time, one of them counts as the first.
   AND (other_from_ns < from_ns OR other < person);
 
--- Who interrupted whom: somebody begins while another one has been speaking for half a second or
--- more; that one goes on for a quarter of a second to three seconds and falls silent, and whoever
--- began goes on for at least a second after it. A word of assent interrupts nobody, nor does a turn
--- that ends a little late.
+-- Who interrupted whom: a person begins while another has been speaking for at least half a second;
+-- the other continues for a quarter of a second to three seconds and falls silent, and the first
+-- continues for at least a second after that. Short words of assent do not count, nor turns that
+-- end slightly late.
 CREATE VIEW interruption AS
 SELECT from_ns AS at_ns, person, other AS interrupted, seconds AS overlap_seconds
 FROM overlap
@@ -221,12 +221,12 @@ WHERE from_ns - other_from_ns >= 500000000
   AND other_to_ns - from_ns BETWEEN 250000000 AND 3000000000
   AND person_to_ns - other_to_ns >= 1000000000;
 
--- How much each person spoke: turns, seconds in all, how many of them with nobody else and how many
--- at once with others, the share of all talk, and interruptions both ways.
+-- How much each person spoke: turns, total seconds, seconds alone and seconds together with others,
+-- the share of all speaking time, and interruptions made and suffered.
 CREATE VIEW talk_share AS
 WITH
   whole AS (SELECT sum(to_ns - from_ns) AS ns FROM person_speech),
-  -- Beginnings and ends of turns, between them what one or several spoke until then.
+  -- The starts and ends of turns; between them the time that one or several spoke.
   event AS (
     SELECT person, from_ns AS at_ns, -1 AS sign, 0 AS alone_ns, 0 AS overlap_ns FROM person_speech
     UNION ALL SELECT person, to_ns, 1, 0, 0 FROM person_speech

@@ -1,8 +1,8 @@
--- Questions that engineers put to a call, as views alone: no table changes with this file, and every
--- take has them, whatever its format. They are plain SQL, without functions of Retake, so that
--- sqlite3 and DuckDB's scanner read them too. `retake sql` computes the larger ones in one pass
--- over the packets, and fills in what only the keys of a take tell: `arrival`, and the originals of
--- every retransmission in `repair`.
+-- Views for typical questions about a call. This file changes no table, so that takes of every
+-- format have these views. They are plain SQL without functions of Retake, so that sqlite3 and
+-- DuckDB's scanner can read them too. `retake sql` computes the larger ones in one pass over the
+-- packets, and uses the take's keys for `arrival` and for the originals of all retransmissions in
+-- `repair`.
 
 -- RTP packets without their bytes.
 CREATE VIEW rtp AS
@@ -22,21 +22,21 @@ SELECT
 FROM packet_store CROSS JOIN path_end
 WHERE path_end.path = packet_store.path AND packet_store.marker_type IS NOT NULL;
 
--- Sequence numbers that a receiver asked for again (RFC 4585 section 6.2.1), one row each.
+-- Sequence numbers in NACKs (RFC 4585 section 6.2.1), one row each.
 CREATE VIEW nack AS
 SELECT
   rtcp."row" AS "row", rtcp."row" >> 16 AS step, rtcp.peer AS peer, rtcp.at_ns AS at_ns,
-  rtcp.direction AS direction,                           -- 'out': this peer asks
-  rtcp.ssrc AS ssrc,                                     -- of the stream that lacks the packet
+  rtcp.direction AS direction,                           -- 'out': requested by this peer
+  rtcp.ssrc AS ssrc,                                     -- the stream that lacks the packet
   CAST(asked.value AS BIGINT) AS sequence
 FROM rtcp, json_each(rtcp.fields, '$.sequences') AS asked
 WHERE rtcp.type = 'nack';
 
--- Report blocks (RFC 3550 section 6.4.1): what a receiver tells of one stream, one row each.
+-- Report blocks (RFC 3550 section 6.4.1): a receiver's statistics of one stream, one row each.
 CREATE VIEW report_block AS
 SELECT
   rtcp."row" AS "row", rtcp."row" >> 16 AS step, rtcp.peer AS peer, rtcp.at_ns AS at_ns,
-  rtcp.direction AS direction,                           -- 'in': what this peer sent is reported on
+  rtcp.direction AS direction,                           -- 'in': about a stream it sends
   CAST((block.value ->> '$.ssrc') AS BIGINT) AS ssrc,
   CAST((block.value ->> '$.fraction_lost') AS BIGINT) * 100 / 256.0 AS lost_percent,
   CAST((block.value ->> '$.lost') AS BIGINT) AS lost,
@@ -46,8 +46,8 @@ SELECT
 FROM rtcp, json_each(rtcp.fields, '$.blocks') AS block
 WHERE rtcp.type IN ('sr', 'rr');
 
--- Session descriptions: each text once, when the peer first made it ('out') or was given it ('in').
--- Of calls between others what they signaled, as far as it was seen.
+-- Session descriptions: each text once, when the peer first created it ('out') or received it
+-- ('in'). For observed calls, descriptions in signaling, as far as they were seen.
 CREATE VIEW description AS
 WITH
   said AS (
@@ -93,17 +93,17 @@ SELECT
   description."row" AS "row", description.step AS step, description.peer AS peer,
   description.at_ns AS at_ns, description.direction AS direction, description.type AS type,
   split.line AS line,                                    -- counted from 1
-  split.section AS section,                              -- of m-sections, from 1; 0: the session
+  split.section AS section,                              -- m-section, from 1; 0: session part
   max(CASE WHEN substr(split.text, 1, 6) = 'a=mid:' THEN substr(split.text, 7) END)
     OVER (PARTITION BY split."row", split.section) AS mid,
   substr(split.text, 1, 1) AS letter,
-  -- Of an attribute its name, such as rtpmap; NULL: another kind of line.
+  -- The name of an attribute, such as rtpmap; NULL for other lines.
   CASE
     WHEN substr(split.text, 1, 2) <> 'a=' THEN NULL
     WHEN instr(split.text, ':') > 0 THEN substr(split.text, 3, instr(split.text, ':') - 3)
     ELSE substr(split.text, 3)
   END AS attribute,
-  -- What stands behind the name, or behind the letter; NULL: nothing does.
+  -- The text after the name or letter; NULL: none.
   CASE
     WHEN substr(split.text, 1, 2) <> 'a=' THEN substr(split.text, 3)
     WHEN instr(split.text, ':') > 0 THEN substr(split.text, instr(split.text, ':') + 1)
@@ -112,8 +112,8 @@ SELECT
 FROM split JOIN description ON description."row" = split."row"
 WHERE split.line > 0 AND split.text <> '';
 
--- The steps of a call's setup and what came of them, each when it first happened. Rows without an
--- instant are left out: what is missing did not happen.
+-- The phases of a call's setup and their results, each when it first happened. Phases that did not
+-- happen have no row.
 CREATE VIEW milestone AS
 WITH happened AS (
   SELECT peer, 'begins' AS name, min(at_ns) AS at_ns FROM peer GROUP BY peer
@@ -147,8 +147,10 @@ WITH happened AS (
   SELECT format.peer,
     CASE WHEN direction = 'out' THEN 'first ' || kind || ' encoded'
       ELSE 'first ' || kind || ' decoded' END,
-    min(frame_store.at_ns)
-  FROM frame_store JOIN format ON format.format = frame_store.format
+    min(framed.at_ns)
+  -- Of a few formats, and not of all frames, by words.
+  FROM (SELECT format, min(at_ns) AS at_ns FROM frame_store GROUP BY format) AS framed
+  JOIN format ON format.format = framed.format
   WHERE kind IN ('audio', 'video')
     AND (direction = 'out' AND outcome = 'encoded'
       OR direction = 'in' AND outcome IN ('decoded', 'not decoded'))
@@ -159,24 +161,40 @@ SELECT
   (happened.at_ns - peer.at_ns) / 1e6 AS since_begin_ms
 FROM happened JOIN peer ON peer.peer = happened.peer;
 
--- Packets that never came by, in runs: which are missing between two that came. Streams that begin
--- their numbers anew are cut there, as in `loss`.
+-- Runs of lost packets: those missing between two that arrived. Streams that restart their numbers
+-- are split there, as in `loss`.
 CREATE VIEW loss_burst AS
 WITH
+  numbered AS (
+    SELECT "row", peer, direction, ssrc, sequence, rtp_time, at_ns,
+      row_number() OVER (PARTITION BY peer, direction, ssrc ORDER BY "row") AS number
+    FROM rtp
+  ),
+  again AS (
+    SELECT "row", peer, direction, ssrc, sequence, rtp_time, at_ns, number,
+      CASE WHEN number - lag(number) OVER same_number <= 128
+        AND rtp_time <> lag(rtp_time) OVER same_number THEN 1 ELSE 0 END AS is_reused
+    FROM numbered
+    WINDOW same_number AS (PARTITION BY peer, direction, ssrc, sequence ORDER BY "row")
+  ),
   spaced AS (
-    SELECT "row", peer, direction, ssrc, sequence, at_ns,
+    SELECT "row", peer, direction, ssrc, sequence, at_ns, is_reused,
+      lag(is_reused) OVER stream AS was_reused,
       ((sequence - lag(sequence) OVER stream + 32768) & 65535) - 32768 AS step_size,
+      ((lead(sequence) OVER stream - sequence + 32768) & 65535) - 32768 AS next_step,
       ((rtp_time - lag(rtp_time) OVER stream + 2147483648) & 4294967295) - 2147483648 AS ticks,
       at_ns - lag(at_ns) OVER stream AS pause,
       lag(at_ns) OVER stream - first_value(at_ns) OVER stream AS lasted,
-      row_number() OVER stream - 1.0 AS packets
-    FROM rtp
+      number - 1.0 AS packets
+    FROM again
     WINDOW stream AS (PARTITION BY peer, direction, ssrc ORDER BY "row")
   ),
   marked AS (
     SELECT "row", peer, direction, ssrc, sequence, at_ns, coalesce(step_size, 0) AS step_size,
       CASE
         WHEN step_size IS NULL THEN 0
+        WHEN is_reused = 1 AND step_size BETWEEN -99 AND 0 AND (ticks > 0 OR was_reused = 0)
+          AND (next_step = 1 OR next_step BETWEEN -99 AND -step_size) THEN 1
         WHEN abs(step_size) < 3000 AND (step_size > -100 OR ticks <= 0) THEN 0
         WHEN step_size > 0 AND step_size * 1.0 * lasted >= packets * pause / 2
           AND step_size * 1.0 * lasted <= packets * pause * 2 THEN 0
@@ -209,15 +227,15 @@ WITH
   )
 SELECT
   "row", "row" >> 16 AS step, peer, direction, ssrc,
-  from_ns,                                               -- the packet before them
-  at_ns AS to_ns,                                        -- the packet after them
+  from_ns,                                               -- the last packet before the run
+  at_ns AS to_ns,                                        -- the first packet after it
   (sequence - packets) & 65535 AS first_sequence,
-  packets                                                -- how many are missing
+  packets                                                -- the number of missing packets
 FROM followed WHERE packets > 0;
 
--- Retransmissions (RTX, RFC 4588) with the packet that each repeats. The number of that packet
--- stands under encryption. `retake sql` reads it there; here it is concluded from the packets that
--- were asked for and have the same RTP time, where the take has the sender.
+-- Retransmissions (RTX, RFC 4588) with the packet that each repeats. The number of that packet is
+-- encrypted: `retake sql` decrypts it; here it is inferred from NACKed packets with the same RTP
+-- time, if the take has the sender.
 CREATE VIEW repair AS
 WITH
   media AS (
@@ -243,7 +261,7 @@ WITH
       AND rtp.direction = 'out'
     GROUP BY rtp.rtp_time, rtp.ssrc, rtp.sequence
   ),
-  -- The first of those that are alike stands for all of them.
+  -- The first of several equal ones represents them.
   alike AS (
     SELECT again.*, min("row") OVER (PARTITION BY rtp_time, ssrc, sequence) AS first_row
     FROM again
@@ -257,16 +275,16 @@ SELECT
   numbered.direction AS direction,
   numbered.ssrc AS ssrc, numbered.payload_type AS payload_type, numbered.sequence AS sequence,
   numbered.rtp_time AS rtp_time, numbered.size AS size,
-  original.ssrc AS original_ssrc,                        -- NULL: not known
+  original.ssrc AS original_ssrc,                        -- NULL: unknown
   original.sequence AS original_sequence
 FROM numbered
 LEFT JOIN original ON original.rtp_time = numbered.rtp_time
   AND original.place = (numbered.place - 1) % original.places + 1;
 
--- The missing packets of `loss_burst` one by one: when they were missed, asked for and repaired.
+-- The packets of `loss_burst` one by one: when each was missed, requested and repaired.
 CREATE VIEW lost_packet AS
 WITH RECURSIVE
-  -- A copy, which SQLite finds rows in by an index of its own.
+  -- A copy, for which SQLite builds an index.
   sent_again AS MATERIALIZED (
     SELECT "row", peer, direction, at_ns, ssrc, sequence, original_ssrc, original_sequence
     FROM repair WHERE original_ssrc IS NOT NULL
@@ -278,7 +296,7 @@ WITH RECURSIVE
     SELECT "row", peer, direction, ssrc, from_ns, to_ns, (sequence + 1) & 65535, remaining - 1
     FROM missing WHERE remaining > 0
   ),
-  -- A number comes again after 65,536 packets; what is asked for within 10 s is this one.
+  -- Sequence numbers recur after 65,536 packets; a NACK within 10 s means this one.
   asked AS (
     SELECT missing."row" AS "row", missing.sequence AS sequence, min(nack.at_ns) AS asked_ns,
       count(nack.sequence) AS requests
@@ -299,10 +317,10 @@ SELECT
   missing."row" AS "row", missing."row" >> 16 AS step, missing.peer AS peer,
   missing.direction AS direction, missing.ssrc AS ssrc, missing.sequence AS sequence,
   missing.from_ns AS from_ns,                            -- the packet before the gap
-  missing.to_ns AS to_ns,                                -- the packet after it, which shows the gap
-  asked.asked_ns AS asked_ns,                            -- NULL: nobody asked
+  missing.to_ns AS to_ns,                                -- the packet after the gap
+  asked.asked_ns AS asked_ns,                            -- NULL: not requested
   coalesce(asked.requests, 0) AS requests,
-  sent_again.at_ns AS repaired_ns,                       -- NULL: it never came
+  sent_again.at_ns AS repaired_ns,                       -- NULL: never
   sent_again.ssrc AS repair_ssrc, sent_again.sequence AS repair_sequence,
   (sent_again.at_ns - missing.to_ns) / 1e6 AS repair_ms
 FROM missing
@@ -311,8 +329,8 @@ LEFT JOIN repaired ON repaired."row" = missing."row" AND repaired.sequence = mis
 LEFT JOIN sent_again ON sent_again."row" = repaired.repair_row
   AND sent_again.peer = missing.peer;
 
--- Times in which nothing of an RTP stream came by: at least 200 ms, and three times as long as the
--- frames of the stream usually are apart.
+-- Pauses of an RTP stream: at least 200 ms, and at least three times the usual distance of its
+-- frames.
 CREATE VIEW gap AS
 WITH
   spaced AS (
@@ -330,13 +348,13 @@ WITH
 SELECT
   "row", "row" >> 16 AS step, spaced.peer AS peer, spaced.direction AS direction,
   spaced.ssrc AS ssrc, from_ns, at_ns AS to_ns, (at_ns - from_ns) / 1e6 AS gap_ms,
-  -- Sequence numbers that are missing across it; 0: the sender paused, or all of it came late.
+  -- Sequence numbers missing across it; 0: the sender paused, or all packets arrived late.
   CASE WHEN step_size > 1 THEN step_size - 1 ELSE 0 END AS missing
 FROM spaced JOIN usual ON usual.peer = spaced.peer AND usual.direction = spaced.direction
   AND usual.ssrc = spaced.ssrc
 WHERE at_ns - from_ns >= 200000000 AND at_ns - from_ns >= 3 * frame_ns;
 
--- Frames with the packets that carried them, one row a packet; retransmitted ones too.
+-- Frames with the packets that carried them, one row per packet, including retransmitted ones.
 CREATE VIEW frame_packet AS
 WITH
   first_frame_row AS (
@@ -348,7 +366,7 @@ WITH
   first_packet_row AS (
     SELECT peer, ssrc, min("row") AS "row" FROM rtp WHERE direction = 'out' GROUP BY peer, ssrc
   ),
-  -- What a stream adds to the times of the frames that it sends.
+  -- The offset that a stream adds to the RTP times of its sent frames.
   shift AS (
     SELECT first_frame_row.peer AS peer, first_frame_row.ssrc AS ssrc,
       packet_store.rtp_time - frame_store.rtp_time AS ticks
@@ -373,7 +391,7 @@ SELECT
   placed.kind AS kind, placed.ssrc AS ssrc, rtp.sequence AS sequence,
   placed.rtp_time AS rtp_time,                           -- as on the wire
   rtp.at_ns AS at_ns, rtp.size AS size, rtp.marker AS marker,
-  0 AS is_repair                                         -- 1: `sequence` came by a retransmission
+  0 AS is_repair                                         -- 1: carried by a retransmission
 FROM placed JOIN rtp ON rtp.peer = placed.peer AND rtp.direction = placed.direction
   AND rtp.ssrc = placed.ssrc AND rtp.rtp_time = placed.rtp_time
 UNION ALL
@@ -383,8 +401,8 @@ SELECT
 FROM placed JOIN repair ON repair.peer = placed.peer AND repair.direction = placed.direction
   AND repair.original_ssrc = placed.ssrc AND repair.rtp_time = placed.rtp_time;
 
--- Sent frames on their way: captured, encoded, sent, received by another peer of the take (of
--- `merge --out`, of a call with oneself, or of a call between others), decoded and so shown.
+-- The journey of sent frames: captured, encoded, sent, received by another peer of the take (of
+-- `merge --out`, of a local call, or of an observed call), decoded and so displayed.
 CREATE VIEW frame_journey AS
 WITH
   carried AS (
@@ -402,13 +420,13 @@ SELECT
   sent.frame_row AS frame_row, sent.peer AS from_peer, came.peer AS to_peer,
   sent.track AS track, sent.kind AS kind, sent.ssrc AS ssrc, sent.rtp_time AS rtp_time,
   format.key AS key, frame_store.size AS size,
-  captured.at_ns AS captured_ns,                         -- NULL: the application handed nothing in
+  captured.at_ns AS captured_ns,                         -- NULL: no captured frame
   frame_store.at_ns AS encoded_ns,
   sent.packets AS packets, sent.first_ns AS first_sent_ns, sent.last_ns AS last_sent_ns,
   came.packets AS arrived_packets, came.repairs AS repairs,
   came.first_ns AS first_arrived_ns, came.last_ns AS last_arrived_ns,
   came.frame_row AS decoded_row,
-  decoded.at_ns AS decoded_ns,                           -- NULL: it was not, or not seen
+  decoded.at_ns AS decoded_ns,                           -- NULL: not decoded, or not known
   (decoded.at_ns - coalesce(captured.at_ns, frame_store.at_ns)) / 1e6 AS delay_ms
 FROM carried AS sent
 JOIN frame_store ON frame_store."row" = sent.frame_row
@@ -420,23 +438,22 @@ LEFT JOIN carried AS came ON came.direction = 'in' AND came.peer <> sent.peer
 LEFT JOIN frame_store AS decoded ON decoded."row" = came.frame_row
 WHERE sent.direction = 'out';
 
--- Arrival of packets that were sent, as transport-wide feedback tells it; one row a packet. It
--- stands under encryption: `retake sql` reads it, and elsewhere the view has no rows.
+-- The arrival of sent packets according to transport-wide feedback, one row per packet. Feedback is
+-- encrypted: `retake sql` decrypts it; in other programs the view has no rows.
 CREATE VIEW arrival AS
 SELECT
   rtcp."row" AS "row", rtcp."row" >> 16 AS step, rtcp.peer AS peer, rtcp.at_ns AS at_ns,
-  rtcp.direction AS direction,                           -- 'in': of what this peer sent
+  rtcp.direction AS direction,                           -- 'in': about packets that this peer sent
   rtp.ssrc AS ssrc, rtp.sequence AS sequence,
   rtp.transport_sequence AS transport_sequence,
-  rtp."row" AS packet_row,                               -- NULL: it is not in the take
-  1 AS arrived,                                          -- 0: the feedback tells that it did not
-  CAST(NULL AS DOUBLE) AS arrival_ms                     -- by the clock of whoever received
+  rtp."row" AS packet_row,                               -- NULL: not in the take
+  1 AS arrived,                                          -- 0: reported as not received
+  CAST(NULL AS DOUBLE) AS arrival_ms                     -- on the receiver's clock
 FROM rtcp JOIN rtp ON rtp."row" = rtcp."row" WHERE rtcp.type = 'none';
 
--- The life of each packet of media: sent, lost, asked for, repaired and by which packet, arrived,
--- decoded. One row a packet and receiver. What was received from somebody who is not in the take has
--- no sender, and what was sent to somebody who is not in it no receiver; there, a packet that was
--- asked for again counts as lost.
+-- The life of each media packet: sent, lost, requested, repaired and by which packet, arrived,
+-- decoded. One row per packet and receiver. If the sender or receiver is not in the take, its
+-- columns are NULL; without the receiver, a packet that was requested counts as lost.
 CREATE VIEW packet_life AS
 WITH
   media AS (
@@ -455,7 +472,7 @@ WITH
       count("row") AS copies
     FROM carried WHERE direction = 'in' GROUP BY peer, ssrc, sequence, rtp_time
   ),
-  -- What was sent after the last packet that came was still on its way.
+  -- Packets sent after the last one that arrived were still in transit.
   newest AS (SELECT peer, ssrc, max(at_ns) AS at_ns FROM came GROUP BY peer, ssrc),
   again AS (
     SELECT peer, direction, original_ssrc AS ssrc, original_sequence AS sequence, rtp_time,
@@ -493,7 +510,7 @@ WITH
       AND again.at_ns = lost_packet.repaired_ns
     WHERE lost_packet.direction = 'in' AND sender.peer IS NULL
   ),
-  -- A number comes again after 65,536 packets; what is asked for within 10 s is this one.
+  -- Sequence numbers recur after 65,536 packets; a NACK within 10 s means this one.
   asked AS (
     SELECT way.peer AS peer, way.to_peer AS to_peer, way.ssrc AS ssrc, way.sequence AS sequence,
       way.rtp_time AS rtp_time, way.noticed_ns AS noticed_ns, min(nack.at_ns) AS at_ns,
@@ -512,7 +529,7 @@ SELECT
   way.rtp_time AS rtp_time, way.size AS size,
   way.sent_row AS sent_row, way.sent_ns AS sent_ns,
   came."row" AS arrived_row,
-  came.at_ns AS arrived_ns,                              -- NULL: not itself
+  came.at_ns AS arrived_ns,                              -- NULL: the packet itself never did
   coalesce(came.copies, 0) AS copies,
   CASE
     WHEN came."row" IS NOT NULL THEN 0
@@ -521,9 +538,9 @@ SELECT
     ELSE 0
   END AS lost,
   asked.at_ns AS asked_ns, coalesce(asked.requests, 0) AS requests,
-  again_sent."row" AS repair_row,                        -- the first retransmission of it
+  again_sent."row" AS repair_row,                        -- its first retransmission
   again_sent.at_ns AS repair_sent_ns,
-  again_came.at_ns AS repaired_ns,                       -- NULL: no retransmission came
+  again_came.at_ns AS repaired_ns,                       -- NULL: no retransmission arrived
   shown."row" AS frame_row,
   shown.at_ns AS decoded_ns                              -- NULL: its frame was not decoded
 FROM way
@@ -544,10 +561,10 @@ LEFT JOIN again AS again_came ON again_came.peer = way.to_peer AND again_came.di
 LEFT JOIN shown ON shown.peer = way.to_peer AND shown.ssrc = way.ssrc
   AND shown.rtp_time = way.rtp_time;
 
--- One row a media stream, with names: what it is, how long it lasted, what it weighed and lost.
+-- One row per media stream, with names: contents, duration, volume and loss.
 CREATE VIEW media_stream AS
 WITH
-  -- A stream by its source, else by its payload type; what was agreed last counts.
+  -- A stream by its SSRC, else by its payload type; the last agreement counts.
   named AS (
     SELECT stream.peer AS peer, stream.direction AS direction, stream.ssrc AS ssrc,
       stream.payload_type AS payload_type, max(track."row") AS "row"
@@ -568,11 +585,11 @@ SELECT
   track.track AS track, track.mid AS mid, track.kind AS kind,
   coalesce(nullif(track.codec, ''), CASE WHEN track."row" IS NULL THEN 'rtx' END) AS codec,
   stream.payload_type AS payload_type,
-  person.id AS participant,                              -- of a room, whose media it is
+  person.id AS participant,                              -- the participant of a room
   stream.first_ns AS first_ns, stream.last_ns AS last_ns,
   (stream.last_ns - stream.first_ns) / 1e9 AS seconds,
   stream.packets AS packets, stream.bytes AS bytes, stream.bits_per_second AS bits_per_second,
-  loss.lost AS lost,                                     -- of all payload types of the source
+  loss.lost AS lost,                                     -- over all payload types of the SSRC
   100.0 * loss.lost / loss.expected AS lost_percent
 FROM stream
 JOIN peer ON peer.peer = stream.peer
@@ -584,7 +601,7 @@ LEFT JOIN loss ON loss.peer = stream.peer AND loss.direction = stream.direction
 LEFT JOIN person ON person.peer = stream.peer AND person.track = track.track
   AND person.direction = stream.direction;
 
--- One row for everybody in the call: each peer that was recorded, and of rooms each participant.
+-- One row for everyone in the call: each recorded peer, and each participant of rooms.
 CREATE VIEW person AS
 WITH
   spoken AS (
@@ -618,3 +635,10 @@ SELECT
   NULL, NULL, coalesce(turn.seconds, 0), coalesce(turn.turns, 0)
 FROM participant LEFT JOIN turn
   ON turn.actor = participant.actor AND turn.participant = participant.participant;
+
+-- What whoever recorded says of the take (--tag KEY=VALUE): the site, the build, the customer.
+CREATE VIEW tag AS
+SELECT said."key" AS "key", said.value AS value
+FROM take, json_each(
+  CASE WHEN json_valid(take.toolchain) THEN take.toolchain ELSE '{}' END, '$.tags') AS said
+WHERE said.type = 'text';

@@ -221,16 +221,20 @@ package final class RecordedVirtualCall {
   private let writer: TapeWriter
 
   /// Creates the take and the peers, named by the labels.
-  /// - Parameter only: the one peer to record; nil for all.
+  /// - Parameters:
+  ///   - only: the one peer to record; nil for all.
+  ///   - unixNanoseconds: the wall clock at the beginning.
   package init(
     path: String, seed: UInt64, links: [LinkSettings], labels: [String], label: String = "",
-    keepsMedia: Bool = true, configurations: [PeerConfiguration] = [],
-    only: Int? = nil, security: any SecurityFactory = LibrarySecurity()
+    tags: [String: String] = [:], keepsMedia: Bool = true,
+    configurations: [PeerConfiguration] = [], only: Int? = nil,
+    unixNanoseconds: Int64 = labEpoch, security: any SecurityFactory = LibrarySecurity()
   ) throws(TapeError) {
     var options = TapeWriter.Options()
     options.label = label
     options.keepsMedia = keepsMedia
-    options.startUnixNanoseconds = labEpoch
+    options.tags = tags
+    options.startUnixNanoseconds = unixNanoseconds
     options.toolVersion = retakeVersion
     // Virtual time is faster than any disk, so wait for the writer.
     options.waitsForDisk = true
@@ -242,8 +246,8 @@ package final class RecordedVirtualCall {
       only == nil || only == place ? writer.addPeer(label: label, role: label).actor : 0
     }
     call = VirtualCall(
-      seed: seed, links: links, configurations: configurations, peerNumbers: numbers,
-      security: security
+      seed: seed, links: links, configurations: configurations,
+      unixNanoseconds: unixNanoseconds, peerNumbers: numbers, security: security
     ) { if $0.actor > 0 { writer.record($0) } }
   }
 

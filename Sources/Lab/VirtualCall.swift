@@ -35,7 +35,7 @@ package final class VirtualCall {
   package var resolvesNames = true
   /// Called with each event of each peer, including media.
   package var onEvent: ((Int, PeerEvent) -> Void)?
-  /// With which ECN mark a datagram arrives; nil: nobody reads the headers.
+  /// The ECN mark with which a datagram arrives; nil if the headers are not read.
   package var marking: (_ bytes: [UInt8]) -> ECNMark? = { _ in nil }
   /// The other leg of each leg of a relay.
   package var otherLegs: [Int: Int] = [:]
@@ -83,7 +83,7 @@ package final class VirtualCall {
         wallClock: WallClock(unixNanosecondsAtZero: unixNanoseconds),
         configuration: index < configurations.count ? configurations[index] : PeerConfiguration())
       step(index, .genesis(genesis))
-      // Peers of older takes were not told.
+      // Peers of older takes do not receive the kinds of networks.
       let knowsTypes = genesis.configuration.hasCompleteStatistics == true
       step(index, .interfaces([addresses[index]], types: knowsTypes ? [.ethernet] : []))
     }

@@ -89,6 +89,11 @@ package struct VirtualNetwork {
     homes.append(Home(host: host, inside: inside, nat: nat))
   }
 
+  /// Lets the NAT before a host forget its mappings, as after a restart: it maps to other ports.
+  package mutating func rebind(_ host: Int) {
+    for place in homes.indices where homes[place].host == host { homes[place].nat.forget() }
+  }
+
   /// Opens a socket of a host.
   package mutating func bind(_ address: SocketAddress, of host: Int) {
     sockets.append((address, host))
@@ -160,7 +165,7 @@ package struct VirtualNetwork {
     }
   }
 
-  /// Returns the arrival of a flight; nil if a NAT filters it or nobody listens.
+  /// Returns the arrival of a flight; nil if a NAT filters it or no socket is bound there.
   private mutating func arrival(of flight: Flight) -> Arrival? {
     var local = flight.destination
     if let home = homes.first(where: { $0.nat.address == local.ip }) {
@@ -359,6 +364,9 @@ package struct VirtualNAT {
     case .portRestricted, .symmetric: return mapping.sentTo.contains(remote) ? mapping.inner : nil
     }
   }
+
+  /// Forgets all mappings.
+  package mutating func forget() { mappings = [] }
 
   private mutating func add(_ inner: SocketAddress, _ remote: SocketAddress, _ now: Instant) -> Int
   {

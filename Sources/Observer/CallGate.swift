@@ -2,71 +2,71 @@ import DequeModule
 import ICE
 package import Wire
 
-/// Keeps what belongs to no call away from an observer whose inputs are stored: what lets nothing
-/// of a call through is counted, and never kept.
+/// Keeps packets that belong to no call away from an observer whose inputs are stored; such packets
+/// are only counted.
 ///
-/// Packets that may become a call wait here, few of each path; when they show to be one, they go on
-/// with the times at which they came.
+/// Packets that may become a call wait here, a few per path; once they prove to be one, they are
+/// admitted with their original times.
 package struct CallGate {
-  /// A datagram that goes on.
+  /// An admitted datagram.
   package struct Admitted: Sendable {
     package var tuple: FiveTuple
     package var bytes: [UInt8]
     package var isTruncated: Bool
-    /// When it came, which was earlier than now when it waited.
+    /// The capture time, which is in the past if the datagram waited.
     package var at: Instant
-    /// What its IP header said of congestion; nil where that is not known.
+    /// The ECN field of its IP header; nil if unknown.
     package var ecn: ECNMark?
   }
 
-  /// What becomes of a datagram.
+  /// The decision on a datagram.
   package enum Verdict: Sendable {
     /// It belongs to a call or may lead to one.
     case admitted
-    /// It was one of these, which showed together to be of a call.
+    /// It and these earlier datagrams together prove to be a call.
     case admittedWith([Admitted])
-    /// It waits for what follows it.
+    /// It waits for further datagrams.
     case waiting
-    /// It is of no call.
+    /// It belongs to no call.
     case refused
   }
 
-  /// What a part of a TCP connection brings.
+  /// The decision on a segment of a TCP connection.
   package struct StreamVerdict: Sendable {
-    /// The bytes that go on, with those that waited; nil for none.
+    /// The admitted bytes, including those that waited; nil for none.
     package var bytes: [UInt8]?
-    /// Descriptions that stand in signaling in the clear, which itself is not kept.
+    /// Descriptions found in unencrypted signaling; the signaling itself is not stored.
     package var descriptions: [String] = []
-    /// What keeps the rest of the connection from being read, and more in words.
+    /// The reason why the rest of the connection cannot be read, with details.
     package var obstacle: (kind: CoverageReport.Kind, detail: String)?
-    /// Whether nothing was in it for a call.
+    /// Whether the segment contains nothing of a call.
     package var isRefused: Bool { bytes == nil && descriptions.isEmpty }
   }
 
   private static let refusedMaximum = 1 << 16
 
   private var probation = Probation()
-  /// Paths that may be those of a relay, or of a DTLS association that is a call's.
+  /// Paths that may belong to a relay, or to the DTLS association of a call.
   private var channels = PathTrials<ContentEvidence>()
   private var hellos = PathTrials<ClientHelloReader>()
   private var newcomers: Newcomers
   private var connections = TCPConnections()
-  /// Paths that were found to be of no call; they may still become one.
+  /// Paths that were judged to be of no call; that may change.
   private var refused: Set<PathKey> = []
 
-  /// - Parameter pathsMaximum: how many paths the observer tells apart; an eighth of them may be
-  ///   known without an answer.
+  /// - Parameter pathsMaximum: the observer's limit of paths; an eighth of them may be without an
+  ///   answer.
   package init(pathsMaximum: Int = ObserverSettings.usualPathsMaximum) {
     newcomers = Newcomers(unansweredMaximum: max(1, pathsMaximum / 8))
   }
 
-  /// Looks at a datagram.
+  /// Decides on a datagram.
   ///
   /// - Parameters:
-  ///   - isKnown: whether the observer knows the path as that of a call.
-  ///   - isRelay: whether the observer knows it as that of a client to its TURN server.
-  ///   - isFull: whether the observer tells no further paths apart.
-  package mutating func take(
+  ///   - isKnown: whether the observer knows the path as part of a call.
+  ///   - isRelay: whether the observer knows it as a client's path to its TURN server.
+  ///   - isFull: whether the observer has reached its limit of paths.
+  package mutating func examine(
     _ tuple: FiveTuple, _ bytes: [UInt8], isTruncated: Bool, at: Instant, ecn: ECNMark? = nil,
     isKnown: Bool, isRelay: Bool, isFull: Bool = false
   ) -> Verdict {
@@ -86,7 +86,7 @@ package struct CallGate {
     }
     switch kind {
     case .other: return .refused
-    // QUIC begins with such bytes too.
+    // QUIC packets begin with such bytes too.
     case .channelData: return tryChannel(packet)
     case .stun:
       let isMessage = bytes.count >= 20 && bytes.span.bytes.uint32(at: 4) == STUNMessage.magicCookie
@@ -98,7 +98,7 @@ package struct CallGate {
     }
   }
 
-  /// Lets a path in with its first datagram, unless too many are known that nobody answered.
+  /// Admits a path with its first datagram, unless too many paths are unanswered.
   private mutating func admit(_ packet: Admitted) -> Verdict {
     guard newcomers.admit(packet.tuple, at: packet.at) else {
       newcomers.wait(packet)
@@ -108,14 +108,14 @@ package struct CallGate {
     return waited.isEmpty ? .admitted : .admittedWith(waited + [packet])
   }
 
-  /// Lets a path of a relay in whose allocation was not seen.
+  /// Admits a path to a relay whose allocation was not captured.
   private mutating func tryChannel(_ packet: Admitted) -> Verdict {
     let bytes = packet.bytes.span.bytes
     return RelayTable.mayBeRelayed(bytes, packet.tuple, isTruncated: packet.isTruncated)
       ? admit(packet) : admit(channels.consider(packet), packet)
   }
 
-  /// Lets a path in that showed what it is, with all that waited for that.
+  /// Admits a path that proved to be of a call, with all datagrams that waited.
   private mutating func admit<State>(
     _ verdict: PathTrials<State>.Verdict, _ packet: Admitted
   ) -> Verdict {
@@ -135,7 +135,7 @@ package struct CallGate {
     let packet = Probation.Packet(
       tuple: packet.tuple, bytes: packet.bytes, isTruncated: packet.isTruncated, at: packet.at,
       ecn: packet.ecn)
-    switch probation.take(packet) {
+    switch probation.examine(packet) {
     case .notYet: return .waiting
     case .ignored:
       if refused.count >= Self.refusedMaximum { refused = [] }
@@ -149,13 +149,13 @@ package struct CallGate {
     }
   }
 
-  /// Looks at what one side of a TCP connection sent next.
-  package mutating func take(_ tuple: FiveTuple, _ bytes: [UInt8], lost: Int, isEnd: Bool)
+  /// Decides on the next bytes of one direction of a TCP connection.
+  package mutating func examine(_ tuple: FiveTuple, _ bytes: [UInt8], lost: Int, isEnd: Bool)
     -> StreamVerdict
   {
     let before = lost > 0 ? [] : connections.undecidedBytes(tuple)
     let wasFramed = connections.isFramed(tuple)
-    let outcome = connections.take(tuple, bytes, lost: lost, isEnd: isEnd)
+    let outcome = connections.receive(tuple, bytes, lost: lost, isEnd: isEnd)
     var verdict = StreamVerdict()
     var isFramed = wasFramed || connections.isFramed(tuple)
     for message in outcome.messages {
@@ -165,7 +165,7 @@ package struct CallGate {
       }
     }
     if isFramed {
-      // The observer finds out itself what is wrong with these.
+      // The observer detects problems with these itself.
       verdict.bytes = wasFramed ? bytes : before + bytes
     } else {
       verdict.obstacle = outcome.obstacle.map { ($0, outcome.detail) }
@@ -184,25 +184,25 @@ extension CallGate.Admitted {
 
 // MARK: - Newcomers
 
-/// Paths that a single datagram opens, as long as nothing shows that somebody is at the other end.
+/// Limits paths that a single datagram opens until there is a response.
 ///
-/// A check, a ClientHello, a request to a relay, or three packets that look like RTP make a path
-/// known to the observer, and whoever can send to the captured network can send them from as many
-/// ports as there are. So only so many paths are let in unanswered at a time; what comes beyond
-/// waits here, few of it, and goes on when its path is answered. A capture with fewer such paths is
-/// read as if this were not here.
+/// A check, a ClientHello, a request to a relay, or three packets that look like RTP open a path,
+/// and anyone who can send to the captured network can send them from any number of ports. So only
+/// a limited number of paths is admitted unanswered at a time; further ones wait here with a few
+/// datagrams and are admitted when they are answered. Captures below the limit are not affected.
 struct Newcomers {
-  /// How many paths may be known without an answer, and for how long each of them counts.
+  /// The maximum number of unanswered paths, and how long each of them counts.
   private let unansweredMaximum: Int
   private static let patience = Interval.seconds(600)
-  /// On how many paths datagrams wait, how many on each, how long they may be, and how many bytes
-  /// wait on all paths: what was before an answer belongs to the call as what follows it.
+  /// The limits of waiting: the number of paths, datagrams per path, their length, and total bytes.
+  ///
+  /// Datagrams before an answer belong to the call like those after it.
   static let waitingMaximum = 2048
   private static let packetsMaximum = 64
   private static let lengthMaximum = 4096
   private static let bytesMaximum = 32 << 20
-  /// From how many unanswered paths on it is looked for media that answers them: before, it is not
-  /// worth the while.
+  /// The number of unanswered paths from which on answering media is looked for; below, it is not
+  /// worth the cost.
   private static let watchedMinimum = 256
 
   private struct Unanswered {
@@ -211,11 +211,11 @@ struct Newcomers {
   }
 
   private var unanswered: [PathKey: Unanswered] = [:]
-  /// In the order in which they came; those that were answered may still stand here.
+  /// In order of arrival; may include paths that were answered since.
   private var order = Deque<(key: PathKey, number: UInt64, at: Instant)>()
   private var begun: UInt64 = 0
 
-  /// What waits on a path for an answer.
+  /// Datagrams waiting on a path for an answer.
   private struct Waiting {
     var isFromLow: Bool
     var number: UInt64
@@ -224,27 +224,27 @@ struct Newcomers {
   }
 
   private var waitingPaths: [PathKey: Waiting] = [:]
-  /// The paths on which something waits, in the order in which that began; those that were answered
-  /// may still stand here.
+  /// Paths with waiting datagrams, in order of the first one; may include paths that were answered
+  /// since.
   private var waitingOrder = Deque<(key: PathKey, number: UInt64)>()
   private var waitingBytes = 0
 
   init(unansweredMaximum: Int) { self.unansweredMaximum = unansweredMaximum }
 
-  /// How many paths are known without an answer.
+  /// The number of unanswered paths.
   var unansweredCount: Int { unanswered.count }
 
-  /// Whether it matters now that media goes both ways on a path.
+  /// Whether media in both directions of a path is worth tracking now.
   var watchesMedia: Bool { unanswered.count >= Self.watchedMinimum }
 
-  /// Records a datagram on a path that is known already or was admitted for another reason.
+  /// Records a datagram on a path that is known or was admitted for another reason.
   mutating func see(_ tuple: FiveTuple) {
     guard !unanswered.isEmpty else { return }
     let (key, isFromLow) = PathKey.of(tuple)
     if let known = unanswered[key], known.isFromLow != isFromLow { unanswered[key] = nil }
   }
 
-  /// Whether a path that nobody knows may be let in; takes note of it if so.
+  /// Returns whether an unknown path may be admitted, and records it if so.
   mutating func admit(_ tuple: FiveTuple, at now: Instant) -> Bool {
     let (key, isFromLow) = PathKey.of(tuple)
     if let known = unanswered[key] {
@@ -262,7 +262,7 @@ struct Newcomers {
     return true
   }
 
-  /// Lets those that were there for long make room for others.
+  /// Removes paths that have been unanswered for too long.
   private mutating func expire(_ now: Instant) {
     while let first = order.first {
       let isOld = now - first.at > Self.patience
@@ -274,7 +274,8 @@ struct Newcomers {
 
   // MARK: What waits
 
-  /// Lets a datagram wait for an answer; the path that waits longest gives way.
+  /// Holds a datagram until its path is answered; the path that has waited longest is dropped if
+  /// there is no room.
   mutating func wait(_ packet: CallGate.Admitted) {
     guard packet.bytes.count <= Self.lengthMaximum else { return }
     let (key, isFromLow) = PathKey.of(packet.tuple)
@@ -300,7 +301,7 @@ struct Newcomers {
     if let gone = waitingPaths.removeValue(forKey: key) { waitingBytes -= gone.bytes }
   }
 
-  /// The datagrams that wait on the path of one that comes the other way: it answers them.
+  /// Returns the datagrams waiting on a path that a datagram in the other direction answers.
   mutating func answered(by tuple: FiveTuple) -> [CallGate.Admitted] {
     guard !waitingPaths.isEmpty else { return [] }
     let (key, isFromLow) = PathKey.of(tuple)

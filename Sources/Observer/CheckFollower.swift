@@ -1,15 +1,15 @@
 import ICE
 import Wire
 
-/// W3C RTCIceTransportState, as an end must have it.
+/// The W3C RTCIceTransportState that an end must be in.
 enum SeenICEState: String {
   case new, checking, connected, disconnected, failed, closed
 }
 
-/// Follows the checks of both ends of a transport (RFC 8445 section 7): which succeed, who
-/// nominates, how long answers take, and when they stay away.
+/// Follows the connectivity checks of both ends of a transport (RFC 8445 section 7): successes,
+/// nominations, round trips and timeouts.
 struct CheckFollower {
-  /// A check without an answer.
+  /// A check without a response.
   private struct Request {
     var transaction: STUNTransactionID
     var path: Int
@@ -18,31 +18,32 @@ struct CheckFollower {
     var nominates: Bool
   }
 
-  /// How long an end hears nothing before it is taken as disconnected; what stacks wait differs.
+  /// The time without packets after which an end counts as disconnected; stacks differ in this.
   static let silence = Interval.seconds(5)
-  /// How long consent lasts without an answer (RFC 7675 section 5.1).
+  /// The lifetime of consent without a response (RFC 7675 section 5.1).
   static let consent = Interval.seconds(30)
   private static let requestsMaximum = 256
 
   private var requests: [Request] = []
-  /// The user name fragments of both ends.
+  /// The ICE username fragments of both ends.
   private(set) var fragments: [String?] = [nil, nil]
   private(set) var states: [SeenICEState] = [.new, .new]
   private(set) var isControlling: [Bool?] = [nil, nil]
-  /// When each end last heard of the other, and when one of its checks was last answered.
-  private var heard: [Instant?] = [nil, nil]
+  /// When each end last received anything from the other, and when one of its checks last
+  /// succeeded.
+  private var lastReceived: [Instant?] = [nil, nil]
   private var answered: [Instant?] = [nil, nil]
 
-  /// What a message changed.
+  /// The effects of a message.
   struct Outcome {
     var states: [(end: Int, from: SeenICEState, to: SeenICEState)] = []
     var roles: [(end: Int, isControlling: Bool)] = []
-    /// The pair of the check that was answered, with the end that made it, its round trip, and
-    /// whether it nominated.
+    /// The pair of the successful check, with the end that sent it, its round trip, and whether it
+    /// nominated.
     var answer: (path: Int, end: Int, roundTrip: Interval, nominates: Bool)?
   }
 
-  /// Takes the fragments of a new generation; false when they are known.
+  /// Sets the fragments of a new generation; returns false if they are unchanged.
   mutating func begin(_ fragments: [String?]) -> Bool {
     guard fragments != self.fragments else { return false }
     self.fragments = fragments
@@ -50,7 +51,7 @@ struct CheckFollower {
     return true
   }
 
-  /// Takes a check of an end.
+  /// Handles a check of an end.
   mutating func request(_ message: STUNMessage, on path: Int, from end: Int, at now: Instant)
     -> Outcome
   {
@@ -69,7 +70,7 @@ struct CheckFollower {
     return outcome
   }
 
-  /// Takes an answer that goes to an end; nil when nothing was asked.
+  /// Handles a response to an end's check; nil if there was no such check.
   mutating func answer(_ message: STUNMessage, to end: Int, at now: Instant) -> Outcome? {
     guard
       let index = requests.lastIndex(where: {
@@ -84,7 +85,8 @@ struct CheckFollower {
     let wasConnected = states[end] == .connected || states[end] == .disconnected
     if request.nominates {
       move(end, to: .connected, &outcome)
-      // Whoever answers a nominating check has the pair as well (RFC 8445 section 7.3.1.5).
+      // The end that responds to a nominating check has the pair as well (RFC 8445 section
+      // 7.3.1.5).
       move(1 - end, to: .connected, &outcome)
       if answered[1 - end] == nil { answered[1 - end] = now }
     } else if wasConnected {
@@ -93,27 +95,27 @@ struct CheckFollower {
     return outcome
   }
 
-  /// Takes note that an end sent something, so that the other one hears of it.
+  /// Records that an end sent something, which keeps the other one alive.
   @inline(__always)
-  mutating func hear(from end: Int, at now: Instant) { heard[1 - end] = now }
+  mutating func recordTraffic(from end: Int, at now: Instant) { lastReceived[1 - end] = now }
 
-  /// Whether an end comes back when it hears something.
+  /// Whether an end is disconnected, so that a received packet reconnects it.
   func isWaiting(_ end: Int) -> Bool { states[end] == .disconnected }
 
-  /// Brings an end back that hears something again.
+  /// Reconnects an end that receives packets again.
   mutating func resume(_ end: Int) -> Outcome {
     var outcome = Outcome()
     if states[end] == .disconnected { move(end, to: .connected, &outcome) }
     return outcome
   }
 
-  /// Whether an end made checks and none is known to have chosen a pair.
+  /// Whether an end is sending checks and neither has a known pair.
   var isChecking: Bool { states[0] == .checking || states[1] == .checking }
 
-  /// Connects both ends, where media shows that they have a pair although nobody nominated it.
+  /// Connects both ends if media proves that they have a pair although no nomination was seen.
   ///
-  /// Consent checks do not nominate (RFC 7675), so nothing else tells where a capture begins later
-  /// than the call.
+  /// Consent checks do not nominate (RFC 7675), so in a capture that begins after the call's start
+  /// nothing else tells.
   mutating func connectByMedia(at now: Instant) -> Outcome {
     var outcome = Outcome()
     for end in 0..<2 where states[end] == .checking || states[end] == .new {
@@ -123,14 +125,14 @@ struct CheckFollower {
     return outcome
   }
 
-  /// Ends both sides for good.
+  /// Closes both ends.
   mutating func close(_ end: Int) -> Outcome {
     var outcome = Outcome()
     if states[end] != .new { move(end, to: .closed, &outcome) }
     return outcome
   }
 
-  /// When silence or missing answers change a state next.
+  /// The next time at which silence or a missing response changes a state.
   var deadline: Instant? {
     var next: Instant?
     for end in 0..<2 { next = earliest(next, due(end)) }
@@ -141,13 +143,13 @@ struct CheckFollower {
     switch states[end] {
     case .connected:
       earliest(
-        heard[end].map { $0 + Self.silence }, answered[end].map { $0 + Self.consent })
+        lastReceived[end].map { $0 + Self.silence }, answered[end].map { $0 + Self.consent })
     case .disconnected: answered[end].map { $0 + Self.consent }
     default: nil
     }
   }
 
-  /// Lets silence and missing answers count.
+  /// Applies silence and missing responses.
   mutating func reachDeadline(at now: Instant) -> Outcome {
     var outcome = Outcome()
     for end in 0..<2 {
@@ -167,29 +169,29 @@ struct CheckFollower {
 
 // MARK: - PairChoice
 
-/// Which pair of one component of a transport is in use.
+/// Determines which candidate pair of a component is in use.
 ///
-/// Media shows it. As long as none goes, it is the nominated pair of the highest priority: a client
-/// that nominates aggressively nominates all that answer (RFC 5245 section 8.1.1.2), again with
-/// each check for consent.
+/// Media decides. Without media, it is the nominated pair with the highest priority: a client with
+/// aggressive nomination nominates every pair that responds (RFC 5245 section 8.1.1.2), again with
+/// each consent check.
 struct PairChoice {
-  /// How long media or a nomination of a pair counts for it.
+  /// How long media on a pair, or its nomination, counts.
   private static let mediaMemory = Interval.seconds(2)
   private static let nominationMemory = Interval.seconds(5)
-  /// How many packets of an end have to follow each other on another pair: single ones are late.
+  /// How many consecutive packets of an end on another pair make it switch: single ones are late.
   private static let runMinimum = 3
-  /// How many nominated paths are remembered.
+  /// The maximum number of nominated paths to remember.
   private static let nominatedMaximum = 64
 
   private(set) var selected: Int?
-  /// Where each end's media goes, since when it goes nowhere else.
+  /// The path of each end's media, and since when it uses no other.
   private var media: [(path: Int, run: Int, last: Instant)?] = [nil, nil]
-  /// The paths that were nominated, and when last.
+  /// The nominated paths with the time of their last nomination.
   private var nominated: [(path: Int, last: Instant)] = []
 
-  /// A check that nominates a path was answered; whether the path is selected by that.
+  /// Records a successful nomination; returns whether it changes the selected path.
   ///
-  /// - Parameter priority: that of a path (RFC 8445 section 6.1.2.3).
+  /// - Parameter priority: the priority of a path (RFC 8445 section 6.1.2.3).
   mutating func nominate(_ path: Int, at now: Instant, priority: (Int) -> UInt64) -> Bool {
     let known = nominated.firstIndex { $0.path == path }
     if let known {
@@ -209,7 +211,7 @@ struct PairChoice {
     return new > old || new == old && known == nil ? select(path) : false
   }
 
-  /// An end sends media over a path; whether the path is selected by that.
+  /// Records media of an end on a path; returns whether it changes the selected path.
   @inline(__always)
   mutating func send(over path: Int, from end: Int, at now: Instant) -> Bool {
     if let before = media[end], before.path == path {
@@ -223,7 +225,7 @@ struct PairChoice {
   private mutating func follow(_ path: Int, from end: Int, at now: Instant) -> Bool {
     guard selected != nil else { return select(path) }
     guard let run = media[end]?.run, run >= Self.runMinimum else { return false }
-    // Ends whose media goes different ways have not agreed yet.
+    // While the ends send media on different paths, they have not agreed yet.
     if let other = media[1 - end], other.path != path, now - other.last < Self.mediaMemory {
       return false
     }
@@ -235,37 +237,38 @@ struct PairChoice {
     return selected != path
   }
 
-  /// Ends it, as its transport goes on elsewhere; gives the path that was selected.
+  /// Resets the choice because the transport continues elsewhere; returns the path that was
+  /// selected.
   mutating func clear() -> Int? {
     defer { self = PairChoice() }
     return selected
   }
 }
 
-/// What STUN servers told ends of their addresses, as the wire shows it.
+/// The server-reflexive addresses of ends, from observed STUN responses.
 struct MappedAddresses {
   private static let requestsMaximum = 256
   private static let mappingsMaximum = 4096
 
-  /// The mapped address, by the own one.
+  /// The mapped addresses by local address.
   private var mappings: [SocketAddress: SocketAddress] = [:]
   private var mapped: Set<SocketAddress> = []
-  /// Binding requests that are no checks.
+  /// Binding requests to servers, as opposed to checks.
   private var requests: [(transaction: STUNTransactionID, source: SocketAddress)] = []
 
-  /// Whether a server told this end of another address of it.
+  /// Whether a server mapped this address to a different one.
   func isMapped(_ address: SocketAddress) -> Bool { mappings[address] != nil }
 
-  /// Whether a server told an end that it has this address.
+  /// Whether an address is server-reflexive.
   func isReflexive(_ address: SocketAddress) -> Bool { mapped.contains(address) }
 
-  /// A request to a server.
+  /// Records a request to a server.
   mutating func ask(_ message: STUNMessage, from source: SocketAddress) {
     if requests.count >= MappedAddresses.requestsMaximum { requests.removeFirst() }
     requests.append((message.transactionID, source))
   }
 
-  /// Takes an answer; false for one that is not a server's.
+  /// Handles a response; returns false if it is not from a server.
   mutating func answer(_ message: STUNMessage) -> Bool {
     guard let index = requests.firstIndex(where: { $0.transaction == message.transactionID })
     else { return false }

@@ -1,15 +1,15 @@
 import Wire
 
-/// Reads one direction of an HTTP/1.1 connection (RFC 9112), and of the WebSocket that it may
-/// become (RFC 6455), for the texts in it; also RTSP (RFC 7826) and SIP (RFC 3261), whose messages
-/// have the same form and no body where no length is stated.
+/// Extracts texts from one direction of an HTTP/1.1 connection (RFC 9112) or a WebSocket on it (RFC
+/// 6455); also of RTSP (RFC 7826) and SIP (RFC 3261), whose messages have the same form and no body
+/// unless a length is stated.
 struct HTTPReader {
   private static let headMaximum = 64 << 10
   private static let bodyMaximum = 512 << 10
 
   private enum State {
     case head
-    /// A body of which so many bytes are to come.
+    /// A body of which this many bytes are outstanding.
     case body(Int)
     case chunkHead
     case chunk(Int)
@@ -21,15 +21,15 @@ struct HTTPReader {
 
   private var state = State.head
   private var buffer: [UInt8] = []
-  /// Where what was not read yet begins in the buffer.
+  /// The offset of unread bytes in the buffer.
   private var position = 0
   private var waiting: ArraySlice<UInt8> { buffer[position...] }
   private var body: [UInt8] = []
   private var isEncoded = false
-  /// Up to where the end of a head was looked for.
+  /// The offset up to which the end of a head was searched.
   private var searched = 0
   private var texts: [[UInt8]] = []
-  /// Why the rest cannot be read; nil when it can.
+  /// The reason why the rest cannot be read.
   private(set) var problem: String?
 
   /// Whether bytes begin a request or a response.
@@ -38,11 +38,11 @@ struct HTTPReader {
       "GET ", "POST ", "PUT ", "PATCH ", "DELETE ", "OPTIONS ", "HEAD ", "HTTP/1.", "RTSP/",
     ]
     if starts.contains(where: { bytes.starts(with: $0.utf8) }) { return true }
-    // As many bytes as there are at least before anything is decided.
+    // These compare no more bytes than are there before a connection is classified.
     return SignalingText.isSIP(bytes) || isRTSP(bytes)
   }
 
-  /// Whether bytes begin a request of RTSP.
+  /// Whether bytes begin an RTSP request.
   private static func isRTSP(_ bytes: [UInt8]) -> Bool {
     let methods = ["DESCRIBE", "ANNOUNCE", "SETUP", "PLAY", "RECORD", "PAUSE", "TEARDOWN"]
     return methods.contains { bytes.starts(with: "\($0) r".utf8) }
@@ -57,13 +57,13 @@ struct HTTPReader {
     while problem == nil, advance() {}
   }
 
-  /// The texts that became whole.
-  mutating func takeTexts() -> [[UInt8]] {
+  /// Returns the completed texts and removes them.
+  mutating func consumeTexts() -> [[UInt8]] {
     defer { texts = [] }
     return texts
   }
 
-  /// Reads the next part; false when more bytes are needed.
+  /// Reads the next part; returns false if more bytes are needed.
   private mutating func advance() -> Bool {
     switch state {
     case .head: return readHead()
@@ -84,7 +84,7 @@ struct HTTPReader {
       position += end + 2
       if end == 0 { endMessage() }
     case .endless:
-      // Nothing says where a text ends; descriptions are not sent so.
+      // Nothing marks the end of a text; descriptions are not sent like this.
       position = buffer.count
       return false
     case .frames: return readFrame()
@@ -92,7 +92,7 @@ struct HTTPReader {
     return true
   }
 
-  /// A line that goes on and on would be searched again with every further byte.
+  /// Stops reading at an endless line, which would be searched again with every further byte.
   private mutating func refuseLongLine() -> Bool {
     if waiting.count > Self.headMaximum { problem = "a line of more than 64 KiB" }
     return false
@@ -106,14 +106,14 @@ struct HTTPReader {
     return nil
   }
 
-  /// Passes over what may stand between messages; false when more bytes are needed for that.
+  /// Skips what may occur between messages; returns false if more bytes are needed.
   private mutating func passBetweenMessages() -> Bool {
-    // Empty lines keep connections of SIP alive (RFC 5626 section 3.5.1).
+    // Empty lines are SIP keep-alives (RFC 5626 section 3.5.1).
     while let first = waiting.first, first == 13 || first == 10 {
       position += 1
       searched = 0
     }
-    // Media may come between messages of RTSP (RFC 7826 section 14).
+    // RTSP interleaves media between messages (RFC 7826 section 14).
     guard waiting.first == UInt8(ascii: "$") else { return true }
     guard waiting.count >= 4 else { return false }
     let length = Int(buffer[position + 2]) << 8 | Int(buffer[position + 3])
@@ -165,7 +165,7 @@ struct HTTPReader {
   private mutating func begin(
     _ first: String, _ length: Int?, _ isChunked: Bool, _ upgrades: Bool
   ) {
-    // A response begins with the protocol, a request ends with it.
+    // A response begins with the protocol, and a request ends with it.
     let isResponse = first.hasPrefix("HTTP/")
     let isHTTP = isResponse || first.contains(" HTTP/")
     let status = isResponse ? first.split(separator: " ").dropFirst().first ?? "" : ""
@@ -208,7 +208,7 @@ struct HTTPReader {
     state = .head
   }
 
-  /// A frame of a WebSocket (RFC 6455 section 5.2).
+  /// Reads a WebSocket frame (RFC 6455 section 5.2).
   private mutating func readFrame() -> Bool {
     let rest = waiting
     guard let head = FrameHead(rest) else { return false }
@@ -226,7 +226,7 @@ struct HTTPReader {
       for index in payload.indices { payload[index] ^= mask[index % 4] }
     }
     position += head.count + head.length
-    // Control frames stand between those of a message.
+    // Control frames may occur between those of a message.
     guard !head.isControl else { return true }
     body += payload
     if head.isLast {
@@ -239,7 +239,7 @@ struct HTTPReader {
 
 /// The head of a WebSocket frame (RFC 6455 section 5.2).
 private struct FrameHead {
-  /// How many bytes the head has.
+  /// The length of the header.
   var count: Int
   var length: Int
   var mask: [UInt8]?
@@ -247,7 +247,7 @@ private struct FrameHead {
   var isControl: Bool
   var isCompressed: Bool
 
-  /// Nil until all of it is there.
+  /// Parses a header; nil if it is incomplete.
   init?(_ bytes: ArraySlice<UInt8>) {
     let head = Array(bytes.prefix(14))
     var reader = ByteReader(head.span.bytes)
@@ -269,8 +269,8 @@ private struct FrameHead {
   }
 }
 
-/// Finds session descriptions in texts of signaling, whatever protocol it is: alone, or as strings
-/// of JSON, also of JSON in JSON.
+/// Finds session descriptions in signaling of any protocol: on their own, or as strings in JSON,
+/// including JSON nested in strings.
 enum DescriptionSearch {
   private static let depthMaximum = 4
   private static let foundMaximum = 16
@@ -278,7 +278,7 @@ enum DescriptionSearch {
   static func descriptions(in text: [UInt8], depth: Int = 0) -> [String] {
     if text.starts(with: "v=0".utf8) { return [String(decoding: text, as: UTF8.self)] }
     if text.starts(with: "--".utf8) || SignalingText.isSIP(text) {
-      // Parts of several, or SIP in a WebSocket (RFC 7118).
+      // Multipart bodies, or SIP over a WebSocket (RFC 7118).
       return SignalingText.descriptions(inMessage: text)
     }
     guard depth < depthMaximum else { return [] }
@@ -298,7 +298,7 @@ enum DescriptionSearch {
     return found
   }
 
-  /// A string of JSON without its escapes (RFC 8259 section 7), and where the text goes on.
+  /// Unescapes a JSON string (RFC 8259 section 7); also returns the offset behind it.
   private static func unescaped(_ text: [UInt8], from start: Int) -> ([UInt8], next: Int) {
     var string: [UInt8] = []
     var index = start

@@ -2,7 +2,7 @@ import RTP
 import Secure
 import Wire
 
-/// A packet that waits until it is known whether it can be opened.
+/// A packet that waits until it is known whether it can be decrypted.
 struct WaitingPacket {
   var bytes: [UInt8]
   var path: Int
@@ -12,7 +12,7 @@ struct WaitingPacket {
   var ecn: ECNMark?
 }
 
-/// Packets that wait, the oldest first.
+/// Waiting packets, the oldest first.
 struct WaitingPackets {
   private var items: [WaitingPacket?] = []
   private var head = 0
@@ -38,7 +38,7 @@ struct WaitingPackets {
 }
 
 extension WaitingPackets {
-  /// The first packet of each sender and source, a few.
+  /// The first packet of each sender and SSRC, up to a limit.
   func firstOfEachSource(limit: Int) -> [WaitingPacket] {
     var found: [WaitingPacket] = []
     var seen: Set<UInt64> = []
@@ -54,47 +54,48 @@ extension WaitingPackets {
   }
 }
 
-/// What protects the RTP of a transport, and the keys that open it.
+/// The protection of a transport's RTP, and the keys for it.
 struct MediaOpener {
   enum Protection: Hashable {
-    /// Nothing tells yet.
+    /// Unknown so far.
     case unknown
-    /// RTP as it is: encryption is switched off.
+    /// Unencrypted RTP.
     case clear
     case protected
   }
 
-  /// What became of a packet.
+  /// The result of decrypting a packet.
   enum Opening {
     case opened
-    /// It came before.
+    /// A duplicate.
     case repeated
     /// No key fits.
     case refused
-    /// There is no key for its sender.
+    /// There is no key for the sender.
     case noKey
   }
 
-  /// How many keys of an end are kept: media goes on with the keys of the former association.
+  /// The maximum number of keys per end: media may continue with the keys of the previous
+  /// association.
   private static let receiversMaximum = 4
-  /// How many packets are looked at to see whether they are protected.
+  /// The number of packets that are examined for protection.
   private static let looksMaximum = 500
-  /// How often keys that may fit are tried for an end.
+  /// The number of times that candidate keys are tried for an end.
   private static let attemptsMaximum = 64
 
   private(set) var protection = Protection.unknown
-  /// How many packets were looked at without showing it.
+  /// The number of packets examined without a result.
   private(set) var looks = 0
   private(set) var waiting = WaitingPackets()
   private var receivers: [[SRTPReceiver]] = [[], []]
   private var attempts = [0, 0]
   private var clearMedia = ClearMedia()
 
-  /// Whether there are keys for what an end sends.
+  /// Whether there are keys for packets of an end.
   @inline(__always)
   func hasKeys(_ end: Int) -> Bool { !receivers[end].isEmpty }
 
-  /// Something other than the packets tells whether they are protected.
+  /// Sets the protection when something other than packets determines it.
   mutating func settle(_ protection: Protection) { self.protection = protection }
 
   // MARK: What waits
@@ -103,22 +104,22 @@ struct MediaOpener {
 
   mutating func popWaiting() -> WaitingPacket? { waiting.popFirst() }
 
-  /// Gives all that waits out of hand.
-  mutating func takeWaiting() -> WaitingPackets {
+  /// Removes and returns all waiting packets.
+  mutating func removeWaiting() -> WaitingPackets {
     defer { waiting = WaitingPackets() }
     return waiting
   }
 
   // MARK: Keys
 
-  /// Takes a key for what an end sends; it is tried before older ones.
+  /// Adds a key for packets of an end; it is tried before older ones.
   mutating func add(_ receiver: SRTPReceiver, for end: Int) {
     protection = .protected
     receivers[end].insert(receiver, at: 0)
     if receivers[end].count > Self.receiversMaximum { receivers[end].removeLast() }
   }
 
-  /// Turns a packet into a clear one in place.
+  /// Decrypts a packet in place.
   mutating func open(_ packet: inout [UInt8], from end: Int, isRTCP: Bool) -> Opening {
     if receivers[end].count == 1 { return open(&packet, receivers[end][0], isRTCP) }
     guard !receivers[end].isEmpty else { return .noKey }
@@ -127,7 +128,7 @@ struct MediaOpener {
       let opening = open(&copy, receivers[end][index], isRTCP)
       guard case .refused = opening else {
         packet = copy
-        // The next packet most likely has the same key.
+        // Moves the key to the front, since it most likely fits the next packet too.
         if index > 0 { receivers[end].swapAt(0, index) }
         return opening
       }
@@ -144,10 +145,10 @@ struct MediaOpener {
     }
   }
 
-  /// Whether keys may still be tried for an end.
+  /// Whether candidate keys may still be tried for an end.
   func mayProbe(_ end: Int) -> Bool { attempts[end] < Self.attemptsMaximum }
 
-  /// Tries keys that may be for an end on one of its packets; gives the one that opened it.
+  /// Tries candidate keys on a packet of an end; returns the one that decrypts it.
   mutating func probe(_ packet: WaitingPacket, _ keys: [SRTPKey]) -> (SRTPReceiver, SRTPSuite)? {
     for key in keys {
       for suite in key.suites {
@@ -166,26 +167,26 @@ struct MediaOpener {
     return nil
   }
 
-  /// Takes the keys of a transport that this one goes on for.
+  /// Copies the keys of the transport that this one continues.
   mutating func inherit(_ other: MediaOpener, isFlipped: Bool) {
     protection = other.protection
     receivers = isFlipped ? other.receivers.reversed() : other.receivers
   }
 
-  /// Lets keys be tried again.
+  /// Allows candidate keys to be tried again.
   mutating func renewAttempts() { attempts = [0, 0] }
 
-  /// Whether it may still show soon that packets are in the clear.
+  /// Whether packets may soon prove to be unencrypted.
   var isUndecided: Bool { protection == .unknown && looks < Self.looksMaximum }
 
-  /// Whether packets may still show that they are in the clear: nothing opened one, and what says
-  /// that they are protected may be wrong.
+  /// Whether packets may still prove to be unencrypted: no key decrypted any, and signaling about
+  /// encryption may be wrong.
   var mayBeClear: Bool { protection != .clear && receivers[0].isEmpty && receivers[1].isEmpty }
 
-  /// The packets show it, whatever else says something else.
+  /// Sets the protection because packets prove to be unencrypted, whatever signaling says.
   mutating func showClear() { protection = .clear }
 
-  /// Looks whether a packet shows the protection.
+  /// Examines whether a packet reveals the protection.
   mutating func look(at packet: RawSpan, isRTCP: Bool, from end: Int) -> Protection {
     if isRTCP {
       looks += 1
@@ -198,18 +199,18 @@ struct MediaOpener {
     return MediaOpener.showsClear(header, packet) ? .clear : .unknown
   }
 
-  /// Whether a single packet shows that it is in the clear.
+  /// Whether a single packet proves to be unencrypted.
   private static func showsClear(_ header: RTPHeader, _ packet: RawSpan) -> Bool {
-    // PCMU, PCMA and G.722 send whole steps of 10 ms, with 80 bytes each (RFC 3551 section 4.5).
+    // PCMU, PCMA and G.722 packets have multiples of 80 bytes per 10 ms (RFC 3551 section 4.5).
     let isSamples = [0, 8, 9].contains(header.payloadType)
     let isWhole = isSamples && header.payload.count > 0 && header.payload.count % 80 == 0
     guard !isWhole, header.payload.count > 10 else { return isWhole }
-    // So do the start codes of key frames.
+    // Start codes of key frames prove it too.
     let shown = StreamDeduction.videoFrame(packet.extracting(header.payload))
     return shown == "vp8" || shown == "vp9"
   }
 
-  /// What a packet of RTCP shows of the protection: one that fits together to its end has no tag.
+  /// Derives the protection from an RTCP packet: one that parses to its end has no tag.
   private static func protection(shownBy packet: RawSpan) -> Protection {
     var offset = 0
     var count = 0
@@ -225,20 +226,20 @@ struct MediaOpener {
 
 // MARK: - KeyRing
 
-/// The keys that were given, and what waits for further ones.
+/// Supplied keys and key logs, and the packets that wait for more.
 struct KeyRing {
   private static let givenMaximum = 4096
 
   private(set) var log = NSSKeyLog()
-  /// SRTP keys that were given.
+  /// Supplied SRTP keys.
   private(set) var given: [SRTPKey] = []
-  /// Those that opened nothing so far, by their places.
+  /// The indexes of keys that have decrypted nothing so far.
   private var unused: Set<Int> = []
-  /// Whether anything else brought keys.
+  /// Whether there are keys from another source.
   private(set) var hasOthers = false
-  /// Whether further ones may come.
+  /// Whether more keys may arrive.
   private(set) var areAwaited: Bool
-  /// How many bytes of packets wait for them in all transports, and how many may.
+  /// The bytes of waiting packets in all transports, and their limit.
   private var waitingBytes = 0
   private let waitingBytesMaximum: Int
 
@@ -247,10 +248,10 @@ struct KeyRing {
     self.waitingBytesMaximum = waitingBytesMaximum
   }
 
-  /// Takes further bytes of a key log: the client randoms for which it has news.
+  /// Adds bytes of a key log; returns the client randoms with new secrets.
   mutating func append(_ bytes: [UInt8]) -> [[UInt8]] { log.append(bytes) }
 
-  /// Takes a key; false where there are too many.
+  /// Adds a key; returns false if there are too many.
   mutating func add(_ key: SRTPKey) -> Bool {
     guard given.count < KeyRing.givenMaximum else { return false }
     unused.insert(given.count)
@@ -258,10 +259,10 @@ struct KeyRing {
     return true
   }
 
-  /// How many keys that were given fit nothing.
+  /// The number of supplied keys that decrypted nothing.
   var unusedCount: Int { unused.count }
 
-  /// A key opened packets.
+  /// Records that a key decrypted packets.
   mutating func use(_ key: SRTPKey, isGiven: Bool) {
     if isGiven {
       for index in given.indices where given[index] == key { unused.remove(index) }
@@ -269,10 +270,10 @@ struct KeyRing {
     hasOthers = hasOthers || !isGiven
   }
 
-  /// DTLS agreed on keys that open packets.
+  /// Records that keys negotiated by DTLS decrypt packets.
   mutating func useThoseOfDTLS() { hasOthers = true }
 
-  /// No more will come.
+  /// Declares that no more keys will arrive.
   mutating func stopWaiting() { areAwaited = false }
 
   // MARK: What waits
@@ -286,45 +287,47 @@ struct KeyRing {
 
 // MARK: - ClearMedia
 
-/// Judges from the payloads of a transport whether its RTP is in the clear, where nothing says so.
+/// Infers from a transport's payloads whether its RTP is unencrypted, if nothing else tells.
 ///
-/// What SRTP encrypts is uniformly random, independently in every packet (RFC 3711 section 4.1,
-/// RFC 7714). Payloads in the clear are not: each codec begins its payloads with a header that has
-/// few values (the TOC of Opus, the descriptors of VP8 and VP9, NAL unit types, the aggregation
-/// header of AV1, the block header of RED, the mode of AMR). So few values of the first byte show
-/// the clear. That 16 random bytes have at most 3 values happens with a probability of at most
-/// C(256,3) * (3/256)^16 = 2e-25, 32 with at most 8 of 1e-33, 64 with at most 16 of 1e-52: a
-/// source that is encrypted is taken for clear once in 10^24, however long it lasts.
+/// SRTP output is uniformly random, independently in every packet (RFC 3711 section 4.1, RFC 7714).
+/// Unencrypted payloads are not: each codec begins its payloads with a header of few values (the
+/// TOC of Opus, the descriptors of VP8 and VP9, NAL unit types, the aggregation header of AV1, the
+/// block header of RED, the mode of AMR). So few distinct values of the first byte prove that the
+/// media is unencrypted. That 16 random bytes have at most 3 values has a probability of at most
+/// C(256,3) * (3/256)^16 = 2e-25, 32 with at most 8 of 1e-33, 64 with at most 16 of 1e-52: an
+/// encrypted source is misjudged once in 10^24, however long it lasts.
 ///
-/// Codecs whose payloads begin with samples (G.711, G.729, GSM, G.723.1, iLBC) have lengths that
-/// are those of the time that they last. A tag makes SRTP longer by a constant, so an encrypted
-/// stream has the right ratio never, not seldom.
+/// Payloads that consist of samples (G.711, G.729, GSM, G.723.1, iLBC) have lengths that match
+/// their duration. A tag lengthens SRTP by a constant, so an encrypted stream never has the right
+/// ratio.
 struct ClearMedia {
-  /// How many sources are looked at, and how many packets of each.
+  /// The maximum number of sources that are examined, and of packets of each.
   private static let sourcesMaximum = 64
   private static let packetsMaximum = 64
-  /// After how many packets up to how many values of the first byte show the clear.
+  /// The maximum number of distinct first bytes, by number of packets, that proves unencrypted
+  /// media.
   private static let limits: [(packets: Int, values: Int)] = [(16, 3), (32, 8), (64, 16)]
-  /// How many packets in a row have to last as long as their samples do; of G.723.1, whose shorter
-  /// frames are with a tag of four bytes as long as its longer ones, the two bits that state the
-  /// length have to fit as well: by chance once in 4^40, which is 10^24.
+  /// The number of consecutive packets whose length must match their duration.
+  ///
+  /// For G.723.1, a short frame with a four-byte tag is as long as a longer frame, so the two
+  /// length bits must match as well: by chance once in 4^40, which is 10^24.
   private static let lengthsMinimum = 8
   private static let g723Minimum = 40
 
-  /// What is counted of one payload type of a source.
+  /// The counters of one payload type of a source.
   private struct Source {
     let end: Int
     let ssrc: UInt32
     let payloadType: UInt8
     var packets = 0
-    /// The values of the first byte that were seen.
+    /// A bitmap of the first byte's values.
     var values: [4 of UInt64] = .init(repeating: 0)
     var valueCount = 0
     var sequence: UInt16 = 0
     var timestamp: UInt32 = 0
     var length = 0
     var first: UInt8 = 0
-    /// How many packets in a row lasted as long as their samples.
+    /// The number of consecutive packets whose length matched their duration.
     var fitting = 0
 
     init(_ header: RTPHeader, from end: Int) {
@@ -341,21 +344,21 @@ struct ClearMedia {
 
   private var sources: [Source] = []
 
-  /// Looks at a packet of an end; true once it shows together with those before that the media is
-  /// in the clear.
+  /// Examines a packet of an end; returns true once it and earlier ones prove that the media is
+  /// unencrypted.
   mutating func isShown(by header: RTPHeader, _ packet: RawSpan, from end: Int) -> Bool {
     guard let place = place(of: header, from: end) else { return false }
     let source = sources[place]
     guard source.packets < Self.packetsMaximum, !header.payload.isEmpty,
       header.payload.upperBound <= packet.byteCount
     else { return false }
-    // A packet that comes once more, or late, shows nothing that its first copy did not.
+    // A duplicate or late packet adds no evidence.
     let step = header.sequence &- source.sequence
     guard source.packets == 0 || (1..<0x8000).contains(step) else { return false }
     if source.packets > 0, step == 1 {
       let ticks = header.timestamp &- source.timestamp
       let fits = Self.lasts(source.length, ticks, source.payloadType, source.first)
-      // The last packet before a pause lasts shorter than the pause.
+      // The last packet before a pause is shorter than the time to the next.
       sources[place].fitting = fits ? source.fitting + 1 : 0
     }
     sources[place].packets += 1
@@ -383,12 +386,12 @@ struct ClearMedia {
     return sources.count - 1
   }
 
-  /// Whether so many bytes are samples of so many ticks, in a codec of constant rate that the
-  /// payload type may stand for (RFC 3551 sections 4.5 and 6, RFC 3952 section 3).
+  /// Whether a number of bytes and ticks match in a constant-rate codec that the payload type may
+  /// stand for (RFC 3551 sections 4.5 and 6, RFC 3952 section 3).
   private static func lasts(
     _ bytes: Int, _ ticks: UInt32, _ payloadType: UInt8, _ first: UInt8
   ) -> Bool {
-    // Of 2.5 ms at 8 kHz to 240 ms at 44.1 kHz.
+    // From 2.5 ms at 8 kHz to 240 ms at 44.1 kHz.
     guard (20...10_584).contains(ticks), bytes > 0 else { return false }
     let ticks = Int(ticks)
     switch payloadType {
@@ -401,7 +404,7 @@ struct ClearMedia {
     case 10, 11: return bytes == (payloadType == 10 ? 4 : 2) * ticks
     case 15: return bytes * 40 == 10 * ticks
     case 18: return bytes * 80 == 10 * ticks
-    // G.711 under another number, or iLBC of 20 and 30 ms.
+    // G.711 with a dynamic payload type, or iLBC of 20 and 30 ms.
     case 96...127:
       return bytes == ticks || bytes * 160 == 38 * ticks || bytes * 240 == 50 * ticks
     default: return false

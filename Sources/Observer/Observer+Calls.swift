@@ -2,11 +2,11 @@ import RTP
 import Secure
 import Wire
 
-// Which path belongs to which transport, and which transport to which call.
+// Assigns paths to transports, and transports to calls.
 extension Observer {
-  /// The path of a check and the end that sent it; new ones begin with it.
+  /// Returns the path of a check and the end that sent it, creating them if necessary.
   ///
-  /// - Returns: nil where there are too many.
+  /// - Returns: nil if there are too many.
   mutating func place(_ names: CheckNames, _ tuple: FiveTuple, _ isRelayed: Bool)
     -> (path: Int, from: Int)?
   {
@@ -21,7 +21,7 @@ extension Observer {
       }
     }
     if let known {
-      // Other names on a known path: ICE began anew (RFC 8445 section 9).
+      // Other fragments on a known path mean an ICE restart (RFC 8445 section 9).
       let index = table.paths[known.path].transportIndex
       begin(names, index, from: known.from)
       return known
@@ -32,11 +32,11 @@ extension Observer {
     return addPath(tuple, index, from: from, isRelayed).map { ($0, from) }
   }
 
-  /// The path of media, or of DTLS, where no check was seen, which makes it a call.
+  /// Returns the path of media or DTLS without a preceding check, which thereby becomes a call.
   ///
-  /// - Returns: nil where there are too many.
+  /// - Returns: nil if there are too many.
   mutating func placeUnannounced(_ tuple: FiveTuple, _ isRelayed: Bool) -> (path: Int, from: Int)? {
-    // RTCP without multiplexing has the next port at both ends (RFC 3550 section 11).
+    // RTCP without multiplexing uses the next higher port at both ends (RFC 3550 section 11).
     if tuple.source.port % 2 == 1, tuple.destination.port % 2 == 1 {
       var main = tuple
       main.source.port -= 1
@@ -74,19 +74,20 @@ extension Observer {
     return path
   }
 
-  /// Receives what came on a path before something else than media made it one of a call.
+  /// Processes packets that waited on a path which other packets than media turned into a call.
   private mutating func receiveWaiting(_ tuple: FiveTuple, _ isRelayed: Bool) {
     let waiting = probation.release(tuple)
     guard !waiting.isEmpty else { return }
-    tell(.lateStart, transport: table.find(tuple).map { table.paths[$0.path].pair.transport })
+    countUnseen(
+      .lateStart, transport: table.find(tuple).map { table.paths[$0.path].pair.transport })
     receive(waiting, isRelayed)
   }
 
-  /// Begins a transport, of a call that is known or of a new one.
+  /// Adds a transport to a known call or a new one.
   private mutating func addTransport(
     call: Int?, _ tuple: FiveTuple, how: Knowledge, _ names: CheckNames?
   ) -> Int? {
-    // A transport without a path would tell nothing.
+    // A transport without a path has no use.
     guard table.paths.count < settings.pathsMaximum else { return nil }
     let number: Int
     if let call {
@@ -109,7 +110,7 @@ extension Observer {
     return index
   }
 
-  /// Takes the names of both ends, of the first generation or of a restart.
+  /// Sets the fragments of both ends, for the first generation or after a restart.
   private mutating func begin(_ names: CheckNames, _ index: Int, from: Int) {
     let fragments = from == 0 ? [names.sender, names.receiver] : [names.receiver, names.sender]
     guard transports[index].checks.begin(fragments) else { return }
@@ -121,8 +122,8 @@ extension Observer {
 
   // MARK: Moves
 
-  /// Lets a transport without a beginning of its own go on what another one did, when the same
-  /// source sends over it with the next numbers: the ends changed their addresses.
+  /// Returns the stream of an older transport that continues on this one with the same SSRC and the
+  /// next sequence numbers, because the ends changed their addresses.
   mutating func joinedStream(_ index: Int, from: Int, ssrc: UInt32, sequence: UInt16)
     -> Int?
   {
@@ -133,7 +134,8 @@ extension Observer {
       let step = Int(Int16(bitPattern: sequence &- entry.highest))
       let silence = now - (entry.statistics.last ?? .zero)
       guard (1..<3000).contains(step), silence < .seconds(60) else { continue }
-      // Without DTLS nothing else tells that it is the same association: the hosts have to be.
+      // Without DTLS nothing else proves that it is the same association, so the hosts must be the
+      // same.
       let source = entry.stream.transport - 1
       if transports[source].dtls.facts != nil || hosts(of: source) == hosts(of: index) {
         return place
@@ -146,7 +148,7 @@ extension Observer {
     transports[index].hosts
   }
 
-  /// Takes what an older transport knows: its keys, its association, its streams.
+  /// Moves the state of an older transport to this one: keys, association and streams.
   mutating func join(_ index: Int, with stream: Int, from: Int) {
     let old = streamTable.entries[stream].stream
     let source = old.transport - 1
@@ -164,19 +166,19 @@ extension Observer {
       streamTable.move(moved, to: index + 1, from: isFlipped ? 1 - sender : sender)
       emit(.stream(streamTable.entries[moved].stream))
     }
-    transports[index].take(streams: transports[source].giveStreams())
+    transports[index].setStreams(transports[source].removeStreams())
     emit(.transport(transports[index].facts))
   }
 }
 
 // MARK: - Descriptions
 
-// What descriptions tell of transports and streams.
+// Applies descriptions to transports and streams.
 extension Observer {
-  /// Takes a description; it may come before its call, or after.
-  mutating func take(description text: String, _ how: Knowledge) {
+  /// Handles a description, which may arrive before or after its call.
+  mutating func receive(description text: String, _ how: Knowledge) {
     guard let number = descriptionTable.add(text, how) else {
-      return tell(.description, detail: "a description that cannot be read")
+      return countUnseen(.description, detail: "a description that cannot be read")
     }
     let fragments = descriptionTable.entries[number].fragments
     let named = Set(fragments.flatMap { callTable.transports(named: $0) })
@@ -191,16 +193,16 @@ extension Observer {
     if fragments.isEmpty { attachByAddress(number) }
   }
 
-  /// How many transports are looked at for the address of a description that comes after them.
+  /// The maximum number of transports that are searched for the address in a later description.
   private static let addressedMaximum = 1024
 
-  /// Attaches a description without ICE to the transports that have its address.
+  /// Attaches a description without ICE to the transports with its address.
   private mutating func attachByAddress(_ number: Int) {
     for index in transports.indices.suffix(Observer.addressedMaximum) {
       guard let path = transports[index].firstPath else { continue }
       for end in 0..<2 where transports[index].facts.usernameFragments[end] == nil {
         let address = table.paths[path].pair.addresses[end]
-        if descriptionTable.gives(address, number) { attach(number, index, end) }
+        if descriptionTable.hasAddress(address, number) { attach(number, index, end) }
       }
     }
     guard descriptionTable.floating.contains(number) else { return }
@@ -210,7 +212,7 @@ extension Observer {
     }
   }
 
-  /// Finds the descriptions of a transport that begins.
+  /// Attaches known descriptions to a new transport.
   mutating func attachDescriptions(_ index: Int, _ tuple: FiveTuple?) {
     for end in 0..<2 {
       if let fragment = transports[index].facts.usernameFragments[end] {
@@ -229,12 +231,12 @@ extension Observer {
     transports[index].describe(end, number)
     callTable.describe(index, number)
     let entry = descriptionTable.entries[number]
-    if budget.tells(descriptionBytes: entry.text.utf8.count) {
+    if budget.allows(descriptionBytes: entry.text.utf8.count) {
       emit(
         .description(
           ObservedDescription(transport: index + 1, end: end, text: entry.text, how: entry.how)))
     } else {
-      tell(.description, detail: "descriptions that name ever more transports")
+      countUnseen(.description, detail: "descriptions that name ever more transports")
     }
     if !entry.extensions.isEmpty, !transports[index].extensions.isOver {
       transports[index].extensions.stop()
@@ -247,7 +249,7 @@ extension Observer {
     for place in transports[index].streams { relearn(place, index) }
   }
 
-  /// Looks again at what a stream carries, when descriptions come after it.
+  /// Re-examines the contents of a stream after a later description.
   private mutating func relearn(_ place: Int, _ index: Int) {
     let before = streamTable.entries[place].stream
     var stream = before
@@ -276,8 +278,8 @@ extension Observer {
     emit(.stream(stream))
   }
 
-  /// What a payload type stands for that an end sends: as the other end's description has it, which
-  /// says what that one can receive (RFC 3264 section 5.1), or else its own.
+  /// The encoding of an end's payload type: from the remote end's description, which says what that
+  /// end can receive (RFC 3264 section 5.1), or else from its own.
   func meaning(of type: UInt8, _ index: Int, from: Int) -> PayloadMeaning? {
     if let given = settings.payloadTypes.first(where: { $0.payloadType == type }) {
       return PayloadMeaning(
@@ -296,12 +298,12 @@ extension Observer {
     return descriptionTable.commonMeaning(of: type, in: floatingDescriptions)
   }
 
-  /// The descriptions that no transport has by its names or addresses, and any may have.
+  /// The descriptions that match no transport by name or address and may belong to any.
   var floatingDescriptions: [Int] {
     descriptionTable.floating.filter { callTable.transports(described: $0).isEmpty }
   }
 
-  /// The call of which descriptions state both names: it has several transports.
+  /// The call whose descriptions have both fragments, on another of its transports.
   func describedCall(of names: CheckNames) -> Int? {
     for number in descriptionTable.numbers(stating: names.sender) {
       let index = callTable.transports(described: number).first {
@@ -312,7 +314,7 @@ extension Observer {
     return nil
   }
 
-  /// Which end of a call has a description that states a name.
+  /// The end of a call whose description has a fragment.
   func describedEnd(of fragment: String, call: Int) -> Int? {
     let numbers = Set(descriptionTable.numbers(stating: fragment))
     guard !numbers.isEmpty else { return nil }

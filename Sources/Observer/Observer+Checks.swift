@@ -1,17 +1,19 @@
 import ICE
 import Wire
 
-// What STUN tells: checks, mapped addresses, relays.
+// Handles STUN: checks, mapped addresses, relays.
 extension Observer {
   mutating func receiveSTUN(
     _ tuple: FiveTuple, _ bytes: [UInt8], _ isTruncated: Bool, _ isRelayed: Bool
   ) {
     guard !isTruncated, let message = try? STUNMessage(bytes) else {
-      if isTruncated { tell(.truncated) } else { ignore() }
+      if isTruncated { countUnseen(.truncated) } else { ignore() }
       return
     }
     guard message.method == .binding else {
-      _ = receive(relays.take(message, tuple), of: bytes, in: tuple, false)
+      let content = relays.receive(message, tuple)
+      turnRelays()
+      _ = receive(content, of: bytes, in: tuple, false)
       return
     }
     switch message.messageClass {
@@ -24,14 +26,14 @@ extension Observer {
     case .success, .error:
       if !mappings.answer(message) { receiveAnswer(message, tuple, bytes, isRelayed) }
     default:
-      // An indication keeps mappings alive (RFC 8445 section 11).
+      // A Binding indication is a keep-alive (RFC 8445 section 11).
       if let (path, from) = table.find(tuple) {
         _ = count(bytes, on: path, from: from, isRelayed: isRelayed)
       }
     }
   }
 
-  /// A check of an end (RFC 8445 section 7.2.2).
+  /// Handles a check of an end (RFC 8445 section 7.2.2).
   private mutating func receiveCheck(
     _ message: STUNMessage, _ names: CheckNames, _ tuple: FiveTuple, _ bytes: [UInt8],
     _ isRelayed: Bool
@@ -39,7 +41,7 @@ extension Observer {
     guard let (path, from) = place(names, tuple, isRelayed) else { return ignore() }
     guard count(bytes, on: path, from: from, isRelayed: isRelayed) else { return }
     let index = table.paths[path].transportIndex
-    transports[index].noteBeginning()
+    transports[index].recordBeginning()
     let isFirst = table.update(path) { path in
       path.pair.requests[from] += 1
       return path.pair.requests[from] == 1
@@ -60,7 +62,7 @@ extension Observer {
     guard let (path, from) = table.find(tuple) else { return ignore() }
     guard count(bytes, on: path, from: from, isRelayed: isRelayed) else { return }
     let index = table.paths[path].transportIndex
-    // Also where the check itself was not seen: one direction may be all there is.
+    // Even if the check itself was not seen: a capture may have one direction only.
     if message.messageClass == .success, let mapped = message.mappedAddress {
       learnAddress(mapped, of: 1 - from, on: path)
     }
@@ -77,7 +79,7 @@ extension Observer {
     emit(outcome, index)
   }
 
-  /// Records a check that succeeded.
+  /// Records a successful check.
   private mutating func learn(
     _ answer: (path: Int, end: Int, roundTrip: Interval, nominates: Bool), _ index: Int
   ) {
@@ -102,10 +104,10 @@ extension Observer {
     }
   }
 
-  /// Tells of an address of an end when it is new.
+  /// Reports a new address of an end.
   ///
-  /// - Parameter isSeenByOther: whether it is the one under which the other end sees this one, and
-  ///   not the one that the wire shows.
+  /// - Parameter isSeenByOther: whether it is the address at which the other end sees this one,
+  ///   rather than the one on the wire.
   mutating func addCandidate(
     _ index: Int, _ end: Int, _ address: SocketAddress, _ transport: TransportProtocol,
     priority: UInt32?, isSeenByOther: Bool = false
@@ -128,7 +130,7 @@ extension Observer {
     emit(.candidate(candidate))
   }
 
-  /// Tells what checks changed.
+  /// Reports the effects of checks.
   mutating func emit(_ outcome: CheckFollower.Outcome, _ index: Int) {
     for role in outcome.roles {
       emit(
@@ -151,12 +153,12 @@ extension Observer {
   }
 }
 
-/// The user name of a check: whom it goes to, and whom it comes from (RFC 8445 section 7.2.2).
+/// The username of a check: the fragments of the receiver and the sender (RFC 8445 section 7.2.2).
 struct CheckNames: Hashable {
   var receiver: String
   var sender: String
 
-  /// Nil where there is no colon: the name is one for a server.
+  /// Parses a username; nil without a colon, as in requests to servers.
   init?(_ username: String?) {
     guard let username, let colon = username.firstIndex(of: ":") else { return nil }
     receiver = String(username[..<colon])
@@ -164,17 +166,17 @@ struct CheckNames: Hashable {
     guard !receiver.isEmpty, !sender.isEmpty else { return nil }
   }
 
-  /// The same for both directions.
+  /// The same key for both directions.
   var key: String { receiver < sender ? "\(receiver) \(sender)" : "\(sender) \(receiver)" }
 }
 
 // MARK: - Pairs
 
-// Which pairs are in use, and what their candidates are.
+// Pairs in use, and the types of their candidates.
 extension Observer {
   // MARK: Choice
 
-  /// A nominating check on a path was answered; whether it is in use by that.
+  /// Handles a successful nomination of a path; returns whether the path is now in use.
   mutating func nominate(_ path: Int) -> Bool {
     let (index, now) = (table.paths[path].transportIndex, now)
     let component = table.paths[path].component
@@ -190,12 +192,12 @@ extension Observer {
     return isChanged
   }
 
-  /// An end sent media, or a packet of DTLS, over a path.
+  /// Records media or a DTLS packet of an end on a path.
   @inline(__always)
   mutating func recordMedia(on path: Int, from end: Int, isMedia: Bool) {
     let index = table.paths[path].transportIndex
     let component = table.paths[path].component
-    // A handshake begins before ICE has chosen.
+    // A handshake may begin before ICE has selected a pair.
     if !isMedia, transports[index].selectedPath(component) == nil,
       transports[index].facts.usernameFragments[0] != nil
     {
@@ -220,7 +222,7 @@ extension Observer {
     table.update(path) { $0.pair.isSelected = true }
   }
 
-  /// RFC 8445 section 6.1.2.3; 0 as long as the priority of a candidate is unknown.
+  /// The pair priority (RFC 8445 section 6.1.2.3); 0 while a candidate's priority is unknown.
   private func pairPriority(_ path: Int, isControlling: [Bool?]) -> UInt64 {
     let pair = table.paths[path].pair
     let transport = transports[pair.transport - 1]
@@ -235,7 +237,7 @@ extension Observer {
 
   // MARK: Telling
 
-  /// Tells of a pair as it is known now.
+  /// Reports the current state of a pair.
   mutating func emitPair(_ path: Int) {
     let index = table.paths[path].transportIndex
     let priority = pairPriority(path, isControlling: transports[index].checks.isControlling)
@@ -251,7 +253,7 @@ extension Observer {
     emit(.pair(table.paths[path].pair))
   }
 
-  /// Names the ends of a call after the addresses of a path, unless they have names.
+  /// Names the ends of a call by the addresses of a path, unless they have names.
   mutating func nameCall(after path: Int) {
     let place = table.paths[path]
     let call = transports[place.transportIndex].facts.call
@@ -267,14 +269,14 @@ extension Observer {
     return descriptionTable.entries[number].candidates.first { $0.address == address }
   }
 
-  /// What type of candidate an address of an end is; without a word about it, what an address on
-  /// the wire is most likely.
+  /// The candidate type of an end's address; without a description, the most likely one for an
+  /// address on the wire.
   func kind(of address: SocketAddress, _ end: Int, _ index: Int) -> ICECandidate.Kind {
     if relays.isRelayed(address) { return .relayed }
     if let stated = statedCandidate(address, of: end, index) { return stated.kind }
     if mappings.isMapped(address) || address.ip.isOfPrivateNetwork { return .host }
     if mappings.isReflexive(address) { return .serverReflexive }
-    // By definition: it was learnt from checks alone (RFC 8445 section 7.3.1.3).
+    // By definition, since it was learnt from checks alone (RFC 8445 section 7.3.1.3).
     if let number = transports[index].descriptions[end],
       !descriptionTable.entries[number].candidates.isEmpty
     {
@@ -283,7 +285,7 @@ extension Observer {
     return relays.isServer(address.ip) ? .relayed : .host
   }
 
-  /// Which end of a path is behind a relay, and which addresses were not seen.
+  /// Determines which end of a path is behind a relay, and which addresses were not seen.
   mutating func setRelay(of path: Int, _ isRelayed: Bool) {
     let addresses = table.paths[path].pair.addresses
     for end in 0..<2 {
@@ -300,16 +302,54 @@ extension Observer {
     }
   }
 
-  /// An answer tells under which address its sender sees the other end: the one that was not seen
-  /// where the check came out of a relay (RFC 8445 section 7.3.1.2).
+  /// Learns from a response the address at which its sender sees the other end.
+  ///
+  /// For a check that came from a relay, this is the relayed address that was not seen (RFC 8445
+  /// section 7.3.1.2).
   mutating func learnAddress(_ mapped: SocketAddress, of end: Int, on path: Int) {
+    if let relayed = table.paths[path].relayedEnd {
+      let client = table.paths[path].pair.bases[relayed]
+      relays.see(mapped, client: client, isOfClient: end == relayed)
+      turnRelays()
+    }
     if table.paths[path].isUnknown[end] { rename(path, end, to: mapped) }
   }
 
-  /// Gives an end of a path the address that shows to be its candidate's.
+  /// Turns the paths of relays around that turned out to be at the other end.
+  mutating func turnRelays() {
+    for turned in relays.removeCorrections() {
+      for path in table.paths.indices {
+        let known = table.paths[path]
+        guard let end = known.relayedEnd, known.pair.bases[end] == turned.server else { continue }
+        relays.forget(relayed: known.pair.addresses[end], of: turned.server)
+        turn(path, end, client: turned.client)
+      }
+    }
+  }
+
+  /// Makes the client of a relay the end that was taken for its peer, whose address is as unknown.
+  private mutating func turn(_ path: Int, _ end: Int, client: SocketAddress) {
+    let known = table.paths[path]
+    let channel = known.pair.addresses[1 - end]
+    let areUnknown = known.isUnknown[1 - end] && known.isUnknown[end]
+    table.update(path) { $0.relayedEnd = nil }
+    if areUnknown {
+      rename(path, 1 - end, to: client)
+      rename(path, end, to: channel)
+    }
+    table.update(path) { path in
+      path.relayedEnd = 1 - end
+      path.pair.bases[1 - end] = client
+      path.pair.bases[end] = path.pair.addresses[end]
+      path.isUnknown = known.isUnknown
+    }
+    emitPair(path)
+  }
+
+  /// Replaces the address of one end of a path when its candidate's address becomes known.
   mutating func rename(_ path: Int, _ end: Int, to address: SocketAddress) {
     let pair = table.paths[path].pair
-    // The rows of what came until now have the former addresses.
+    // Earlier rows keep the former addresses.
     emitPair(path)
     guard table.rename(path, end, to: address) else { return }
     if table.paths[path].relayedEnd == end {
@@ -322,13 +362,13 @@ extension Observer {
     if pair.isSelected || pair.hasSucceeded != [false, false] { nameCall(after: path) }
   }
 
-  /// The priority that a check announces: that of a peer-reflexive candidate, whose type preference
-  /// is not that of the candidate itself (RFC 8445 section 7.1.1).
+  /// Learns a candidate's priority from that in a check, which is for a peer-reflexive candidate
+  /// and so has another type preference (RFC 8445 section 7.1.1).
   mutating func learnPriority(
     _ announced: UInt32?, of address: SocketAddress, _ end: Int, _ path: Int
   ) {
     guard let announced else { return }
-    // The last byte is 256 less the component.
+    // The last byte is 256 minus the component.
     if announced & 0xff == 0xfe { table.update(path) { $0.component = 2 } }
     let index = table.paths[path].transportIndex
     guard statedCandidate(address, of: end, index) == nil else { return }
@@ -340,8 +380,7 @@ extension Observer {
 }
 
 extension IPAddress {
-  /// An address that no host of the internet has: RFC 1918, RFC 6598, RFC 4193, or one of the own
-  /// link or host.
+  /// Whether the address is not public: RFC 1918, RFC 6598, RFC 4193, link-local or loopback.
   var isOfPrivateNetwork: Bool {
     if isLoopback || isLinkLocal { return true }
     let (high, low) = words

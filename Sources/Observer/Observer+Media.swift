@@ -2,9 +2,9 @@ import RTP
 import Secure
 import Wire
 
-// RTP and RTCP, in the clear or not.
+// Handles RTP and RTCP, encrypted or not.
 extension Observer {
-  /// A packet of RTP or RTCP.
+  /// Handles an RTP or RTCP packet.
   mutating func receiveMedia(
     _ tuple: FiveTuple, _ bytes: consuming [UInt8], _ isTruncated: Bool, isRTCP: Bool,
     _ isRelayed: Bool
@@ -19,14 +19,14 @@ extension Observer {
     let packet = WaitingPacket(
       bytes: bytes, path: path, from: from, isRTCP: isRTCP, at: now, ecn: mark)
     if isTruncated {
-      tell(.truncated, transport: index + 1)
-      return give(packet, index, isClear: false)
+      countUnseen(.truncated, transport: index + 1)
+      return deliver(packet, index, isClear: false)
     }
     receive(packet, index)
   }
 
-  /// Connects ends that make checks when media flows both ways, or over a path whose check was
-  /// answered.
+  /// Connects ends that send checks if media flows in both directions, or on a path with a
+  /// successful check.
   private mutating func connectByMedia(_ index: Int, _ path: Int, _ from: Int) {
     transports[index].hasSentMedia[from] = true
     guard transports[index].checks.isChecking else { return }
@@ -36,14 +36,14 @@ extension Observer {
     emit(transports[index].checks.connectByMedia(at: now), index)
   }
 
-  /// Lets packets of an unknown path show whether they are RTP.
+  /// Examines packets on an unknown path until they prove to be RTP.
   private mutating func tryOut(
     _ tuple: FiveTuple, _ bytes: [UInt8], _ isTruncated: Bool, _ isRelayed: Bool
   ) {
     guard !table.isIgnored(tuple) else { return ignore() }
     let packet = Probation.Packet(
       tuple: tuple, bytes: bytes, isTruncated: isTruncated, at: now, ecn: mark)
-    switch probation.take(packet) {
+    switch probation.examine(packet) {
     case .notYet: break
     case .ignored:
       table.ignore(tuple)
@@ -53,12 +53,12 @@ extension Observer {
         table.ignore(tuple)
         return ignore()
       }
-      tell(.lateStart, transport: table.paths[path].pair.transport)
+      countUnseen(.lateStart, transport: table.paths[path].pair.transport)
       receive(packets, isRelayed)
     }
   }
 
-  /// Receives packets that waited, each at the time at which it came.
+  /// Processes packets that waited, each at its capture time.
   mutating func receive(_ packets: [Probation.Packet], _ isRelayed: Bool) {
     let present = (now, mark)
     for packet in packets {
@@ -70,12 +70,12 @@ extension Observer {
     mark = present.1
   }
 
-  /// Opens a packet, or lets it wait for what opens it.
+  /// Decrypts a packet, or queues it until its key is known.
   private mutating func receive(_ packet: consuming WaitingPacket, _ index: Int) {
     if transports[index].media.hasKeys(packet.from) {
       return open(packet, index)
     }
-    // Who agreed on keys by DTLS uses them (RFC 5764 section 4.1).
+    // Keys negotiated by DTLS are used (RFC 5764 section 4.1).
     let isOpen = !packet.isRTCP || transports[index].media.protection == .unknown
     if isOpen, transports[index].media.mayBeClear, transports[index].dtls.facts == nil {
       let shown = transports[index].media.look(
@@ -86,14 +86,14 @@ extension Observer {
       settle(index, .clear)
     }
     switch transports[index].media.protection {
-    case .clear: give(packet, index, isClear: true)
+    case .clear: deliver(packet, index, isClear: true)
     case .unknown, .protected:
       probe(packet, index)
       if transports[index].media.hasKeys(packet.from) { return open(packet, index) }
-      // What may be in the clear shows that soon.
+      // Unencrypted media is recognized soon.
       guard keys.areAwaited || transports[index].media.isUndecided else {
         if transports[index].media.waiting.count > 0 { releaseWaiting(index, isOver: true) }
-        return give(packet, index, isClear: false)
+        return deliver(packet, index, isClear: false)
       }
       keys.hold(bytes: packet.bytes.count)
       transports[index].media.hold(packet)
@@ -102,53 +102,53 @@ extension Observer {
         let oldest = transports[index].media.popWaiting()
       {
         keys.release(bytes: oldest.bytes.count)
-        tell(.waitingOverflow, transport: index + 1)
-        give(oldest, index, isClear: false)
+        countUnseen(.waitingOverflow, transport: index + 1)
+        deliver(oldest, index, isClear: false)
       }
     }
   }
 
-  /// Settles whether a transport's media is protected, unless keys showed it already.
+  /// Sets whether a transport's media is encrypted, unless a key proved it already.
   mutating func settle(_ index: Int, _ protection: MediaOpener.Protection) {
     guard transports[index].media.protection == .unknown else { return }
     transports[index].media.settle(protection)
     if protection == .clear { releaseWaiting(index) }
   }
 
-  /// The packets show that they are in the clear, whatever a description says.
+  /// Handles packets that prove to be unencrypted, whatever descriptions say.
   private mutating func showClear(_ index: Int) {
     guard transports[index].media.mayBeClear else { return }
     transports[index].media.showClear()
     releaseWaiting(index)
   }
 
-  /// Opens a packet with the keys that there are.
+  /// Decrypts a packet with the available keys.
   private mutating func open(_ packet: consuming WaitingPacket, _ index: Int) {
     var packet = packet
     let size = packet.bytes.count
     let (from, isRTCP) = (packet.from, packet.isRTCP)
-    if Self.isCryptex(packet) { return give(packet, index, isClear: false) }
+    if Self.isCryptex(packet) { return deliver(packet, index, isClear: false) }
     switch transports[index].media.open(&packet.bytes, from: from, isRTCP: isRTCP) {
-    case .opened: give(packet, index, isClear: true, wireSize: size)
+    case .opened: deliver(packet, index, isClear: true, wireSize: size)
     case .repeated: countRepeated(packet, index)
     case .refused:
-      tell(.notOpened, transport: index + 1)
-      give(packet, index, isClear: false)
-    case .noKey: give(packet, index, isClear: false)
+      countUnseen(.notOpened, transport: index + 1)
+      deliver(packet, index, isClear: false)
+    case .noKey: deliver(packet, index, isClear: false)
     }
   }
 
-  /// Whether a packet is one that no key opens here: libsrtp2 authenticates it as it should, and
-  /// then decrypts what means nothing (RFC 9335 section 6.2).
+  /// Whether header extensions are encrypted in a way that libsrtp2 does not support: it
+  /// authenticates the packet and then decrypts it wrongly (RFC 9335 section 6.2).
   static func isCryptex(_ packet: borrowing WaitingPacket) -> Bool {
     guard !packet.isRTCP else { return false }
     let header = try? RTPHeader(parsing: packet.bytes.span.bytes, isProtected: true)
     return header?.hasEncryptedElements == true
   }
 
-  /// Gives those packets on that wait and can be opened now, or need not be.
+  /// Processes waiting packets that can be decrypted now, or that need no key.
   mutating func releaseWaiting(_ index: Int, isOver: Bool = false) {
-    var waiting = transports[index].media.takeWaiting()
+    var waiting = transports[index].media.removeWaiting()
     while let packet = waiting.popFirst() {
       let isReady =
         isOver || transports[index].media.protection == .clear
@@ -161,14 +161,14 @@ extension Observer {
       if transports[index].media.hasKeys(packet.from) {
         open(packet, index)
       } else {
-        give(packet, index, isClear: transports[index].media.protection == .clear)
+        deliver(packet, index, isClear: transports[index].media.protection == .clear)
       }
     }
   }
 }
 
 extension RTPHeader {
-  /// Whether the header extensions are encrypted, which two profiles tell (RFC 9335 section 5).
+  /// Whether the header extensions are encrypted, as two profiles indicate (RFC 9335 section 5).
   var hasEncryptedElements: Bool {
     extensionProfile == 0xc0de || extensionProfile == 0xc2de
   }
@@ -176,7 +176,7 @@ extension RTPHeader {
 
 // MARK: - DTLS
 
-// DTLS: associations, their states, and the keys and SCTP packets that come of them.
+// DTLS: associations, their states, and the keys and SCTP packets from them.
 extension Observer {
   /// Whether a datagram begins with a ClientHello or a fragment of one (RFC 6347 section 4.2).
   static func beginsAssociation(_ bytes: [UInt8]) -> Bool {
@@ -188,7 +188,7 @@ extension Observer {
   ) {
     var found = table.find(tuple)
     if found == nil {
-      // A ClientHello begins a call where checks were not captured, if it offers SRTP.
+      // If checks were not captured, a ClientHello that offers SRTP begins a call.
       guard Self.beginsAssociation(bytes), !isTruncated else { return ignore() }
       let packet = CallGate.Admitted(
         tuple: tuple, bytes: bytes, isTruncated: false, at: now, ecn: mark)
@@ -201,16 +201,16 @@ extension Observer {
       count(bytes, on: path, from: from, isRelayed: isRelayed)
     else { return }
     let index = table.paths[path].transportIndex
-    transports[index].noteBeginning()
+    transports[index].recordBeginning()
     recordMedia(on: path, from: from, isMedia: false)
-    guard !isTruncated else { return tell(.truncated, transport: index + 1) }
+    guard !isTruncated else { return countUnseen(.truncated, transport: index + 1) }
     settle(index, .protected)
     dtlsEvents.removeAll(keepingCapacity: true)
-    transports[index].dtls.take(bytes, from: from, keys.log, into: &dtlsEvents)
+    transports[index].dtls.receive(bytes, from: from, keys.log, into: &dtlsEvents)
     handleDTLSEvents(index, path)
   }
 
-  /// Tells what DTLS brought.
+  /// Handles the results of DTLS.
   mutating func handleDTLSEvents(_ index: Int, _ path: Int) {
     var events: [DTLSFollower.Event] = []
     swap(&events, &dtlsEvents)
@@ -221,7 +221,8 @@ extension Observer {
         moveDTLS(index, facts.client, to: .connecting)
         if facts.serverRandom != nil { moveDTLS(index, 1 - facts.client, to: .connecting) }
         if let profile = facts.profile, SRTPSuite(profile) == nil {
-          tell(.unsupported, transport: index + 1, detail: "SRTP profile \(profile.rawValue)")
+          countUnseen(
+            .unsupported, transport: index + 1, detail: "SRTP profile \(profile.rawValue)")
         }
       case .connected:
         for end in 0..<2 { moveDTLS(index, end, to: .connected) }
@@ -238,7 +239,8 @@ extension Observer {
     }
   }
 
-  /// An alert: close_notify, or anything else, which ends the association (RFC 8446 section 6).
+  /// Handles an alert: close_notify, or another one, which ends the association (RFC 8446 section
+  /// 6).
   private mutating func receiveAlert(_ description: UInt8?, _ index: Int, _ end: Int) {
     let state = transports[index].dtlsStates.state(after: description, of: end)
     moveDTLS(index, end, to: state)
@@ -257,10 +259,10 @@ extension Observer {
 
 // MARK: - Keys
 
-// Keys, whenever they come.
+// Keys, which may arrive at any time.
 extension Observer {
-  /// Takes further bytes of a key log: whatever waits for its secrets goes on.
-  mutating func take(keyLog bytes: [UInt8]) {
+  /// Adds bytes of a key log and processes what waits for its secrets.
+  mutating func add(keyLog bytes: [UInt8]) {
     let news = Set(keys.append(bytes))
     guard !news.isEmpty else { return }
     for index in transports.indices {
@@ -275,8 +277,8 @@ extension Observer {
     }
   }
 
-  /// Takes a key that somebody gave.
-  mutating func take(_ key: SRTPKey) {
+  /// Adds a supplied key.
+  mutating func add(_ key: SRTPKey) {
     guard keys.add(key) else { return }
     for index in transports.indices {
       transports[index].media.renewAttempts()
@@ -284,19 +286,19 @@ extension Observer {
     }
   }
 
-  /// Gives on all that waits: no more keys will come.
+  /// Releases all waiting packets, because no more keys will arrive.
   mutating func stopWaiting() {
     keys.stopWaiting()
     for index in transports.indices { releaseWaiting(index, isOver: true) }
   }
 
-  /// Tells of keys that were given and fit nothing, unless others opened what there is.
+  /// Reports supplied keys that decrypted nothing, unless there were keys from elsewhere.
   mutating func reportUnusedKeys() {
     guard keys.unusedCount > 0, !keys.hasOthers else { return }
-    tell(.unusedKey, by: UInt64(keys.unusedCount), detail: "SRTP keys that open no packet")
+    countUnseen(.unusedKey, by: UInt64(keys.unusedCount), detail: "SRTP keys that open no packet")
   }
 
-  /// Opens what both ends send from now on with what DTLS agreed on.
+  /// Decrypts packets of both ends from now on with the keys negotiated by DTLS.
   mutating func install(_ profile: SRTPProfile, _ keys: [[UInt8]], _ index: Int) {
     guard let suite = SRTPSuite(profile), keys.count == 2 else { return }
     for end in 0..<2 {
@@ -312,10 +314,10 @@ extension Observer {
     releaseWaiting(index)
   }
 
-  /// Tries the keys that may be for a packet.
+  /// Tries the keys whose scope includes a packet.
   mutating func probe(_ packet: borrowing WaitingPacket, _ index: Int) {
     guard transports[index].media.mayProbe(packet.from) else { return }
-    // Where the server's choice was not seen, it is one of the client's offers.
+    // If the server's choice was not seen, it is one of the client's offers.
     if let facts = transports[index].dtls.facts, !facts.profileIsKnown {
       for profile in facts.offeredProfiles {
         guard let suite = SRTPSuite(profile),
@@ -361,7 +363,7 @@ extension Observer {
     }
   }
 
-  /// Tries keys on the packets that wait, the first of each source.
+  /// Samples of waiting packets for trying keys, the first of each source.
   func waitingSamples(_ index: Int) -> [WaitingPacket] {
     transports[index].media.waiting.firstOfEachSource(limit: 16)
   }

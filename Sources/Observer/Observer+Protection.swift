@@ -1,10 +1,10 @@
 import RTP
 import Wire
 
-// Streams of FlexFEC, and the streams that they protect.
+// FlexFEC streams and the streams that they protect.
 extension Observer {
   /// Learns from descriptions which source a stream protects or is protected by, and whether its
-  /// receiver may correct errors.
+  /// receiver supports FEC.
   func learnProtection(
     _ source: SignaledDescriptions.Source, _ index: Int, of stream: inout ObservedStream
   ) {
@@ -17,24 +17,24 @@ extension Observer {
     if let source = source.protectedBy { stream.protectedBy = source }
   }
 
-  /// Finds out from a packet what its stream protects, where no description says so.
+  /// Infers from a packet which source its stream protects, if no description names it.
   mutating func findProtected(
     _ header: RTPHeader, _ packet: borrowing WaitingPacket, _ place: Int, _ index: Int
   ) {
     let named = Self.protected(by: packet.bytes.span.bytes, header)
     guard named != nil || streamTable.entries[place].seeksProtected else { return }
     let entry = streamTable.entries[place]
-    // A description may name the source, and not the format.
+    // A description may name the source without the format.
     let isNamed = entry.stream.payloads.isEmpty && entry.stream.protects == named
     guard entry.stream.protects == nil || isNamed else { return }
     var protected = named
     if entry.stream.payloads.first?.codec == "flexfec" {
-      // Contributors name what is protected (RFC 8627 section 4.2.1).
+      // The CSRC list names what is protected (RFC 8627 section 4.2.1).
       protected =
         header.contributorCount == 1
         ? packet.bytes.span.bytes.uint32(at: RTPHeader.fixedLength) : nil
     } else if !entry.seeksProtected, entry.deduction.isOver {
-      // Something else says what it carries.
+      // Another source of information determines the contents.
       return
     }
     guard let protected, protected != header.ssrc,
@@ -59,8 +59,8 @@ extension Observer {
     emit(.stream(stream))
   }
 
-  /// The source that a packet of `flexfec-03` says that it protects: one, then three bytes of zero,
-  /// before its number; nil where it is something else.
+  /// The protected source in a `flexfec-03` packet: a count of one, then three zero bytes, before
+  /// the SSRC; nil for other packets.
   private static func protected(by bytes: RawSpan, _ header: RTPHeader) -> UInt32? {
     let start = header.payload.lowerBound
     guard header.payload.count >= 20, header.payload.upperBound <= bytes.byteCount,

@@ -2,19 +2,19 @@ import RTP
 import Secure
 import Wire
 
-// Streams: which packets are of one, and what they carry.
+// Streams: their packets and contents.
 extension Observer {
-  /// How many streams a transport may have; more sources than that are made up.
+  /// The maximum number of streams per transport; more sources are spoofed.
   private static let streamsMaximum = 1024
-  /// How many sources of one packet a transport may have that are taken for streams.
+  /// The number of sources with a single packet that are accepted as streams per transport.
   private static let singlesMaximum = 4
-  /// What is said of packets of which nothing tells whether they are protected.
+  /// The hint for packets that may or may not be encrypted.
   package static let clearHint = "if they are not encrypted, --clear reads them"
-  /// With how many streams a retransmission is compared.
+  /// The number of streams that a retransmission is compared with.
   private static let repairedMaximum = 64
 
-  /// Tells of a packet, with the stream that it belongs to.
-  mutating func give(
+  /// Reports a packet with its stream.
+  mutating func deliver(
     _ packet: consuming WaitingPacket, _ index: Int, isClear: Bool, wireSize: Int? = nil
   ) {
     let size = wireSize ?? packet.bytes.count
@@ -25,21 +25,21 @@ extension Observer {
     guard let header = try? RTPHeader(parsing: packet.bytes.span.bytes, isProtected: !isClear)
     else { return ignore() }
     if isProven(header, index, packet.from, isClear: isClear) {
-      return give(packet, header, index, isClear: isClear, size: size)
+      return deliver(packet, header, index, isClear: isClear, size: size)
     }
     var dropped: UInt64 = 0
     let first = unproven.add(
       UnprovenStreams.Packet(
         packet: copy packet, transport: index + 1, header: header, isClear: isClear, size: size),
       dropped: &dropped)
-    if dropped > 0 { tell(.ignored, by: dropped) }
+    if dropped > 0 { countUnseen(.ignored, by: dropped) }
     guard let first else { return }
-    give(first)
-    give(packet, header, index, isClear: isClear, size: size)
+    deliver(first)
+    deliver(packet, header, index, isClear: isClear, size: size)
   }
 
-  /// Whether a packet is of a known stream, or its stream needs no second packet: it was
-  /// authenticated, announced, or goes on what another transport did.
+  /// Whether a packet belongs to a known stream, or its stream needs no second packet: it was
+  /// authenticated, announced, or continues a stream of another transport.
   private mutating func isProven(_ header: RTPHeader, _ index: Int, _ from: Int, isClear: Bool)
     -> Bool
   {
@@ -51,15 +51,15 @@ extension Observer {
     return joinedStream(index, from: from, ssrc: header.ssrc, sequence: header.sequence) != nil
   }
 
-  /// Tells of a packet that waited for the second one of its source.
-  private mutating func give(_ waiting: UnprovenStreams.Packet) {
-    give(
+  /// Reports a packet that waited for the second one of its source.
+  private mutating func deliver(_ waiting: UnprovenStreams.Packet) {
+    deliver(
       waiting.packet, waiting.header, waiting.transport - 1, isClear: waiting.isClear,
       size: waiting.size)
   }
 
-  /// Ends the wait for second packets: single ones are streams where their payload type is one of
-  /// their transport, and few of them came.
+  /// Ends the wait for second packets: single ones become streams if their payload type is used on
+  /// the transport, and if there are few.
   mutating func releaseUnproven() {
     let waiting = unproven.removeAll()
     for first in waiting {
@@ -69,15 +69,15 @@ extension Observer {
       let isKnown =
         meaning(of: type, index, from: first.packet.from) != nil
         || transports[index].streams.contains { streamTable.entries[$0].lastPayloadType == type }
-      if isFew, isKnown { give(first) } else { ignore() }
+      if isFew, isKnown { deliver(first) } else { ignore() }
     }
   }
 
-  private mutating func give(
+  private mutating func deliver(
     _ packet: consuming WaitingPacket, _ header: RTPHeader, _ index: Int, isClear: Bool, size: Int
   ) {
-    if header.hasEncryptedElements { tell(.cryptex, transport: index + 1) }
-    guard let stream = note(header, packet, index, isClear: isClear, size: size) else { return }
+    if header.hasEncryptedElements { countUnseen(.cryptex, transport: index + 1) }
+    guard let stream = record(header, packet, index, isClear: isClear, size: size) else { return }
     emit(packet, .rtp(header, stream: stream + 1), index, isClear: isClear, size: size)
   }
 
@@ -86,10 +86,11 @@ extension Observer {
     size: Int
   ) {
     if !isClear, !(transports[index].media.hasKeys(packet.from) && Observer.isCryptex(packet)) {
-      // Where DTLS or a description says that there are keys, they are missing; else it is a guess.
+      // If DTLS or a description proves that there are keys, they are missing; otherwise encryption
+      // is a guess.
       let isGuess =
         transports[index].dtls.facts == nil && !transports[index].hasProtectedDescription
-      tell(.noKeys, transport: index + 1, detail: isGuess ? Observer.clearHint : "")
+      countUnseen(.noKeys, transport: index + 1, detail: isGuess ? Observer.clearHint : "")
     }
     emit(
       .packet(
@@ -99,8 +100,8 @@ extension Observer {
           isClear: isClear, wireSize: size, ecn: packet.ecn)))
   }
 
-  /// Counts a packet for its stream, which may begin with it.
-  private mutating func note(
+  /// Counts a packet in its stream, creating the stream if necessary.
+  private mutating func record(
     _ header: RTPHeader, _ packet: borrowing WaitingPacket, _ index: Int, isClear: Bool, size: Int
   ) -> Int? {
     let from = packet.from
@@ -143,7 +144,7 @@ extension Observer {
     return place
   }
 
-  /// Finds out what a redundant payload carries (RFC 2198).
+  /// Determines the contents of a redundant payload (RFC 2198).
   private mutating func lookInside(
     _ header: RTPHeader, _ packet: borrowing WaitingPacket, _ place: Int, _ index: Int
   ) {
@@ -151,12 +152,12 @@ extension Observer {
     let type = inner.payloadType
     let stream = streamTable.entries[place].stream
     if inner.redundantBlocks > 0 {
-      tell(.redundancy, transport: index + 1, detail: "older payloads in RED")
+      countUnseen(.redundancy, transport: index + 1, detail: "older payloads in RED")
     }
     let known = stream.payloads.first { $0.payloadType == type }
     var found = known ?? meaning(of: type, index, from: stream.from)
     if found == nil, stream.kind == .audio, stream.clockRate == 48_000 {
-      // Redundant audio of browsers is Opus where nothing says something else.
+      // Redundant audio of browsers is Opus unless something else is stated.
       found = PayloadMeaning(
         payloadType: type, codec: "opus", clockRate: 48_000, kind: .audio, how: .deduced)
     }
@@ -165,29 +166,34 @@ extension Observer {
     learn(meaning, place)
   }
 
-  /// Lets packets show which header extensions they have, which are in the clear as headers are.
+  /// Infers header extensions from packets, since headers are not encrypted.
   private mutating func deduceExtensions(
     _ header: RTPHeader, _ packet: borrowing WaitingPacket, _ place: Int, _ index: Int
   ) {
     let kind = streamTable.entries[place].stream.kind
     guard
-      let map = transports[index].extensions.take(
+      let map = transports[index].extensions.examine(
         header, packet.bytes.span.bytes, from: packet.from, kind: kind, at: packet.at)
     else { return }
     emit(.extensions(transport: index + 1, map, .deduced))
   }
 
-  /// Lets a packet show what its stream carries, where nothing else tells.
+  /// Infers the contents of a stream from a packet if nothing else determines it.
   private mutating func deduce(
     _ header: RTPHeader, _ packet: borrowing WaitingPacket, _ place: Int, _ index: Int,
     isClear: Bool
   ) {
     let at = packet.at
     let (former, deduced) = streamTable.update(place) { entry in
-      let former = entry.deduction.meaning
-      return (
-        former, entry.deduction.take(header, packet.bytes.span.bytes, isClear: isClear, at: at)
-      )
+      let (former, inner) = (entry.deduction.meaning, entry.deduction.inner)
+      let deduced = entry.deduction.examine(
+        header, packet.bytes.span.bytes, isClear: isClear, at: at)
+      // What RED carries is known together with it: packets that waited are read at once.
+      if entry.deduction.inner != inner {
+        entry.stream.payloads.removeAll { $0 == inner }
+        if let inner = entry.deduction.inner { entry.stream.payloads.append(inner) }
+      }
+      return (former, deduced)
     }
     if let deduced { return learn(deduced, place, insteadOf: former) }
     guard isClear, let original = RTX.unwrap(packet.bytes.span.bytes, header: header)?.sequence
@@ -199,7 +205,8 @@ extension Observer {
         abs(Int(Int32(bitPattern: header.timestamp &- entry.lastTime))) < 180_000
       else { continue }
       let ssrc = entry.stream.ssrc
-      guard let repaired = streamTable.update(place, { $0.deduction.takeRepair(of: ssrc) }) else {
+      guard let repaired = streamTable.update(place, { $0.deduction.examineRepair(of: ssrc) })
+      else {
         continue
       }
       streamTable.update(place) { entry in
@@ -228,14 +235,16 @@ extension Observer {
       stream.repairsHow = source.repairs == nil ? nil : .description
       learnProtection(source, index, of: &stream)
     }
-    guard let place = streamTable.begin(stream) else { return nil }
+    guard let place = streamTable.begin(stream, judgesClosely: settings.judgesClosely) else {
+      return nil
+    }
     transports[index].add(stream: place)
     learnPayloadType(header.payloadType, place, index)
     emit(.stream(streamTable.entries[place].stream))
     return place
   }
 
-  /// Looks up what a payload type of a stream stands for.
+  /// Looks up the encoding of a payload type.
   private mutating func learnPayloadType(_ type: UInt8, _ place: Int, _ index: Int) {
     let from = streamTable.entries[place].stream.from
     let meaning = meaning(of: type, index, from: from)
@@ -271,7 +280,7 @@ extension Observer {
     }
   }
 
-  /// Takes the names of sources out of RTCP (RFC 3550 section 6.5.1).
+  /// Reads CNAMEs from RTCP (RFC 3550 section 6.5.1).
   private mutating func readControl(_ bytes: RawSpan, _ index: Int, _ from: Int) {
     for case .sourceDescription(let description) in RTCPCompound(parsing: bytes).packets {
       for chunk in description.chunks {

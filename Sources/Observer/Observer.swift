@@ -1,17 +1,17 @@
 import RTP
 package import Wire
 
-/// Sees the packets of calls between others, and tells what went on in them.
+/// Observes the packets of calls between other endpoints and reports what happened in them.
 ///
 ///     packets ──▶ paths ──▶ ICE checks ──▶ calls, pairs, states
 ///                  │  └──▶ TURN ──▶ packets inside, as if on a path of their own
 ///                  ├──▶ DTLS ──▶ keys ──▶ SRTP ──▶ streams, RTP, RTCP
 ///     key logs ────┘          └──▶ SCTP
-///     descriptions ──▶ what payload types stand for
+///     descriptions ──▶ encodings of payload types
 ///
-/// It sends nothing and has no clock; the same inputs give the same outputs. Whatever comes from
-/// the network may have any bytes, and is counted where it cannot be used. The extensions hold one
-/// concern each: checks, media, keys, calls, descriptions, connections.
+/// It is passive and has no clock; equal inputs produce equal outputs. Network contents may be any
+/// bytes; what cannot be used is counted. Each extension handles one concern: checks, media, keys,
+/// calls, descriptions, connections.
 package struct Observer: Machine, ~Copyable {
   package let settings: ObserverSettings
 
@@ -26,9 +26,9 @@ package struct Observer: Machine, ~Copyable {
   var channelTrials = PathTrials<ContentEvidence>()
   var helloTrials = PathTrials<ClientHelloReader>()
   var relays = RelayTable()
-  /// Between which addresses the datagram went whose inside is read at present.
+  /// The addresses of the datagram whose contents are being processed.
   private var carrier: PathKey?
-  /// The ECN mark of the datagram that is read at present.
+  /// The ECN field of the datagram being processed.
   var mark: ECNMark?
   var streamTable = StreamTable()
   var unproven = UnprovenStreams()
@@ -37,10 +37,10 @@ package struct Observer: Machine, ~Copyable {
 
   private var report = ObserverReport()
   var time = ObserverTime()
-  /// When silence or missing answers change a transport next, for each of them.
+  /// The next time at which silence or a missing response changes each transport.
   var silences = DueQueue()
   var budget = ReportBudget()
-  /// Reused for what a DTLS datagram tells.
+  /// Reused for the events of a DTLS datagram.
   var dtlsEvents: [DTLSFollower.Event] = []
 
   var now: Instant { time.now }
@@ -48,6 +48,7 @@ package struct Observer: Machine, ~Copyable {
 
   package init(_ settings: ObserverSettings = ObserverSettings()) {
     self.settings = settings
+    relays = RelayTable(corrects: settings.judgesClosely)
     keys = KeyRing(
       awaitsKeys: settings.awaitsKeys, waitingBytesMaximum: settings.waitingBytesMaximum)
   }
@@ -59,7 +60,7 @@ package struct Observer: Machine, ~Copyable {
     report.exchange(&outbox)
     switch consume input {
     case .datagram(let tuple, let bytes, let isTruncated, let arrival, let ecn):
-      // One that waited to be admitted came earlier.
+      // A datagram that waited for admission arrived earlier.
       if let arrival { time.moveBack(to: arrival) }
       mark = ecn
       receive(tuple, bytes, isTruncated: isTruncated)
@@ -67,10 +68,10 @@ package struct Observer: Machine, ~Copyable {
       time.move(to: now)
     case .stream(let tuple, let bytes, let lost, let isEnd):
       receiveStream(tuple, bytes, lost: lost, isEnd: isEnd)
-    case .keyLog(let bytes): take(keyLog: bytes)
-    case .srtpKey(let key): take(key)
-    case .description(let text, let how): take(description: text, how)
-    case .notSeen(let kind, let count, let detail): tell(kind, by: count, detail: detail)
+    case .keyLog(let bytes): add(keyLog: bytes)
+    case .srtpKey(let key): add(key)
+    case .description(let text, let how): receive(description: text, how)
+    case .notSeen(let kind, let count, let detail): countUnseen(kind, by: count, detail: detail)
     case .noMoreKeys: stopWaiting()
     case .deadline: reachDeadline()
     case .end: finish()
@@ -80,7 +81,7 @@ package struct Observer: Machine, ~Copyable {
 
   // MARK: Datagrams
 
-  /// Sorts a datagram by its first bytes.
+  /// Dispatches a datagram by its first bytes.
   mutating func receive(
     _ tuple: FiveTuple, _ bytes: consuming [UInt8], isTruncated: Bool, isRelayed: Bool = false
   ) {
@@ -90,13 +91,13 @@ package struct Observer: Machine, ~Copyable {
     case .dtls: receiveDTLS(tuple, bytes, isTruncated, isRelayed)
     case .stun: receiveSTUN(tuple, bytes, isTruncated, isRelayed)
     case .channelData: receiveChannelData(tuple, bytes, isTruncated)
-    // Channels of RFC 5766 have numbers that are no longer given.
+    // RFC 5766 allowed channel numbers that are no longer assigned.
     case .other:
       relays.isRelayPath(tuple) ? receiveChannelData(tuple, bytes, isTruncated) : ignore()
     }
   }
 
-  /// Reads what a relay carries in a channel, also where nothing else of the relay was seen.
+  /// Processes the contents of channel data, even if nothing else of the relay was seen.
   private mutating func receiveChannelData(
     _ tuple: FiveTuple, _ bytes: [UInt8], _ isTruncated: Bool
   ) {
@@ -105,8 +106,9 @@ package struct Observer: Machine, ~Copyable {
         return tryChannel(tuple, bytes, isTruncated)
       }
       guard relays.assume(tuple) else { return ignore() }
+      turnRelays()
     }
-    let content = relays.take(channelData: bytes.span.bytes, tuple, isTruncated: isTruncated)
+    let content = relays.receive(channelData: bytes.span.bytes, tuple, isTruncated: isTruncated)
     if !receive(content, of: bytes, in: tuple, isTruncated) { ignore() }
   }
 
@@ -116,10 +118,11 @@ package struct Observer: Machine, ~Copyable {
     guard case .call(let packets) = channelTrials.consider(packet), relays.assume(tuple) else {
       return ignore()
     }
+    turnRelays()
     receive(waited: packets, isRelayed: false)
   }
 
-  /// Receives datagrams that waited until they showed to be of a call.
+  /// Processes datagrams that waited until they proved to be of a call.
   mutating func receive(waited packets: [CallGate.Admitted], isRelayed: Bool) {
     let present = (now, mark)
     for packet in packets {
@@ -131,7 +134,7 @@ package struct Observer: Machine, ~Copyable {
     mark = present.1
   }
 
-  /// Reads what a relay carries between two addresses; false when there is no relay.
+  /// Processes relayed contents between two addresses; returns false if there is no relay.
   mutating func receive(
     _ content: RelayTable.Content, of bytes: [UInt8], in outer: FiveTuple, _ isTruncated: Bool
   ) -> Bool {
@@ -145,9 +148,9 @@ package struct Observer: Machine, ~Copyable {
       let found = table.find(tuple).map { table.paths[$0.path].isUnknown.contains(true) }
       if !peerIsKnown, found ?? true {
         let channel = RelayTable.isPlaceholder(tuple.source) ? tuple.source : tuple.destination
-        tell(.unknownPeer, detail: "channel \(channel.port)")
+        countUnseen(.unknownPeer, detail: "channel \(channel.port)")
       }
-      // Relays do not stand inside of each other on one path.
+      // Relays are not nested on one path.
       guard DatagramClass(bytes.span.bytes.extracting(range)) != .channelData else { return true }
       carrier = PathKey.of(outer).key
       receive(tuple, Array(bytes[range]), isTruncated: isTruncated, isRelayed: true)
@@ -156,7 +159,7 @@ package struct Observer: Machine, ~Copyable {
     }
   }
 
-  /// Counts a datagram for its path; false when it came before, by another way.
+  /// Counts a datagram on its path; returns false if it was already seen on another one.
   mutating func count(_ bytes: [UInt8], on path: Int, from end: Int, isRelayed: Bool) -> Bool {
     let (now, carrier) = (now, carrier)
     let isRepeated = table.update(path) { path in
@@ -171,7 +174,7 @@ package struct Observer: Machine, ~Copyable {
       return false
     }
     let index = table.paths[path].transportIndex
-    // What is seen beside the relay as well has its row by that.
+    // A datagram that was also seen outside of the relay has its own row.
     if !isRepeated, isRelayed && !table.paths[path].isSeenDirectly[end] || isOfTCP(path) {
       emit(
         .carried(
@@ -180,10 +183,10 @@ package struct Observer: Machine, ~Copyable {
             tuple: table.paths[path].tuple(from: end), at: now, bytes: bytes)))
     }
     if isRepeated {
-      tell(.relayedTwice, transport: index + 1)
+      countUnseen(.relayedTwice, transport: index + 1)
       return false
     }
-    transports[index].hear(from: end, at: now)
+    transports[index].recordTraffic(from: end, at: now)
     if transports[index].checks.isWaiting(1 - end) {
       emit(transports[index].checks.resume(1 - end), index)
     }
@@ -192,7 +195,7 @@ package struct Observer: Machine, ~Copyable {
 
   private func isOfTCP(_ path: Int) -> Bool { table.paths[path].pair.transportProtocol == .tcp }
 
-  mutating func ignore() { tell(.ignored) }
+  mutating func ignore() { countUnseen(.ignored) }
 
   // MARK: Time
 
@@ -214,40 +217,41 @@ package struct Observer: Machine, ~Copyable {
 
   mutating func emit(_ output: consuming Output) { report.emit(output) }
 
-  /// Counts what could not be seen.
-  mutating func tell(
+  /// Counts something that could not be seen.
+  mutating func countUnseen(
     _ kind: CoverageReport.Kind, transport: Int? = nil, by count: UInt64 = 1,
     detail: @autoclosure () -> String = ""
   ) {
     report.count(kind, transport: transport, by: count, detail: detail())
   }
 
-  /// Ends the capture: what waits is told as it is, and so is what was missing.
+  /// Ends the capture: reports waiting packets as they are, and what was missing.
   private mutating func finish() {
     stopWaiting()
     releaseUnproven()
-    tellDeductions()
+    reportDeductions()
     reportUnusedKeys()
     while let call = callTable.nameNext(at: nil) { emit(.call(call)) }
     for index in transports.indices {
       let transport = transports[index]
       let number = transport.facts.number
       if transport.hasSent[0] != transport.hasSent[1] {
-        tell(.oneDirection, transport: number, detail: "end \(transport.hasSent[0] ? 0 : 1) sends")
+        countUnseen(
+          .oneDirection, transport: number, detail: "end \(transport.hasSent[0] ? 0 : 1) sends")
       }
       let data = transport.dtls.unopenedData
-      if data > 0 { tell(.unopenedData, transport: number, by: data) }
+      if data > 0 { countUnseen(.unopenedData, transport: number, by: data) }
     }
-    report.tellFinalCounts()
+    report.reportFinalCounts()
     for path in table.paths.indices { emitPair(path) }
   }
 
   // MARK: What is known
 
-  /// Whether packets between two addresses are those of a call.
+  /// Whether packets between two addresses belong to a call.
   package mutating func knows(_ tuple: FiveTuple) -> Bool { table.find(tuple) != nil }
 
-  /// Whether no further paths are told apart.
+  /// Whether the limit of paths is reached.
   package var isFull: Bool { table.paths.count >= settings.pathsMaximum }
 
   /// Whether packets go between a client and its TURN server.
@@ -255,25 +259,25 @@ package struct Observer: Machine, ~Copyable {
 
   // MARK: What was counted
 
-  /// The calls, in the order in which they were found.
+  /// The calls in order of discovery.
   package var calls: [ObservedCall] { callTable.calls }
 
-  /// The streams, in the order in which they were found.
+  /// The streams in order of discovery.
   package var streams: [ObservedStream] { streamTable.entries.map(\.stream) }
 
-  /// What RFC 3550 counts of a stream.
+  /// The RFC 3550 statistics of a stream.
   package func statistics(of stream: Int) -> SourceReception? {
     guard stream > 0, stream <= streamTable.entries.count else { return nil }
     return streamTable.entries[stream - 1].statistics
   }
 
-  /// The pairs, in the order in which they were found.
+  /// The pairs in order of discovery.
   package var pairs: [ObservedPair] { table.paths.map(\.pair) }
 
-  /// How many packets wait for keys.
+  /// The number of packets that wait for keys.
   package var waitingPackets: Int { transports.reduce(0) { $0 + $1.media.waiting.count } }
 
-  /// How much of something could not be seen.
+  /// The count of something that could not be seen.
   package func coverage(_ kind: CoverageReport.Kind, transport: Int? = nil) -> UInt64 {
     report.count(of: kind, transport: transport)
   }
@@ -281,37 +285,40 @@ package struct Observer: Machine, ~Copyable {
 
 // MARK: - Connections
 
-// What comes over TCP.
+// Handles TCP.
 extension Observer {
-  /// The next bytes of one direction of a connection.
+  /// Handles the next bytes of one direction of a connection.
   mutating func receiveStream(_ tuple: FiveTuple, _ bytes: [UInt8], lost: Int, isEnd: Bool) {
-    let outcome = connections.take(tuple, bytes, lost: lost, isEnd: isEnd)
+    let outcome = connections.receive(tuple, bytes, lost: lost, isEnd: isEnd)
     for message in outcome.messages {
       switch message {
       case .datagram(let bytes):
-        // The framing shows that it is one of a relay, whatever the ports.
-        if bytes.first.map({ (0x40...0x7f).contains($0) }) == true { _ = relays.assume(tuple) }
+        // The framing proves that it is a connection to a relay, whatever the ports.
+        if bytes.first.map({ (0x40...0x7f).contains($0) }) == true {
+          _ = relays.assume(tuple)
+          turnRelays()
+        }
         receive(tuple, bytes, isTruncated: false)
       case .text(let text):
         for description in DescriptionSearch.descriptions(in: text) {
-          take(description: description, .wire)
+          receive(description: description, .wire)
         }
       }
     }
-    if let obstacle = outcome.obstacle { tell(obstacle, detail: outcome.detail) }
+    if let obstacle = outcome.obstacle { countUnseen(obstacle, detail: outcome.detail) }
   }
 }
 
 // MARK: - Unseen
 
-// What is said at the end of streams of which not all is known.
+// Final remarks about streams that are only partly known.
 extension Observer {
-  /// How many streams a row of coverage names.
+  /// The maximum number of streams that a row of coverage names.
   private static let namedMaximum = 6
 
-  /// Tells of streams without a clock, of those that were judged by their packets, and of those
-  /// that no description announces.
-  mutating func tellDeductions() {
+  /// Reports streams without a known clock, streams whose contents were inferred, and streams that
+  /// no description announces.
+  mutating func reportDeductions() {
     var unknown: [String] = []
     var deduced: [String] = []
     var unannounced: [String] = []
@@ -328,13 +335,13 @@ extension Observer {
       }
       if isUnannounced(entry) { unannounced.append("ssrc \(stream.ssrc)") }
     }
-    tell(.unknownClock, unknown, "; --map says what a payload type stands for")
-    tell(.deduced, deduced, "")
-    tell(.unannounced, unannounced, "")
+    reportStreams(.unknownClock, unknown, "; --map says what a payload type stands for")
+    reportStreams(.deduced, deduced, "")
+    reportStreams(.unannounced, unannounced, "")
   }
 
-  /// Whether the description of a stream's end names sources, and not this one, and its packets
-  /// name no section.
+  /// Whether the description of a stream's end names sources but not this one, and its packets have
+  /// no mid.
   private func isUnannounced(_ entry: StreamTable.Entry) -> Bool {
     let (stream, index) = (entry.stream, entry.stream.transport - 1)
     guard !entry.hasExtensions, stream.repairs == nil, transports.indices.contains(index),
@@ -344,15 +351,17 @@ extension Observer {
     return !description.sources.isEmpty && description.source(stream.ssrc) == nil
   }
 
-  private mutating func tell(_ kind: CoverageReport.Kind, _ names: [String], _ hint: String) {
+  private mutating func reportStreams(
+    _ kind: CoverageReport.Kind, _ names: [String], _ hint: String
+  ) {
     guard !names.isEmpty else { return }
     let more = names.count > Observer.namedMaximum ? ", and others" : ""
     let list = names.prefix(Observer.namedMaximum).joined(separator: ", ")
-    tell(kind, by: UInt64(names.count), detail: list + more + hint)
+    countUnseen(kind, by: UInt64(names.count), detail: list + more + hint)
   }
 
-  /// Whether something says that the media of a transport is in the clear: who looks on, or the
-  /// descriptions that were given, whatever addresses they have.
+  /// Whether the user or the supplied descriptions state that the media of a transport is
+  /// unencrypted.
   func isClearBySettings(_ index: Int) -> Bool {
     guard transports[index].dtls.facts == nil else { return false }
     if settings.isClear { return true }

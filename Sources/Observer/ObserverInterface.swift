@@ -4,62 +4,62 @@ package import Secure
 package import Wire
 
 extension Observer {
-  /// What can be seen or told.
+  /// An input of an observer.
   package enum Input: Sendable {
-    /// A UDP datagram between others; one of which only the beginning was captured is marked.
-    /// It came at `arrival`, which is now when nothing else is said, with an ECN mark where that is
-    /// known.
+    /// An observed UDP datagram, marked if only its beginning was captured.
+    ///
+    /// It arrived at `arrival` (now by default), with an ECN field if known.
     case datagram(
       FiveTuple, [UInt8], isTruncated: Bool = false, arrival: Instant? = nil, ecn: ECNMark? = nil)
-    /// What one side of a TCP connection sent next, after `lost` bytes that nobody saw.
+    /// The next bytes of one direction of a TCP connection, after `lost` missing bytes.
     case stream(FiveTuple, [UInt8], lost: Int = 0, isEnd: Bool = false)
     /// Further bytes of an NSS key log.
     case keyLog([UInt8])
-    /// An SRTP key that somebody gave.
+    /// A supplied SRTP key.
     case srtpKey(SRTPKey)
-    /// A session description that one of the ends made, and how it is known.
+    /// A session description of one of the ends, and its origin.
     case description(String, Knowledge = .given)
-    /// Who looks on could not see something, or left it out as of no call.
+    /// Something that was dropped before it reached the observer.
     case notSeen(CoverageReport.Kind, count: UInt64, detail: String)
-    /// There will be no more keys: nothing needs to wait for them.
+    /// No more keys will arrive, so nothing needs to wait for them.
     case noMoreKeys
     /// The deadline was reached.
     case deadline
-    /// The capture is over.
+    /// The capture has ended.
     case end
   }
 
-  /// What an observer tells.
+  /// An output of an observer.
   package enum Output: Sendable {
-    /// Two ends talk to each other; they are 0 and 1 from here on.
+    /// A call between two ends, which are numbered 0 and 1.
     case call(ObservedCall)
-    /// A further transport of a call, or a transport that turned out to belong to an older call.
+    /// Another transport of a call, or a transport that turned out to belong to an older call.
     case transport(ObservedTransport)
     case state(ObservedState)
     case candidate(ObservedCandidate)
-    /// A pair of addresses was checked, or more is known of it.
+    /// A candidate pair that was checked, or about which more is known.
     case pair(ObservedPair)
-    /// A datagram that came inside of something else.
+    /// A datagram that was carried within something else.
     case carried(CarriedDatagram)
-    /// What is known of the DTLS association of a transport.
+    /// The DTLS association of a transport.
     case handshake(transport: Int, DTLSFacts)
     case keys(ObservedKeys)
-    /// An RTP stream began, or more is known of what it carries.
+    /// A new RTP stream, or more about its contents.
     case stream(ObservedStream)
-    /// The header extensions of a transport, where descriptions or contents tell them.
+    /// The header extensions of a transport, from descriptions or inferred.
     case extensions(transport: Int, HeaderExtensionMap, Knowledge)
-    /// RTP, RTCP or SCTP; also SRTP that could not be opened.
+    /// RTP, RTCP or SCTP; or SRTP that could not be decrypted.
     case packet(ObservedPacket)
-    /// What a pair counted by now, where nothing but that changed.
+    /// New counters of a pair that is otherwise unchanged.
     case checked(ObservedPair)
-    /// A description was understood as that of an end of a call.
+    /// A description that was assigned to an end of a call.
     case description(ObservedDescription)
     case coverage(CoverageReport)
   }
 }
 
 extension Observer.Output {
-  /// The transport that it is about; nil for a call as such, and for the whole capture.
+  /// The transport that the output is about; nil for a call as such, and for the whole capture.
   package var transport: Int? {
     switch self {
     case .call: nil
@@ -80,45 +80,45 @@ extension Observer.Output {
   }
 }
 
-/// How something is known.
+/// The origin of a piece of knowledge.
 package enum Knowledge: String, Hashable, Sendable {
-  /// Somebody said so who looks on.
+  /// Supplied by the user.
   case given
-  /// A description states it.
+  /// Stated in a description.
   case description
-  /// A standard fixes it (RFC 3551 section 6).
+  /// Fixed by a standard (RFC 3551 section 6).
   case standard
-  /// The wire states it.
+  /// Stated on the wire.
   case wire
-  /// It was concluded from what packets look like.
+  /// Inferred from the looks of packets.
   case deduced
 }
 
 /// A call between two ends.
 package struct ObservedCall: Hashable, Sendable {
-  /// From 1, in the order in which calls are found.
+  /// Counted from 1 in order of discovery.
   package var number: Int
-  /// What made it a call.
+  /// What identified it as a call.
   package var how: Knowledge
-  /// Addresses of both ends between which a check was answered or media went; where nothing of
-  /// that was seen, those of the first check.
+  /// The addresses of both ends between which a check succeeded or media flowed; otherwise those of
+  /// the first check.
   package var addresses: [SocketAddress]
-  /// When it was found.
+  /// The time of discovery.
   package var began = Instant.zero
 }
 
-/// What carries a call, or a part of one that is not bundled.
+/// A transport of a call; without bundling, a call has several.
 package struct ObservedTransport: Hashable, Sendable {
-  /// From 1, over all calls.
+  /// Counted from 1 over all calls.
   package var number: Int
   package var call: Int
-  /// The ICE user name fragments of both ends, as far as they are known.
+  /// The ICE username fragments of both ends, if known.
   package var usernameFragments: [String?]
-  /// Whether the call changed: the transport goes on what an older call did.
+  /// Whether the transport was reassigned to an older call that it continues.
   package var isMoved = false
 }
 
-/// A state that an end must be in, because of what went over the wire.
+/// A state that an end must be in, according to its packets.
 package struct ObservedState: Hashable, Sendable {
   package var transport: Int
   /// 0 or 1.
@@ -129,88 +129,88 @@ package struct ObservedState: Hashable, Sendable {
   package var to: String
 }
 
-/// An address that an end has.
+/// An address of an end.
 package struct ObservedCandidate: Hashable, Sendable {
   package var transport: Int
   package var end: Int
   package var address: SocketAddress
   package var transportProtocol: TransportProtocol
-  /// Host, reflexive or relayed; where nothing tells, what an address on the wire is most likely.
+  /// Host, reflexive or relayed; if unknown, the most likely type of an address on the wire.
   package var kind: ICECandidate.Kind?
-  /// The priority that a check announced, or a description states.
+  /// The priority in a check or a description.
   package var priority: UInt32?
-  /// What a description states of it.
+  /// From a description.
   package var foundation: String?
   package var how: Knowledge
 }
 
-/// Two addresses between which checks go.
+/// A candidate pair.
 package struct ObservedPair: Hashable, Sendable {
-  /// From 1, over all calls.
+  /// Counted from 1 over all calls.
   package var number: Int
   package var transport: Int
   package var transportProtocol: TransportProtocol
-  /// The address of each end's candidate.
+  /// The candidate address of each end.
   package var addresses: [SocketAddress]
-  /// The types of these candidates; where nothing tells one, what an address on the wire is most
-  /// likely.
+  /// The candidate types; if unknown, the most likely type of an address on the wire.
   package var types: [ICECandidate.Kind] = [.host, .host]
-  /// Where each end sends from, as the wire shows it: for one behind a TURN server its own address.
+  /// The addresses on the wire that the ends send from: for an end behind a TURN server, its local
+  /// address.
   package var bases: [SocketAddress] = []
-  /// RFC 8445 section 6.1.2.3; 0 while the priority of a candidate is unknown.
+  /// The pair priority (RFC 8445 section 6.1.2.3); 0 while a candidate's priority is unknown.
   package var priority: UInt64 = 0
-  /// Whether it leads through a TURN server that was seen.
+  /// Whether it uses a TURN server that was seen.
   package var isRelayed = false
   /// Whether a check of each end succeeded.
   package var hasSucceeded = [false, false]
   /// Whether a nominating check succeeded.
   package var isNominated = false
-  /// Whether it is the pair in use of a component of its transport at present.
+  /// Whether it is currently in use by a component of its transport.
   package var isSelected = false
-  /// Checks of each end, and the answers to them.
+  /// Checks of each end, and responses to them.
   package var requests: [UInt64] = [0, 0]
   package var responses: [UInt64] = [0, 0]
-  /// The last round trip of a check of each end, seen from where the capture was made: the way
-  /// from there to the other end and back.
+  /// The last round trip of each end's checks as seen from the place of capture: from there to the
+  /// other end and back.
   package var roundTrips: [Interval?] = [nil, nil]
-  /// The sum of all of them.
+  /// The sum of all round trips.
   package var totalRoundTrips: [Interval] = [.zero, .zero]
-  /// Datagrams and bytes that each end sent.
+  /// Datagrams and bytes sent by each end.
   package var packets: [UInt64] = [0, 0]
   package var bytes: [UInt64] = [0, 0]
 }
 
-/// A datagram of a call that TURN or a TCP connection carried.
+/// A datagram of a call that was carried by TURN or TCP.
 package struct CarriedDatagram: Hashable, Sendable {
   package var transport: Int
-  /// Which end sent it, and the pair that it went over.
+  /// The end that sent it, and its pair.
   package var from: Int
   package var pair: Int
-  /// Between which addresses of the pair.
+  /// The addresses within the pair.
   package var tuple: FiveTuple
   package var at: Instant
   package var bytes: [UInt8]
 }
 
-/// Keys that open a transport's packets from now on, and those that waited.
+/// Keys that decrypt a transport's packets from now on, including those that waited.
 package struct ObservedKeys: Hashable, Sendable {
-  /// Where keys came from.
+  /// The origin of keys.
   package enum Source: String, Hashable, Sendable {
     case dtls, description, given
   }
 
   package var transport: Int
-  /// The end whose packets they open; nil for both.
+  /// The end whose packets they decrypt; nil for both.
   package var end: Int?
   package var suite: SRTPSuite
   package var source: Source
-  /// How many packets waited for them.
+  /// The number of packets that waited for them.
   package var waitingPackets: Int
 }
 
 /// A packet of a call.
 package struct ObservedPacket: Sendable {
-  /// Which protocol a packet is of.
+  /// The protocol of a packet.
   package enum Kind: Hashable, Sendable {
     /// With the number of its stream.
     case rtp(RTPHeader, stream: Int)
@@ -220,128 +220,132 @@ package struct ObservedPacket: Sendable {
 
   package var kind: Kind
   package var transport: Int
-  /// Which end sent it.
+  /// The end that sent it.
   package var from: Int
-  /// The pair that it went over.
+  /// The pair that it was sent on.
   package var pair: Int
-  /// When it was captured; earlier than the step when it waited for keys.
+  /// The capture time; earlier than the step if the packet waited for keys.
   package var at: Instant
-  /// The packet in the clear, or as it was protected.
+  /// The packet, decrypted if possible.
   package var bytes: [UInt8]
-  /// Whether it is in the clear; where it is not, the header of RTP still is.
+  /// Whether it is decrypted or was never encrypted; the RTP header is readable in any case.
   package var isClear: Bool
-  /// Bytes of the packet as it was on the wire.
+  /// The size of the packet on the wire.
   package var wireSize: Int
-  /// The ECN mark of its IP header at the place of the capture; nil where that is not known.
+  /// The ECN field of its IP header where it was captured; nil if unknown.
   package var ecn: ECNMark?
 }
 
-/// A description that belongs to an end.
+/// A description that was assigned to an end.
 package struct ObservedDescription: Hashable, Sendable {
   package var transport: Int
   package var end: Int
   package var text: String
-  /// Whether it was seen on the wire, or given.
+  /// Whether it was seen on the wire, or supplied.
   package var how: Knowledge
 }
 
-/// Something that could not be seen, and what it takes away.
+/// Something that could not be seen, with its consequences.
 package struct CoverageReport: Hashable, Sendable {
-  /// What is missing, and why.
+  /// The missing part, and why.
   package enum Kind: String, Hashable, Sendable, CaseIterable {
-    /// There is no key for packets that are protected.
+    /// There is no key for encrypted packets.
     case noKeys = "no-keys"
-    /// Packets did not fit to the keys that there are.
+    /// The keys did not decrypt some packets.
     case notOpened = "not-opened"
-    /// SRTP keys that were given open no packet.
+    /// Supplied SRTP keys decrypted no packet.
     case unusedKey = "unused-key"
-    /// Secrets of key logs are of no association that was seen.
+    /// Key logs have secrets of associations that were not seen.
     case unusedKeyLog = "unused-key-log"
-    /// Packets were given on protected, because too many waited for keys.
+    /// Packets were reported encrypted because too many waited for keys.
     case waitingOverflow = "waiting-overflow"
     /// The beginning of the call is not in the capture.
     case lateStart = "late-start"
-    /// Only one end's packets are there.
+    /// Only one end's packets were captured.
     case oneDirection = "one-direction"
-    /// Datagrams of which only the beginning was captured.
+    /// Datagrams that were captured only in part.
     case truncated
-    /// Header extensions are encrypted as well (RFC 9335), which libsrtp2 does not open.
+    /// Encrypted header extensions (RFC 9335), which libsrtp2 does not decrypt.
     case cryptex
-    /// A protection that is not read here, such as a cipher suite.
+    /// Unsupported protection, such as an unknown cipher suite.
     case unsupported
-    /// A relay's channel whose other end was not seen.
+    /// A relay's channel whose peer address was not seen.
     case unknownPeer = "unknown-peer"
-    /// A connection under TLS.
+    /// A TLS connection.
     case tls
-    /// A connection of which bytes are missing.
+    /// A connection with missing bytes.
     case streamGap = "stream-gap"
-    /// Descriptions that could not be read, or belong to no call.
+    /// Descriptions that could not be parsed, or belong to no call.
     case description
-    /// Packets that the capturing side saw twice, through a relay and beside it.
+    /// Packets that were captured twice, through a relay and beside it.
     case relayedTwice = "relayed-twice"
-    /// Packets of no call.
+    /// Packets that belong to no call.
     case ignored
-    /// Packets of data channels that no key opened.
+    /// Data channel packets that could not be decrypted.
     case unopenedData = "data-not-opened"
-    /// Packets with older payloads, which a receiver may have made up for losses with; here they do
-    /// not (RFC 2198).
+    /// Packets with redundant payloads, with which a receiver may have recovered losses; this is
+    /// not modelled here (RFC 2198).
     case redundancy
-    /// Streams of which nothing tells what they carry: they have no clock, and so no jitter.
+    /// Streams with unknown contents, which have no clock and so no jitter.
     case unknownClock = "unknown-clock"
-    /// Streams whose codec or clock was concluded from their packets.
+    /// Streams whose codec or clock was inferred from packets.
     case deduced
-    /// Streams that no description of their end announces, where it announces others.
+    /// Streams that the description of their end does not announce, although it announces others.
     case unannounced
-    /// Frames that the capturing system lost.
+    /// Frames lost by the capturing system.
     case dropped
-    /// Records of a capture that are damaged, and what they hide.
+    /// Damaged records of a capture, and what they hide.
     case damagedCapture = "damaged-capture"
     /// The capture ends in the middle of a record, or of its compressed data.
     case cutCapture = "cut-capture"
-    /// Frames whose date no take can have.
+    /// Frames with dates that takes cannot represent.
     case outsideOfTime = "outside-of-time"
-    /// Packets in layers that are not opened, such as those of a link type that is not known.
+    /// Packets in unsupported layers, such as an unknown link type.
     case unread = "unread-layer"
   }
 
   package var kind: Kind
-  /// The transport that it is about; nil for the whole capture.
+  /// The affected transport; nil for the whole capture.
   package var transport: Int?
-  /// How many packets, or whatever the kind counts, so far.
+  /// The number of packets, or of whatever the kind counts, so far.
   package var count: UInt64
-  /// More in words; may be empty.
+  /// Details; may be empty.
   package var detail: String
 }
 
-/// What could not be seen, for those who have rows of coverage of their own.
+/// The kinds of coverage, for other modules with rows of coverage.
 package typealias CoverageKind = CoverageReport.Kind
 
-/// How an observer works; part of genesis.
+/// The settings of an observer; part of genesis.
 package struct ObserverSettings: Hashable, Sendable {
-  /// Whether protected packets wait for keys that may come.
+  /// Whether encrypted packets wait for keys that may arrive.
   package var awaitsKeys = true
-  /// How many packets wait in one transport, and how many bytes of all transports.
+  /// The limits of waiting: packets per transport, and bytes in total.
   package var waitingPacketsMaximum = 20_000
   package var waitingBytesMaximum = 64 << 20
-  /// The limit on paths; packets on further ones belong to no call.
+  /// The limit of paths; packets on further ones belong to no call.
   package var pathsMaximum = ObserverSettings.formerPathsMaximum
-  /// What payload types stand for, whatever else says something else.
+  /// Encodings of payload types, which take precedence over all other sources.
   package var payloadTypes: [PayloadTypeMapping] = []
-  /// Whether media without keys is in the clear, whatever it looks like.
+  /// Whether media without keys is unencrypted even if it does not look like it.
   package var isClear = false
-  /// Whether streams of FlexFEC are told from those that they repair; not so in older takes.
+  /// Whether FlexFEC streams are distinguished from the streams that they protect; false in older
+  /// takes.
   package var repairsFully = true
+  /// Whether a relay is found at the other end when more than ports shows it, and video inside of
+  /// RED is; not so in older takes.
+  package var judgesClosely = true
 
   package init() {}
 
   /// The limit of takes that state none: each path has two rows at the end, which had to fit into
-  /// one step, so no such take has more paths.
+  /// one step.
   package static let formerPathsMaximum = 1 << 15
-  /// The limit of today, unless something else is asked for.
+  /// The default limit for new takes.
   package static let usualPathsMaximum = 1 << 14
 }
 
-/// A payload type and what it stands for.
+/// The encoding of a payload type.
 package struct PayloadTypeMapping: Hashable, Sendable {
   package var payloadType: UInt8
   /// In lower case; `rtx` for retransmissions.
@@ -355,7 +359,7 @@ package struct PayloadTypeMapping: Hashable, Sendable {
     self.clockRate = clockRate
   }
 
-  /// Reads `96=vp8,97=rtx,111=opus/48000`, either side first; nil for anything else.
+  /// Parses `96=vp8,97=rtx,111=opus/48000`, with either side first; nil if the text is malformed.
   package static func list(parsing text: String) -> [PayloadTypeMapping]? {
     var list: [PayloadTypeMapping] = []
     for part in text.split(separator: ",") {

@@ -6,7 +6,7 @@ struct PathKey: Hashable {
   var low: SocketAddress
   var high: SocketAddress
 
-  /// The path of a packet, and whether the lower address sent it.
+  /// The key of a packet's path, and whether the lower address sent it.
   static func of(_ tuple: FiveTuple) -> (key: PathKey, isFromLow: Bool) {
     let isFromLow = tuple.source.isLower(than: tuple.destination)
     return isFromLow
@@ -16,7 +16,7 @@ struct PathKey: Hashable {
 }
 
 extension SocketAddress {
-  /// An order of addresses without a meaning, for equal keys.
+  /// An arbitrary total order of addresses, for canonical keys.
   fileprivate func isLower(than other: SocketAddress) -> Bool {
     let (left, right) = (ip.words, other.ip.words)
     if left.high != right.high { return left.high < right.high }
@@ -28,18 +28,18 @@ extension SocketAddress {
 /// A path between the ends of a call.
 struct ObservedPath {
   var pair: ObservedPair
-  /// The first way by which a relay carries it.
+  /// The first relay path that carries it.
   private var carrier: PathKey?
   private var isSeenRelayed = false
-  /// The ends whose packets are seen without the relay.
+  /// The ends whose packets are seen outside of the relay.
   private(set) var isSeenDirectly = [false, false]
-  /// Whether packets are seen on both sides of a relay: they would count twice.
+  /// Whether packets are seen on both sides of a relay and would count twice.
   private(set) var hasSeveralWays = false
-  /// The end behind a relay, whose address stands for the relayed one as long as that is unknown.
+  /// The end behind a relay, whose local address stands for the relayed one until that is known.
   var relayedEnd: Int?
-  /// The ends whose candidate's address was not seen.
+  /// The ends whose candidate address was not seen.
   var isUnknown = [false, false]
-  /// RTP with RTCP is 1, RTCP by itself 2; as checks announce it.
+  /// 1 for RTP with RTCP, 2 for separate RTCP, as checks announce it.
   var component: UInt8 = 1
   var recent = RecentContents()
 
@@ -47,7 +47,7 @@ struct ObservedPath {
 
   var transportIndex: Int { pair.transport - 1 }
 
-  /// Records by which way a packet of an end came.
+  /// Records where a packet of an end was seen.
   mutating func see(_ way: PathKey?, isRelayed: Bool, from end: Int) {
     if isRelayed { isSeenRelayed = true } else { isSeenDirectly[end] = true }
     carrier = carrier ?? way
@@ -56,19 +56,19 @@ struct ObservedPath {
       || way != nil && way != carrier
   }
 
-  /// Its addresses, with an end as the source.
+  /// The addresses with an end as the source.
   func tuple(from end: Int) -> FiveTuple {
     FiveTuple(pair.transportProtocol, from: pair.addresses[end], to: pair.addresses[1 - end])
   }
 }
 
-/// The last contents of a path, to recognise those that come once more.
+/// The recent contents of a path, for detecting duplicates.
 struct RecentContents {
   private static let countMaximum = 512
   private var digests: [UInt64] = []
   private var next = 0
 
-  /// Whether contents were there lately; takes note of them.
+  /// Records contents; returns whether they occurred recently.
   mutating func isRepeated(_ bytes: RawSpan, from end: Int) -> Bool {
     var digest = ContentDigest(seed: UInt64(end))
     digest.mix(bytes)
@@ -83,12 +83,12 @@ struct RecentContents {
   }
 }
 
-/// What is known of the paths on the wire.
+/// The known paths on the wire.
 struct PathTable {
   enum Place: Equatable {
     /// With the end that has the lower address.
     case path(Int, endOfLow: Int)
-    /// No call, as far as could be told.
+    /// Not a call, as far as known.
     case ignored
   }
 
@@ -97,11 +97,11 @@ struct PathTable {
   private(set) var paths: [ObservedPath] = []
   private var places: [PathKey: Place] = [:]
   private var ignored: [PathKey] = []
-  /// Where the last packet went: the next one is most likely there too.
+  /// The path of the last packet, which is most likely that of the next.
   private var lastTuple: FiveTuple?
   private var lastFound: (path: Int, from: Int) = (0, 0)
 
-  /// The path of a packet and the end that sent it; nil for a path of no call.
+  /// The path of a packet and the end that sent it; nil if the path belongs to no call.
   mutating func find(_ tuple: FiveTuple) -> (path: Int, from: Int)? {
     if tuple == lastTuple { return lastFound }
     let (key, isFromLow) = PathKey.of(tuple)
@@ -111,10 +111,10 @@ struct PathTable {
     return lastFound
   }
 
-  /// Whether a path was found to be of no call.
+  /// Whether a path was judged to belong to no call.
   func isIgnored(_ tuple: FiveTuple) -> Bool { places[PathKey.of(tuple).key] == .ignored }
 
-  /// Adds a path of a transport whose end `from` is the source of the tuple; gives its index.
+  /// Adds a path whose end `from` is the tuple's source; returns its index.
   mutating func add(_ tuple: FiveTuple, transport: Int, from: Int, isRelayed: Bool) -> Int {
     let (key, isFromLow) = PathKey.of(tuple)
     let addresses =
@@ -129,10 +129,10 @@ struct PathTable {
     return paths.count - 1
   }
 
-  /// Gives an end of a path another address, by which it is found as well from now on.
+  /// Changes the address of one end of a path, which is then found by both.
   ///
-  /// - Returns: false where another path has these addresses: what comes by the old ones belongs to
-  ///   that one from now on.
+  /// - Returns: false if another path has the new addresses; packets with the old ones then belong
+  ///   to that path.
   mutating func rename(_ index: Int, _ end: Int, to address: SocketAddress) -> Bool {
     let pair = paths[index].pair
     let old = FiveTuple(pair.transportProtocol, from: pair.addresses[0], to: pair.addresses[1])
@@ -146,13 +146,13 @@ struct PathTable {
       places[key] = .path(index, endOfLow: isFromLow ? 0 : 1)
       return true
     }
-    // Its end 0 may be this one's end 1.
+    // The numbering of its ends may be swapped.
     let isFlipped = endOfLow != (isFromLow ? 0 : 1)
     places[oldKey] = .path(other, endOfLow: (oldIsFromLow ? 0 : 1) ^ (isFlipped ? 1 : 0))
     return false
   }
 
-  /// Remembers that a path is of no call; it may still become one.
+  /// Marks a path as belonging to no call; that may change.
   mutating func ignore(_ tuple: FiveTuple) {
     let key = PathKey.of(tuple).key
     guard places[key] == nil else { return }
@@ -164,7 +164,6 @@ struct PathTable {
     ignored.append(key)
   }
 
-  /// Changes what is known of a path.
   mutating func update<Result>(_ index: Int, _ change: (inout ObservedPath) -> Result) -> Result {
     change(&paths[index])
   }

@@ -1,19 +1,19 @@
 import RTP
 package import Wire
 
-/// What a payload type of a stream stands for, and how that is known.
+/// The encoding of a payload type, and its origin.
 package struct PayloadMeaning: Hashable, Sendable {
   package var payloadType: UInt8
   /// The encoding name in lower case; `rtx` for retransmissions.
   package var codec: String
   /// In Hz.
   package var clockRate: UInt32
-  /// Nil where even that is not known.
+  /// nil if unknown.
   package var kind: MediaKind?
   package var how: Knowledge
-  /// The payload type whose packets are sent again, for retransmissions that say so.
+  /// For retransmissions, the payload type of the original packets if stated.
   package var associated: UInt8?
-  /// What a description states of the format.
+  /// The format parameters in a description.
   package var parameters: String?
 
   package init(
@@ -29,7 +29,7 @@ package struct PayloadMeaning: Hashable, Sendable {
   }
 }
 
-/// The payload types that a standard fixes (RFC 3551 section 6).
+/// The static payload types (RFC 3551 section 6).
 enum StaticPayloadTypes {
   private static let table: [(UInt8, String, UInt32, MediaKind)] = [
     (0, "pcmu", 8000, .audio), (3, "gsm", 8000, .audio), (4, "g723", 8000, .audio),
@@ -60,7 +60,7 @@ enum StaticPayloadTypes {
     return sounds.contains(codec) ? .audio : .video
   }
 
-  /// The clock that an encoding has unless something else is said.
+  /// The default clock rate of an encoding.
   static func usualClockRate(of codec: String) -> UInt32 {
     if codec == "opus" || codec == "red" { return 48_000 }
     if let known = table.first(where: { $0.1 == codec }) { return known.2 }
@@ -70,30 +70,32 @@ enum StaticPayloadTypes {
 
 // MARK: - PayloadShapes
 
-/// Recognises the codec of payloads in the clear by what their headers have in common.
+/// Recognizes codecs of unencrypted payloads by their headers.
 ///
-/// Each codec has a test that all of its packets pass and few of others do; the codec whose test
-/// nearly all packets pass is it. A key frame with a start code decides by itself.
+/// Each codec has a test that all of its packets pass and few others do; the codec whose test
+/// nearly all packets pass is chosen. A key frame with a start code decides by itself.
 struct PayloadShapes {
-  /// From how many packets on headers are judged, and how many of 100 have to pass.
+  /// The number of packets from which on headers are judged, and the percentage that must pass.
   private static let packetsMinimum = 16
   private static let passingPercent = 95
   private static let typesMaximum = 4
-  /// Some senders take times from a clock of their own, which is a few ticks off.
+  private static let innerMaximum = 3
+  /// Some senders' timestamps come from a separate clock and are a few ticks off.
   private static let opusTolerance = 60
 
-  /// The codecs that have a test, those with the narrower one first.
+  /// The codecs with a test, the most specific first.
   private static let tests: [(codec: String, test: Test)] = [
     ("opus", isOpus), ("red", isRED), ("h265", isH265), ("h264", isH264), ("vp8", isVP8),
     ("vp9", isVP9), ("av1", isAV1),
   ]
 
-  /// A packet with what its neighbours tell of it.
+  /// A packet with information from its neighbours.
   private struct Sample {
     var header: RTPHeader
     var spacing: StreamClock.Spacing
 
-    /// Whether it begins a time, as the first packet of a frame does; nil where nothing tells.
+    /// Whether it is the first packet with its timestamp, like the first of a frame; nil if
+    /// unknown.
     var beginsTime: Bool? {
       switch spacing {
       case .unknown: nil
@@ -105,20 +107,39 @@ struct PayloadShapes {
 
   private typealias Test = @Sendable (_ payload: RawSpan, _ sample: Sample, _ before: Int) -> Bool
 
-  /// What is counted of one payload type.
+  /// The counters of one payload type.
   private struct Counts {
     let type: UInt8
     var packets = 0
     var passed = [Int](repeating: 0, count: PayloadShapes.tests.count)
-    /// What the last payload says that it lasts as one of Opus, in ticks, and how many lasted so.
+    /// The duration of the last payload if it is Opus, in ticks, and how many payloads lasted that
+    /// long.
     var duration = 0
     var lasting = 0
-    /// Packets with older payloads in front (RFC 2198), and what all of them are about.
+    /// Packets with redundant payloads (RFC 2198), and the payload type inside.
     var redundant = 0
     var innerType: UInt8?
     var startCode: String?
+    /// What single blocks of RED would carry, and whether they are of too many types for that.
+    var inner: [Inner] = []
+    var isMixed = false
 
-    /// Whether a payload of RED is about the same type as those before it; counts it if so.
+    /// What single blocks of RED carry, where it is video; surely so with a start code.
+    var innerVideo: (type: UInt8, codec: String, isSure: Bool)? {
+      let all = inner.reduce(0) { $0 + $1.packets }
+      guard !isMixed, let main = inner.max(by: { $0.packets < $1.packets }),
+        all * 100 >= packets * PayloadShapes.passingPercent
+      else { return nil }
+      if let code = main.startCode, code.hasPrefix("vp") { return (main.type, code, true) }
+      guard main.packets >= PayloadShapes.packetsMinimum else { return nil }
+      for (place, (codec, _)) in PayloadShapes.tests.enumerated()
+      where main.passed[place] * 100 >= main.packets * PayloadShapes.passingPercent {
+        return (main.type, codec, false)
+      }
+      return nil
+    }
+
+    /// Whether a RED payload contains the same type as those before it; counts it if so.
     mutating func isOfOneType(_ payload: RawSpan) -> Bool {
       guard let inner = RED.primary(payload, in: 0..<payload.byteCount) else { return false }
       if let innerType, innerType != inner.payloadType { return false }
@@ -128,42 +149,60 @@ struct PayloadShapes {
     }
   }
 
-  private var counts: [Counts] = []
+  /// What is counted of one payload type inside of RED, of which video has one and that of FEC.
+  private struct Inner {
+    let type: UInt8
+    var packets = 0
+    var passed = [Int](repeating: 0, count: PayloadShapes.tests.count)
+    var startCode: String?
+  }
 
-  /// Whether payloads could be read at all.
+  private var counts: [Counts] = []
+  /// Whether aggregates have to be whole, and RED is looked into; not so in older takes.
+  private let isClose: Bool
+
+  init(isClose: Bool = true) { self.isClose = isClose }
+
+  /// Whether any payload could be parsed.
   var isReadable: Bool { !counts.isEmpty }
 
-  /// The payload type of most payloads.
+  /// The most frequent payload type.
   var payloadType: UInt8? { main?.type }
 
-  /// The codec that a key frame showed; what shows those of H.264 and AV1 is short, and chance has
-  /// it in audio now and then.
+  /// The codec of a key frame with a start code; those of H.264 and AV1 are short, and sometimes
+  /// occur in audio by chance.
   var startCode: String? { main?.startCode }
 
   private var main: Counts? { counts.max { $0.packets < $1.packets } }
 
-  /// The codec; nil where nothing shows it.
+  /// The codec; nil if it cannot be recognized.
   ///
   /// - Parameter isVideo: whether the clock is that of video.
   func codec(isVideo: Bool) -> String? {
     guard let main else { return nil }
     if let startCode = main.startCode, isVideo || startCode.hasPrefix("vp") { return startCode }
+    if main.innerVideo?.isSure == true { return "red" }
     guard main.packets >= Self.packetsMinimum else { return nil }
     for (place, (codec, _)) in Self.tests.enumerated()
     where main.passed[place] * 100 >= main.packets * Self.passingPercent {
       switch codec {
-      // Most bytes may begin Opus; few streams last as long as theirs say.
+      // Most bytes are valid in Opus, but few other streams have matching durations.
       case "opus" where main.lasting * 2 < main.packets: continue
-      // Without older payloads, RED is a byte that stays the same: anything may begin so.
+      // Without redundant payloads, RED is just a constant byte, which proves nothing.
       case "red" where isVideo || main.redundant * 4 < main.packets: continue
       case "opus", "red": return codec
       default: if isVideo { return codec }
       }
     }
-    return nil
+    return isVideo && main.innerVideo != nil ? "red" : nil
   }
 
-  /// Looks at a packet in the clear.
+  /// The payload type and the codec of video inside of RED.
+  var innerVideo: (type: UInt8, codec: String)? {
+    main?.innerVideo.map { ($0.type, $0.codec) }
+  }
+
+  /// Examines an unencrypted packet.
   mutating func add(_ header: RTPHeader, _ packet: RawSpan, _ spacing: StreamClock.Spacing) {
     guard header.payload.count > 2, header.payload.upperBound <= packet.byteCount else { return }
     var place = counts.firstIndex { $0.type == header.payloadType }
@@ -178,6 +217,7 @@ struct PayloadShapes {
     counts[place].packets += 1
     for (index, (codec, test)) in Self.tests.enumerated()
     where test(payload, sample, counts[place].duration) {
+      if isClose, !Self.isWhole(payload, codec) { continue }
       if codec == "red", !counts[place].isOfOneType(payload) { continue }
       counts[place].passed[index] += 1
     }
@@ -190,12 +230,54 @@ struct PayloadShapes {
     if counts[place].startCode == nil {
       counts[place].startCode = StreamDeduction.videoFrame(payload)
     }
+    if isClose { Self.lookInside(&counts[place], payload, sample) }
+  }
+
+  /// Looks at the only block of RED as which a payload may be read.
+  private static func lookInside(_ counts: inout Counts, _ payload: RawSpan, _ sample: Sample) {
+    guard let block = RED.primary(payload, in: 0..<payload.byteCount), block.redundantBlocks == 0,
+      block.payload.count > 2
+    else { return }
+    var place = counts.inner.firstIndex { $0.type == block.payloadType }
+    if place == nil {
+      guard counts.inner.count < innerMaximum else { return counts.isMixed = true }
+      counts.inner.append(Inner(type: block.payloadType))
+      place = counts.inner.count - 1
+    }
+    guard let place else { return }
+    let content = payload.extracting(block.payload)
+    counts.inner[place].packets += 1
+    for (index, (codec, test)) in tests.enumerated()
+    where codec != "opus" && codec != "red" && test(content, sample, 0) && isWhole(content, codec) {
+      counts.inner[place].passed[index] += 1
+    }
+    if counts.inner[place].startCode == nil {
+      counts.inner[place].startCode = StreamDeduction.videoFrame(content)
+    }
   }
 
   // MARK: Tests
 
-  /// The descriptor of VP8: reserved bits are 0, and the first packet of a frame begins a partition
-  /// (RFC 7741 section 4.2).
+  /// Whether the lengths in an aggregate come to that of the payload (RFC 6184 section 5.7.1,
+  /// RFC 7798 section 4.4.2); of all else nothing is asked.
+  private static func isWhole(_ payload: RawSpan, _ codec: String) -> Bool {
+    let first = payload.byte(at: 0)
+    var place: Int
+    switch codec {
+    case "h264" where first & 0x1f == 24: place = 1
+    case "h265" where first >> 1 == 48: place = 2
+    default: return true
+    }
+    while place + 2 < payload.byteCount {
+      let size = Int(payload.uint16(at: place))
+      guard size > 0 else { return false }
+      place += 2 + size
+    }
+    return place == payload.byteCount
+  }
+
+  /// Tests the descriptor of VP8: reserved bits are 0, and the first packet of a frame begins a
+  /// partition (RFC 7741 section 4.2).
   private static func isVP8(_ payload: RawSpan, _ sample: Sample, _: Int) -> Bool {
     let first = payload.byte(at: 0)
     guard first & 0x48 == 0 else { return false }
@@ -204,7 +286,7 @@ struct PayloadShapes {
     return sample.beginsTime.map { $0 == begins || !$0 && first & 0x10 != 0 } ?? true
   }
 
-  /// The descriptor of VP9: a frame begins and ends where the time and the marker say so (RFC 9628
+  /// Tests the descriptor of VP9: frames begin and end where timestamp and marker say so (RFC 9628
   /// section 4.2).
   private static func isVP9(_ payload: RawSpan, _ sample: Sample, _: Int) -> Bool {
     let first = payload.byte(at: 0)
@@ -216,8 +298,8 @@ struct PayloadShapes {
     return descriptor.pictureID != nil || descriptor.layer != nil
   }
 
-  /// A NAL unit of H.264, an aggregate or a fragment (RFC 6184 section 5.2): the first bit is 0,
-  /// and fragments begin and end as time and marker say.
+  /// Tests for a NAL unit of H.264, an aggregate or a fragment (RFC 6184 section 5.2): the first
+  /// bit is 0, and fragments begin and end as timestamp and marker say.
   private static func isH264(_ payload: RawSpan, _ sample: Sample, _: Int) -> Bool {
     let first = payload.byte(at: 0)
     guard first & 0x80 == 0 else { return false }
@@ -225,7 +307,7 @@ struct PayloadShapes {
     case 1, 5...9, 24: return true
     case 28:
       let head = payload.byte(at: 1)
-      // Not both ends at once, and the reserved bit is 0.
+      // Start and end are not both set, and the reserved bit is 0.
       guard head & 0xc0 != 0xc0, head & 0x20 == 0, (1...12).contains(head & 0x1f) else {
         return false
       }
@@ -234,7 +316,7 @@ struct PayloadShapes {
     }
   }
 
-  /// A NAL unit of H.265 (RFC 7798 section 4.4): two bytes of header, of the base layer.
+  /// Tests for a NAL unit of H.265 (RFC 7798 section 4.4): a two-byte header, of the base layer.
   private static func isH265(_ payload: RawSpan, _: Sample, _: Int) -> Bool {
     let (first, second) = (payload.byte(at: 0), payload.byte(at: 1))
     guard first & 0x81 == 0, second & 0xf8 == 0, second & 7 != 0 else { return false }
@@ -243,8 +325,8 @@ struct PayloadShapes {
       || type == 49
   }
 
-  /// The aggregation header of AV1 (AV1 RTP section 4.4): reserved bits are 0, nothing goes on
-  /// where a time begins, and what begins there is an OBU.
+  /// Tests the aggregation header of AV1 (AV1 RTP section 4.4): reserved bits are 0, a new
+  /// timestamp does not continue an OBU, and it begins with a valid one.
   private static func isAV1(_ payload: RawSpan, _ sample: Sample, _: Int) -> Bool {
     let first = payload.byte(at: 0)
     guard first & 0x07 == 0 else { return false }
@@ -257,15 +339,15 @@ struct PayloadShapes {
     return unit & 0x81 == 0 && (1...8).contains(type)
   }
 
-  /// The first byte of Opus says how long a packet lasts (RFC 6716 section 3.1), as the timestamp
-  /// of the next one does; a pause is longer.
+  /// Tests whether the duration in the first byte of Opus (RFC 6716 section 3.1) matches the next
+  /// timestamp; a pause is longer.
   private static func isOpus(_ payload: RawSpan, _ sample: Sample, _ before: Int) -> Bool {
     guard opusDuration(payload) > 0 else { return false }
     guard case .step(let ticks) = sample.spacing, before > 0 else { return true }
     return Int(ticks) + opusTolerance >= before
   }
 
-  /// How long a payload of Opus lasts in ticks of 48 kHz; 0 for what is none.
+  /// The duration of an Opus payload in ticks of 48 kHz; 0 if it is invalid.
   private static func opusDuration(_ payload: RawSpan) -> Int {
     let first = payload.byte(at: 0)
     let configuration = Int(first >> 3)
@@ -285,7 +367,7 @@ struct PayloadShapes {
     }
   }
 
-  /// The blocks of RED fit into the payload (RFC 2198 section 3).
+  /// Tests whether the blocks of RED fit into the payload (RFC 2198 section 3).
   private static func isRED(_ payload: RawSpan, _: Sample, _: Int) -> Bool {
     guard let inner = RED.primary(payload, in: 0..<payload.byteCount) else { return false }
     return inner.redundantBlocks <= 8 && inner.payloadType & 0x60 != 0x40

@@ -3,28 +3,28 @@ import ICE
 import RTP
 import Wire
 
-/// Packets that look like RTP where nothing announced a call: they are of one when a source goes on
-/// as RTP does (RFC 3550 appendix A.1).
+/// Holds packets that look like RTP without an announced call, until a source continues as RTP does
+/// (RFC 3550 appendix A.1).
 ///
-/// Each SSRC of a path has its own verdict, because streams may take turns and both ends send.
-/// Packets wait for the verdict, within limits for each path and for all of them, and are then
-/// either released to the call or dropped.
+/// Each SSRC of a path is judged separately, because streams may alternate and both ends send.
+/// Packets wait for the verdict, within limits per path and in total, and are then released to the
+/// call or dropped.
 struct Probation {
-  /// How many packets of a source have to follow each other.
+  /// The number of consecutive packets that a source needs.
   private static let sequenceMinimum = 3
-  /// How far the sequence number may step from one packet of a source to its next.
+  /// The maximum step of the sequence number between two packets of a source.
   private static let stepMaximum: UInt16 = 16
   private static let candidatesMaximum = 512
-  /// How many sources of a path are told apart; the one that was silent longest gives way.
+  /// The maximum number of sources per path; the one silent longest is dropped.
   private static let sourcesMaximum = 64
-  /// After how many packets without a verdict a path is of no call: four of each source, which is
+  /// The number of packets without a verdict after which a path counts as no call: four per source,
   /// one more than a source needs.
   private static let attemptsMaximum = 4 * sourcesMaximum
-  /// How many packets and bytes of one path wait, and how many bytes of all paths.
+  /// The limits of waiting: packets and bytes per path, and bytes in total.
   private static let packetsMaximum = attemptsMaximum
   private static let pathBytesMaximum = 512 << 10
   private static let bytesMaximum = 16 << 20
-  /// Longer ones than any network carries whole do not wait.
+  /// Larger packets than networks carry unfragmented do not wait.
   private static let lengthMaximum = 9216
 
   /// A packet that waits for the verdict.
@@ -41,12 +41,12 @@ struct Probation {
     var ssrc: UInt32
     var sequence: UInt16
     var run = 1
-    /// When it sent last, counted in packets of the path.
+    /// The last packet of the source, counted over the path.
     var attempt: Int
   }
 
   private struct Candidate {
-    /// Which of all trials it is.
+    /// Identifies the trial.
     var number: UInt64
     var packets: [Packet] = []
     var bytes = 0
@@ -59,7 +59,7 @@ struct Probation {
         && bytes + packet.bytes.count <= Probation.pathBytesMaximum
     }
 
-    /// Whether a packet is the next one of a source that went on often enough.
+    /// Records a packet; returns whether its source has continued often enough.
     mutating func follows(_ packet: Packet, _ isFromLow: Bool) -> Bool {
       guard let header = try? RTPHeader(parsing: packet.bytes.span.bytes, isProtected: true) else {
         return false
@@ -86,34 +86,34 @@ struct Probation {
   }
 
   enum Verdict {
-    /// It is a call, with these packets of it.
+    /// A call, with its packets so far.
     case call([Packet])
     case notYet
-    /// It is none, or there were too many others.
+    /// Not a call, or beyond the limits.
     case ignored
   }
 
   private var trials: [PathKey: Candidate] = [:]
-  /// In the order in which they began; those that were decided may still stand here.
+  /// In order of their beginnings; may include decided ones.
   private var order = Deque<(key: PathKey, number: UInt64)>()
   private var begun: UInt64 = 0
-  /// How many bytes wait on all paths.
+  /// The waiting bytes on all paths.
   private var bytes = 0
 
-  /// Looks at a packet of a path without a call.
-  mutating func take(_ packet: Packet) -> Verdict {
-    // Names and times are asked for and told at these ports.
+  /// Examines a packet on a path without a call.
+  mutating func examine(_ packet: Packet) -> Verdict {
+    // The ports of DNS, mDNS and NTP.
     let ports = [packet.tuple.source.port, packet.tuple.destination.port]
     guard !ports.contains(53), !ports.contains(5353), !ports.contains(123) else { return .ignored }
     let kind = DatagramClass(packet.bytes.span.bytes)
     guard kind == .rtp || kind == .rtcp else { return .ignored }
     let (key, isFromLow) = PathKey.of(packet.tuple)
-    // Taken out while it changes, so that its packets are not copied.
+    // Moved out during the change, so that its packets are not copied.
     var candidate = trials.removeValue(forKey: key) ?? begin(key)
     bytes -= candidate.bytes
     candidate.attempts += 1
     let isCall = kind == .rtp && candidate.follows(packet, isFromLow)
-    // The packet that shows the call is of it, whatever its length: it need not wait.
+    // The packet that proves the call belongs to it whatever its length, since it need not wait.
     if isCall || candidate.mayHold(packet) {
       candidate.packets.append(packet)
       candidate.bytes += packet.bytes.count
@@ -126,7 +126,7 @@ struct Probation {
     return .notYet
   }
 
-  /// Returns the packets that wait on a path, which turned out to be of a call by other means.
+  /// Returns the packets that wait on a path that turned out to be a call by other means.
   mutating func release(_ tuple: FiveTuple) -> [Packet] {
     guard !trials.isEmpty, let candidate = trials.removeValue(forKey: PathKey.of(tuple).key) else {
       return []
@@ -135,7 +135,7 @@ struct Probation {
     return candidate.packets
   }
 
-  /// Starts a trial for a path; drops the oldest trial when there are too many.
+  /// Starts a trial for a path; drops the oldest one if there are too many.
   private mutating func begin(_ key: PathKey) -> Candidate {
     while trials.count >= Self.candidatesMaximum, dropOldest() {}
     begun += 1
@@ -146,7 +146,7 @@ struct Probation {
     return Candidate(number: begun)
   }
 
-  /// Ends the trial that began first; false when there is none.
+  /// Ends the oldest trial; returns false if there is none.
   private mutating func dropOldest() -> Bool {
     guard let oldest = order.popFirst() else { return false }
     if let trial = trials[oldest.key], trial.number == oldest.number {
@@ -159,12 +159,12 @@ struct Probation {
 
 // MARK: - PathTrials
 
-/// What waits on paths that nothing announced until it shows what they are: few datagrams of few
-/// paths, of which the oldest gives way.
+/// Holds packets on unannounced paths until they are identified: a few datagrams of a few paths, of
+/// which the oldest is dropped.
 struct PathTrials<State> {
-  /// What became of a datagram.
+  /// The decision on a datagram.
   enum Verdict {
-    /// The path is one of a call, with these datagrams.
+    /// The path is that of a call, with these datagrams.
     case call([CallGate.Admitted])
     case notYet
     case none
@@ -178,17 +178,17 @@ struct PathTrials<State> {
 
   private static var trialsMaximum: Int { 256 }
   private static var packetsMaximum: Int { 16 }
-  /// Longer ones than any network carries whole do not wait.
+  /// Larger packets than networks carry unfragmented do not wait.
   private static var lengthMaximum: Int { 9216 }
 
   private var trials: [PathKey: Trial] = [:]
-  /// In the order in which they began; those that are over may still stand here.
+  /// In order of their beginnings; may include ended ones.
   private var order = Deque<(key: PathKey, number: UInt64)>()
   private var begun: UInt64 = 0
 
-  /// Looks at a datagram.
+  /// Examines a datagram.
   ///
-  /// - Parameter judge: whether the path is of a call now; nil while that is open.
+  /// - Parameter judge: returns whether the path is that of a call; nil if undecided.
   mutating func judge(
     _ packet: CallGate.Admitted, _ initial: @autoclosure () -> State,
     by judge: (inout State) -> Bool?
@@ -218,7 +218,7 @@ struct PathTrials<State> {
 }
 
 extension PathTrials<ClientHelloReader> {
-  /// Looks at a datagram that begins a DTLS association: it is one of a call when the client offers
+  /// Examines a datagram that begins a DTLS association: it belongs to a call if the client offers
   /// SRTP.
   mutating func consider(_ packet: CallGate.Admitted) -> Verdict {
     judge(packet, ClientHelloReader()) { $0.offersSRTP(packet.bytes.span.bytes) }
@@ -226,7 +226,7 @@ extension PathTrials<ClientHelloReader> {
 }
 
 extension PathTrials<ContentEvidence> {
-  /// Looks at a datagram that may be channel data, where no port tells: it is when its contents are
+  /// Examines possible channel data on an unknown port: it is channel data if its contents are
   /// those of a call.
   mutating func consider(_ packet: CallGate.Admitted) -> Verdict {
     let bytes = packet.bytes.span.bytes
@@ -242,24 +242,23 @@ extension PathTrials<ContentEvidence> {
 
 // MARK: - ContentEvidence
 
-/// How sure it is that contents are what the ends of a call send, where nothing but their bytes
-/// tells.
+/// Measures the certainty that contents are those of a call, judged by their bytes alone.
 ///
-/// What agrees counts in bits: a magic cookie has 32 of them, a version two. Contents of a frame
-/// that somebody only takes for one agree by chance now and then, and hardly several times.
+/// Each match adds its bits: 32 for a magic cookie, two for a version. The contents of a
+/// misinterpreted frame match by chance now and then, but hardly several times.
 struct ContentEvidence {
   private static let enough = 40
-  /// The sources that are compared.
+  /// The maximum number of sources that are compared.
   private static let sourcesMaximum = 16
 
   private var bits = 0
-  /// The sources of RTP, each with its last sequence number.
+  /// The RTP sources with their last sequence numbers.
   private var sources: [(ssrc: UInt32, sequence: UInt16)] = []
 
-  /// Whether it is hardly chance any more.
+  /// Whether a coincidence is very unlikely.
   var isEnough: Bool { bits >= Self.enough }
 
-  /// Counts a content; false for one of no protocol that ends of a call speak (RFC 7983).
+  /// Adds contents; returns false if they belong to no protocol of a call (RFC 7983).
   mutating func add(_ bytes: RawSpan) -> Bool {
     switch DatagramClass(bytes) {
     case .stun: return addSTUN(bytes)
@@ -280,7 +279,7 @@ struct ContentEvidence {
   }
 
   private mutating func addDTLS(_ bytes: RawSpan) -> Bool {
-    // The short headers of 1.3 say too little to count (RFC 9147 section 4).
+    // The short headers of DTLS 1.3 have too few fixed bits to count (RFC 9147 section 4).
     guard bytes.byte(at: 0) < 32 else { return bytes.byteCount >= 17 }
     guard bytes.byteCount >= 13, bytes.byte(at: 1) == 0xfe, bytes.byte(at: 2) >= 0xfc,
       13 + Int(bytes.uint16(at: 11)) <= bytes.byteCount

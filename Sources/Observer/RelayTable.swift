@@ -1,20 +1,21 @@
 import ICE
 import Wire
 
-/// Follows TURN between clients and servers (RFC 8656), to read what goes through it as if it went
-/// between the relayed address and the peer.
+/// Follows TURN between clients and servers (RFC 8656), so that relayed packets can be processed as
+/// if between the relayed address and the peer.
 struct RelayTable {
-  /// What a message of TURN brings.
+  /// The contents of a TURN message.
   enum Content {
-    /// A datagram inside, and between whom it goes. The peer of a channel that was not seen to be
-    /// bound has the address 0.0.0.0, with the channel as its port; a client whose allocation was
-    /// not seen has its own address in place of the relayed one.
+    /// The datagram inside, with its addresses.
+    ///
+    /// If the channel's binding was not seen, the peer is 0.0.0.0 with the channel number as its
+    /// port; if the allocation was not seen, the client's own address stands for the relayed one.
     case inner(FiveTuple, Range<Int>, peerIsKnown: Bool)
-    /// The peer of a channel shows after data went through it: the addresses of both until now, and
-    /// that of the peer.
+    /// The peer of a channel became known after data was sent on it: the addresses used so far, and
+    /// the peer's.
     case bound(FiveTuple, peer: SocketAddress)
     case control
-    /// It is not TURN.
+    /// Not TURN.
     case none
   }
 
@@ -22,11 +23,19 @@ struct RelayTable {
     var client: SocketAddress
     var server: SocketAddress
     var transport: TransportProtocol
-    /// The address that the server gave; the client's as long as that was not seen.
+    /// The relayed address; the client's own until that is seen.
     var relayed: SocketAddress
     var channels: [UInt16: SocketAddress] = [:]
-    /// Channels that were asked for and not granted yet.
+    /// Requested channels without a response.
     var asked: [(transaction: STUNTransactionID, channel: UInt16, peer: SocketAddress)] = []
+    /// Whether addresses and ports alone say which of the two relays.
+    var isGuessed = false
+  }
+
+  /// A relay that turned out to be where the client was taken to be.
+  struct Correction {
+    var client: SocketAddress
+    var server: SocketAddress
   }
 
   private static let relaysMaximum = 4096
@@ -34,25 +43,36 @@ struct RelayTable {
 
   private var relays: [Relay] = []
   private var places: [PathKey: Int] = [:]
-  /// The clients by their relayed addresses, and those whose relayed address was not seen.
+  /// The clients by relayed address, and those whose relayed address was not seen.
   private var clients: [SocketAddress: SocketAddress] = [:]
   private var bareClients: Set<SocketAddress> = []
-  /// The hosts that relay.
+  /// The relay hosts.
   private var servers: Set<IPAddress> = []
+  /// Whether a wrong guess which end relays is corrected; not so in older takes.
+  private let corrects: Bool
+  private var corrections: [Correction] = []
 
-  /// Whether a server gave this address to a client that was seen.
+  init(corrects: Bool = true) { self.corrects = corrects }
+
+  /// Returns the corrections since the last call.
+  mutating func removeCorrections() -> [Correction] {
+    guard !corrections.isEmpty else { return [] }
+    defer { corrections = [] }
+    return corrections
+  }
+
+  /// Whether the address was allocated to a client that was seen.
   func isRelayed(_ address: SocketAddress) -> Bool { clients[address] != nil }
 
-  /// The own address of the client that is behind an address: behind its own, where its relayed
-  /// address was not seen.
+  /// The client behind an address: a relayed one, or its own if the relayed one was not seen.
   func client(behind address: SocketAddress) -> SocketAddress? {
     clients[address] ?? (bareClients.contains(address) ? address : nil)
   }
 
-  /// Whether a host was seen to relay.
+  /// Whether a host is known as a relay.
   func isServer(_ ip: IPAddress) -> Bool { servers.contains(ip) }
 
-  /// Whether a path is one between a client and its server.
+  /// Whether a path is between a client and its server.
   func isRelayPath(_ tuple: FiveTuple) -> Bool { places[PathKey.of(tuple).key] != nil }
 
   /// Whether the address stands for a peer that was not seen.
@@ -60,15 +80,20 @@ struct RelayTable {
     address.ip == IPAddress(ipv4: 0)
   }
 
-  /// Records a relayed address that shows by what others answer; data goes on being read as
-  /// before.
+  /// Records a relayed address that became known by the other end's responses; data continues to be
+  /// processed as before.
   mutating func record(relayed: SocketAddress, of client: SocketAddress) {
     guard clients.count < 4 * Self.relaysMaximum else { return }
     clients[relayed] = clients[relayed] ?? client
   }
 
-  /// Takes a message that is no Binding.
-  mutating func take(_ message: STUNMessage, _ tuple: FiveTuple) -> Content {
+  /// Takes back that an address is the relayed one of a client: that end of its path is the peer.
+  mutating func forget(relayed: SocketAddress, of client: SocketAddress) {
+    if clients[relayed] == client { clients[relayed] = nil }
+  }
+
+  /// Handles a TURN message (other than Binding).
+  mutating func receive(_ message: STUNMessage, _ tuple: FiveTuple) -> Content {
     switch (message.method, message.messageClass) {
     case (.allocate, .request), (.refresh, .request), (.createPermission, .request):
       _ = index(client: tuple.source, server: tuple.destination, tuple.transport)
@@ -108,8 +133,8 @@ struct RelayTable {
     return .control
   }
 
-  /// Takes channel data (RFC 8656 section 12.4) of a relay that is known.
-  func take(channelData bytes: RawSpan, _ tuple: FiveTuple, isTruncated: Bool) -> Content {
+  /// Handles channel data (RFC 8656 section 12.4) of a known relay.
+  func receive(channelData bytes: RawSpan, _ tuple: FiveTuple, isTruncated: Bool) -> Content {
     guard let (channel, range) = ChannelData.readAny(bytes, isTruncated: isTruncated),
       let place = places[PathKey.of(tuple).key]
     else { return .none }
@@ -122,18 +147,74 @@ struct RelayTable {
       range, peerIsKnown: known != nil)
   }
 
-  /// Begins a relay of which neither the allocation nor anything else was seen; false where there
-  /// are too many.
+  /// Starts following a relay whose allocation was not seen; returns false if there are too many.
   mutating func assume(_ tuple: FiveTuple) -> Bool {
     if isRelayPath(tuple) { return true }
-    let isToServer = Self.serverIsDestination(tuple, servers)
-    let (client, server) =
-      isToServer ? (tuple.source, tuple.destination) : (tuple.destination, tuple.source)
-    return index(client: client, server: server, tuple.transport) != nil
+    let shared = corrects ? sharedEnd(tuple) : nil
+    let (isToServer, isSure) = Self.serverIsDestination(tuple, servers)
+    let server = shared ?? (isToServer ? tuple.destination : tuple.source)
+    let client = server == tuple.destination ? tuple.source : tuple.destination
+    guard let place = index(client: client, server: server, tuple.transport) else { return false }
+    relays[place].isGuessed = corrects && shared == nil && !isSure
+    return true
+  }
+
+  /// The end of a connection that has another one with somebody else: a client has a port for each.
+  ///
+  /// Over UDP it may have one port for several servers. Where the end was taken for a client, that
+  /// was wrong.
+  private mutating func sharedEnd(_ tuple: FiveTuple) -> SocketAddress? {
+    guard tuple.transport == .tcp, tuple.source != tuple.destination else { return nil }
+    for place in relays.indices where relays[place].transport == .tcp {
+      let (client, server) = (relays[place].client, relays[place].server)
+      for end in [tuple.source, tuple.destination] where end == client || end == server {
+        if relays[place].isGuessed { settle(place, client: end == client ? server : client) }
+        return relays[place].server == end ? end : nil
+      }
+    }
+    return nil
+  }
+
+  /// Records who is the client of a relay, which only a guess said until now.
+  private mutating func settle(_ place: Int, client: SocketAddress) {
+    guard relays[place].isGuessed else { return }
+    relays[place].isGuessed = false
+    let (former, server) = (relays[place].client, relays[place].server)
+    guard client == server else { return }
+    (relays[place].client, relays[place].server) = (server, former)
+    bareClients.remove(former)
+    if relays[place].relayed == former {
+      relays[place].relayed = server
+      bareClients.insert(server)
+    }
+    servers.insert(former.ip)
+    if !relays.contains(where: { $0.server.ip == server.ip }) { servers.remove(server.ip) }
+    corrections.append(Correction(client: server, server: former))
+  }
+
+  /// Takes the address at which the other end of a relayed path sees one of its ends.
+  ///
+  /// The relayed address is one of the server's host. So a client that is seen at its own address
+  /// has relayed nothing, and neither has a peer whose address is that of the client's host.
+  ///
+  /// - Parameters:
+  ///   - client: the client of the relay, as far as is known.
+  ///   - isOfClient: whether the address is that of the client's end; else that of its peer.
+  mutating func see(_ mapped: SocketAddress, client: SocketAddress, isOfClient: Bool) {
+    guard
+      let place = relays.firstIndex(where: {
+        $0.isGuessed && $0.client == client && $0.client.ip != $0.server.ip
+      })
+    else { return }
+    if isOfClient, mapped.ip == relays[place].server.ip {
+      relays[place].isGuessed = false
+    } else if !isOfClient, mapped.ip == client.ip {
+      settle(place, client: relays[place].server)
+    }
   }
 
   /// Whether channel data with contents of a call goes to or from a well-known port of relays,
-  /// where no allocation was seen.
+  /// without a known allocation.
   static func mayBeRelayed(_ bytes: RawSpan, _ tuple: FiveTuple, isTruncated: Bool) -> Bool {
     guard isServer(tuple.source.port) != isServer(tuple.destination.port),
       let (_, data) = ChannelData.readAny(bytes, isTruncated: isTruncated)
@@ -142,17 +223,22 @@ struct RelayTable {
     return evidence.add(bytes.extracting(data)) || isTruncated
   }
 
-  /// Which of two hosts relays: one that did before, the one at a well-known port (RFC 8656 section
-  /// 4, and what lets it through firewalls), the one with an address of the internet, the one at
-  /// the lower port.
-  private static func serverIsDestination(_ tuple: FiveTuple, _ servers: Set<IPAddress>) -> Bool {
+  /// Decides which of two hosts is the relay: a known one, the one at a well-known port (RFC 8656
+  /// section 4, and ports that pass firewalls), the one with a public address, or the one at the
+  /// lower port.
+  ///
+  /// The last two are guesses: what the relay carries may show that it is the other one.
+  private static func serverIsDestination(
+    _ tuple: FiveTuple, _ servers: Set<IPAddress>
+  ) -> (Bool, isSure: Bool) {
     let (source, destination) = (tuple.source, tuple.destination)
-    for rule in [
-      { servers.contains($0.ip) }, { isServer($0.port) }, { !$0.ip.isOfPrivateNetwork },
-    ] as [(SocketAddress) -> Bool] where rule(source) != rule(destination) {
-      return rule(destination)
+    for (rule, isSure) in [
+      ({ servers.contains($0.ip) }, true), ({ isServer($0.port) }, true),
+      ({ !$0.ip.isOfPrivateNetwork }, false),
+    ] as [((SocketAddress) -> Bool, Bool)] where rule(source) != rule(destination) {
+      return (rule(destination), isSure)
     }
-    return destination.port <= source.port
+    return (destination.port <= source.port, false)
   }
 
   private static func isServer(_ port: UInt16) -> Bool { [3478, 5349, 80, 443].contains(port) }
@@ -180,7 +266,10 @@ struct RelayTable {
     client: SocketAddress, server: SocketAddress, _ transport: TransportProtocol
   ) -> Int? {
     let key = PathKey.of(FiveTuple(transport, from: client, to: server)).key
-    if let known = places[key] { return known }
+    if let known = places[key] {
+      settle(known, client: client)
+      return known
+    }
     guard relays.count < Self.relaysMaximum else { return nil }
     relays.append(Relay(client: client, server: server, transport: transport, relayed: client))
     places[key] = relays.count - 1

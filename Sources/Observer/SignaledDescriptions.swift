@@ -3,9 +3,9 @@ import RTP
 import SDP
 import Wire
 
-/// The descriptions that were given or seen, by the ICE credentials that they state.
+/// Supplied and observed descriptions, by their ICE credentials.
 struct SignaledDescriptions {
-  /// A description with what is asked of it often.
+  /// A description with cached fields.
   struct Entry {
     var text: String
     var how: Knowledge
@@ -14,32 +14,31 @@ struct SignaledDescriptions {
     var payloads: [PayloadMeaning]
     var extensions = HeaderExtensionMap()
     var candidates: [ICECandidate]
-    /// Whether the media of the description is protected; nil where it has none.
+    /// Whether its media is encrypted; nil without media.
     var protectsMedia: Bool?
-    /// The keys that it gives for what its writer sends (RFC 4568).
+    /// The keys for packets of its author (RFC 4568).
     var srtpKeys: [SRTPKey] = []
-    /// What it says of its sources.
+    /// Its sources by SSRC.
     var sources: [UInt32: Source] = [:]
   }
 
   private static let entriesMaximum = 4096
-  /// How long all descriptions are together, in bytes.
+  /// The limit of all descriptions together, in bytes.
   private static let lengthMaximum = 16 << 20
 
   private(set) var entries: [Entry] = []
-  /// The descriptions that may be about a transport with other addresses than theirs: those that
-  /// somebody gave, and those without ICE, as of SIP behind a NAT, or of RTSP, where the request
-  /// names the ports.
+  /// Descriptions that may apply to transports with other addresses than theirs: supplied ones, and
+  /// ones without ICE, as of SIP behind a NAT, or of RTSP, where a request names the ports.
   private(set) var floating: [Int] = []
   private static let floatingMaximum = 64
   private var length = 0
-  /// The numbers of the descriptions that state a user name fragment, the oldest first.
+  /// The descriptions with a username fragment, the oldest first.
   private var byFragment: [String: [Int]] = [:]
   private var byText: [String: Int] = [:]
-  /// The numbers of the descriptions with a section at a port, the oldest first.
+  /// The descriptions with a media port, the oldest first.
   private var byPort: [UInt16: [Int]] = [:]
 
-  /// Takes a description; gives its number, or nil for a text that is none.
+  /// Adds a description; returns its number, or nil if the text is not one.
   mutating func add(_ text: String, _ how: Knowledge) -> Int? {
     if let known = byText[text] { return known }
     guard entries.count < Self.entriesMaximum, length + text.utf8.count <= Self.lengthMaximum,
@@ -74,22 +73,21 @@ struct SignaledDescriptions {
     return entries.count - 1
   }
 
-  /// The numbers of the descriptions that state a user name fragment, the newest first.
+  /// The descriptions with a username fragment, the newest first.
   func numbers(stating fragment: String) -> [Int] {
     byFragment[fragment, default: []].reversed()
   }
 
-  /// The numbers of the descriptions that give an address for media, the newest first: where there
-  /// is no ICE.
+  /// The descriptions with a media address, for calls without ICE, the newest first.
   func numbers(at address: SocketAddress) -> [Int] {
-    byPort[address.port, default: []].reversed().filter { gives(address, $0) }
+    byPort[address.port, default: []].reversed().filter { hasAddress(address, $0) }
   }
 
-  /// Whether a description gives an address for media.
-  func gives(_ address: SocketAddress, _ number: Int) -> Bool {
+  /// Whether a description has a media address.
+  func hasAddress(_ address: SocketAddress, _ number: Int) -> Bool {
     let text = address.ip.description
     let document = entries[number].document
-    // `IN IP4 192.0.2.1` (RFC 8866 section 5.7).
+    // The session-level `IN IP4 192.0.2.1` (RFC 8866 section 5.7).
     let session = document.lines.lazy.compactMap { line -> String? in
       guard case .other(UInt8(ascii: "c"), let value) = line else { return nil }
       return value.split(separator: " ").last.map(String.init)
@@ -116,18 +114,18 @@ struct SignaledDescriptions {
 }
 
 extension SignaledDescriptions {
-  /// What a description says of a source.
+  /// A source in a description.
   struct Source {
     var mid: String?
-    /// The source that it repairs.
+    /// The source that it retransmits.
     var repairs: UInt32?
-    /// The source that it protects by FlexFEC, and the one that protects it so.
+    /// The source that it protects by FlexFEC, and the one that protects it.
     var protects: UInt32?
     var protectedBy: UInt32?
     var canonicalName: String?
   }
 
-  /// The sources that a description names; the first section with one tells.
+  /// The sources in a description; the first section with a source determines its attributes.
   private static func sources(of document: SDPDocument) -> [UInt32: Source] {
     var sources: [UInt32: Source] = [:]
     for section in document.sections {
@@ -153,14 +151,14 @@ extension SignaledDescriptions {
     return sources
   }
 
-  /// Reads once what is asked for with packets.
+  /// Caches what packets need.
   private static func read(_ document: SDPDocument, into entry: inout Entry) {
     entry.sources = sources(of: document)
     entry.srtpKeys = document.sections.flatMap { $0.values(CryptoAttribute.self) }
       .flatMap(\.srtpKeys)
     entry.protectsMedia = document.sections.first { $0.kind == .audio || $0.kind == .video }
       .map { $0.transport.contains("SAVP") }
-    // Keys under a profile without protection may be used, or not (RFC 8643).
+    // Keys with an unprotected profile are optional (RFC 8643).
     if entry.protectsMedia == false, !entry.srtpKeys.isEmpty { entry.protectsMedia = nil }
   }
 }
@@ -170,7 +168,7 @@ extension SignaledDescriptions {
     entries[number].how == .given || entries[number].fragments.isEmpty
   }
 
-  /// What descriptions say that a payload type stands for; nil where they differ.
+  /// The encoding of a payload type on which descriptions agree; nil if they differ.
   func commonMeaning(of type: UInt8, in chosen: [Int]) -> PayloadMeaning? {
     let found = chosen.compactMap { number in
       entries[number].payloads.first { $0.payloadType == type }
@@ -188,8 +186,7 @@ extension SignaledDescriptions.Entry {
 
 // MARK: - SignalingText
 
-/// Descriptions in signaling that comes in datagrams of its own: SIP over UDP (RFC 3261 section
-/// 18).
+/// Descriptions in SIP over UDP (RFC 3261 section 18).
 package enum SignalingText {
   private static let lengthMaximum = 64 << 10
   private static let descriptionsMaximum = 8
@@ -199,7 +196,7 @@ package enum SignalingText {
   ]
   private static let schemes = ["sip:", "sips:", "tel:"]
 
-  /// Whether bytes begin a message of SIP.
+  /// Whether bytes begin a SIP message.
   package static func isSIP(_ bytes: some Collection<UInt8>) -> Bool {
     if bytes.starts(with: "SIP/2.0 ".utf8) { return true }
     return methods.contains { method in
@@ -209,16 +206,16 @@ package enum SignalingText {
     }
   }
 
-  /// The descriptions in a datagram; none where it is no signaling.
+  /// The descriptions in a datagram; empty if it is not signaling.
   package static func descriptions(in datagram: [UInt8]) -> [String] {
     guard datagram.count <= lengthMaximum, isSIP(datagram) else { return [] }
     return descriptions(inMessage: datagram)
   }
 
-  /// The descriptions in the body of a message with headers: the whole of it, or parts of several
-  /// (RFC 2046 section 5.1).
+  /// The descriptions in the body of a message with headers: the whole body, or parts of a
+  /// multipart one (RFC 2046 section 5.1).
   static func descriptions(inMessage message: [UInt8]) -> [String] {
-    // A body follows an empty line, and so does each of its parts.
+    // A body and each of its parts follow an empty line.
     let begin = Array("\r\n\r\nv=0".utf8)
     let boundary = Array("\r\n--".utf8)
     var found: [String] = []
@@ -226,7 +223,7 @@ package enum SignalingText {
     while found.count < descriptionsMaximum, let place = message.place(of: begin, from: index) {
       let start = place + 4
       let end = message.place(of: boundary, from: start) ?? message.count
-      // The boundary's own line break may be the last one of the description.
+      // The line break before the boundary may be that of the description's last line.
       var text = String(decoding: message[start..<end], as: UTF8.self)
       if text.utf8.last != 10 { text += "\r\n" }
       found.append(text)
@@ -237,7 +234,7 @@ package enum SignalingText {
 }
 
 extension [UInt8] {
-  /// Where other bytes stand at or after a place.
+  /// The index of other bytes at or after an index.
   fileprivate func place(of other: [UInt8], from start: Int) -> Int? {
     guard let first = other.first, count >= other.count, start <= count - other.count else {
       return nil

@@ -1,35 +1,41 @@
 import RTP
 import Wire
 
-/// Concludes from its packets what a stream carries where nothing says so, and how sure that is.
+/// Infers the contents of a stream from its packets, if nothing states them, with a degree of
+/// certainty.
 ///
-/// Codecs show in the headers of payloads that can be read, clocks in how timestamps grow with
-/// time. Both are judged again as packets come, ever more seldom: a burst at the beginning, or a
-/// pause, makes the first judgement wrong and later ones right.
+/// Codecs are recognized by payload headers if those are readable, clocks by the growth of
+/// timestamps. Both are judged again as packets arrive, at growing distances, since a burst at the
+/// beginning or a pause makes the first judgement wrong.
 struct StreamDeduction {
-  /// How many retransmissions have to fit to another stream.
+  /// The number of retransmissions that must match another stream.
   private static let repairsMinimum = 2
-  /// From how many packets on something is concluded, and how far apart conclusions lie.
+  /// The number of packets before the first inference, and the growth factor between inferences.
   private static let packetsMinimum = 12
   private static let growth = 4
 
   private var packets = 0
   private var nextJudgement = packetsMinimum
   private var clock = StreamClock()
-  private var shapes = PayloadShapes()
+  private var shapes: PayloadShapes
   private var repairs: [(ssrc: UInt32, count: Int)] = []
-  /// What was concluded last.
+  /// The last inference.
   private(set) var meaning: PayloadMeaning?
-  /// Whether payloads show the codec; else its clock alone is known, and what mostly has it.
+  /// Whether payloads identify the codec; otherwise it is the usual codec for the clock.
   private(set) var isSure = false
   private(set) var isOver = false
+  /// What RED carries, where that is video.
+  private(set) var inner: PayloadMeaning?
 
-  /// Ends it: something else tells.
+  /// - Parameter isClose: whether payloads are looked at as closely as in takes of today.
+  init(isClose: Bool = true) { shapes = PayloadShapes(isClose: isClose) }
+
+  /// Stops inferring, because the contents are now stated.
   mutating func stop() { isOver = true }
 
-  /// Looks at a packet; returns what its payload type stands for once that is clear enough, and
-  /// again when it turns out to be something else.
-  mutating func take(_ header: RTPHeader, _ packet: RawSpan, isClear: Bool, at now: Instant)
+  /// Examines a packet; returns the encoding of its payload type when it is clear enough, and again
+  /// when it changes.
+  mutating func examine(_ header: RTPHeader, _ packet: RawSpan, isClear: Bool, at now: Instant)
     -> PayloadMeaning?
   {
     guard !isOver else { return nil }
@@ -49,6 +55,11 @@ struct StreamDeduction {
     if let codec = shapes.codec(isVideo: clock.isVideo) {
       isSure = true
       let kind = StaticPayloadTypes.kind(of: codec) ?? .audio
+      inner = codec == "red" ? innerVideo : nil
+      if inner != nil {
+        return PayloadMeaning(
+          payloadType: type, codec: codec, clockRate: 90_000, kind: .video, how: .deduced)
+      }
       return PayloadMeaning(
         payloadType: type, codec: codec, clockRate: StaticPayloadTypes.usualClockRate(of: codec),
         kind: codec == "red" && clock.rate == 90_000 ? .video : kind, how: .deduced)
@@ -61,10 +72,17 @@ struct StreamDeduction {
       kind: rate == 90_000 ? .video : .audio, how: .deduced)
   }
 
-  /// Takes a packet that would send another one again; gives its stream once that is clear.
+  private var innerVideo: PayloadMeaning? {
+    shapes.innerVideo.map { type, codec in
+      PayloadMeaning(
+        payloadType: type, codec: codec, clockRate: 90_000, kind: .video, how: .deduced)
+    }
+  }
+
+  /// Records a packet that matches one of another stream; returns that stream when it is clear.
   ///
-  /// It has a number, and a time, that the stream had lately (RFC 4588 section 4).
-  mutating func takeRepair(of ssrc: UInt32) -> UInt32? {
+  /// A match has a recent sequence number and timestamp of the stream (RFC 4588 section 4).
+  mutating func examineRepair(of ssrc: UInt32) -> UInt32? {
     let index = repairs.firstIndex { $0.ssrc == ssrc } ?? repairs.count
     if index == repairs.count { repairs.append((ssrc, 0)) }
     repairs[index].count += 1
@@ -73,7 +91,7 @@ struct StreamDeduction {
     return ssrc
   }
 
-  /// The codec of a key frame that begins with this payload; nil for anything else.
+  /// The codec of a key frame that begins with this payload; nil if it is none.
   static func videoFrame(_ payload: RawSpan) -> String? {
     let count = payload.byteCount
     var reader = ByteReader(payload)
@@ -88,14 +106,14 @@ struct StreamDeduction {
         return "vp8"
       }
     }
-    // And so has one of VP9 (VP9 bitstream specification, section 7.2.1).
+    // So does one of VP9 (VP9 bitstream specification, section 7.2.1).
     reader = ByteReader(payload)
     if let descriptor = try? VP9Descriptor(parsing: &reader), descriptor.beginsVideoFrame,
       !descriptor.isInterPredicted, (try? VP9FrameHeader(parsing: reader.rest()))?.isKey ?? false
     {
       return "vp9"
     }
-    // Sequence parameters of H.264, alone or first in an aggregate (RFC 6184 section 5.2).
+    // An H.264 sequence parameter set, alone or first in an aggregate (RFC 6184 section 5.2).
     let first = payload.byte(at: 0)
     if first & 0x9f == 7, count >= 4, [66, 77, 88, 100].contains(payload.byte(at: 1)) {
       return "h264"
@@ -105,8 +123,8 @@ struct StreamDeduction {
     {
       return "h264"
     }
-    // A new coded video sequence of AV1 begins with its sequence header (AV1 RTP, section 4.4),
-    // whose OBU has the type 1, and a length only where several elements follow.
+    // A new coded video sequence of AV1 begins with its sequence header (AV1 RTP section 4.4),
+    // whose OBU type is 1; it has a length only if several elements follow.
     if first & 0x8f == 0x08, count >= 12 {
       let hasLength = first & 0x30 != 0x10
       let unit = payload.byte(at: hasLength ? 2 : 1)
@@ -118,29 +136,31 @@ struct StreamDeduction {
 
 // MARK: - StreamClock
 
-/// Finds the clock by which the timestamps of a stream run.
+/// Determines the clock rate of a stream's timestamps.
 ///
-/// Over time they run as the clock does, whatever the network does to single packets: the longer a
-/// stream was seen, the less bursts and jitter matter. Before that, the steps between packets tell:
-/// audio steps by whole packets of some milliseconds, and video sends several packets of one time.
+/// In the long run, timestamps advance with the clock whatever happens to single packets: the
+/// longer a stream was observed, the less bursts and jitter matter. Before that, the steps between
+/// packets tell: audio advances by packets of some milliseconds, and video has several packets per
+/// timestamp.
 struct StreamClock {
-  /// How a packet stands to the one before it.
+  /// The relation of a packet to the previous one.
   enum Spacing {
-    /// It is the first one, or packets are missing between them.
+    /// It is the first, or packets are missing in between.
     case unknown
-    /// It has the time of the one before.
+    /// It has the same timestamp.
     case sameTime
-    /// So many ticks later.
+    /// It is this many ticks later.
     case step(UInt32)
   }
 
   private static let audioRates: [UInt32] = [8000, 16_000, 24_000, 32_000, 44_100, 48_000]
-  /// What packets of Opus last, in ticks (RFC 6716 section 2.1.4, RFC 7587 section 4.2).
+  /// The possible durations of Opus packets in ticks (RFC 6716 section 2.1.4, RFC 7587 section
+  /// 4.2).
   private static let opusSteps: Set<UInt32> = [120, 240, 480, 960, 1920, 2880, 3840, 4800, 5760]
-  /// How many different steps and payload types are counted.
+  /// The maximum number of distinct steps and payload types that are counted.
   private static let stepsMaximum = 24
   private static let typesMaximum = 8
-  /// Over less time nothing is concluded.
+  /// The minimum duration for an inference.
   private static let timeMinimum = Interval.milliseconds(300)
 
   private var began: Instant?
@@ -151,14 +171,14 @@ struct StreamClock {
   private var steps: [(ticks: UInt32, count: Int)] = []
   private var stepCount = 0
   private var sameTimes = 0
-  /// How many packets have an earlier time than the one before.
+  /// The number of packets with an earlier timestamp than the previous one.
   private var backwards = 0
   private var types: [(type: UInt8, count: Int)] = []
 
-  /// The payload type of most packets.
+  /// The most frequent payload type.
   var payloadType: UInt8? { types.max { $0.count < $1.count }?.type }
 
-  /// Counts a packet.
+  /// Counts a packet; returns its relation to the previous one.
   mutating func add(_ header: RTPHeader, at now: Instant) -> Spacing {
     if let known = types.firstIndex(where: { $0.type == header.payloadType }) {
       types[known].count += 1
@@ -171,7 +191,7 @@ struct StreamClock {
       return .unknown
     }
     let ticks = Int32(bitPattern: header.timestamp &- lastTime)
-    // A jump of minutes is a new beginning, with which time is measured anew.
+    // After a jump of minutes, the clock is measured anew.
     guard abs(Int64(ticks)) < 1 << 26 else {
       (began, elapsedTicks) = (now, 0)
       return .unknown
@@ -192,31 +212,30 @@ struct StreamClock {
     return .step(step)
   }
 
-  /// The step that most packets have.
+  /// The most frequent step.
   private var usualStep: (ticks: UInt32, count: Int) {
     steps.max { $0.count < $1.count } ?? (0, 0)
   }
 
-  /// Whether several packets have one time now and then: parts of a video frame.
+  /// Whether packets repeatedly share a timestamp, like those of a video frame.
   private var sharesTimes: Bool { sameTimes >= 2 && sameTimes * 50 > stepCount }
 
-  /// Whether the clock is that of video, as far as can be told.
+  /// Whether the clock seems to be that of video.
   var isVideo: Bool { sharesTimes || rate == 90_000 }
 
-  /// The clock in Hz; nil where it is none of the usual ones, or cannot be told yet.
+  /// The clock rate in Hz; nil if it is unusual or not known yet.
   var rate: UInt32? {
     guard let began, lastAt - began >= Self.timeMinimum, stepCount >= 3 else { return nil }
     let seconds = (lastAt - began).seconds
     let seen = Double(elapsedTicks) / seconds
-    // What waits somewhere at the beginning or the end, 300 ms at most, and clocks that are not
-    // quite right.
+    // Allows for queueing at the beginning or end, up to 300 ms, and for inaccurate clocks.
     let tolerance = min(0.5, 0.02 + 0.3 / seconds)
     func error(_ rate: UInt32) -> Double { abs(seen / Double(rate) - 1) }
     if sharesTimes { return error(90_000) < max(tolerance, 0.12) ? 90_000 : nil }
     let even = Self.audioRates.filter { error($0) < tolerance && steps(evenly: $0) }
     if let best = even.min(by: { error($0) < error($1) }) { return best }
-    // Frames of one packet each, or audio that does not step evenly: time has to tell. Within a
-    // second the usual clocks are far enough apart.
+    // Frames of one packet each, or audio with uneven steps: the elapsed time decides. After a
+    // second the usual clock rates are distinguishable.
     guard backwards * 5 <= stepCount else { return nil }
     guard seconds >= 1, !Self.opusSteps.contains(usualStep.ticks) || seconds >= 10 else {
       return nil
@@ -225,10 +244,10 @@ struct StreamClock {
     return near.min { error($0) < error($1) }
   }
 
-  /// Whether nearly all steps are whole packets of audio with this clock: multiples of 2.5 ms, most
-  /// of them of one length up to 120 ms.
+  /// Whether nearly all steps are whole audio packets at this rate: multiples of 2.5 ms, most of
+  /// them of one length up to 120 ms.
   private func steps(evenly rate: UInt32) -> Bool {
-    // Steps have any 32 bits.
+    // Steps can have any 32-bit value.
     let whole = steps.reduce(0) { sum, step in
       sum + (UInt64(step.ticks) * 400 % UInt64(rate) == 0 ? step.count : 0)
     }
@@ -239,25 +258,24 @@ struct StreamClock {
 
 // MARK: - ExtensionDeduction
 
-/// Concludes from their contents which header extensions a transport has, where no description
-/// says so: numbers that count over all streams, times that run as time does, levels of sounds,
-/// names that stay.
+/// Infers a transport's header extensions from their contents if no description lists them: numbers
+/// that count over all streams, times that advance with the clock, audio levels, constant names.
 struct ExtensionDeduction {
-  /// How many packets are looked at, and after how many something is concluded.
+  /// The number of packets that are examined, and the number before the first inference.
   private static let packetsMaximum = 600
   private static let packetsMinimum = 60
 
-  /// What is counted of one identifier.
+  /// The counters of one identifier.
   private struct Element {
     var count = 0
     var lengths: Set<Int> = []
-    /// By the end that sends.
+    /// By the sending end.
     var numbers: [UInt16?] = [nil, nil]
     var counting = 0
     var times: [(value: UInt32, at: Instant)?] = [nil, nil]
     var timing = 0
     var isText = true
-    /// The text of each source, while it stays the same.
+    /// The text of each source, while it is constant.
     var texts: [UInt32: [UInt8]] = [:]
     var textChanges = 0
     var onFrames = 0
@@ -278,7 +296,7 @@ struct ExtensionDeduction {
       if value.byteCount == 3 {
         let time = UInt32(value.uint16(at: 0)) << 8 | UInt32(value.byte(at: 2))
         if let last = times[end] {
-          // Seconds with 18 bits of fraction, of which 6 bits are whole.
+          // A 24-bit fixed-point time in seconds with 18 fractional bits.
           let passed = Double((time &- last.value) & 0xff_ffff) / 262_144
           if abs(passed - (now - last.at).seconds) < 0.05 { timing += 1 }
         }
@@ -295,19 +313,19 @@ struct ExtensionDeduction {
     }
   }
 
-  /// By identifier, for those that were there: few, where a call is one.
+  /// By identifier; a call has few.
   private var elements: [Int: Element] = [:]
   private var packets = 0
   private(set) var isOver = false
 
-  /// Ends it: something else tells.
+  /// Stops inferring, because the extensions are now stated.
   mutating func stop() {
     isOver = true
     elements = [:]
   }
 
-  /// Takes a packet; gives the extensions once they are clear.
-  mutating func take(
+  /// Examines a packet; returns the extensions once they are clear.
+  mutating func examine(
     _ header: RTPHeader, _ bytes: RawSpan, from end: Int, kind: MediaKind?, at now: Instant
   ) -> HeaderExtensionMap? {
     guard !isOver else { return nil }
@@ -335,7 +353,7 @@ struct ExtensionDeduction {
       } else if element.lengths == [3], element.timing * 10 > element.count * 8 {
         uri = .absoluteSendTime
       } else if element.isText, element.textChanges == 0 {
-        // The names of sections come first; those of encodings are on video frames alone.
+        // Names of sections come first; names of encodings are on video frames only.
         let isEncoding = map.mid != 0 && element.onFrames == element.count
         uri = isEncoding ? .streamID : .mid
       } else if element.lengths == [1], element.onFrames == 0 {

@@ -2,35 +2,35 @@ import DequeModule
 import RTP
 package import Wire
 
-/// An RTP stream of a call: what one end sends under one SSRC.
+/// An RTP stream of a call: the packets of one end with one SSRC.
 package struct ObservedStream: Hashable, Sendable {
-  /// From 1, over all calls.
+  /// Counted from 1 over all calls.
   package var number: Int
   package var transport: Int
-  /// Which end sends it.
+  /// The end that sends it.
   package var from: Int
   package var ssrc: UInt32
-  /// What its payload types stand for, in the order in which they appeared.
+  /// The encodings of its payload types, in order of first appearance.
   package var payloads: [PayloadMeaning] = []
-  /// The media section it belongs to, where something tells.
+  /// The mid of its section, if known.
   package var mid: String?
-  /// The encoding of a simulcast.
+  /// The RID of a simulcast encoding.
   package var streamID: String?
-  /// The name that both streams of an end have (CNAME).
+  /// The CNAME, which the streams of an end share.
   package var canonicalName: String?
-  /// The stream whose packets this one sends again (RFC 4588).
+  /// The stream whose packets this one retransmits (RFC 4588).
   package var repairs: UInt32?
   package var repairsHow: Knowledge?
-  /// The stream of which this one recovers lost packets: it is one of FlexFEC (RFC 8627).
+  /// The stream whose lost packets this FlexFEC stream recovers (RFC 8627).
   package var protects: UInt32?
-  /// The source that does so for this one, where a description names it.
+  /// The FlexFEC source that protects this stream, if a description names it.
   package var protectedBy: UInt32?
-  /// Whether both descriptions, or the one that is known, list a format that corrects errors.
+  /// Whether all known descriptions list a FEC format.
   package var agreesOnCorrection = false
 
-  /// Audio or video frames; nil where nothing tells.
+  /// Audio or video; nil if unknown.
   package var kind: MediaKind? { payloads.lazy.compactMap(\.kind).first }
-  /// The clock of the first payload type with one, in Hz; 0 where nothing tells.
+  /// The clock rate of the first payload type with one, in Hz; 0 if unknown.
   package var clockRate: UInt32 { payloads.first { $0.clockRate > 0 }?.clockRate ?? 0 }
 }
 
@@ -44,7 +44,7 @@ struct StreamTable {
     var ssrc: UInt32
   }
 
-  /// A stream with what is counted of it.
+  /// A stream with its counters.
   struct Entry {
     var stream: ObservedStream {
       didSet {
@@ -53,40 +53,43 @@ struct StreamTable {
           stream.protects == nil && stream.payloads.first?.codec.hasPrefix("flexfec") == true
       }
     }
-    /// Whether it is one of FlexFEC, and it is not known yet what it protects.
+    /// Whether it is a FlexFEC stream whose protected stream is not known yet.
     private(set) var seeksProtected = false
-    /// The payload type whose packets have others inside (RFC 2198).
+    /// The payload type of redundant packets (RFC 2198).
     private(set) var redundantType: UInt8?
     var statistics = SourceReception()
-    var deduction = StreamDeduction()
-    /// The payload type of the last packet, whose meaning was looked up already.
+    var deduction: StreamDeduction
+    /// The payload type of the last packet, whose encoding was looked up.
     var lastPayloadType: UInt8?
     var clockRate: UInt32 = 0
     var highest: UInt16 = 0
     var lastTime: UInt32 = 0
-    /// Whether a packet had header extensions, which may name its section.
+    /// Whether a packet had header extensions, which may include the mid.
     var hasExtensions = false
-    /// How many names RTCP gave it.
+    /// The number of names that RTCP assigned to it.
     var names = 0
-    /// Packets that no key opened.
+    /// Packets that could not be decrypted.
     var sealedPackets: UInt64 = 0
 
-    init(_ stream: ObservedStream) { self.stream = stream }
+    init(_ stream: ObservedStream, judgesClosely: Bool) {
+      self.stream = stream
+      deduction = StreamDeduction(isClose: judgesClosely)
+    }
   }
 
-  /// How many streams are told apart; a call has some dozens.
+  /// The maximum number of streams; a call has a few dozen.
   private static let streamsMaximum = 1 << 17
 
   private(set) var entries: [Entry] = []
   private var places: [Key: Int] = [:]
-  /// The streams of each source, the newest last.
+  /// The streams of each SSRC, the newest last.
   private var bySource: [UInt32: [Int]] = [:]
-  /// How many streams of one source are looked at for the one that goes on elsewhere.
+  /// The number of streams of one SSRC that are searched for one that continues elsewhere.
   private static let candidatesMaximum = 64
-  /// The stream of the last packet of all: most follow one of the same.
+  /// The stream of the last packet, which is often that of the next.
   private var last: (key: Key, index: Int)?
 
-  /// The index of the stream of a packet; nil for one that was not seen yet.
+  /// The index of a packet's stream; nil if it is new.
   mutating func find(transport: Int, from: Int, ssrc: UInt32) -> Int? {
     let key = Key(transport: transport, from: from, ssrc: ssrc)
     if let last, last.key == key { return last.index }
@@ -95,23 +98,23 @@ struct StreamTable {
     return index
   }
 
-  /// Begins a stream; nil when there are too many.
-  mutating func begin(_ stream: ObservedStream) -> Int? {
+  /// Adds a stream; nil if there are too many.
+  mutating func begin(_ stream: ObservedStream, judgesClosely: Bool) -> Int? {
     guard entries.count < Self.streamsMaximum else { return nil }
     var stream = stream
     stream.number = entries.count + 1
     places[Key(transport: stream.transport, from: stream.from, ssrc: stream.ssrc)] = entries.count
     bySource[stream.ssrc, default: []].append(entries.count)
-    entries.append(Entry(stream))
+    entries.append(Entry(stream, judgesClosely: judgesClosely))
     return entries.count - 1
   }
 
-  /// The latest streams of a source, the newest first.
+  /// The latest streams of an SSRC, the newest first.
   func latest(of ssrc: UInt32) -> [Int] {
     bySource[ssrc, default: []].suffix(Self.candidatesMaximum).reversed()
   }
 
-  /// Lets a stream go on in another transport.
+  /// Moves a stream to another transport and sending end, also in the index by SSRC.
   mutating func move(_ index: Int, to transport: Int, from: Int) {
     let old = entries[index].stream
     places[Key(transport: old.transport, from: old.from, ssrc: old.ssrc)] = nil
@@ -121,7 +124,6 @@ struct StreamTable {
     last = nil
   }
 
-  /// Changes what is known of a stream.
   @inline(__always)
   mutating func update<Result>(_ index: Int, _ change: (inout Entry) -> Result) -> Result {
     change(&entries[index])
@@ -130,13 +132,13 @@ struct StreamTable {
 
 // MARK: - UnprovenStreams
 
-/// The first packets of sources that nothing announced: a second one shows that they are RTP
-/// (RFC 3550 appendix A.1).
+/// Holds the first packet of unannounced sources until a second one proves that they are RTP (RFC
+/// 3550 appendix A.1).
 ///
-/// Applications send messages of their own over the path of a call, and a part of them looks like
-/// RTP: each would be a stream of one packet.
+/// Applications send their own messages on the path of a call, and some look like RTP: each would
+/// become a stream of one packet.
 struct UnprovenStreams {
-  /// A packet that waits for a second one of its source.
+  /// A packet that waits for the second one of its source.
   struct Packet {
     var packet: WaitingPacket
     var transport: Int
@@ -145,25 +147,25 @@ struct UnprovenStreams {
     var size: Int
   }
 
-  /// How many sources wait, of one transport and of all, and how many bytes.
+  /// The limits of waiting: sources per transport and in total, and bytes.
   private static let transportMaximum = 64
   private static let countMaximum = 4096
   private static let bytesMaximum = 16 << 20
-  /// How far from its first packet the second one of a source may be.
+  /// The maximum distance of sequence numbers between the first and second packet of a source.
   private static let stepMaximum = 100
 
-  /// What waits in one transport, the oldest first, each with its number.
+  /// Waiting packets by transport, the oldest first, each with its number.
   private var byTransport: [Int: [(number: UInt64, packet: Packet)]] = [:]
-  /// In the order in which they came; those that wait no longer may still stand here.
+  /// In order of arrival; may include packets that no longer wait.
   private var order = Deque<(transport: Int, number: UInt64)>()
   private var begun: UInt64 = 0
   private var count = 0
   private var bytes = 0
 
-  /// Lets a packet wait; returns the one before it of the same source when the two belong together,
-  /// in which case neither waits.
+  /// Holds a packet; if it and a waiting packet of its source belong together, returns that one,
+  /// and neither waits.
   ///
-  /// - Parameter dropped: how many packets were given up for it.
+  /// - Parameter dropped: incremented by the number of packets dropped for lack of room.
   mutating func add(_ packet: consuming Packet, dropped: inout UInt64) -> Packet? {
     let transport = packet.transport
     let (ssrc, from) = (packet.header.ssrc, packet.packet.from)
@@ -210,7 +212,7 @@ struct UnprovenStreams {
     return packet
   }
 
-  /// Returns all that waits, in the order in which it came.
+  /// Removes and returns all waiting packets in order of arrival.
   mutating func removeAll() -> [Packet] {
     let packets = order.compactMap { entry in
       place(entry).flatMap { byTransport[entry.transport]?[$0].packet }
@@ -222,22 +224,22 @@ struct UnprovenStreams {
 
 // MARK: - SourceReception
 
-/// What RFC 3550 counts of a stream where it was captured: losses, and the jitter of arrivals.
+/// RFC 3550 statistics of a stream at the place of capture: losses and interarrival jitter.
 ///
-/// A sender that begins its sequence numbers anew (appendix A.1) begins a part of its own; what the
-/// numbers of two parts are apart is no loss. A silence after which as many packets are missing as
-/// it would have had is one.
+/// A sender that restarts its sequence numbers (appendix A.1) starts a new part, and the distance
+/// between two parts is not a loss. After a silence, a step that matches the number of packets in
+/// that time is a loss.
 package struct SourceReception: Sendable {
-  /// From how many numbers on a step may be a new beginning, and how many backwards when time goes
-  /// forwards: what comes late has the time at which it was sent.
+  /// The minimum step that may be a restart, and the minimum backward step if the timestamp
+  /// advances: a late packet has an older timestamp.
   private static let jump = 3000
   private static let backwards = -100
 
   package private(set) var packets: UInt64 = 0
   package private(set) var bytes: UInt64 = 0
-  /// Packets that came again.
+  /// The number of duplicates.
   package private(set) var duplicates: UInt64 = 0
-  /// How often the sequence numbers began anew.
+  /// The number of restarts of the sequence numbers.
   package private(set) var restarts: UInt64 = 0
   package private(set) var first: Instant?
   package private(set) var last: Instant?
@@ -247,15 +249,18 @@ package struct SourceReception: Sendable {
   private var jitterSum: Double = 0
   private var jitterCount: UInt64 = 0
 
-  /// The packets that earlier parts should have had.
+  /// The expected packets of earlier parts.
   private var expectedBefore: UInt64 = 0
   private var base: Int64 = 0
   private var highest: Int64 = 0
-  /// How many packets the present part has, and the highest number of the part before: a single
-  /// packet from elsewhere begins no part.
+  /// The number of packets in the current part, and the numbers of the previous one: a single stray
+  /// packet does not begin a part.
   private var partPackets: UInt64 = 0
   private var before: (base: Int64, highest: Int64)?
-  /// The packet before: its number, without the wrap of its 16 bits, its time and its arrival.
+  private var nearRestarts = NearRestarts()
+  /// The packet before, where numbers may begin anew with it: its number, and its step to that.
+  private var doubtful: (number: Int64, step: Int)?
+  /// The previous packet: unwrapped sequence number, timestamp and arrival.
   private var lastNumber: Int64 = 0
   private var times = TimestampUnwrapper()
   private var lastRTPTime: Int64 = 0
@@ -263,32 +268,34 @@ package struct SourceReception: Sendable {
 
   package init() {}
 
-  /// How many packets the sequence numbers say there were.
+  /// The expected number of packets by sequence numbers.
   package var expected: UInt64 {
     packets == 0 ? 0 : expectedBefore &+ UInt64(highest - base + 1)
   }
 
-  /// How many of them are missing; late and repeated packets make it smaller (appendix A.3).
+  /// The number of missing packets; late and duplicate ones reduce it (appendix A.3).
   package var lost: Int64 { Int64(expected) - Int64(packets) }
 
-  /// The mean of the jitter after each packet.
+  /// The mean of the jitter over all packets.
   package var meanJitter: Double { jitterCount == 0 ? 0 : jitterSum / Double(jitterCount) }
 
-  /// Counts a packet.
   mutating func add(
     _ sequence: UInt16, _ timestamp: UInt32, size: Int, at arrival: Instant, clockRate: UInt32
   ) {
     let step = Int16(bitPattern: sequence &- UInt16(truncatingIfNeeded: lastNumber))
     let number = packets == 0 ? Int64(sequence) : lastNumber + Int64(step)
     let rtpTime = times.unwrap(timestamp)
+    let mayBegin = nearRestarts.mayBegin(sequence, timestamp)
     defer { (lastNumber, lastRTPTime, lastArrival) = (number, rtpTime, arrival) }
     guard let first else {
       first = arrival
       (base, highest, partPackets) = (number, number, 1)
       return count(size, at: arrival)
     }
+    settleDoubt(step: Int(step))
+    if mayBegin { doubtful = (number, Int(step)) }
     if let before, partPackets == 1, (1..<Int64(Self.jump)).contains(number - before.highest) {
-      // The packet from elsewhere was alone.
+      // The part consisted of a single stray packet.
       expectedBefore -= UInt64(before.highest - before.base + 1)
       expectedBefore += 1
       (base, highest, partPackets) = (before.base, before.highest, 2)
@@ -306,8 +313,19 @@ package struct SourceReception: Sendable {
     base = min(base, number)
     highest = max(highest, number)
     count(size, at: arrival)
-    // A new beginning has times of its own, too.
-    if partPackets > 1 { addJitter(rtpTime, arrival, clockRate) }
+    // After a restart, timestamps are unrelated as well.
+    if partPackets > 1, !mayBegin { addJitter(rtpTime, arrival, clockRate) }
+  }
+
+  /// Decides whether numbers began anew with the packet before, by the step from it to the next.
+  private mutating func settleDoubt(step: Int) {
+    guard let former = doubtful else { return }
+    doubtful = nil
+    guard NearRestarts.isBorneOut(step: former.step, next: step) else { return }
+    expectedBefore += UInt64(highest - base + 1)
+    before = nil
+    (base, highest, partPackets) = (former.number, former.number, 1)
+    restarts += 1
   }
 
   private mutating func count(_ size: Int, at arrival: Instant) {
@@ -316,7 +334,7 @@ package struct SourceReception: Sendable {
     last = arrival
   }
 
-  /// Whether a packet begins the numbers anew, as the view `loss` has it.
+  /// Whether a packet restarts the sequence numbers, by the rule of the view `loss`.
   private func beginsAnew(
     _ step: Int, _ rtpTime: Int64, _ first: Instant, _ arrival: Instant
   ) -> Bool {
@@ -324,7 +342,8 @@ package struct SourceReception: Sendable {
       return false
     }
     guard step > 0, let last else { return true }
-    // As many as the stream has had in such a time, within a factor of two, are missing packets.
+    // If the step matches the number of packets in such a time within a factor of two, they are
+    // missing.
     let usual = Double(packets) * (arrival - last).seconds
     let missing = Double(step) * (last - first).seconds
     return !(missing >= usual / 2 && missing <= usual * 2)
@@ -340,6 +359,5 @@ package struct SourceReception: Sendable {
     jitterCount += 1
   }
 
-  /// Counts a packet that came before.
   mutating func addDuplicate() { duplicates += 1 }
 }

@@ -2,26 +2,26 @@ import DequeModule
 import ICE
 import Wire
 
-/// What TCP connections carry: messages of ICE and TURN, and signaling in the clear.
+/// The contents of TCP connections: ICE and TURN messages, and unencrypted signaling.
 struct TCPConnections {
-  /// What was read from a connection.
+  /// A message from a connection.
   enum Message {
-    /// As if it had come in a datagram.
+    /// Equivalent to a datagram.
     case datagram([UInt8])
-    /// A text of a body or of a WebSocket message.
+    /// The text of a body or WebSocket message.
     case text([UInt8])
   }
 
-  /// What further bytes of a connection brought.
+  /// The result of further bytes.
   struct Outcome {
     var messages: [Message] = []
-    /// What keeps the rest from being read.
+    /// The reason why the rest cannot be read.
     var obstacle: CoverageReport.Kind?
     var detail = ""
   }
 
   private enum Content {
-    /// Too few bytes to tell: those since its beginning, or since others are missing.
+    /// Too few bytes to classify: those since the beginning or the last gap.
     case undecided([UInt8])
     case messages(FramedStream)
     case http(HTTPReader)
@@ -29,19 +29,19 @@ struct TCPConnections {
   }
 
   private static let connectionsMaximum = 2048
-  /// How many bytes are buffered in all connections; signaling is small.
+  /// The limit of buffered bytes in all connections; signaling is small.
   private static let heldMaximum = 32 << 20
 
   private var contents: [FiveTuple: Content] = [:]
-  /// In the order in which they began, each with its number: addresses may be used again, and what
-  /// ended must not have a newer connection forgotten.
+  /// In order of their beginnings, with numbers: addresses may be reused, and removing an ended
+  /// connection must not affect a newer one.
   private var order = Deque<(tuple: FiveTuple, number: UInt64)>()
   private var numbers: [FiveTuple: UInt64] = [:]
   private var begun: UInt64 = 0
   private var held = 0
 
-  /// Takes the next bytes of one direction of a connection.
-  mutating func take(_ tuple: FiveTuple, _ bytes: [UInt8], lost: Int, isEnd: Bool) -> Outcome {
+  /// Handles the next bytes of one direction of a connection.
+  mutating func receive(_ tuple: FiveTuple, _ bytes: [UInt8], lost: Int, isEnd: Bool) -> Outcome {
     var outcome = Outcome()
     if contents[tuple] == nil { begin(tuple) }
     guard var content = contents.removeValue(forKey: tuple) else { return outcome }
@@ -65,7 +65,7 @@ struct TCPConnections {
     return outcome
   }
 
-  /// Goes on behind bytes that are missing.
+  /// Continues after missing bytes.
   private func pass(over content: inout Content, _ tuple: FiveTuple, _ outcome: inout Outcome) {
     switch content {
     case .opaque: return
@@ -78,13 +78,12 @@ struct TCPConnections {
     (outcome.obstacle, outcome.detail) = (.streamGap, tuple.description)
   }
 
-  /// Whether a connection carries messages of ICE or TURN.
+  /// Whether a connection carries ICE or TURN messages.
   func isFramed(_ tuple: FiveTuple) -> Bool {
     if case .messages? = contents[tuple] { true } else { false }
   }
 
-  /// The bytes of a connection of which too few came to tell what it carries, since the last that
-  /// are missing.
+  /// The buffered bytes of an unclassified connection since the last gap.
   func undecidedBytes(_ tuple: FiveTuple) -> [UInt8] {
     if case .undecided(let bytes)? = contents[tuple] { bytes } else { [] }
   }
@@ -102,9 +101,9 @@ struct TCPConnections {
     }
   }
 
-  /// Finds out from its first bytes, or from the other direction, what a connection carries.
+  /// Classifies a connection by its first bytes, or by its other direction.
   ///
-  /// - Parameter before: how many of the bytes were there the last time.
+  /// - Parameter before: the number of bytes at the previous attempt.
   private func decide(
     _ bytes: [UInt8], after before: Int, _ tuple: FiveTuple, _ outcome: inout Outcome
   ) -> Content {
@@ -115,8 +114,8 @@ struct TCPConnections {
     }
     guard bytes.count >= 10 else { return .undecided(bytes) }
     let span = bytes.span.bytes
-    // STUN without a frame goes to a relay (RFC 8656 section 12.5); with one, between the ends of
-    // a call (RFC 4571).
+    // Unframed STUN goes to a relay (RFC 8656 section 12.5), framed STUN between the ends of a call
+    // (RFC 4571).
     if span.byte(at: 0) < 4, span.uint32(at: 4) == STUNMessage.magicCookie {
       return .messages(FramedStream(.relay))
     }
@@ -128,7 +127,7 @@ struct TCPConnections {
       return .opaque
     }
     if HTTPReader.begins(bytes) { return .http(HTTPReader()) }
-    // It may have begun before the capture.
+    // The connection may have begun before the capture.
     for framing in FramedStream.Framing.allCases {
       if let stream = FramedStream(finding: framing, in: bytes, after: before) {
         return .messages(stream)
@@ -137,7 +136,7 @@ struct TCPConnections {
     return bytes.count < FramedStream.searchedMaximum ? .undecided(bytes) : .opaque
   }
 
-  /// Reads further bytes, or all there are where it shows only now what a connection carries.
+  /// Reads further bytes, or all buffered ones if the connection was just classified.
   private func read(
     _ bytes: [UInt8], isNew: Bool, _ tuple: FiveTuple, _ content: inout Content,
     _ outcome: inout Outcome
@@ -145,7 +144,7 @@ struct TCPConnections {
     switch content {
     case .messages(var stream):
       content = .opaque
-      // What was found in the middle has its bytes.
+      // A stream found in the middle already has its bytes.
       if stream.heldBytes == 0 || !isNew { stream.append(bytes) }
       var hasLost = false
       while let message = stream.next(&hasLost) { outcome.messages.append(.datagram(message)) }
@@ -154,7 +153,7 @@ struct TCPConnections {
     case .http(var reader):
       content = .opaque
       reader.append(bytes)
-      outcome.messages += reader.takeTexts().map { .text($0) }
+      outcome.messages += reader.consumeTexts().map { .text($0) }
       if let problem = reader.problem {
         (outcome.obstacle, outcome.detail) = (.unsupported, problem)
       } else {
@@ -172,7 +171,8 @@ struct TCPConnections {
     while numbers.count > Self.connectionsMaximum, let (old, number) = order.popFirst() {
       forget(old, number)
     }
-    // Those that ended stand in the order until their turn comes, or are too many.
+    // Entries of ended connections remain in the order until their turn, or until there are too
+    // many.
     if order.count > 4 * Self.connectionsMaximum {
       order.removeAll { numbers[$0.tuple] != $0.number }
     }
@@ -187,31 +187,31 @@ struct TCPConnections {
 
 // MARK: - FramedStream
 
-/// One direction of a TCP connection, cut into its messages; also when it is joined in the middle,
-/// or when bytes of it are missing.
+/// Splits one direction of a TCP connection into messages, even from the middle or after missing
+/// bytes.
 ///
-/// An endpoint gives up a stream whose frames it cannot follow. Who looks on reads its further
-/// bytes until several frames follow each other whose contents are those of a call.
+/// An endpoint gives up on a stream that loses its framing. An observer keeps reading until several
+/// consecutive frames have contents of a call.
 struct FramedStream {
   enum Framing: CaseIterable {
-    /// STUN and padded channel data: to a TURN server (RFC 8656 section 12.5).
+    /// STUN and padded channel data, to a TURN server (RFC 8656 section 12.5).
     case relay
-    /// Each message after its length: between the ends (RFC 4571 section 2).
+    /// Messages preceded by their length, between the ends (RFC 4571 section 2).
     case length
   }
 
-  /// What stands at a place.
+  /// The result of parsing a frame header.
   private enum Head {
     case message(Range<Int>, next: Int)
-    /// Too few bytes to tell, or the message goes on.
+    /// Too few bytes, or an incomplete message.
     case partial
     case none
   }
 
-  /// How many bytes are looked through for frames.
+  /// The number of bytes that are searched for frames.
   static let searchedMaximum = 16 << 10
-  /// After how many further bytes the search is worth another try, and how many frames it looks at
-  /// from each place: bytes that nearly are frames must not cost more than others.
+  /// The number of further bytes before the search is retried, and the number of frames examined
+  /// from each offset: bytes that almost look like frames must not cost more than others.
   private static let searchStep = 256
   private static let searchedFrames = 32
 
@@ -219,15 +219,16 @@ struct FramedStream {
   private var bytes: [UInt8] = []
   private var start = 0
   private var isLost = false
-  /// How many bytes were there when frames were looked for last.
+  /// The number of bytes at the last search.
   private var searched = 0
 
-  /// Begins with what was read so far, most likely at the beginning of a frame.
+  /// Starts at the bytes read so far, presumably at the beginning of a frame.
   init(_ framing: Framing) { self.framing = framing }
 
-  /// Begins within a stream, at the first frames that are hardly chance; nil when there are none.
+  /// Starts within a stream, at the first frames that are hardly a coincidence; nil if there are
+  /// none.
   ///
-  /// - Parameter searched: how many of the bytes were there at the last try.
+  /// - Parameter searched: the number of bytes at the previous attempt.
   init?(finding framing: Framing, in bytes: [UInt8], after searched: Int) {
     guard bytes.count / Self.searchStep > searched / Self.searchStep,
       let place = Self.firstFrames(in: bytes, framing)
@@ -246,12 +247,12 @@ struct FramedStream {
     bytes += further
   }
 
-  /// Bytes are missing here: what was not read yet is of no use.
+  /// Handles a gap: unread bytes are discarded.
   mutating func lose() { (bytes, start, isLost, searched) = ([], 0, true, 0) }
 
-  /// The next message; nil until more bytes are there.
+  /// The next message; nil if more bytes are needed.
   ///
-  /// - Parameter hasLost: set when the frames could not be followed any further.
+  /// - Parameter hasLost: set if the framing was lost.
   mutating func next(_ hasLost: inout Bool) -> [UInt8]? {
     while true {
       if isLost, !find() { return nil }
@@ -259,7 +260,7 @@ struct FramedStream {
       case .message(let range, let next):
         let message = Array(bytes[start + range.lowerBound..<start + range.upperBound])
         start += next
-        // One without contents keeps the connection alive.
+        // An empty message is a keep-alive.
         if !message.isEmpty { return message }
       case .partial: return nil
       case .none: (isLost, hasLost, start, searched) = (true, true, start + 1, 0)
@@ -267,7 +268,7 @@ struct FramedStream {
     }
   }
 
-  /// Looks for the next frames; false until more bytes are there.
+  /// Searches for the next frames; returns false if more bytes are needed.
   private mutating func find() -> Bool {
     append([])
     guard searched == 0 || bytes.count >= searched + Self.searchStep else { return false }
@@ -283,7 +284,7 @@ struct FramedStream {
     return false
   }
 
-  /// Where frames begin that follow each other and whose contents are those of a call.
+  /// The offset of consecutive frames with contents of a call.
   private static func firstFrames(in bytes: [UInt8], _ framing: Framing) -> Int? {
     let span = bytes.span.bytes
     return bytes.indices.first { place in
@@ -339,7 +340,7 @@ struct FramedStream {
     return next <= bytes.byteCount ? .message(range, next: next) : .partial
   }
 
-  /// Whether what begins at a place may be sent by an end of a call.
+  /// Whether the contents at an offset may come from an end of a call.
   private static func isOfCall(_ bytes: RawSpan, at place: Int) -> Bool {
     guard place + 1 < bytes.byteCount else { return true }
     let kind = DatagramClass(first: bytes.byte(at: place), second: bytes.byte(at: place + 1))

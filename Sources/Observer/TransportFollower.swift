@@ -2,7 +2,7 @@ import DequeModule
 import Secure
 import Wire
 
-/// What is known of one transport of a call.
+/// The state of one transport of a call.
 struct TransportFollower {
   private(set) var facts: ObservedTransport
   var checks = CheckFollower()
@@ -10,26 +10,26 @@ struct TransportFollower {
   var dtlsStates = DTLSStates()
   var media = MediaOpener()
   var extensions = ExtensionDeduction()
-  /// The numbers of the descriptions of both ends.
+  /// The descriptions of both ends, by number.
   private(set) var descriptions: [Int?] = [nil, nil]
-  /// The addresses of both ends that were told already, with the priorities of their candidates.
+  /// The reported addresses of both ends, with their candidates' priorities.
   private var addresses: [EndAddress: UInt32] = [:]
   /// The hosts of both ends.
   private(set) var hosts: Set<IPAddress> = []
-  /// The paths in use, by component: RTP, and RTCP by itself.
+  /// The paths in use by component: RTP, and separate RTCP.
   private var choices = [PairChoice(), PairChoice()]
   /// The path that it began with.
   private(set) var firstPath: Int?
-  /// The streams that each end sends, by their indices.
+  /// The streams of both ends, by index.
   private(set) var streams: [Int] = []
-  /// Whether an end sent anything.
+  /// Whether each end sent anything.
   private(set) var hasSent = [false, false]
-  /// Whether an end sent RTP or RTCP.
+  /// Whether each end sent RTP or RTCP.
   var hasSentMedia = [false, false]
   /// Whether the beginning was seen: a check or a ClientHello before media.
   private(set) var hasBeginning = false
 
-  /// Whether a description says that media is protected.
+  /// Whether a description states that media is encrypted.
   var hasProtectedDescription = false
 
   private struct EndAddress: Hashable {
@@ -41,22 +41,22 @@ struct TransportFollower {
 
   init(_ facts: ObservedTransport) { self.facts = facts }
 
-  /// An end sent something.
-  mutating func hear(from end: Int, at now: Instant) {
+  /// Records that an end sent something.
+  mutating func recordTraffic(from end: Int, at now: Instant) {
     hasSent[end] = true
-    checks.hear(from: end, at: now)
+    checks.recordTraffic(from: end, at: now)
   }
 
-  mutating func noteBeginning() { hasBeginning = true }
+  mutating func recordBeginning() { hasBeginning = true }
 
   mutating func recordPath(_ path: Int) { firstPath = firstPath ?? path }
 
-  /// Takes the names of both ends.
+  /// Sets the username fragments of both ends.
   mutating func name(_ fragments: [String]) { facts.usernameFragments = fragments }
 
   mutating func describe(_ end: Int, _ description: Int) { descriptions[end] = description }
 
-  /// Whether an address of an end is to be told.
+  /// Whether an address of an end has to be reported.
   mutating func isNews(_ address: SocketAddress, of end: Int) -> Bool {
     guard addresses.count < TransportFollower.addressesMaximum else { return false }
     hosts.insert(address.ip)
@@ -73,7 +73,7 @@ struct TransportFollower {
   /// The path in use of a component.
   func selectedPath(_ component: UInt8) -> Int? { choices[component == 2 ? 1 : 0].selected }
 
-  /// The priority of an end's candidate; 0 where nothing told it.
+  /// The priority of an end's candidate; 0 if unknown.
   func priority(of address: SocketAddress, _ end: Int) -> UInt32 {
     addresses[EndAddress(end: end, address: address)] ?? 0
   }
@@ -83,8 +83,7 @@ struct TransportFollower {
     if addresses[key] != nil { addresses[key] = priority }
   }
 
-  /// Lets the choice of a component's pair change; gives the path that is not selected any more
-  /// when it did.
+  /// Updates the choice of a component's pair; returns the previous path if it changed.
   mutating func choose(
     _ component: UInt8, _ change: (inout PairChoice) -> Bool
   ) -> (isChanged: Bool, before: Int?) {
@@ -94,7 +93,7 @@ struct TransportFollower {
     return (isChanged, isChanged ? before : nil)
   }
 
-  /// Gives up the pairs in use: the call goes on over another transport.
+  /// Deselects the pairs in use, because the call continues on another transport.
   mutating func clearSelection() -> [Int] {
     choices.indices.compactMap { choices[$0].clear() }
   }
@@ -103,14 +102,14 @@ struct TransportFollower {
 
   mutating func add(stream: Int) { streams.append(stream) }
 
-  mutating func take(streams: [Int]) { self.streams = streams }
+  mutating func setStreams(_ streams: [Int]) { self.streams = streams }
 
-  mutating func giveStreams() -> [Int] {
+  mutating func removeStreams() -> [Int] {
     defer { streams = [] }
     return streams
   }
 
-  /// Takes what an older transport knows, but for its streams: its keys and its association.
+  /// Copies the state of an older transport except its streams: keys and association.
   ///
   /// - Parameter isFlipped: whether the ends of the other one are numbered the other way round.
   mutating func join(_ other: TransportFollower, isFlipped: Bool) {
@@ -125,22 +124,22 @@ struct TransportFollower {
 
 // MARK: - CallTable
 
-/// The calls that were found, and which transport goes by which names.
+/// The calls, and the transports by username fragments.
 struct CallTable {
   private(set) var calls: [ObservedCall] = []
-  /// Which calls are named after addresses that answered or sent media.
+  /// Whether each call is named by addresses that responded or sent media.
   private var isNamed: [Bool] = []
-  /// Calls in their order, of which those in front may be named already.
+  /// Unnamed calls in order; the first ones may have been named since.
   private var unnamed = Deque<Int>()
-  /// The transports by the user name fragments of both ends.
+  /// The transports by the username fragments of both ends.
   private var byFragments: [String: Int] = [:]
-  /// The transports that had a user name fragment at one of their ends, in their order.
+  /// The transports that ever had a username fragment at one of their ends, in order.
   private var byFragment: [String: [Int]] = [:]
-  /// The transports of a call, and those that have or had a description, in their order.
+  /// The transports of a call, and those that ever had a description, in order.
   private var byCall: [Int: [Int]] = [:]
   private var byDescription: [Int: [Int]] = [:]
 
-  /// Adds a call that was found between two addresses; gives its number.
+  /// Adds a call that was discovered between two addresses; returns its number.
   mutating func add(_ how: Knowledge, _ tuple: FiveTuple, at now: Instant) -> Int {
     calls.append(
       ObservedCall(
@@ -153,16 +152,16 @@ struct CallTable {
 
   // MARK: Names
 
-  /// How long a call waits for an answer before it is named after where its first check went.
+  /// How long a call waits for a response before it is named by its first check.
   private static let patience = Interval.seconds(6)
 
-  /// When the next call is named although nobody answered.
+  /// The time at which the next call is named without a response.
   var namingDeadline: Instant? { unnamed.first.map { calls[$0 - 1].began + Self.patience } }
 
-  /// Whether a call has the addresses that its ends are named after.
+  /// Whether a call is named by its final addresses.
   func isNamed(_ call: Int) -> Bool { isNamed[call - 1] }
 
-  /// Names the ends of a call after addresses of theirs.
+  /// Names the ends of a call by their addresses.
   mutating func name(call: Int, after addresses: [SocketAddress]) -> ObservedCall {
     calls[call - 1].addresses = addresses
     isNamed[call - 1] = true
@@ -170,7 +169,8 @@ struct CallTable {
     return calls[call - 1]
   }
 
-  /// The next call that waited long enough, or waits at all at the end; its first addresses stay.
+  /// The next call that has waited long enough, or any waiting call at the end; it keeps its first
+  /// addresses.
   mutating func nameNext(at now: Instant?) -> ObservedCall? {
     guard let first = unnamed.first else { return nil }
     if let now, calls[first - 1].began + Self.patience > now { return nil }
@@ -179,7 +179,7 @@ struct CallTable {
 
   // MARK: Names of transports
 
-  /// The transport whose ends have these names.
+  /// The transport with these fragments.
   subscript(names: CheckNames) -> Int? { byFragments[names.key] }
 
   mutating func name(_ transport: Int, _ names: CheckNames) {
@@ -189,10 +189,10 @@ struct CallTable {
     }
   }
 
-  /// The transports that have or had a user name fragment.
+  /// The transports that ever had a username fragment.
   func transports(named fragment: String) -> [Int] { byFragment[fragment] ?? [] }
 
-  /// The transports that have or had the description with a number.
+  /// The transports that ever had a description.
   func transports(described number: Int) -> [Int] { byDescription[number] ?? [] }
 
   mutating func describe(_ transport: Int, _ number: Int) {
@@ -212,7 +212,7 @@ struct CallTable {
     add(transport: transport, to: call)
   }
 
-  /// Not of an instance, whose tables would be copied for each call.
+  /// Static, because mutating through `self` would copy the tables for each call.
   private static func insert(_ transport: Int, into list: inout [Int]) {
     if let last = list.last, last < transport { return list.append(transport) }
     guard !list.contains(transport) else { return }
@@ -220,12 +220,12 @@ struct CallTable {
   }
 }
 
-/// The state of a DTLS association at each of its ends, as its packets tell.
+/// The state of a DTLS association at each end, according to its packets.
 struct DTLSStates {
   private var states: [DTLSTransportState] = [.new, .new]
 
-  /// Moves an end; gives the state before, or nil when that is no move: an association that was
-  /// closed stays so, and what repeats a handshake does not undo one that is over.
+  /// Changes the state of an end; returns the previous one, or nil if nothing changes: a closed
+  /// association stays closed, and a repeated handshake does not undo a finished one.
   mutating func move(_ end: Int, to state: DTLSTransportState) -> DTLSTransportState? {
     let old = states[end]
     guard old != state, old != .closed, !(old == .connected && state == .connecting) else {
@@ -235,10 +235,10 @@ struct DTLSStates {
     return old
   }
 
-  /// What an alert of an end makes of it.
+  /// The state of an end after its alert.
   ///
-  /// - Parameter description: nil while it is encrypted: after the handshake that can hardly be
-  ///   anything but a goodbye.
+  /// - Parameter description: nil if it is encrypted: after the handshake it is almost certainly a
+  ///   close_notify.
   func state(after description: UInt8?, of end: Int) -> DTLSTransportState {
     description == 0 || description == nil && states[end] == .connected ? .closed : .failed
   }

@@ -62,10 +62,14 @@ struct VerbRun {
       ["diff", other, take], ["merge", take, other], ["merge", take, take],
       ["verify", take, "--reports", "\(out)-reports"], ["pin", take, "--out", "\(out).json"],
       ["upgrade", take, "--out", "\(out).take"],
+      ["redact", take, "--out", "\(out)-3.take"], ["bundle", take, "--out", "\(out).zip"],
       ["minimise", take, "--out", "\(out)-2.take"],
       ["export", take, "--pcap", "\(out).pcap"],
       ["export", take, "--pcap", "\(out)-2.pcap", "--clear"],
       ["export", take, "--pcapng", "\(out).pcapng"], ["export", take, "--media", "\(out)-media"],
+      ["export", take, "--format", "webm", "--format", "ogg", "--out", "\(out)-tracks"],
+      ["export", take, "--format", "webrtc-internals", "--out", "\(out)-dump"],
+      ["export", take, "--format", "perfetto", "--out", "\(out)-trace"],
     ]
   }
 

@@ -47,6 +47,31 @@ struct DemoTests {
     #expect(nowhere.status == 74 && nowhere.errorLines.count == 1, "\(nowhere.errors)")
   }
 
+  @Test func tagsStandInTheTakeAndItsCopies() async throws {
+    let folder = try Folder()
+    let path = folder.file("tagged.take")
+    let words = ["--seconds", "1", "--seed", "3", "--size", "64x64", "--tag"]
+    let recorded = try await Tool.run(
+      ["record", "demo", "--out", path] + words + ["site=berlin", "--tag", "build=42=a"])
+    #expect(recorded.status == 0, "\(recorded.errors)")
+    expectIdentical(try await Tool.run("replay", path))
+    #expect(try await Tool.run("info", path).output.contains("build=42=a, site=berlin"))
+    let copy = folder.file("copy.take")
+    #expect(try await Tool.run("upgrade", path, "--out", copy).status == 0)
+    for take in [path, copy] {
+      let rows = try await Tool.run("sql", take, "SELECT key, value FROM tag ORDER BY key", "--csv")
+      let lines = rows.output.split(whereSeparator: \.isNewline)
+      #expect(lines == ["key,value", "build,42=a", "site,berlin"], "\(rows.errors)")
+      let json = try await Tool.run("info", take, "--json").output
+      #expect(json.contains(#""tags":{"build":"42=a","site":"berlin"}"#))
+    }
+    let both = try await Tool.run(
+      "sql", folder.path, "SELECT count(*) FROM tag WHERE key = 'site'", "--csv")
+    #expect(both.output.split(whereSeparator: \.isNewline) == ["count(*)", "2"], "\(both.errors)")
+    let refused = try await Tool.run(["record", "demo", "--out", path] + words + ["Site"])
+    #expect(refused.status == 64 && refused.errors.contains("--tag"), "\(refused.errors)")
+  }
+
   @Test(arguments: [
     [:], ["SWIFT_DETERMINISTIC_HASHING": "1"],
     ["TZ": "Pacific/Kiritimati", "LC_ALL": "tr_TR.UTF-8", "LANG": "tr_TR.UTF-8"],

@@ -52,6 +52,7 @@ struct JSONFormTests {
     ("replay", "replay ROOM --skip-codecs --json --until 1s"),
     ("whatif", "whatif TAKE --jitter-buffer 300 --json"), ("verify", "verify TAKE SEEN --json"),
     ("upgrade", "upgrade SEEN --out NEW --json"),
+    ("redact", "redact SEEN --out NEW --json"), ("bundle", "bundle SEEN --out NEW --json"),
     ("merge", "merge TAKE TAKE --first-peer 1 --second-peer 2 --json"),
     ("record", "record demo --seed 1 --seconds 0.2 --size 32x32 --json --out NEW"),
     ("record", "record demo --seconds 0.2 --size 32x32 --json --out NEW"),
@@ -61,7 +62,9 @@ struct JSONFormTests {
     ("rows", "sql FOLDER --json|SELECT * FROM frame LIMIT 5"),
     ("diff_folders", "diff FOLDER FOLDER --json"),
     ("export", "export TAKE --pcap NEW --json"), ("export", "export TAKE --media NEW --json"),
-    ("page", "page TAKE --no-media --json --out NEW"),
+    ("export", "export TAKE --format webm --out NEW --json"),
+    ("export", "export TAKE --format rtcstats --out NEW --json"),
+    ("page", "page TAKE --no-media --json --out NEW"), ("sdk", "sdk --json"),
   ])
   func aResultHasTheFormOfItsVerb(definition: String, line: String) async throws {
     let folder = try Folder()
@@ -123,7 +126,17 @@ struct JSONFormTests {
     let take = try await Takes.lossyCall().path
     let other = Self.capture("virtual-loss")
     try expect(try await values(["diff", take, take, "--json"]), "diff")
-    try expect(try await values(["diff", take, other, "--json"], status: 1), "diff")
+    let different = try await values(["diff", take, other, "--json"], status: 1)
+    try expect(different, "diff")
+    // Sums over a session have no time.
+    let differences = (different.first as? [String: Any])?["differences"] as? [[String: Any]] ?? []
+    #expect(differences.contains { $0["kind"] as? String == "frames" })
+    for difference in differences {
+      #expect((difference["at_ns"] as? Int64 ?? 0) < 60_000_000_000, "\(difference)")
+    }
+    let pinned = folder.file("pinned.take")
+    try FileManager.default.copyItem(atPath: other, toPath: pinned)
+    try expect(try await values(["pin", pinned, "--json"]), "pin")
     // A byte of a datagram is another one, and so is what the stack answers.
     let altered = folder.file("altered.take")
     try FileManager.default.copyItem(atPath: take, toPath: altered)

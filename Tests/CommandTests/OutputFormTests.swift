@@ -46,6 +46,23 @@ struct OutputFormTests {
     #expect(terminal.allSatisfy { $0.count <= 80 } && terminal[3].hasSuffix("…"))
   }
 
+  /// A value of statistics is as long as the line of a terminal, and whole everywhere else.
+  @Test func statisticsAreCutForTerminalsAlone() async throws {
+    let take = Self.capture("virtual-heavy-loss")
+    func certificates(_ lines: [String]) -> [String] {
+      lines.filter { $0.contains("base64Certificate") }
+    }
+    let query = ["stats", take, "--type", "certificate"]
+    let piped = certificates(
+      try await Tool.run(query).output.split(separator: "\n").map(String.init))
+    #expect(!piped.isEmpty && piped.allSatisfy { $0.count > 200 && !$0.contains("...") })
+    let narrow = certificates(try await shown("stats", take, "--type", "certificate", columns: 80))
+    #expect(narrow.count == piped.count)
+    #expect(narrow.allSatisfy { $0.count == 80 && $0.hasSuffix("...") }, "\(narrow)")
+    let wide = try await shown("stats", take, "--type", "certificate", "--wide", columns: 80)
+    #expect(wide.allSatisfy { !$0.contains("...") })
+  }
+
   @Test(arguments: ["timeline", "stats --problems", "speakers", "info", "merge", "whatif"])
   func everyTableCanBeWide(verb: String) async throws {
     let help = try await Tool.run(verb.split(separator: " ").map(String.init) + ["--help"])

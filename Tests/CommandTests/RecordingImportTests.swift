@@ -181,4 +181,56 @@ struct RecordingImportTests {
       bits[place..<(place + 8)].reduce(0) { $0 << 1 | $1 }
     }
   }
+
+  @Test func aRecordingOfRTPProxyHasItsTimesAndBytes() async throws {
+    let folder = try Folder()
+    var file: [UInt8] = []
+    for number in 0..<50 where number != 20 {
+      let packet = Self.packet(number)
+      let seconds = 1_700_000_000.25 + 0.02 * Double(number)
+      let address: [UInt8] =
+        number < 25
+        ? [2, 0] + Self.big(5004, 2) + [192, 0, 2, 9] + [UInt8](repeating: 0, count: 12)
+        : [10, 0] + Self.big(5004, 2) + [0x20, 1, 0xd, 0xb8] + [UInt8](repeating: 0, count: 12)
+      let time = (0..<8).map { UInt8(truncatingIfNeeded: seconds.bitPattern >> UInt64(8 * $0)) }
+      file += address + time + Self.big(packet.count, 2).reversed() + packet
+      // What is too short for a packet is passed over.
+      if number == 3 { file += address + time + [2, 0, 1, 1] }
+    }
+    let take = try await Self.imported(file + [2, 0, 1], "call.o.rtp", folder)
+    let start = try Takes.number(take, "SELECT start_unix_ns FROM take")
+    #expect(start / 1000 == 1_700_000_000_250_000)
+    #expect(try Takes.number(take, "SELECT sum(lost) FROM loss WHERE direction = 'in'") == 1)
+    #expect(try Takes.number(take, "SELECT count(DISTINCT sequence) FROM rtp") == 49)
+    #expect(try Takes.number(take, "SELECT max(size) FROM packet") == 172)
+  }
+
+  @Test func anEventLogOfVersion1HasHeadersDirectionsAndTimes() async throws {
+    let folder = try Folder()
+    func event(_ microseconds: Int, _ kind: UInt8, _ body: [UInt8]) -> [UInt8] {
+      Self.field(1, [8] + Self.varint(UInt64(microseconds)) + [16, kind] + body)
+    }
+    var file = event(0, 1, [])
+    for number in 0..<50 {
+      for isIncoming in [UInt8(0), 1] where isIncoming == 0 || number % 10 != 5 {
+        var head = Array(Self.packet(number).prefix(12))
+        head[11] = isIncoming
+        file += event(
+          20_000 * number + 123, 3,
+          Self.field(3, [8, isIncoming, 24] + Self.varint(172) + Self.field(4, head)))
+      }
+      file += event(20_000 * number, 5, Self.field(5, [16, 1]))
+    }
+    let report: [UInt8] = [0x80, 201, 0, 1, 1, 2, 3, 4]
+    file += event(1_000_000, 4, Self.field(4, [8, 1] + Self.field(3, report)))
+    let take = try await Self.imported(file, "event_log.log", folder)
+    // Sent by one end and received by the other.
+    #expect(try Takes.number(take, "SELECT count(*) FROM packet WHERE protocol = 'rtcp'") == 2)
+    let lost = "SELECT sum(lost) FROM loss WHERE direction = 'in' AND peer ="
+    let sender = try Takes.number(take, "SELECT peer FROM peer WHERE label = 'this side'")
+    #expect(try Takes.number(take, "\(lost) \(sender)") == 5)
+    #expect(
+      try Takes.number(take, "SELECT max(at_ns) - min(at_ns) FROM rtp") == 49 * 20_000_000)
+    #expect(try Takes.number(take, "SELECT min(size) FROM packet WHERE protocol = 'rtp'") == 172)
+  }
 }

@@ -279,4 +279,57 @@ struct ReportedImportTests {
     #expect(outcome.errors.contains("dump.txt") && outcome.errors.contains(words))
     #expect(!FileManager.default.fileExists(atPath: path + ".take"))
   }
+
+  /// A part of about:webrtc as Firefox 153 shows it, in another language than English.
+  private static let aboutWebRTC = """
+    <html lang="de"><head><title data-l10n-id="about-webrtc-document-title">x</title></head><body>
+    <div id="pc-heading: {ab-1} 1700000000250000 (id=3 url=http://a.example/)"><h3><span \
+    data-l10n-args="{&quot;now&quot;:&quot;2023-11-14T22:13:25.500Z&quot;}" \
+    data-l10n-id="about-webrtc-connection-open">offen</span></h3></div>
+    <div class="peer-connection-config">RTCConfiguration<br>bundlePolicy: balanced</div>
+    <div id="rtp-stats: {ab-1} 1"><div><h5>audio/opus - SSRC 77</h5><svg><text>AVG: 1</text></svg>
+    <div><span data-l10n-id="about-webrtc-decoder-label">Decoder</span><span>: </span><span>\
+    109 audio/opus</span><span data-l10n-args="{&quot;channels&quot;:2}" \
+    data-l10n-id="about-webrtc-channels">2</span><span> 48000 stereo=1</span></div>
+    <div><span data-l10n-id="about-webrtc-type-local">Lokal</span><span>: </span><span>\
+    22:13:25 inbound-rtp</span><span data-l10n-args="{&quot;packets&quot;:300}" \
+    data-l10n-id="about-webrtc-received-label">300</span><span> (2.50 Kb , 8.3 KBps)</span><span \
+    data-l10n-args="{&quot;packets&quot;:7}" data-l10n-id="about-webrtc-lost-label">7</span></div>
+    </div></div><table><tr><th data-l10n-id="about-webrtc-ice-state">x</th></tr><tr>\
+    <td>succeeded</td><td>true</td><td>true</td><td>192.0.2.1:5000/udp(host) [x]</td>\
+    <td>[2001:db8::1]:6000/udp(prflx)</td><td>1</td><td>12</td><td>193294</td><td>5</td></tr>\
+    </table>
+    <h4 data-l10n-id="about-webrtc-local-sdp-heading">x</h4>\
+    <h5 data-l10n-args="{&quot;timestamp&quot;:1700000000300}" \
+    data-l10n-id="about-webrtc-sdp-set-timestamp">x</h5><pre>v=0
+    a=setup:actpass
+    a=msid:&lt;&amp;&gt;
+    </pre></body></html>
+    """
+
+  @Test func aSavedPageOfFirefoxHasItsStatisticsPairsAndDescriptions() async throws {
+    let folder = try Folder()
+    let take = try await Self.imported(Self.aboutWebRTC, "aboutWebrtc.html", folder)
+    func number(_ sql: String) throws -> Int64 { try Takes.number(take, sql) }
+    #expect(try number("SELECT start_unix_ns / 1000000 FROM take") == 1_700_000_000_250)
+    let stream = "FROM stat WHERE type = 'inbound-rtp' AND members ->> '$.ssrc' = 77"
+    #expect(try number("SELECT members ->> '$.packetsReceived' \(stream)") == 300)
+    #expect(try number("SELECT members ->> '$.packetsLost' \(stream)") == 7)
+    #expect(try number("SELECT members ->> '$.bytesReceived' \(stream)") == 2560)
+    #expect(
+      try number("SELECT count(*) FROM track WHERE codec = 'opus' AND payload_type = 109") == 1)
+    #expect(
+      try number(
+        """
+        SELECT count(*) FROM candidate_pair WHERE selected AND local = '192.0.2.1:5000'
+          AND remote = '[2001:db8::1]:6000' AND remote_type = 'prflx'
+        """) == 1)
+    #expect(
+      try number(
+        """
+        SELECT count(*) FROM signaling WHERE type = 'offer' AND direction = 'out'
+          AND at_ns = 50000000 AND message LIKE '%a=msid:<&>%'
+        """) == 1)
+    #expect(try number("SELECT count(*) FROM coverage WHERE what = 'one-report'") == 1)
+  }
 }

@@ -169,7 +169,7 @@ struct SQLCommandTests {
     try await run.type("SELECT missing_word;\r", until: "no such column: missing_word")
     // The Tab key completes the name of a view.
     try await run.type("SELECT count(*) AS n FROM packet_l\t;\r", until: "448")
-    try await run.type(".schema loss_burst\r", until: "the packet before them")
+    try await run.type(".schema loss_burst\r", until: "the last packet before the run")
     try await run.type(".example 3\r", until: "from_ms")
     try await run.type(".format csv\r", until: "sql> ")
     try await run.type("SELECT 1 AS a, 2 AS b;\r", until: "a,b")

@@ -134,9 +134,68 @@ struct StreamImportTests {
     let (take, _) = try await imported(folder, capture)
     let said = try await problems(take)
     #expect(said.contains("sequence-restart") && said.contains("from 32299 to 20300"))
+    // Nobody stood still, and no packet was lost or late: the sender's clock went on over a pause.
+    #expect(!said.contains("starved") && !said.contains("concealed-audio"), "\(said)")
     #expect(!said.contains("\"loss"), "\(said)")
     #expect(try Takes.number(take, "SELECT max(lost) FROM loss") == 0)
     #expect(try Takes.number(take, "SELECT max(expected) FROM loss") == 600)
+  }
+
+  /// By fewer than a hundred numbers: statistics, findings and views say the same, and what only
+  /// comes late or twice is none.
+  @Test(arguments: [5, 50, 99, 0])
+  func numbersThatBeginAnewByAFewAreNamedToo(_ back: Int) async throws {
+    let folder = try Folder()
+    var capture = Capture()
+    func add(_ sequence: Int, _ time: Int, _ at: Int, _ fill: Int) {
+      let payload = (0..<160).map { UInt8(truncatingIfNeeded: $0 &* fill) }
+      capture.add(
+        Capture.udp(rtp(sequence, time: time, type: 8, payload), from: 1),
+        at: Int64(at) * milliseconds)
+    }
+    for number in 0..<600 {
+      // One packet late by two, and one that comes again after a second.
+      let shown = number == 100 ? 102 : number == 102 ? 100 : number
+      let sequence = shown - (number < 300 ? 0 : back)
+      add(32_000 + sequence, shown * 160, number * 20, shown + 1)
+      if number == 250 { add(32_200, 200 * 160, number * 20 + 5, 201) }
+    }
+    let (take, made) = try await imported(folder, capture)
+    #expect(made.output.contains("601 RTP"), "\(made.output)")
+    let said = try await problems(take)
+    #expect(said.contains("sequence-restart") == (back > 0), "\(said)")
+    #expect(!said.contains("\"loss"), "\(said)")
+    if back > 0 { #expect(said.contains("from 32299 to \(32_300 - back)"), "\(said)") }
+    // The file's own views, which `sqlite3` reads, and those that are computed.
+    let loss = "SELECT expected * 1000000 + received * 1000 + lost AS sum FROM loss WHERE peer = 2"
+    #expect(try Takes.number(take, loss) == 600_600_000)
+    let asked = try await Tool.run("sql", take, loss, "--json")
+    #expect(asked.output.contains("600600000"), "\(asked.output)")
+    // A packet that comes again counts as received (RFC 3550 appendix A.3), one of a new part does
+    // not make up for a lost one.
+    let counted = "SELECT members ->> '$.packetsLost' FROM stat WHERE type = 'inbound-rtp'"
+    #expect(try Takes.number(take, "\(counted) ORDER BY row DESC LIMIT 1") == -1)
+    try await Takes.expectIdentical(take)
+  }
+
+  /// VP8 inside of RED, as browsers send it that repair with ULPFEC: without a description its
+  /// frames are there all the same.
+  @Test func videoInsideOfREDIsFound() async throws {
+    let folder = try Folder()
+    var capture = Capture()
+    for number in 0..<90 {
+      let key: [UInt8] = [0x10, 0x02, 0x00, 0x9d, 0x01, 0x2a, 64, 0, 48, 0]
+      let content = [120, 0x10] + (number == 0 ? key : [0x31, 0x01]) + random(number, 300)
+      capture.add(
+        Capture.udp(rtp(number, time: number * 3000, type: 0x80 | 122, content), from: 1),
+        at: Int64(number) * 33 * milliseconds)
+    }
+    let (take, made) = try await imported(folder, capture, "--clear")
+    // All but the last one, which its receiver would show after the end of the capture.
+    #expect(made.output.contains("89 frames"), "\(made.output)")
+    #expect(try Takes.number(take, "SELECT count(*) FROM frame WHERE codec = 'vp8'") == 89)
+    #expect(try await problems(take).contains("late-first-frame") == false)
+    try await Takes.expectIdentical(take)
   }
 
   @Test func reportsOfAnotherSourceAreNamed() async throws {

@@ -8,6 +8,7 @@ struct UsageTests {
     ["record", "whip"], ["record", "whep"],
     ["info"], ["timeline"], ["stats"], ["sql"], ["export"], ["speakers"], ["page"], ["debug"],
     ["whatif"], ["diff"], ["verify"], ["pin"], ["minimise"], ["upgrade"], ["merge"],
+    ["redact"], ["bundle"],
   ])
   func helpShowsAnExample(verb: [String]) async throws {
     let outcome = try await Tool.run(verb + ["--help"])
@@ -68,7 +69,8 @@ struct UsageTests {
     ["replay", "FILE"], ["info", "FILE"], ["timeline", "FILE"], ["stats", "FILE"],
     ["page", "FILE", "--out", "FILE.html"], ["speakers", "FILE"], ["debug", "FILE", "-c", "state"],
     ["whatif", "FILE", "--jitter-buffer", "600"], ["diff", "FILE", "FILE"], ["pin", "FILE"],
-    ["minimise", "FILE"],
+    ["minimise", "FILE"], ["redact", "FILE", "--out", "FILE.new"],
+    ["bundle", "FILE", "--out", "FILE.zip"],
     ["upgrade", "FILE", "--out", "FILE.new"], ["merge", "FILE", "FILE"],
     ["sql", "FILE", "SELECT 1"], ["export", "FILE", "--pcap", "x.pcap"],
     ["export", "FILE", "--media", "x"], ["record", "serve", "--send", "FILE.wav"],

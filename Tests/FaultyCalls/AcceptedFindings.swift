@@ -6,8 +6,18 @@ package enum AcceptedFindings {
     if kind == .ownProcess || kind == .peerProcess {
       return recorded == nil || recorded == culprit ? ["process-starved"] : ["peer-starved"]
     }
+    if let recorded, recorded != culprit, let ids = byVictim[kind] { return ids }
     return connection[kind] ?? path[kind] ?? media[kind] ?? []
   }
+
+  /// What whoever is at the other end can know: not what a server answered, and not why an encoder
+  /// gives nothing.
+  private static let byVictim: [FaultKind: Set<String>] = [
+    .encoderStops: ["video-paused"], .cameraStops: ["video-paused", "camera-stopped"],
+    .serverSilent: ["no-remote-candidates"],
+    .turnRefused: ["no-remote-candidates", "turn-refused", "turn-refused-seen"],
+    .relayExpires: ["sent-not-arriving", "consent-lost", "path-dead"],
+  ]
 
   private static let path: [FaultKind: Set<String>] = [
     .audioLoss: ["loss", "loss-at-peer", "loss-burst"],
@@ -25,6 +35,16 @@ package enum AcceptedFindings {
     .consentLost: ["consent-lost", "consent-nearly-lost"],
     .rtcpLost: ["rtcp-silence"],
     .dataBehindLoss: ["data-behind-loss"],
+    // Who is behind the block gets nothing; who sends through it has checks without answers.
+    .blockedOneWay: [
+      "path-dead", "one-way-media", "sent-not-arriving", "consent-lost", "consent-nearly-lost",
+    ],
+    .addressChanges: ["address-changed"],
+    .largePacketsLost: ["large-packets-lost"],
+    .corruptPackets: ["srtp-refused"],
+    .shortOutages: ["loss-burst", "loss", "loss-at-peer"],
+    .delayOneWay: ["high-round-trip", "path-became-longer"],
+    .channelStaysClosed: ["channel-not-open"],
   ]
 
   private static let connection: [FaultKind: Set<String>] = [
@@ -42,6 +62,14 @@ package enum AcceptedFindings {
     .clockSkew: ["clock-drift"],
     .sequenceRestart: ["sequence-restart"],
     .unevenTimes: ["uneven-timestamps"],
+    .mediaClockJumps: ["media-clock-jump"],
+    .wallClockJumps: ["wall-clock-jump"],
+    .wrongRoles: ["dtls-roles-clash"],
+    .wrongMapping: ["payload-types-crossed", "video-undecodable"],
+    .wrongPassword: ["ice-password-wrong"],
+    .candidatesLost: ["no-remote-candidates"],
+    .relayExpires: ["turn-refused", "turn-refused-seen"],
+    .serverSilent: ["turn-unreachable"],
   ]
 
   private static let media: [FaultKind: Set<String>] = [
@@ -60,5 +88,9 @@ package enum AcceptedFindings {
     ],
     .audioVideoApart: ["audio-video-apart"],
     .requestsUnanswered: ["key-frame-requests-unanswered"],
+    .tinyBitrate: ["encoder-capped"],
+    .quietMicrophone: ["microphone-quiet"],
+    .brokenMicrophone: ["microphone-gaps"],
+    .encoderStops: ["encoder-stopped"],
   ]
 }

@@ -24,12 +24,18 @@ package struct CallSetup {
   package var edit: (_ number: Int, _ sdp: String) -> String = { _, sdp in sdp }
   package var gathering = Interval.zero
   package var server: VirtualTURNServer?
+  /// Who is behind a NAT; nil for nobody.
+  package var hidden: Int?
   /// Which end is recorded; nil for both.
   package var recorded: Int?
   /// Whether people in the call speak by turns; else both are silent listeners.
   package var isConversation = true
   /// Layers that the offerer sends in the place of its camera; the receiver takes `layers`.
   package var encodings: [RTPEncoding] = []
+  /// What the take is called, what is said of it by keys, and when the call began.
+  package var label = ""
+  package var tags: [String: String] = [:]
+  package var unixNanoseconds = labEpoch
 
   package init(_ chance: Chance) {
     for index in 0..<2 {
@@ -53,6 +59,8 @@ package final class DrivenCall {
   package var cameras: [Camera?] = []
   /// By how many millionths the clock of each microphone is slow.
   package var clockSkew = [0, 0]
+  /// How many of a thousand blocks of each microphone are lost before anybody gets them.
+  package var lostBlocks = [0, 0]
   /// The transceivers that each peer sends with.
   package private(set) var transceivers: [[MediaKind: UInt32]] = [[:], [:]]
   package private(set) var blocksSpoken = [0, 0]
@@ -71,7 +79,8 @@ package final class DrivenCall {
     self.chance = chance
     recorded = try RecordedVirtualCall(
       path: path, seed: seed, links: setup.links, labels: ["alice", "bob"],
-      configurations: setup.configurations, only: setup.recorded)
+      label: setup.label, tags: setup.tags, configurations: setup.configurations,
+      only: setup.recorded, unixNanoseconds: setup.unixNanoseconds)
     let box = Middlebox(
       addresses: [IPAddress(ipv4: 0x0a00_0001), IPAddress(ipv4: 0x0a00_0002)],
       chance: Chance(seed, "box"))
@@ -81,6 +90,11 @@ package final class DrivenCall {
     nextVideo = [.zero, .zero]
     recorded.call.keepsHistory = false
     recorded.call.network.server = setup.server
+    if let hidden = setup.hidden {
+      let inside = IPAddress(ipv4: 0x0a00_0001 + UInt32(hidden))
+      let nat = VirtualNAT(.fullCone, address: IPAddress(ipv4: 0xc633_6409))
+      recorded.call.network.hide(hidden, at: [inside], behind: nat)
+    }
     recorded.call.network.box = { box.carry(from: $0, to: $1, $2, at: $3) }
     recorded.call.onEvent = { peer, event in box.learn(event, of: peer) }
     for peer in 0..<2 {
@@ -181,7 +195,8 @@ package final class DrivenCall {
     while microphones[peer] != nil, nextAudio[peer] <= call.now {
       let block = microphones[peer]?.next(isSpeaking: speaker == peer)
       if speaker == peer { blocksSpoken[peer] += 1 }
-      if let block, let track = transceivers[peer][.audio] {
+      let isLost = lostBlocks[peer] > 0 && chance.happens(perMille: lostBlocks[peer])
+      if let block, !isLost, let track = transceivers[peer][.audio] {
         call.step(peer, .captured(transceiver: track, .audio(block)))
       }
       nextAudio[peer] =

@@ -12,6 +12,13 @@ package enum FaultKind: String, CaseIterable, Sendable {
   // Who does not run, or counts otherwise.
   case ownProcess, peerProcess, clockSkew, sequenceRestart, unevenTimes, unknownPayloadType
   case requestsUnanswered, dataBehindLoss
+  // What firewalls, NATs and other boxes do besides.
+  case blockedOneWay, addressChanges, largePacketsLost, corruptPackets, shortOutages, delayOneWay
+  case mediaClockJumps, wallClockJumps, channelStaysClosed
+  // What signaling and servers get wrong besides.
+  case wrongRoles, wrongMapping, wrongPassword, candidatesLost, relayExpires, serverSilent
+  // Devices and settings besides.
+  case tinyBitrate, quietMicrophone, brokenMicrophone, encoderStops
 }
 
 /// Who recorded a call with a fault.
@@ -83,6 +90,9 @@ extension FaultKind {
     case .mutedSpeaker: 3_000...9_000
     case .silentMicrophone: 16_000...24_000
     case .clockSkew: 20_000...30_000
+    case .blockedOneWay, .addressChanges: 10_000...22_000
+    case .relayExpires: 14_000...20_000
+    case .quietMicrophone: 20_000...30_000
     default: 6_000...12_000
     }
   }
@@ -92,8 +102,10 @@ extension FaultKind {
     let victim = 1 - culprit
     switch self {
     // What a box on the way changes is seen behind it.
-    case .sequenceRestart, .unevenTimes, .unknownPayloadType, .clockSkew, .peerProcess:
+    case .sequenceRestart, .unevenTimes, .unknownPayloadType, .clockSkew, .peerProcess,
+      .mediaClockJumps, .wallClockJumps, .corruptPackets:
       return [victim]
+    case .addressChanges: return [nil, victim]
     case .requestsUnanswered, .audioVideoApart, .jitter, .reordering, .duplicates, .repairsLost:
       return [nil, victim]
     case .clippedMicrophone, .silentMicrophone, .cameraBlack, .cameraRepeats:
@@ -101,7 +113,8 @@ extension FaultKind {
     case .mutedSpeaker, .maxBitrate, .layerEnds, .ownProcess, .slowProcessor, .cameraStops:
       return [nil, culprit]
     case .turnRefused, .unansweredRestart, .inactiveDirection: return [nil, culprit]
-    case .bandwidthLine: return [nil, culprit]
+    case .bandwidthLine, .tinyBitrate, .encoderStops, .relayExpires, .serverSilent:
+      return [nil, culprit]
     case .rtcpLost: return [nil, victim]
     default: return [nil, culprit, victim]
     }

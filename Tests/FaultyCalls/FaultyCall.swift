@@ -23,6 +23,8 @@ package struct FaultyCall {
   var words = ""
   /// What the fault is judged by when the call is over.
   var isTouched: (DrivenCall) -> Bool = { _ in true }
+  /// What is changed in the take of a fault that no call in virtual time can have.
+  var change: (String) throws(TapeError) -> Void = { _ throws(TapeError) in }
   /// What is done when the call has begun.
   var arrange: (DrivenCall) -> Void = { _ in }
   /// How long the call lasts, in milliseconds.
@@ -38,6 +40,7 @@ package struct FaultyCall {
     driven.begin()
     driven.run(until: faulty.length)
     try driven.finish()
+    try faulty.change(path)
     return MadeCall(severity: faulty.words, isTouched: faulty.isTouched(driven))
   }
 
@@ -53,7 +56,11 @@ package struct FaultyCall {
   }
 
   private mutating func prepare() {
-    if preparePath() || prepareConnection() || prepareMedia() { return }
+    if preparePath() || prepareConnection() || prepareMedia() || prepareBoxes()
+      || prepareAgreements() || prepareDevices()
+    {
+      return
+    }
     prepareClocks()
   }
 
@@ -92,7 +99,8 @@ extension FaultKind {
     switch self {
     case .videoLoss, .repairsLost, .bottleneck, .rejectedSection, .inactiveDirection, .noRepairs,
       .cameraStops, .cameraRepeats, .cameraBlack, .bandwidthLine, .maxBitrate, .layerEnds,
-      .codecChanges, .slowProcessor, .audioVideoApart, .requestsUnanswered:
+      .codecChanges, .slowProcessor, .audioVideoApart, .requestsUnanswered, .largePacketsLost,
+      .wrongMapping, .tinyBitrate, .encoderStops:
       true
     default: false
     }

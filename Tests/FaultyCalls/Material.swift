@@ -3,20 +3,23 @@ package import Media
 /// What a microphone of the generator gives, block by block of 20 ms.
 package struct Microphone {
   /// What is wrong with it.
-  package enum State { case good, silent, clipped }
+  package enum State { case good, silent, clipped, quiet }
 
   package var state = State.good
   /// Whether nobody speaks into it, whosever turn it is.
   package var isResting = false
   private let speech: [AudioBlock]
   private let clipped: [AudioBlock]
+  private let quiet: [AudioBlock]
   private let murmur: [AudioBlock]
   private let silence = AudioBlock(samples: [Int16](repeating: 0, count: 960), channels: 1)
   private var place = 0
 
   /// Creates a voice.
-  /// - Parameter gain: by how much the clipped one is too loud, in tenths.
-  package init(_ chance: Chance, gain: Int = 60) {
+  /// - Parameters:
+  ///   - gain: by how much the clipped one is too loud, in tenths.
+  ///   - part: how much of it the quiet one is, in thousandths.
+  package init(_ chance: Chance, gain: Int = 60, part: Int = 10) {
     let period = chance.within(220...420)
     var noise: UInt32 = UInt32(truncatingIfNeeded: chance.next()) | 1
     func random() -> Int {
@@ -25,6 +28,7 @@ package struct Microphone {
     }
     var speech: [AudioBlock] = []
     var clipped: [AudioBlock] = []
+    var quiet: [AudioBlock] = []
     var murmur: [AudioBlock] = []
     for block in 0..<60 {
       // Syllables, five in a second, of a sawtooth with some breath in it.
@@ -32,20 +36,24 @@ package struct Microphone {
       var samples = [Int16](repeating: 0, count: 960)
       var loud = samples
       var soft = samples
+      var low = samples
       for index in samples.indices {
         let phase = (block * 960 + index) % period
         let saw = (phase * 2 - period) * 9_000 / period
         let value = (saw + random() / 4) * envelope / 10
         samples[index] = Int16(clamping: value)
         loud[index] = Int16(clamping: value * gain / 10)
+        low[index] = Int16(clamping: value * part / 1000)
         soft[index] = Int16(clamping: random() / 128)
       }
       speech.append(AudioBlock(samples: samples, channels: 1))
       clipped.append(AudioBlock(samples: loud, channels: 1))
+      quiet.append(AudioBlock(samples: low, channels: 1))
       murmur.append(AudioBlock(samples: soft, channels: 1))
     }
     self.speech = speech
     self.clipped = clipped
+    self.quiet = quiet
     self.murmur = murmur
   }
 
@@ -56,6 +64,7 @@ package struct Microphone {
     switch state {
     case .silent: return silence
     case .clipped where isSpeaking: return clipped[place % clipped.count]
+    case .quiet where isSpeaking: return quiet[place % quiet.count]
     default: return isSpeaking ? speech[place % speech.count] : murmur[place % murmur.count]
     }
   }

@@ -11,6 +11,8 @@ struct JudgedCall {
   }
 
   var name: String
+  /// What it was drawn from, for who wants to see it again (`--plan`).
+  var seed: UInt64
   var severity: String
   /// What was found, worst first: the id and how bad it is.
   var findings: [String]
@@ -29,19 +31,19 @@ struct FaultRun {
   /// The program that makes a take of the wire.
   let retake: String
 
-  /// How often a call is drawn whose fault touched too little.
-  private static let attempts: UInt64 = 40
+  /// What the calls of a number are drawn from.
+  func seed(of number: UInt64) -> UInt64 { seed &* 1_000_003 &+ number &* 101 }
 
   /// A call with a fault, drawn again until the fault touched enough.
-  func faulty(_ kind: FaultKind, number: UInt64) throws -> JudgedCall {
+  func faulty(_ kind: FaultKind, seed first: UInt64, attempts: UInt64 = 40) throws -> JudgedCall {
     let began = Date()
     var severity = ""
-    var (recorded, culprit): (Int?, Int) = (nil, 0)
-    let path = "\(folder)/\(number)-\(kind.rawValue).take"
-    for attempt: UInt64 in 0..<Self.attempts {
+    var (recorded, culprit, seed): (Int?, Int, UInt64) = (nil, 0, first)
+    let path = "\(folder)/\(kind.rawValue)-\(first).take"
+    for attempt in 0..<attempts {
       try? FileManager.default.removeItem(atPath: path)
-      let plan = FaultPlan(
-        kind, seed: seed &* 1_000_003 &+ number &* 101 &+ attempt, sight: sight)
+      seed = first &+ attempt
+      let plan = FaultPlan(kind, seed: seed, sight: sight)
       let made = try FaultyCall.make(plan, path: path)
       (recorded, culprit) = (plan.recorded, plan.culprit)
       severity =
@@ -66,21 +68,22 @@ struct FaultRun {
       case nil: findings.contains { $0.isLoud } ? .symptom : .unnamed
       }
     return JudgedCall(
-      name: kind.rawValue, severity: severity, findings: findings.map(\.text), verdict: verdict,
+      name: kind.rawValue, seed: seed, severity: severity, findings: findings.map(\.text),
+      verdict: verdict,
       seconds: Date().timeIntervalSince(began))
   }
 
   /// A call in which nothing is wrong.
-  func good(_ kind: GoodKind, number: UInt64) throws -> JudgedCall {
+  func good(_ kind: GoodKind, seed: UInt64) throws -> JudgedCall {
     let began = Date()
-    let path = "\(folder)/good-\(number)-\(kind.rawValue).take"
+    let path = "\(folder)/good-\(kind.rawValue)-\(seed).take"
     try? FileManager.default.removeItem(atPath: path)
-    try GoodCall.make(kind, seed: seed &* 1_000_003 &+ number, path: path)
+    try GoodCall.make(kind, seed: seed, path: path)
     let findings = try Finder.findings(of: path)
     if shows { print(try TakeFindings(path: path).text()) }
     if !keeps { try? FileManager.default.removeItem(atPath: path) }
     return JudgedCall(
-      name: kind.rawValue, severity: "nothing wrong", findings: findings.map(\.text),
+      name: kind.rawValue, seed: seed, severity: "nothing wrong", findings: findings.map(\.text),
       verdict: findings.contains { $0.isLoud } ? .falseAlarm : .good,
       seconds: Date().timeIntervalSince(began))
   }
@@ -109,11 +112,11 @@ enum Finder {
 
 /// Makes the take of an end into that of somebody who saw its packets and has the keys.
 enum WireSight {
-  static func replace(_ path: String, with retake: String) throws {
+  static func replace(_ path: String, with retake: String, options: [String] = []) throws {
     let capture = path + ".pcapng"
     let descriptions = try descriptions(of: path)
     try run(retake, ["export", path, "--pcapng", capture, "--force"])
-    let options = descriptions.flatMap { ["--sdp", $0] }
+    let options = options + descriptions.flatMap { ["--sdp", $0] }
     try run(retake, ["import", capture, "--out", path, "--decode", "--force"] + options)
     for file in descriptions + [capture] { try FileManager.default.removeItem(atPath: file) }
   }

@@ -7,9 +7,13 @@ import Foundation
 ///     findings --seed 7 --faults 40 --good 10 --folder .build/findings
 ///
 /// With `--only KIND` every call has that fault, and `--seen WHO` chooses who records it; with
-/// `--keep` the takes stay, and `--show` prints all findings of each. It ends with 1 where the
+/// `--keep` the takes stay, and `--show` prints all findings of each. A line names what its call
+/// was drawn from, and `--plan KIND:NUMBER` makes that call alone. It ends with 1 where the
 /// first finding names the fault in fewer than nine of ten calls, where a fault is not named, or
 /// where a good call has a finding that is worse than "low".
+///
+/// With `--fleet N` it makes takes of N short calls of all kinds instead, dated over thirty days
+/// and tagged, and judges nothing; `--shard 1/2` makes half of them.
 @main
 struct Findings {
   private var seed: UInt64 = 1
@@ -21,6 +25,9 @@ struct Findings {
   private var shows = false
   private var sight: FaultSight?
   private var retake = ".build/debug/retake"
+  private var fleet = 0
+  private var shard = (number: 1, count: 1)
+  private var plans: [Substring] = []
 
   static func main() throws {
     var findings = Findings()
@@ -35,15 +42,27 @@ struct Findings {
         let names = (words.popFirst() ?? "").split(separator: ",")
         findings.only = names.compactMap { FaultKind(rawValue: String($0)) }
       case "--keep": findings.keeps = true
+      case "--fleet": findings.fleet = words.popFirst().flatMap { Int($0) } ?? 0
+      case "--shard":
+        let parts = (words.popFirst() ?? "").split(separator: "/").compactMap { Int($0) }
+        if parts.count == 2, parts[1] > 0 { findings.shard = (parts[0], parts[1]) }
       case "--show": findings.shows = true
       case "--seen": findings.sight = words.popFirst().flatMap { FaultSight(rawValue: $0) }
+      case "--plan": findings.plans += (words.popFirst() ?? "").split(separator: ",")
       case "--retake": findings.retake = words.popFirst() ?? ""
       default:
         print(
-          "findings: \(word) is none of --seed --faults --good --folder --only --seen --keep --show"
+          "findings: \(word) is none of --seed --faults --good --folder --only --seen --plan "
+            + "--keep --show --fleet --shard"
         )
         exit(2)
       }
+    }
+    if findings.fleet > 0 {
+      try FleetTakes(
+        folder: findings.folder, seed: findings.seed, retake: findings.retake
+      ).make(findings.fleet, shard: findings.shard)
+      exit(0)
     }
     exit(try findings.run() ? 0 : 1)
   }
@@ -53,6 +72,7 @@ struct Findings {
     try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
     let run = FaultRun(
       folder: folder, seed: seed, keeps: keeps, shows: shows, sight: sight, retake: retake)
+    if !plans.isEmpty { return try total(plans.flatMap { try again(run, $0) }) }
     let chance = Chance(seed, "kinds")
     var kinds: [FaultKind] = []
     while kinds.count < faults {
@@ -60,23 +80,39 @@ struct Findings {
     }
     var judged: [JudgedCall] = []
     for (number, kind) in kinds.prefix(faults).enumerated() {
-      let call = try run.faulty(kind, number: UInt64(number))
+      let call = try run.faulty(kind, seed: run.seed(of: UInt64(number)))
       show(call)
       judged.append(call)
     }
     let goodKinds = chance.shuffled(GoodKind.allCases)
     for number in 0..<good {
-      let call = try run.good(goodKinds[number % goodKinds.count], number: UInt64(number))
+      let call = try run.good(
+        goodKinds[number % goodKinds.count], seed: seed &* 1_000_003 &+ UInt64(number))
       show(call)
       judged.append(call)
     }
     return total(judged)
   }
 
+  /// A call that was made before, by its kind and what it was drawn from.
+  private func again(_ run: FaultRun, _ plan: Substring) throws -> [JudgedCall] {
+    let parts = plan.split(separator: ":").map(String.init)
+    guard parts.count == 2, let seed = UInt64(parts[1]) else { return [] }
+    if let kind = FaultKind(rawValue: parts[0]) {
+      let call = try run.faulty(kind, seed: seed, attempts: 1)
+      show(call)
+      return [call]
+    }
+    guard let kind = GoodKind(rawValue: parts[0]) else { return [] }
+    let call = try run.good(kind, seed: seed)
+    show(call)
+    return [call]
+  }
+
   private func show(_ call: JudgedCall) {
     let findings = call.findings.isEmpty ? "-" : call.findings.prefix(4).joined(separator: "; ")
     print(
-      "\(padded(call.verdict.rawValue, 12))\(padded(call.name, 20))\(call.severity)\n"
+      "\(padded(call.verdict.rawValue, 12))\(padded(call.name, 20))\(call.severity), \(call.seed)\n"
         + "            \(findings)"
         + (call.findings.count > 4 ? "; and \(call.findings.count - 4) more" : ""))
     fflush(nil)

@@ -3,7 +3,7 @@
 
 Retake is one end of some, and watches others on the wire beside one end. Who calls whom, the fault,
 its severity, its time and its direction come from a seed. A call in which this machine starved is
-made again, and counted.
+made again, and counted; one whose fault touched next to nothing is drawn again.
 """
 
 import argparse
@@ -17,7 +17,7 @@ import signal
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import namespace
@@ -30,6 +30,8 @@ _ROOT = Path(__file__).resolve().parents[2]
 _CALL_SECONDS = 150
 _CONNECT_SECONDS = 60
 _ATTEMPTS = 3
+# How often a fault that touched too little is drawn again.
+_REDRAWS = 3
 # A wait of the program that carries the packets, in seconds, which the calls are not to blame for.
 _LAG = 0.15
 
@@ -163,25 +165,33 @@ class Judged:
     verdict: str
     found: list
     starved: int
+    redrawn: int = 0
 
 
 async def run(plan, program, folder):
     """Makes a call until the machine does not starve in it, and judges what is found."""
-    starved = 0
-    for attempt in range(_ATTEMPTS):
+    starved, redrawn = 0, 0
+    for attempt in range(_ATTEMPTS + _REDRAWS):
         place = folder / plan.name / str(attempt)
         shutil.rmtree(place, ignore_errors=True)
         place.mkdir(parents=True)
         try:
             async with asyncio.timeout(_CALL_SECONDS):
-                lag = await _make(plan, program, place)
+                lag, is_touched = await _make(plan, program, place)
         finally:
             end_orphans()
+        if not is_touched and redrawn < _REDRAWS:
+            redrawn += 1
+            chance = random.Random(f"again {plan.seed} {redrawn}")
+            plan = replace(plan, severity=chance.random())
+            continue
         found = await _findings(program, place / "call.take")
         ids = {one for each in found for one in _all(each)}
         if lag < _LAG and not ids & {"process-starved", "peer-starved"}:
             break
         starved += 1
+        if starved == _ATTEMPTS:
+            break
     names = [f"{each['id']} ({each['severity']})" for each in found]
     loud = [each["id"] for each in found if each["severity"] not in ("low", "info")]
     accepted = _ACCEPTED[plan.kind]
@@ -190,7 +200,7 @@ async def run(plan, program, folder):
         "first" if first in accepted
         else "named" if any(each["id"] in accepted for each in found)
         else "symptom" if loud else "unnamed")
-    return Judged(verdict, names, starved)
+    return Judged(verdict, names, starved, redrawn)
 
 
 def _all(finding):
@@ -208,10 +218,11 @@ async def _findings(program, take):
 
 
 async def _make(plan, program, folder):
-    """Makes a call; how long the program that carries its packets waited at most."""
+    """Makes a call; how long the program that carries its packets waited at most, and whether the
+    fault touched enough."""
     if plan.kind == "turnRefused":
         await _refused(program, plan, folder)
-        return 0
+        return 0, True
     host = "127.0.0.1" if plan.uses_loopback else namespace.ADDRESS
     os.environ[BRIEF] = "1"
     if plan.watched is None:
@@ -238,7 +249,7 @@ async def _with_retake(plan, program, folder, host):
         await _connected([peer])
         await _run_fault(plan, path, [None, peer])
         await recorder.finish()
-        return path.lag
+        return path.lag, path.is_touched
     except BaseException:
         await recorder.abandon()
         raise
@@ -283,7 +294,7 @@ async def _watch(plan, program, folder, host):
         folder / "import.log")
     if await importing.finish(120):
         raise ProcessError(f"import failed: {importing.errors[-1:]}")
-    return path.lag
+    return path.lag, path.is_touched
 
 
 async def _refused(program, plan, folder):
@@ -363,6 +374,7 @@ async def _main(options, folder):
         counts[judged.verdict] = counts.get(judged.verdict, 0) + 1
         starved += judged.starved
         repeated = f", made again {judged.starved} times" if judged.starved else ""
+        repeated += f", drawn again {judged.redrawn} times" if judged.redrawn else ""
         print(f"{judged.verdict:<12}{plan.words}{repeated} ({time.monotonic() - begin:.0f} s)\n"
               f"            {'; '.join(judged.found[:4]) or '-'}", flush=True)
     named = counts.get("first", 0) + counts.get("named", 0)

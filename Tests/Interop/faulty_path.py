@@ -23,7 +23,9 @@ class FaultyPath(LossyPath):
         self._busy, self._release = 0.0, 0.0
         self._watch = None
         self.lag = 0.0
+        # Packets that the fault touched, and the seconds of the call in which a queue held one up.
         self.touched = 0
+        self._queued = {}
 
     @classmethod
     async def open(cls, host, plan):
@@ -44,6 +46,17 @@ class FaultyPath(LossyPath):
         """Lets the fault end."""
         self._is_on = False
 
+    @property
+    def is_touched(self):
+        """Whether the fault touched what a rule needs to see it: congestion control may leave
+        nothing of a narrow link but its first second."""
+        if self._plan.kind == "bottleneck":
+            # Seconds in which most packets waited for 120 ms and more.
+            return sum(waited * 2 > count for waited, count in self._queued.values()) >= 3
+        least = {"loss": 20, "lossBurst": 10, "mediaDeadOneWay": 50, "deadPath": 50,
+                 "reordering": 20, "jitter": 150, "longDelay": 50}
+        return self.touched >= least.get(self._plan.kind, 0)
+
     def close(self):
         """Closes both ports."""
         super().close()
@@ -63,6 +76,8 @@ class FaultyPath(LossyPath):
             return
         now = asyncio.get_running_loop().time()
         waits = self._waits(end, data, now) if self._is_on else [0]
+        if waits != [0]:
+            self.touched += 1
         for wait in waits:
             at = now + self._WAY + self._SPREAD * self._chance.random() + abs(wait)
             # One with a wait below zero is overtaken. Of two at one time either might be first.
@@ -99,6 +114,8 @@ class FaultyPath(LossyPath):
             case "bottleneck":
                 rate, queue = 400_000 - 220_000 * bad, 0.25 + 0.5 * ((plan.seed * 7) % 10) / 10
                 begin = max(now, self._busy)
+                waited, count = self._queued.get(int(now), (0, 0))
+                self._queued[int(now)] = (waited + (begin - now > 0.12), count + 1)
                 if begin - now > queue:
                     return []
                 self._busy = begin + (len(data) + 28) * 8 / rate

@@ -14,6 +14,7 @@ observed takes among the regression tests.
 
 import collections
 import json
+import re
 import shutil
 import sqlite3
 import struct
@@ -50,7 +51,8 @@ class _Stream:
     # What the receiver had: arrival in ns, number and time of each packet, or its reported jitter.
     arrivals: list = field(default_factory=list)
     ports: set = field(default_factory=set)
-    restarts: int = 0
+    # Where its numbers begin anew: the last one before, and the first one after.
+    restarts: list = field(default_factory=list)
 
 
 def main():
@@ -181,8 +183,9 @@ def _ours(database, program, take):
     for problem in problems:
         if problem["problem"] == "sequence-restart":
             for stream in streams.values():
-                if problem.get("ssrc") == stream.ssrc:
-                    stream.restarts += 1
+                if problem.get("ssrc") == stream.ssrc and problem.get("peer") != stream.peer:
+                    before, after = re.search(r"from (\d+) to (\d+)", json.dumps(problem)).groups()
+                    stream.restarts.append((int(before), int(after)))
     return list(streams.values())
 
 
@@ -240,9 +243,13 @@ def _compare(ours, theirs, packets, folder):
             problems.append(f"{name}: {stream.packets} packets, {their_packets} in tshark")
         duplicates = stream.packets - stream.distinct
         if stream.restarts:
+            by_parts = _lost_by_parts([packet[3] for packet in seen], stream.restarts)
+            if by_parts != stream.lost:
+                problems.append(f"{name}: {stream.lost} lost, {by_parts} of tshark's by parts")
             exceptions.append(
-                f"{name}: its sequence numbers begin anew {stream.restarts} times, which is"
-                f" {their_lost} lost packets for tshark and {stream.lost} here")
+                f"{name}: its sequence numbers begin anew {len(stream.restarts)} times, which is"
+                f" {their_lost} lost packets for tshark and {stream.lost} here; counted by parts"
+                f" its packets lack {by_parts}")
         elif len(rows) > 1:
             exceptions.append(f"{name}: tshark counts its {len(rows)} paths apart")
         elif stream.lost - duplicates != their_lost:
@@ -258,6 +265,21 @@ def _compare(ours, theirs, packets, folder):
             continue
         _compare_jitter(stream, seen, means.get(number), name, problems, exceptions)
     return problems, exceptions, table
+
+
+def _lost_by_parts(numbers, restarts):
+    """How many numbers are missing in parts that begin where the finding says; None where it
+    names a packet that is not there."""
+    restarts, parts = list(restarts), [[]]
+    for before, number in zip([None] + numbers, numbers):
+        if restarts and (before, number) == restarts[0]:
+            restarts.pop(0)
+            parts.append([])
+        last = parts[-1][-1] if parts[-1] else number
+        parts[-1].append(last + ((number - last + 0x8000 & 0xFFFF) - 0x8000))
+    if restarts:
+        return None
+    return sum(max(part) - min(part) + 1 - len(set(part)) for part in parts)
 
 
 def _compare_jitter(stream, seen, mean, name, problems, exceptions):

@@ -160,6 +160,13 @@ async def _main(options, folder):
             continue
         found = await viewing.run(options.retake, folder / name, peer)
         problems += _tell(name, found, "pages of takes, moved through, kept safe, served and live")
+    problems += await _recorded_pages(options, folder)
+    if "chromium" in options.peers and options.only in "files-agree":
+        import files_agree
+
+        found = await files_agree.run(
+            options.retake, folder / "files-agree", 8 if options.brief else 20)
+        problems += _tell("files-agree", *found)
     if "janus" in options.peers and options.only in "janus-room":
         found = await rooms.run_short(options.retake, folder / "janus-room")
         problems += _tell("janus-room", found, "entered, published, subscribed and left")
@@ -176,6 +183,42 @@ async def _main(options, folder):
     if outcomes:
         print()
         matrix.show(outcomes)
+    return problems
+
+
+async def _recorded_pages(options, folder):
+    """Pages whose own calls are recorded by the script and by the extension."""
+    import recorded_others
+    import recorded_page
+
+    problems = []
+    if options.only in "recorded-rtcstats":
+        name = "recorded-rtcstats"
+        problems += _tell(
+            name, *await recorded_others.run_rtcstats(options.retake, folder / name))
+    for peer in ("chromium", "firefox"):
+        if peer not in options.peers or peer == "firefox" and not namespace.address():
+            continue
+        for kind, media in (("page", False), ("frames", True)):
+            name = f"recorded-{kind}-{peer}"
+            if options.only not in name:
+                continue
+            # A minute, within which the script may take so many milliseconds a second.
+            seconds = 60 if kind == "page" and not options.brief else 8
+            problems += _tell(
+                name,
+                *await recorded_page.run_own(options.retake, folder / name, peer, seconds, media))
+        for kind in ("script", "extension"):
+            name = f"recorded-demo-{kind}-{peer}"
+            if options.only not in name or (kind, peer) == ("extension", "firefox"):
+                continue
+            if "janus" not in options.peers or not recorded_others.demos_are_there():
+                print(f"{name}: left out, it needs janus, janus-demos and a private network")
+                continue
+            problems += _tell(
+                name,
+                *await recorded_others.run_demo(
+                    options.retake, folder / name, peer, kind == "extension"))
     return problems
 
 

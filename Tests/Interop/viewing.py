@@ -9,6 +9,7 @@ from pathlib import Path
 
 from peers.viewer import ChromiumViewer, FirefoxViewer
 from viewing_details import beside, headings, in_turns, quantisers
+from viewing_exports import exports
 from viewing_late import late
 from viewing_media import pictures, playing, printing
 from viewing_query import catalogue, query
@@ -31,8 +32,8 @@ async def run(program, folder, browser):
     try:
         for check in (
             _drawing, in_turns, _moving, _addresses, _keys, _exchanges, _values, _accessible,
-            playing, pictures, quantisers, printing, headings, harmless, unbroken, served, query,
-            catalogue, late, beside, live,
+            playing, pictures, exports, quantisers, printing, headings, harmless, unbroken, served,
+            query, catalogue, late, beside, live,
         ):
             visit = Visit(program, folder, viewer)
             try:

@@ -77,6 +77,46 @@ struct AnyReportsTests {
     }
   }
 
+  @Test func savedPages() {
+    let page = """
+      <html><!-- about-webrtc- --><div id="pc-heading: {a} 99999999999999999999">\
+      <br class=x y='&quot;'/><span data-l10n-args="{&quot;packets&quot;:1e99}" \
+      data-l10n-id="about-webrtc-sent-label"></span><h5>audio/opus - SSRC 9223372036854775807</h5>\
+      <span data-l10n-id="about-webrtc-type-local"></span><span>1 outbound-rtp</span><span \
+      data-l10n-id="about-webrtc-sent-label">x</span><span> (1e308 Kb</span>\
+      <table><tr><th data-l10n-id="about-webrtc-ice-state"></th></tr><tr><td>a<td>b<td>c\
+      <td>1:2/udp(host)<td>[::]:3/tcp<td>1<td>nan<td>-1<td>inf</tr></table><pre>v=0</pre></html
+      """
+    var dice = Dice(state: 5)
+    for round in 0..<600 {
+      let bytes = round == 0 ? Array(page.utf8) : dice.altered(Array(page.utf8))
+      _ = SavedPage.begins(bytes)
+      let events = SavedPage(String(decoding: bytes, as: UTF8.self)).events
+      if round == 0 { #expect(events.count == 2) }
+    }
+  }
+
+  @Test func messagesOfTheScript() {
+    let name = String(repeating: "0a", count: 16)
+    let text =
+      name + #" 18446744073709551615"# + "\n" + #"["create","PC_0",{"a":[1]},"1",1e300]"# + "\n"
+      + #"["stats","PC_0",{"form":"changes","timestamp":1,"#
+      + #""objects":{"T":{"x":1},"U":null}},null,5]"#
+    let head =
+      #"["\#(name)",9223372036854775807,"PC_0",{"mid":"0","kind":"video","ssrc":-1,"#
+      + #""rtpTime":1e99,"mimeType":"video/"},-1e300]"#
+    let frame = [0, UInt8(head.utf8.count)] + Array(head.utf8) + [1, 2, 3]
+    var dice = Dice(state: 4)
+    for round in 0..<600 {
+      let bytes = round == 0 ? Array(text.utf8) : dice.altered(Array(text.utf8))
+      let unit = ScriptUnit(text: String(decoding: bytes, as: UTF8.self))
+      if round == 0 { #expect(unit?.number == .max) }
+      let other = ScriptUnit(frame: round == 0 ? frame : dice.altered(frame))
+      if round == 0 { #expect(other?.load == name) }
+      if let other { #expect(ScriptUnit.isName(other.load)) }
+    }
+  }
+
   @Test(arguments: PacketRecording.Format.allCases)
   func recordings(format: PacketRecording.Format) {
     let head = #"{"t":"v","c":"vp8","u":9223372036854775807}"#
@@ -101,7 +141,14 @@ struct AnyReportsTests {
         [
           [0x82, 0x01, 0x06, 0x08, 0xff, 0xff, 0xff, 0xff, 0x0f, 0x12, 0x1a]
             + [0x08, 5, 0x20, 1, 0x35, 1, 2, 3, 4, 0x58, 0xff, 0xff, 0xff, 0xff, 0x0f]
-            + [0xaa, 0x06, 8, 0x47, 0x0f, 1, 2, 3, 4, 5, 6]
+            + [0xaa, 0x06, 8, 0x47, 0x0f, 1, 2, 3, 4, 5, 6],
+          [0x0a, 31, 8, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 16, 3]
+            + [0x1a, 16, 8, 0, 24, 14, 0x22, 10, 0x80, 96, 0, 1, 0, 0, 0, 1, 0, 0],
+        ]
+      case .rtpproxy:
+        [
+          [2, 0, 1, 1, 192, 0, 2, 1] + [UInt8](repeating: 0, count: 12)
+            + [0, 0, 0, 0x40, 0xef, 0x54, 0xd9, 0x41, 14, 0] + packet
         ]
       }
     var dice = Dice(state: 3)

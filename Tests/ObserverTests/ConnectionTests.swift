@@ -80,6 +80,26 @@ struct ConnectionTests {
     #expect(observer.streams.count == 1 && observer.pairs.first?.isRelayed == isRelay)
   }
 
+  /// What several clients have connections to is the server, whatever its port.
+  @Test func theEndThatSeveralClientsHaveIsTheServer() throws {
+    var observer = Observer()
+    var call = MadeUpCall()
+    let server = SocketAddress(Messages.server.ip, port: 60_000)
+    let clients = [Messages.a, Messages.b]
+    for numbers in [0..<10, 10..<20] {
+      for (place, client) in clients.enumerated() {
+        let frames = numbers.flatMap { number in
+          TURNFraming.framed(
+            ChannelData.frame(Messages.rtp(number, ssrc: UInt32(place + 5)), channel: 0x4001))
+        }
+        feed(&observer, &call, frames, FiveTuple(.tcp, from: client, to: server), by: 2000)
+      }
+    }
+    #expect(call.seen.packets.count >= 36 && observer.streams.count == 2)
+    #expect(observer.pairs.map(\.bases[0]) == clients, "\(observer.pairs)")
+    #expect(observer.pairs.allSatisfy { $0.addresses[0] == $0.bases[0] })
+  }
+
   @Test func aConnectionOfSomethingElseIsLeftAlone() {
     var observer = Observer()
     var call = MadeUpCall()

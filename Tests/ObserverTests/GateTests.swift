@@ -28,7 +28,7 @@ struct GateTests {
     _ gate: inout CallGate, _ tuple: FiveTuple, _ bytes: [UInt8], at seconds: Int64 = 0,
     isFull: Bool = false
   ) -> Int {
-    let verdict = gate.take(
+    let verdict = gate.examine(
       tuple, bytes, isTruncated: false, at: Instant.zero + .seconds(seconds), isKnown: false,
       isRelay: false, isFull: isFull)
     switch verdict {
@@ -101,7 +101,7 @@ struct GateTests {
       return FiveTuple(.tcp, from: path.source, to: path.destination)
     }
     func open(_ number: Int, isEnd: Bool = false) {
-      _ = table.take(connection(number), [1, 2, 3], lost: 0, isEnd: isEnd)
+      _ = table.receive(connection(number), [1, 2, 3], lost: 0, isEnd: isEnd)
     }
     open(0)
     open(0, isEnd: true)

@@ -27,7 +27,7 @@ struct MidCallTests {
   @Test func theGateKeepsWhatCameBefore() {
     var gate = CallGate()
     func take(_ bytes: [UInt8]) -> Int {
-      let verdict = gate.take(
+      let verdict = gate.examine(
         there, bytes, isTruncated: false, at: .zero, isKnown: false, isRelay: false)
       switch verdict {
       case .admitted: return 1
@@ -161,7 +161,7 @@ struct MidCallTests {
       "RTSP/1.0 200 OK\r\nCSeq: 2\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)"
     #expect(HTTPReader.begins(Array("DESCRIBE rtsp://camera/ RTSP/1.0".utf8)))
     reader.append(Array(answer.utf8))
-    let texts = reader.takeTexts()
+    let texts = reader.consumeTexts()
     #expect(texts == [Array(body.utf8)] && reader.problem == nil)
     #expect(DescriptionSearch.descriptions(in: texts.first ?? []) == [body])
   }

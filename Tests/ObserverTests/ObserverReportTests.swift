@@ -46,7 +46,7 @@ struct ObserverReportTests {
     report.count(.lateStart, transport: 1)
     report.count(.truncated, by: 5)
     _ = told(&report)
-    report.tellFinalCounts()
+    report.reportFinalCounts()
     #expect(told(&report) == ["truncated 0 7 "])
   }
 

@@ -153,7 +153,7 @@ struct PairTests {
       var admitted = 0
       for datagram in hello(offersSRTP: offersSRTP, fragments: fragments) {
         call.send(datagram, tuple, to: &observer)
-        let verdict = gate.take(
+        let verdict = gate.examine(
           tuple, datagram, isTruncated: false, at: call.now, isKnown: false, isRelay: false)
         if case .admittedWith(let packets) = verdict { admitted += packets.count }
       }

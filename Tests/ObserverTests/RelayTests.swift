@@ -85,13 +85,14 @@ struct RelayTests {
   /// A relay may be at any port, and its data shows what it is.
   ///
   /// Whom it is for shows in the answers to checks for consent, or when the channel is bound again.
-  @Test(arguments: [true, false])
-  func aRelayThatIsJoinedLateIsReadAtAnyPort(_ showsInAnswers: Bool) throws {
+  @Test(arguments: [true, false], [UInt16(4_000), 60_000])
+  func aRelayThatIsJoinedLateIsReadAtAnyPort(_ showsInAnswers: Bool, _ port: UInt16) throws {
     var observer = Observer()
     var call = MadeUpCall()
     var toServer = toServer
-    // Of two addresses that tell nothing, the one at the lower port is the server's.
-    toServer.destination.port = 4_000
+    // Of two addresses that tell nothing, the one at the lower port is taken for the server's until
+    // something says otherwise.
+    toServer.destination.port = port
     func send(_ bytes: [UInt8], isBack: Bool = false) {
       call.send(
         ChannelData.frame(bytes, channel: 0x4001), isBack ? toServer.reversed : toServer,

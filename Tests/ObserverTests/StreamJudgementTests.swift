@@ -66,7 +66,7 @@ struct StreamJudgementTests {
     var deduction = StreamDeduction()
     var told: [PayloadMeaning] = []
     for (bytes, at) in packets {
-      let meaning = deduction.take(
+      let meaning = deduction.examine(
         try header(bytes), bytes.span.bytes, isClear: isClear, at: .zero + .milliseconds(at))
       if let meaning { told.append(meaning) }
     }
@@ -126,6 +126,42 @@ struct StreamJudgementTests {
     #expect(told.last?.codec == "red" && told.last?.kind == .audio, "\(told)")
   }
 
+  /// Video that browsers send with ULPFEC has its payload type in front of each packet, which looks
+  /// like the header of a NAL unit.
+  @Test(arguments: [true, false])
+  func redundantVideoIsRecognised(_ isFromItsBeginning: Bool) throws {
+    var stream = MadeUpStream(type: 122)
+    let packets = (0..<120).map { number in
+      defer { stream.timestamp &+= 3000 }
+      let isKey = number == 0 && isFromItsBeginning
+      let key: [UInt8] = [0x10, 0x02, 0x00, 0x9d, 0x01, 0x2a, 64, 0, 48, 0]
+      let start = isKey ? key : [0x31, 0x01]
+      // Every tenth is FEC.
+      let content: [UInt8] =
+        number % 10 == 9 ? [123] + stream.random(80) : [120, 0x10] + start + stream.random(300)
+      return (stream.packet(content), Int64(number) * 33)
+    }
+    let (told, deduction) = try judged(packets, isClear: true)
+    #expect(told.last?.codec == "red" && told.last?.kind == .video, "\(told)")
+    #expect(told.last?.clockRate == 90_000)
+    #expect(deduction.inner?.codec == "vp8" && deduction.inner?.payloadType == 120)
+  }
+
+  /// An aggregate of H.264 is as long as the lengths of its units come to.
+  @Test(arguments: [true, false]) func aggregatesAreWhole(_ isWhole: Bool) throws {
+    var stream = MadeUpStream(type: 102)
+    let packets = (0..<80).map { number in
+      defer { stream.timestamp &+= 3000 }
+      let units = [stream.random(40), stream.random(50)].flatMap { unit -> [UInt8] in
+        let length: [UInt8] = [0, UInt8(unit.count + (isWhole ? 1 : 7)), 0x41]
+        return length + unit
+      }
+      return (stream.packet([0x78] + units), Int64(number) * 33)
+    }
+    let (told, _) = try judged(packets, isClear: true)
+    #expect((told.last?.codec == "h264") == isWhole, "\(told)")
+  }
+
   // MARK: Statistics
 
   private func statistics(_ packets: [(sequence: Int, time: Int, at: Int)]) -> SourceReception {
@@ -149,6 +185,60 @@ struct StreamJudgementTests {
     #expect(seen.restarts == 1 && seen.expected == 1000 && seen.lost == 0)
     // Times that continue are no jitter either.
     #expect(seen.maximumJitter < 1)
+  }
+
+  /// By so few numbers the packets look late, but each number comes for another packet.
+  @Test(arguments: [1, 2, 5, 50, 99, 100], [0, 7_000_000])
+  func numbersThatBeginAnewByAFewAreNotLost(_ back: Int, _ time: Int) {
+    let next = 32_500 - back
+    let packets =
+      run(32_000..<32_500, from: 0) + run(next..<next + 500, from: 10_000, time: 80_000 + time)
+    let seen = statistics(packets)
+    #expect(seen.restarts == 1 && seen.expected == 1000 && seen.lost == 0)
+    #expect(seen.maximumJitter < (time == 0 ? 1 : 40_000))
+    // Losses after it are counted, and none of before it are made up for.
+    var thinned = packets
+    thinned.removeSubrange(700..<710)
+    thinned.removeSubrange(200..<204)
+    let thin = statistics(thinned)
+    #expect(thin.restarts == 1 && thin.expected == 1000 && thin.lost == 14)
+  }
+
+  /// What comes late, twice, replayed or sent again has the timestamp that goes with its number.
+  @Test(arguments: ["late", "twice", "replayed", "again", "swapped"])
+  func packetsThatComeAgainBeginNothingAnew(_ kind: String) {
+    var packets = run(0..<1000, from: 0)
+    switch kind {
+    case "late":
+      let late = packets.remove(at: 300)
+      packets.insert((late.0, late.1, packets[380].2), at: 380)
+    case "twice":
+      packets.insert((300, 300 * 160, packets[340].2), at: 340)
+    case "replayed":
+      packets.insert(contentsOf: packets[300..<380].map { ($0.0, $0.1, 8000) }, at: 400)
+    case "again":
+      // Retransmissions of RFC 4588 have times of before in a stream of their own.
+      packets = run(0..<1000, from: 0).map { ($0.0, $0.0 % 7 * 90_000, $0.2) }
+      packets.swapAt(300, 302)
+    default:
+      for place in stride(from: 10, to: 990, by: 10) { packets.swapAt(place, place + 3) }
+    }
+    let seen = statistics(packets)
+    #expect(seen.restarts == 0 && seen.expected == 1000)
+    // Repeated packets count as received (RFC 3550 appendix A.3).
+    #expect(seen.lost == (kind == "twice" ? -1 : kind == "replayed" ? -80 : 0))
+  }
+
+  /// One packet with a number of before, and packets that change places after a restart.
+  @Test func aRestartIsOneAndAPacketAloneIsNone() {
+    var alone = run(0..<500, from: 0)
+    alone.insert((280, 48_100, 6000), at: 300)
+    #expect(statistics(alone).restarts == 0)
+    var mixed = run(0..<500, from: 0) + run(450..<900, from: 10_000, time: 80_000)
+    mixed.swapAt(510, 512)
+    mixed.swapAt(530, 531)
+    let seen = statistics(mixed)
+    #expect(seen.restarts == 1 && seen.lost == 0)
   }
 
   @Test func lateAndLostPacketsBeginNothingAnew() {

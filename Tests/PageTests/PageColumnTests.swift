@@ -69,6 +69,16 @@ struct LossLogTests {
     #expect(fates(log).map(\.fate) == [2, 1])
   }
 
+  /// What is missing before and after a restart by a few numbers is lost, and fills no other gap.
+  @Test func aBeginningByAFewNumbersIsNoLoss() {
+    var log = LossLog()
+    let numbers = [Int64](0..<100) + [Int64](40..<160)
+    for (place, number) in numbers.enumerated() where place != 50 && place != 130 {
+      log.came(sequence: number, rtpTime: Int64(place) * 160, at: Int64(place))
+    }
+    #expect(fates(log).map(\.sequence) == [50, 70] && fates(log).map(\.fate) == [0, 0])
+  }
+
   @Test func anotherBeginningIsNoLoss() {
     var log = LossLog()
     log.came(sequence: 100, rtpTime: 0, at: 1)

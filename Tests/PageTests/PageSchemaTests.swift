@@ -50,7 +50,7 @@ struct PageSchemaTests {
     #expect(packet.comment(of: "peer")?.contains("number of the peer") == true)
     let state = try relation("state")
     #expect(state.kind == "table")
-    #expect(state.comment(of: "to_state") == "the state that was entered")
+    #expect(state.comment(of: "to_state") == "the new state")
     #expect(state.comment(of: "machine")?.hasPrefix("signaling, ice-connection") == true)
   }
 }

@@ -36,6 +36,20 @@ struct ExampleTests {
     }
   }
 
+  /// Help is wrapped at 80 columns: what is longer would be cut in two where it is copied.
+  @Test func noExampleOfHelpIsWrapped() {
+    func check(_ command: any ParsableCommand.Type, _ path: String) {
+      for line in command.configuration.discussion.split(separator: "\n")
+      where line.hasPrefix("  ") {
+        #expect(line.count <= 80, "\(path) --help: \(line)")
+      }
+      for subcommand in command.configuration.subcommands {
+        check(subcommand, "\(path) \(subcommand._commandName)")
+      }
+    }
+    check(Retake.self, "retake")
+  }
+
   private static func examplesOfHelp(
     _ command: any ParsableCommand.Type, _ path: [String]
   ) -> [Example] {

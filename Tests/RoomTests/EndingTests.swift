@@ -159,6 +159,29 @@ import Wire
     #expect(!room.intents.contains(.restartICE(ConnectionID(1))))
   }
 
+  /// An application may see that a connection is there before its room does.
+  @Test(arguments: [true, nil])
+  func aRestartBeforeTheFirstStateWaitsForTheConnection(remembers: Bool?) {
+    let room = VirtualRoom { $0.restartsOnceConnected = remembers }
+    room.enter()
+    room.serve(.open(.up, ICEServers()), of: 1)
+    room.clear()
+    #expect(room.call(.restartICE) == .done)
+    room.wait(.seconds(1))
+    #expect(room.intents.isEmpty)
+    for state in [PeerState.connecting, .connected] {
+      room.report(.report(.state(state)), of: 1)
+    }
+    room.wait(.milliseconds(1))
+    #expect(room.intents.contains(.restartICE(ConnectionID(1))) == (remembers == true))
+    for state in [PeerState.connecting, .connected] {
+      room.report(.report(.state(state)), of: 1)
+    }
+    room.clear()
+    room.wait(.seconds(60))
+    #expect(!room.intents.contains(.restartICE(ConnectionID(1))))
+  }
+
   @Test func aRefusedDescriptionIsAnError() {
     let room = VirtualRoom()
     room.enter()

@@ -71,6 +71,47 @@ struct ComputedViewTests {
     try compare("\(Self.captures)\(name).take")
   }
 
+  /// Numbers that begin anew by many and by few, packets that come late, twice and not at all: both
+  /// cut the streams at the same packets.
+  @Test(arguments: 0..<6) func theRowsAreThoseOfTheSQLWhereNumbersBeginAnew(_ seed: UInt64) throws {
+    let folder = try TakeFolder()
+    let path = try folder.record([], as: "\(seed).take")
+    var state = seed &* 0x9e37_79b9_7f4a_7c15 | 1
+    func below(_ bound: Int) -> Int {
+      state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+      return Int(state >> 33) % bound
+    }
+    var (sequence, time, at) = (1000, 5000, 0)
+    var packets: [(Int, Int)] = []
+    for number in 1...1500 {
+      if number % 150 == 0 { sequence -= below(3) == 0 ? below(9000) : below(140) }
+      if number % 400 == 0 { time += below(2_000_000_000) - 1_000_000_000 }
+      packets.append((sequence & 0xffff, time & 0xffff_ffff))
+      if below(60) == 0 { packets.append(packets[max(0, packets.count - 1 - below(120))]) }
+      sequence += below(40) == 0 ? 1 + below(8) : 1
+      time += below(4) == 0 ? 0 : 3000
+    }
+    for place in packets.indices.dropLast(5) where below(25) == 0 {
+      packets.swapAt(place, place + 1 + below(4))
+    }
+    let rows = packets.enumerated().map { place, packet in
+      at += below(200) == 0 ? 900_000_000 : 10_000_000
+      let (sequence, time) = packet
+      return "(\((place + 100) << 16), \(at), 1, 7, 96, \(sequence), \(time), NULL, 10, 0, NULL)"
+    }
+    try folder.alter(
+      path,
+      """
+      INSERT INTO peer VALUES (1, 1, 0, 'a', '', x'', 0, '{}', 1);
+      INSERT INTO path VALUES (1, 2, 1, 'in', '192.0.2.1:1', '192.0.2.2:2');
+      INSERT INTO track VALUES (4, 1, 0, 1, '0', 'video', 'in', 7, 'vp8', 96, 90000, 0);
+      INSERT INTO wire VALUES (0, zeroblob(8152));
+      INSERT INTO tape VALUES (1, 1, 0, x'', x'');
+      INSERT INTO packet_store VALUES \(rows.joined(separator: ", "));
+      """)
+    try compare(path)
+  }
+
   /// One row of a computed view can be asked for by each of its columns of whole numbers.
   @Test func rowsAreLookedUpByTheirColumns() throws {
     let connection = try TakeFile.openForQueries(Self.captures + "virtual-loss.take")

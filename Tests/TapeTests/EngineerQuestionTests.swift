@@ -358,7 +358,7 @@ struct EngineerQuestionTests {
     #expect(schema.tables.count > 60)
     for table in schema.tables { #expect(!table.comment.isEmpty, "\(table.name)") }
     let life = schema.tables.first { $0.name == "packet_life" }
-    #expect(life?.columns.first { $0.name == "repair_row" }?.comment.hasPrefix("the first") == true)
+    #expect(life?.columns.first { $0.name == "repair_row" }?.comment.hasPrefix("its first") == true)
     let store = schema.tables.first { $0.name == "state" }
     #expect(store?.columns.first { $0.name == "to_state" }?.type == "TEXT")
     #expect(schema.completions(of: "SELECT * FROM packet_l") == ["packet_life"])

@@ -309,7 +309,7 @@ enum NetworkScene: String, CaseIterable {
     case .replayed: replay(recorded)
     case .dataBehindLoss, .good: sendData(recorded)
     case .skewedClock:
-      for _ in 0..<400 {
+      for _ in 0..<820 {
         let samples = (0..<960).map { Int16($0 / 48 % 2 == 0 ? 8000 : -8000) }
         call.step(0, .captured(transceiver: 1, .audio(AudioBlock(samples: samples, channels: 1))))
         call.run(for: .microseconds(20_060))

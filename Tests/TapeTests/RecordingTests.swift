@@ -10,8 +10,8 @@ import Wire
 struct RecordingTests {
   @Test func aTakeIsAboutAsLargeAsAPacketCapture() throws {
     let folder = try TakeFolder()
-    // Of each packet the ECN mark takes a byte, and of each take the views some 60 kB.
-    for (payload, share) in [(1_180, 1.048), (1_000, 1.052), (400, 1.112), (80, 1.32)] {
+    // Of each packet the ECN mark takes a byte, and of each take the views some 62 kB.
+    for (payload, share) in [(1_180, 1.05), (1_000, 1.054), (400, 1.115), (80, 1.328)] {
       let steps = SampleSteps.call(packets: 8_000, payload: payload)
       let path = try folder.record(steps, as: "\(payload).take") { $0.keepsMedia = false }
       let info = try TakeInfo(path: path)

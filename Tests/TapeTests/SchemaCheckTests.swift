@@ -67,6 +67,17 @@ struct SchemaCheckTests {
     #expect(try TapeAudit.run(path: path).alteration == nil)
   }
 
+  @Test func aViewWithOtherCommentsIsTheSameOne() throws {
+    let folder = try TakeFolder()
+    let path = try folder.record(SampleSteps.all)
+    let views = try #require(TakeSchema.views.first { $0.name == "bitrate" })
+    try folder.alter(
+      path, "DROP VIEW bitrate; CREATE VIEW bitrate AS -- the rate\n  \(views.query);")
+    let connection = try TakeFile.openForQueries(path)
+    let check = try SchemaCheck(connection, path: path, format: TakeHeader.currentFormat)
+    #expect(check.otherViews == 0)
+  }
+
   @Test func aValueOfAnotherTypeIsAnAlteration() throws {
     for sql in [
       "UPDATE tape SET at_ns = CAST(at_ns AS REAL) + 0.5", "UPDATE tape SET digest = hex(digest)",

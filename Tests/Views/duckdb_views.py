@@ -40,6 +40,17 @@ def statements(kind):
     return found
 
 
+def added_columns():
+    """The columns that came to tables later: table, column and statement."""
+    found = []
+    for path in sorted(glob.glob(os.path.join(ROOT, "Schema", "*.sql"))):
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+        for match in re.finditer(r"^ALTER TABLE (\w+) ADD COLUMN (\w+)[^;]*", text, re.M):
+            found.append((match[1], match[2], match[0]))
+    return found
+
+
 def with_views(take, folder):
     """A copy of a take with the views of this version; a table that its format lacks is empty."""
     path = os.path.join(folder, os.path.basename(take))
@@ -52,9 +63,10 @@ def with_views(take, folder):
     for statement in statements("TABLE"):
         if statement.split()[2] not in tables:
             base.execute(statement)
-    columns = {row[1] for row in base.execute("PRAGMA table_info(peer)")}
-    if "actor" not in columns:
-        base.execute("ALTER TABLE peer ADD COLUMN actor INTEGER")
+    for table, column, statement in added_columns():
+        columns = {row[1] for row in base.execute(f"PRAGMA table_info({table})")}
+        if column not in columns:
+            base.execute(statement)
     for statement in statements("VIEW"):
         base.execute(statement)
     base.commit()

@@ -5,7 +5,7 @@ import Replay
 import RetakeCommand
 import Tape
 
-/// Measurements on this machine: a program of its own, for developers.
+/// Measurements on this machine: a separate program for developers.
 struct BenchCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "retake-bench",
@@ -25,7 +25,7 @@ struct BenchCommand: ParsableCommand {
     ],
     defaultSubcommand: BenchTakesCommand.self)
 
-  /// The program `retake`, which stands beside this one.
+  /// The path of `retake`, in the same folder as this program.
   static let retake = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
     .deletingLastPathComponent().appendingPathComponent("retake").path
 }
@@ -37,16 +37,16 @@ enum Main {
 
 // MARK: - BenchTable
 
-/// One thing that was measured, and what it should be.
+/// A measurement with its goal.
 struct BenchRow: Encodable {
-  /// Whether the ratio should stay below the goal or reach it.
+  /// Whether the ratio has to stay below the goal or reach it.
   enum Sense: String, Encodable {
     case atMost = "at most"
     case atLeast = "at least"
   }
 
   var what: String
-  /// What was measured, and what it is compared with, in the unit.
+  /// The measured value and the one it is compared with, in the unit.
   var measured: Double
   var floor: Double
   var unit: String
@@ -73,28 +73,29 @@ struct BenchRow: Encodable {
   }
 }
 
-/// All that was measured, as JSON or as a table, of which each line is there as soon as it can be.
+/// All measurements as JSON, or as a table whose lines are printed one by one.
 struct BenchTable: Encodable {
   private let seconds: Int
   private var rows: [BenchRow] = []
-  /// What the C libraries need for the call, in seconds each.
+  /// The time of each C library for the call, in seconds.
   var floor: [String: Double] = [:]
-  /// Prints a line of the table; nil if it is wanted as JSON.
+  /// Prints a line of the table; nil for JSON.
   private let show: ((String) throws -> Void)?
 
   private enum CodingKeys: String, CodingKey {
     case seconds, rows, floor
   }
 
-  /// Begins the table of calls of a length.
-  /// - Parameter show: prints a line of the table; nil if it is wanted as JSON.
+  /// Starts the table for calls of a length.
+  ///
+  /// - Parameter show: prints a line of the table; nil for JSON.
   init(seconds: Int, show: ((String) throws -> Void)?) throws {
     self.seconds = seconds
     self.show = show
     try show?(BenchTable.line(["what", "measured", "floor", "ratio", "goal", ""]))
   }
 
-  /// Adds a row and shows it.
+  /// Adds a row and prints it.
   mutating func add(
     _ what: String, _ measured: Double, floor: Double, _ unit: String, ratio: Double? = nil,
     _ sense: BenchRow.Sense, _ goal: Double
@@ -111,7 +112,7 @@ struct BenchTable: Encodable {
       ]))
   }
 
-  /// Ends the table: shows what it was made of, or all of it as JSON.
+  /// Ends the table: prints its basis, or everything as JSON.
   func end() throws {
     guard let show else { return try Output.json(json, in: .bench) }
     let parts = floor.sorted { $0.value > $1.value }.map { "\($0.key) \(number($0.value)) s" }
@@ -120,10 +121,9 @@ struct BenchTable: Encodable {
     try show("floor of the call: " + parts.joined(separator: ", "))
   }
 
-  /// The table for programs.
   private var json: String { CanonicalJSON.text(self) }
 
-  /// How wide the columns are; a line is printed before those after it are known.
+  /// The widths of the columns, fixed because lines are printed one by one.
   private static let widths = [46, 9, 9, 6, 8, 7]
 
   private static func line(_ cells: [String]) -> String {
@@ -140,26 +140,26 @@ struct BenchTable: Encodable {
   }
 }
 
-/// Time that passed, on the clock on the wall and on the processors.
+/// Elapsed wall-clock and processor time.
 struct Elapsed {
-  /// Seconds.
+  /// In seconds.
   var wall: Double
-  /// Seconds of all threads of the process together.
+  /// Seconds over all threads of the process.
   var processor: Double
 }
 
-/// Measures how long something takes.
+/// Measures a duration.
 struct Stopwatch {
   private let begin = ContinuousClock.now
   private let used = Stopwatch.processorSeconds
 
-  /// What passed since the stopwatch was made.
+  /// The time since the stopwatch was created.
   var elapsed: Elapsed {
     Elapsed(
       wall: begin.duration(to: .now).seconds, processor: Stopwatch.processorSeconds - used)
   }
 
-  /// The processor time of all threads of the process so far, in user and in system mode.
+  /// The processor time of all threads of the process, user and system mode.
   static var processorSeconds: Double {
     var usage = rusage()
     guard getrusage(Int32(truncatingIfNeeded: RUSAGE_SELF.rawValue), &usage) == 0 else { return 0 }
@@ -168,7 +168,7 @@ struct Stopwatch {
   }
 }
 
-/// A folder for the takes of one measurement.
+/// A temporary folder for the takes of a measurement.
 struct BenchFolder {
   let url: URL
 
@@ -182,6 +182,6 @@ struct BenchFolder {
     }
   }
 
-  /// Removes the folder and all that is in it.
+  /// Removes the folder with its contents.
   func remove() { try? FileManager.default.removeItem(at: url) }
 }

@@ -9,7 +9,7 @@ import Synchronization
 import Tape
 import Wire
 
-/// Measures how fast messages go over a data channel.
+/// Measures the throughput of a data channel.
 struct BenchDataCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "data",
@@ -55,24 +55,24 @@ struct BenchDataCommand: AsyncParsableCommand {
 
 // MARK: - DataThroughput
 
-/// How fast messages go from one peer to another over loopback, each on a thread of its own.
+/// The throughput of a data channel over loopback between two peers on threads of their own.
 ///
-/// The sender does what an application does: it awaits each `send`, so that no more than 1 MiB
-/// waits; the receiver reads message after message.
+/// The sender works like an application: it awaits each `send`, so that no more than 1 MiB is
+/// buffered; the receiver reads message by message.
 struct DataThroughput: Encodable {
-  /// What came, in bytes of messages.
+  /// Received bytes of messages.
   var bytes: Int
-  /// How long that took.
+  /// The duration.
   var seconds: Double
-  /// What both peers together used of the processors meanwhile, in seconds.
+  /// The processor time of both peers together.
   var processorSeconds: Double
 
-  /// How long messages flow before anything is counted: the congestion window grows.
+  /// The time before the measurement in which the congestion window grows.
   private static let warmUp = Duration.seconds(1)
 
-  /// Sends messages of so many bytes for so long.
+  /// Sends messages of a size for a time.
   ///
-  /// - Parameter folder: where both peers are recorded, each in a take; nil records nothing.
+  /// - Parameter folder: where both peers are recorded into a take each; nil records nothing.
   static func measure(
     messageSize: Int, seconds: Double, recordingIn folder: URL? = nil
   ) async throws -> DataThroughput {
@@ -140,17 +140,16 @@ struct DataThroughput: Encodable {
 extension DataThroughput {
   private var rate: Double { Double(bytes) / 1e6 / seconds }
 
-  /// The result for people.
+  /// The result as text.
   var text: String {
     let perGigabyte = processorSeconds * 1e9 / Double(max(bytes, 1))
     return "\(decimal(rate, 1)) MB/s, \(decimal(perGigabyte, 2)) s of the processors per GB"
   }
 
-  /// The result for programs.
   var json: String { CanonicalJSON.text(self) }
 }
 
-/// One of the two peers, in a session of its own.
+/// One of the two peers with its own session.
 private final class End: Sendable {
   let session: Session
   let peer: PeerConnection
@@ -164,7 +163,7 @@ private final class End: Sendable {
   }
 }
 
-/// Counts what one task receives, for another one to look at.
+/// Counts received bytes across tasks.
 private final class ReceivedBytes: Sendable {
   private let count = Atomic<Int>(0)
 

@@ -10,7 +10,7 @@ import RetakeCommand
 import Tape
 import Wire
 
-/// Measures recording and replaying against the C libraries, in one run on one machine.
+/// Measures recording and replay against the C libraries, in one run on one machine.
 struct BenchTakesCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "takes",
@@ -70,7 +70,7 @@ struct BenchTakesCommand: ParsableCommand {
     try table.end()
   }
 
-  /// Does something several times, and not once more when it has taken long.
+  /// Repeats a measurement, but stops early if it takes long.
   private func repeated(_ count: Int, _ body: (_ round: Int) throws -> Void) rethrows {
     let watch = Stopwatch()
     for round in 0..<count where round == 0 || watch.elapsed.wall < Self.longEnough {
@@ -78,7 +78,7 @@ struct BenchTakesCommand: ParsableCommand {
     }
   }
 
-  /// Seconds.
+  /// In seconds.
   private static let longEnough = 60.0
 
   private func announce(_ text: String) {
@@ -87,7 +87,7 @@ struct BenchTakesCommand: ParsableCommand {
 
   // MARK: Replays
 
-  /// A call in which both sides send: the replay's time, and the size of its takes.
+  /// Measures a call in which both sides send: the replay time, and the size of the take.
   private func measureCall(_ folder: URL, _ table: inout BenchTable) throws {
     announce("a call of \(seconds) s, both ways")
     let whole = folder.appendingPathComponent("call.take").path
@@ -116,7 +116,7 @@ struct BenchTakesCommand: ParsableCommand {
     }
   }
 
-  /// A peer that only receives, alone in its take.
+  /// Measures a peer that only receives, alone in its take.
   private func measureReceiver(_ folder: URL, _ table: inout BenchTable) throws {
     announce("a peer that only receives")
     let path = folder.appendingPathComponent("receiver.take").path
@@ -135,7 +135,7 @@ struct BenchTakesCommand: ParsableCommand {
       ratio: length / skipping, .atLeast, 200)
   }
 
-  /// A call over a lossy path in which both sides send, replayed without the codecs.
+  /// Measures a lossy call in which both sides send, replayed without codecs.
   private func measureWithoutCodecs(_ folder: URL, _ table: inout BenchTable) throws {
     announce("a call of \(seconds) s over a lossy path")
     let path = folder.appendingPathComponent("lossy.take").path
@@ -153,10 +153,10 @@ struct BenchTakesCommand: ParsableCommand {
       floor: Self.packetGoal, "us", .atMost, 1)
   }
 
-  /// Microseconds of the processors: 150,000 packets a second.
+  /// Microseconds of processor time per packet: 150,000 packets a second.
   private static let packetGoal = 1e6 / 150_000
 
-  /// The fastest replay of a take and the fastest run of the libraries over it, taken in turns.
+  /// The fastest replay of a take and the fastest run of the libraries on it, measured alternately.
   private func replays(_ path: String) throws -> (replay: Elapsed, floor: LibraryFloor) {
     var replayed = Elapsed(wall: .infinity, processor: .infinity)
     var floor: LibraryFloor?
@@ -187,7 +187,7 @@ struct BenchTakesCommand: ParsableCommand {
 
   // MARK: Recording
 
-  /// The least processor time of the same call with and without a take, in turns.
+  /// The least processor time of the same call with and without recording, measured alternately.
   private func measureRecording(_ folder: URL, _ table: inout BenchTable) throws {
     let pairs = max(3, rounds)
     let call = BenchCall(senders: [0, 1], seconds: seconds)
@@ -238,7 +238,7 @@ struct BenchPageCommand: ParsableCommand {
   @Flag(help: "Print JSON for programs.")
   var json = false
 
-  /// In seconds and megabytes, of a call of ten minutes.
+  /// In seconds and megabytes, for a call of ten minutes.
   private static let makingGoal = 2.0
   private static let sizeGoal = 3.0
   private static let readingGoal = 2.0
@@ -295,7 +295,7 @@ struct BenchPageCommand: ParsableCommand {
 
 // MARK: - BenchFolderCommand
 
-/// Measures questions to a folder of takes.
+/// Measures queries on a folder of takes.
 struct BenchFolderCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "folder",
@@ -327,13 +327,13 @@ struct BenchFolderCommand: ParsableCommand {
   @Flag(help: "Print JSON for programs.")
   var json = false
 
-  /// How many calls are held; the other takes are copies of theirs.
+  /// The number of distinct calls; further takes are copies.
   private static let calls = 8
-  /// Longer takes, in seconds, are hard links to one file instead of copies.
+  /// Takes longer than this, in seconds, are hard links instead of copies.
   private static let longestCopied = 5
   /// In seconds.
   private static let (firstGoal, laterGoal, findingsGoal) = (10.0, 1.0, 60.0)
-  /// How much more memory a folder of four times as many takes may need.
+  /// The allowed growth of memory for a folder with four times as many takes.
   private static let memoryGoal = 1.25
 
   func run() throws {
@@ -346,7 +346,7 @@ struct BenchFolderCommand: ParsableCommand {
     try table.end()
   }
 
-  /// Makes a folder with so many takes.
+  /// Creates a folder with a number of takes.
   private func fill(_ folder: URL, _ count: Int) throws -> String {
     let files = FileManager.default
     try files.createDirectory(at: folder, withIntermediateDirectories: true)

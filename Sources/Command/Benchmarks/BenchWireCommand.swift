@@ -8,7 +8,7 @@ import Synchronization
 import Tape
 import Wire
 
-/// Measures how fast calls between others become takes.
+/// Measures how fast captured calls are turned into takes.
 struct BenchWireCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "wire",
@@ -40,10 +40,10 @@ struct BenchWireCommand: ParsableCommand {
   private static let usualSeconds = 30
   private static let calls = 20
   private static let tshark = ["/usr/bin/tshark", "/usr/local/bin/tshark"]
-  /// Rows of 1.1 kB a second that SQLite alone writes, as prepared measurements found.
+  /// Rows of 1.1 kB per second that SQLite alone writes, as measured earlier.
   private static let writeRate = 240_000.0
   private static let wanted = 100_000.0
-  /// From the highest on; the first without a loss counts.
+  /// Descending; the first rate without a loss counts.
   private static let rates = [140_000, 120_000, 100_000, 80_000, 60_000, 40_000, 20_000]
 
   func run() throws {
@@ -114,7 +114,7 @@ struct BenchWireCommand: ParsableCommand {
       "capture, 160 B, AES-GCM opened, none lost", 0, floor: Self.wanted, "packets/s", .atLeast, 1)
   }
 
-  /// How many of the packets that were sent at a rate are not in the take.
+  /// The number of packets sent at a rate that are missing from the take.
   private func capturing(_ rate: Int, _ folder: URL) throws -> Int {
     let take = folder.appendingPathComponent("live.take").path
     try? FileManager.default.removeItem(atPath: take)
@@ -162,7 +162,7 @@ final class Child {
     }
   }
 
-  /// Runs a program to its end; returns how long it took.
+  /// Runs a program to its end; returns the duration.
   static func seconds(_ program: String, _ arguments: [String]) throws -> Double {
     let watch = Stopwatch()
     let child = try Child(program, arguments)
@@ -174,7 +174,7 @@ final class Child {
     return watch.elapsed.wall
   }
 
-  /// Waits until it says something.
+  /// Waits until it prints a text on standard error.
   func waitForErrors(_ text: String) throws {
     let (seen, isThere) = said.wait(for: text)
     guard isThere else {
@@ -182,7 +182,7 @@ final class Child {
     }
   }
 
-  /// Interrupts it, and gives what it printed.
+  /// Interrupts it and returns its output.
   func interrupt() throws -> String {
     kill(process.identifier, SIGINT)
     let text = output.readAll(atMost: .max)
@@ -190,7 +190,7 @@ final class Child {
     return text
   }
 
-  /// The most memory that any process had that was waited for, in MB.
+  /// The peak memory of any finished child process, in MB.
   static var largestMemory: Double {
     var usage = rusage()
     getrusage(Int32(truncatingIfNeeded: RUSAGE_CHILDREN.rawValue), &usage)
@@ -198,7 +198,7 @@ final class Child {
   }
 }
 
-/// What a child says on standard error, read as it comes: a child waits when a pipe is full.
+/// The standard error of a child, read continuously, because a child blocks when a pipe is full.
 private final class Said: Sendable {
   private struct State {
     var text = ""
@@ -208,7 +208,7 @@ private final class Said: Sendable {
   private let state = Mutex(State())
   private let changes = DispatchSemaphore(value: 0)
 
-  /// Adds what came; false when nothing did, which is the end.
+  /// Adds output; returns false at the end.
   func add(_ more: [UInt8]) -> Bool {
     state.withLock { state in
       state.text += String(decoding: more, as: UTF8.self)
@@ -218,8 +218,8 @@ private final class Said: Sendable {
     return !more.isEmpty
   }
 
-  /// Waits for a text, or for the end with nil; returns all that was said, and whether it was
-  /// there.
+  /// Waits for a text, or for the end if nil; returns the whole output and whether the text was
+  /// found.
   func wait(for text: String?) -> (text: String, isThere: Bool) {
     while true {
       let seen = state.withLock { $0 }

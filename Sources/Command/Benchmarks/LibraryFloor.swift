@@ -11,10 +11,10 @@ import Secure
 import Tape
 import Wire
 
-/// What the C libraries alone need for the frames and packets of a take, in seconds.
+/// The time that the C libraries alone need for the frames and packets of a take, in seconds.
 ///
-/// Every frame that the take says was encoded is encoded again from the same video frame or block,
-/// every frame that was decoded is decoded, and every SRTP packet is protected or unprotected.
+/// Every encoded frame is encoded again from the same input, every decoded frame is decoded, and
+/// every SRTP packet is protected or unprotected.
 struct LibraryFloor {
   var videoEncoding = 0.0
   var videoDecoding = 0.0
@@ -24,7 +24,7 @@ struct LibraryFloor {
 
   var sum: Double { videoEncoding + videoDecoding + audioEncoding + audioDecoding + protection }
 
-  /// Runs the libraries over the whole take.
+  /// Runs the libraries on the whole take.
   init(path: String) throws {
     let connection = try TakeFile.open(path)
     try runEncoders(connection)
@@ -49,8 +49,7 @@ struct LibraryFloor {
     }
   }
 
-  /// Encodes the peer's video frames; in each second with the bit rate that the recorded frames
-  /// had.
+  /// Encodes the peer's video frames, in each second at the bit rate of the recorded ones.
   private mutating func encodeVideo(_ connection: borrowing SQLiteConnection, peer: Int64) throws {
     let frames = try connection.prepare(
       """
@@ -129,14 +128,14 @@ struct LibraryFloor {
 
   // MARK: SRTP
 
-  /// Protects what was sent, and unprotects packets as long as those that were received.
+  /// Protects sent packets, and unprotects packets of the sizes received.
   private mutating func runProtection(_ connection: borrowing SQLiteConnection) throws {
     let secured = try connection.prepare(
       "SELECT count(*) FROM event WHERE type = 'secured' AND detail LIKE '%AES128_CM%'")
     let isCounterMode = try secured.step() && secured.values(Int.self) > 0
     let profile: SRTPProfile = isCounterMode ? .aes128CMSHA1_80 : .aeadAES128GCM
     let tagLength = isCounterMode ? 10 : 16
-    // A key of 16 bytes and its salt (RFC 3711 section 8.2, RFC 7714 section 12).
+    // A key of 16 bytes with its salt (RFC 3711 section 8.2, RFC 7714 section 12).
     let key = [UInt8](repeating: 7, count: 16 + (isCounterMode ? 14 : 12))
     let peers = try connection.prepare("SELECT peer FROM peer ORDER BY peer")
     while try peers.step() {
@@ -179,7 +178,7 @@ extension SRTPContext {
 
 // MARK: - FrontDoorBench
 
-/// What a user meets first: how large the executable and a page are, and how soon it starts.
+/// The size of the executable and of a page, and the start-up time.
 struct FrontDoorBench {
   /// The take whose page is measured.
   let path: String
@@ -190,7 +189,6 @@ struct FrontDoorBench {
   private static let startGoal = 0.020
   private static let pageGoal = 1.0
 
-  /// Adds the rows.
   func measure(_ table: inout BenchTable) throws {
     try table.add(
       "executable as installed", try executableMegabytes(), floor: Self.executableGoal, "MB",
@@ -205,9 +203,9 @@ struct FrontDoorBench {
 
   private static let executable = BenchCommand.retake
 
-  /// What is loaded of the file.
+  /// The size of the loadable parts of the executable.
   ///
-  /// `make install` and `make deb` take the rest out of it: symbols, and what debuggers read.
+  /// `make install` and `make deb` strip the rest: symbols and debug information.
   private func executableMegabytes() throws -> Double {
     guard case .success(let descriptor) = FileBytes.open(Self.executable) else {
       throw CommandFailure(.noSuchFile, "\(Self.executable): it cannot be read")
@@ -220,8 +218,8 @@ struct FrontDoorBench {
     func number(in data: [UInt8], at offset: Int, bytes: Int) -> UInt64 {
       data.dropFirst(offset).prefix(bytes).reversed().reduce(0) { $0 << 8 | UInt64($1) }
     }
-    // The program headers: where they are, their size, how many; of each its type (1 is what is
-    // loaded), its place in the file, and its size there.
+    // The program headers: their offset, size and number; of each its type (1 is loadable), offset
+    // and size.
     let (first, size) = (number(in: header, at: 32, bytes: 8), number(in: header, at: 54, bytes: 2))
     var end: UInt64 = 0
     for place in 0..<number(in: header, at: 56, bytes: 2) {
@@ -232,7 +230,7 @@ struct FrontDoorBench {
     return Double(end) / 1e6
   }
 
-  /// The median, because a start takes long now and then and never shorter than it takes.
+  /// The median, because a start is sometimes slow for other reasons.
   private func startSeconds() throws -> Double {
     var seconds: [Double] = []
     for _ in 0..<Self.starts {
@@ -243,7 +241,7 @@ struct FrontDoorBench {
     return seconds.sorted()[Self.starts / 2]
   }
 
-  /// Runs `retake --help` to its end, whose text nobody reads.
+  /// Runs `retake --help`, discarding its output.
   private func start() throws {
     var actions = posix_spawn_file_actions_t()
     posix_spawn_file_actions_init(&actions)
@@ -262,18 +260,18 @@ struct FrontDoorBench {
 
 // MARK: - StatsBench
 
-/// What stats cost: taking a sample of them, and asking a take of ten minutes about them.
+/// Measures the cost of stats: sampling them, and querying those of a ten-minute take.
 struct StatsBench {
-  /// A path for the take, which must not exist.
+  /// The path of the take, which must not exist.
   let path: String
 
-  /// The length of the call that is asked about, in virtual seconds.
+  /// The length of the queried call in virtual seconds.
   static let seconds: Int64 = 600
-  /// How often a sample is taken and a question asked; the fastest counts.
+  /// The number of samples and queries; the fastest counts.
   private static let rounds = 5
   private static let samples = 200
 
-  /// Records the call and adds the rows; small video frames do, since no question looks at them.
+  /// Records the call and adds the rows; the video is small, since no query looks at it.
   func measure(_ table: inout BenchTable) throws {
     let recorded = try RecordedVirtualCall(
       path: path, seed: 2, links: [LinkSettings(), LinkSettings()], labels: ["caller", "callee"])
@@ -294,7 +292,7 @@ struct StatsBench {
     recorded.run(for: .seconds(StatsBench.seconds))
     let sample = sampleSeconds(call)
     _ = try recorded.finish()
-    // Once a second, so the time of one is the share of a processor.
+    // With one sample a second, its duration is the share of a processor.
     try table.add(
       "a sample of the stats each second", sample, floor: 1, "s", .atMost, 0.001)
     let series = try fastest { () throws(TapeError) in
@@ -318,7 +316,7 @@ struct StatsBench {
     + "FROM audio_level WHERE peer = 1 GROUP BY 1, 2, 3"
   private static let speakers = "SELECT participant, from_ns, seconds FROM speaker WHERE peer = 1"
 
-  /// The time that one getStats takes with both streams both ways.
+  /// The duration of one getStats with audio and video in both directions.
   private func sampleSeconds(_ call: VirtualCall) -> Double {
     var best = Double.infinity
     for _ in 0..<StatsBench.rounds {

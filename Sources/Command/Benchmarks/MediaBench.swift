@@ -10,13 +10,12 @@ import Synchronization
 import Tape
 import Wire
 
-/// The virtual call that everything is measured on: 640x360 at 30 video frames per second and a
-/// tone.
+/// The virtual call of all measurements: 640x360 at 30 frames per second, and a tone.
 struct BenchCall {
-  /// Which peers send; each peer receives what the other one sends.
+  /// The sending peers; each peer receives what the other sends.
   var senders: [Int]
   var seconds: Int
-  /// How many of a thousand datagrams are lost, each way.
+  /// The loss in each direction, in thousandths.
   var lossPerMille: UInt64 = 0
 
   static let width = 640
@@ -24,23 +23,23 @@ struct BenchCall {
   static let framesPerSecond = 30
   static let hertz = 440
 
-  /// A take to be made of the call.
+  /// A take to record of the call.
   struct Recording {
     var path: String
     var keepsMedia = true
-    /// The peers that are in it.
+    /// The recorded peers.
     var peers: [Int] = [0, 1]
   }
 
-  /// Holds the call and makes the takes at the same time; throws when a step could not be kept.
+  /// Runs the call and records the takes at the same time; throws if a step was lost.
   ///
-  /// - Returns: how many steps each take holds.
+  /// - Returns: the number of steps in each take.
   @discardableResult
   func run(_ recordings: [Recording] = []) throws(TapeError) -> [Int] {
     var tapes: [(writer: TapeWriter, numbers: [UInt32])] = []
     for recording in recordings { tapes.append(try tape(recording)) }
     let open = tapes
-    // Both peers are named 1 and 2 in the call, and by the numbers of each take in the takes.
+    // The peers are numbered 1 and 2 in the call, and otherwise in the takes.
     var link = LinkSettings()
     link.lossPerMille = lossPerMille
     let call = VirtualCall(seed: 1, links: [link, link]) { record in
@@ -50,7 +49,7 @@ struct BenchCall {
         tape.writer.record(record)
       }
     }
-    // Those of a long call fill memory.
+    // The history of a long call would fill the memory.
     call.keepsHistory = false
     call.addMedia(
       audio: .tone(hertz: BenchCall.hertz, pauseSeconds: 0),
@@ -88,16 +87,15 @@ struct BenchCall {
 
 // MARK: - VideoBench
 
-/// What frames of a camera cost: on their way to the encoder, and on the tape.
+/// Measures the cost of camera frames: on their way to the encoder, and in a take.
 struct VideoBench {
-  /// A path for the take, which must not exist.
+  /// The path of the take, which must not exist.
   let path: String
 
   private static let width = 640
   private static let height = 480
   private static let framesPerSecond = 30
-  /// Long enough for what every take has, however short it is (a third of a megabyte), to not be
-  /// taken for a part of the rate.
+  /// Long enough for the fixed size of a take (a third of a megabyte) not to distort the rate.
   private static let seconds = 10
   private static let conversions = 400
   private static let rounds = 7
@@ -107,7 +105,7 @@ struct VideoBench {
     try measureTape(&table)
   }
 
-  /// Handles frames as a connection does: as an encoder wants them.
+  /// Consumes frames like a connection: in the format that an encoder needs.
   private final class Encoder: VideoConsumer {
     let bytes = Mutex(0)
     func captureDidStart(_ isStarted: Bool) {}
@@ -117,8 +115,8 @@ struct VideoBench {
     }
   }
 
-  /// An NV12 frame from the capturer to the encoder, against the conversion by libyuv alone, into
-  /// memory of each video frame's own.
+  /// Measures an NV12 frame on its way to the encoder, against the conversion by libyuv alone into
+  /// newly allocated memory.
   private func measureConversion(_ table: inout BenchTable) throws {
     let (width, height) = (VideoBench.width, VideoBench.height)
     let source = [UInt8](
@@ -161,7 +159,7 @@ struct VideoBench {
     }
   }
 
-  /// A camera's video frames in a take: their size against the samples', and the processor's time.
+  /// Measures recorded camera frames: their size relative to the samples, and the processor time.
   private func measureTape(_ table: inout BenchTable) throws {
     let scene = CameraScene(width: VideoBench.width, height: VideoBench.height)
     let count = VideoBench.seconds * VideoBench.framesPerSecond
@@ -188,13 +186,13 @@ struct VideoBench {
   }
 }
 
-/// What audio costs on its way from a device to the senders, through an audio session.
+/// Measures audio on its way from a device through an audio session to the senders.
 struct AudioBench {
   private static let blocks = 2_000
   private static let rounds = 7
-  /// Samples of 10 ms.
+  /// 10 ms in samples.
   private static let blockLength = AudioBlock.sampleRate / 100
-  /// Microseconds: a thousandth of the time that a block lasts.
+  /// Microseconds: a thousandth of a block's duration.
   private static let goal = 10.0
 
   func measure(_ table: inout BenchTable) throws {

@@ -3,23 +3,24 @@ import Glibc
 import RetakeCommand
 import Secure
 
-/// RTP of calls that nobody makes: telephones by the dozen, each sending as much as the others.
+/// Generates RTP as of dozens of phone calls, with the same rate for each.
 struct WireTraffic: ~Copyable {
-  /// A master key and its salt, which every end has.
+  /// The master key and salt that every end shares.
   static let key = [UInt8](0..<28)
 
   let calls: Int
   let packetLength: Int
   private var protection: SRTPContext?
-  /// What stands in for encrypted payloads.
+  /// Replaces encrypted payloads.
   private let noise: [UInt8]
   private var sent = 0
 
-  /// How much the tag of AES-GCM adds.
+  /// The length of an AES-GCM tag.
   private static let tagLength = 16
   private static let headerLength = 12
 
-  /// - Parameter hasKeys: whether packets can be opened with `key`; else they look protected.
+  /// - Parameter hasKeys: whether packets are encrypted with `key`; otherwise they only look
+  ///   encrypted.
   init(calls: Int, packetLength: Int, hasKeys: Bool) throws {
     self.calls = calls
     self.packetLength = packetLength
@@ -55,7 +56,7 @@ struct WireTraffic: ~Copyable {
     return (end, bytes)
   }
 
-  /// Writes packets as a capture of raw IP, 20 ms between those of one end.
+  /// Writes packets as a capture of raw IP, 20 ms apart at each end.
   mutating func write(_ count: Int, to path: String) throws {
     guard let handle = fopen(path, "w") else {
       throw CommandFailure(.inputOutput, "\(path): it cannot be written")
@@ -70,7 +71,7 @@ struct WireTraffic: ~Copyable {
         buffer.append(UInt8(truncatingIfNeeded: value >> (8 * place)))
       }
     }
-    // The head of a pcap with microseconds, of raw IP.
+    // The header of a pcap with microseconds, of raw IP.
     for (value, length) in [
       (0xa1b2_c3d4, 4), (2, 2), (4, 2), (0, 4), (0, 4), (262_144, 4), (101, 4),
     ] {
@@ -106,16 +107,16 @@ struct WireTraffic: ~Copyable {
 
 // MARK: - WireFlood
 
-/// Sends packets over loopback at a rate, to ports where nobody listens but a capture.
+/// Sends packets over loopback at a rate, to ports that only a capture listens to.
 struct WireFlood: ~Copyable {
-  /// The ports of both ends of all calls, as filters of libpcap have them.
+  /// The ports of both ends of all calls, as a libpcap filter.
   static let ports = "40000-45100"
 
   private var traffic: WireTraffic
   private var sockets: [Int32]
   private let ends: [UInt16]
 
-  /// Packets are sent by so many milliseconds at a time.
+  /// The time between bursts, in milliseconds.
   private static let pieceMilliseconds = 2
 
   init(calls: Int) throws {
@@ -141,7 +142,7 @@ struct WireFlood: ~Copyable {
     self.sockets = sockets
   }
 
-  /// Sends for so many seconds; returns how many packets went out.
+  /// Sends for a time; returns the number of packets.
   mutating func send(rate: Int, seconds: Double) throws -> Int {
     defer {
       for socket in sockets { close(socket) }

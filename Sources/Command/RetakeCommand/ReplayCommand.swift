@@ -9,13 +9,13 @@ import Replay
 import Tape
 import Wire
 
-/// Re-drives the stack from a take.
+/// Replays a take.
 struct ReplayCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "replay",
     abstract: "Re-drive the whole stack from a take and compare everything it does.",
     discussion: """
-      Prints "identical", or the first thing that differs: an altered file is told apart from a \
+      Prints "identical", or the first thing that differs: an altered file is distinguished from a \
       stack that behaves differently. The exit status is 0 when identical, 1 when not.
 
       Examples:
@@ -32,13 +32,13 @@ struct ReplayCommand: ParsableCommand {
 
   @OptionGroup var options: TakeOptions
 
-  @Flag(help: "Let recorded frames stand in for the codecs; all but decoded media is compared.")
+  @Flag(help: "Replace the codecs by recorded frames; all but decoded media is compared.")
   var skipCodecs = false
 
   @Flag(
     help: """
-      Take from the recording what another OpenSSL, libsrtp2 or codec made otherwise, and compare \
-      all the rest; where the libraries are the same, do so with all of them.
+      Take the output of another OpenSSL, libsrtp2 or codec from the recording, and compare \
+      everything else; if all libraries are the same, substitute them all.
       """)
   var substitute = false
 
@@ -50,7 +50,7 @@ struct ReplayCommand: ParsableCommand {
     transform: Taking.condition)
   var until: StepCondition?
 
-  @Flag(help: "Open the place in lldb, or in gdb where that does not start.")
+  @Flag(help: "Open the place in lldb, or in gdb if that does not start.")
   var lldb = false
 
   @Flag(help: .hidden)
@@ -122,7 +122,7 @@ struct ReplayCommand: ParsableCommand {
     return ([painted(report)] + parts).joined(separator: "\n\n")
   }
 
-  /// The verdict, in colour where there are colours: of a difference the line that names it.
+  /// The report, with colours if supported; for a divergence, the line that names it.
   private func painted(_ report: ReplayReport) -> String {
     let text = report.description
     let first = text.prefix { $0 != "\n" }
@@ -141,7 +141,7 @@ struct ReplayCommand: ParsableCommand {
     return report.json.dropLast(2) + ",\n  \"states\" : \(JSONText.object(parts).text)\n}"
   }
 
-  /// Goes to a divergence once more, on one thread, to tell what the machine looks like there.
+  /// Repeats the replay up to a divergence on one thread to inspect the machine there.
   private func looked(into divergence: Divergence, _ replayOptions: Replayer.Options) throws
     -> Divergence
   {
@@ -156,7 +156,8 @@ struct ReplayCommand: ParsableCommand {
     }
   }
 
-  /// Replays on one thread, calls the place where a debugger stops, and goes on to the end.
+  /// Replays on one thread, calling the function at which a debugger breaks, and continues to the
+  /// end.
   private func walk(to condition: StepCondition?) throws {
     let substitution = try chosenSubstitution()
     try reading { () throws(TapeError) in
@@ -178,7 +179,7 @@ struct ReplayCommand: ParsableCommand {
     }
   }
 
-  /// Says before the replay that another stack made the take, and what can be done.
+  /// Warns before the replay that another revision of the stack made the take.
   private func warn(_ others: [OtherRevision]) {
     guard !others.isEmpty, !options.json else { return }
     printErrors(
@@ -190,17 +191,17 @@ struct ReplayCommand: ParsableCommand {
       """)
   }
 
-  /// Says before the replay what may explain a divergence.
+  /// Warns before the replay about what may explain a divergence.
   private func warn(_ differences: [ToolchainDifference]) {
     guard !differences.isEmpty, !options.json else { return }
-    // Another processor alone mostly changes nothing; what it came to stands in the verdict.
+    // A different CPU alone usually changes nothing; if it did, the report says so.
     if differences.map(\.part) == ["cpu"], !skipCodecs, !substitute { return }
     printError("retake: \(options.take): made with another toolchain, bytes may differ:")
     for difference in differences { printError("  \(difference.summary)") }
     if !substitute { printError("  --substitute takes from the recording what they made") }
   }
 
-  /// What stands in for the libraries, when that was asked for.
+  /// The substitutions for libraries, if requested.
   private func chosenSubstitution() throws -> Substitution {
     guard substitute else { return Substitution() }
     return try reading { () throws(TapeError) in
@@ -212,6 +213,6 @@ struct ReplayCommand: ParsableCommand {
 }
 
 extension Instant {
-  /// The time since the beginning of the take in seconds.
+  /// The time since the start of the take in seconds.
   var seconds: Double { Double(nanoseconds) / 1e9 }
 }

@@ -15,10 +15,10 @@ struct Retake: AsyncParsableCommand {
       A recorded session is a take: one SQLite file with everything that went in and out of the \
       client stack. Replaying executes the stack again and compares every output.
 
-      Names and messages of others are printed as text: what has no shape of its own, control \
-      characters, what turns the direction of writing, is escaped, as in \\u{1b} and in JSON as \
-      \\u001b, also in files and pipes. Secrets are hidden; retake sql shows them. Options that \
-      hold a secret read it from a file (@FILE) or from the environment (env:NAME).
+      Names and messages from others are printed as text: invisible and control characters, and \
+      those that change the direction of writing, are escaped as in \\u{1b}, in JSON as \\u001b, \
+      also in files and pipes. Secrets are hidden; retake sql shows them. Options that hold a \
+      secret read it from a file (@FILE) or from the environment (env:NAME).
 
       Try it:
         retake record demo --out demo.take
@@ -30,10 +30,10 @@ struct Retake: AsyncParsableCommand {
         retake findings call.take
         retake page call.take --out call.html
 
-      The exit status is 0 when all is well, 1 for a difference or a failed check, 2 for a \
-      condition that nothing met, 64 for wrong usage, 65 for a file that is not a valid take, 66 \
-      for a file that is not there, 74 for an I/O failure. A reader who has enough, as head, is \
-      none. A file that is there is replaced with --force alone.
+      The exit status is 0 for success, 1 for a difference or a failed check, 2 for a condition \
+      that was never met, 64 for wrong usage, 65 for a file that is not a valid take, 66 for a \
+      missing file, 74 for an I/O failure (but not if a reader such as head closes the pipe). \
+      Existing files are only replaced with --force.
       """,
     version: retakeVersion,
     subcommands: [
@@ -44,15 +44,16 @@ struct Retake: AsyncParsableCommand {
       DebugCommand.self,
       WhatIfCommand.self, DiffCommand.self, VerifyCommand.self,
       PinCommand.self, MinimiseCommand.self, UpgradeCommand.self, MergeCommand.self,
+      RedactCommand.self, BundleCommand.self,
       SDKCommand.self, ShareScreen.self, AnswerQueryCommand.self,
     ])
 }
 
-/// Runs a command and turns its outcome into an exit status.
+/// Runs a command and converts its outcome to an exit status.
 package enum RetakeProgram {
-  /// Runs the command of the process's own command line, and ends the process unless all is well.
+  /// Runs the command of the process's command line; exits unless it succeeds.
   ///
-  /// On the first thread, so that a command that copies the process has no other one.
+  /// It runs on the main thread, so that a command that forks has no other thread.
   @MainActor package static func main() async {
     Output.prepare()
     SQLiteLibrary.countNoMemory()
@@ -60,7 +61,7 @@ package enum RetakeProgram {
     LoopNotices.onNotice { printError($0) }
     do throws(CommandFailure) {
       guard !arguments.isEmpty else {
-        // Swift reads it there.
+        // Swift reads the command line there.
         throw CommandFailure(
           .inputOutput, "the command line cannot be read without /proc: mount it here")
       }
@@ -78,13 +79,13 @@ package enum RetakeProgram {
     } catch {
       WritingWhole.yieldToSignal()
       if !error.message.isEmpty { printError("retake: \(error.message)") }
-      // Whoever started this sees that it was Ctrl-C, and a script ends with it.
+      // The parent sees that Ctrl-C ended the process, so that scripts end as well.
       if error.status == .interrupted { WritingWhole.end(by: SIGINT) }
       exit(error.status.rawValue)
     }
   }
 
-  /// Runs another program's command line as `retake` runs its own.
+  /// Runs the command line of another program in the same way.
   @MainActor package static func run(_ root: any ParsableCommand.Type) async {
     Output.prepare()
     Interruption.unblock([SIGINT, SIGTERM, SIGHUP])
@@ -103,9 +104,9 @@ package enum RetakeProgram {
     }
   }
 
-  /// Runs a command that only looks into files, within the process, and returns its exit status.
+  /// Runs a command that only reads files, within the process, and returns its exit status.
   ///
-  /// - Parameter words: a command line, the name of the program left out.
+  /// - Parameter words: a command line without the program's name.
   package static func status(of words: [String]) -> Int32 {
     do throws(CommandFailure) {
       do {
@@ -121,30 +122,30 @@ package enum RetakeProgram {
     }
   }
 
-  /// Prints the text that an error stands for; throws the failure that any other one is.
+  /// Prints the text that an error represents, or throws the failure that it is.
   private static func report(_ error: any Error) throws(CommandFailure) {
     if let failure = error as? CommandFailure { throw failure }
-    // Help, versions and completions are errors to the parser.
+    // The parser represents help, versions and completions as errors.
     guard let text = CommandReading.text(of: error) else {
       throw CommandFailure(.inputOutput, String(describing: error))
     }
     try Output.line(text)
   }
 
-  /// The words of the command line with all their bytes: names of files need not be UTF-8.
+  /// The command line as bytes, since file names need not be UTF-8.
   private static let arguments: [String] = (0..<Int(CommandLine.argc)).compactMap { index in
     CommandLine.unsafeArgv[index].map { word in
       SystemPath.name(UnsafeRawBufferPointer(start: word, count: strlen(word)))
     }
   }
 
-  /// What any command may have open: files of a take, and sockets and timers of its threads, of
-  /// which there are as many as processors.
+  /// The number of descriptors that any command may need: the files of a take, and sockets and
+  /// timers of its threads, one per processor.
   private static var neededDescriptors: Int {
     32 + 4 * ProcessInfo.processInfo.activeProcessorCount
   }
 
-  /// Makes sure that there are descriptors enough: the libraries below end a process without them.
+  /// Checks the limit of descriptors, because libraries abort without them.
   private static func checkDescriptors() throws(CommandFailure) {
     let needed = neededDescriptors
     guard DescriptorLimit.spare(upTo: needed) < needed else { return }
@@ -157,8 +158,7 @@ package enum RetakeProgram {
         + "the limit, as in `ulimit -n 1024`")
   }
 
-  /// The command that a command line means; what it refuses is a failure, what it prints another
-  /// error.
+  /// Parses a command line; a refusal is a command failure, a request for text another error.
   private static func command(_ words: [String]) throws -> any ParsableCommand {
     do {
       return try CommandReading.read(words)
@@ -169,56 +169,65 @@ package enum RetakeProgram {
   }
 }
 
-/// How a command ends: two of its own, and values of sysexits.h.
+/// Exit statuses: two custom ones, and values of sysexits.h.
 package enum ExitStatus: Int32 {
-  /// Whoever read the output of the command has enough of it.
+  /// The reader of the output has enough.
   case readerIsGone = 0
   case difference = 1
-  /// A condition that nothing met.
+  /// A condition that was not found.
   case unmet = 2
   case usage = 64
   case invalidTake = 65
   case noSuchFile = 66
   case inputOutput = 74
-  /// Ctrl-C: 128 and the signal's number, as shells have it.
+  /// Ctrl-C: 128 plus the number of the signal, as in shells.
   case interrupted = 130
 }
 
-/// A failure in one sentence, with the exit status that belongs to it.
+/// A failure as one sentence, with its exit status.
 package struct CommandFailure: Error {
   package var status: ExitStatus
   package var message: String
 
   package init(_ status: ExitStatus, _ message: String) {
     self.status = status
-    // Names of files may hold anything, and a failure is one sentence on one line.
+    // File names may contain anything, but a failure is one line.
     self.message = CommandReading.oneLine(message)
   }
 
-  /// The end of a command whose output nobody reads any more: no failure, and nothing to say.
+  /// Ends a command whose output is no longer read: not a failure, and no message.
   static let readerIsGone = CommandFailure(.readerIsGone, "")
 }
 
-/// Names the developers' program that has the table of the client SDKs.
+/// Refers to the developers' program with the table of client SDKs.
 struct SDKCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "sdk",
-    abstract: "Say where the capabilities of five client SDKs are listed, with their tests.",
+    abstract: "Show where the capabilities of five client SDKs are listed, with their tests.",
     discussion: """
       Example:
         retake sdk
       """)
 
+  @Flag(help: "Print JSON for programs.")
+  var json = false
+
   func run() throws {
+    if json {
+      return try Output.json(
+        JSONText.object([
+          ("command", .text("swift run sdk-table")), ("article", .text("Client SDKs")),
+        ]).text)
+    }
     try Output.write(
       "The table is printed by swift run sdk-table in a checkout of Retake, and stands in the"
         + " article Client SDKs of the documentation.\n")
   }
 }
 
-/// What the shell offers where a value depends on a take that stands in the line already.
+/// Shell completion of values that depend on the take on the command line.
 enum Completions {
-  /// A take of any size has far more peers than a person looks through.
+  /// A limit, since nobody looks through more.
   private static let limit = 100
 
   /// The labels and numbers of the peers.
@@ -228,7 +237,6 @@ enum Completions {
     return (labels + peers.map { String($0.number) }).map(CommandReading.oneLine)
   }
 
-  /// The numbers of the peers of one of the takes.
   static func peerNumbers(in words: [String], take index: Int = 0) -> [String] {
     peers(of: takes(in: words).dropFirst(index).first).map { String($0.number) }
   }
@@ -238,7 +246,7 @@ enum Completions {
     return peers.prefix(limit).map { ($0.number, $0.label) }
   }
 
-  /// The takes of a line that is being typed.
+  /// The takes on an incomplete command line.
   private static func takes(in words: [String]) -> [String] {
     words.dropFirst().filter { word in
       !word.hasPrefix("-") && FileBytes.kind(of: word) == .file

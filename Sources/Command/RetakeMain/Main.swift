@@ -1,6 +1,6 @@
 import RetakeCommand
 
-/// The program `retake`: all of it is in the library, so that others can run its commands too.
+/// The program `retake`; everything is in a library, so that other programs can run its commands.
 @main
 enum Main {
   @MainActor static func main() async { await RetakeProgram.main() }

@@ -9,7 +9,7 @@ package import Signaling
 import Synchronization
 import Wire
 
-/// One peer connection of a recording, with what it sends and its signaling in the take.
+/// One peer connection of a recording, with its sent media and its signaling in the take.
 package final class CallPeer: Sendable {
   package let connection: PeerConnection
   let plan: SendPlan
@@ -17,9 +17,9 @@ package final class CallPeer: Sendable {
   let videoCodec: VideoCodecChoice?
   private let feeds: [MediaKind: FileFeeds]
   private let devices: LocalDevices?
-  /// What the connection belongs to.
+  /// The session of the connection.
   private let session: Session
-  /// What holds the microphone and the loudspeaker open.
+  /// Keeps the microphone and the loudspeaker open.
   private let opened = Mutex<[any Sendable]>([])
   private let failures: SendFailures
   /// The warnings that were given, each of them once in a call.
@@ -160,8 +160,8 @@ package final class CallPeer: Sendable {
   /// call.
   package var hasAgreed: Bool { agreed.withLock(\.self) }
 
-  /// Refuses an exchange after which the file of H.264 has nowhere to go, and warns of one whose
-  /// peer need not be able to decode it.
+  /// Refuses an exchange after which the H.264 file cannot be sent, and warns if the peer may be
+  /// unable to decode it.
   func look(at exchange: Exchange) throws(CallRefusal) {
     guard let clip = plan.clip else { return }
     if let complaint = clip.complaint(about: exchange) {
@@ -245,7 +245,7 @@ package final class CallPeer: Sendable {
     await waitUntilGone()
   }
 
-  /// What the line that follows the recording says.
+  /// The text of the progress line during the recording.
   package var progress: String { (devices?.level ?? "") + mediaSummary }
 
   /// Frames each way in words, for a summary.
@@ -269,7 +269,7 @@ extension CallPeer {
 
   // MARK: The client's side
 
-  /// Adds what the client of a session offers: to send everything, or to receive everything.
+  /// Adds transceivers for the client of a session: to send everything, or to receive everything.
   package func prepareOffer(_ kind: SessionProtocol) async throws {
     for media in [MediaKind.audio, .video] {
       switch kind {
@@ -293,7 +293,7 @@ extension CallPeer {
     return offer
   }
 
-  /// Restarts ICE and gives what the other side must know.
+  /// Restarts ICE; returns the fragment for the other side.
   package func restartOffer() async throws -> SDPFragment {
     try await connection.setLocalDescription(try await connection.createOffer(iceRestart: true))
     return try await gatheredFragment()
@@ -301,7 +301,7 @@ extension CallPeer {
 
   // MARK: The server's side
 
-  /// Answers a client's offer: receives what a publisher sends, sends what a player asks for.
+  /// Answers a client's offer: receives a publisher's media, sends a player's requested media.
   func answer(_ offer: SessionDescription, _ kind: SessionProtocol) async throws
     -> SessionDescription
   {
@@ -334,15 +334,15 @@ extension CallPeer {
 
   /// Follows an ICE restart of the client.
   ///
-  /// - Parameter offer: the offer that the client's fragment stands for.
-  /// - Returns: what the client must know.
+  /// - Parameter offer: the offer equivalent to the client's fragment.
+  /// - Returns: the fragment for the client.
   func followRestart(_ offer: SessionDescription) async throws -> SDPFragment {
     try await connection.setRemoteDescription(offer)
     try await connection.setLocalDescription()
     return try await gatheredFragment()
   }
 
-  /// Hands candidates to the connection; those of another ICE session are refused there.
+  /// Passes candidates to the connection, which refuses those of another ICE session.
   func addCandidates(of fragment: SDPFragment) async throws {
     for candidate in fragment.candidates {
       try await connection.addICECandidate(
@@ -355,7 +355,7 @@ extension CallPeer {
 
   // MARK: Both sides
 
-  /// The own ICE parameters with all candidates.
+  /// The local ICE parameters with all candidates.
   private func gatheredFragment() async throws -> SDPFragment {
     try await connection.waitForGatheringComplete()
     guard let description = try await connection.localDescription else {
@@ -368,7 +368,7 @@ extension CallPeer {
 }
 
 extension SendPlan {
-  /// What a player is sent: it has nothing that could be echoed to it.
+  /// The source for a player: it sends nothing that could be echoed.
   func playerSource(for kind: MediaKind) -> MediaSource? {
     let source = source(for: kind)
     return source == .echo ? Filling.generated(kind) : source
@@ -376,8 +376,7 @@ extension SendPlan {
 }
 
 extension PeerConnection {
-  /// Sends everything back that comes on the other side's data channels, until the connection is
-  /// closed.
+  /// Echoes all messages on the other side's data channels until the connection is closed.
   package func echoDataChannels() async {
     await forEachRemoteDataChannel { await $0.echo() }
   }
@@ -387,7 +386,7 @@ extension DataChannel {
   /// Sends every message back, at the speed of the path.
   package func echo() async {
     for await message in messages {
-      // A message that the peer cannot take back, because it is too large for it, is left out.
+      // Messages larger than the peer's maximum are not echoed.
       try? await send(message)
     }
   }

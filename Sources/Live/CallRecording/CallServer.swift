@@ -7,9 +7,9 @@ package import Tape
 
 /// Records the calls of browsers, of WHIP publishers and of WHEP players.
 ///
-/// It is what `retake record serve` runs. Each call is a peer that sends back what it receives.
-/// Browsers open `pageURL`; other peers POST an offer to `/offer` below `url`, as `SignalingRoutes`
-/// says; publishers go to `/whip`, players to `/whep`.
+/// `retake record serve` runs it. Each call is a peer that echoes its received media. Browsers open
+/// `pageURL`; other peers POST an offer to `/offer` below `url` (see `SignalingRoutes`); publishers
+/// use `/whip`, players `/whep`.
 public struct CallServer: Sendable {
   private let service: CallService
   private let server: HTTPServer
@@ -21,17 +21,17 @@ public struct CallServer: Sendable {
   /// Yields whenever a call has ended.
   public var endedCalls: AsyncStream<Void> { service.endedCalls }
 
-  /// Begins to serve.
+  /// Starts serving.
   ///
   /// - Parameters:
-  ///   - out: the take of all calls, which must not be there; or a folder, which is there or ends
-  ///     in a slash, for a take of each call.
+  ///   - out: the take of all calls, which must not exist; or a folder, which exists or ends in a
+  ///     slash, for one take per call.
   ///   - host: the address to listen on.
   ///   - port: 0 finds a free one.
-  ///   - callsMaximum: how many calls run at once at the most.
-  ///   - options: what the sessions have in common; where they write is for `out` to say.
-  ///   - notice: gets a sentence for what goes wrong with what is sent.
-  /// - Throws: `TapeError` where nothing can be written, `HTTPError` where the port is taken.
+  ///   - callsMaximum: the maximum number of simultaneous calls.
+  ///   - options: the settings shared by all sessions; `out` determines their paths.
+  ///   - notice: receives one sentence per failure of sent media.
+  /// - Throws: `TapeError` if nothing can be written, `HTTPError` if the port is taken.
   public init(
     recordingTo out: String, host: String = "127.0.0.1", port: Int = 0, callsMaximum: Int = 100,
     options: Session.Options = Session.Options(),
@@ -77,11 +77,11 @@ public struct CallServer: Sendable {
 
 // MARK: - CallRecordingOptions
 
-/// Where calls are recorded, and how their peers behave.
+/// The output paths of recorded calls, and the behavior of their peers.
 package struct CallRecordingOptions: Sendable {
   /// The folder for one take per call, or for the take of all of them.
   let folder: String
-  /// Whether each call has a take of its own.
+  /// Whether each call has its own take.
   let isFolder: Bool
   let peer: PeerConfiguration
   let videoCodec: VideoCodecChoice?
@@ -109,17 +109,17 @@ package struct CallRecordingOptions: Sendable {
 
 /// Names of new takes.
 package enum TakeNames {
-  /// Whether a path names a folder: one that is there, or one that ends in a slash.
+  /// Whether a path names a folder: one that exists, or one that ends in a slash.
   package static func isFolder(_ out: String?) -> Bool {
     guard let out else { return false }
     return out.hasSuffix("/") || FileBytes.kind(of: out) == .folder
   }
 
-  /// The path of a new take in a folder, which is made if it is not there: one with the time and a
-  /// number that is free.
+  /// The path of a new take in a folder, which is created if necessary: a name with the time and a
+  /// free number.
   package static func free(in out: String?, prefix: String) throws(TapeError) -> String {
     let folder = out ?? "."
-    // For its owner alone: takes hold keys and what people said.
+    // Readable by its owner only: takes contain keys and conversations.
     if case .failure(let code) = NewFile.makeFolder(folder) {
       throw TapeError(
         path: folder, place: "", reason: "the folder cannot be made: \(code)", kind: .failed)
@@ -143,7 +143,7 @@ package enum TakeNames {
 }
 
 extension Session {
-  /// Begins a session, on a loop that it shares or on one of its own.
+  /// Begins a session, on a shared loop or on its own.
   package static func recording(_ options: Options, on loop: MediaLoop? = nil) throws(TapeError)
     -> Session
   {
@@ -163,7 +163,7 @@ extension Session {
   }
 }
 
-/// A number of bytes for people: `12.3 MB`.
+/// Formats a number of bytes: `12.3 MB`.
 package func byteText(_ bytes: Int) -> String {
   switch bytes {
   case ..<1000: "\(bytes) B"

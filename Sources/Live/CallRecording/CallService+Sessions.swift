@@ -5,17 +5,18 @@ package import SDP
 package import Signaling
 import Tape
 
-/// What a session of WHIP or WHEP has exchanged so far.
+/// The state of a WHIP or WHEP session's exchanges.
 struct SessionExchange {
   var kind: SessionProtocol
   /// The client's offer as it would read after the last ICE restart.
   var offer: SDPDocument
-  /// Names the present ICE session: the own username fragment, which every restart changes.
+  /// Identifies the present ICE session by the local username fragment, which every restart
+  /// changes.
   var entityTag: String
   var isRestarting = false
 }
 
-// WHIP (RFC 9725) and WHEP (draft-ietf-wish-whep): whoever publishes or plays is recorded.
+// WHIP (RFC 9725) and WHEP (draft-ietf-wish-whep): every publisher and player is recorded.
 extension CallService: SessionHandling {
   package func open(_ kind: SessionProtocol, offer text: String) async throws(CallRefusal)
     -> OpenedSession
@@ -49,7 +50,7 @@ extension CallService: SessionHandling {
         throw CallRefusal(.outdated, "If-Match names another ICE session than the present one")
       }
     case .none:
-      // Candidates that name their ICE session need no other name of it.
+      // Candidates that name their ICE session need no `If-Match`.
       guard given != nil, !restarts else {
         throw CallRefusal(.unconditional, "the request needs If-Match with the session's ETag")
       }
@@ -117,7 +118,7 @@ extension CallService: SessionHandling {
 }
 
 extension SDPDocument {
-  /// Reads a client's offer; refuses one that does not do what the endpoint is for.
+  /// Parses a client's offer; refuses one that does not fit the endpoint.
   fileprivate init(offered text: String, to kind: SessionProtocol) throws(CallRefusal) {
     do throws(SDPError) {
       try self.init(parsing: text)
@@ -153,36 +154,37 @@ extension CallRefusal {
 
 // MARK: - CallTally
 
-/// What came of the calls of a recorder, which it says at its end.
+/// Counts the calls of a recorder, for its summary.
 struct CallTally {
-  /// After how many calls memory is given back where there is always another one.
+  /// The number of calls after which free memory is returned to the system, even if other calls are
+  /// running.
   private static let callsPerTrim = 100
 
   private var report = RecordingReport()
   private var endedCount = 0
   /// The peers of the shared take whose calls are over.
   private var peers: [RecordingReport.Peer] = []
-  /// What the last of them sent, in words.
+  /// The frames that the last of them sent, in words.
   private var lastMedia = "nobody called"
   private var failure: String?
 
-  /// Whether so many calls have ended that memory is to be given back.
+  /// Whether enough calls have ended since the last time that free memory should be returned.
   var isTrimDue: Bool { endedCount.isMultiple(of: CallTally.callsPerTrim) }
 
-  /// What the shared take is said to hold.
+  /// The peers and the media summary of the shared take.
   var shared: (peers: [RecordingReport.Peer], media: String) {
     (peers, endedCount > 1 ? "\(endedCount) calls" : lastMedia)
   }
 
-  /// What is said when nobody called: how many took part in rooms.
+  /// Sets the summary's text for a recording without calls: the number of room participants.
   mutating func record(guests: Int) {
     guard endedCount == 0 else { return }
     lastMedia = "\(guests) \(guests == 1 ? "participant" : "participants") in rooms"
   }
 
-  /// Handles what a call in the shared take sent.
+  /// Adds the peer and the media of a call in the shared take.
   mutating func record(_ peer: RecordingReport.Peer, media: String) {
-    // A recorder that runs for weeks lists the first of its peers, and the take has all of them.
+    // A recorder that runs for weeks lists its first peers; the take contains all of them.
     if peers.count < RecordingReport.takesMaximum { peers.append(peer) }
     lastMedia = media
   }
@@ -194,12 +196,12 @@ struct CallTally {
     report.add(summary, peers, media: media)
   }
 
-  /// Handles the failure to complete one; the last is told.
+  /// Records that completing a call failed; the last failure is reported.
   mutating func fail(_ error: any Error) {
     failure = "\(error)"
   }
 
-  /// What is said at the end.
+  /// Returns the report, or throws the last failure.
   func conclude() throws(TapeError) -> RecordingReport {
     if let failure { throw TapeError(path: "", place: "", reason: failure, kind: .failed) }
     return report

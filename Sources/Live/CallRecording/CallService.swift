@@ -11,7 +11,7 @@ import Stats
 package import Tape
 import Wire
 
-/// The calls of `record serve`: one peer each, in one shared take or in takes of their own.
+/// The calls of `record serve`: one peer each, in one shared take or each in its own.
 package actor CallService: CallHandling {
   /// Yields whenever a call has ended.
   package nonisolated let endedCalls: AsyncStream<Void>
@@ -23,7 +23,7 @@ package actor CallService: CallHandling {
   private var takes: CallTakes
   /// The calls that run.
   private var calls: [String: Call] = [:]
-  /// What waits for the end of calls that are being closed.
+  /// Tasks that wait for calls being closed.
   private var farewells: [Int: Task<Void, Never>] = [:]
   private var nextNumber = 1
   private var tally = CallTally()
@@ -38,14 +38,14 @@ package actor CallService: CallHandling {
     var peer: CallPeer
     var session: Session
     var path: String
-    /// What WHIP and WHEP know of the call; nil for a call by other signaling.
+    /// The WHIP or WHEP state of the call; nil for a call by other signaling.
     var exchange: SessionExchange?
   }
 
   /// - Parameters:
-  ///   - callsMaximum: how many calls run at once at the most.
+  ///   - callsMaximum: the maximum number of simultaneous calls.
   ///   - connectionLimit: how long a peer has to connect.
-  ///   - failures: where it is said what goes wrong with what is sent.
+  ///   - failures: receives the failures of sent media.
   package init(
     options: CallRecordingOptions, plan: SendPlan, callsMaximum: Int, connectionLimit: Duration,
     failures: SendFailures
@@ -60,10 +60,9 @@ package actor CallService: CallHandling {
     takes = try CallTakes(options)
   }
 
-  /// Creates the take of all calls, or the threads of those with takes of their own, and lets calls
-  /// begin.
+  /// Creates the shared take, or the threads of separate takes, and allows calls.
   ///
-  /// This comes after listening, so that a port that is taken leaves no take behind.
+  /// Called after listening, so that a taken port leaves no take behind.
   package func open() throws(TapeError) { try takes.open() }
 
   /// The session that rooms are recorded in: that of all calls, or one of their own.
@@ -71,7 +70,7 @@ package actor CallService: CallHandling {
     try takes.roomTake()
   }
 
-  /// What the summary says when nobody called: how many took part in rooms.
+  /// Sets the summary's text for a recording without calls: the number of room participants.
   package func record(guests: Int) { tally.record(guests: guests) }
 
   /// Whether a session is that of all calls.
@@ -115,7 +114,7 @@ package actor CallService: CallHandling {
     try await describe(id) { peer in try await peer.offer(changing: changes) }
   }
 
-  /// A description in a call that runs, which continues when there is none.
+  /// Sets a description in a running call, which continues if the description is refused.
   private func describe(
     _ id: String, _ make: @Sendable (CallPeer) async throws -> SessionDescription
   ) async throws(CallRefusal) -> CallDescription {
@@ -133,7 +132,8 @@ package actor CallService: CallHandling {
     do {
       try await call.peer.accept(SessionDescription(type: .answer, sdp: sdp))
     } catch {
-      // As with an offer, a peer that cannot be sent the file has no call; one that runs continues.
+      // As with an offer, a peer that cannot decode the file gets no call; a running call
+      // continues.
       if error is CallRefusal, !call.peer.hasAgreed { await end(id, isRefused: true) }
       throw CallRefusal(error)
     }
@@ -185,13 +185,13 @@ package actor CallService: CallHandling {
     guard let path = calls[id]?.path ?? endedTakes.path(of: id) else {
       throw CallRefusal(.unknownCall, "there is no take of a call \(id.prefix(100))")
     }
-    // That of a long take keeps a processor busy for seconds, which calls need.
+    // The page of a long take keeps a processor busy for seconds, which calls need.
     guard !isDrawing else {
       throw CallRefusal(.busy, "another page is being drawn; try again in a moment")
     }
     isDrawing = true
     defer { isDrawing = false }
-    // A take of its own is complete when the call is concluded.
+    // A call's own take is complete when the call is concluded.
     if takes.shared == nil { for farewell in farewells.values { await farewell.value } }
     do {
       return try await Task.detached(priority: .utility) { try TakePage(path: path).html }.value
@@ -209,11 +209,11 @@ package actor CallService: CallHandling {
     return call
   }
 
-  /// Changes what WHIP and WHEP know of a call, if it still runs.
+  /// Changes the WHIP or WHEP state of a call, if it is still running.
   func setExchange(_ exchange: SessionExchange, of id: String) { calls[id]?.exchange = exchange }
 
-  /// Creates the peer of a new call; without an identifier it gets one that nobody can guess,
-  /// because it is all that is needed to read the call and to end it.
+  /// Creates the peer of a new call; without an identifier it gets a random one that cannot be
+  /// guessed, because it is all that is needed to read the call and to end it.
   func makeCall(role: String, transport: String = "http", id: String? = nil)
     throws(CallRefusal) -> Call
   {
@@ -246,9 +246,9 @@ package actor CallService: CallHandling {
     return call
   }
 
-  /// Ends a call, whose place is free at once; a take of its own is completed.
+  /// Ends a call and frees its place at once; its own take, if any, is completed.
   ///
-  /// - Parameter isRefused: whether the call never began, so that nobody waits for its end.
+  /// - Parameter isRefused: whether the call never began, so there is no need to wait for its end.
   func end(_ id: String, isRefused: Bool = false) async {
     guard let call = calls.removeValue(forKey: id) else { return }
     if !isRefused { endedTakes.append(call.path, of: id) }
@@ -285,7 +285,7 @@ package actor CallService: CallHandling {
     }
   }
 
-  /// Ends all calls and takes, and gives what was recorded.
+  /// Ends all calls and takes; returns a report of the recording.
   package func finish() async throws -> RecordingReport {
     takes.close()
     for id in calls.keys.sorted() { await end(id) }
@@ -320,10 +320,10 @@ extension CallRefusal {
 
 // MARK: - CallTakes
 
-/// Where the calls of a recorder are recorded: all in one shared take, or each in one of its own.
+/// The takes of a recorder's calls: one shared take, or one per call.
 struct CallTakes {
   private let options: CallRecordingOptions
-  /// Empty where each call has a take of its own.
+  /// Empty if each call has its own take.
   private let sharedPath: String
   /// The session of all calls when one file was asked for, once it has begun.
   private var session: Session?
@@ -340,7 +340,7 @@ struct CallTakes {
   /// The take of all calls; nil if each has its own, and before it has begun.
   var shared: (session: Session, path: String)? { session.map { ($0, sharedPath) } }
 
-  /// The name of the file or folder for people.
+  /// The name of the file or folder, as messages print it.
   var name: String {
     FileBytes.name(of: options.isFolder ? options.folder : sharedPath)
   }

@@ -6,8 +6,8 @@ import Wire
 
 /// The devices of the machine that a recording sends and plays, opened when they are first needed.
 ///
-/// The calls of a recorder share the camera; each take has an audio session of its own, which
-/// stands in it.
+/// The calls of a recorder share the camera; each take has its own audio session, which is recorded
+/// in it.
 package final class LocalDevices: Sendable {
   private struct Opened {
     weak var session: Session?
@@ -17,7 +17,7 @@ package final class LocalDevices: Sendable {
   private struct State {
     var audio: [Opened] = []
     var video: VideoCaptureSession?
-    /// Whether it was said what to do about howling.
+    /// Whether the advice about howling was printed.
     var hasWarned = false
   }
 
@@ -34,7 +34,7 @@ package final class LocalDevices: Sendable {
 
   // MARK: Audio
 
-  /// The audio session of a take; nil when the devices cannot be used, which is said once.
+  /// The audio session of a take; nil if the devices cannot be used, which is reported once.
   package func audio(in session: Session) -> AudioSession? {
     do {
       return try state.withLock { state in
@@ -50,8 +50,8 @@ package final class LocalDevices: Sendable {
     }
   }
 
-  /// Sends the microphone on a transceiver and plays what the connection receives, as far as that
-  /// was asked for, until the result goes; nil when the device refuses.
+  /// Sends the microphone on a transceiver and plays the received audio, as requested, for as long
+  /// as the result exists; nil when the device refuses.
   package func attach(
     _ connection: PeerConnection, sending transceiver: UInt32?, in session: Session
   )
@@ -69,7 +69,7 @@ package final class LocalDevices: Sendable {
     return kept
   }
 
-  /// Hands what the microphone captures to a source until the result goes.
+  /// Passes the microphone's audio to a source for as long as the result exists.
   package func open(_ source: AudioSource, in session: Session) -> [any Sendable] {
     guard let audio = audio(in: session) else { return [] }
     do {
@@ -99,7 +99,7 @@ package final class LocalDevices: Sendable {
 
   // MARK: Video
 
-  /// Sends the camera or the screen on a transceiver; its capturer runs while somebody sends.
+  /// Sends the camera or the screen on a transceiver; its capturer runs while any sender uses it.
   package func sendVideo(on transceiver: UInt32, of connection: PeerConnection) {
     let session = state.withLock { state -> VideoCaptureSession? in
       if state.video == nil { state.video = plan.capturer.map { VideoCaptureSession($0) } }
@@ -141,7 +141,7 @@ final class MicrophoneMeter: Sendable {
   private static let window = AudioBlock.sampleRate / 10
   /// Speech is at -26 dBov, and stays above this for a syllable at most (ITU-T P.56).
   private static let loudest: UInt8 = 9
-  /// Two seconds of it are no speech.
+  /// A sound that stays above it for two seconds is not speech.
   private static let windowsMaximum = 20
   /// How many characters the line has, from -60 dBov up.
   private static let width = 12

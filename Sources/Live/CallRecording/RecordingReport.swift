@@ -3,19 +3,19 @@ package import MediaFiles
 import Synchronization
 package import Wire
 
-/// What was recorded: a line for each take, or one JSON object.
+/// A recording's result: a line for each take, or one JSON object.
 public struct RecordingReport: Encodable, Sendable {
   /// A take that was written.
   public struct Take: Encodable, Sendable {
     /// The file.
     public package(set) var path: String
-    /// Its steps.
+    /// The number of recorded steps.
     public var steps: Int
     /// Datagrams that were sent and received.
     public var packets: Int
     /// The size of the file.
     public var bytes: Int
-    /// The peers in it.
+    /// The recorded peers.
     public var peers: [Peer]
 
     package init(path: String, steps: Int, packets: Int, bytes: Int, peers: [Peer]) {
@@ -27,7 +27,7 @@ public struct RecordingReport: Encodable, Sendable {
     }
   }
 
-  /// Frames that a peer of a take sent and received; absent where nobody counted them.
+  /// Frames that a peer of a take sent and received; absent if they were not counted.
   public struct Peer: Encodable, Sendable {
     /// Its name in the take.
     public var label: String
@@ -74,19 +74,19 @@ public struct RecordingReport: Encodable, Sendable {
     }
   }
 
-  /// The takes, of many the last ones.
+  /// The takes; if there are many, the last ones.
   public private(set) var takes: [Take] = []
-  /// How many takes came before those that are listed.
+  /// The number of takes before the listed ones.
   public private(set) var earlierTakes = 0
   package var sendFailures: [Failure] = []
 
-  /// What went each way, in words, in the order of the takes.
+  /// The frames of each direction in words, in the order of the takes.
   private var media: [String] = []
 
   /// How many takes are listed: a recorder that runs for weeks remembers no more of them.
   package static let takesMaximum = 1_000
 
-  /// The lines for people.
+  /// The report as printed lines.
   public var lines: [String] {
     let list = zip(takes, media).map { take, media in
       "\(take.path): \(counted(take.steps, "step")), \(counted(take.packets, "packet")), "
@@ -103,9 +103,9 @@ public struct RecordingReport: Encodable, Sendable {
 
   package init() {}
 
-  /// Adds a take that is complete, with the peers that were recorded.
+  /// Adds a complete take and its recorded peers.
   ///
-  /// - Parameter media: what went each way, in words.
+  /// - Parameter media: the frames of each direction, in words.
   package mutating func add(_ summary: TakeSummary, _ peers: [Peer], media: String) {
     add(
       Take(
@@ -115,44 +115,44 @@ public struct RecordingReport: Encodable, Sendable {
 
   /// Adds a take.
   ///
-  /// - Parameter media: what went each way, in words.
+  /// - Parameter media: the frames of each direction, in words.
   package mutating func add(_ take: Take, media: String) {
     takes.append(take)
     self.media.append(media)
-    // In large steps, because the beginning of a list is taken away by moving all the rest.
+    // In large steps, because removing the first elements of an array moves all others.
     guard takes.count == 2 * RecordingReport.takesMaximum else { return }
     earlierTakes += RecordingReport.takesMaximum
     takes.removeFirst(RecordingReport.takesMaximum)
     self.media.removeFirst(RecordingReport.takesMaximum)
   }
 
-  /// Gives the only take the name that it has when it is complete.
+  /// Sets the path of the only take once it has its final name.
   package mutating func rename(_ path: String) {
     for index in takes.indices { takes[index].path = path }
   }
 }
 
-/// What went wrong with files while they were sent: told when it happens, and kept for the end.
+/// Failures of files while they are sent: reported when they happen, and repeated at the end.
 ///
-/// A file that goes bad ends neither the call nor the recording. The peer goes on with what is
-/// left, and sees the last video frame until the end.
+/// A file that fails ends neither the call nor the recording. The remaining media continue, and the
+/// peer sees the last video frame until the end.
 package final class SendFailures: Sendable {
   private let say: @Sendable (String) -> Void
   private let errors = Mutex<[MediaFileError]>([])
 
-  /// - Parameter say: gets each sentence when it happens.
+  /// - Parameter say: receives each sentence when it happens.
   package init(_ say: @escaping @Sendable (String) -> Void) { self.say = say }
 
-  /// What went wrong so far.
+  /// All failures so far.
   package var all: [MediaFileError] { errors.withLock { $0 } }
 
-  /// Says in one sentence that a file that carries a kind of media is sent no further.
+  /// Reports that a file of this kind of media is no longer sent.
   package func report(_ error: MediaFileError, _ kind: MediaKind) {
     errors.withLock { $0.append(error) }
     let media = kind == .audio ? "audio" : "video"
     say("--send \(error.description); the recording goes on without the \(media) of the file")
   }
 
-  /// Says something that changes nothing in one sentence.
+  /// Reports something that does not affect the recording.
   package func warn(_ sentence: String) { say("warning: \(sentence)") }
 }

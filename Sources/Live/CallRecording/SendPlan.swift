@@ -4,12 +4,12 @@ package import Peer
 import SCTP
 package import Wire
 
-/// What the peers of a recording send: files and devices, and an echo or a test pattern for what
-/// they do not carry.
+/// The media that the peers of a recording send: files and devices, and for the other kinds an echo
+/// or a test pattern.
 package struct SendPlan: Sendable {
-  /// What is sent of what no file and no device carries.
+  /// The source for a kind of media without file or device.
   package enum Filling: Hashable, Sendable {
-    /// What is received.
+    /// The received media.
     case echo
     /// A tone and a test pattern.
     case pattern
@@ -23,18 +23,19 @@ package struct SendPlan: Sendable {
     }
   }
 
-  /// nil: the pattern, or nothing beside devices.
+  /// The source for kinds without file or device; nil: the pattern, or nothing if there are
+  /// devices.
   private let filling: Filling?
   private let files: [MediaKind: String]
   /// The devices that are sent and played.
   package let devices: DevicePlan
   /// The pace of a file of H.264, when it was given.
   package let framesPerSecond: Double?
-  /// The file of H.264, when there is one.
+  /// The H.264 file, if any.
   package let clip: H264Clip?
-  /// What is said over the own data channel; nil for an echo.
+  /// The messages on the peer's own data channel; nil for an echo.
   package let messages: Conversation?
-  /// The layers that own offers name, the largest first; none: one stream is sent.
+  /// The simulcast layers of local offers, the largest first; empty for one stream.
   package let layers: [RTPEncoding]
 
   package init(
@@ -51,8 +52,8 @@ package struct SendPlan: Sendable {
     self.layers = layers
   }
 
-  /// What a track of a kind sends: the file or the device that carries it, or what was given for
-  /// the rest; nil for nothing: who sends only a microphone sends no test pattern beside it.
+  /// The source of a kind of media: its file or device, or else the filling; nil for nothing: with
+  /// only a microphone, no test pattern is sent.
   package func source(for kind: MediaKind) -> MediaSource? {
     if files[kind] != nil || device(for: kind) != nil { return .application }
     if filling == nil, !devices.sends.isEmpty { return nil }
@@ -74,11 +75,11 @@ package enum SendDevice: String, Hashable, Sendable, CaseIterable {
   case camera
   case screen
 
-  /// What it captures.
+  /// The kind of media that it captures.
   package var kind: MediaKind { self == .microphone ? .audio : .video }
 }
 
-/// Which camera is sent: `front`, `back`, or the file of a device.
+/// The camera to use: `front`, `back`, or a device file.
 package enum CameraChoice: Hashable, Sendable {
   case position(CameraPosition)
   case device(String)
@@ -96,7 +97,7 @@ package enum CameraChoice: Hashable, Sendable {
     }
   }
 
-  /// Where the camera is; the front for a device of its own.
+  /// The position of the camera; front if the plan uses its own device.
   package var position: CameraPosition {
     if case .position(let position) = self { return position }
     return .front
@@ -120,7 +121,7 @@ package struct DevicePlan: Sendable {
   /// The X display whose screen is sent.
   package var display: String
 
-  /// Whether there is anything to open.
+  /// Whether no device has to be opened.
   package var isEmpty: Bool { sends.isEmpty && !plays }
   /// Whether the audio device of the system is needed.
   package var needsAudio: Bool { plays || sends.contains(.microphone) }
@@ -164,12 +165,13 @@ extension Set<SendDevice> {
 
 // MARK: - MessageSizes
 
-/// The messages that a recorded peer says over its data channel: `--say 0,1200,65536`.
+/// The sizes of the messages that a recorded peer sends over its data channel: `--say
+/// 0,1200,65536`.
 package struct MessageSizes: Hashable, Sendable, CustomStringConvertible {
-  /// The sizes in bytes, in the order in which they are said.
+  /// The sizes in bytes, in the order of sending.
   package var bytes: [Int]
 
-  /// What is wanted, for who gave something else.
+  /// The expected format, for the error message.
   package static let wanted =
     "sizes are whole numbers from 0 to 1048576 with commas between, at most 1000"
 
@@ -187,10 +189,11 @@ package struct MessageSizes: Hashable, Sendable, CustomStringConvertible {
   package var description: String { bytes.map(String.init).joined(separator: ",") }
 }
 
-/// What a recorded peer says over data channels of its own.
+/// The messages that a recorded peer sends over data channels that it opens.
 package struct Conversation: Sendable {
   package var sizes: MessageSizes
-  /// How many more channels are opened for a message, and closed when an answer came.
+  /// The number of additional channels per message: each is opened for it and closed after an
+  /// answer.
   package var channels = 0
 
   package init(sizes: MessageSizes, channels: Int = 0) {
@@ -198,9 +201,10 @@ package struct Conversation: Sendable {
     self.channels = channels
   }
 
-  /// Says a text and a block of each size once the channel is open, then talks over the others.
+  /// Sends a text and one block of each size once the channel is open, then messages over the other
+  /// channels.
   ///
-  /// What comes back over the first channel is left alone.
+  /// Received messages of the first channel are ignored.
   package func hold(over connection: PeerConnection, on channel: DataChannel) async throws {
     try await channel.waitUntilOpen()
     for size in sizes.bytes {

@@ -89,11 +89,11 @@ struct Exchange {
     pairs.contains { !$0.offer.isRejected && $0.answer.isRejected }
   }
 
-  /// What the peer receives in the sections for video frames that both keep.
+  /// The peer's H.264 receptions in the video sections that both descriptions keep.
   fileprivate var receptions: [H264Reception] {
     pairs.compactMap { pair in
       guard !pair.answer.isRejected else { return nil }
-      // The answer's first format is what is sent (RFC 3264 section 7).
+      // The first format of the answer is sent (RFC 3264 section 7).
       let h264 = pair.answer.values(RTPMap.self).filter { $0.name.uppercased() == "H264" }
       let formats = h264.map { String($0.payloadType) }
       guard let sent = pair.answer.formats.first(where: { formats.contains($0) }) else {
@@ -108,10 +108,10 @@ struct Exchange {
   }
 }
 
-/// A file of H.264, which is sent as it is or not at all.
+/// An H.264 file, which is sent unchanged or not at all.
 package struct H264Clip: Sendable {
   let path: String
-  /// What it can be sent as, the best one first.
+  /// The codecs that it can be sent as, the best one first.
   let codecs: [RTPCodec]
   private let stream: H264Stream
 
@@ -135,8 +135,8 @@ package struct H264Clip: Sendable {
 
   /// Why the file cannot be sent after an exchange; nil when it can.
   ///
-  /// This ends the call: a decoder of another profile lacks tools that the video frames are made
-  /// with, so that nothing would be seen, and RFC 6184 section 8.2.2 does not let profiles differ.
+  /// This ends the call: a decoder of another profile lacks tools that the video frames use, so
+  /// nothing would be displayed, and RFC 6184 section 8.2.2 does not allow different profiles.
   func complaint(about exchange: Exchange) -> String? {
     guard exchange.refusesVideo else { return nil }
     return
@@ -146,8 +146,8 @@ package struct H264Clip: Sendable {
 
   /// Why the peer need not be able to decode the file after an exchange; nil when it must.
   ///
-  /// This ends no call. A level only says how large and fast video frames may be. Browsers tell 3.1
-  /// whatever they can, and decode video frames far beyond it: with their bare word, no file of
+  /// This ends no call. A level only limits size and rate of video frames. Browsers announce level
+  /// 3.1 regardless of their abilities, and decode far beyond it: taken literally, no file of
   /// 1920x1080 could be sent to any of them.
   func warning(about exchange: Exchange) -> String? {
     guard let level = stream.level,

@@ -42,6 +42,8 @@ public final class Session: Sendable {
     public var takePath: String?
     /// Free text in the take.
     public var label = ""
+    /// What is said of the take by keys, such as the site or the build.
+    public var tags: [String: String] = [:]
     /// Whether the take keeps encoded frames in the clear.
     public var keepsMedia = true
     /// Which local addresses ICE gathers on.
@@ -96,6 +98,7 @@ public final class Session: Sendable {
     }
     var tapeOptions = TapeWriter.Options()
     tapeOptions.label = options.label
+    tapeOptions.tags = options.tags
     tapeOptions.keepsMedia = options.keepsMedia
     tapeOptions.toolVersion = retakeVersion
     tapeOptions.startUnixNanoseconds = clock.wallClock.unixNanosecondsAtZero

@@ -142,7 +142,7 @@ public final class LocalAudio: Sendable {
   /// Restores category and mode of a call once the room is joined, over the application's settings.
   func roomIsThere() { microphone.withLock { $0 }?.establish() }
 
-  /// Whether it is played whoever else speaks.
+  /// Whether it is played even if others are louder.
   public var alwaysOn: Bool {
     get { part.info.isAlwaysOn }
     set { part.change { $0.isAlwaysOn = newValue } }

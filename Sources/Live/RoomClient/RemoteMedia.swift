@@ -246,7 +246,7 @@ public final class RemoteAudio: Sendable {
   public var active: Bool { state.withLock { $0.media.isActive } }
   /// Its owner's label.
   public var extraValue: String { state.withLock { $0.media.extraValue } }
-  /// Whether it is played whoever else speaks.
+  /// Whether it is played even if others are louder.
   public var alwaysOn: Bool { state.withLock { $0.media.isAlwaysOn } }
   /// Whether it is among the voices that are played.
   public var isOccupant: Bool { state.withLock { $0.isOccupant } }

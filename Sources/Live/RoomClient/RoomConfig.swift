@@ -38,6 +38,7 @@ public struct RoomConfig: Hashable, Sendable {
     configuration.videoReceiverGrowthRate = videoReceiverGrowthRate
     configuration.audioOccupants = audioOccupants
     configuration.silencesWithoutSlot = true
+    configuration.restartsOnceConnected = true
     if server.signaling.protocolName == RetakeRoomMachine.name, let audioOccupants {
       configuration.signaling.options[RetakeRoomMachine.voicesOption] =
         String(min(max(0, audioOccupants), 1_000))
@@ -127,7 +128,7 @@ public struct RoomServer: Hashable, Sendable {
 public struct RoomError: Error, Hashable, Sendable, CustomStringConvertible {
   /// The error code.
   public var code: RoomErrorCode
-  /// What happened, as a sentence.
+  /// The event as a sentence.
   public var message: String
   /// Whether the room cannot continue; it is disconnected next.
   public var isCritical: Bool

@@ -77,7 +77,7 @@ final class RoomLink: Sendable {
     if let events = events.withLock({ $0 }) {
       Task {
         for await event in events { continuation.yield(.event(event)) }
-        // The connection is over, whoever closed it.
+        // The connection is over, no matter which side closed it.
         continuation.finish()
       }
     }
@@ -222,7 +222,7 @@ final class RoomLink: Sendable {
     }
   }
 
-  /// Sets a local description, or the appropriate one; failure has its own error code.
+  /// Sets the given local description, or the implicit one if nil; failing has its own error code.
   private func setLocal(_ offer: SessionDescription?) async throws(PeerError) {
     do throws(PeerError) {
       if let offer {

@@ -33,9 +33,9 @@ public enum RoomUpdate: Sendable {
   case remoteVideoSubscribed(RemoteParticipant, RemoteVideo)
   /// A video is no longer received.
   case remoteVideoUnsubscribed(RemoteParticipant, RemoteVideo)
-  /// A voice is played from now on.
+  /// Playback of a participant's audio has started.
   case remoteAudioSubscribed(RemoteParticipant, RemoteAudio)
-  /// A voice is no longer played.
+  /// Playback of a participant's audio has stopped.
   case remoteAudioUnsubscribed(RemoteParticipant, RemoteAudio)
   /// A video was switched on or off, or has another extra value.
   case remoteVideoStateChanged(RemoteParticipant, RemoteVideo)
@@ -127,9 +127,9 @@ public protocol RoomDelegate: AnyObject, Sendable {
   func room(_ room: Room, onRemoteAudioPublished audio: RemoteAudio, of: RemoteParticipant)
   /// A participant unpublished audio.
   func room(_ room: Room, onRemoteAudioUnpublished audio: RemoteAudio, of: RemoteParticipant)
-  /// A voice is played from now on.
+  /// Playback of a participant's audio has started.
   func room(_ room: Room, onRemoteAudioSubscribed audio: RemoteAudio, of: RemoteParticipant)
-  /// A voice is no longer played.
+  /// Playback of a participant's audio has stopped.
   func room(_ room: Room, onRemoteAudioUnsubscribed audio: RemoteAudio, of: RemoteParticipant)
   /// A video was switched on or off, or has another extra value.
   func room(_ room: Room, onRemoteVideoStateChanged video: RemoteVideo, of: RemoteParticipant)

@@ -36,7 +36,7 @@ public final class MediaChannelHandlers: Sendable {
   /// Creates handlers that are all nil.
   public init() {}
 
-  /// The channel was joined, or failed.
+  /// Called when joining the channel has succeeded or failed.
   public var onConnect: (@Sendable (RoomError?) -> Void)? {
     get { state.withLock { $0.onConnect } }
     set { state.withLock { $0.onConnect = newValue } }

@@ -9,9 +9,9 @@ import Synchronization
 import Tape
 import Wire
 
-/// What was inside of protected packets around a time, found by a replay of the take.
+/// The decrypted contents of packets around a time, found by a replay of the take.
 struct ClearPackets: Sendable {
-  /// One of them, by who sent it to whom and when.
+  /// A packet with its source, destination and time.
   private struct Sight: Sendable {
     var source: String
     var destination: String
@@ -21,15 +21,15 @@ struct ClearPackets: Sendable {
   }
 
   let path: String
-  /// What is kept, in nanoseconds since the take began.
+  /// The replayed span, in nanoseconds since the take began.
   let span: ClosedRange<Int64>
   private let sights: [Sight]
 
-  /// How much on both sides of a packet is kept for the next question.
+  /// The time on both sides of a packet that is decrypted along with it, for further requests.
   private static let margin: Int64 = 2_000_000_000
   private static let byteMaximum = 64 << 20
 
-  /// Replays the take to its end, and keeps what came by around a time.
+  /// Replays the take to its end, and keeps the contents of packets around a time.
   init(path: String, around at: Int64) throws(TapeError) {
     self.path = path
     let span = (at &- Self.margin)...(at &+ Self.margin)
@@ -37,7 +37,7 @@ struct ClearPackets: Sendable {
     let found = Found()
     _ = try FollowedReplay(take: path, only: nil).run(progress: { _, _ in }) {
       sight, source, destination, time in
-      guard case .clear(let bytes, let kind) = sight, span.contains(time.nanoseconds),
+      guard case .clear(let bytes, let kind, _) = sight, span.contains(time.nanoseconds),
         found.byteCount + bytes.count <= Self.byteMaximum
       else { return }
       found.byteCount += bytes.count
@@ -49,7 +49,7 @@ struct ClearPackets: Sendable {
     sights = found.sights
   }
 
-  /// What a packet held, as a JSON array of kinds, fields, and bytes in hexadecimal.
+  /// The contents of a packet, as a JSON array of kinds, fields, and bytes in hexadecimal.
   func json(of place: PagePackets.Place) -> String {
     let objects = sights.filter {
       $0.at == place.at && $0.source == place.source && $0.destination == place.destination
@@ -70,8 +70,8 @@ struct ClearPackets: Sendable {
 
 // MARK: - FileWork
 
-/// Work that waits for files and other processes, on threads of its own: tasks share few threads,
-/// and an actor that waited would keep everybody else waiting.
+/// Work that waits for files and other processes, on its own threads: tasks share few threads, and
+/// an actor that waits would block all others.
 final class FileWork: Sendable {
   private struct State {
     var waiting: [@Sendable () -> Void] = []
@@ -84,14 +84,14 @@ final class FileWork: Sendable {
   private let limit: Int
 
   /// - Parameters:
-  ///   - count: how much is done at once.
-  ///   - waitingMaximum: how much there may be of it in all.
+  ///   - count: the maximum number of simultaneous jobs.
+  ///   - waitingMaximum: the maximum number of jobs, including waiting ones.
   init(_ count: Int, waitingMaximum: Int = 256) {
     self.count = count
     limit = waitingMaximum
   }
 
-  /// Does it, when its turn comes; nil when too much waits already.
+  /// Runs work when a thread is free; nil when too much is waiting already.
   func run<Value: Sendable>(_ work: @escaping @Sendable () -> Value) async -> Value? {
     await withCheckedContinuation { continuation in
       let isAdded = add { continuation.resume(returning: work()) }
@@ -111,7 +111,7 @@ final class FileWork: Sendable {
     return isAdded
   }
 
-  /// Does what waits until nothing does.
+  /// Runs waiting work until there is none.
   private func doAll() {
     while true {
       let next = state.withLock { state -> (@Sendable () -> Void)? in
@@ -129,7 +129,7 @@ final class FileWork: Sendable {
 
 // MARK: - SharedWork
 
-/// A file as it is now: one that is written to, or another of its name, is told apart.
+/// A file's identity and version: it differs after a write, and for another file of the same name.
 struct FileStamp: Hashable, Sendable {
   private let path: String
   private let sizes: [Int]
@@ -145,13 +145,13 @@ struct FileStamp: Hashable, Sendable {
 
 /// Long work on takes, whose result pages share.
 ///
-/// Whoever asks for it again, while the file is the same, waits for what was begun or has it at
+/// A second request for the same, unchanged file waits for the first one or gets its result at
 /// once.
 struct SharedWork<Value: Sendable> {
   private var latest: [(stamp: FileStamp, task: Task<Result<Value, TapeError>, Never>)] = []
   private let maximum: Int
 
-  /// - Parameter maximum: how many results are kept.
+  /// - Parameter maximum: the maximum number of stored results.
   init(keeping maximum: Int) { self.maximum = maximum }
 
   /// The work on a file, begun where it was not yet.
@@ -172,6 +172,6 @@ struct SharedWork<Value: Sendable> {
     return task
   }
 
-  /// Keeps nothing of a file, such as of one that soon is another.
+  /// Removes a file's results, for example before it is replaced.
   mutating func forget(_ stamp: FileStamp) { latest.removeAll { $0.stamp == stamp } }
 }

@@ -6,7 +6,7 @@ import Synchronization
 import Tape
 import Wire
 
-/// The takes that a server shows, and what pages have read of them.
+/// The takes of a server, and the state of its pages.
 actor OpenTakes {
   /// Why a request is not answered, in one sentence.
   struct Refusal: Error {
@@ -30,12 +30,12 @@ actor OpenTakes {
   private struct PacketList {
     var path: String
     var filter: String
-    /// A list of a take that grows is made anew when it did.
+    /// The list of a growing take is recreated when its size changed.
     var fileBytes: Int
     var rows: [Int64]
   }
 
-  /// What was named: takes and folders.
+  /// The takes and folders given on the command line.
   private let paths: [String]
   private var sessions: [Session] = []
   private var sessionCount = 0
@@ -43,7 +43,7 @@ actor OpenTakes {
   private var clearPackets: ClearPackets?
   private var readings = SharedWork<FirstReading>(keeping: 2)
   private var foundProblems = SharedWork<String>(keeping: 16)
-  /// What the catalogue has of takes, by their paths, and when it was read.
+  /// The catalogue's entries by path, and when it was read.
   private var catalogued:
     [String: (stamp: TakeStamp, at: ContinuousClock.Instant, entry: PageCatalogue)] = [:]
   private var isReadingCatalogue = false
@@ -51,12 +51,12 @@ actor OpenTakes {
   private let queryWork = FileWork(2, waitingMaximum: 16)
   private let queries: QueryProcess
 
-  /// Pages that are open at once; the oldest then reads its take anew.
+  /// The maximum number of open pages; the oldest one then reads its take again.
   private static let sessionMaximum = 16
   private static let listMaximum = 8
   private static let takeMaximum = 5_000
-  /// How many takes are read before what they are is shown, and how many times 50 ms a page waits
-  /// for that.
+  /// How many takes are read before the first result is shown, and for how many times 50 ms a page
+  /// waits for that.
   private static let takesAtOnce = 100
   private static let patienceTicks = 30
   /// A recorder writes ten times a second.
@@ -65,7 +65,7 @@ actor OpenTakes {
   /// A page draws series with more values from their overview until it has the values.
   private let shortMaximum: Int
 
-  /// Looks whether there is something to show.
+  /// Checks that every path exists.
   init(paths: [String], shortMaximum: Int = 20_000, queries: QueryProcess = QueryProcess())
     throws(TapeError)
   {
@@ -87,9 +87,9 @@ actor OpenTakes {
 
   // MARK: Takes
 
-  /// What there is: `isFolder` is false when it is one take that needs no choice.
+  /// The catalogue; `isFolder` is false for a single take, which needs no choice.
   ///
-  /// What is not in the catalogue yet is read meanwhile, and said the next time.
+  /// Takes that are not in it yet are read meanwhile, and included in the next answer.
   func catalogue() async -> String {
     let files = files()
     let isOne = files.count == 1 && paths.count == 1 && !Self.isFolder(paths[0])
@@ -114,7 +114,7 @@ actor OpenTakes {
 
   private var list: TakeList { TakeList(present: paths, limit: Self.takeMaximum) }
 
-  /// Has the catalogue read what is new in it, and waits for a moment whether that is done.
+  /// Starts reading new takes into the catalogue, and waits a moment for the result.
   private func readCatalogue() async {
     let list = list
     let isNew = list.entries.contains { entry in
@@ -132,7 +132,7 @@ actor OpenTakes {
     }
   }
 
-  /// Reads some takes after the other, so that the first can be shown before the last are read.
+  /// Reads the takes in parts, so that the first can be shown before the last are read.
   private func readParts(of list: TakeList) async {
     defer { isReadingCatalogue = false }
     // Takes that grow are new each time.
@@ -161,7 +161,7 @@ actor OpenTakes {
     }
   }
 
-  /// What one reading of the catalogue gave.
+  /// The result of one reading of the catalogue.
   private struct CataloguePiece: Sendable {
     var stamps: [(path: String, stamp: TakeStamp)]
     var entries: [String: PageCatalogue]
@@ -230,7 +230,7 @@ actor OpenTakes {
     }
   }
 
-  /// All of a take; what comes later is asked for with the number of the session.
+  /// Returns a whole take; later steps are requested with the number of the session.
   ///
   /// - Parameter isOverview: whether the values of long series are left for `late`.
   func begin(_ name: String, isOverview: Bool = false) async throws(Refusal) -> [UInt8] {
@@ -265,9 +265,9 @@ actor OpenTakes {
     return place
   }
 
-  /// What came since the last time.
+  /// Returns the steps recorded since the last call.
   ///
-  /// - Parameter isBrief: whether only what has to be quick is looked at.
+  /// - Parameter isBrief: whether to skip everything slow.
   func more(_ number: Int, isBrief: Bool = false) async throws(Refusal) -> [UInt8] {
     let session = sessions[try place(of: number)]
     let (path, content) = (session.path, session.content)
@@ -387,7 +387,7 @@ actor OpenTakes {
     }
   }
 
-  /// What was inside of a protected packet; of packets near it, it is known from the same replay.
+  /// Returns the contents of a protected packet; the same replay decrypts the packets near it.
   func clear(_ name: String, row: Int64) async throws(Refusal) -> String {
     let path = try checked(name)
     let place = try await asking(path) { connection throws(SQLiteError) in
@@ -406,7 +406,7 @@ actor OpenTakes {
 
   // MARK: SQL
 
-  /// The tables and views of a take with what their columns mean.
+  /// The tables and views of a take with descriptions of their columns.
   func schema(_ name: String) async throws(Refusal) -> String {
     let path = try checked(name)
     return try await reading { () throws(TapeError) in try PageSchema.json(path: path) }
@@ -427,7 +427,7 @@ actor OpenTakes {
   }
 }
 
-/// What a page has read so far; one request of a page waits for the one before.
+/// The content read so far for a page; requests of one page are answered in order.
 private final class SharedContent: Sendable {
   private let content: Mutex<PageContent>
 
@@ -440,9 +440,9 @@ private final class SharedContent: Sendable {
   }
 }
 
-/// All of a take, as each page of it has it at first.
+/// The first reading of a whole take, the same for each of its pages.
 struct FirstReading: Sendable {
-  /// What a page continues from when the take grows.
+  /// The content from which a page continues when the take grows.
   let content: PageContent
   let reading: PageContent.Reading
   /// The tracks that can be played, as JSON.

@@ -8,19 +8,19 @@ import Synchronization
 package import Tape
 import Wire
 
-/// Queries of pages, each answered by a process of its own.
+/// Queries of pages, each run in its own process.
 ///
-/// SQLite asks nobody while one of its functions runs, and those can be made to run for hours; a
-/// process can be ended at any moment, which frees all of its memory.
+/// SQLite does not check for interruption while one of its functions runs, and those can be made to
+/// run for hours; a process can be ended at any moment, which frees all of its memory.
 struct QueryProcess: Sendable {
-  /// The executable `retake`, which answers; nil where there is none.
+  /// The executable `retake` that runs queries; nil if there is none.
   var tool: String?
   /// How long a query may take, in seconds, with the time that it waits for others.
   var seconds = 15.0
-  /// What has to be left of that when its turn comes.
+  /// The minimum time left when a query starts; otherwise it is refused.
   private static let leastSeconds = 3.0
 
-  /// What came of a query.
+  /// The outcome of a query.
   enum Answer: Sendable {
     /// Text in the form that was asked for.
     case rows(String)
@@ -85,7 +85,7 @@ struct QueryProcess: Sendable {
 
 // MARK: - AnswerQuery
 
-/// Answers a query for a page, in a process of its own with limits of memory and time that end it.
+/// Answers a query for a page, in its own process with limits of memory and time that end it.
 package struct AnswerQuery {
   let take: String
 
@@ -96,12 +96,12 @@ package struct AnswerQuery {
   /// The variable that has the form of the answer.
   static let formVariable = "RETAKE_QUERY_FORM"
 
-  /// What an answer looks like.
+  /// The form of an answer.
   enum Form: String, Sendable {
-    /// `{columns, rows, isCut}`, cut after so many rows or bytes.
+    /// `{columns, rows, isCut}`, cut after a number of rows or bytes.
     case json
-    /// RFC 4180 with a line of names; an answer that is too long is refused, as nobody sees in a
-    /// file that it was cut.
+    /// RFC 4180 with a header line; an answer that is too long is refused, because a file cannot
+    /// show that it was cut.
     case csv
   }
 
@@ -109,10 +109,10 @@ package struct AnswerQuery {
   static let answerBytes = 32 << 20
   private static let rowMaximum = 20_000
   private static let cellBytes: Int32 = 16 << 20
-  /// What SQLite may have, and what the process may have besides.
+  /// The memory of SQLite, and that of the rest of the process.
   private static let memoryBytes: Int64 = 192 << 20
   private static let processBytes = rlim_t(2 << 30)
-  /// The time of a processor; whoever started this waits for less.
+  /// The limit of processor time; the caller's own timeout is shorter.
   private static let processorSeconds = rlim_t(60)
 
   /// Limits the process, and answers the query in its environment.
@@ -131,13 +131,13 @@ package struct AnswerQuery {
   }
 
   private func answer(_ sql: String, _ form: Form) throws(TapeError) -> String {
-    // In memory, where the limit of it holds: nothing is written beside the take.
+    // In memory, where the memory limit applies: nothing is written beside the take.
     let connection = try TakeFile.openForQueries(take, keepsInMemory: true)
     try TakeRelations.put(namedIn: sql, over: connection, path: take)
     do throws(SQLiteError) {
       try connection.restrict(SQLiteReadLimits(cellBytes: Self.cellBytes))
       let statement = try connection.prepare(sql)
-      // What gives no rows asks nothing.
+      // A statement that returns no rows is not a query.
       guard statement.isReadOnly, statement.columnCount > 0 else {
         throw SQLiteError(code: .readOnly, message: "a take is only read, never written")
       }

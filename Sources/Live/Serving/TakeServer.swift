@@ -9,17 +9,17 @@ import Tape
 public struct TakeServer: Sendable {
   private let server: HTTPServer
 
-  /// The address of the page, with the token without which nothing is answered.
+  /// The address of the page, with the required token.
   public var pageURL: String { server.pageURL }
 
-  /// Begins to serve on 127.0.0.1.
+  /// Starts serving on 127.0.0.1.
   ///
   /// - Parameters:
   ///   - paths: takes, and folders of takes.
   ///   - port: 0 finds a free one.
-  ///   - tool: the program `retake`, which answers the SQL of pages in a process of its own that
-  ///     can be ended at any moment; without it no queries are answered.
-  /// - Throws: `TapeError` for a path with no take, `HTTPError` where the port is not to be had.
+  ///   - tool: the program `retake`, which answers the SQL of pages in separate processes that can
+  ///     be ended at any moment; without it no queries are answered.
+  /// - Throws: `TapeError` for a path with no take, `HTTPError` if the port cannot be opened.
   public init(_ paths: [String], port: Int = 0, tool: String? = nil) async throws {
     let takes = try OpenTakes(paths: paths, queries: QueryProcess(tool: tool))
     await takes.readAhead()
@@ -132,7 +132,7 @@ struct OpenRoutes: Sendable {
     hardened(HTTPResponse(type: type, body: bytes))
   }
 
-  /// Nothing of a take stays behind in a browser, and nothing of it is taken for something else.
+  /// Browsers must not store a take, nor guess another content type.
   private func hardened(_ response: HTTPResponse) -> HTTPResponse {
     var response = response
     response.headers += [

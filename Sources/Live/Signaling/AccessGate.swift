@@ -3,10 +3,10 @@ import Synchronization
 
 /// Who may call a server.
 ///
-/// A web page must not reach a recorder on somebody's machine. So a server refuses requests under
-/// any name but its own (a page's name may resolve to this machine by DNS rebinding) and requests
-/// from pages of other origins; beyond loopback it requires a token. On loopback, reading all
-/// calls, and ending a call whose identifier is not known, requires the token too.
+/// A web page must not reach a recorder on a user's machine. So a server refuses requests under any
+/// name but its own (a page's name may resolve to this machine by DNS rebinding) and requests from
+/// pages of other origins; beyond loopback it requires a token. On loopback, reading all calls, and
+/// ending a call whose identifier is not known, requires the token too.
 public struct AccessRules: Sendable {
   /// Names under which the server may be called, besides loopback, its address and the name it
   /// listens on; without ports.
@@ -19,10 +19,16 @@ public struct AccessRules: Sendable {
   package var token: BearerToken?
   /// Whether all requests on loopback need a created token, too.
   package var wantsToken = false
+  /// Whether a token may stand in the query, as `?token=`: pages load scripts and open WebSockets
+  /// without fields of their own.
+  package var readsTokenFromQuery = false
+  /// Paths from which pages of other origins may load scripts, if they have the token; responses to
+  /// such requests cannot be read by the pages (Fetch, mode no-cors).
+  package var scriptPaths: Set<String> = []
   /// Paths readable without a token: a browser loads the page before it can send one.
   public var openPaths: Set<String> = ["/"]
 
-  /// Permits nobody else.
+  /// Permits loopback without a token.
   public init() {}
 
   package init(hosts: [String] = [], origins: [String] = [], token: BearerToken? = nil) {
@@ -132,6 +138,11 @@ struct AccessGate {
   /// The secret in a request: a bearer token, or else the cookie of the server's page.
   private func secret(of request: HTTPRequest) -> Substring? {
     if let token = BearerToken.given(by: request) { return token }
+    if keeper.rules.readsTokenFromQuery,
+      let token = request.query("token") ?? request.query("rtcstats-token")
+    {
+      return token[...]
+    }
     for pair in (request.header("Cookie") ?? "").split(separator: ";") {
       let sides = pair.trimmed.split(separator: "=", maxSplits: 1)
       if sides.count == 2, sides[0] == cookieName { return sides[1] }
@@ -170,6 +181,10 @@ struct AccessGate {
     ["GET", "HEAD"].contains(request.method) && keeper.rules.openPaths.contains(request.path)
   }
 
+  private func isScript(_ request: HTTPRequest) -> Bool {
+    ["GET", "HEAD"].contains(request.method) && keeper.rules.scriptPaths.contains(request.path)
+  }
+
   private func originRefusal(of request: HTTPRequest, _ authority: Authority) -> HTTPResponse? {
     if let origin = request.header("Origin") {
       guard !isOwn(origin, authority), !isAllowed(origin) else { return nil }
@@ -181,7 +196,8 @@ struct AccessGate {
     // Simple requests of other pages have no Origin, but current browsers state their site (Fetch
     // Metadata). Such a request may do no more than follow a link to the page.
     guard let site = request.header("Sec-Fetch-Site"), site != "same-origin", site != "none",
-      !(request.header("Sec-Fetch-Mode") == "navigate" && isOpen(request))
+      !(request.header("Sec-Fetch-Mode") == "navigate" && isOpen(request)),
+      !(request.header("Sec-Fetch-Dest") == "script" && isScript(request))
     else { return nil }
     return .refusal(403, "pages of other origins may not call this server")
   }
@@ -208,7 +224,7 @@ struct AccessGate {
     var fields = [(name: "Vary", value: "Origin")]
     guard let origin = request.header("Origin"), isAllowed(origin) else { return fields }
     fields.append(("Access-Control-Allow-Origin", origin))
-    // What pages of other origins may read of WHIP and WHEP (RFC 9725 section 4.1).
+    // Headers of WHIP and WHEP that pages of other origins may read (RFC 9725 section 4.1).
     fields.append(
       (
         "Access-Control-Expose-Headers",
@@ -266,7 +282,6 @@ struct Authority {
 }
 
 extension String {
-  /// Splits at a separator.
   fileprivate func split(at separator: String) -> (Substring, Substring)? {
     var index = startIndex
     while index < endIndex {

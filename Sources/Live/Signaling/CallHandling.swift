@@ -41,7 +41,7 @@ public struct CallRefusal: Error, Hashable, Sendable, CustomStringConvertible {
 
   /// The kind of refusal.
   public var kind: Kind
-  /// What is wrong, as a sentence.
+  /// The error as a sentence.
   public var reason: String
 
   /// Creates a refusal.
@@ -111,7 +111,7 @@ public struct CallList: Hashable, Sendable, Codable {
   }
 }
 
-/// The interface between signaling and whoever runs the calls, independent of HTTP.
+/// The interface between signaling and the code that runs the calls, independent of HTTP.
 public protocol CallHandling: Sendable {
   /// Starts a call with the peer's offer and returns the answer.
   func begin(offer sdp: String) async throws(CallRefusal) -> CallDescription
@@ -126,7 +126,7 @@ public protocol CallHandling: Sendable {
   func accept(answer sdp: String, call id: String) async throws(CallRefusal)
   /// Adds a remote candidate; nil means there are no more.
   func add(_ candidate: CandidateInit?, call id: String) async throws(CallRefusal)
-  /// Ends a call.
+  /// Ends a call, and completes its take if that is its own.
   func end(call id: String) async throws(CallRefusal)
   /// The running calls, and their limit.
   func list() async -> CallList
@@ -195,7 +195,7 @@ package enum SessionMatch: Hashable, Sendable {
   case tags([String])
 }
 
-/// The interface between WHIP and WHEP and whoever runs the calls, independent of HTTP.
+/// The interface between WHIP and WHEP and the code that runs the calls, independent of HTTP.
 package protocol SessionHandling: Sendable {
   /// Creates a session with the client's offer.
   func open(_ protocol: SessionProtocol, offer: String) async throws(CallRefusal) -> OpenedSession

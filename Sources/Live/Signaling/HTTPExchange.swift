@@ -41,7 +41,7 @@ final class HTTPExchange: ChannelDuplexHandler, RemovableChannelHandler {
     }
   }
 
-  /// How much of a response is buffered besides the body itself.
+  /// The buffered bytes of a response besides the body itself.
   private static let partBytes = 256 << 10
 
   private let limits: HTTPServer.Limits
@@ -50,7 +50,7 @@ final class HTTPExchange: ChannelDuplexHandler, RemovableChannelHandler {
   private let memory: HTTPMemory
   private let handler: HTTPServer.Handler
   private var state = State.idle
-  /// What request and response count in the memory of all connections.
+  /// The share of request and response in the memory of all connections.
   private var reservedBytes = 0
   private var isLeaving = false
   /// Whether the current request has the server's token.
@@ -142,7 +142,7 @@ final class HTTPExchange: ChannelDuplexHandler, RemovableChannelHandler {
     request.isAuthorized = isAuthorized
     let promise = context.eventLoop.makePromise(of: HTTPResponse.self)
     let handler = handler
-    // Somebody waits for the response, with a time limit: it comes before background work.
+    // A client waits for the response, with a time limit: it comes before background work.
     Task(priority: .high) { [request] in promise.succeed(await handler(request)) }
     let bound = NIOLoopBound((exchange: self, context: context), eventLoop: context.eventLoop)
     promise.futureResult.whenSuccess { response in
@@ -341,7 +341,7 @@ final class HTTPExchange: ChannelDuplexHandler, RemovableChannelHandler {
 
   /// Starts a wait for the client, replacing the previous one.
   ///
-  /// It does not restart with each byte, so that nobody can hold a connection open by trickling
+  /// It does not restart with each byte, so a client cannot hold a connection open by trickling
   /// them.
   private func expect(within seconds: Int64, _ context: ChannelHandlerContext) {
     limit?.cancel()

@@ -154,7 +154,7 @@ public final class HTTPServer: Sendable {
         HTTPExchange(limits: limits, connections: connections, gate: gate, memory: memory) {
           request in
           if let response = gate.cookieResponse(to: request) { return response }
-          if let socket = sockets.first(where: { $0.path == request.path }) {
+          if let socket = sockets.first(where: { $0.matches(request) }) {
             return socket.refusal(of: request)
           }
           return await handler(request)
@@ -212,7 +212,7 @@ extension NIOCore.SocketAddress {
 /// The connections of a server, to limit and close them.
 ///
 /// If there are too many, the one that has waited longest for its client is closed: a client that
-/// opens hundreds and sends nothing loses those, and keeps nobody out.
+/// opens hundreds and sends nothing loses those, and does not block others.
 final class OpenConnections: Sendable {
   private struct Entry {
     let channel: any Channel

@@ -23,7 +23,7 @@ public struct SessionClient: Sendable {
 
   /// A session that the server created.
   public struct Session: Hashable, Sendable {
-    /// Its URL.
+    /// The URL of the session, for later requests.
     public var url: String
     /// The entity tag of the ICE session, with quotes; nil if the server does not support
     /// fragments.

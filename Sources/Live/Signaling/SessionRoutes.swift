@@ -21,7 +21,7 @@ package struct SessionRoutes: Sendable {
 
   private static let descriptionType = "application/sdp"
 
-  /// An endpoint, or a session of it.
+  /// An endpoint, or one of its sessions.
   private struct Place {
     var kind: SessionProtocol
     /// nil for the endpoint itself.

@@ -1,19 +1,19 @@
 import Wire
 
-/// Reads a packet capture, pcap or pcapng, however its bytes arrive: from a file, or a pipe that
-/// somebody still writes to.
+/// Reads a packet capture (pcap or pcapng) incrementally: from a file, or from a pipe that is still
+/// being written.
 ///
-/// It is an own reader, because libpcap gives neither Decryption Secrets Blocks nor comments, reads
-/// no capture whose interfaces differ in their link types, and wants a file rather than bytes.
+/// libpcap is not used because it does not return Decryption Secrets Blocks and comments, does not
+/// read captures whose interfaces have different link types, and needs a file instead of bytes.
 ///
 ///     parser.append(bytes)
 ///     while let record = try parser.next() { ... parser.bytes(frame.bytes) ... }
 ///
-/// What a record names stays in place until the next `append`. After an error the parser gives it
-/// again. Damage after good records is none: it costs the record in which it is and what that
-/// hides, is counted, and the next record that can be found goes on.
+/// Ranges in a record are valid until the next `append`. After an error, the parser throws it
+/// again. Damage after good records is not an error: the damaged record and what it hides are
+/// counted, and reading continues with the next recognizable record.
 package struct CaptureParser: Sendable {
-  /// The longest frame or block that is taken, in bytes; a longer one is damage.
+  /// The maximum length of a frame or block in bytes; longer ones count as damage.
   static let lengthMaximum = 16 << 20
 
   private enum Format: Sendable {
@@ -22,31 +22,31 @@ package struct CaptureParser: Sendable {
   }
 
   private var buffer: [UInt8] = []
-  /// Where the next record begins in the buffer.
+  /// The offset of the next record in the buffer.
   private var start = 0
-  /// How many bytes of the file stand before the buffer.
+  /// The number of bytes of the file before the buffer.
   private var discarded = 0
   private var format: Format?
   private var failure: CaptureError?
-  /// Whether a record is looked for that follows damage.
+  /// Whether the parser is searching for a record after damage.
   private var isLost = false
   /// The time of the last good record of a pcap file.
   private var last: Int64?
-  /// How many places are damaged, how many bytes are left out for it, and the first one in words.
+  /// The number of damaged places, the bytes skipped because of them, and the first one as an
+  /// error.
   private var damages: UInt64 = 0
   private var lostBytes: UInt64 = 0
   private(set) var firstDamage: CaptureError?
 
   package init() {}
 
-  /// How many records are damaged, and how many bytes are left out for it.
+  /// The number of damaged records, and the bytes skipped because of them.
   var damage: (records: UInt64, bytes: UInt64) {
     guard case .pcapng(let pcapng) = format else { return (damages, lostBytes) }
     return (damages + pcapng.damagedBlocks, lostBytes + pcapng.damagedBytes)
   }
 
-  /// Ends the capture: what waits for the rest of a record may hold others, where the length of the
-  /// record is what is damaged.
+  /// Ends the capture: an apparently incomplete record may hide others if its length is damaged.
   mutating func finish() {
     guard failure == nil, !isLost, waitingCount > 0, hasRecords else { return }
     let place = start
@@ -76,33 +76,32 @@ package struct CaptureParser: Sendable {
     unsafe bytes.withUnsafeBytes { unsafe buffer.append(contentsOf: $0) }
   }
 
-  /// The bytes of a record that was just given.
+  /// The bytes of the record just returned.
   @_lifetime(borrow self)
   package func bytes(_ range: Range<Int>) -> RawSpan { buffer.span.bytes.extracting(range) }
 
-  /// The text of a record that was just given.
+  /// The text of the record just returned.
   package func text(_ range: Range<Int>) -> String {
     String(decoding: buffer[range], as: UTF8.self)
   }
 
-  /// How many bytes wait for the rest of their record: at the end of a file, those of a record that
-  /// was cut off.
+  /// The number of bytes of an incomplete record: at the end of a file, one that was cut off.
   package var waitingCount: Int { buffer.count - start }
 
-  /// How many records state a time that cannot be theirs; pcap cannot state one.
+  /// The number of records with impossible times; pcap cannot have any.
   var recordsOutsideOfTime: UInt64 {
     if case .pcapng(let pcapng) = format { pcapng.recordsOutsideOfTime } else { 0 }
   }
 
-  /// Whether the capture is one in blocks, pcapng.
+  /// Whether the capture is in the pcapng format.
   package var isPcapng: Bool {
     if case .pcapng = format { true } else { false }
   }
 
-  /// Whether the first bytes were those of a known format.
+  /// Whether the format was recognized.
   package var isRecognised: Bool { format != nil }
 
-  /// The next record; nil until more bytes are there.
+  /// The next record; nil if more bytes are needed.
   package mutating func next() throws(CaptureError) -> CaptureRecord? {
     if let failure { throw failure }
     while true {
@@ -131,9 +130,9 @@ package struct CaptureParser: Sendable {
     }
   }
 
-  /// Looks for the next record after damage.
+  /// Searches for the next record after damage.
   private mutating func find() -> Bool {
-    // Held beside the parser, whose place changes while its bytes are read.
+    // A local copy, because the parser's position changes while its bytes are read.
     let buffer = buffer
     switch format {
     case .pcap(let pcap):
@@ -144,7 +143,7 @@ package struct CaptureParser: Sendable {
   }
 
   private mutating func advance() throws(CaptureError) -> CaptureRecord? {
-    // Held beside the parser, which changes while its bytes are read.
+    // A local copy, because the parser changes while its bytes are read.
     let buffer = buffer
     let bytes = buffer.span.bytes
     if format == nil {
@@ -155,7 +154,7 @@ package struct CaptureParser: Sendable {
     switch format {
     case .pcap(let pcap): return try pcap.next(in: bytes, at: &start, offset: discarded)
     case .pcapng(var pcapng):
-      // Taken out while it changes, so that its lists are not copied.
+      // Moved out during the change, so that its arrays are not copied.
       format = nil
       defer { format = .pcapng(pcapng) }
       return try pcapng.next(in: bytes, at: &start, offset: discarded)
@@ -163,7 +162,7 @@ package struct CaptureParser: Sendable {
     }
   }
 
-  /// Finds out the format and where its first record begins; nil until enough bytes are there.
+  /// Determines the format and the offset of its first record; nil if more bytes are needed.
   private static func recognise(_ bytes: RawSpan) throws(CaptureError) -> (Format, start: Int)? {
     guard bytes.byteCount >= 4 else { return nil }
     if bytes.uint32(at: 0) == PcapngFormat.sectionHeader { return (.pcapng(PcapngFormat()), 0) }
@@ -197,82 +196,83 @@ struct FieldOrder: Sendable {
 
 // MARK: - CaptureRecord
 
-/// What the first bytes of a frame are, by the numbers of tcpdump.org/linktypes.html.
+/// The type of a frame's first header, by the numbers of tcpdump.org/linktypes.html.
 package struct LinkType: RawRepresentable, Hashable, Sendable {
   package var rawValue: UInt16
   package init(rawValue: UInt16) { self.rawValue = rawValue }
 
-  /// A protocol family in the byte order of the machine that captured.
+  /// A protocol family in the byte order of the capturing machine.
   package static let null = LinkType(rawValue: 0)
   package static let ethernet = LinkType(rawValue: 1)
-  /// IPv4 or IPv6 at once; two systems wrote other numbers into files.
+  /// IPv4 or IPv6 without a header; two systems wrote other numbers into files.
   package static let raw = LinkType(rawValue: 101)
   package static let rawBSD = LinkType(rawValue: 12)
   package static let rawOpenBSD = LinkType(rawValue: 14)
-  /// As `null`, in network order.
+  /// Like `null`, but in network byte order.
   package static let loop = LinkType(rawValue: 108)
-  /// What `-i any` gives on Linux ("cooked").
+  /// The "cooked" format of `-i any` on Linux.
   package static let linuxCooked = LinkType(rawValue: 113)
   package static let ipv4 = LinkType(rawValue: 228)
   package static let ipv6 = LinkType(rawValue: 229)
-  /// The same of newer versions, with the interface.
+  /// Its second version, which has the interface.
   package static let linuxCooked2 = LinkType(rawValue: 276)
-  /// PPP, with its address or without; on a serial line; with the direction in front; as pppd of
-  /// Linux has it; and a session of PPPoE without Ethernet.
+  /// PPP: with or without its address; on a serial line; with the direction in front; as Linux's
+  /// pppd writes it; and a PPPoE session without Ethernet.
   package static let ppp = LinkType(rawValue: 9)
   package static let pppInHDLC = LinkType(rawValue: 50)
   package static let pppoe = LinkType(rawValue: 51)
   package static let pppOfDaemon = LinkType(rawValue: 166)
   package static let pppWithDirection = LinkType(rawValue: 204)
   package static let ciscoHDLC = LinkType(rawValue: 104)
-  /// 802.2 in ATM (RFC 2684).
+  /// 802.2 over ATM (RFC 2684).
   package static let llcATM = LinkType(rawValue: 100)
-  /// What a tunnel of IPsec holds, and what a packet filter logs, on BSD.
+  /// The contents of an IPsec tunnel, and the log of a packet filter, on BSD.
   package static let enc = LinkType(rawValue: 109)
   package static let packetFilterLog = LinkType(rawValue: 117)
   package static let mpls = LinkType(rawValue: 219)
-  /// 802.11, alone and behind what the radio says of the frame.
+  /// 802.11, with or without a radio header.
   package static let wireless = LinkType(rawValue: 105)
   package static let wirelessPrism = LinkType(rawValue: 119)
   package static let wirelessRadiotap = LinkType(rawValue: 127)
   package static let wirelessAVS = LinkType(rawValue: 163)
   package static let perPacketInformation = LinkType(rawValue: 192)
-  /// Frames of any kind with their process, of macOS; the second is what older files have.
+  /// Frames of any link type with their process, from macOS; the second number is that of older
+  /// files.
   package static let packetTap = LinkType(rawValue: 258)
   package static let packetTapOfUser = LinkType(rawValue: 149)
-  /// What a rule of netfilter logs.
+  /// The log of a netfilter rule.
   package static let netfilterLog = LinkType(rawValue: 239)
 }
 
-/// A frame of a capture: its head, and where its bytes stand in the parser that gave it.
+/// A captured frame: its header, and the location of its bytes in the parser.
 package struct CapturedFrame: Sendable {
-  /// When it was captured; that of the frame before for one that has no time of its own.
+  /// The capture time; for a frame without one, that of the previous frame.
   package var unixNanoseconds: Int64
   package var linkType: LinkType
-  /// The number of the interface in its section; 0 in pcap.
+  /// The index of the interface in its section; 0 in pcap.
   package var interface: Int
-  /// Where the captured bytes stand; ask the parser for them before it goes on.
+  /// The location of the captured bytes, valid until the parser continues.
   package var bytes: Range<Int>
-  /// How many bytes the frame had on the wire.
+  /// The length of the frame on the wire.
   package var originalLength: Int
-  /// How many bytes at the end of the frame are its checksum.
+  /// The length of the checksum at the end of the frame.
   package var checksumLength: Int = 0
-  /// Where the texts stand that somebody wrote on this frame.
+  /// The locations of comments on this frame.
   package var comments: [Range<Int>] = []
 }
 
-/// What a capture holds, in the order of the file.
+/// The records of a capture, in file order.
 package enum CaptureRecord: Sendable {
   case frame(CapturedFrame)
-  /// Secrets to decrypt with, and where they stand (pcapng Decryption Secrets Block).
+  /// Secrets for decryption, with their location (pcapng Decryption Secrets Block).
   case secrets(SecretsType, Range<Int>)
-  /// A text on the whole capture, or on an interface.
+  /// A comment on the whole capture, or on an interface.
   case comment(String)
-  /// How many frames the system lost that captured, as far as it told since the last such record.
+  /// The number of frames that the capturing system reported as lost since the last such record.
   case dropped(UInt64)
 }
 
-/// What a Decryption Secrets Block holds.
+/// The type of a Decryption Secrets Block.
 package struct SecretsType: RawRepresentable, Hashable, Sendable {
   package var rawValue: UInt32
   package init(rawValue: UInt32) { self.rawValue = rawValue }
@@ -290,27 +290,27 @@ struct PcapFormat: Sendable {
 
   private static let microseconds: UInt32 = 0xa1b2_c3d4
   private static let nanoseconds: UInt32 = 0xa1b2_3c4d
-  /// A format of old Linux systems whose records have eight bytes more.
+  /// A format of old Linux systems with records that are eight bytes longer.
   private static let patched: UInt32 = 0xa1b2_cd34
 
   private let order: FieldOrder
   private let linkType: LinkType
   private let checksumLength: Int
-  /// How many nanoseconds a fraction counts.
+  /// Nanoseconds per unit of the fraction.
   private let unit: Int64
   private let recordLength: Int
-  /// The longest frame that a record may hold, in bytes: of what a network carries, and what the
-  /// header says was captured at most.
+  /// The maximum length of a frame in bytes: the larger of the snap length in the header and what
+  /// networks carry.
   private let lengthMaximum: Int
   private static let usualMaximum = 262_144
 
-  /// Whether a capture begins with this number, in either byte order.
+  /// Whether this is the magic number of a capture, in either byte order.
   static func isMagic(_ value: UInt32) -> Bool {
     let known = [microseconds, nanoseconds, patched]
     return known.contains(value) || known.contains(value.byteSwapped)
   }
 
-  /// Reads the header, whose bytes must be there.
+  /// Parses the header, which must be complete.
   init(header: RawSpan) throws(CaptureError) {
     let magic = header.uint32(at: 0)
     let isSwapped = magic & 0xff00_0000 != 0xa100_0000
@@ -320,7 +320,7 @@ struct PcapFormat: Sendable {
     recordLength = kind == Self.patched ? 24 : 16
     let major = order.uint16(header, at: 4)
     guard major == 2 else { throw .version(major: major, minor: order.uint16(header, at: 6)) }
-    // Bits 28 to 31 say with how many words of a checksum frames end, when bit 26 is set.
+    // If bit 26 is set, bits 28 to 31 give the length of the frame checksum in 16-bit words.
     let network = order.uint32(header, at: 20)
     linkType = LinkType(rawValue: UInt16(truncatingIfNeeded: network))
     checksumLength = network & 0x0400_0000 != 0 ? Int(network >> 28) * 2 : 0
@@ -328,7 +328,7 @@ struct PcapFormat: Sendable {
     lengthMaximum = min(max(snapLength, Self.usualMaximum), CaptureParser.lengthMaximum)
   }
 
-  /// The frame at a place; nil until all of it is there.
+  /// The frame at an offset; nil if it is incomplete.
   func next(in bytes: RawSpan, at start: inout Int, offset: Int) throws(CaptureError)
     -> CaptureRecord?
   {
@@ -352,15 +352,15 @@ struct PcapFormat: Sendable {
 
   // MARK: Damage
 
-  /// How far the time of a record that follows damage may lie before and after the last good one,
-  /// in seconds.
+  /// The range in seconds around the last good record's time in which a record after damage is
+  /// plausible.
   private static let secondsAround = -10...3600
 
-  /// Moves on to the next place where a record may begin, or as far as the bytes reach; true when
-  /// one does.
+  /// Advances to the next plausible record, or as far as the bytes reach; returns whether there is
+  /// one.
   ///
-  /// A head has a time near to the last one, a fraction of a second and two lengths of frames:
-  /// other bytes have that once in 10^15 places.
+  /// A record header has a time near the last one, a fraction of a second and two frame lengths:
+  /// random bytes look like that once in 10^15 offsets.
   func findRecord(in bytes: RawSpan, at start: inout Int, after last: Int64) -> Bool {
     let near = last / 1_000_000_000
     while bytes.byteCount - start >= recordLength {
@@ -381,20 +381,20 @@ struct PcapFormat: Sendable {
   }
 }
 
-/// Why bytes are no packet capture, or where one goes bad.
+/// An error in a packet capture.
 package enum CaptureError: Error, Hashable, Sendable {
-  /// The first bytes are those of no format that is read here.
+  /// The first bytes match no supported format.
   case notACapture
-  /// A version of the format that nobody defined.
+  /// An undefined version of the format.
   case version(major: UInt16, minor: UInt16)
-  /// A length that cannot be right, with the offset of its record or block in the file.
+  /// An impossible length, with the offset of its record or block in the file.
   case badLength(Int, offset: Int)
-  /// A packet of an interface that was not described, with the offset of its block.
+  /// A packet of an undescribed interface, with the offset of its block.
   case unknownInterface(Int, offset: Int)
 }
 
 extension CaptureError: CustomStringConvertible {
-  /// One sentence without the name of the file.
+  /// One sentence, without the name of the file.
   package var description: String {
     switch self {
     case .notACapture: "it is neither a pcap nor a pcapng file"

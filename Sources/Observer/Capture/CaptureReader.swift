@@ -1,13 +1,12 @@
 package import Wire
 
-/// Where the bytes of an event stand; ask the reader for them before it goes on.
+/// The location of an event's bytes, valid until the reader continues.
 package enum PayloadPlace: Hashable, Sendable {
-  /// In the file as it is.
+  /// A range of the file.
   case file(Range<Int>)
-  /// Put together from several frames.
+  /// A range of bytes reassembled from several frames.
   case assembled(Range<Int>)
 
-  /// How many bytes there are.
   package var count: Int {
     switch self {
     case .file(let range), .assembled(let range): range.count
@@ -29,33 +28,33 @@ package struct CapturedDatagram: Hashable, Sendable {
   package var unixNanoseconds: Int64
   package var tuple: FiveTuple
   package var payload: PayloadPlace
-  /// Whether the capture has only the beginning of it.
+  /// Whether the capture has only its beginning.
   package var isTruncated = false
-  /// Whether offload had joined it with others.
+  /// Whether offload had merged it with others.
   package var wasJoined = false
-  /// The ECN mark of the IP header around it; of fragments that of the last one.
+  /// The ECN field of its IP header; of the last one, if it was fragmented.
   package var ecn = ECNMark.notCapable
 }
 
-/// What one side of a TCP connection sent next.
+/// The next bytes of one direction of a TCP connection.
 package struct CapturedStreamPiece: Hashable, Sendable {
   package var unixNanoseconds: Int64
   package var tuple: FiveTuple
   package var payload: PayloadPlace
-  /// How many bytes before these the capture does not have.
+  /// The number of missing bytes before these.
   package var lost: Int
-  /// Whether nothing follows.
+  /// Whether the direction ends.
   package var isEnd: Bool
 }
 
-/// What a capture tells, in its order.
+/// The contents of a capture, in order.
 package enum CaptureEvent: Hashable, Sendable {
   case datagram(CapturedDatagram)
   case stream(CapturedStreamPiece)
-  /// Secrets to decrypt with; only `.tlsKeyLog` is known here.
+  /// Secrets for decryption; only `.tlsKeyLog` is supported.
   case secrets(SecretsType, PayloadPlace)
   case comment(String)
-  /// How many frames the capturing system lost before this.
+  /// The number of frames that the capturing system lost before this.
   case dropped(UInt64)
 }
 
@@ -64,11 +63,11 @@ package enum CaptureEvent: Hashable, Sendable {
 ///     reader.append(chunk)
 ///     while let event = try reader.next() { ... reader.bytes(datagram.payload) ... }
 ///
-/// Any bytes may come: damage of the file is an error that says where, and what is wrong inside of
-/// a frame is counted and passed over. Checksums are not looked at: offload leaves those of own
-/// packets empty, and what the network damaged fails at its authentication.
+/// Any bytes are safe: damage of the file is an error with its offset, and malformed frames are
+/// counted and skipped. Checksums are ignored, because offload leaves those of sent packets empty,
+/// and damaged packets fail their authentication.
 package struct CaptureReader: Sendable {
-  /// How many tunnels inside of each other are opened.
+  /// The maximum depth of nested tunnels.
   static let tunnelsMaximum = 8
 
   private var parser = CaptureParser()
@@ -76,30 +75,30 @@ package struct CaptureReader: Sendable {
   private var duplicates = DuplicateFilter()
   private var streams = TCPStreams()
   private var flows = FlowTable()
-  /// Payloads of events that were put together from several frames.
+  /// Payloads reassembled from several frames.
   private var assembled: [UInt8] = []
   /// Further events of the last frame.
   private var pending: [CaptureEvent] = []
   private var nextPending = 0
 
-  /// What became of the frames so far.
+  /// Counters about the frames so far.
   package private(set) var counters = CaptureCounters()
 
-  /// What the first damaged record of the capture has, in words; nil where none is damaged.
+  /// The first damage of the capture; nil if there is none.
   package var damage: CaptureError? { parser.firstDamage }
 
   package init() {}
 
-  /// Ends the capture: further events may follow, where a record at its end is damaged.
+  /// Ends the capture; if its last record is damaged, further events may follow.
   package mutating func finish() {
     parser.finish()
     (counters.damagedRecords, counters.damagedBytes) = parser.damage
   }
 
-  /// Adds the next bytes of the file; places that were given before are void.
+  /// Adds the next bytes of the file; this invalidates locations.
   package mutating func append(_ bytes: RawSpan) { parser.append(bytes) }
 
-  /// The bytes of the event that was given last, or of another one of the same frame.
+  /// The bytes of the event returned last, or of another event of the same frame.
   @_lifetime(borrow self)
   package func bytes(_ place: PayloadPlace) -> RawSpan {
     switch place {
@@ -108,16 +107,16 @@ package struct CaptureReader: Sendable {
     }
   }
 
-  /// How many bytes at the end of the file belong to a record that is not whole.
+  /// The number of bytes of an incomplete record at the end of the file.
   package var waitingCount: Int { parser.waitingCount }
 
-  /// Whether secrets may stand in the capture: pcap has no place for them.
+  /// Whether the format can contain secrets, which pcap cannot.
   package var mayBringKeys: Bool { parser.isPcapng }
 
-  /// Whether the first bytes were those of a capture.
+  /// Whether the first bytes are those of a capture.
   package var isRecognised: Bool { parser.isRecognised }
 
-  /// The next event; nil until more bytes are there.
+  /// The next event; nil if more bytes are needed.
   package mutating func next() throws(CaptureError) -> CaptureEvent? {
     if nextPending < pending.count {
       defer { nextPending += 1 }
@@ -143,18 +142,18 @@ package struct CaptureReader: Sendable {
     return nil
   }
 
-  /// Reads a frame down to its events, which wait then.
+  /// Parses a frame into pending events.
   private mutating func read(_ frame: CapturedFrame) {
     counters.frames += 1
     counters.frameBytes += UInt64(frame.bytes.count)
     counters.framesOutsideOfTime = parser.recordsOutsideOfTime
-    // A checksum of the link is only there when all of the frame is.
+    // The link checksum is present only if the whole frame is.
     let trailer = frame.bytes.count == frame.originalLength ? frame.checksumLength : 0
     let range =
       frame.bytes
       .lowerBound..<max(
         frame.bytes.lowerBound, frame.bytes.upperBound - trailer)
-    // Held beside the reader, which changes while the bytes are read.
+    // A local copy, because the reader changes while the bytes are read.
     let file = parser
     let bytes = file.bytes(range)
     read(
@@ -162,9 +161,9 @@ package struct CaptureReader: Sendable {
       frame.unixNanoseconds, tunnels: 0)
   }
 
-  /// Reads what a frame or a tunnel holds.
+  /// Parses the contents of a frame or tunnel.
   ///
-  /// - Parameter tunnels: how many tunnels are around it.
+  /// - Parameter tunnels: the number of enclosing tunnels.
   private mutating func read(
     _ content: LinkLayer.Content, in bytes: RawSpan, _ place: PayloadPlace, _ now: Int64,
     tunnels: Int
@@ -187,7 +186,7 @@ package struct CaptureReader: Sendable {
       return
     }
     let payload = packet.extracting(header.payload)
-    // A fragment of what nobody reads does not wait for the others.
+    // Fragments of an unsupported protocol are not reassembled.
     let isRead =
       TransportProtocol(rawValue: header.transport) != nil
       || Tunnel.protocols.contains(header.transport)
@@ -221,7 +220,7 @@ package struct CaptureReader: Sendable {
     }
   }
 
-  /// Reads what a tunnel holds.
+  /// Parses the contents of a tunnel.
   private mutating func open(
     _ content: LinkLayer.Content, _ bytes: RawSpan, _ place: PayloadPlace, _ now: Int64,
     _ tunnels: Int
@@ -231,7 +230,7 @@ package struct CaptureReader: Sendable {
     read(content, in: bytes, place, now, tunnels: tunnels + 1)
   }
 
-  /// A UDP datagram (RFC 768).
+  /// Parses a UDP datagram (RFC 768).
   private mutating func readDatagram(
     _ header: InternetHeader, _ bytes: RawSpan, _ place: PayloadPlace, _ now: Int64,
     _ tunnels: Int
@@ -240,7 +239,7 @@ package struct CaptureReader: Sendable {
       counters.malformed += 1
       return
     }
-    // The length is empty in jumbograms, and where offload left it so.
+    // The length is 0 in jumbograms, and where offload left it empty.
     let stated = Int(bytes.uint16(at: 4))
     let length = stated == 0 ? bytes.byteCount : stated
     guard length >= 8 else {
@@ -277,7 +276,7 @@ package struct CaptureReader: Sendable {
     }
   }
 
-  /// A TCP segment (RFC 9293 section 3.1).
+  /// Parses a TCP segment (RFC 9293 section 3.1).
   private mutating func readSegment(
     _ header: InternetHeader, _ bytes: RawSpan, _ place: PayloadPlace, _ now: Int64
   ) {
@@ -321,43 +320,44 @@ package struct CaptureReader: Sendable {
 
 // MARK: - CaptureCounters
 
-/// What became of the frames of a capture: nothing is dropped without being counted.
+/// Counters about a capture's frames: everything that is dropped is counted.
 package struct CaptureCounters: Hashable, Sendable {
   package var frames: UInt64 = 0
   package var frameBytes: UInt64 = 0
-  /// Frames whose date no take can have (before 1823 or after 2116), which go on from the frame
-  /// before.
+  /// Frames with dates that takes cannot represent (before 1823 or after 2116), which get times
+  /// relative to the previous frame.
   package var framesOutsideOfTime: UInt64 = 0
-  /// Packets of other protocols than UDP and TCP, and in layers that are not opened.
+  /// Packets of protocols other than UDP and TCP, and in unsupported layers.
   package var unread = UnreadLayers()
-  /// Packets that stood in tunnels which were opened: GRE, VXLAN, GTP-U, ...
+  /// Packets within supported tunnels: GRE, VXLAN, GTP-U and so on.
   package var tunneled: UInt64 = 0
-  /// Frames whose headers contradict themselves, or are cut off.
+  /// Frames with contradictory or truncated headers.
   package var malformed: UInt64 = 0
-  /// Datagrams and segments of which the capture has only the beginning (snap length).
+  /// Datagrams and segments that were captured only in part (snap length).
   package var truncated: UInt64 = 0
   package var fragments: UInt64 = 0
-  /// Datagrams put together of fragments.
+  /// Datagrams reassembled from fragments.
   package var reassembled: UInt64 = 0
-  /// Fragments of datagrams that stayed incomplete, overlapped, or were too many.
+  /// Fragments of datagrams that were incomplete, overlapping, or too many.
   package var fragmentsDropped: UInt64 = 0
-  /// Packets that were captured once more: on another interface, a mirror port.
+  /// Packets captured more than once: on another interface, or a mirror port.
   package var duplicates: UInt64 = 0
   package var datagrams: UInt64 = 0
-  /// Datagrams that segmentation or receive offload had joined, and what they were split into.
+  /// Datagrams merged by segmentation or receive offload, and the datagrams that they were split
+  /// into.
   package var joinedDatagrams: UInt64 = 0
   package var splitDatagrams: UInt64 = 0
   package var segments: UInt64 = 0
-  /// Bytes of TCP streams that the capture does not have.
+  /// Missing bytes of TCP streams.
   package var streamBytesLost: UInt64 = 0
-  /// Records that are damaged, and the bytes that are left out for it.
+  /// Damaged records, and the bytes skipped because of them.
   package var damagedRecords: UInt64 = 0
   package var damagedBytes: UInt64 = 0
-  /// Bytes at the end of the capture that begin a record whose rest is missing.
+  /// Bytes of an incomplete record at the end of the capture.
   package var cutBytes: UInt64 = 0
-  /// Whether the compressed data end before they are complete.
+  /// Whether the compressed data is truncated.
   package var hasIncompleteCompression = false
-  /// TCP streams that were given up because there were too many.
+  /// TCP streams that were dropped because there were too many.
   package var streamsDropped: UInt64 = 0
 
   package init() {}

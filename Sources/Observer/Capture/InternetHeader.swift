@@ -7,17 +7,17 @@ struct InternetHeader {
 
   var source: IPAddress
   var destination: IPAddress
-  /// What routers said of congestion (RFC 3168 section 5).
+  /// The ECN field (RFC 3168 section 5).
   var ecn: ECNMark
-  /// What follows: TCP, UDP, ...
+  /// The protocol of the payload.
   var transport: UInt8
-  /// Where it stands in the bytes that were read; it ends early when the capture cut it off.
+  /// The location of the payload; shorter than stated if the capture truncated it.
   var payload: Range<Int>
-  /// How many bytes the capture has less than the header says.
+  /// The number of payload bytes missing from the capture.
   var missing = 0
-  /// The identification: 16 bits in IPv4, 32 in fragments of IPv6, else 0.
+  /// The identification: 16 bits in IPv4, 32 in IPv6 fragments, otherwise 0.
   var identification: UInt32 = 0
-  /// Where the payload belongs in the whole packet, in bytes.
+  /// The offset of the payload in the whole packet, in bytes.
   var fragmentOffset = 0
   var hasMoreFragments = false
 
@@ -25,10 +25,10 @@ struct InternetHeader {
 
   var isFragment: Bool { hasMoreFragments || fragmentOffset > 0 }
 
-  /// How many extension headers are walked through; more are no honest packet.
+  /// The maximum number of extension headers; no legitimate packet has more.
   private static let extensionsMaximum = 16
 
-  /// Reads a packet; nil when its header contradicts itself or is cut off.
+  /// Parses a packet; nil if its header is contradictory or truncated.
   init?(_ bytes: RawSpan, in range: Range<Int>) {
     guard let first = range.first else { return nil }
     switch bytes.byte(at: first) >> 4 {
@@ -43,12 +43,12 @@ struct InternetHeader {
     guard range.count >= 20 else { return nil }
     let headerLength = Int(bytes.byte(at: start) & 15) * 4
     guard headerLength >= 20, headerLength <= range.count else { return nil }
-    // Segmentation offload may leave the length empty: then the frame tells it.
+    // Segmentation offload may leave the length empty; then the frame determines it.
     let stated = Int(bytes.uint16(at: start + 2))
     let length = stated == 0 ? range.count : stated
     guard length >= headerLength else { return nil }
     missing = max(0, length - range.count)
-    // What follows is padding of the link.
+    // The rest is padding of the link layer.
     payload = start + headerLength..<start + min(length, range.count)
     identification = UInt32(bytes.uint16(at: start + 4))
     let fragment = bytes.uint16(at: start + 6)
@@ -58,7 +58,7 @@ struct InternetHeader {
     ecn = ECNMark(rawValue: bytes.byte(at: start + 1) & 3)
     source = IPAddress(ipv4: bytes.uint32(at: start + 12))
     destination = IPAddress(ipv4: bytes.uint32(at: start + 16))
-    // An authentication header may stand before what follows (RFC 4302).
+    // An authentication header may precede the payload (RFC 4302).
     while transport == Self.authentication, fragmentOffset == 0, !hasMoreFragments {
       guard let length = extensionLength(bytes), length <= payload.count else { return nil }
       transport = bytes.byte(at: payload.lowerBound)
@@ -66,9 +66,9 @@ struct InternetHeader {
     }
   }
 
-  /// Whether nothing but an IP packet looks so: its lengths fit, and in IPv4 its checksum.
+  /// Whether the bytes can only be an IP packet: the lengths match, and in IPv4 the checksum.
   ///
-  /// Ethernet pads frames of fewer than 60 bytes.
+  /// Ethernet pads frames shorter than 60 bytes.
   static func isCertain(_ bytes: RawSpan, in range: Range<Int>) -> Bool {
     guard let header = InternetHeader(bytes, in: range) else { return false }
     guard header.source.isIPv4 else {
@@ -87,7 +87,7 @@ struct InternetHeader {
   private init?(ipv6 bytes: RawSpan, in range: Range<Int>) {
     let start = range.lowerBound
     guard range.count >= 40 else { return nil }
-    // 0 stands for a jumbogram, or for a length that offload left empty.
+    // 0 means a jumbogram, or a length that offload left empty.
     let stated = Int(bytes.uint16(at: start + 4))
     let length = stated == 0 ? range.count - 40 : stated
     missing = max(0, length - (range.count - 40))
@@ -97,7 +97,7 @@ struct InternetHeader {
     destination = IPAddress(
       ipv6High: bytes.uint64(at: start + 24), low: bytes.uint64(at: start + 32))
     transport = bytes.byte(at: start + 6)
-    // The traffic class lies across the first two bytes (RFC 8200 section 3).
+    // The traffic class spans the first two bytes (RFC 8200 section 3).
     ecn = ECNMark(rawValue: bytes.byte(at: start + 1) >> 4 & 3)
     payload = start + 40..<end
     var extensions = 0
@@ -113,7 +113,7 @@ struct InternetHeader {
       }
       transport = bytes.byte(at: place)
       payload = place + length..<payload.upperBound
-      // What follows in a later fragment is the middle of something.
+      // The payload of a later fragment does not begin with a header.
       if fragmentOffset > 0 { break }
     }
   }
@@ -121,7 +121,7 @@ struct InternetHeader {
   private static let fragmentHeader: UInt8 = 44
   private static let authentication: UInt8 = 51
 
-  /// How long the extension header at the front of the payload is; nil when there is none.
+  /// The length of the extension header at the start of the payload; nil if there is none.
   private func extensionLength(_ bytes: RawSpan) -> Int? {
     switch transport {
     // Hop-by-hop options, routing, destination options, mobility, HIP, Shim6.
@@ -129,7 +129,7 @@ struct InternetHeader {
       guard payload.count >= 8 else { return .max }
       return 8 + 8 * Int(bytes.byte(at: payload.lowerBound + 1))
     case Self.fragmentHeader: return payload.count >= 8 ? 8 : .max
-    // The authentication header counts in words (RFC 4302 section 2.2).
+    // The authentication header counts in 32-bit words (RFC 4302 section 2.2).
     case Self.authentication:
       guard payload.count >= 8 else { return .max }
       return 8 + 4 * Int(bytes.byte(at: payload.lowerBound + 1))
@@ -140,14 +140,14 @@ struct InternetHeader {
 
 // MARK: - FragmentStore
 
-/// Puts datagrams together of their fragments (RFC 791 section 3.2, RFC 8200 section 4.5).
+/// Reassembles datagrams from fragments (RFC 791 section 3.2, RFC 8200 section 4.5).
 ///
-/// It holds little, and not for long: whoever loses fragments loses the datagram.
+/// It holds few, and not for long.
 struct FragmentStore: Sendable {
-  /// How many datagrams wait at most, and how many bytes of all of them.
+  /// The maximum number of incomplete datagrams, and of their bytes.
   static let datagramsMaximum = 64
   static let bytesMaximum = 1 << 20
-  /// After how many nanoseconds a datagram is given up (RFC 8200 section 4.5: 60 s).
+  /// The time in nanoseconds after which a datagram is dropped (RFC 8200 section 4.5: 60 s).
   private static let patience: Int64 = 60_000_000_000
   private static let lengthMaximum = 65_535
 
@@ -167,13 +167,13 @@ struct FragmentStore: Sendable {
 
     enum Outcome {
       case added
-      /// The same fragment was there before.
+      /// A duplicate fragment.
       case again
-      /// It overlaps another one, or they disagree about the end.
+      /// It overlaps another fragment, or disagrees about the end.
       case contradiction
     }
 
-    /// Adds a fragment in place: one datagram may have eight thousand of them.
+    /// Inserts a fragment in place, because one datagram may have eight thousand of them.
     mutating func add(_ header: InternetHeader, _ payload: RawSpan) -> Outcome {
       let begin = header.fragmentOffset
       let end = begin + payload.byteCount
@@ -196,7 +196,7 @@ struct FragmentStore: Sendable {
       return .added
     }
 
-    /// The place of the first piece that begins at an offset or behind it.
+    /// The index of the first fragment at or after an offset.
     private func place(of offset: Int) -> Int {
       if let last = pieces.last, last.offset < offset { return pieces.count }
       var low = 0
@@ -213,18 +213,18 @@ struct FragmentStore: Sendable {
   private var waiting: [Datagram] = []
   private var held = 0
 
-  /// How many bytes wait.
+  /// The number of buffered bytes.
   var heldBytes: Int { held }
 
   init() {}
 
-  /// Takes a fragment and gives the whole payload when it was the last one that was missing.
+  /// Adds a fragment; returns the whole payload if the datagram is now complete.
   mutating func add(
     _ header: InternetHeader, _ payload: RawSpan, at now: Int64, _ counters: inout CaptureCounters
   ) -> [UInt8]? {
     counters.fragments += 1
     while let first = waiting.first, now - first.began > Self.patience {
-      giveUp(0, &counters)
+      drop(0, &counters)
     }
     let end = header.fragmentOffset + payload.byteCount
     guard !header.isTruncated, payload.byteCount > 0, end <= Self.lengthMaximum,
@@ -243,9 +243,9 @@ struct FragmentStore: Sendable {
       counters.fragmentsDropped += 1
       return nil
     case .contradiction:
-      // Fragments that overlap make the datagram void (RFC 5722 section 4).
+      // Overlapping fragments invalidate the datagram (RFC 5722 section 4).
       counters.fragmentsDropped += 1
-      giveUp(index, &counters)
+      drop(index, &counters)
       return nil
     case .added: break
     }
@@ -256,23 +256,26 @@ struct FragmentStore: Sendable {
       return waiting.remove(at: index).pieces.flatMap(\.bytes)
     }
     while waiting.count > Self.datagramsMaximum || held > Self.bytesMaximum {
-      giveUp(0, &counters)
+      drop(0, &counters)
       index -= 1
     }
     return nil
   }
 
-  private mutating func giveUp(_ index: Int, _ counters: inout CaptureCounters) {
+  private mutating func drop(_ index: Int, _ counters: inout CaptureCounters) {
     let lost = waiting.remove(at: index)
     held -= lost.received
     counters.fragmentsDropped += UInt64(lost.pieces.count)
   }
 }
 
-// A byte in many places at once: what looks for datagrams in others spends its time here.
+// Searches for a byte in eight places at once: finding datagrams within others spends its time
+// here.
 extension RawSpan {
-  /// The highest bit of each of eight bytes from a place on, the first the lowest, that is a
-  /// certain one; above the first such byte a bit more may be set.
+  /// Returns a word in which the highest bit of each byte marks one of the eight bytes at an offset
+  /// that equals `byte`, the first in the lowest byte.
+  ///
+  /// Bits above the first match may be false positives.
   @inline(__always)
   func eight(from place: Int, holding byte: UInt8) -> UInt64 {
     let word =
@@ -281,7 +284,7 @@ extension RawSpan {
     return (word &- 0x0101_0101_0101_0101) & ~word & 0x8080_8080_8080_8080
   }
 
-  /// The first place from one on, and before another one, that holds a byte.
+  /// The first offset in a range at which a byte occurs.
   @inline(__always)
   func place(of byte: UInt8, from begin: Int, to end: Int) -> Int? {
     var place = begin

@@ -1,10 +1,10 @@
 import Wire
 
-/// What stands in front of IP in a frame, layer by layer: VLAN tags, PPPoE, MPLS, and so on.
+/// The layers before IP in a frame: VLAN tags, PPPoE, MPLS and so on.
 ///
-/// All functions look at a range of the frame and read nothing outside of it.
+/// All functions parse a range of the frame and read nothing outside of it.
 enum LinkLayer {
-  /// What a frame carries.
+  /// The contents of a frame.
   enum Content {
     case ip(Range<Int>)
     /// Several packets in one frame (A-MSDU).
@@ -13,7 +13,7 @@ enum LinkLayer {
     case malformed
   }
 
-  /// How many layers in front of IP are opened; more are no honest frame.
+  /// The maximum number of layers before IP; no legitimate frame has more.
   private static let layersMaximum = 16
 
   enum EtherType {
@@ -29,14 +29,14 @@ enum LinkLayer {
     static let macSecurity: UInt16 = 0x88e5
   }
 
-  /// Finds the IP packet in a frame; `frame` is without its checksum.
+  /// Finds the IP packet in a frame; `frame` excludes its checksum.
   static func content(of frame: RawSpan, _ type: LinkType) -> Content {
     content(of: frame, in: 0..<frame.byteCount, type, 0)
   }
 
-  /// Finds the IP packet in a part of a frame that begins as frames of a link type do.
+  /// Finds the IP packet in a part of a frame that begins like frames of a link type.
   ///
-  /// - Parameter depth: how many layers are around it.
+  /// - Parameter depth: the number of enclosing layers.
   static func content(of frame: RawSpan, in range: Range<Int>, _ type: LinkType, _ depth: Int)
     -> Content
   {
@@ -46,12 +46,12 @@ enum LinkLayer {
     case .linuxCooked2: typed(frame, range, typeAt: 0, bodyAt: 20, depth)
     case .raw, .rawBSD, .rawOpenBSD, .ipv4, .ipv6: .ip(range)
     case .null, .loop: family(frame, range, bodyAt: 4)
-    // A security association and flags behind the family (OpenBSD enc(4)).
+    // The family is followed by a security association and flags (OpenBSD enc(4)).
     case .enc: family(frame, range, bodyAt: 12)
     case .packetFilterLog: packetFilterLog(frame, range)
     case .ppp, .pppInHDLC: serial(frame, range, depth)
     case .pppWithDirection: serial(frame, range.dropFirst(1), depth)
-    // The direction stands in place of the address.
+    // The direction replaces the address.
     case .pppOfDaemon: PointToPoint.content(frame, range.dropFirst(2), depth + 1)
     case .pppoe: PointToPoint.session(frame, range, depth + 1)
     case .ciscoHDLC: typed(frame, range, typeAt: 2, bodyAt: 4, depth)
@@ -79,7 +79,7 @@ enum LinkLayer {
       depth)
   }
 
-  /// What follows an EtherType, or the length that stands in its place (802.3).
+  /// Parses what follows an EtherType, or the length in its place (802.3).
   static func content(of frame: RawSpan, in range: Range<Int>, type: UInt16, _ depth: Int)
     -> Content
   {
@@ -96,10 +96,10 @@ enum LinkLayer {
     case EtherType.mpls, EtherType.mplsMulticast:
       return LabelStack.content(frame, range, depth + 1)
     case EtherType.bridged: return ethernet(frame, range, depth + 1)
-    // A whole frame behind the service instance (802.1ah).
+    // The service instance is followed by a whole frame (802.1ah).
     case EtherType.providerBackbone: return ethernet(frame, range.dropFirst(4), depth + 1)
     case EtherType.macSecurity: return macSecurity(frame, range, depth + 1)
-    // 4 is what Linux calls 802.2 in cooked captures; 1 and 2 are its 802.3.
+    // 4 is Linux's number for 802.2 in cooked captures; 1 and 2 are its 802.3.
     case 4, EtherType.jumboLLC: return logicalLink(frame, range, depth + 1)
     case 5...1500:
       return logicalLink(frame, range.prefix(Int(type)), depth + 1)
@@ -107,19 +107,19 @@ enum LinkLayer {
     }
   }
 
-  /// How long a tag is behind its EtherType, the next EtherType included; nil for what is no tag.
+  /// The length of a tag after its EtherType, including the next EtherType; nil if it is not a tag.
   private static func tagLength(_ type: UInt16) -> Int? {
     switch type {
-    // 802.1Q, 802.1ad ("QinQ"), and what stood for it before.
+    // 802.1Q, 802.1ad ("QinQ") and its predecessors.
     case 0x8100, 0x88a8, 0x9100, 0x9200, 0x9300: 4
-    // Tags of port extenders: VN-Tag and E-Tag (802.1BR).
+    // Port extender tags: VN-Tag and E-Tag (802.1BR).
     case 0x8926: 6
     case 0x893f: 8
     default: nil
     }
   }
 
-  /// 802.2, where an EtherType stands behind the header of SNAP.
+  /// 802.2, with an EtherType after the SNAP header.
   static func logicalLink(_ frame: RawSpan, _ range: Range<Int>, _ depth: Int) -> Content {
     guard range.count >= 3 else { return .malformed }
     guard depth < layersMaximum else { return .unread(.tooDeep) }
@@ -128,7 +128,7 @@ enum LinkLayer {
     case 0xaaaa03:
       guard range.count >= 8 else { return .malformed }
       let organization = frame.uint32(at: range.lowerBound + 2) & 0xff_ffff
-      // RFC 1042, and what bridges make of it (802.1H).
+      // RFC 1042, and its translation by bridges (802.1H).
       guard organization == 0 || organization == 0xf8 else { return .unread(.logicalLink) }
       let type = frame.uint16(at: range.lowerBound + 6)
       guard type > 1500 else { return .unread(.etherType(type)) }
@@ -138,17 +138,17 @@ enum LinkLayer {
     }
   }
 
-  /// MACsec (802.1AE): without encryption what it protects is there to read.
+  /// MACsec (802.1AE): the contents are readable if they are not encrypted.
   private static func macSecurity(_ frame: RawSpan, _ range: Range<Int>, _ depth: Int) -> Content {
     guard range.count >= 6 else { return .malformed }
     let control = frame.byte(at: range.lowerBound)
     guard control & 0x0c == 0 else { return .unread(.macSecurity) }
-    // The identifier of the channel is left out on links between two.
+    // Point-to-point links omit the channel identifier.
     return typed(frame, range.dropFirst(control & 0x20 != 0 ? 14 : 6), typeAt: 0, bodyAt: 2, depth)
   }
 
-  /// The family's number differs from system to system, as does its byte order; all are small, and
-  /// the packet itself says which version it is.
+  /// The number and byte order of the family differ between systems; all numbers are small, and the
+  /// packet itself has its IP version.
   private static func family(_ frame: RawSpan, _ range: Range<Int>, bodyAt: Int) -> Content {
     guard range.count >= bodyAt else { return .malformed }
     let value = frame.uint32(at: range.lowerBound)
@@ -158,7 +158,7 @@ enum LinkLayer {
       ? .ip(range.dropFirst(bodyAt)) : .unread(.family(family))
   }
 
-  /// What pf(4) logs: a header that tells its length, which is filled up to a multiple of four.
+  /// The log header of pf(4), which begins with its length and is padded to a multiple of four.
   private static func packetFilterLog(_ frame: RawSpan, _ range: Range<Int>) -> Content {
     guard let length = range.first.map({ (Int(frame.byte(at: $0)) + 3) & ~3 }), length >= 8,
       range.count >= length
@@ -166,7 +166,7 @@ enum LinkLayer {
     return .ip(range.dropFirst(length))
   }
 
-  /// PPP on a serial line, or Cisco's HDLC, which its address tells apart.
+  /// PPP on a serial line or Cisco HDLC, which differ in their address.
   private static func serial(_ frame: RawSpan, _ range: Range<Int>, _ depth: Int) -> Content {
     guard let first = range.first else { return .malformed }
     if range.count >= 4, [0x0f, 0x8f].contains(frame.byte(at: first)),
@@ -178,9 +178,9 @@ enum LinkLayer {
   }
 }
 
-/// PPP (RFC 1661), and sessions of it over Ethernet (RFC 2516).
+/// PPP (RFC 1661), and PPP over Ethernet (RFC 2516).
 enum PointToPoint {
-  /// A session over Ethernet, from its version on.
+  /// A session over Ethernet, starting at its version.
   static func session(_ frame: RawSpan, _ range: Range<Int>, _ depth: Int) -> LinkLayer.Content {
     guard range.count >= 6 else { return .malformed }
     guard frame.uint16(at: range.lowerBound) == 0x1100 else {
@@ -190,7 +190,7 @@ enum PointToPoint {
     return content(frame, range.dropFirst(6).prefix(length), depth)
   }
 
-  /// A frame from its address or protocol on, both of which may be left out or shortened.
+  /// A frame starting at its address or protocol, both of which may be omitted or shortened.
   static func content(_ frame: RawSpan, _ range: Range<Int>, _ depth: Int) -> LinkLayer.Content {
     var rest = range
     if rest.count >= 2, frame.uint16(at: rest.lowerBound) == 0xff03 { rest = rest.dropFirst(2) }
@@ -205,7 +205,7 @@ enum PointToPoint {
     switch number {
     case 0x21, 0x57: return .ip(rest)
     case 0x281, 0x283: return LabelStack.content(frame, rest, depth + 1)
-    // Bridging: flags and the kind of network, which is Ethernet (RFC 3518 section 4.2).
+    // Bridging: flags and the type of network, which is Ethernet (RFC 3518 section 4.2).
     case 0x31 where rest.count >= 2 && frame.byte(at: rest.lowerBound + 1) == 1:
       return LinkLayer.ethernet(frame, rest.dropFirst(2), depth + 1)
     default: return .unread(.pointToPoint(number))
@@ -213,7 +213,7 @@ enum PointToPoint {
   }
 }
 
-/// MPLS (RFC 3032): labels, then whatever both ends of the path agreed on.
+/// MPLS (RFC 3032): labels, then anything that both ends of the path agreed on.
 enum LabelStack {
   private static let labelsMaximum = 16
 
@@ -228,9 +228,9 @@ enum LabelStack {
     return .unread(.multiprotocolLabels)
   }
 
-  /// Nothing says what follows: IP begins with its version (RFC 4928 section 3), a pseudowire with
-  /// a control word whose first four bits are zero (RFC 4385 section 3), or with an Ethernet
-  /// address, which may begin with any bits.
+  /// The payload has no type: IP begins with its version (RFC 4928 section 3), a pseudowire with a
+  /// control word whose first four bits are zero (RFC 4385 section 3), or with an Ethernet address,
+  /// which may have any bits.
   private static func payload(_ frame: RawSpan, _ range: Range<Int>, _ depth: Int)
     -> LinkLayer.Content
   {
@@ -244,7 +244,7 @@ enum LabelStack {
     return .unread(.multiprotocolLabels)
   }
 
-  /// Whether an Ethernet frame begins here whose EtherType is IP, ARP, LLDP, MPLS or PPPoE.
+  /// Whether the bytes are an Ethernet frame with IP, ARP, LLDP, MPLS or PPPoE.
   static func isEthernet(_ frame: RawSpan, _ range: Range<Int>) -> Bool {
     guard range.count >= 14 else { return false }
     var place = range.lowerBound + 12

@@ -1,19 +1,19 @@
 import Wire
 
-/// Finds the datagrams in one that the system joined before it was captured.
+/// Finds the datagrams that offload merged into one before it was captured.
 ///
-/// With segmentation offload (UDP_SEGMENT) and receive offload (UDP_GRO) a capture shows one large
-/// datagram for many of one size, the last of which may be shorter. IP tells nothing of it; the
-/// contents do, with what the path carried before. A sender that has just one message of another
-/// kind, or of another stream, to add joins that too, as the last one.
+/// With segmentation offload (UDP_SEGMENT) and receive offload (UDP_GRO), a capture shows one large
+/// datagram for many of equal size, the last of which may be shorter. IP does not tell; the
+/// contents do, together with earlier packets of the path. A sender may also merge a single final
+/// message of another kind or stream.
 enum OffloadSplit {
-  /// The size of the datagrams that make up a payload; nil when it is one datagram.
+  /// The size of the datagrams merged into a payload; nil if it is one datagram.
   static func size(of payload: RawSpan, after sources: FlowSources) -> Int? {
     let count = payload.byteCount
     guard count >= 40 else { return nil }
     switch DatagramClass(payload) {
     case .rtp:
-      // Of two streams that take turns, every second packet is one of the same stream.
+      // If two streams alternate, every second packet belongs to the same stream.
       let size = min(
         packetSize(payload, sources) ?? .max, sizeBeforeStream(payload, sources) ?? .max)
       return size < count ? size : packetSizeBeforeOther(payload)
@@ -24,14 +24,14 @@ enum OffloadSplit {
     }
   }
 
-  /// RTP packets that begin with two of one stream and consecutive numbers: 48 bits that have to
-  /// fit.
+  /// The size of merged RTP packets that begin with two of one stream and consecutive numbers: 48
+  /// bits must match.
   private static func packetSize(_ payload: RawSpan, _ sources: FlowSources) -> Int? {
     let count = payload.byteCount
     let first = payload.byte(at: 0) & 0xc0
     let number = payload.uint16(at: 2)
     let source = unsafe payload.unsafeLoadUnaligned(fromUncheckedByteOffset: 8, as: UInt32.self)
-    // The source stands in the ninth to the twelfth byte.
+    // The SSRC is in bytes 9 to 12.
     var from = 21
     while let found = payload.place(of: payload.byte(at: 8), from: from, to: count - 3) {
       let size = found - 8
@@ -46,13 +46,13 @@ enum OffloadSplit {
     return nil
   }
 
-  /// The size of an RTP packet, or of RTCP, that one of another stream follows.
+  /// The size of an RTP or RTCP packet followed by a packet of another stream.
   private static func sizeBeforeStream(_ payload: RawSpan, _ sources: FlowSources) -> Int? {
     sources.place(in: payload, from: 13) { isChain(payload, $0, sources) }
   }
 
-  /// Whether datagrams of a size make up a payload: each but the first is the next packet of its
-  /// stream, or else the last one is a message of another kind.
+  /// Whether a payload consists of datagrams of a size: each but the first is the next packet of
+  /// its stream, or the last one is a message of another kind.
   private static func isChain(_ payload: RawSpan, _ size: Int, _ sources: FlowSources) -> Bool {
     let first = payload.byte(at: 0) & 0xc0
     let source = payload.uint32(at: 8)
@@ -71,7 +71,7 @@ enum OffloadSplit {
     return true
   }
 
-  /// STUN messages tell their length; whatever follows one must begin one again, or be the last.
+  /// STUN messages contain their length; each must be followed by another, or be the last.
   private static func messageSize(_ payload: RawSpan) -> Int? {
     let size = 20 + Int(payload.uint16(at: 2))
     guard size < payload.byteCount else { return nil }
@@ -93,10 +93,10 @@ enum OffloadSplit {
 
   // MARK: A last message of another kind
 
-  /// The size of an RTP packet, or of RTCP, that one shorter message of another kind follows.
+  /// The size of an RTP or RTCP packet followed by one shorter message of another kind.
   private static func packetSizeBeforeOther(_ payload: RawSpan) -> Int? {
     let count = payload.byteCount
-    // RTCP in RTCP is a compound (RFC 3550 section 6.1).
+    // RTCP after RTCP is a compound (RFC 3550 section 6.1).
     let isControl = DatagramClass(payload) == .rtcp
     let hasTrailer = !isControl && mayEndControl(payload)
     var place = max(13, (count + 1) / 2)
@@ -113,8 +113,8 @@ enum OffloadSplit {
   }
 
   /// Whether DTLS 1.2, STUN or an RTP packet with header extensions may begin at one of eight
-  /// places: by the version in the second and third byte, by two bytes of the cookie from the fifth
-  /// on, or by the profile of the extensions.
+  /// offsets: by the version in the second and third byte, by two bytes of the magic cookie from
+  /// the fifth on, or by the extension profile.
   private static func mayBegin(_ payload: RawSpan, _ place: Int) -> Bool {
     let version =
       payload.eight(from: place + 1, holding: 0xfe) & payload.eight(from: place + 2, holding: 0xfd)
@@ -126,7 +126,7 @@ enum OffloadSplit {
     return version | cookie | profile != 0
   }
 
-  /// Whether the rest of a payload is one whole message of another kind, or the first packet of
+  /// Whether the rest of a payload is one complete message of another kind, or the first packet of
   /// a stream.
   private static func isOther(_ payload: RawSpan, _ offset: Int) -> Bool {
     let rest = payload.byteCount - offset
@@ -137,8 +137,8 @@ enum OffloadSplit {
         && 20 + Int(payload.uint16(at: offset + 2)) == rest
     case .dtls: return endOfRecords(payload, offset) == payload.byteCount
     case .rtcp:
-      // The first packet of the compound is a report or feedback, and behind all of them stands the
-      // index (RFC 3711 section 3.4). Encrypted bytes look so once in ten million packets.
+      // The compound begins with a report or feedback and ends with the SRTCP index (RFC 3711
+      // section 3.4). Encrypted bytes look like that once in ten million packets.
       return payload.byte(at: offset) & 0xe0 == 0x80
         && [200, 201, 205, 206].contains(payload.byte(at: offset + 1))
         && 4 * Int(payload.uint16(at: offset + 2)) + 8 <= rest && mayEndControl(payload)
@@ -147,10 +147,10 @@ enum OffloadSplit {
     }
   }
 
-  /// Whether the rest of a payload begins as an RTP packet does that names its section.
+  /// Whether the rest of a payload begins like an RTP packet with a mid.
   ///
-  /// It has a few header extensions of one byte then (RFC 8285 section 4.2). Encrypted bytes look
-  /// so once in a thousand million packets.
+  /// Such a packet has a few one-byte header extensions (RFC 8285 section 4.2). Encrypted bytes
+  /// look like that once in a billion packets.
   private static func hasExtensions(_ payload: RawSpan, _ offset: Int) -> Bool {
     guard offset + 20 <= payload.byteCount, payload.byte(at: offset) == 0x90,
       payload.uint16(at: offset + 12) == 0xbede
@@ -178,8 +178,8 @@ enum OffloadSplit {
     return kind == .rtp
   }
 
-  /// Whether a payload ends as SRTCP does: with the mark of encryption and a small index, behind
-  /// which is nothing (AES-GCM) or a tag of 80 bits.
+  /// Whether a payload ends like SRTCP: with the encryption bit and a small index, optionally
+  /// followed by a tag of 80 bits (none with AES-GCM).
   private static func mayEndControl(_ payload: RawSpan) -> Bool {
     hasIndex(payload, payload.byteCount - 4) || hasIndex(payload, payload.byteCount - 14)
   }
@@ -188,13 +188,13 @@ enum OffloadSplit {
     place >= 24 && payload.uint32(at: place) & 0xfffe_0000 == 0x8000_0000
   }
 
-  /// The size of DTLS datagrams that one of RTP, RTCP or STUN follows.
+  /// The size of DTLS datagrams followed by one of RTP, RTCP or STUN.
   private static func recordsSize(_ payload: RawSpan) -> Int? {
     let end = endOfRecords(payload, 0)
     let rest = payload.byteCount - end
     guard end > 0, rest >= 12 else { return nil }
     guard isRTP(payload, end) || isOther(payload, end) else { return nil }
-    // A record in each of them, as a rule.
+    // Usually there is one record in each.
     let size = 13 + Int(payload.uint16(at: 11))
     let isEven = stride(from: 0, to: end, by: size).allSatisfy {
       $0 + 13 <= end && 13 + Int(payload.uint16(at: $0 + 11)) == size
@@ -203,7 +203,7 @@ enum OffloadSplit {
     return rest <= end ? end : nil
   }
 
-  /// Where whole DTLS records end that begin at a place (RFC 6347 section 4.1).
+  /// The end of the complete DTLS records that begin at an offset (RFC 6347 section 4.1).
   private static func endOfRecords(_ payload: RawSpan, _ place: Int) -> Int {
     var offset = place
     while offset + 13 <= payload.byteCount, (20...26).contains(payload.byte(at: offset)),
@@ -219,7 +219,7 @@ enum OffloadSplit {
 
 // MARK: - FlowSources
 
-/// The sources of RTP that one side of a path sent lately, each with its last packet.
+/// The recent RTP sources of one direction of a path, each with its last packet.
 struct FlowSources {
   private struct Source {
     var ssrc: UInt32
@@ -227,16 +227,16 @@ struct FlowSources {
     var payloadType: UInt8
   }
 
-  /// More sources than that are made up; they take the places of each other.
+  /// More sources are spoofed; they replace each other.
   private static let sourcesMaximum = 8
-  /// How many packets of a source the capture may have missed.
+  /// The maximum number of packets of a source that the capture may lack.
   private static let missedMaximum: UInt16 = 64
 
   private var followed: [Source] = []
   private var oldest = 0
 
-  /// Takes note of an RTP packet.
-  mutating func note(_ packet: RawSpan) {
+  /// Records an RTP packet.
+  mutating func record(_ packet: RawSpan) {
     guard packet.byteCount >= 12 else { return }
     let ssrc = packet.uint32(at: 8)
     let source = Source(
@@ -251,7 +251,7 @@ struct FlowSources {
     }
   }
 
-  /// Whether the next packet of a source that is known begins at a place: 50 bits have to fit.
+  /// Whether the next packet of a known source begins at an offset: 50 bits must match.
   func follows(_ payload: RawSpan, at place: Int) -> Bool {
     guard place + 12 <= payload.byteCount, payload.byte(at: place) & 0xc0 == 0x80 else {
       return false
@@ -263,15 +263,15 @@ struct FlowSources {
     }
   }
 
-  /// The first place from one on where the next packet of a source other than that of the payload
-  /// begins, and `accepts` has no objection.
+  /// The first offset at which the next packet of a source other than the payload's begins and that
+  /// `accepts` allows.
   func place(
     in payload: RawSpan, from begin: Int, where accepts: (Int) -> Bool
   ) -> Int? {
     var first: Int?
     for source in followed where source.ssrc != payload.uint32(at: 8) {
       let byte = UInt8(truncatingIfNeeded: source.ssrc >> 24)
-      // The source stands in the ninth to the twelfth byte.
+      // The SSRC is in bytes 9 to 12.
       var from = begin + 8
       while let found = payload.place(
         of: byte, from: from, to: (first ?? payload.byteCount) - 3)
@@ -291,16 +291,15 @@ struct FlowSources {
 
 /// The sources of every path.
 struct FlowTable {
-  /// Newer paths take the places of older ones; that of another one at most.
+  /// A hash table with replacement: a newer path may evict one older path.
   private static let places = 1 << 12
 
   private var flows: [(tuple: FiveTuple, followed: FlowSources)?]
 
   init() { flows = Array(repeating: nil, count: Self.places) }
 
-  /// The size of the datagrams that make up a payload; nil when it is one datagram.
-  ///
-  /// Takes note of the packets in it.
+  /// The size of the datagrams merged into a payload, whose packets are recorded; nil if it is one
+  /// datagram.
   mutating func split(_ payload: RawSpan, of tuple: FiveTuple) -> Int? {
     switch DatagramClass(payload) {
     case .rtp, .rtcp: break
@@ -312,7 +311,7 @@ struct FlowTable {
     let step = size ?? max(1, payload.byteCount)
     for offset in stride(from: 0, to: payload.byteCount, by: step) {
       let packet = payload.extracting(offset..<min(offset + step, payload.byteCount))
-      if DatagramClass(packet) == .rtp { flows[place]?.followed.note(packet) }
+      if DatagramClass(packet) == .rtp { flows[place]?.followed.record(packet) }
     }
     return size
   }
@@ -328,17 +327,17 @@ struct FlowTable {
 
 // MARK: - DuplicateFilter
 
-/// Recognises packets that were captured more than once: on `any`, on a mirror port, on each of the
+/// Detects packets that were captured more than once: on `any`, on a mirror port, or on several
 /// interfaces that they passed.
 ///
-/// The same packet has the same addresses, identification and contents; what hops and links change
-/// (hop limit, tags) does not count, and neither do checksums: a system that leaves them to its
-/// network card captures its own packets before they have one. Where IP gives no identification,
-/// only what comes within two milliseconds is a duplicate: an application may well send the same
-/// bytes again. RTP is an exception: its packets have a number of their own, so that the same one
-/// within ten milliseconds was captured twice, at one interface as at two.
+/// Duplicates have the same addresses, identification and contents; fields that hops and links
+/// change (hop limit, tags) are ignored, and so are checksums, because a system that leaves them to
+/// its network card captures its own packets without them. If IP has no identification, only
+/// packets within two milliseconds are duplicates, since an application may send the same bytes
+/// again. RTP packets have numbers of their own, so the same one within ten milliseconds was
+/// captured twice, on one interface or on two.
 struct DuplicateFilter: Sendable {
-  /// Newer packets take the places of older ones; that of another one at most.
+  /// A hash table with replacement: a newer packet may evict one older packet.
   private static let places = 1 << 14
   private static let identifiedWindow: Int64 = 1_000_000_000
   private static let anonymousWindow: Int64 = 2_000_000
@@ -348,7 +347,7 @@ struct DuplicateFilter: Sendable {
 
   init() { seen = Array(repeating: (0, .min / 2), count: Self.places) }
 
-  /// Whether a packet was there before; takes note of it.
+  /// Records a packet; returns whether it is a duplicate.
   mutating func isDuplicate(_ header: InternetHeader, _ payload: RawSpan, at now: Int64) -> Bool {
     var digest = ContentDigest(seed: UInt64(header.identification) << 8 | UInt64(header.transport))
     digest.mix(header.source)
@@ -369,7 +368,7 @@ struct DuplicateFilter: Sendable {
     return false
   }
 
-  /// Where the checksum stands in a header of UDP (RFC 768), and of TCP (RFC 9293 section 3.1).
+  /// The location of the checksum in a UDP header (RFC 768) or TCP header (RFC 9293 section 3.1).
   private static func checksum(of header: InternetHeader) -> Range<Int>? {
     guard header.fragmentOffset == 0 else { return nil }
     switch TransportProtocol(rawValue: header.transport) {

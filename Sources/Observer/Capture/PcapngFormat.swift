@@ -1,16 +1,16 @@
 import Wire
 
-/// The pcapng format (draft-ietf-opsawg-pcapng): sections of blocks, whose packets name interfaces
-/// that were described before.
+/// The pcapng format (draft-ietf-opsawg-pcapng): sections of blocks, whose packets refer to
+/// previously described interfaces.
 struct PcapngFormat: Sendable {
   static let sectionHeader: UInt32 = 0x0a0d_0d0a
 
   private static let byteOrderMagic: UInt32 = 0x1a2b_3c4d
-  /// How many interfaces a section may have; a file with more is damaged.
+  /// The maximum number of interfaces per section; a file with more is damaged.
   private static let interfacesMaximum = 65_536
-  /// How many comments of one block are kept.
+  /// The maximum number of comments kept per block.
   private static let commentsMaximum = 64
-  /// The name of the interface that an export of Retake adds.
+  /// The name of the interface that Retake's export adds.
   private static let derivedName = Array("retake-clear".utf8)
 
   private struct Interface: Sendable {
@@ -18,9 +18,9 @@ struct PcapngFormat: Sendable {
     var snapLength: Int
     var clock = CaptureClock()
     var checksumLength = 0
-    /// Whether its packets were made of those of another one, in the clear.
+    /// Whether its packets are decrypted copies of another interface's.
     var isDerived = false
-    /// The frames that it lost, as its last statistics told.
+    /// The number of lost frames in its latest statistics.
     var dropped: UInt64 = 0
   }
 
@@ -39,7 +39,7 @@ struct PcapngFormat: Sendable {
     static let resolution: UInt16 = 9
     static let checksumLength: UInt16 = 13
     static let timeOffset: UInt16 = 14
-    /// Of packets, and of statistics: frames lost on an interface.
+    /// The options of packets and statistics with the number of lost frames.
     static let packetDrops: UInt16 = 4
     static let interfaceDrops: UInt16 = 5
     static let systemDrops: UInt16 = 7
@@ -48,25 +48,25 @@ struct PcapngFormat: Sendable {
   private var order = FieldOrder()
   private var interfaces: [Interface] = []
   private var times = RecordTimes()
-  /// Comments of the last block that was no packet, and lost frames that were not told yet.
+  /// Comments of the last non-packet block, and lost frames not reported yet.
   private var comments: [String] = []
   private var dropped: UInt64 = 0
-  /// How many blocks of unknown kinds were passed over.
+  /// The number of skipped blocks of unknown types.
   private(set) var unknownBlocks = 0
-  /// Whether anything but descriptions of the capture was read: from then on, damage costs what is
-  /// damaged and no more.
+  /// Whether anything but descriptions of the capture was read; from then on, damage loses only
+  /// what is damaged.
   private(set) var hasRecords = false
-  /// Blocks that were passed over because something in them is wrong, and their bytes.
+  /// Blocks that were skipped because of errors in them, and their bytes.
   private(set) var damagedBlocks: UInt64 = 0
   private(set) var damagedBytes: UInt64 = 0
-  /// How many lost frames were reported so far: never more than an Int64 holds.
+  /// The number of lost frames reported so far, which fits into an Int64.
   private var reported: UInt64 = 0
   private static let reportedMaximum = UInt64(Int64.max)
 
-  /// How many records state a time that cannot be theirs.
+  /// The number of records with impossible times.
   var recordsOutsideOfTime: UInt64 { times.outside }
 
-  /// The next record at or after a place; nil until all of its block is there.
+  /// The next record at or after an offset; nil if its block is incomplete.
   mutating func next(in bytes: RawSpan, at start: inout Int, offset: Int) throws(CaptureError)
     -> CaptureRecord?
   {
@@ -88,7 +88,7 @@ struct PcapngFormat: Sendable {
       let body = start + 8..<start + length - 4
       let place = offset + start
       let begin = start
-      // What is wrong inside of a block costs that block.
+      // An error within a block loses only that block.
       start += length
       do throws(CaptureError) {
         let record = try read(type, body, in: bytes, place)
@@ -107,11 +107,11 @@ struct PcapngFormat: Sendable {
 
   // MARK: Damage
 
-  /// The longest block that is looked for after damage, in bytes.
+  /// The maximum length of a block that the search after damage accepts, in bytes.
   private static let soughtMaximum = 1 << 20
 
-  /// Moves on to the next place where a block may begin, or as far as the bytes reach; true when
-  /// one does: its type is known, and it states its length at both ends.
+  /// Advances to the next plausible block, or as far as the bytes reach; returns whether there is
+  /// one: of a known type, with equal lengths at both ends.
   func findBlock(in bytes: RawSpan, at start: inout Int) -> Bool {
     while bytes.byteCount - start >= 12 {
       if mayBegin(in: bytes, at: start) {
@@ -135,7 +135,7 @@ struct PcapngFormat: Sendable {
     return length >= 16 && length % 4 == 0 && length <= Self.soughtMaximum
   }
 
-  /// Returns the frames lost since the last report; all reports together stay within an Int64.
+  /// Returns the frames lost since the last report; the sum of all reports fits into an Int64.
   private mutating func nextDropReport() -> UInt64? {
     let lost = min(dropped, Self.reportedMaximum - reported)
     dropped = 0
@@ -143,7 +143,7 @@ struct PcapngFormat: Sendable {
     return lost > 0 ? lost : nil
   }
 
-  /// Begins a section (section 4.1): what follows may have another byte order.
+  /// Begins a section (section 4.1), which may change the byte order.
   private mutating func readByteOrder(_ bytes: RawSpan, at start: Int, _ offset: Int)
     throws(CaptureError)
   {
@@ -166,7 +166,7 @@ struct PcapngFormat: Sendable {
       }
       interfaces = []
       var options = OptionReader(body.dropFirst(16), order)
-      while let option = options.next(in: bytes) { keepComment(option, in: bytes) }
+      while let option = options.next(in: bytes) { storeComment(option, in: bytes) }
     case BlockType.interface: try addInterface(body, in: bytes, offset)
     case BlockType.enhancedPacket: return try enhancedPacket(body, in: bytes, offset)
     case BlockType.packet: return try packet(body, in: bytes, offset)
@@ -178,7 +178,7 @@ struct PcapngFormat: Sendable {
     return nil
   }
 
-  /// An Interface Description Block (section 4.2).
+  /// Parses an Interface Description Block (section 4.2).
   private mutating func addInterface(_ body: Range<Int>, in bytes: RawSpan, _ offset: Int)
     throws(CaptureError)
   {
@@ -201,14 +201,14 @@ struct PcapngFormat: Sendable {
         seconds = Int64(bitPattern: order.uint64(bytes, at: value.lowerBound))
       case OptionCode.checksumLength where !value.isEmpty:
         interface.checksumLength = Int(bytes.byte(at: value.lowerBound))
-      default: keepComment((code, value), in: bytes)
+      default: storeComment((code, value), in: bytes)
       }
     }
     interface.clock = CaptureClock(resolution: resolution, offsetSeconds: seconds)
     interfaces.append(interface)
   }
 
-  /// An Enhanced Packet Block (section 4.3).
+  /// Parses an Enhanced Packet Block (section 4.3).
   private mutating func enhancedPacket(_ body: Range<Int>, in bytes: RawSpan, _ offset: Int)
     throws(CaptureError) -> CaptureRecord?
   {
@@ -219,7 +219,7 @@ struct PcapngFormat: Sendable {
       number, timeAt: body.lowerBound + 4, body, in: bytes, offset)
   }
 
-  /// A Packet Block, which is obsolete (appendix A).
+  /// Parses an obsolete Packet Block (appendix A).
   private mutating func packet(_ body: Range<Int>, in bytes: RawSpan, _ offset: Int)
     throws(CaptureError) -> CaptureRecord
   {
@@ -264,7 +264,7 @@ struct PcapngFormat: Sendable {
     return .frame(frame)
   }
 
-  /// A Simple Packet Block (section 4.4): a frame of the first interface, without a time.
+  /// Parses a Simple Packet Block (section 4.4): a frame of the first interface without a time.
   private func simplePacket(_ body: Range<Int>, in bytes: RawSpan, _ offset: Int)
     throws(CaptureError) -> CaptureRecord
   {
@@ -281,7 +281,7 @@ struct PcapngFormat: Sendable {
         checksumLength: interface.checksumLength))
   }
 
-  /// An Interface Statistics Block (section 4.6), whose counts go on from block to block.
+  /// Parses an Interface Statistics Block (section 4.6), whose counters are cumulative.
   private mutating func readStatistics(_ body: Range<Int>, in bytes: RawSpan) {
     guard body.count >= 12 else { return }
     let number = Int(order.uint32(bytes, at: body.lowerBound))
@@ -293,7 +293,7 @@ struct PcapngFormat: Sendable {
       case OptionCode.interfaceDrops where value.count == 8,
         OptionCode.systemDrops where value.count == 8:
         lost +|= order.uint64(bytes, at: value.lowerBound)
-      default: keepComment((code, value), in: bytes)
+      default: storeComment((code, value), in: bytes)
       }
     }
     guard lost > interfaces[number].dropped else { return }
@@ -301,7 +301,7 @@ struct PcapngFormat: Sendable {
     interfaces[number].dropped = lost
   }
 
-  /// A Decryption Secrets Block (section 4.7).
+  /// Parses a Decryption Secrets Block (section 4.7).
   private func secrets(_ body: Range<Int>, in bytes: RawSpan, _ offset: Int)
     throws(CaptureError) -> CaptureRecord
   {
@@ -313,7 +313,7 @@ struct PcapngFormat: Sendable {
       SecretsType(rawValue: order.uint32(bytes, at: body.lowerBound)), begin..<begin + length)
   }
 
-  private mutating func keepComment(_ option: (code: UInt16, value: Range<Int>), in bytes: RawSpan)
+  private mutating func storeComment(_ option: (code: UInt16, value: Range<Int>), in bytes: RawSpan)
   {
     guard option.code == OptionCode.comment, comments.count < Self.commentsMaximum else { return }
     comments.append(
@@ -321,7 +321,7 @@ struct PcapngFormat: Sendable {
   }
 }
 
-/// Walks through the options of a block (section 3.5); what does not fit ends them.
+/// Iterates over the options of a block (section 3.5); ends at the first malformed one.
 private struct OptionReader {
   private var rest: Range<Int>
   private let order: FieldOrder
@@ -342,16 +342,16 @@ private struct OptionReader {
   }
 }
 
-/// How the times of an interface count.
+/// The resolution and offset of an interface's times.
 struct CaptureClock: Sendable {
-  /// How many ticks a second has.
+  /// Ticks per second.
   private var ticksPerSecond: UInt64 = 1_000_000
   private var offsetSeconds: Int64 = 0
 
   init() {}
 
-  /// From the options if_tsresol and if_tsoffset (section 4.2): a power of 10, or of 2 when the
-  /// highest bit is set; what does not fit into 64 bits counts as nanoseconds.
+  /// Creates a clock from the options if_tsresol and if_tsoffset (section 4.2): a power of 10, or
+  /// of 2 if the highest bit is set; a resolution beyond 64 bits counts as nanoseconds.
   init(resolution: UInt8, offsetSeconds: Int64) {
     self.offsetSeconds = offsetSeconds
     let exponent = resolution & 0x7f
@@ -363,7 +363,7 @@ struct CaptureClock: Sendable {
     }
   }
 
-  /// The Unix time in nanoseconds of so many ticks, which may be any that a file states.
+  /// Converts ticks, which may be any value, to Unix time in nanoseconds.
   func unixNanoseconds(_ ticks: UInt64) -> Int128 {
     let (seconds, rest) = ticks.quotientAndRemainder(dividingBy: ticksPerSecond)
     let scaled = rest.multipliedFullWidth(by: 1_000_000_000)
@@ -373,34 +373,33 @@ struct CaptureClock: Sendable {
 }
 
 extension RawSpan {
-  /// Whether the bytes are these.
   fileprivate func isEqual(to bytes: [UInt8]) -> Bool {
     byteCount == bytes.count && bytes.indices.allSatisfy { byte(at: $0) == bytes[$0] }
   }
 }
 
-/// Turns the times that records state into times that can be reckoned with: any two of them lie
-/// less than 2^63 nanoseconds apart.
+/// Converts the times of records to times that are safe to compute with: any two are less than 2^63
+/// nanoseconds apart.
 ///
-/// This is the one place where a capture's times come in. pcapng allows any date (up to years with
-/// twelve digits), a damaged file has one, and a take counts nanoseconds since 1970 in 64 bits. A
-/// record outside of `range` goes on from the record before it, by as much as the file says where
-/// both are outside: so a capture of the year 2500 keeps its order and its distances, and its take
-/// begins in 1970. Such records are counted.
+/// All times of captures pass through here. pcapng allows any date (even years of twelve digits),
+/// damaged files have random ones, and takes use 64-bit nanoseconds since 1970. A record outside of
+/// `range` gets a time relative to the previous one, with the file's own distance if both are
+/// outside. A capture from the year 2500 thus keeps its order and distances, and its take begins in
+/// 1970. Such records are counted.
 struct RecordTimes: Sendable {
   /// From 1823 to 2116, in nanoseconds since 1970.
   static let range = -(Int64(1) << 62)...(Int64(1) << 62) - 1
-  /// What two records outside of the range are apart at most to be believed: a day, in nanoseconds.
+  /// The maximum credible distance between two records outside of the range: a day, in nanoseconds.
   private static let stepMaximum: Int128 = 86_400_000_000_000
 
-  /// The time of the last record; that of one without a time of its own.
+  /// The time of the last record, which is also used for a record without one.
   private(set) var last: Int64 = 0
-  /// What the last record outside of the range states.
+  /// The original time of the last record outside of the range.
   private var lastOutside: Int128?
-  /// How many records were outside of the range.
+  /// The number of records outside of the range.
   private(set) var outside: UInt64 = 0
 
-  /// The time of a record that states so many nanoseconds since 1970.
+  /// Converts the time of a record, in nanoseconds since 1970.
   mutating func place(_ stated: Int128) -> Int64 {
     if let time = Int64(exactly: stated), RecordTimes.range.contains(time) {
       last = time

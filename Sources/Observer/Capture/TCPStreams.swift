@@ -1,37 +1,37 @@
 import Wire
 
-/// Puts the segments of TCP in order (RFC 9293): what each side sent as one stream of bytes.
+/// Reassembles TCP segments (RFC 9293) into one stream of bytes per direction.
 ///
-/// Segments that come early wait for those before them, few and not for long; then the stream goes
-/// on behind a gap, whose length it tells.
+/// Early segments wait for the missing ones, in small numbers and for a short time; then the stream
+/// continues after a gap of known length.
 struct TCPStreams: Sendable {
   static let streamsMaximum = 4096
-  /// How much waits in one stream, and in all of them.
+  /// The limits of waiting bytes, per stream and in total.
   static let waitingMaximum = 256 << 10
   static let heldMaximum = 16 << 20
   private static let patience: Int64 = 3_000_000_000
 
-  /// What a segment's header says.
+  /// The header of a segment.
   struct Segment {
     var tuple: FiveTuple
     var sequence: UInt32
     var isStart: Bool
     var isEnd: Bool
     var isReset: Bool
-    /// Bytes of the segment that the capture cut off.
+    /// The number of bytes that the capture truncated.
     var missing: Int
   }
 
-  /// A part of a stream, which goes on where the last one ended.
+  /// A part of a stream, following the previous one.
   struct Piece {
     enum Place {
-      /// In the segment itself.
+      /// A range of the segment itself.
       case segment(Range<Int>)
       case held([UInt8])
     }
 
     var place: Place
-    /// Bytes before it that the capture does not have.
+    /// The number of missing bytes before it.
     var lost: Int
     var isEnd: Bool
   }
@@ -44,20 +44,20 @@ struct TCPStreams: Sendable {
   }
 
   private struct Stream: Sendable {
-    /// Which of all streams it is: an address pair may have several, one after the other.
+    /// Identifies the stream: a pair of addresses may have several in succession.
     var number: UInt64
-    /// The number of the next byte; nil before the first segment.
+    /// The sequence number of the next byte; nil before the first segment.
     var next: UInt32?
     /// In order.
     var early: [Early] = []
     var held = 0
     var waitsSince: Int64 = 0
-    /// Lost bytes that no piece has told of yet.
+    /// Missing bytes that were not reported with a piece yet.
     var lost = 0
   }
 
   private var streams: [FiveTuple: Stream] = [:]
-  /// In the order of their beginnings; those that ended may still stand here.
+  /// In order of their beginnings; may include streams that have ended.
   private var order: [(tuple: FiveTuple, number: UInt64)] = []
   private var held = 0
   private var begun: UInt64 = 0
@@ -65,12 +65,12 @@ struct TCPStreams: Sendable {
   var heldBytes: Int { held }
   var streamCount: Int { streams.count }
 
-  /// Whether a stream is followed.
+  /// Whether a stream is being tracked.
   func contains(_ tuple: FiveTuple) -> Bool { streams[tuple] != nil }
 
   init() {}
 
-  /// Takes a segment with its data and gives what can be read now, in order.
+  /// Adds a segment; returns the data that is now in order.
   mutating func add(
     _ segment: Segment, _ data: RawSpan, at now: Int64, _ counters: inout CaptureCounters
   ) -> [Piece] {
@@ -87,7 +87,7 @@ struct TCPStreams: Sendable {
     }
     let sequence = segment.isStart ? segment.sequence &+ 1 : segment.sequence
     if stream.next == nil { stream.next = sequence }
-    take(segment, sequence, data, &stream, &pieces, now)
+    place(segment, sequence, data, &stream, &pieces, now)
     let isOver = pieces.last?.isEnd ?? false
     counters.streamBytesLost += UInt64(pieces.reduce(0) { $0 + $1.lost })
     if !isOver {
@@ -97,14 +97,14 @@ struct TCPStreams: Sendable {
     return pieces
   }
 
-  private func take(
+  private func place(
     _ segment: Segment, _ sequence: UInt32, _ data: RawSpan, _ stream: inout Stream,
     _ pieces: inout [Piece], _ now: Int64
   ) {
     let next = stream.next ?? sequence
     let ahead = Int(Int32(bitPattern: sequence &- next))
     if ahead <= 0 {
-      // What came before is passed over.
+      // Bytes that were received before are skipped.
       let known = min(-ahead, data.byteCount)
       let isNews = known < data.byteCount || data.byteCount == 0
       guard isNews || segment.isEnd || segment.missing > 0 else { return }
@@ -138,7 +138,7 @@ struct TCPStreams: Sendable {
     stream.held += data.byteCount
   }
 
-  /// Gives what waited and is due, or what would wait too long.
+  /// Releases waiting data that is in order, or has waited too long.
   private func release(_ stream: inout Stream, _ pieces: inout [Piece], _ now: Int64) {
     var used = 0
     while used < stream.early.count {
@@ -187,7 +187,7 @@ struct TCPStreams: Sendable {
     var oldest = 0
     while streams.count > Self.streamsMaximum, oldest < order.count {
       let (tuple, number) = order[oldest]
-      // One that ended may have given its addresses to a newer one.
+      // The addresses of an ended stream may belong to a newer one.
       if let lost = streams[tuple], lost.number == number {
         streams[tuple] = nil
         held -= lost.held
@@ -196,7 +196,7 @@ struct TCPStreams: Sendable {
       oldest += 1
     }
     order.removeFirst(oldest)
-    // Streams that ended leave their names behind.
+    // Entries of ended streams remain in the order until this cleanup.
     if order.count > 2 * Self.streamsMaximum {
       order = order.filter { streams[$0.tuple]?.number == $0.number }
     }

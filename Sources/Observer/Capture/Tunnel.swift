@@ -1,38 +1,36 @@
 import Wire
 
-/// Packets inside of packets: what an IP packet or a UDP datagram carries in place of somebody's
-/// data.
+/// Tunnels: packets within IP packets or UDP datagrams.
 enum Tunnel {
-  /// The protocols of IP that are tunnels.
+  /// The IP protocols of tunnels.
   static let protocols: Set<UInt8> = [4, 41, 47, 94, 97, 137]
 
-  /// What the payload of an IP packet carries when its protocol is a tunnel's; nil for others.
+  /// The contents of an IP payload whose protocol is a tunnel's; nil for others.
   static func content(of payload: RawSpan, protocol number: UInt8) -> LinkLayer.Content? {
     let range = 0..<payload.byteCount
     switch number {
-    // IPv4 and IPv6 (RFC 2003, RFC 4213, RFC 2473), and what stood for the first before.
+    // IPv4 and IPv6 (RFC 2003, RFC 4213, RFC 2473), and an older number for the first.
     case 4, 41, 94: return .ip(range)
     case 47: return GenericRouting.content(payload, range)
     case 137: return LabelStack.content(payload, range, 1)
-    // EtherIP: version 3 and nothing (RFC 3378).
+    // EtherIP: version 3 and reserved bits (RFC 3378).
     case 97 where range.count >= 2 && payload.uint16(at: 0) == 0x3000:
       return LinkLayer.ethernet(payload, range.dropFirst(2), 1)
     default: return nil
     }
   }
 
-  /// What a UDP datagram carries when it is a tunnel's; nil for one that is what it is.
+  /// The contents of a tunnel over UDP; nil for an ordinary datagram.
   ///
-  /// A port proves nothing, since anybody's media may come to it: the header has to be right in all
-  /// its fixed bits, and what follows has to be a packet. What these headers begin with is neither
-  /// STUN nor RTP.
+  /// A port proves nothing, since any media may use it: all fixed bits of the header must be right,
+  /// and a valid packet must follow. These headers cannot be confused with STUN or RTP.
   static func content(of payload: RawSpan, from source: UInt16, to destination: UInt16)
     -> LinkLayer.Content?
   {
     guard payload.byteCount >= 20 else { return nil }
     let first = payload.byte(at: 0)
     switch destination {
-    // Linux had another port at first; the third is that of the generic form (VXLAN-GPE).
+    // The second port was Linux's first choice; the third is that of VXLAN-GPE.
     case 4789, 8472, 4790, 48879: return NetworkOverlay.extensible(payload, isAnyPort: false)
     case 6081: return NetworkOverlay.generic(payload)
     case 2152: return MobileCore.content(payload)
@@ -40,16 +38,16 @@ enum Tunnel {
     case 37008: return MirroredFrame.content(payload)
     case 6635: return checked(LabelStack.content(payload, 0..<payload.byteCount, 1), payload)
     default:
-      // The answers of some devices come from the port; others use ports of their own.
+      // Some devices respond from the port; others use ports of their own.
       if source == 2152 { return MobileCore.content(payload) }
       if source == 1701 { return LayerTwoTunnel.content(payload) }
       return first == 0x08 ? NetworkOverlay.extensible(payload, isAnyPort: true) : nil
     }
   }
 
-  /// The content if it parses as the packet that the tunnel header announces; nil otherwise.
+  /// Returns the contents if they parse as the announced packet; nil otherwise.
   ///
-  /// - Parameter isCertain: whether the packet has to prove itself by lengths and checksum.
+  /// - Parameter isCertain: whether lengths and checksum must prove the packet.
   static func checked(
     _ content: LinkLayer.Content, _ payload: RawSpan, isCertain: Bool = false
   ) -> LinkLayer.Content? {
@@ -62,14 +60,14 @@ enum Tunnel {
       return isPacket ? content : nil
     case .several(let parts):
       return parts.allSatisfy { checked($0, payload, isCertain: isCertain) != nil } ? content : nil
-    // ARP and the like between two machines of a virtual network.
+    // For example ARP in a virtual network.
     case .unread(let layer): return layer.isNamed && !isCertain ? content : nil
     case .malformed: return nil
     }
   }
 }
 
-/// GRE (RFC 2784, RFC 2890), with the forms of PPTP (RFC 2637) and of mirrored ports (ERSPAN).
+/// GRE (RFC 2784, RFC 2890), including PPTP (RFC 2637) and mirrored ports (ERSPAN).
 enum GenericRouting {
   static func content(_ payload: RawSpan, _ range: Range<Int>) -> LinkLayer.Content {
     guard range.count >= 4 else { return .malformed }
@@ -79,13 +77,13 @@ enum GenericRouting {
     var length = 4
     switch flags & 7 {
     case 0:
-      // Source routes are long gone (RFC 1701).
+      // Source routes are obsolete (RFC 1701).
       guard flags & 0x4000 == 0 else { return .unread(.internetProtocol(47)) }
       if flags & 0x8000 != 0 { length += 4 }
       if flags & 0x2000 != 0 { length += 4 }
       if hasSequence { length += 4 }
     case 1:
-      // Length and number of the call are always there.
+      // The payload length and call id are always present.
       length += 4
       if hasSequence { length += 4 }
       if flags & 0x0080 != 0 { length += 4 }
@@ -93,7 +91,7 @@ enum GenericRouting {
     }
     guard range.count >= length else { return .malformed }
     let body = range.dropFirst(length)
-    // An acknowledgement of PPTP is empty.
+    // A PPTP acknowledgement has no payload.
     if body.isEmpty { return .unread(.internetProtocol(47)) }
     switch type {
     case 0x88be: return mirrored(payload, body, hasHeader: hasSequence)
@@ -103,14 +101,15 @@ enum GenericRouting {
     }
   }
 
-  /// ERSPAN I has no header, ERSPAN II one of eight bytes, which a sequence number announces.
+  /// ERSPAN I has no header; ERSPAN II has eight bytes, indicated by a sequence number.
   private static func mirrored(_ payload: RawSpan, _ body: Range<Int>, hasHeader: Bool)
     -> LinkLayer.Content
   {
     LinkLayer.ethernet(payload, hasHeader ? body.dropFirst(8) : body, 1)
   }
 
-  /// ERSPAN III: twelve bytes that say whether it is Ethernet or IP, and whether eight more follow.
+  /// ERSPAN III: twelve bytes with the frame type (Ethernet or IP), optionally followed by eight
+  /// more.
   private static func mirroredThird(_ payload: RawSpan, _ body: Range<Int>) -> LinkLayer.Content {
     guard body.count >= 12 else { return .malformed }
     let kind = payload.uint16(at: body.lowerBound + 10)
@@ -121,7 +120,8 @@ enum GenericRouting {
 
 /// Virtual networks over UDP.
 enum NetworkOverlay {
-  /// VXLAN (RFC 7348), its groups, and its generic form (draft-ietf-nvo3-vxlan-gpe).
+  /// VXLAN (RFC 7348), including group policy and the generic extension
+  /// (draft-ietf-nvo3-vxlan-gpe).
   static func extensible(_ payload: RawSpan, isAnyPort: Bool) -> LinkLayer.Content? {
     let range = 0..<payload.byteCount
     guard range.count >= 8, payload.byte(at: 7) == 0 else { return nil }
@@ -129,7 +129,7 @@ enum NetworkOverlay {
     switch payload.byte(at: 0) {
     case 0x08 where payload.uint16(at: 1) == 0 && payload.byte(at: 3) == 0:
       return Tunnel.checked(LinkLayer.ethernet(payload, body, 1), payload, isCertain: isAnyPort)
-    // A group's number stands in the third and fourth byte.
+    // The group id is in the third and fourth byte.
     case 0x88 where !isAnyPort && payload.byte(at: 1) & 0xb7 == 0:
       return Tunnel.checked(LinkLayer.ethernet(payload, body, 1), payload, isCertain: true)
     case 0x0c where !isAnyPort && payload.uint16(at: 1) == 0:
@@ -143,7 +143,7 @@ enum NetworkOverlay {
     }
   }
 
-  /// GENEVE (RFC 8926), whose options tell their length in words.
+  /// GENEVE (RFC 8926), whose option length counts 32-bit words.
   static func generic(_ payload: RawSpan) -> LinkLayer.Content? {
     let range = 0..<payload.byteCount
     guard range.count >= 8, payload.byte(at: 0) & 0xc0 == 0, payload.byte(at: 1) & 0x3f == 0,
@@ -157,14 +157,14 @@ enum NetworkOverlay {
   }
 }
 
-/// GTP-U, by which mobile networks carry the packets of phones (3GPP TS 29.281 section 5.1).
+/// GTP-U, which carries the packets of phones in mobile networks (3GPP TS 29.281 section 5.1).
 enum MobileCore {
   private static let userPacket: UInt8 = 255
   private static let extensionsMaximum = 8
 
   static func content(_ payload: RawSpan) -> LinkLayer.Content? {
     let range = 0..<payload.byteCount
-    // Version 1 of GTP, not GTP', and no bit that has no meaning.
+    // Version 1 of GTP (not GTP'), and no reserved bit set.
     guard range.count >= 8, payload.byte(at: 0) & 0xf8 == 0x30,
       payload.byte(at: 1) == userPacket
     else { return nil }
@@ -187,16 +187,16 @@ enum MobileCore {
       }
     }
     if let packet = Tunnel.checked(.ip(body), payload) { return packet }
-    // A session may carry Ethernet, too (TS 23.501 section 5.6.10.2).
+    // A session may carry Ethernet too (TS 23.501 section 5.6.10.2).
     return LabelStack.isEthernet(payload, body) ? LinkLayer.ethernet(payload, body, 1) : nil
   }
 }
 
-/// Data of L2TP (RFC 2661 section 3.1), which is PPP.
+/// L2TP data (RFC 2661 section 3.1), which is PPP.
 enum LayerTwoTunnel {
   static func content(_ payload: RawSpan) -> LinkLayer.Content? {
     let flags = payload.uint16(at: 0)
-    // Version 2, no control message, no bit that has no meaning.
+    // Version 2, not a control message, and no reserved bit set.
     guard flags & 0x8000 == 0, flags & 0x34ff == 2 else { return nil }
     var length = 2
     var end = payload.byteCount
@@ -218,7 +218,7 @@ enum LayerTwoTunnel {
   }
 }
 
-/// What sniffers of MikroTik send (TZSP): a frame with notes on it.
+/// Frames from MikroTik's sniffer, with tags (TZSP).
 enum MirroredFrame {
   static func content(_ payload: RawSpan) -> LinkLayer.Content? {
     // Version 1, a received frame.

@@ -1,8 +1,8 @@
 import Wire
 
-/// 802.11 (IEEE 802.11-2020 section 9.2), and what stands in front of its frames.
+/// 802.11 frames (IEEE 802.11-2020 section 9.2), and the headers before them.
 enum WirelessFrame {
-  /// Finds what a frame of 802.11 carries.
+  /// Finds the contents of an 802.11 frame.
   static func content(_ frame: RawSpan, _ range: Range<Int>, _ type: LinkType, _ depth: Int)
     -> LinkLayer.Content
   {
@@ -11,7 +11,7 @@ enum WirelessFrame {
     case .perPacketInformation: return perPacketInformation(frame, range, depth)
     case .wirelessPrism, .wirelessAVS:
       guard range.count >= 8 else { return .malformed }
-      // AVS says so in front, in network order; Prism's length is in the order of the machine.
+      // AVS begins with a magic number in network byte order; Prism's length is in host byte order.
       let isAVS = frame.uint32(at: range.lowerBound) >> 8 == 0x802110
       let stated = frame.uint32(at: range.lowerBound + 4)
       let length = isAVS || stated < 0x10000 ? stated : stated.byteSwapped
@@ -25,7 +25,7 @@ enum WirelessFrame {
     frame.uint16(at: place).byteSwapped
   }
 
-  /// The header of radiotap.org: version, length, and fields that words of bits announce.
+  /// The radiotap.org header: version, length, and fields selected by bit masks.
   private static func radiotap(_ frame: RawSpan, _ range: Range<Int>, _ depth: Int)
     -> LinkLayer.Content
   {
@@ -42,19 +42,19 @@ enum WirelessFrame {
     let present = frame.byte(at: header.lowerBound + 4)
     var flags: UInt8 = 0
     if present & 2 != 0 {
-      // A time of eight bytes, at a multiple of eight, stands before the flags.
+      // A time of eight bytes, aligned to eight, precedes the flags.
       var offset = 4 + 4 * words
       if present & 1 != 0 { offset = (offset + 7) & ~7 + 8 }
       if offset < header.count { flags = frame.byte(at: header.lowerBound + offset) }
     }
-    // A frame that came damaged comes again.
+    // A damaged frame is retransmitted.
     guard flags & 0x40 == 0 else { return .malformed }
     var body = range.dropFirst(length)
     if flags & 0x10 != 0 { body = body.dropLast(4) }
     return data(frame, body, depth, isPadded: flags & 0x20 != 0)
   }
 
-  /// PPI: version, flags, length and the link type of what follows, lowest byte first.
+  /// PPI: version, flags, length and the link type of the contents, in little-endian order.
   private static func perPacketInformation(
     _ frame: RawSpan, _ range: Range<Int>, _ depth: Int
   ) -> LinkLayer.Content {
@@ -65,16 +65,16 @@ enum WirelessFrame {
     return LinkLayer.content(of: frame, in: range.dropFirst(length), type, depth + 1)
   }
 
-  /// A frame from its control field on.
+  /// Parses a frame starting at its control field.
   ///
-  /// - Parameter isPadded: whether its header is filled up to a multiple of four, as some cards do.
+  /// - Parameter isPadded: whether the header is padded to a multiple of four, as some cards do.
   private static func data(
     _ frame: RawSpan, _ range: Range<Int>, _ depth: Int, isPadded: Bool = false
   ) -> LinkLayer.Content {
     guard range.count >= 2 else { return .malformed }
     let (kind, flags) = (frame.byte(at: range.lowerBound), frame.byte(at: range.lowerBound + 1))
     guard kind & 3 == 0 else { return .malformed }
-    // Data, and not one of the subtypes that have none.
+    // Data, excluding subtypes without data.
     guard kind & 0x0c == 0x08, kind & 0x40 == 0 else { return .unread(.wirelessControl) }
     let hasQuality = kind & 0x80 != 0
     var length = 24
@@ -89,7 +89,8 @@ enum WirelessFrame {
     var body = range.dropFirst(length)
     let isAggregate = hasQuality && frame.byte(at: quality) & 0x80 != 0
     if flags & 0x40 != 0 {
-      // Cards that decrypt leave the mark, and some the initialisation vector (CCMP, TKIP: 8).
+      // Cards that decrypt leave the protected bit set, and some leave the initialization vector (8
+      // bytes in CCMP and TKIP).
       if !beginsData(body, frame, isAggregate) { body = body.dropFirst(8) }
       guard beginsData(body, frame, isAggregate) else { return .unread(.wirelessEncryption) }
     }
@@ -103,13 +104,13 @@ enum WirelessFrame {
     return head.count >= 8 && frame.uint32(at: head.lowerBound) == 0xaaaa_0300
   }
 
-  /// Several packets in one frame (A-MSDU, section 9.3.2.2), each at a multiple of four.
+  /// Several packets in one frame (A-MSDU, section 9.3.2.2), each aligned to four.
   private static func aggregate(_ frame: RawSpan, _ range: Range<Int>, _ depth: Int)
     -> LinkLayer.Content
   {
     var packets: [LinkLayer.Content] = []
     var rest = range
-    // 802.11 has at most 11,454 bytes in one.
+    // An A-MSDU has at most 11,454 bytes.
     while rest.count > 14, packets.count < 512 {
       let length = Int(frame.uint16(at: rest.lowerBound + 12))
       guard length > 0 else { break }
@@ -121,14 +122,14 @@ enum WirelessFrame {
   }
 }
 
-/// What capturing systems put in front of frames.
+/// Headers that capturing systems add to frames.
 enum CaptureHeaders {
-  /// PKTAP of macOS: its length, whether a packet follows, and the packet's link type, in the order
-  /// of the machine.
+  /// PKTAP of macOS: its length, whether a packet follows, and the packet's link type, in host byte
+  /// order.
   static func packetTap(
     _ frame: RawSpan, _ range: Range<Int>, _ type: LinkType, _ depth: Int
   ) -> LinkLayer.Content {
-    // Anybody may use the number of older files for something else.
+    // The number in older files is free for any use.
     let other = type == .packetTap ? .malformed : LinkLayer.Content.unread(.linkType(type.rawValue))
     guard range.count >= 12, depth < 4 else { return other }
     let length = frame.uint32(at: range.lowerBound).byteSwapped
@@ -141,8 +142,8 @@ enum CaptureHeaders {
       of: frame, in: range.dropFirst(Int(length)), LinkType(rawValue: inner), depth + 1)
   }
 
-  /// NFLOG: family, version and resource, then fields of which one is the packet, in the order of
-  /// the machine.
+  /// NFLOG: family, version and resource, then fields of which one is the packet, in host byte
+  /// order.
   static func netfilterLog(_ frame: RawSpan, _ range: Range<Int>) -> LinkLayer.Content {
     guard range.count >= 4, frame.byte(at: range.lowerBound + 1) == 0 else { return .malformed }
     let body = range.dropFirst(4)
@@ -158,7 +159,7 @@ enum CaptureHeaders {
     while rest.count >= 4 {
       let length = Int(order.uint16(frame, at: rest.lowerBound))
       guard length >= 4, length <= (rest.count + 3) & ~3 else { return nil }
-      // NFULA_PAYLOAD; the highest bits are marks.
+      // NFULA_PAYLOAD; the highest bits are flags.
       if order.uint16(frame, at: rest.lowerBound + 2) & 0x3fff == 9 {
         return rest.dropFirst(4).prefix(length - 4)
       }
@@ -170,13 +171,13 @@ enum CaptureHeaders {
 
 // MARK: - UnreadLayer
 
-/// A layer that is not opened: what is inside of it is unknown.
+/// An unsupported layer with unknown contents.
 package enum UnreadLayer: Hashable, Sendable {
   case linkType(UInt16)
   case etherType(UInt16)
-  /// A protocol family of a loopback.
+  /// A protocol family of a loopback interface.
   case family(UInt32)
-  /// 802.2 without an EtherType: spanning trees and the like.
+  /// 802.2 without an EtherType, for example spanning tree.
   case logicalLink
   case internetProtocol(UInt8)
   case pointToPoint(UInt16)
@@ -185,23 +186,23 @@ package enum UnreadLayer: Hashable, Sendable {
   case wirelessEncryption
   case wirelessFragment
   case multiprotocolLabels
-  /// More tunnels in each other than are opened.
+  /// Tunnels nested too deeply.
   case tooDeep
 
-  /// Whether media may be inside, so that not to open it weakens an answer; ARP has none.
+  /// Whether the layer may contain media, so that skipping it weakens answers; ARP cannot.
   package var mayHideMedia: Bool {
     switch self {
     case .linkType(let number): !Self.otherBuses.contains(number)
     case .etherType(let number): number == 0x894f || number == 0x8903 || number == 0x22f3
     case .family, .logicalLink, .wirelessControl: false
     case .internetProtocol(let number): Self.controlProtocols[number] == nil
-    // Control protocols have the numbers from 0x8000 on (RFC 1661 section 2).
+    // Control protocols have numbers from 0x8000 on (RFC 1661 section 2).
     case .pointToPoint(let number): number < 0x8000
     case .macSecurity, .wirelessEncryption, .wirelessFragment, .multiprotocolLabels, .tooDeep: true
     }
   }
 
-  /// Whether it is known by a name, which random bytes seldom come to.
+  /// Whether the protocol has a name, which random bytes rarely match.
   var isNamed: Bool {
     switch self {
     case .etherType(let number): Self.etherTypes[number] != nil
@@ -211,7 +212,7 @@ package enum UnreadLayer: Hashable, Sendable {
     }
   }
 
-  /// What stands behind a number of packets: `of link type 147`.
+  /// The phrase after a number of packets, as in `of link type 147`.
   package var words: String {
     switch self {
     case .linkType(let number): "of link type \(number)"
@@ -249,7 +250,7 @@ package enum UnreadLayer: Hashable, Sendable {
     return "0x" + String(repeating: "0", count: 4 - digits.count) + digits
   }
 
-  /// USB, Bluetooth, 802.15.4, CAN, D-Bus, netlink, ...: no networks that carry IP.
+  /// USB, Bluetooth, 802.15.4, CAN, D-Bus, netlink and others, which do not carry IP.
   private static let otherBuses: Set<UInt16> = [
     186, 187, 189, 195, 201, 215, 220, 227, 230, 231, 249, 251, 252, 253, 254, 255, 256, 272, 283,
   ]
@@ -261,7 +262,7 @@ package enum UnreadLayer: Hashable, Sendable {
     0x80f3: "AARP", 0x809b: "AppleTalk", 0x2000: "CDP",
   ]
 
-  /// Protocols that carry nobody's media.
+  /// Protocols that do not carry media.
   private static let controlProtocols: [UInt8: String] = [
     1: "ICMP", 2: "IGMP", 46: "RSVP", 58: "ICMPv6", 59: "IPv6 without a next header", 88: "EIGRP",
     89: "OSPF", 103: "PIM", 112: "VRRP", 132: "SCTP",
@@ -280,14 +281,14 @@ package enum UnreadLayer: Hashable, Sendable {
   ]
 }
 
-/// How many packets stand in layers that are not opened.
+/// The number of packets in unsupported layers.
 package struct UnreadLayers: Hashable, Sendable {
-  /// Each layer with its packets, in the order in which they came.
+  /// Each layer with its packets, in order of first appearance.
   package private(set) var counts: [(layer: UnreadLayer, packets: UInt64)] = []
-  /// Packets in further layers: a damaged capture may name 65,536 of them.
+  /// Packets in further layers: a damaged capture may have 65,536 different ones.
   package private(set) var further: UInt64 = 0
 
-  /// How many layers are told apart.
+  /// The maximum number of distinct layers.
   private static let layersMaximum = 32
 
   mutating func count(_ layer: UnreadLayer) {
@@ -312,15 +313,15 @@ package struct UnreadLayers: Hashable, Sendable {
     }
   }
 
-  /// How many packets may hide media.
+  /// The number of packets that may contain media.
   package var hidingMedia: UInt64 {
     counts.reduce(0) { $1.layer.mayHideMedia ? $0 + $1.packets : $0 }
   }
 
-  /// `40 packets inside of encrypted MACsec, 12 packets of link type 147`, most packets first;
-  /// empty without any.
+  /// A list such as `40 packets inside of encrypted MACsec, 12 packets of link type 147`, most
+  /// packets first; empty if there are none.
   ///
-  /// - Parameter hidingMedia: whether only layers are named that may hide media.
+  /// - Parameter hidingMedia: whether to list only layers that may contain media.
   package func words(hidingMedia: Bool = false) -> String {
     var parts = counts.filter { !hidingMedia || $0.layer.mayHideMedia }
       .sorted { $0.packets > $1.packets }

@@ -7,13 +7,13 @@ package struct CipherSuite: RawRepresentable, Hashable, Sendable {
   package var rawValue: UInt16
   package init(rawValue: UInt16) { self.rawValue = rawValue }
 
-  /// The IANA name; nil for a number that DTLS of calls does not use.
+  /// The IANA name; nil for suites that DTLS of calls does not use.
   package var name: String? { Self.names.first { $0.0 == rawValue }?.1 }
 
-  /// The hash of the key schedule of TLS 1.3, and of the pseudorandom function of TLS 1.2.
+  /// The hash of the TLS 1.3 key schedule, and of the TLS 1.2 pseudorandom function.
   var hash: HashFunction { name?.hasSuffix("_SHA384") ?? false ? .sha384 : .sha256 }
 
-  /// How TLS 1.3 protects records; nil for suites of other versions.
+  /// The AEAD cipher of TLS 1.3; nil for suites of other versions.
   var cipher: AEADCipher? {
     switch rawValue {
     case 0x1301: .aes128GCM
@@ -50,7 +50,7 @@ package struct CipherSuite: RawRepresentable, Hashable, Sendable {
   ]
 }
 
-/// The key schedule of DTLS 1.3 as far as it begins with logged secrets (RFC 9147 section 5.9, RFC
+/// The part of the DTLS 1.3 key schedule that starts from logged secrets (RFC 9147 section 5.9, RFC
 /// 8446 sections 7.1 and 7.3).
 struct KeySchedule {
   let hash: HashFunction
@@ -64,7 +64,7 @@ struct KeySchedule {
     return hash.expand(secret, info, count: count)
   }
 
-  /// What an exporter gives for a label without a context (RFC 8446 section 7.5).
+  /// The exporter value for a label without a context (RFC 8446 section 7.5).
   func export(_ exporterSecret: [UInt8], _ label: String, count: Int) -> [UInt8] {
     let derived = expand(exporterSecret, label, context: hash.hash([]), count: hash.length)
     return expand(derived, "exporter", context: hash.hash([]), count: count)
@@ -73,13 +73,13 @@ struct KeySchedule {
 
 // MARK: - DTLSTrafficKeys
 
-/// The keys of the records of an association, of both ends.
+/// The record keys of both ends of an association.
 struct DTLSTrafficKeys: Sendable {
-  /// The keys of an end in DTLS 1.3: of the handshake, and of one epoch after the other.
+  /// The DTLS 1.3 keys of an end: for the handshake, and for successive epochs.
   private struct End: Sendable {
     var handshake: EpochProtection?
     var traffic: EpochProtection?
-    /// The secret that the next epoch derives from (RFC 8446 section 7.2).
+    /// The secret from which the next epoch's is derived (RFC 8446 section 7.2).
     var secret: [UInt8] = []
     var epoch: UInt64 = 3
   }
@@ -94,7 +94,7 @@ struct DTLSTrafficKeys: Sendable {
     protections[0] != nil || ends[0].traffic != nil && ends[1].traffic != nil
   }
 
-  /// Derives what the secrets of a log are enough for.
+  /// Derives the keys for which the log has secrets.
   mutating func derive(_ secrets: LoggedSecrets, _ facts: DTLSFacts) {
     guard let suite = facts.cipherSuite, let serverRandom = facts.serverRandom else { return }
     let order = facts.client == 0 ? [0, 1] : [1, 0]
@@ -126,7 +126,7 @@ struct DTLSTrafficKeys: Sendable {
     }
   }
 
-  /// The content type and the text of a protected record; nil when no key opens it.
+  /// Decrypts a record; nil if no key fits.
   mutating func open(_ record: DTLSFollower.Sealed, from end: Int, _ facts: DTLSFacts)
     -> (type: UInt8, text: [UInt8])?
   {
@@ -139,7 +139,7 @@ struct DTLSTrafficKeys: Sendable {
       if UInt64(record.epochBits) == ends[end].epoch & 3 {
         return ends[end].traffic?.open(record)
       }
-      // The sender may have gone on to its next epoch (RFC 9147 section 8).
+      // The sender may have advanced to its next epoch (RFC 9147 section 8).
       guard UInt64(record.epochBits) == (ends[end].epoch + 1) & 3, let schedule, let cipher else {
         return nil
       }
@@ -157,21 +157,21 @@ struct DTLSTrafficKeys: Sendable {
 
 // MARK: - UnifiedRecord
 
-/// A protected record of DTLS 1.3 as it stands in a datagram (RFC 9147 section 4).
+/// A DTLS 1.3 ciphertext record as in a datagram (RFC 9147 section 4).
 struct UnifiedRecord: Sendable {
   /// The low two bits of the epoch.
   var epochBits: UInt8
-  /// The header as on the wire, with the record number hidden.
+  /// The header as on the wire, with the encrypted record number.
   var header: [UInt8]
-  /// Where the record number stands in the header, in one byte or two.
+  /// The location of the record number in the header: one or two bytes.
   var number: Range<Int>
   var sealed: [UInt8]
 
   /// Whether a first byte is that of such a record.
   static func matches(_ first: UInt8) -> Bool { first & 0xe0 == 0x20 }
 
-  /// Reads the record at an offset and moves past it; nil when there is none that can be read:
-  /// connection identifiers have a length that only the ends know.
+  /// Reads the record at an offset and advances; nil if there is none that can be parsed:
+  /// connection ids have lengths that only the ends know.
   static func read(_ bytes: RawSpan, at offset: inout Int) -> UnifiedRecord? {
     guard offset < bytes.byteCount else { return nil }
     let first = bytes.byte(at: offset)
@@ -192,16 +192,16 @@ struct UnifiedRecord: Sendable {
   }
 }
 
-/// Opens the records that one side sends in one epoch of DTLS 1.3.
+/// Decrypts the records of one side in one epoch of DTLS 1.3.
 struct EpochProtection: Sendable {
   private let cipher: AEADCipher
   private let key: [UInt8]
   private let vector: [UInt8]
   private let numberKey: [UInt8]
-  /// The record number after the highest that was opened.
+  /// The successor of the highest record number that was decrypted.
   private var next: UInt64 = 0
 
-  /// Derives the keys of a traffic secret.
+  /// Derives the keys from a traffic secret.
   init(_ secret: [UInt8], _ cipher: AEADCipher, _ schedule: KeySchedule) {
     self.cipher = cipher
     key = schedule.expand(secret, "key", count: cipher.keyLength)
@@ -209,7 +209,7 @@ struct EpochProtection: Sendable {
     numberKey = schedule.expand(secret, "sn", count: cipher.keyLength)
   }
 
-  /// The content type and the text of a record; nil when it is of another epoch, or damaged.
+  /// Decrypts a record; nil if it belongs to another epoch or is damaged.
   mutating func open(_ record: UnifiedRecord) -> (type: UInt8, text: [UInt8])? {
     guard let mask = cipher.mask(key: numberKey, sample: Array(record.sealed.prefix(16))) else {
       return nil
@@ -220,7 +220,7 @@ struct EpochProtection: Sendable {
       header[place] ^= mask[index]
       low = low << 8 | UInt64(header[place])
     }
-    // The number nearest to the one that is expected (section 4.2.2).
+    // Picks the number nearest to the expected one (section 4.2.2).
     let range: UInt64 = record.number.count == 2 ? 1 << 16 : 1 << 8
     var number = next & ~(range - 1) | low
     if number + range / 2 < next {
@@ -239,7 +239,8 @@ struct EpochProtection: Sendable {
         additional: header)
     else { return nil }
     next = max(next, number + 1)
-    // The type follows the text, and zeros may follow the type (RFC 8446 section 5.4).
+    // The content type follows the plaintext, and zero padding may follow it (RFC 8446 section
+    // 5.4).
     while text.last == 0 { text.removeLast() }
     guard let type = text.popLast() else { return nil }
     return (type, text)

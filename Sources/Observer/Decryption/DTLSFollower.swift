@@ -2,48 +2,48 @@ import Crypto
 package import Secure
 package import Wire
 
-/// What is known of a DTLS association that others have.
+/// The facts of an observed DTLS association.
 package struct DTLSFacts: Hashable, Sendable {
-  /// Which of the two ends is the client: 0 or 1.
+  /// The index of the client: 0 or 1.
   package var client: Int
   package var clientRandom: [UInt8]
   package var serverRandom: [UInt8]?
   /// As on the wire: 0xFEFD for 1.2, 0xFEFC for 1.3.
   package var version: UInt16?
   package var cipherSuite: CipherSuite?
-  /// What the client offers, in its order.
+  /// The client's offers, in order of preference.
   package var offeredProfiles: [SRTPProfile] = []
-  /// What the server chose; nil as long as that was not seen.
+  /// The server's choice; nil until it was seen.
   package var profile: SRTPProfile?
-  /// Whether the message that tells the profile was seen, with a choice or without.
+  /// Whether the message with the server's choice was seen, even if it has none.
   package var profileIsKnown = false
   package var usesExtendedMasterSecret = false
-  /// The sha-256 of each end's certificate, where it was seen.
+  /// The SHA-256 fingerprints of the certificates, if they were seen.
   package var fingerprints: [CertificateFingerprint?] = [nil, nil]
 
   /// Whether this is DTLS 1.3.
   package var isVersion13: Bool { version == 0xfefc }
-  /// The random value of the client in hexadecimal, by which key logs name the association.
+  /// The client random in hexadecimal, which identifies the association in key logs.
   package var name: String { hexadecimal(clientRandom) }
 }
 
-/// Follows a DTLS association from the datagrams of both ends, as far as they and a key log tell.
+/// Follows a DTLS association from the datagrams of both ends, with the help of a key log.
 ///
-/// It needs neither certificate nor private key, and changes nothing. Versions are 1.0 to 1.3; in
-/// 1.3 (RFC 9147) most of the handshake is protected and is read with the secrets of the log.
-/// Datagrams may be lost, repeated and reordered.
+/// It is passive and needs neither certificates nor private keys. Versions 1.0 to 1.3 are
+/// supported; most of a 1.3 handshake (RFC 9147) is encrypted and is decrypted with the logged
+/// secrets. Datagrams may be lost, duplicated and reordered.
 package struct DTLSFollower: Sendable {
-  /// What a datagram told.
+  /// An event of the association.
   package enum Event: Hashable, Sendable {
-    /// An association began, or more is known of it.
+    /// The association began, or more is known of it.
     case facts(DTLSFacts)
-    /// Both ends are done with the handshake.
+    /// Both ends have finished the handshake.
     case connected
-    /// SRTP can be opened now: the key with its salt of each end.
+    /// The SRTP keys with salts of both ends are available.
     case srtpKeys(SRTPProfile, [[UInt8]])
-    /// What an end sent: an SCTP packet.
+    /// An SCTP packet that an end sent.
     case data(from: Int, [UInt8])
-    /// An alert of an end, with the number of its description; nil while it is encrypted.
+    /// An alert of an end; the description is nil if it is encrypted.
     case alert(from: Int, description: UInt8?)
   }
 
@@ -54,7 +54,7 @@ package struct DTLSFollower: Sendable {
     static let applicationData: UInt8 = 23
   }
 
-  /// How many protected records wait for their keys, and how many bytes of them.
+  /// The limits of protected records that wait for keys, in number and bytes.
   private static let waitingMaximum = 512
   private static let waitingBytesMaximum = 1 << 20
 
@@ -64,28 +64,28 @@ package struct DTLSFollower: Sendable {
   private var isFinished = [false, false]
   private var isConnected = false
   private var gaveSRTPKeys = false
-  /// Messages that came before the ClientHello.
+  /// Messages that arrived before the ClientHello.
   private var early: [(from: Int, message: HandshakeMessage)] = []
   private static let earlyMaximum = 16
   private var waiting: [(from: Int, record: Sealed)] = []
   private var waitingBytes = 0
 
-  /// How many protected records wait for their keys.
+  /// The number of protected records that wait for keys.
   package var waitingRecords: Int { waiting.count }
 
-  /// Protected records that their keys did not open, and those that were too many to wait.
+  /// Protected records that their keys did not decrypt, and those beyond the limit of waiting.
   package private(set) var sealedRecords: UInt64 = 0
   package private(set) var droppedRecords: UInt64 = 0
   package private(set) var openedRecords: UInt64 = 0
-  /// Records of data among those that no key opened and that do not wait.
+  /// Application data records among those that could not be decrypted and are not waiting.
   private var lostData: UInt64 = 0
 
-  /// Records of data channels that are not opened so far.
+  /// Records of data channels that are not decrypted so far.
   package var unopenedData: UInt64 {
     lostData + UInt64(waiting.count { $0.record.isData })
   }
 
-  /// A protected record of either kind.
+  /// A protected record in the format of DTLS 1.2 or 1.3.
   enum Sealed: Sendable {
     case plain(DTLSRecord)
     case unified(UnifiedRecord)
@@ -97,8 +97,8 @@ package struct DTLSFollower: Sendable {
       }
     }
 
-    /// Whether it has a packet of SCTP, as far as it shows: acknowledgements of DTLS 1.3 have the
-    /// same form, and are shorter than any packet with a chunk of data.
+    /// Whether it seems to carry an SCTP packet: DTLS 1.3 acknowledgements have the same form but
+    /// are shorter than any packet with a data chunk.
     var isData: Bool {
       switch self {
       case .plain(let record): record.type == ContentType.applicationData
@@ -109,36 +109,36 @@ package struct DTLSFollower: Sendable {
 
   package init() {}
 
-  /// Takes a datagram of an end, 0 or 1.
-  package mutating func take(
+  /// Handles a datagram of an end, 0 or 1.
+  package mutating func receive(
     _ datagram: [UInt8], from end: Int, _ log: NSSKeyLog, into events: inout [Event]
   ) {
     var offset = 0
     while offset < datagram.count {
       if UnifiedRecord.matches(datagram[offset]) {
         guard let record = UnifiedRecord.read(datagram.span.bytes, at: &offset) else { return }
-        take(.unified(record), from: end, log, &events)
+        process(.unified(record), from: end, log, &events)
       } else {
         guard let record = DTLSRecord.read(datagram.span.bytes, at: &offset) else { return }
-        take(record, from: end, log, &events)
+        process(record, from: end, log, &events)
       }
     }
   }
 
-  /// Tries again with a log that has grown.
+  /// Retries waiting records after the log has grown.
   package mutating func retry(_ log: NSSKeyLog, into events: inout [Event]) {
     findKeys(log, &events)
     guard keys.isReady else { return }
     let records = waiting
     waiting = []
     waitingBytes = 0
-    for (from, record) in records { take(record, from: from, log, &events) }
+    for (from, record) in records { process(record, from: from, log, &events) }
   }
 
-  private mutating func take(
+  private mutating func process(
     _ record: DTLSRecord, from end: Int, _ log: NSSKeyLog, _ events: inout [Event]
   ) {
-    guard record.epoch == 0 else { return take(.plain(record), from: end, log, &events) }
+    guard record.epoch == 0 else { return process(.plain(record), from: end, log, &events) }
     switch record.type {
     case ContentType.handshake: read(record.fragment, from: end, log, &events)
     case ContentType.alert where record.fragment.count == 2:
@@ -147,13 +147,13 @@ package struct DTLSFollower: Sendable {
     }
   }
 
-  /// Opens a protected record, or lets it wait for its key.
-  private mutating func take(
+  /// Decrypts a protected record, or queues it until its key is known.
+  private mutating func process(
     _ record: Sealed, from end: Int, _ log: NSSKeyLog, _ events: inout [Event]
   ) {
     guard let facts else { return wait(record, from: end) }
     if case .plain(let plain) = record, plain.type == ContentType.handshake {
-      // Nothing but Finished is protected in the handshake of 1.2.
+      // In a 1.2 handshake, only Finished is encrypted.
       finish(end, &events)
       return
     }
@@ -166,7 +166,7 @@ package struct DTLSFollower: Sendable {
         if case .plain(let plain) = record, plain.type == ContentType.alert {
           events.append(.alert(from: end, description: nil))
         }
-        // What comes after the handshake shows that it is over.
+        // Records of later epochs imply that the handshake is over.
         if case .unified(let unified) = record, unified.epochBits == 3 { finish(end, &events) }
         if case .plain(let plain) = record, plain.type == ContentType.applicationData {
           finish(end, &events)
@@ -210,7 +210,7 @@ package struct DTLSFollower: Sendable {
   private mutating func read(
     _ text: [UInt8], from end: Int, _ log: NSSKeyLog, _ events: inout [Event]
   ) {
-    // A new association begins with the number 0, and with another random value.
+    // A new association begins with sequence number 0 and another random.
     if let known = facts?.clientRandom, let hello = DTLSFollower.firstClientHello(text),
       hello != known
     {
@@ -223,9 +223,9 @@ package struct DTLSFollower: Sendable {
     }
   }
 
-  /// The random value of a ClientHello that begins an association, whether it is whole or not.
+  /// The random of a ClientHello that begins an association, complete or fragmented.
   private static func firstClientHello(_ text: [UInt8]) -> [UInt8]? {
-    // Type, length, sequence number, offset and length of the fragment; then version and random.
+    // Type, length, sequence number, fragment offset and length; then version and random.
     guard text.count >= 12 + 34, text[0] == 1, text[4] == 0, text[5] == 0,
       text[6..<9].allSatisfy({ $0 == 0 })
     else { return nil }
@@ -236,7 +236,7 @@ package struct DTLSFollower: Sendable {
     _ message: HandshakeMessage, from end: Int, _ log: NSSKeyLog, _ events: inout [Event]
   ) {
     let body = message.body.span.bytes
-    // Without the ClientHello nothing has a name; it may still come.
+    // Without its ClientHello the association cannot be identified; it may still arrive.
     if facts == nil, message.type != 1 {
       if early.count < Self.earlyMaximum { early.append((end, message)) }
       return
@@ -293,7 +293,7 @@ package struct DTLSFollower: Sendable {
       let records = waiting
       waiting = []
       waitingBytes = 0
-      for (from, record) in records { take(record, from: from, log, &events) }
+      for (from, record) in records { process(record, from: from, log, &events) }
     }
     guard !gaveSRTPKeys, let profile = self.facts?.profile,
       let pair = srtpKeys(profile, log)
@@ -302,10 +302,9 @@ package struct DTLSFollower: Sendable {
     events.append(.srtpKeys(profile, pair))
   }
 
-  /// The SRTP key with its salt of each end, if the log has what they derive from (RFC 5764
-  /// section 4.2).
+  /// The SRTP keys with salts of both ends, if the log has the secrets (RFC 5764 section 4.2).
   ///
-  /// Where the choice of the profile was not seen, each of `offeredProfiles` can be tried.
+  /// If the server's choice was not seen, try each of `offeredProfiles`.
   package func srtpKeys(_ profile: SRTPProfile, _ log: NSSKeyLog) -> [[UInt8]]? {
     guard let facts, let serverRandom = facts.serverRandom, let suite = facts.cipherSuite,
       let secrets = log.secrets(of: facts.clientRandom)
@@ -329,15 +328,14 @@ package struct DTLSFollower: Sendable {
   }
 }
 
-/// Finds out whether a DTLS client offers SRTP (RFC 5764 section 4.1.1), which those of calls do
-/// and those of other things under DTLS do not.
+/// Determines whether a DTLS client offers SRTP (RFC 5764 section 4.1.1), as clients of calls do
+/// and others do not.
 package struct ClientHelloReader: Sendable {
   private var assembler = HandshakeAssembler()
 
   package init() {}
 
-  /// Reads the next datagram of the client: whether it offers SRTP, or nil while its ClientHello is
-  /// not whole.
+  /// Reads the client's next datagram; nil until its ClientHello is complete.
   package mutating func offersSRTP(_ datagram: RawSpan) -> Bool? {
     var offset = 0
     while let record = DTLSRecord.read(datagram, at: &offset) {

@@ -1,34 +1,33 @@
 import Secure
 import Wire
 
-/// A handshake message, whole again (RFC 6347 section 4.2.2, RFC 9147 section 5.2).
+/// A reassembled handshake message (RFC 6347 section 4.2.2, RFC 9147 section 5.2).
 struct HandshakeMessage: Hashable, Sendable {
   var type: UInt8
   var sequence: UInt16
   var body: [UInt8]
 }
 
-/// Puts the handshake messages of one side together of their fragments, in whatever order they come
-/// and however often.
+/// Reassembles the handshake messages of one side from fragments in any order, with duplicates.
 struct HandshakeAssembler: Sendable {
-  /// How many messages are followed, and how long they may be.
+  /// The maximum number of messages, and their maximum length.
   private static let messagesMaximum = 64
   private static let lengthMaximum = 65_535
   private static let heldMaximum = 262_144
 
-  /// A fragment counts as so many bytes more than it has.
+  /// The assumed memory overhead per fragment, in bytes.
   private static let fragmentOverhead = 64
-  /// How many fragments of one message are kept, however small they are.
+  /// The maximum number of fragments per message.
   private static let fragmentsMaximum = 1024
 
   private struct Partial: Sendable {
     var type: UInt8
     var sequence: UInt16
-    /// The length that the message header claims; memory is only kept for bytes received.
+    /// The length in the message header; memory is allocated only for received bytes.
     var length: Int
-    /// The fragments in the order in which they came.
+    /// The fragments in order of arrival.
     var fragments: [(begin: Int, bytes: [UInt8])] = []
-    /// What is there, apart from each other.
+    /// The received ranges, disjoint.
     var parts: [Range<Int>] = []
     var held = 0
 
@@ -45,10 +44,10 @@ struct HandshakeAssembler: Sendable {
   private var done: [UInt16] = []
   private var held = 0
 
-  /// How many bytes of memory the fragments take that wait for others, about.
+  /// The approximate memory of fragments that wait for others, in bytes.
   var heldBytes: Int { held }
 
-  /// Takes the text of a handshake record and gives the messages that it completes.
+  /// Adds a handshake record; returns the messages that it completes.
   mutating func add(_ bytes: RawSpan) -> [HandshakeMessage] {
     var messages: [HandshakeMessage] = []
     var reader = ByteReader(bytes)
@@ -64,7 +63,7 @@ struct HandshakeAssembler: Sendable {
         if let message = add(type, sequence, length, begin, fragment) { messages.append(message) }
       }
     } catch {
-      // Cut short: what was read so far is what there is.
+      // A truncated record keeps the messages read so far.
     }
     return messages
   }
@@ -121,8 +120,8 @@ struct HandshakeAssembler: Sendable {
 
 // MARK: - Hello
 
-/// What ClientHello and ServerHello say that matters to somebody who looks on (RFC 8446 section
-/// 4.1, RFC 5246 section 7.4.1).
+/// The fields of ClientHello and ServerHello that a passive observer needs (RFC 8446 section 4.1,
+/// RFC 5246 section 7.4.1).
 struct Hello: Sendable {
   private enum Extension {
     static let useSRTP: UInt16 = 14
@@ -132,15 +131,15 @@ struct Hello: Sendable {
   }
 
   var random: [UInt8] = []
-  /// The version of a server, or the versions that a client offers, as on the wire.
+  /// A server's version, or the versions that a client offers, as on the wire.
   var versions: [UInt16] = []
-  /// The suite of a server; of a client, the first.
+  /// A server's cipher suite, or a client's first.
   var cipherSuite = CipherSuite(rawValue: 0)
   var profiles: [SRTPProfile] = []
   var usesExtendedMasterSecret = false
   var usesConnectionID = false
 
-  /// The random value by which a server asks for another ClientHello (RFC 8446 section 4.1.3).
+  /// The random of a HelloRetryRequest (RFC 8446 section 4.1.3).
   private static let retryRandom: [UInt8] = [
     0xcf, 0x21, 0xad, 0x74, 0xe5, 0x9a, 0x61, 0x11, 0xbe, 0x1d, 0x8c, 0x02, 0x1e, 0x65, 0xb8, 0x91,
     0xc2, 0xa2, 0x11, 0x16, 0x7a, 0xbb, 0x8c, 0x5e, 0x07, 0x9e, 0x09, 0xe2, 0xc8, 0xa8, 0x33, 0x9c,
@@ -148,7 +147,7 @@ struct Hello: Sendable {
 
   var asksForAnother: Bool { random == Self.retryRandom }
 
-  /// Reads a ClientHello, which has a cookie and lists where a ServerHello has one of each.
+  /// Parses a ClientHello, which has a cookie, and lists in place of single choices.
   init(client body: RawSpan) throws(ReadError) {
     var reader = ByteReader(body)
     versions = [try reader.uint16()]
@@ -171,7 +170,7 @@ struct Hello: Sendable {
     try readExtensions(&reader, isClient: false)
   }
 
-  /// Reads EncryptedExtensions, where DTLS 1.3 has the choices of the server.
+  /// Parses EncryptedExtensions, which has the server's choices in DTLS 1.3.
   init(encryptedExtensions body: RawSpan) throws(ReadError) {
     var reader = ByteReader(body)
     try readExtensions(&reader, isClient: false)
@@ -187,7 +186,7 @@ struct Hello: Sendable {
       var value = ByteReader(try list.span(Int(try list.uint16())))
       switch type {
       case Extension.useSRTP:
-        // A list of profiles, then a key identifier that WebRTC leaves empty (RFC 5764 4.1.1).
+        // A list of profiles, then an MKI, which WebRTC leaves empty (RFC 5764 section 4.1.1).
         var profiles = ByteReader(try value.span(Int(try value.uint16())))
         while profiles.remaining >= 2 {
           self.profiles.append(SRTPProfile(rawValue: try profiles.uint16()))
@@ -204,7 +203,7 @@ struct Hello: Sendable {
   }
 }
 
-/// The certificate of an end in a Certificate message, in DER; the first of its list.
+/// The end-entity certificate in a Certificate message, in DER.
 enum CertificateMessage {
   static func first(in body: RawSpan, isVersion13: Bool) -> [UInt8]? {
     var reader = ByteReader(body)

@@ -2,7 +2,7 @@ package import SDP
 package import Secure
 package import Wire
 
-/// What a line of an NSS key log is the secret of (draft-ietf-tls-keylogfile, section 2).
+/// The label of a line in an NSS key log (draft-ietf-tls-keylogfile, section 2).
 package struct SecretLabel: RawRepresentable, Hashable, Sendable {
   package var rawValue: String
   package init(rawValue: String) { self.rawValue = rawValue }
@@ -16,7 +16,7 @@ package struct SecretLabel: RawRepresentable, Hashable, Sendable {
   package static let serverTraffic = SecretLabel(rawValue: "SERVER_TRAFFIC_SECRET_0")
 }
 
-/// The secrets that a key log has of one association, by their labels.
+/// The secrets of one association in a key log, by label.
 package struct LoggedSecrets: Hashable, Sendable {
   /// In the order of the log; a few at most.
   private var entries: [(label: SecretLabel, secret: [UInt8])] = []
@@ -27,7 +27,7 @@ package struct LoggedSecrets: Hashable, Sendable {
     entries.first { $0.label == label }?.secret
   }
 
-  /// Adds a secret; false when it is known, or there are too many.
+  /// Adds a secret; returns false if it is known, or if there are too many.
   mutating func add(_ label: SecretLabel, _ secret: [UInt8]) -> Bool {
     guard self[label] == nil, entries.count < Self.entriesMaximum else { return false }
     entries.append((label, secret))
@@ -43,29 +43,28 @@ package struct LoggedSecrets: Hashable, Sendable {
   }
 }
 
-/// A key log as NSS, OpenSSL and BoringSSL write it, however its bytes arrive: a file that grows is
-/// read as it grows.
+/// A key log as NSS, OpenSSL and BoringSSL write it, read incrementally while it grows.
 package struct NSSKeyLog: Sendable {
   private static let lineMaximum = 1024
   private static let associationsMaximum = 1 << 17
 
   private var known: [[UInt8]: LoggedSecrets] = [:]
-  /// A line that has not ended yet.
+  /// An incomplete line.
   private var waiting: [UInt8] = []
   private var isPassingOver = false
 
-  /// Lines that are no comment and no secret, or one too many.
+  /// The number of invalid lines, and of lines beyond the limits.
   package private(set) var refusedLines = 0
 
   package init() {}
 
-  /// How many associations there are secrets of.
+  /// The number of associations with secrets.
   package var count: Int { known.count }
 
-  /// The secrets of the association whose client drew this random value.
+  /// The secrets of the association with this client random.
   package func secrets(of clientRandom: [UInt8]) -> LoggedSecrets? { known[clientRandom] }
 
-  /// Adds bytes of the log and gives the client randoms that there are new secrets for.
+  /// Adds bytes of the log; returns the client randoms with new secrets.
   package mutating func append(_ bytes: some Sequence<UInt8>) -> [[UInt8]] {
     var news: [[UInt8]] = []
     for byte in bytes {
@@ -82,7 +81,7 @@ package struct NSSKeyLog: Sendable {
     return news
   }
 
-  /// Takes the last line, when no line end follows it.
+  /// Parses the last line if it is not terminated.
   package mutating func finish() -> [[UInt8]] {
     var news: [[UInt8]] = []
     endLine(&news)
@@ -116,23 +115,23 @@ package struct NSSKeyLog: Sendable {
 
 // MARK: - SRTPKey
 
-/// An SRTP master key with its salt, and the packets that it is for.
+/// An SRTP master key with its salt, and its scope.
 package struct SRTPKey: Hashable, Sendable {
-  /// Which packets a key protects.
+  /// The packets that a key protects.
   package enum Scope: Hashable, Sendable {
-    /// All that it fits.
+    /// All packets that it decrypts.
     case any
-    /// What comes from an address, of one port or of all.
+    /// Packets from an address, of one port or of all.
     case source(IPAddress, port: UInt16?)
     case ssrc(UInt32)
   }
 
   package var scope: Scope
-  /// The ways to protect that it may be for, the likeliest first.
+  /// The possible protection profiles, the most likely first.
   package var suites: [SRTPSuite]
-  /// The key, then its salt.
+  /// The key, followed by the salt.
   package var bytes: [UInt8]
-  /// What names the key in each packet (MKI); empty when nothing does.
+  /// The MKI in each packet; empty if packets have none.
   package var identifier: [UInt8] = []
 
   package init(
@@ -145,22 +144,22 @@ package struct SRTPKey: Hashable, Sendable {
   }
 }
 
-/// A text that is no SRTP key.
+/// An error in the text of an SRTP key.
 package struct SRTPKeyError: Error, Hashable, Sendable {
-  /// What is wrong, in words.
+  /// A description of the fault.
   package var reason: String
 }
 
 extension SRTPKey {
-  /// Reads `[WHICH=][SUITE:]KEY`, as logs of servers have keys.
+  /// Parses `[WHICH=][SUITE:]KEY`, the form in which logs of servers have keys.
   ///
   /// The key and its salt are in hexadecimal or base64. `WHICH` is an SSRC (`ssrc:1234` or
-  /// `ssrc:0x4d2`), or an address with or without a port that packets come from
-  /// (`192.0.2.1:5000`). Without a suite, the length tells.
+  /// `ssrc:0x4d2`), or the source address of the packets with or without a port (`192.0.2.1:5000`).
+  /// Without a suite, the length determines it.
   package init(parsing text: String) throws(SRTPKeyError) {
     var rest = text[...]
     var scope = Scope.any
-    // Base64 may end with equals signs, so only one that something else follows is ours.
+    // Base64 may end with equals signs; a separator is followed by something else.
     if let sign = rest.firstIndex(of: "="), rest[sign...].contains(where: { $0 != "=" }) {
       scope = try SRTPKey.scope(rest[..<sign])
       rest = rest[rest.index(after: sign)...]
@@ -212,18 +211,18 @@ extension SRTPKey {
 
 // MARK: - CryptoAttribute
 
-/// A key that a description gives: `1 AES_CM_128_HMAC_SHA1_80 inline:BASE64|2^31|1:4` (RFC 4568).
+/// A key in a description: `1 AES_CM_128_HMAC_SHA1_80 inline:BASE64|2^31|1:4` (RFC 4568).
 ///
-/// WebRTC forbids it (RFC 8826 section 4.3.1), but telephones use it, and what forwards to them.
+/// WebRTC forbids it (RFC 8826 section 4.3.1), but telephones and their gateways use it.
 package struct CryptoAttribute: AttributeValue {
   package static let attributeName = AttributeName(rawValue: "crypto")
   package static let syntax = "TAG SUITE inline:KEY[|LIFETIME][|MKI:LENGTH][;...] [PARAMETERS]"
 
-  /// Tells it from the others of a section; the answer has that of the one it takes.
+  /// Identifies the attribute in its section; an answer repeats the tag that it accepts.
   package var tag: UInt32
-  /// The suite's name, known or not.
+  /// The name of the suite, supported or not.
   package var suite: String
-  /// The keys with their salts, each with what names it in packets (empty: nothing does).
+  /// The keys with salts, each with its MKI in packets (empty if packets have none).
   package var keys: [(bytes: [UInt8], identifier: [UInt8])]
   /// Session parameters, such as `UNENCRYPTED_SRTP`.
   package var parameters: [String]
@@ -251,7 +250,7 @@ package struct CryptoAttribute: AttributeValue {
     guard let first = parts.first, let bytes = [UInt8](base64: first.utf8) else {
       return nil
     }
-    // A lifetime may stand before the identifier, which alone has a colon.
+    // A lifetime may precede the MKI, which is the only part with a colon.
     guard let last = parts.dropFirst().last, let colon = last.firstIndex(of: ":") else {
       return (bytes, [])
     }
@@ -265,8 +264,8 @@ package struct CryptoAttribute: AttributeValue {
     return (bytes, identifier)
   }
 
-  /// The keys for packets of the side that gave them; empty for a suite that is not supported, or
-  /// where parameters switch parts of the protection off.
+  /// The keys for packets of the description's author; empty if the suite is unsupported, or if
+  /// parameters disable parts of the protection.
   package var srtpKeys: [SRTPKey] {
     guard let known = SRTPSuite(rawValue: suite), unsupportedParameters.isEmpty else { return [] }
     return keys.filter { $0.bytes.count == known.keyLength + known.saltLength }.map {
@@ -274,7 +273,7 @@ package struct CryptoAttribute: AttributeValue {
     }
   }
 
-  /// The session parameters that change packets in ways that are not read here (section 6.3).
+  /// The session parameters that change packets in unsupported ways (section 6.3).
   package var unsupportedParameters: [String] {
     parameters.filter { !$0.hasPrefix("WSH=") && !$0.hasPrefix("-") }
   }
@@ -285,9 +284,8 @@ package struct CryptoAttribute: AttributeValue {
 }
 
 extension [UInt8] {
-  /// Decodes base64 (RFC 4648 section 4), with or without its padding.
-  ///
-  /// nil if any other character is in it.
+  /// Decodes base64 (RFC 4648 section 4), with or without padding; nil if there is any other
+  /// character.
   init?(base64 text: some Collection<UInt8>) {
     var digits = Array(text)
     while digits.last == UInt8(ascii: "=") { digits.removeLast() }

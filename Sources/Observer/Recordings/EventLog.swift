@@ -1,6 +1,6 @@
 import Wire
 
-// RTC event logs of libwebrtc, version 2 (rtc_event_log2.proto): packets by their headers.
+// Event logs of libwebrtc, version 2 (rtc_event_log2.proto), which contain packet headers.
 
 extension PacketRecording {
   mutating func readEventLog(_ file: [UInt8]) {
@@ -11,9 +11,12 @@ extension PacketRecording {
       let milliseconds = log.beganMilliseconds.map { packet.milliseconds &- $0 } ?? 0
       let distance = max(-86_400_000_000, min(milliseconds, 86_400_000_000))
       add(
-        packet.bytes, at: (max(0, min(began, 4_000_000_000_000)) + distance) * 1_000_000,
+        packet.bytes,
+        at: (max(0, min(began, 4_000_000_000_000)) + distance) * 1_000_000
+          + packet.microseconds * 1000,
         isOutgoing: packet.isOutgoing, originalLength: packet.length)
     }
+    if log.isVersion1 { notes.append("it does not say its date: the take begins in 1970") }
     if log.hasNoExtensionIDs {
       notes.append("it does not say the ids of header extensions: those here are made up")
     }
@@ -28,10 +31,12 @@ extension PacketRecording {
   }
 }
 
-/// Reads the messages of an event log.
+/// Parses the messages of an event log.
 struct EventLog {
   struct Packet {
     var milliseconds: Int64
+    /// Beyond the milliseconds, from 0 to 999.
+    var microseconds: Int64 = 0
     var isOutgoing: Bool
     var bytes: [UInt8]
     var length: Int
@@ -42,7 +47,8 @@ struct EventLog {
   private(set) var beganUnixMilliseconds: Int64 = 0
   private(set) var damagedBytes = 0
   private(set) var hasNoExtensionIDs = false
-  /// Events of other kinds, by their names, in the order in which they came up.
+  private(set) var isVersion1 = false
+  /// The number of other events by name, in order of first appearance.
   private(set) var others: [(what: String, count: UInt64)] = []
 
   private static let otherNames: [Int: String] = [
@@ -58,6 +64,7 @@ struct EventLog {
     while let field = reader.next() {
       guard case .bytes(let body) = field.value else { continue }
       switch field.number {
+      case 1: readEvent(ProtobufMessage(body))
       case 2, 3: readPackets(ProtobufMessage(body), isOutgoing: field.number == 3)
       case 4, 5: readControl(ProtobufMessage(body), isOutgoing: field.number == 5)
       case 16:
@@ -66,26 +73,77 @@ struct EventLog {
         if beganUnixMilliseconds == 0 { beganUnixMilliseconds = begin.integer(3) ?? 0 }
       default:
         guard let what = Self.otherNames[field.number] else { continue }
-        if let place = others.firstIndex(where: { $0.what == what }) {
-          others[place].count += 1
-        } else {
-          others.append((what, 1))
-        }
+        count(what)
       }
       if packets.count > Self.packetsMaximum { break }
     }
     damagedBytes = reader.rest
   }
 
-  /// A log has at most 250 MB; a batch may claim any number.
+  /// A log has at most 250 MB, but a batch may claim any number of packets.
   private static let packetsMaximum = 20_000_000
+
+  // MARK: Version 1
+
+  /// Whether a file begins with an event of version 1: its length, its time, and its kind.
+  static func beginsLikeVersion1(_ head: [UInt8]) -> Bool {
+    var reader = ProtobufReader(head[...])
+    guard head.first == 0x0a, let field = reader.next(), case .bytes(let body) = field.value else {
+      return false
+    }
+    let event = ProtobufMessage(body)
+    guard body.first == 0x08, let kind = event.integer(2), (1...18).contains(kind) else {
+      return false
+    }
+    return event.integer(1) != nil
+  }
+
+  /// The kinds of events of version 1 that are no packets.
+  private static let version1Names: [Int64: String] = [
+    5: "audio playout event", 6: "loss-based estimate", 7: "delay-based estimate",
+    8: "stream configuration", 9: "stream configuration", 10: "stream configuration",
+    11: "stream configuration", 16: "audio adaptation", 17: "probe cluster", 18: "probe result",
+  ]
+
+  /// An event of version 1.
+  private mutating func readEvent(_ event: ProtobufMessage) {
+    isVersion1 = true
+    guard let time = event.integer(1), let kind = event.integer(2) else { return }
+    let milliseconds = time / 1000
+    beganMilliseconds = min(beganMilliseconds ?? milliseconds, milliseconds)
+    let body = ProtobufMessage(event.bytes(kind == 3 ? 3 : 4) ?? [])
+    let bytes: ArraySlice<UInt8>?
+    switch kind {
+    case 3: bytes = body.bytes(4)
+    case 4: bytes = body.bytes(3)
+    default:
+      if let what = Self.version1Names[kind] { count(what) }
+      return
+    }
+    guard let bytes, bytes.count >= 4, let isIncoming = body.integer(1) else { return }
+    let length = kind == 3 ? Int(clamping: body.integer(3) ?? 0) : bytes.count
+    packets.append(
+      Packet(
+        milliseconds: milliseconds, microseconds: max(0, time % 1000),
+        isOutgoing: isIncoming == 0, bytes: Array(bytes),
+        length: max(bytes.count, min(length, 65_000))))
+  }
+
+  private mutating func count(_ what: String) {
+    if let place = others.firstIndex(where: { $0.what == what }) {
+      others[place].count += 1
+    } else {
+      others.append((what, 1))
+    }
+  }
 
   // MARK: Packets
 
-  /// The fields of a batch of packets: the first one's, and deltas under 100 and their number.
+  /// Reads a batch of packets: the fields of the first one, deltas in fields from 101 on, and their
+  /// number.
   private mutating func readPackets(_ message: ProtobufMessage, isOutgoing: Bool) {
-    // A log may claim any number; no two packets in a row have one sequence number, so that there
-    // is at least a bit for each.
+    // The log may claim any number; consecutive sequence numbers differ, so each delta takes at
+    // least a bit.
     let room = Int64((message.bytes(104)?.count ?? 0) * 8)
     let count = min(max(message.integer(11) ?? 0, 0), room)
     guard let time = message.integer(1), message.integer(6) != nil else { return }
@@ -158,7 +216,7 @@ struct EventLog {
   }
 }
 
-/// A field of protocol buffers (wire format of proto2).
+/// A field in the protocol buffers wire format (proto2).
 struct ProtobufField {
   enum Value {
     case number(UInt64)
@@ -168,10 +226,10 @@ struct ProtobufField {
   var value: Value
 }
 
-/// Reads fields one after another; ends before the first that is damaged.
+/// Reads fields one after another; ends before the first damaged one.
 struct ProtobufReader {
   private var bytes: ArraySlice<UInt8>
-  /// How many bytes could not be read.
+  /// The number of bytes that could not be parsed.
   var rest: Int { bytes.count }
 
   init(_ bytes: ArraySlice<UInt8>) { self.bytes = bytes }
@@ -210,7 +268,7 @@ struct ProtobufReader {
   }
 }
 
-/// The fields of a message by their numbers, of which the last one counts.
+/// The fields of a message by number; the last one of a number counts.
 struct ProtobufMessage {
   private var fields: [Int: ProtobufField.Value] = [:]
 
@@ -230,7 +288,7 @@ struct ProtobufMessage {
   }
 }
 
-/// Reads what libwebrtc's delta encoding wrote: bits, the highest first.
+/// Decodes libwebrtc's delta encoding: bits, the highest first.
 struct DeltaReader {
   private let bytes: ArraySlice<UInt8>
   private var bit = 0
@@ -258,11 +316,11 @@ struct DeltaReader {
     return nil
   }
 
-  /// The first value and those that follow it; of damaged deltas what could be read, then nil.
+  /// The base value and those that follow; nil from the first damaged delta on.
   static func values(base: UInt64?, deltas: ArraySlice<UInt8>?, count: Int) -> [UInt64?] {
     var values: [UInt64?] = [base]
     guard let deltas, !deltas.isEmpty else {
-      // None at all: all are as the first.
+      // Without deltas all values equal the base.
       return values + [UInt64?](repeating: base, count: count)
     }
     values.reserveCapacity(count + 1)
@@ -297,7 +355,7 @@ struct DeltaReader {
         continue
       }
       guard let before = previous else {
-        // The first that is there is written as it is.
+        // The first present value is not a delta.
         guard let first = varint() else { return }
         previous = first
         values.append(first)
@@ -312,7 +370,7 @@ struct DeltaReader {
     }
   }
 
-  /// Bodies whose lengths stand before them all.
+  /// Blobs, preceded by all their lengths.
   static func blobs(_ bytes: ArraySlice<UInt8>, count: Int) -> [ArraySlice<UInt8>] {
     var rest = bytes
     var sizes: [Int] = []

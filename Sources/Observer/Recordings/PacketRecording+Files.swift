@@ -1,12 +1,12 @@
 import Wire
 
-// Recordings of Janus, files of rtptools, and lines of logs.
+// Recordings of Janus, files of rtptools, and log lines.
 
 extension PacketRecording {
   // MARK: Janus
 
-  /// Recordings of Janus: a head in JSON and frames with their distance from the first, or, before
-  /// 2015, no head and no times.
+  /// Reads a recording of Janus: a JSON header and frames with times relative to the first; before
+  /// 2015, no header and no times.
   mutating func readJanus(_ file: [UInt8]) {
     file.starts(with: Array("MJR".utf8)) ? readNewJanus(file) : readOldJanus(file)
   }
@@ -22,7 +22,7 @@ extension PacketRecording {
     guard kind == "a" || kind == "v" else {
       return notes.append("it holds data, which are not RTP")
     }
-    // Microseconds of the first frame, or of when the file was made.
+    // Microseconds of the first frame, or of the file's creation.
     let microseconds = head["u"]?.integer ?? head["s"]?.integer ?? 0
     let began = min(max(microseconds, 0), 4_000_000_000_000_000) * 1000
     var place = 10 + length
@@ -35,7 +35,7 @@ extension PacketRecording {
         isOutgoing: true)
       place += 10 + count
     }
-    if place < file.count { noteCut(file.count - place) }
+    if place < file.count { recordCut(file.count - place) }
     describe(
       kind == "a" ? "audio" : "video", head["c"]?.text, format: head["f"]?.text,
       extensions: (head["x"]?.members ?? []).compactMap { member in
@@ -61,7 +61,7 @@ extension PacketRecording {
         continue
       }
       guard count >= 12 else { continue }
-      // There is no time of arrival: the time of the media has to do.
+      // Without arrival times, the RTP timestamps are used.
       let time = body[(body.startIndex + 4)..<(body.startIndex + 8)].reduce(0 as UInt32) {
         $0 << 8 | UInt32($1)
       }
@@ -72,7 +72,7 @@ extension PacketRecording {
       let rate: Int64 = kind == "audio" ? 48_000 : 90_000
       add(body, at: max(0, clock.ticks) * 1_000_000_000 / rate, isOutgoing: true)
     }
-    if place < file.count { noteCut(file.count - place) }
+    if place < file.count { recordCut(file.count - place) }
     describe(
       kind == "audio" ? "audio" : "video", kind == "audio" ? "opus" : "vp8", format: nil,
       extensions: [])
@@ -80,7 +80,7 @@ extension PacketRecording {
       "it has no times of arrival: those of the media stand in for them, and its date is unknown")
   }
 
-  /// Says what the first packet's stream is.
+  /// Adds a description of the first packet's stream.
   private mutating func describe(
     _ kind: String, _ codec: String?, format: String?, extensions: [(String, String)]
   ) {
@@ -92,7 +92,7 @@ extension PacketRecording {
         ssrc: ssrc, extensions: extensions.map { (id: $0.0, uri: $0.1) }))
   }
 
-  private mutating func noteCut(_ count: Int) {
+  private mutating func recordCut(_ count: Int) {
     notes.append("\(counted(UInt64(count), "byte")) at its end are damaged or cut off")
   }
 
@@ -119,20 +119,36 @@ extension PacketRecording {
         originalLength: original)
       reader = reader.dropFirst(stored - 8)
     }
-    if !reader.isEmpty { noteCut(reader.count) }
+    if !reader.isEmpty { recordCut(reader.count) }
     if began == 0 { notes.append("it does not say when it was made") }
+  }
+
+  // MARK: rtpproxy
+
+  /// Records of rtpproxy, one after another.
+  mutating func readProxy(_ file: [UInt8]) {
+    var place = 0
+    while let record = ProxyRecord(file, at: place), record.end <= file.count {
+      // What is no packet is passed over, as extractaudio does.
+      if record.packet.count >= 12 {
+        add(file[record.packet], at: record.unixNanoseconds, isOutgoing: false)
+      }
+      place = record.end
+    }
+    if place < file.count { recordCut(file.count - place) }
+    notes.append("it has one side of a call: that of the other side is another file")
   }
 
   // MARK: Lines of logs
 
-  /// `I 12:34:56.789000 000000 80 60 ... # RTP_DUMP`, wherever in a line it begins; text2pcap's
-  /// form.
+  /// Reads lines in text2pcap's form `I 12:34:56.789000 000000 80 60 ... # RTP_DUMP`, at any
+  /// position in a line.
   mutating func readDumpLines(_ file: [UInt8]) {
     var midnight: Int64 = 0
     var last: Int64 = 0
     for line in file.split(separator: UInt8(ascii: "\n")) {
       guard let parsed = Self.dumpLine(line) else { continue }
-      // The lines have no date: one that is much earlier is of the next day.
+      // The lines have no date: a much earlier time is on the next day.
       if parsed.time + midnight < last - 43_200_000_000_000 { midnight += 86_400_000_000_000 }
       last = max(last, parsed.time + midnight)
       add(parsed.bytes, at: parsed.time + midnight, isOutgoing: parsed.isOutgoing)
@@ -163,7 +179,7 @@ extension PacketRecording {
     return bytes.count >= 4 ? (words[start] == "O", time, bytes) : nil
   }
 
-  /// Nanoseconds since midnight of `12:34:56.789`.
+  /// Parses `12:34:56.789` as nanoseconds since midnight.
   private static func clockTime(_ text: Substring) -> Int64? {
     let parts = text.split(separator: ":")
     guard parts.count == 3, let hours = Int64(parts[0]), let minutes = Int64(parts[1]),
@@ -171,5 +187,44 @@ extension PacketRecording {
       seconds >= 0, seconds < 62
     else { return nil }
     return (hours * 3600 + minutes * 60) * 1_000_000_000 + Int64(seconds * 1e9)
+  }
+}
+
+/// The head of a packet in a recording of rtpproxy (`struct pkt_hdr_adhoc`), in the byte order of
+/// the machine that recorded, which is taken to be little-endian: the source's address in 20 bytes,
+/// the Unix time in seconds as a double, and the packet's length in two bytes, without gaps.
+struct ProxyRecord {
+  private(set) var unixNanoseconds: Int64
+  private(set) var packet: Range<Int>
+  var end: Int { packet.upperBound }
+
+  private static let headBytes = 30
+  /// AF_INET, and AF_INET6 of Linux and of FreeBSD; of FreeBSD's a byte alone counts.
+  private static let families: Set<UInt8> = [2, 10, 28]
+
+  /// Reads the head at a place; nil where none can be.
+  init?(_ bytes: [UInt8], at place: Int) {
+    guard place + Self.headBytes <= bytes.count, Self.families.contains(bytes[place]),
+      bytes[place + 1] == 0
+    else { return nil }
+    let bits = bytes[(place + 20)..<(place + 28)].reversed().reduce(0 as UInt64) {
+      $0 << 8 | UInt64($1)
+    }
+    let seconds = Double(bitPattern: bits)
+    // From 2001 to 2096; a number that is none is no time either.
+    guard seconds > 1e9, seconds < 4e9 else { return nil }
+    // A double has no room for the nanoseconds of today's dates.
+    let whole = seconds.rounded(.down)
+    unixNanoseconds = Int64(whole) * 1_000_000_000 + Int64(((seconds - whole) * 1e9).rounded())
+    let length = Int(bytes[place + 28]) | Int(bytes[place + 29]) << 8
+    packet = (place + Self.headBytes)..<(place + Self.headBytes + length)
+  }
+
+  /// Whether a file begins with a record of an RTP packet, and goes on with one as far as it goes.
+  static func areAt(theBeginOf head: [UInt8]) -> Bool {
+    guard let first = ProxyRecord(head, at: 0), first.packet.count >= 12,
+      first.packet.lowerBound < head.count, head[first.packet.lowerBound] >> 6 == 2
+    else { return false }
+    return first.end + headBytes > head.count || ProxyRecord(head, at: first.end) != nil
   }
 }

@@ -1,22 +1,24 @@
 package import Wire
 
-/// RTP and RTCP that somebody stored without the network around them: what recorders of servers,
-/// and the logs of browsers, hold.
+/// RTP and RTCP stored without the network around them, as in recordings of servers and logs of
+/// browsers.
 ///
-/// The packets become a capture between two made-up addresses, which is read like any other.
+/// The packets become a capture between two artificial addresses, which is read like any other.
 package struct PacketRecording: Sendable {
-  /// The formats in which such packets are stored.
+  /// The supported formats.
   package enum Format: String, Hashable, Sendable, CaseIterable {
-    /// Recordings of Janus, of today and of before 2015.
+    /// Recordings of Janus, including those from before 2015.
     case mjr
-    /// Files of rtptools, and what libwebrtc writes in that format.
+    /// Files of rtptools, and libwebrtc's files in that format.
     case rtpdump
-    /// Lines with packets in hexadecimal digits in the logs of browsers and servers.
+    /// Log lines of browsers and servers with packets in hexadecimal.
     case rtpdumptext
-    /// RTC event logs of libwebrtc, version 2: headers of packets alone.
+    /// Event logs of libwebrtc, version 2, with the headers of packets only.
     case eventlog
+    /// What rtpproxy records without `-P`: packets behind the address that each came from.
+    case rtpproxy
 
-    /// The format that a file begins like; nil for none of these.
+    /// Detects the format of a file; nil if it is none of these.
     package init?(head: [UInt8]) {
       func begins(_ text: String) -> Bool { head.starts(with: Array(text.utf8)) }
       if begins("MJR0") || begins("MEETECHO") {
@@ -26,6 +28,10 @@ package struct PacketRecording: Sendable {
       } else if head.starts(with: [0x82, 0x01]), head.count > 4, head[3] == 0x08 {
         // BeginLogEvent, whose first field is its time.
         self = .eventlog
+      } else if EventLog.beginsLikeVersion1(head) {
+        self = .eventlog
+      } else if ProxyRecord.areAt(theBeginOf: head) {
+        self = .rtpproxy
       } else if String(decoding: head.prefix(64 << 10), as: UTF8.self).contains("RTP_DUMP") {
         self = .rtpdumptext
       } else {
@@ -33,45 +39,46 @@ package struct PacketRecording: Sendable {
       }
     }
 
-    /// The format in words.
+    /// The name of the format.
     package var words: String {
       switch self {
       case .mjr: "recording of Janus"
       case .rtpdump: "file of rtptools"
       case .rtpdumptext: "log with RTP_DUMP lines"
       case .eventlog: "RTC event log"
+      case .rtpproxy: "recording of rtpproxy"
       }
     }
   }
 
-  /// A packet, in the order of time.
+  /// A packet; packets are in time order.
   struct Packet {
     var unixNanoseconds: Int64
-    /// Whether the side that recorded sent it.
+    /// Whether the recording side sent it.
     var isOutgoing: Bool
-    /// Where its bytes are in `bytes`.
+    /// The location of its bytes in `bytes`.
     var place: Range<Int>
-    /// How long it was on the wire, where less of it was stored.
+    /// The length on the wire, if fewer bytes were stored.
     var originalLength: Int
-    /// How many of the bytes that were not stored stand in the capture as zeros.
+    /// The number of missing bytes that the capture fills with zeros.
     var fill = 0
   }
 
   package let format: Format
   private var packets: [Packet] = []
   private var bytes: [UInt8] = []
-  /// Descriptions that say what the file says of its streams.
+  /// Descriptions derived from the file's own statements about its streams.
   package internal(set) var descriptions: [String] = []
-  /// What the file lacks, each in a sentence.
+  /// Sentences about what the file lacks.
   package internal(set) var notes: [String] = []
   package var packetCount: Int { packets.count }
 
-  /// What the two ends are called, by their addresses.
+  /// The names of the two ends by address.
   package var ends: [(address: String, name: String)] {
     let names =
       switch format {
       case .mjr: ("publisher", "recorder")
-      case .rtpdump: ("recorder", "sender")
+      case .rtpdump, .rtpproxy: ("recorder", "sender")
       case .rtpdumptext, .eventlog: ("this side", "other side")
       }
     return [(Self.text(Self.local), names.0), (Self.text(Self.remote), names.1)]
@@ -83,9 +90,7 @@ package struct PacketRecording: Sendable {
 
   init(_ format: Format) { self.format = format }
 
-  /// Reads a file.
-  ///
-  /// Damage at its end costs what follows.
+  /// Parses a file; damage loses what follows it.
   package init(_ format: Format, _ file: [UInt8]) {
     self.init(format)
     switch format {
@@ -93,12 +98,13 @@ package struct PacketRecording: Sendable {
     case .rtpdump: readRTPDump(file)
     case .rtpdumptext: readDumpLines(file)
     case .eventlog: readEventLog(file)
+    case .rtpproxy: readProxy(file)
     }
     sort()
     fill(atMost: (64 << 20) + 128 * file.count)
   }
 
-  /// Decides which packets are filled up to their lengths: a file may claim any.
+  /// Decides which packets are padded to their length: a file may claim any.
   private mutating func fill(atMost limit: Int) {
     var rest = limit
     for place in packets.indices {
@@ -122,12 +128,12 @@ package struct PacketRecording: Sendable {
         originalLength: max(packet.count, min(originalLength ?? 0, 65_000))))
   }
 
-  /// The beginning of the first packet.
+  /// The first bytes of the first packet.
   func firstBytes(_ count: Int) -> [UInt8]? {
     packets.first.map { Array(bytes[$0.place].prefix(count)) }
   }
 
-  /// Adds what another file of the same recording has.
+  /// Adds the contents of another file of the same recording.
   package mutating func merge(_ other: PacketRecording) {
     for packet in other.packets {
       add(
@@ -153,7 +159,7 @@ package struct PacketRecording: Sendable {
 
   // MARK: As a capture
 
-  /// The ends of the made-up network: documentation's addresses (RFC 5737).
+  /// The artificial addresses, from a documentation range (RFC 5737).
   static let local: [UInt8] = [192, 0, 2, 1]
   static let remote: [UInt8] = [192, 0, 2, 2]
   static let port: UInt16 = 5004
@@ -185,8 +191,9 @@ package struct PacketRecording: Sendable {
     let whole = max(0, min(seconds, Int64(UInt32.max)))
     piece.uint32(UInt32(whole).byteSwapped)
     piece.uint32(UInt32(max(0, packet.unixNanoseconds % 1_000_000_000)).byteSwapped)
-    // What was not stored is zeros, so that sizes and rates are those of the wire; one byte more is
-    // announced than is there, so that nobody takes the zeros for media.
+    // Missing bytes are filled with zeros, so that sizes and rates are those of the wire; the
+    // announced length is one byte longer, which marks the packet as truncated so that the zeros
+    // are not decoded.
     let zeros = packet.fill
     let announced = packet.place.count + zeros + (zeros > 0 ? 1 : 0)
     let udpLength = UInt16(clamping: 8 + max(announced, zeros > 0 ? 0 : packet.originalLength))
@@ -211,7 +218,7 @@ package struct PacketRecording: Sendable {
     piece.zeros(zeros)
   }
 
-  /// A description of one stream, by what a file says of it.
+  /// A description of one stream from the file's statements.
   static func description(
     kind: String, payloadType: UInt8, codec: String, format: String?, ssrc: UInt32?,
     extensions: [(id: String, uri: String)]

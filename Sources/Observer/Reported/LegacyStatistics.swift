@@ -1,11 +1,10 @@
 package import Wire
 
-/// Statistics of before the W3C names: what they are in today's words, beside what they were
-/// called.
+/// Translates statistics from before the W3C names, keeping the original members.
 ///
-/// Chromium's `goog...` of the callback form of getStats (until 2022) has all values as texts.
+/// Chromium's `goog...` members of the callback-based getStats (until 2022) are all strings.
 package enum LegacyStatistics {
-  /// The type of an object of 2017 to 2022 by its id, whose dumps have no types.
+  /// Derives the type of an object from its id, for dumps of 2017 to 2022 without types.
   static func type(ofID id: String) -> String {
     for (prefix, type) in typesByPrefix where id.hasPrefix(prefix) { return type }
     return ""
@@ -22,7 +21,7 @@ package enum LegacyStatistics {
     ("RTCAudioSource_", "media-source"), ("RTCVideoSource_", "media-source"),
   ]
 
-  /// An object with the members that W3C has for what it says, besides its own.
+  /// Adds the W3C members that correspond to an object's own.
   package static func translated(_ members: [JSONValue.Member], id: String) -> [JSONValue.Member] {
     var object = Object(members: members)
     let type = object.text("type") ?? ""
@@ -88,7 +87,7 @@ package enum LegacyStatistics {
     object.copyNumber("googRtt", to: "currentRoundTripTime", times: 0.001)
   }
 
-  /// Members that are read and added to.
+  /// Members being translated.
   private struct Object {
     var members: [JSONValue.Member]
 

@@ -1,19 +1,18 @@
 package import Wire
 
-/// Reads files that are one JSON document: dumps of chrome://webrtc-internals of all years, what
-/// the
-/// rtcstats server of 2016 stored, and reports of getStats as people paste them.
+/// Parses files that are one JSON document: dumps of chrome://webrtc-internals of all versions,
+/// files of the 2016 rtcstats server, and pasted getStats reports.
 package struct ReportedDocument: Sendable {
-  /// What kind of document it is, in words.
+  /// The name of the document's format.
   package private(set) var format: String
-  /// What it says about the browser and the machine.
+  /// Its description of the browser and machine.
   package private(set) var head: JSONValue?
-  /// Everything in it, by connections and in the order of time.
+  /// All events, by connection and in time order.
   package private(set) var events: [ReportedEvent] = []
-  /// Whether times of statistics had to be spread over the time that the document covers.
+  /// Whether times of statistics were distributed evenly over the time of the document.
   package private(set) var hasSpreadTimes = false
 
-  /// Reads a document; nil for one of none of these kinds.
+  /// Parses a document; nil if it is none of these kinds.
   package init?(_ document: JSONValue) {
     format = ""
     if document["PeerConnections"] != nil || document["peerConnections"] != nil {
@@ -44,8 +43,8 @@ package struct ReportedDocument: Sendable {
 
   // MARK: getStats as it is
 
-  /// One report, several in an array, or several under the names of their connections, however
-  /// whoever pasted them wrapped them up.
+  /// Parses one report, an array of reports, or reports by connection, in whatever objects they are
+  /// wrapped.
   private mutating func readReports(_ value: JSONValue, _ name: String, depth: Int) {
     if let report = Self.report(value) {
       let times = report.objects.compactMap { object in
@@ -70,7 +69,7 @@ package struct ReportedDocument: Sendable {
       }
     case .list(let items):
       for item in items {
-        // Maps that were turned into arrays have pairs of id and object.
+        // A map that was converted to an array has pairs of id and object.
         let pair = item.elements
         let body = pair.count == 2 ? pair[1] : item
         guard body["type"]?.text != nil, let id = body["id"]?.text ?? pair.first?.text else {
@@ -90,7 +89,7 @@ package struct ReportedDocument: Sendable {
 
   // MARK: Logs
 
-  /// The calls for devices: of today a request and a result each, of 2016 entries of a log.
+  /// Reads getUserMedia calls: request and result in current dumps, log entries in those of 2016.
   private mutating func readDevices(_ value: JSONValue?) {
     for entry in value?.elements ?? [] {
       let name = entry["request_type"]?.text ?? "getUserMedia"
@@ -114,7 +113,7 @@ package struct ReportedDocument: Sendable {
     }
   }
 
-  /// The log of a connection as the server of 2016 has it.
+  /// Reads the log of a connection in the format of the 2016 server.
   private mutating func readLog(_ name: String, _ log: JSONValue) {
     for entry in log.elements {
       let type = entry["type"]?.text ?? ""
@@ -153,7 +152,7 @@ package struct ReportedDocument: Sendable {
         content: .connection(
           configuration: .object(
             configuration.map { JSONValue.Member($0.name, Self.opened($0.value)) }))))
-    // Both are in the order of time; the log goes first where times are equal or missing.
+    // Merges both in time order; the log precedes reports with equal or missing times.
     for event in log {
       while let report = reports.next(before: event.unixMilliseconds) { add(report, name) }
       events.append(event)
@@ -161,9 +160,8 @@ package struct ReportedDocument: Sendable {
     while let report = reports.next(before: .infinity) { add(report, name) }
   }
 
-  /// Takes the zone out of the times of an old log, which are those of its user's clock on the
-  /// wall:
-  /// by as many quarters of an hour as bring its last entry nearest to the statistics.
+  /// Corrects the times of an old log, which are in the user's local time, by the multiple of 15
+  /// minutes that brings its last entry nearest to the statistics.
   private func moveFromLocalTime(_ log: inout [ReportedEvent], _ reports: [Double]) {
     guard let last = log.compactMap(\.unixMilliseconds).max(), let report = reports.last,
       abs(last - report) < 86_400_000
@@ -180,13 +178,13 @@ package struct ReportedDocument: Sendable {
         connection: name, unixMilliseconds: report.time, content: .stats(report.stats)))
   }
 
-  /// Milliseconds, or a date: ISO 8601, or as Chromium wrote it before in the words of its user.
+  /// Parses milliseconds or a date: ISO 8601, or Chromium's older form in the user's locale.
   private static func time(of entry: JSONValue) -> Double? {
     if let time = entry["timestamp"]?.number { return time }
     return entry["time"]?.text.flatMap(SeriesReports.milliseconds)
   }
 
-  /// The value of a log's entry: JSON in a text today, before in words.
+  /// Parses the value of a log entry: JSON in a string, or the older textual form.
   private static func value(_ value: JSONValue?, of type: String) -> JSONValue? {
     guard case .text(let text)? = value else { return value?.unlessNull }
     if text.isEmpty { return nil }
@@ -197,7 +195,7 @@ package struct ReportedDocument: Sendable {
     return opened(.text(text))
   }
 
-  /// What is JSON inside of a text.
+  /// Parses JSON inside of a string.
   private static func opened(_ value: JSONValue) -> JSONValue {
     guard case .text(let text) = value,
       let inner = try? JSONValue(parsing: text, limits: ReportedLines.limits)
@@ -205,7 +203,7 @@ package struct ReportedDocument: Sendable {
     return inner
   }
 
-  /// Reads `type: offer, sdp: v=0...`.
+  /// Parses `type: offer, sdp: v=0...`.
   private static func description(_ text: String) -> JSONValue? {
     guard text.hasPrefix("type: "), let comma = text.firstIndex(of: ","),
       let sdp = text.range(of: "sdp: ", after: comma)
@@ -214,7 +212,7 @@ package struct ReportedDocument: Sendable {
     return .members(("type", .text(String(type))), ("sdp", .text(String(text[sdp...]))))
   }
 
-  /// Reads `sdpMid: 0, sdpMLineIndex: 0, candidate: candidate:...`.
+  /// Parses `sdpMid: 0, sdpMLineIndex: 0, candidate: candidate:...`.
   private static func candidate(_ text: String) -> JSONValue? {
     guard text.hasPrefix("sdpMid: "),
       let place = text.range(of: "candidate: ", after: text.startIndex)
@@ -238,7 +236,7 @@ package struct ReportedDocument: Sendable {
 }
 
 extension String {
-  /// Where what follows a word begins; nil without it.
+  /// The index behind the next occurrence of a word, if there is one.
   fileprivate func range(of word: String, after start: Index) -> Index? {
     var place = start
     while place < endIndex {

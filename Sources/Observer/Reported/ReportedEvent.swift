@@ -1,30 +1,30 @@
 package import Wire
 
-/// Something that another WebRTC stack reported about itself, whichever file it stood in.
+/// An event that another WebRTC stack reported about itself, in any file format.
 ///
 /// Names are those of the W3C API: `setLocalDescription`, `iceconnectionstatechange`.
 package struct ReportedEvent: Hashable, Sendable {
-  /// What was reported.
+  /// The kind of event.
   package enum Content: Hashable, Sendable {
-    /// A connection was made, with the configuration that it got.
+    /// A connection was created with this configuration.
     case connection(configuration: JSONValue?)
     /// A function of the API was called.
     case call(name: String, arguments: JSONValue?)
     /// A call of that name succeeded.
     case success(name: String, result: JSONValue?)
-    /// A call of that name failed; the reason in words or as an object.
+    /// A call of that name failed; the reason is a text or an object.
     case failure(name: String, reason: JSONValue?)
     /// An event was fired, or something else was logged.
     case event(name: String, detail: JSONValue?)
     case stats(ReportedStats)
   }
 
-  /// The connection as its file names it; nil for what is about the page as a whole.
+  /// The connection's id in the file; nil for events of the whole page.
   package var connection: String?
-  /// Unix time in milliseconds; nil where the file has none for it.
+  /// Unix time in milliseconds; nil if the file has none.
   package var unixMilliseconds: Double?
   package var content: Content
-  /// What a call and its result share, where the file has it.
+  /// Links a call with its result, if the file has such an id.
   package var correlation: String?
 
   package init(
@@ -37,22 +37,22 @@ package struct ReportedEvent: Hashable, Sendable {
   }
 }
 
-/// A report of getStats, whole or as what changed since the one before.
+/// A getStats report, complete or as changes since the previous one.
 package struct ReportedStats: Hashable, Sendable {
-  /// How an object relates to the same one of the report before.
+  /// How an object relates to the same one in the previous report.
   package enum Form: String, Hashable, Sendable {
-    /// Each object has all its members, and one that is missing is gone.
+    /// Each object is complete, and a missing one is gone.
     case whole
-    /// Each object has the members that changed, and one that is missing is gone.
+    /// Each object has only changed members, and a missing one is gone.
     case changedMembers
-    /// Only objects and members that changed are there; one that is gone is null.
+    /// Only changed objects and members are present; null means gone.
     case changes
   }
 
-  /// An object by its id; members nil: it is gone.
+  /// An object by id; nil members mean that it is gone.
   package struct Object: Hashable, Sendable {
     package var id: String
-    /// All but the id, `type` and `timestamp` among them.
+    /// All members but the id, including `type` and `timestamp`.
     package var members: [JSONValue.Member]?
 
     package init(id: String, members: [JSONValue.Member]?) {
@@ -62,7 +62,7 @@ package struct ReportedStats: Hashable, Sendable {
   }
 
   package var form: Form
-  /// Unix time in milliseconds of objects without a time of their own; nil: that of the event.
+  /// The Unix time in milliseconds of objects without one; nil means that of the event.
   package var timestamp: Double?
   package var objects: [Object]
 
@@ -72,7 +72,7 @@ package struct ReportedStats: Hashable, Sendable {
     self.objects = objects
   }
 
-  /// The report as a value that is written down, and read again by `init(_:)`.
+  /// The report as a value for storage, which `init(_:)` reads.
   package var value: JSONValue {
     .members(
       ("form", .text(form.rawValue)), ("timestamp", timestamp.map { .number($0) }),
@@ -85,7 +85,7 @@ package struct ReportedStats: Hashable, Sendable {
       ))
   }
 
-  /// Reads what `value` wrote; nil for anything else.
+  /// Reads a stored report; nil if the value is malformed.
   package init?(_ value: JSONValue) {
     guard let form = value["form"]?.text.flatMap({ Form(rawValue: $0) }) else { return nil }
     self.form = form
@@ -99,7 +99,7 @@ package struct ReportedStats: Hashable, Sendable {
     }
   }
 
-  /// Reads a report as getStats gives it: a map from id to object.
+  /// Parses a report in the shape of getStats: a map from id to object.
   ///
   /// - Parameter timestamp: the time of objects that have none, or 0.
   package init(map value: JSONValue, form: Form, timestamp: Double?) {

@@ -1,25 +1,31 @@
 package import Wire
 
-/// The formats in which other stacks' reports about themselves are stored.
+/// The supported formats of other stacks' reports.
 package enum ReportedFormat: String, Hashable, Sendable, CaseIterable {
   /// An rtcstats dump, file format 2 or 3.
   case rtcstats
   /// Lines that Jitsi's clients and services send to their rtcstats server.
   case jitsi
-  /// A dump of chrome://webrtc-internals, or of the rtcstats server of 2016.
+  /// A dump of chrome://webrtc-internals, or of the 2016 rtcstats server.
   case internals
-  /// Reports of getStats as JSON.
+  /// getStats reports as JSON.
   case getstats
+  /// The page about:webrtc of Firefox, saved.
+  case aboutwebrtc
 
-  /// The format that a file begins like; nil for none of these.
+  /// Detects the format of a file; nil if it is none of these.
   ///
-  /// - Parameter head: the first bytes, a few hundred at least where the file has them.
+  /// - Parameter head: the first bytes, at least a few hundred if the file has them.
   package init?(head: [UInt8]) {
     if head.starts(with: Array("RTCStatsDump".utf8)) {
       self = .rtcstats
       return
     }
-    // A byte order mark may stand before JSON.
+    if SavedPage.begins(head) {
+      self = .aboutwebrtc
+      return
+    }
+    // JSON may follow a byte order mark.
     let text = head.starts(with: [0xef, 0xbb, 0xbf]) ? head.dropFirst(3) : head[...]
     let start = text.drop { $0 == 0x20 || (0x09...0x0d).contains($0) }
     let words = String(decoding: start.prefix(2048), as: UTF8.self)
@@ -32,41 +38,43 @@ package enum ReportedFormat: String, Hashable, Sendable, CaseIterable {
       {
         self = .internals
       } else {
-        // Which of the two JSON documents it is shows when it is read.
+        // The two kinds of JSON documents are distinguished when parsed.
         self = words.contains("\"type\"") ? .getstats : .internals
       }
     case UInt8(ascii: "["):
-      // A line begins with the name of a method; what getStats gave begins with an object.
+      // A log line begins with a method name, getStats output with an object.
       let next = start.dropFirst().drop { $0 == 0x20 || (0x09...0x0d).contains($0) }
       self = next.first == UInt8(ascii: "\"") ? .jitsi : .getstats
     default: return nil
     }
   }
 
-  /// The format in words.
+  /// The name of the format.
   package var words: String {
     switch self {
     case .rtcstats: "rtcstats dump"
     case .jitsi: "log of Jitsi"
     case .internals: "dump of webrtc-internals"
     case .getstats: "report of getStats"
+    case .aboutwebrtc: "saved page about:webrtc"
     }
   }
 }
 
 extension ReportedEvent {
-  /// Puts events in the order of time, and leaves those of one connection as they are.
+  /// Sorts events by time, keeping the order within each connection.
   ///
-  /// What a page buffered before it was connected to its server comes late in a log; each report
-  /// builds on the one before.
+  /// Events that a page buffered before it was connected to its server are late in a log, and each
+  /// report builds on the previous one.
   ///
-  /// - Parameter keys: connection and time of each event, in the order of the file; a time that
-  ///   another clock gave is set to nil.
-  /// - Returns: the places of the events in the order of time.
+  /// - Parameter keys: connection and time of each event, in file order; times from other clocks
+  ///   are set to nil.
+  /// - Returns: the indexes of the events in time order.
   package static func order(_ keys: inout [(connection: String?, milliseconds: Double?)]) -> [Int] {
     let own = keys.filter { $0.connection != nil }.compactMap(\.milliseconds)
     if let first = own.min(), let last = own.max() {
-      // What servers add has the time of their own clocks, which may be years off in a stored log.
+      // Events added by servers have times of their own clocks, which may be years off in a stored
+      // log.
       for place in keys.indices where keys[place].connection == nil {
         guard let time = keys[place].milliseconds else { continue }
         if time < first - dayMilliseconds || time > last + dayMilliseconds {
@@ -80,7 +88,7 @@ extension ReportedEvent {
     var isSorted = true
     for (connection, milliseconds) in keys {
       let before = last[connection] ?? -.infinity
-      // Without a time it happened right after the event before it.
+      // An event without a time follows the previous one immediately.
       let time = max(before, milliseconds ?? times.last ?? -.infinity)
       last[connection] = time
       if let latest = times.last, latest > time { isSorted = false }

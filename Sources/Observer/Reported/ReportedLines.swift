@@ -1,30 +1,30 @@
 package import Wire
 
-/// Reads logs of one JSON value a line: rtcstats dumps, and what Jitsi's services store.
+/// Parses logs of one JSON value per line: rtcstats dumps, and files of Jitsi's services.
 ///
-/// Lines have to come in the order of the file, since each builds on those before it.
+/// Lines must be parsed in file order, since each builds on earlier ones.
 package struct ReportedLines: Sendable {
-  /// Who wrote the lines.
+  /// The author of the lines.
   package enum Dialect: Hashable, Sendable {
-    /// rtcstats, file format 2 and 3: a time is the distance from the line before.
+    /// rtcstats, file formats 2 and 3: times are relative to the previous line.
     case rtcstats
-    /// Clients of Jitsi: each line has its own time.
+    /// Clients of Jitsi: each line has an absolute time.
     case jitsi
   }
 
   package let dialect: Dialect
-  /// What the file says about itself, in its first lines.
+  /// The file's description in its first lines.
   package private(set) var head: JSONValue?
-  /// How many lines were no events, and passed over.
+  /// The number of skipped lines that are not events.
   package private(set) var strangeLines: UInt64 = 0
   private var lastMilliseconds = 0.0
-  /// The offer and answer that each connection created last, without which descriptions that name
-  /// only what changed cannot be read.
+  /// The last offer and answer that each connection created, which abbreviated descriptions refer
+  /// to.
   private var created: [String: [String: String]] = [:]
 
   package init(_ dialect: Dialect) { self.dialect = dialect }
 
-  /// What one value of a log may cost: lines of conferences with many streams are long.
+  /// The limits of one JSON value: lines of conferences with many streams are long.
   package static let limits: JSONValue.Limits = {
     var limits = JSONValue.Limits()
     limits.depth = 64
@@ -32,7 +32,7 @@ package struct ReportedLines: Sendable {
     return limits
   }()
 
-  /// Reads a line; nil for one that says nothing.
+  /// Parses a line; nil if it contains no event.
   package mutating func event(ofLine line: String) -> ReportedEvent? {
     guard let value = try? JSONValue(parsing: line, limits: Self.limits) else {
       if !line.allSatisfy(\.isWhitespace), line != "RTCStatsDump" { strangeLines += 1 }
@@ -47,7 +47,7 @@ package struct ReportedLines: Sendable {
     }
   }
 
-  /// `[method, connection, value, ...extra, time]`.
+  /// Parses `[method, connection, value, ...extra, time]`.
   private mutating func event(_ items: [JSONValue]) -> ReportedEvent? {
     guard items.count >= 3, let key = items[0].identifier, let time = items.last?.number else {
       strangeLines += 1
@@ -58,7 +58,7 @@ package struct ReportedLines: Sendable {
     let method = dialect == .rtcstats ? ReportedNames.methods[key] ?? key : key
     let value = items.count > 3 ? items[2].unlessNull?.opened(ifStateOf: method) : nil
     var connection = items[1].identifier
-    // Chromium gives the calls for devices an id of the kind that connections have.
+    // Chromium logs device calls with ids that look like connections.
     if method.hasPrefix("navigator.") || method.hasPrefix("MediaStreamTrack.") { connection = nil }
     let extra = items.count > 4 ? items[3].text : nil
     return ReportedEvent(
@@ -95,7 +95,7 @@ package struct ReportedLines: Sendable {
     return (type, sdp)
   }
 
-  /// Fills in the sections that are only named, by `v=` or `m=`, as they are those of a base.
+  /// Expands abbreviated sections (`v=` or `m=` alone) from a base description.
   private static func expand(_ sdp: String, from base: String) -> String {
     let known = sections(base)
     let parts = sections(sdp)
@@ -106,7 +106,7 @@ package struct ReportedLines: Sendable {
     return whole.joined(separator: "\r\n") + "\r\n"
   }
 
-  /// The session part and the m-sections, each without the end of its last line.
+  /// The session part and the m-sections, each without its last line end.
   private static func sections(_ sdp: String) -> [String] {
     var sections: [[Substring]] = [[]]
     for line in sdp.split(omittingEmptySubsequences: true, whereSeparator: \.isNewline) {
@@ -122,9 +122,10 @@ package struct ReportedLines: Sendable {
     dialect == .rtcstats ? numberedStats(value) : factoredStats(value)
   }
 
-  /// Of rtcstats: names as numbers, the time that objects share as `t`, and null for what is gone.
+  /// Parses rtcstats reports: numeric names, the common time as `t`, and null for objects that are
+  /// gone.
   ///
-  /// Chromium writes whole reports in the same file format; those objects have their ids inside.
+  /// Chromium writes complete reports in the same file format, with ids inside of the objects.
   private func numberedStats(_ value: JSONValue) -> ReportedStats {
     var report = ReportedStats(form: .changes, timestamp: nil, objects: [])
     var isWhole = !value.members.isEmpty
@@ -157,7 +158,7 @@ package struct ReportedLines: Sendable {
     return member
   }
 
-  /// Of Jitsi: objects that are there with what changed, and 0 for the time that they share.
+  /// Parses Jitsi's reports: present objects with their changes, and 0 for the common time.
   private func factoredStats(_ value: JSONValue) -> ReportedStats {
     var report = ReportedStats(
       map: value, form: .changedMembers, timestamp: value["timestamp"]?.number)
@@ -169,7 +170,7 @@ package struct ReportedLines: Sendable {
 
   // MARK: Lines that are objects
 
-  /// The head of a file, or what a bridge, Jicofo or Jigasi stored.
+  /// Parses the head of a file, or an entry of a bridge, Jicofo or Jigasi.
   private mutating func event(ofObject value: JSONValue) -> ReportedEvent? {
     guard let type = value["type"]?.text, value["statsSessionId"] != nil else {
       if head == nil { head = value } else { strangeLines += 1 }
@@ -188,7 +189,7 @@ package struct ReportedLines: Sendable {
 }
 
 extension JSONValue {
-  /// Chromium writes the states of its own logs as JSON inside of a text: `"\"stable\""`.
+  /// Unwraps the states in Chromium's logs, which are JSON inside of a string: `"\"stable\""`.
   func opened(ifStateOf method: String) -> JSONValue {
     guard method.hasSuffix("statechange"), case .text(let text) = self, text.hasPrefix("\""),
       let inner = try? JSONValue(parsing: text)
@@ -196,6 +197,6 @@ extension JSONValue {
     return inner
   }
 
-  /// The value; nil for null and for an empty text, which stand for nothing.
+  /// The value; nil for null and for an empty string.
   var unlessNull: JSONValue? { self == .null || self == .text("") ? nil : self }
 }

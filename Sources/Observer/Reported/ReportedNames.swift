@@ -1,8 +1,8 @@
 import Wire
 
-/// The names that files of reports use, in the words of the W3C API.
+/// Translates names in report files to those of the W3C API.
 enum ReportedNames {
-  /// The functions of the API whose calls are recorded; others are events.
+  /// The functions of the API whose calls are recorded; other names are events.
   private static let calls: Set<String> = [
     "createOffer", "createAnswer", "setLocalDescription", "setRemoteDescription",
     "addIceCandidate", "addTrack", "removeTrack", "addTransceiver", "addStream", "removeStream",
@@ -11,7 +11,7 @@ enum ReportedNames {
     "getDisplayMedia", "enumerateDevices", "applyConstraints", "stop", "updateIce", "peerIdentity",
   ]
 
-  /// What a method of a log was: a call, its result, or an event.
+  /// Classifies a log method as a call, its result, or an event.
   static func content(_ method: String, _ value: JSONValue?) -> ReportedEvent.Content {
     var name = method
     for prefix in ["navigator.mediaDevices.", "navigator.", "MediaStreamTrack."]
@@ -26,7 +26,7 @@ enum ReportedNames {
     return .event(name: event(name), detail: value)
   }
 
-  /// `icecandidate` of `onicecandidate`; old ones of Chromium are said in today's words.
+  /// Maps `onicecandidate` to `icecandidate`, and older Chromium names to current ones.
   private static func event(_ name: String) -> String {
     switch name {
     case "legacyIceConnectionStateChange", "iceConnectionStateChange":
@@ -77,7 +77,7 @@ enum ReportedNames {
     return names
   }()
 
-  /// The types of statistics by their numbers, from 1.
+  /// The types of statistics by number, from 1.
   static let types = [
     "inbound-rtp", "outbound-rtp", "remote-inbound-rtp", "remote-outbound-rtp", "transport",
     "candidate-pair", "local-candidate", "remote-candidate", "data-channel", "peer-connection",
@@ -95,7 +95,7 @@ enum ReportedNames {
     return names
   }()
 
-  /// Runs of numbers, each with the members that it names in order.
+  /// Ranges of numbers, with the member names in order.
   private static let numberedMembers: [(Int, String)] = [
     (4, "payloadType transportId mimeType clockRate channels sdpFmtpLine ssrc kind codecId"),
     (

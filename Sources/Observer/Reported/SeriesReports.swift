@@ -1,9 +1,9 @@
 import Wire
 
-/// Turns the series that webrtc-internals has of each member of each object back into reports.
+/// Reconstructs reports from webrtc-internals' series of values per member.
 ///
-/// A series ends with the last report that its object was in, and may begin later than others: it
-/// is laid on the times of the longest one from its end on.
+/// A series ends with the last report that contained its object and may begin later than others, so
+/// it is aligned with the end of the longest one.
 struct SeriesReports {
   struct Report {
     /// Unix time in milliseconds.
@@ -16,7 +16,7 @@ struct SeriesReports {
   }
 
   private(set) var reports: [Report] = []
-  /// Whether the times of reports were spread evenly, as dumps of before 2023 have none.
+  /// Whether report times were distributed evenly, because dumps from before 2023 have none.
   private(set) var hasSpreadTimes = false
   private var place = 0
 
@@ -33,7 +33,7 @@ struct SeriesReports {
     var start: Double?
     var end: Double?
 
-    /// When each of its samples was taken; nil where the dump has no times of samples.
+    /// The times of its samples; nil if the dump has none.
     var times: [Double]? {
       guard let series = series.first(where: { $0.name == "timestamp" }) else { return nil }
       let times = series.values.compactMap(\.number)
@@ -50,7 +50,7 @@ struct SeriesReports {
     for object in objects { lay(object) }
   }
 
-  /// The next report, if it was made before a time; nil stands for no time at all.
+  /// The next report if it is earlier than a time; never for nil.
   mutating func next(before time: Double?) -> Report? {
     guard place < reports.count, let time, reports[place].time < time else { return nil }
     place += 1
@@ -81,7 +81,7 @@ struct SeriesReports {
     return objects
   }
 
-  /// `id-member`, and `id-[computed/s]`; ids may have hyphens as well.
+  /// Splits `id-member` and `id-[computed/s]`; ids may contain hyphens as well.
   private static func parts(of key: String) -> (id: String, name: String)? {
     let split = key.firstIndex(of: "[") ?? key.lastIndex(of: "-").map { key.index(after: $0) }
     guard let split, split > key.startIndex else { return nil }
@@ -89,14 +89,14 @@ struct SeriesReports {
     return (String(id.hasSuffix("-") ? id.dropLast() : id), String(key[split...]))
   }
 
-  /// An array, mostly as JSON in a text.
+  /// Parses an array, usually JSON in a string.
   private static func values(_ value: JSONValue?) -> [JSONValue] {
     guard case .text(let text)? = value else { return value?.elements ?? [] }
     return (try? JSONValue(parsing: text, limits: ReportedLines.limits))?.elements ?? []
   }
 
-  /// When reports were made: the times of the object with the most samples, of which those that the
-  /// other side reports are left out, since their times are those of its reports.
+  /// The report times: those of the object with the most samples, excluding objects with times of
+  /// the remote peer's reports.
   private static func times(_ objects: [Object]) -> (values: [Double], isSpread: Bool) {
     let own = objects.filter { !$0.type.hasPrefix("remote-") || $0.type == "remote-candidate" }
     let longest = own.max { $0.count < $1.count }
@@ -110,11 +110,11 @@ struct SeriesReports {
     )
   }
 
-  /// Puts the samples of an object into the reports, so that its last one comes at its end.
+  /// Assigns the samples of an object to reports, aligned at its end.
   private mutating func lay(_ object: Object) {
     guard object.count > 0 else { return }
     let end = object.end ?? reports[reports.count - 1].time
-    // The report nearest to the end; times of the dump and of its samples differ by milliseconds.
+    // The report nearest to the end; the times of dump and samples differ by milliseconds.
     let last =
       reports.indices.min { abs(reports[$0].time - end) < abs(reports[$1].time - end) } ?? 0
     for sample in 0..<object.count {
@@ -132,8 +132,8 @@ struct SeriesReports {
 
   // MARK: Dates
 
-  /// Unix time of `2026-06-03T09:09:02.822Z`, or of `08/11/2020, 10:58:45`, whose day and month
-  /// depend on the user's language; nil for other texts.
+  /// Parses `2026-06-03T09:09:02.822Z`, or `08/11/2020, 10:58:45`, whose order of day and month
+  /// depends on the locale; nil for other texts.
   static func milliseconds(_ text: String) -> Double? {
     let parts = text.split { "-T:Z/, ".contains($0) }
     guard parts.count >= 6, text.contains("T") || text.contains(", "),
@@ -152,7 +152,7 @@ struct SeriesReports {
     return milliseconds(year, month, day, hour, minute, second)
   }
 
-  /// By the days of the Gregorian calendar, counted from March so that leap days come last.
+  /// Converts a Gregorian date, counting years from March so that leap days come last.
   private static func milliseconds(
     _ year: Int64, _ month: Int64, _ day: Int64, _ hour: Double, _ minute: Double, _ second: Double
   ) -> Double? {
@@ -169,7 +169,7 @@ struct SeriesReports {
 }
 
 extension JSONValue {
-  /// The value; nil for null and for the dates that Chromium could not compute.
+  /// The value; nil for null and for Chromium's "Invalid Date".
   fileprivate var unlessInvalid: JSONValue? {
     self == .null || self == .text("Invalid Date") ? nil : self
   }

@@ -288,7 +288,7 @@ extension [UInt8]: TakeReadable {
 }
 
 extension Instant: TakeReadable {
-  /// Nanoseconds.
+  /// The expected kind of value, for error messages.
   public static var kindOfValue: String { "a time in nanoseconds" }
   /// Reads nanoseconds since the take began.
   public init?(_ value: TakeValue) {

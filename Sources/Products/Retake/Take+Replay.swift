@@ -12,7 +12,7 @@ public enum ReplayMode: Hashable, Sendable {
   case exact
   /// Recorded frames replace the codecs; everything except decoded media is compared.
   case withoutCodecs
-  /// What was produced by libraries that differ from this machine's is taken from the recording.
+  /// Values produced by libraries that differ from this machine's come from the recording.
   case substitute
 }
 
@@ -141,7 +141,7 @@ extension Take {
   public struct PeerStats: Hashable, Sendable {
     /// The name of the peer.
     public var label: String
-    /// What `getStats()` returns there.
+    /// The result of `getStats()` at that time.
     public var report: StatsReport
   }
 
@@ -216,7 +216,7 @@ extension Take {
     }
   }
 
-  /// Writes what each received track displayed and played into a file of its own.
+  /// Writes what each received track displayed and played into one file per track.
   ///
   /// The take is replayed for that, and of each selected peer the frames are decoded if the take
   /// has them.
@@ -252,7 +252,7 @@ extension Take {
       case .take(let error): throw error
       case .file(let failure):
         throw TakeError(path: "", place: "", reason: failure.description, kind: .failed)
-      case .media, .folder:
+      case .media, .folder, .nothing:
         throw TakeError(path: "", place: "", reason: error.description, kind: .failed)
       case .noSuchPeer: throw TakeError(path: "", place: "", reason: error.description)
       }

@@ -84,7 +84,7 @@ public struct Take: Sendable {
     }
   }
 
-  /// Runs a long computation on a thread of its own, not on the cooperative pool.
+  /// Runs a long computation on a separate thread, not on the cooperative pool.
   func computing<Value: Sendable>(
     _ body: @escaping @Sendable () throws(TakeError) -> Value
   ) async throws(TakeError) -> Value {
@@ -101,7 +101,7 @@ public struct Take: Sendable {
   }
 }
 
-/// Reads elements of a take one after the other, in constant memory.
+/// Reads the elements of a take sequentially, in constant memory.
 ///
 ///     let steps = try take.steps()
 ///     while let step = try steps.next() { print(step.summary) }

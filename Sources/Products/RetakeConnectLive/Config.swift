@@ -102,7 +102,7 @@ public struct LocalMediaOptions: Sendable {
   public var extraValue = ""
   /// What determines the rotation of camera frames.
   public var rotationType = CameraRotationType.notAvailable
-  /// Which camera.
+  /// Which camera is used.
   public var position = AVCaptureDevice.Position.front
   /// Whether the local view is mirrored.
   public var isMirror = true

@@ -81,7 +81,7 @@ public enum ConnectLive {
     }
   }
 
-  /// Sets the session of the rooms that are created from now on; nil: one that is not recorded.
+  /// Sets the session of rooms that are created from now on; nil selects one that is not recorded.
   public static func use(_ session: Session?) { machine.use(session) }
 
   /// Records the rooms that are created from now on, with their connections and audio.

@@ -174,7 +174,7 @@ public protocol RemoteAudio: AnyObject, Sendable {
   var active: Bool { get }
   /// Its owner's application data.
   var extraValue: String { get }
-  /// Whether it is always received, whoever speaks.
+  /// Whether it is always received, even if others are louder.
   var alwaysOn: Bool { get }
 }
 

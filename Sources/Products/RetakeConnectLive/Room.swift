@@ -278,7 +278,7 @@ public final class Room: Sendable {
     }
   }
 
-  /// The current value and every later one; each access returns a stream of its own.
+  /// The current value and every later one; each access returns a new stream.
   public var projectedValue: AsyncStream<Value> {
     AsyncStream { continuation in
       state.withLock { state in

@@ -124,7 +124,7 @@ public final class ScreenShare: Sendable {
 
 /// The folder through which a room and its screen-sharing process find each other.
 enum ShareFolder {
-  /// The folder of a group: a path as it is, or a name below a folder of the user.
+  /// The folder of a group: a path unchanged, or a name below a folder of the user.
   static func path(_ group: String) -> String {
     if group.hasPrefix("/") { return group }
     let environment = ProcessInfo.processInfo.environment

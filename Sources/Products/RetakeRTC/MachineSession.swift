@@ -2,8 +2,8 @@ package import Dispatch
 package import Live
 import Synchronization
 
-/// What the products over rooms share: a session for all rooms of a process, with the machine's
-/// microphone, loudspeaker and cameras.
+/// The common part of the products over rooms: a session for all rooms of a process, with the
+/// machine's microphone, loudspeaker and cameras.
 package final class MachineSession: Sendable {
   private struct State {
     var session: Session?

@@ -93,7 +93,7 @@ public final class MediaChannel: Sendable {
       state.withLock { $0.handlers = handlers }
       native.mediaChannelHandlers = handlers
       var config = RoomConfig()
-      // The SDK plays all received audio, whoever speaks.
+      // The SDK plays all received audio, not only the loudest.
       config.audioOccupants = nil
       let room = Room(
         .sora(native), config: config, session: session, label: "Sora", audio: audio)

@@ -23,7 +23,7 @@ public struct ReplayFailure: Error, Sendable, CustomStringConvertible {
   public var kind: String
   /// The step that differs, counted from 1; nil when it is not a single one.
   public var step: Int?
-  /// What differs, with the recorded and the replayed value, on several lines.
+  /// The differences, with the recorded and the replayed value, on several lines.
   public var details: String
   /// The command that reproduces the failure.
   public var command: String

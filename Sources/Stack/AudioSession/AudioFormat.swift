@@ -62,7 +62,7 @@ public struct AudioFormat: Hashable, Sendable, Codable {
 public enum AudioSourceTag: String, Hashable, Sendable, Codable {
   /// A microphone.
   case microphone
-  /// What an application plays.
+  /// The application's audio.
   case application
   /// Anything else.
   case other

@@ -49,7 +49,7 @@ package struct AudioSessionMachine: Machine {
     }
   }
 
-  /// What was counted so far.
+  /// The counters so far.
   package var counters: AudioDeviceCounters {
     var counters = mixer.counters
     counters.playedUnits = playout.playedUnits
@@ -85,7 +85,7 @@ package struct AudioSessionMachine: Machine {
     _ id: AudioSourceID, _ chunk: PCMChunk, at now: Instant,
     into outbox: inout Outbox<AudioSessionEffect>
   ) {
-    // With an aggregated clock, input and output of a period are one step, output first as in the
+    // With an aggregated clock, a period's output and input form one step, output first, as on the
     // device's thread.
     if control.settings.ioType == .aggregated, id.origin == .unit,
       control.states.playout == "playing"

@@ -148,7 +148,7 @@ package enum HashFunction: Hashable, Sendable {
 
 /// 128-bit XXH3 in its canonical form: 16 bytes, high byte first.
 ///
-/// It detects accidental changes at the speed of memory; it does not resist somebody who looks for
+/// It detects accidental changes at the speed of memory; it does not resist a search for
 /// collisions.
 package enum XXH3 {
   /// The length of a digest in bytes.

@@ -28,7 +28,7 @@ package struct FlowSection: Hashable, Sendable {
     }
   }
 
-  /// What is sent in the section.
+  /// The negotiated sending side of the section.
   package struct Sending: Hashable, Sendable {
     /// A stream that is sent: the only one of the section, or a simulcast layer.
     package struct Source: Hashable, Sendable {
@@ -61,7 +61,7 @@ package struct FlowSection: Hashable, Sendable {
     }
   }
 
-  /// What is accepted in the section.
+  /// The negotiated receiving side of the section.
   package struct Receiving: Hashable, Sendable {
     package var codecs: [Codec]
     /// The media SSRCs that the peer announced, each with its RTX SSRC if announced.
@@ -110,8 +110,8 @@ package struct FlowSection: Hashable, Sendable {
 
 // MARK: - FlowAgreement
 
-/// What the m-sections of a transport negotiated, with lookups that every packet needs; immutable
-/// until the next negotiation.
+/// The negotiated m-sections of a transport, with lookups that every packet needs; immutable until
+/// the next negotiation.
 struct FlowAgreement {
   let sections: [SectionState]
   /// The header extensions of all sections, which share one space of identifiers (RFC 9143).

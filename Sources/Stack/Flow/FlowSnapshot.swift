@@ -152,7 +152,7 @@ package struct InboundStreamCounters: Hashable, Sendable {
   package var retransmittedBytesReceived: UInt64 = 0
   /// Packets of the retransmission source that repeat nothing, and only probe the path.
   package var probesReceived: UInt64 = 0
-  /// How many came with which ECN marks; nil before one whose mark is known.
+  /// Counts of received ECN marks; nil before the first packet with a known mark.
   package var ecn: ECNCounts?
   /// Lost packets that a retransmission brought back.
   package var packetsRecovered: UInt64 = 0

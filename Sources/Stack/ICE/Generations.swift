@@ -1,7 +1,8 @@
 import Wire
 
-/// The credentials of both sides over ICE restarts (RFC 8445 section 9): the current ones, the ones
-/// before until a new path works, and those that the peer announced for an announced restart.
+/// The credentials of both sides across ICE restarts (RFC 8445 section 9): the current ones, the
+/// previous ones until a new path works, and those that the peer sent for a restart that this side
+/// has not made yet.
 struct Generations {
   /// The peer's side of a restart that the local side has not made yet.
   struct Upcoming {
@@ -11,7 +12,7 @@ struct Generations {
     fileprivate(set) var hasEnded = false
   }
 
-  /// What credentials of the peer are.
+  /// The generation that credentials of the peer belong to.
   enum CredentialUse: Equatable {
     case unusable
     /// Those of the current generation, and whether it had none.
@@ -23,7 +24,7 @@ struct Generations {
   private(set) var present: ICEGeneration
   /// The generation of the selected pair, when a restart has not led to a new one yet.
   private(set) var earlier: ICEGeneration?
-  /// When what is left of the earlier generation is given up.
+  /// When the rest of the earlier generation is dropped.
   private(set) var retireAt: Instant?
   private var upcoming: Upcoming?
 
@@ -64,14 +65,14 @@ struct Generations {
     return .upcoming
   }
 
-  /// Whether a candidate belongs to an announced restart, for which it is kept; what names no
-  /// generation belongs to the newest one.
+  /// Whether a candidate belongs to an announced restart, for which it is stored; without a
+  /// fragment it belongs to the newest generation.
   func isUpcoming(_ fragment: String?) -> Bool {
     guard let upcoming else { return false }
     return fragment == nil || fragment == upcoming.credentials.usernameFragment
   }
 
-  /// Holds a candidate for an announced restart; false when there are too many.
+  /// Stores a candidate for an announced restart; false when there are too many.
   mutating func hold(_ candidate: ICECandidate) -> Bool {
     guard let count = upcoming?.candidates.count, count < RemoteSide.candidatesMaximum else {
       return false
@@ -80,7 +81,7 @@ struct Generations {
     return true
   }
 
-  /// Records that no candidate comes any more for an announced restart; false when there is none.
+  /// Records the end of candidates of an announced restart; false when there is none.
   mutating func endUpcoming() -> Bool {
     upcoming?.hasEnded = true
     return upcoming != nil

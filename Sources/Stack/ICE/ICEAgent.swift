@@ -32,8 +32,8 @@ package struct ICEAgent: Machine {
 
   /// Creates an agent that waits for `gather`; credentials and tie-breaker come from the entropy.
   ///
-  /// - Parameter ordinal: tells apart the agents of one peer: the numbers that they give to
-  /// sockets, names and pairs differ, unless an agent made millions of them.
+  /// - Parameter ordinal: distinguishes the agents of one peer: their numbers of sockets, names and
+  ///   pairs differ, unless an agent created millions.
   package init(
     _ settings: ICESettings = ICESettings(), entropy: EntropyStream, ordinal: Int = 0
   ) {
@@ -48,7 +48,7 @@ package struct ICEAgent: Machine {
 
   package mutating func step(_ input: Input, at now: Instant, into outbox: inout Outbox<Output>) {
     if connectionState == .closed {
-      // A socket that was asked for before may still arrive.
+      // A socket requested before the restart may still arrive.
       if case .answer(.socketBound(_, let address)) = input {
         outbox.append(.request(.closeSocket(address)))
       }
@@ -58,7 +58,7 @@ package struct ICEAgent: Machine {
     case .trafficSent: return
     case .trafficReceived(let local, let remote):
       recordTraffic(local, remote, at: now)
-      // Only a recovery has consequences; the deadline that stands is early rather than late.
+      // Only a recovery has consequences; the existing deadline is early rather than late.
       if !consent.isSilent { return }
     case .datagram(let local, let remote, let bytes) where isRelayedMedia(bytes):
       current.now = now
@@ -84,7 +84,7 @@ package struct ICEAgent: Machine {
   /// The instant of the step under way.
   var now: Instant { current.now }
   package var settings: ICESettings { gatherer.settings }
-  /// What the next gathering uses.
+  /// The settings of the next gathering.
   package var nextSettings: ICESettings { gatherer.nextSettings }
   package var gatheringState: ICEGatheringState { gatherer.state }
   package var localCredentials: ICECredentials { generations.present.local }
@@ -96,7 +96,6 @@ package struct ICEAgent: Machine {
     checklist.pairs.map { $0.report(isSelected: $0.id == consent.pairID) }
   }
 
-  /// The selected pair.
   package var selectedPair: ICEPairReport? {
     selectedIndex.map { checklist[$0].report(isSelected: true) }
   }
@@ -214,7 +213,7 @@ package struct ICEServer: Hashable, Sendable {
   package var host: ICECandidate.Host
   package var port: UInt16
   package var transport: Transport
-  /// What a TURN server knows this client by; nil for a STUN server.
+  /// The client's credentials on a TURN server; nil for a STUN server.
   package var credentials: TURNCredentials?
 
   package init(
@@ -241,10 +240,10 @@ package struct ICEServer: Hashable, Sendable {
 /// Why a server gave no candidate.
 package struct ICEServerFailure: Hashable, Sendable {
   package var server: ICEServer?
-  /// What the server answered; 0 when it did not.
+  /// The server's error code; 0 if it did not answer.
   package var code: UInt16
   package var reason: String
-  /// The own end that asked; nil when nobody did.
+  /// The local address that sent the request; nil if none did.
   package var base: SocketAddress?
 
   package init(server: ICEServer?, code: UInt16, reason: String, base: SocketAddress?) {
@@ -255,7 +254,7 @@ package struct ICEServerFailure: Hashable, Sendable {
   }
 }
 
-/// A candidate pair as it stands, for events, stats and the take.
+/// The state of a candidate pair, for events, stats and the take.
 package struct ICEPairReport: Hashable, Sendable {
   /// The states of RFC 8445 section 6.1.2.6, spelled as W3C stats do.
   package enum State: String, Sendable {
@@ -298,7 +297,7 @@ package struct ICEPairReport: Hashable, Sendable {
 }
 
 extension ICEAgent {
-  /// What can happen to an agent.
+  /// An input of an agent.
   package enum Input {
     /// Uses these servers, and perhaps nothing else, from the next gathering on.
     case use([ICEServer], relayOnly: Bool)
@@ -306,7 +305,7 @@ extension ICEAgent {
     case gather([IPAddress])
     /// The addresses that the host has now, after gathering has begun.
     case interfaces([IPAddress])
-    /// The system answers a request, or somebody connected.
+    /// The system's answer to a request, or an incoming connection.
     case answer(SystemAnswer)
     /// Sets or changes the role before checks begin.
     case role(ICERole)
@@ -326,7 +325,7 @@ extension ICEAgent {
     case datagram(local: SocketAddress, remote: SocketAddress, bytes: [UInt8])
     /// Sends anything on a path that begins at a relayed address.
     case relay(local: SocketAddress, remote: SocketAddress, bytes: [UInt8])
-    /// Other traffic went out or came in on the selected pair (for keep-alives and liveness).
+    /// Other traffic was sent or received on the selected pair (for keep-alives and liveness).
     case trafficSent
     case trafficReceived(local: SocketAddress, remote: SocketAddress)
     /// The system refused to send from here to there.
@@ -361,7 +360,9 @@ extension ICEAgent {
     case remoteCandidate(ICECandidate)
     /// A pair was made or changed its state, nomination or selection.
     indirect case pair(ICEPairReport)
-    /// Media goes this way from now on. The first one may come before nomination.
+    /// Media uses this path from now on.
+    ///
+    /// The first one may come before nomination.
     case selected(local: SocketAddress, remote: SocketAddress)
     /// The role changed by a conflict (RFC 8445 section 7.3.1.1).
     case role(ICERole)

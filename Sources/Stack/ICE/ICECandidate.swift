@@ -90,9 +90,9 @@ public struct ICECandidate: Hashable, Sendable {
 
 // MARK: - TCP
 
-/// How a TCP candidate takes part in making a connection (RFC 6544 section 4.5).
+/// The role of a TCP candidate in opening a connection (RFC 6544 section 4.5).
 public enum ICETCPType: String, Hashable, Sendable {
-  /// It opens connections to passive candidates; its port says nothing.
+  /// It opens connections to passive candidates; its port is meaningless.
   case active
   /// It waits for connections of active candidates.
   case passive
@@ -107,8 +107,7 @@ extension ICECandidate {
   /// Whether a connection carries its traffic.
   package var isTCP: Bool { transport == "tcp" }
 
-  /// Its part in making a connection; nil for UDP, and where the attribute says nothing that is
-  /// known.
+  /// Its role in opening a connection; nil for UDP, and for an unknown attribute value.
   public var tcpType: ICETCPType? {
     isTCP ? value(ofExtension: "tcptype").flatMap { ICETCPType(rawValue: $0) } : nil
   }
@@ -124,7 +123,7 @@ extension ICECandidate {
     switch (tcpType, remote.tcpType) {
     case (nil, nil): return !isTCP
     case (.active, .passive): return true
-    // Whoever connected here is known by where it came from.
+    // An incoming connection is known by its source address.
     case (.passive, .active): return remote.kind == .peerReflexive
     default: return false
     }
@@ -139,7 +138,7 @@ extension ICECandidate {
 
 /// Why a text is not a candidate attribute that can be used.
 public struct ICECandidateError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// What is wrong, in words.
+  /// The error as a sentence.
   public var description: String
 
   /// Creates an error from its words.
@@ -152,7 +151,7 @@ extension ICECandidate {
 
   /// Parses `candidate:...` or `a=candidate:...` (RFC 8839 section 5.1).
   ///
-  /// What follows the port comes in pairs of a name and a value, accepted in any order.
+  /// After the port, names and values alternate, in any order.
   public init(attribute text: String) throws(ICECandidateError) {
     guard text.utf8.count <= ICECandidate.lengthMaximum else {
       throw ICECandidateError("the candidate is longer than \(ICECandidate.lengthMaximum) bytes")
@@ -189,7 +188,7 @@ extension ICECandidate {
     try readTrailing(fields[6...])
   }
 
-  /// The text of the attribute without `a=`: what signaling carries.
+  /// The text of the attribute without `a=`, as in signaling.
   public var attribute: String {
     var text = "candidate:\(foundation) \(component) \(transport) \(priority) \(host) \(port)"
     text += " typ \(kind.rawValue)"
@@ -317,7 +316,7 @@ package enum ICEPriority {
     return lesser << 32 + greater << 1 + (controlling > controlled ? 1 : 0)
   }
 
-  /// Orders the addresses of a host, best first: IPv6 and IPv4 take turns (RFC 8421 section 4),
+  /// Orders the addresses of a host, best first: IPv6 and IPv4 alternate (RFC 8421 section 4),
   /// link-local ones come later, loopback ones last.
   package static func ordered(_ addresses: [IPAddress]) -> [IPAddress] {
     var result: [IPAddress] = []

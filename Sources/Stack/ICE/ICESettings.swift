@@ -1,18 +1,18 @@
 package import Wire
 
-/// What an agent may use.
+/// The settings of an agent.
 package struct ICESettings: Hashable, Sendable {
   package var servers: [ICEServer]
   /// Whether nothing but TURN servers is spoken to (W3C iceTransportPolicy `relay`).
   package var relayOnly: Bool
-  /// Whether host candidates over UDP are gathered; without, servers are not asked either.
+  /// Whether host candidates over UDP are gathered; otherwise servers are not used either.
   package var usesUDP: Bool
   /// Whether TCP candidates are gathered (RFC 6544).
   package var usesTCP: Bool
   /// Whether names stand for the local addresses in candidates
   /// (draft-ietf-mmusic-mdns-ice-candidates section 3.1.1).
   package var hidesAddresses: Bool
-  /// How long the peer may not be heard before the path counts as disconnected; nil: 7 s.
+  /// The silence after which the path counts as disconnected; nil: 7 s.
   package var silence: Interval?
 
   package init(
@@ -41,9 +41,9 @@ enum ICETiming {
   /// How long each request of a round waits for a response; the round fails after the last wait.
   ///
   /// The first waits are shorter than the 500 ms of RFC 8445 section 14.3, as in other stacks,
-  /// because every request is a transaction of its own: an early retry costs one datagram and
-  /// confuses no measurement. With 30 % loss on both ways it is what connects within 2 s. The last
-  /// waits are long, for a peer whose user is slow to answer.
+  /// because every request is a separate transaction: an early retry costs one datagram and
+  /// confuses no measurement. With 30 % loss in both directions this still connects within 2 s. The
+  /// last waits are long, for a peer whose user is slow to answer.
   static let checkWaits: [Interval] = {
     let milliseconds: [Int64] =
       [50, 100, 100, 100, 100, 100] + [Int64](repeating: 150, count: 10)
@@ -54,7 +54,7 @@ enum ICETiming {
   /// How long higher pairs may stay open before a lower one that works is nominated.
   static let nominationPatience = Interval.milliseconds(100)
   static let nominationPatienceMaximum = Interval.seconds(1)
-  /// How long a nomination stands at least before a much better pair may replace it.
+  /// How long a nomination lasts at least before a much better pair may replace it.
   static let nominationHold = Interval.seconds(2)
   /// For how long after the peer chose a pair a lower one does not replace it at once.
   static let choiceHold = Interval.seconds(1)
@@ -62,14 +62,14 @@ enum ICETiming {
   /// The bounds between two consent checks (RFC 7675 section 5.1: 5 s, 20 % either way).
   static let consentIntervalMinimum = Interval.seconds(4)
   static let consentIntervalSpread = Interval.seconds(2)
-  /// Between two checks while the peer is not heard.
+  /// The interval of checks during silence.
   static let probeInterval = Interval.milliseconds(500)
   /// Without consent for so long, nothing may be sent any more (RFC 7675 section 5.1).
   static let consentLifetime = Interval.seconds(30)
   /// Not hearing the peer for so long means disconnected; one second above the longest pause
   /// between two consent checks.
   static let silence = Interval.seconds(7)
-  /// How much longer a silent pair may recover before another that works takes its place.
+  /// How long a silent pair may take to recover before another working one replaces it.
   static let silenceGrace = Interval.seconds(1)
 
   /// How long checks may continue without any success.
@@ -77,7 +77,7 @@ enum ICETiming {
   /// How long the old path stays open after a restart led to a new one.
   static let retirement = Interval.seconds(5)
 
-  /// How long a connection to a TURN server may take.
+  /// How long connecting to a TURN server may take.
   static let connectWait = Interval.milliseconds(9500)
   /// How long the names of STUN servers are waited for.
   static let nameWait = Interval.milliseconds(9500)
@@ -85,9 +85,9 @@ enum ICETiming {
   static let keepAlive = Interval.seconds(15)
 }
 
-/// The numbers under which the system is asked for sockets, connections and names.
+/// The numbers of requests to the system for sockets, connections and names.
 ///
-/// Agents of one peer have numbers of their own, unless one made millions of them.
+/// Agents of one peer have different numbers, unless one made millions of them.
 struct RequestNumbers {
   private static let ordinalShift: UInt32 = 24
 
@@ -109,7 +109,7 @@ struct RequestNumbers {
 
 // MARK: - ICECounters
 
-/// Counters of what an agent refused or ignored, by reason.
+/// Counters of inputs that an agent refused or ignored, by reason.
 package struct ICECounters: Hashable, Sendable {
   /// Datagrams that are no STUN message, or whose FINGERPRINT is wrong.
   package private(set) var malformed: UInt64 = 0
@@ -146,7 +146,7 @@ package struct ICECounters: Hashable, Sendable {
 
   package init() {}
 
-  /// What is counted; the names are those of the counters.
+  /// The counted events; the names are those of the counters.
   enum Kind {
     case malformed, unknownSocket, unauthenticated, unknownUsername, foreignFragment, badIntegrity
     case notUnderstood, unexpected, unmatchedResponses, asymmetricResponses, errorResponses
@@ -180,7 +180,7 @@ package struct ICECounters: Hashable, Sendable {
 
 /// The state of an agent at an instant, as plain data for a debugger.
 package struct ICESnapshot: Sendable {
-  /// A candidate pair with what is under way on it.
+  /// A candidate pair with the state of its checks.
   package struct Pair: Sendable {
     package var id: UInt32
     package var local: String
@@ -218,7 +218,7 @@ package struct ICESnapshot: Sendable {
 }
 
 extension ICEAgent {
-  /// The agent as it stands.
+  /// The state of the agent.
   package var snapshot: ICESnapshot {
     ICESnapshot(
       role: role.rawValue, connectionState: connectionState.rawValue,

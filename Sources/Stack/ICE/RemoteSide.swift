@@ -1,9 +1,9 @@
 import Wire
 
-/// What is known of the peer within one ICE generation: its candidates, names that are being
-/// resolved, and what came before its credentials.
+/// The peer within one ICE generation: its candidates, names that are being resolved, and
+/// candidates and checks that arrived before its credentials.
 struct RemoteSide {
-  /// A check that came before the peer's credentials were known.
+  /// A check that arrived before the peer's credentials were known.
   struct EarlyCheck {
     let local: SocketAddress
     let remote: SocketAddress
@@ -31,7 +31,7 @@ struct RemoteSide {
 
   /// The result of receiving a candidate with a name.
   enum Naming: Equatable {
-    /// The name is to be resolved under a number.
+    /// The name is being resolved, with this request number.
     case asked(UInt32)
     case known
     case full
@@ -54,7 +54,7 @@ struct RemoteSide {
   /// Whether no candidate can come any more.
   var isComplete: Bool { hasEnded && names.isEmpty }
 
-  /// Whether there is something to check, or the news that nothing will come.
+  /// Whether there is a candidate to check, or the end of candidates.
   var hasChanges: Bool { !candidates.isEmpty || !names.isEmpty || hasEnded }
 
   /// Records that the peer has no more candidates.
@@ -62,14 +62,14 @@ struct RemoteSide {
 
   // MARK: Before the credentials
 
-  /// Holds a candidate that came before the credentials; false when there are too many.
+  /// Stores a candidate that arrived before the credentials; false when there are too many.
   mutating func hold(_ candidate: ICECandidate) -> Bool {
     guard held.count < Self.candidatesMaximum else { return false }
     held.append(candidate)
     return true
   }
 
-  /// Holds a check that came before the credentials; false when there are too many.
+  /// Stores a check that arrived before the credentials; false when there are too many.
   mutating func hold(_ check: EarlyCheck) -> Bool {
     for index in earlyChecks.indices
     where earlyChecks[index].remote == check.remote && earlyChecks[index].local == check.local
@@ -84,7 +84,7 @@ struct RemoteSide {
     return true
   }
 
-  /// Removes and returns what waited for the credentials.
+  /// Removes and returns what arrived before the credentials.
   mutating func removeHeld() -> (candidates: [ICECandidate], checks: [EarlyCheck]) {
     defer {
       held = []
@@ -111,7 +111,7 @@ struct RemoteSide {
     return .new
   }
 
-  /// Forgets a candidate wherever it stands.
+  /// Removes a candidate.
   mutating func forget(_ candidate: ICECandidate) {
     func isIt(_ known: ICECandidate) -> Bool {
       known.host == candidate.host && known.port == candidate.port
@@ -130,7 +130,7 @@ struct RemoteSide {
     return ICECandidate(
       foundation: "prflx\(reflexiveCount)", transport: isTCP ? "tcp" : "udp",
       priority: priority, host: .address(address.ip), port: address.port, kind: .peerReflexive,
-      // Whoever connected here is the active side (RFC 6544 section 7.2).
+      // The side that connected is the active one (RFC 6544 section 7.2).
       extensions: isTCP ? [ICECandidate.tcpType(.active)] : [])
   }
 
@@ -159,7 +159,7 @@ struct RemoteSide {
 
 // MARK: - ICEAgent: Remote
 
-// What the peer signals, and restarts.
+// The peer's signaled credentials and candidates, and restarts.
 extension ICEAgent {
   /// Applies the peer's credentials, or holds them for the restart that they announce.
   mutating func setRemote(_ credentials: ICECredentials, lite: Bool) {
@@ -176,7 +176,7 @@ extension ICEAgent {
     }
   }
 
-  /// Applies what waited for the peer's credentials.
+  /// Applies candidates and checks that arrived before the peer's credentials.
   private mutating func applyHeld(_ fragment: String) {
     let (candidates, checks) = remoteSide.removeHeld()
     for candidate in candidates { receiveRemoteCandidate(candidate) }
@@ -208,7 +208,7 @@ extension ICEAgent {
     addRemote(candidate)
   }
 
-  /// Forgets a candidate of the peer; pairs of it that work continue.
+  /// Removes a candidate of the peer; its pairs that work continue.
   mutating func removeRemote(_ candidate: ICECandidate) {
     remoteSide.forget(candidate)
     guard let address = candidate.address else { return }
@@ -226,7 +226,7 @@ extension ICEAgent {
   mutating func nameResolved(_ id: UInt32, _ addresses: [IPAddress]) {
     if serverResolved(id, addresses) { return }
     guard var candidate = remoteSide.removeNamed(id) else { return }
-    // One address stands for the name: the first that a socket can send to.
+    // The name stands for one address: the first that a socket can send to.
     let sockets = gatherer.sockets
     guard let ip = addresses.first(where: { sockets.reaches($0) }) ?? addresses.first else {
       return
@@ -255,7 +255,7 @@ extension ICEAgent {
     if upcoming.hasEnded { remoteSide.end() }
   }
 
-  /// Gives up what a restart left behind, once it is due.
+  /// Drops the generation that a restart replaced, once that is due.
   mutating func retire() {
     guard generations.retire(at: now) else { return }
     let number = generations.present.number

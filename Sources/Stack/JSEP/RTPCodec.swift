@@ -173,11 +173,12 @@ package struct H264Level: Hashable, Comparable, Sendable, CustomStringConvertibl
   }
 }
 
-/// What a peer accepts of H.264, as negotiated (RFC 6184 sections 8.1, 8.2.2).
+/// H.264 that a peer accepts, as negotiated (RFC 6184 sections 8.1, 8.2.2).
 package struct H264Reception: Hashable, Sendable {
   /// The highest level.
   package private(set) var level: H264Level
-  /// What it accepts beyond the level: macroblocks per frame and per second; nil if nothing.
+  /// The limit that it accepts beyond the level: macroblocks per frame and per second; nil for
+  /// none.
   private var blocksMaximum: Double?
   private var blocksPerSecondMaximum: Double?
 

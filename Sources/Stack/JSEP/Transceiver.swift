@@ -134,8 +134,8 @@ package struct Transceiver: Hashable, Sendable {
 
   // MARK: What descriptions set
 
-  /// Whether a remote offer may decide on the layers: nobody has, and nothing was negotiated (W3C
-  /// setRemoteDescription, [[LastStableStateRidlessSendEncodings]]).
+  /// Whether a remote offer may still determine the layers: neither the application nor a
+  /// negotiation has (W3C setRemoteDescription, [[LastStableStateRidlessSendEncodings]]).
   var mayTakeLayers: Bool {
     kind == .video && !isStopping && currentDirection == nil && (layers.isEmpty || layersAreOffered)
   }
@@ -157,7 +157,7 @@ package struct Transceiver: Hashable, Sendable {
     self.mLineIndex = mLineIndex
   }
 
-  /// Applies what the peer's section says about its track.
+  /// Applies the track of the peer's section.
   mutating func applyRemote(_ section: SDPSection, sends: Bool) -> [Negotiation.Change] {
     let wasLive = remoteTrackIsLive
     remoteTrackIsLive = sends
@@ -207,7 +207,7 @@ package struct Transceiver: Hashable, Sendable {
 
   // MARK: Rollback
 
-  /// What a rollback restores.
+  /// The fields that a rollback restores.
   var association: Association {
     Association(
       id: id, mid: mid, mLineIndex: mLineIndex, remoteStreamIDs: remoteStreamIDs,

@@ -80,14 +80,14 @@ public enum MediaContent: Sendable {
 
 /// Where the media of a sender comes from.
 public enum MediaSource: Hashable, Sendable, Codable {
-  /// A sine tone, generated inside the stack; unless `pauseSeconds` is 0, it pauses for a second in
-  /// every so many.
+  /// A sine tone, generated inside the stack; unless `pauseSeconds` is 0, it pauses for one second
+  /// out of that many.
   case tone(hertz: Int, pauseSeconds: Int)
   /// A moving test pattern with a frame counter, generated inside the stack.
   case pattern(width: Int, height: Int, framesPerSecond: Int)
   /// Audio or video from the application; each block or frame is a recorded input.
   case application
-  /// What the same transceiver receives.
+  /// The received media of the same transceiver.
   case echo
 }
 

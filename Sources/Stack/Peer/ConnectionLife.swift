@@ -4,8 +4,8 @@ import SCTP
 import Secure
 import Wire
 
-/// What follows from the states of a connection: whether it is established, whether it needs
-/// negotiation, and why it ended.
+/// Derives from the states of a connection whether it is established, whether it needs negotiation,
+/// and why it ended.
 struct ConnectionLife {
   private var establishment: Establishment
   private var need = NegotiationNeed()
@@ -85,7 +85,7 @@ public enum ConnectionState: String, Hashable, Sendable {
   case connected
   /// The path does not answer; it may recover.
   case disconnected
-  /// A transport failed.
+  /// ICE or DTLS of a transport failed.
   case failed
   /// The connection was closed.
   case closed

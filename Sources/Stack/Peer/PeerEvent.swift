@@ -108,7 +108,7 @@ package struct SecuredTransport: Hashable, Sendable {
   }
 }
 
-/// What is needed to decrypt an association; only for the take.
+/// The secrets that decrypt an association; only for the take.
 package struct KeyLog: Hashable, Sendable {
   /// The number of the transport.
   package var transport: Int
@@ -116,7 +116,7 @@ package struct KeyLog: Hashable, Sendable {
   /// The certificates of both sides, in DER.
   package var localCertificate: [UInt8]
   package var remoteCertificate: [UInt8]
-  /// What the peer showed behind its certificate; none in takes before format 7.
+  /// The certificates that the peer sent after its own; none in takes before format 7.
   package var remoteIssuers: [[UInt8]]
 
   package init(
@@ -285,7 +285,7 @@ public struct GatheringError: Hashable, Sendable, Codable {
   public static let unreachable: UInt16 = 701
 }
 
-/// A change of the selected candidate pair.
+/// Reports that ICE switched a transport to another candidate pair, and why.
 public struct SelectedPairChange: Hashable, Sendable, Codable {
   /// The reason for a change.
   public enum Reason: String, Hashable, Sendable, Codable {

@@ -9,8 +9,8 @@ package import Wire
 package enum PeerInput: Sendable {
   /// The first input of every peer; indirect, because it would enlarge every input.
   indirect case genesis(Genesis)
-  /// The addresses that may be gathered on, and of what kinds of networks they are, in the same
-  /// order; none where nobody knows.
+  /// The addresses that may be gathered on, and their kinds of networks in the same order; no kinds
+  /// if unknown.
   case interfaces([IPAddress], types: [NetworkType] = [])
   /// A datagram and the kernel's receive time, which is not after the step.
   case datagram(Datagram, arrival: Instant)
@@ -175,11 +175,11 @@ public struct PeerConfiguration: Hashable, Sendable, Codable {
   /// path as libwebrtc does; nil, in older takes: it does not.
   public var hasCompleteStatistics: Bool?
 
-  /// Whether codecs that were offered are received though the answer leaves them out; nil, in older
+  /// Whether codecs of the local offer are received although the answer omits them; nil in older
   /// takes: they are not.
   ///
-  /// An answerer may send what it lists alone (RFC 3264 section 6.1), but libwebrtc sends what the
-  /// offer likes best.
+  /// An answerer may send only what it lists (RFC 3264 section 6.1), but libwebrtc sends the
+  /// offer's first codec.
   public var receivesAllOffered: Bool?
 
   /// The codecs beyond VP8 and VP9 that are encoded, by encoding name in lower case: `h264`.
@@ -191,6 +191,13 @@ public struct PeerConfiguration: Hashable, Sendable, Codable {
   /// Whether the peer is one leg of a relay: it passes on what arrives, and negotiates nothing; nil
   /// means no.
   package var relays: Bool?
+
+  /// What the streams of randomness begin with, by label in hexadecimal; nil in takes that were not
+  /// redacted.
+  ///
+  /// A take without its keys has another seed, and numbers that the other side repeats (SSRCs, tags
+  /// of SCTP, transactions of STUN) stay what they were.
+  package var drawnBytes: [String: String]?
 
   /// Creates the default configuration.
   public init() {}

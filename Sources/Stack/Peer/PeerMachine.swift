@@ -105,7 +105,8 @@ final class PeerStack {
 
   init(_ genesis: Genesis, codecs: any CodecFactory, security: any SecurityFactory) {
     self.genesis = genesis
-    let entropy = Entropy(seed: genesis.seed)
+    let entropy = Entropy(
+      seed: genesis.seed, scripts: genesis.configuration.drawnBytes ?? [:])
     self.entropy = entropy
     let cname = entropy.stream("cname").iceString(16)
     negotiation = Negotiation(
@@ -186,7 +187,6 @@ final class PeerStack {
     reachFlowDeadlines()
   }
 
-  /// The negotiated sections.
   var sections: [NegotiatedSection] { agreed.sections }
 
   func emit(_ output: consuming PeerOutput) { outbox.append(output) }
@@ -201,9 +201,8 @@ final class PeerStack {
   }
 }
 
-/// What packets and frames need of the negotiation; a copy, because the negotiation is large.
+/// The negotiated values that packets and frames need; a copy, because the negotiation is large.
 struct AgreedParts {
-  /// The negotiated sections.
   private(set) var sections: [NegotiatedSection] = []
   /// The transport of the data channels, once negotiated.
   private(set) var dataTransport: Int?

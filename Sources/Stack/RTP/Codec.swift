@@ -89,7 +89,7 @@ package struct OfferedFormat: Hashable, Sendable {
 
 /// How fmtp parameters of a codec are compared and answered (RFC 3264 section 6.1).
 package struct FormatRules: Sendable {
-  /// What distinguishes formats of the codec; nil if the parameters are not valid for it.
+  /// The parameters that distinguish formats of the codec; nil if they are not valid for it.
   package var variant: @Sendable (_ parameters: String) -> CodecFormat.Variant?
   /// The local parameters in answer to the peer's; nil to use those of local offers.
   package var answer: @Sendable (_ parameters: String) -> String?
@@ -111,7 +111,7 @@ package struct FormatRules: Sendable {
   }
 }
 
-/// What the bytes of an encoded frame say about it.
+/// The properties of an encoded frame that its bytes show.
 package struct FrameLook: Hashable, Sendable {
   /// Whether the bytes contain a video frame or part of one.
   package var hasFrame = false
@@ -138,7 +138,7 @@ package struct FrameLook: Hashable, Sendable {
 
 /// A file format for encoded frames.
 package enum FrameContainer: Hashable, Sendable {
-  /// Frames one after the other; the file's extension.
+  /// Concatenated frames; the file's extension.
   case byteStream(ending: String)
   /// IVF, which keeps the frames' times; the codec's four-character code.
   case ivf(fourCC: String)
@@ -170,7 +170,7 @@ extension Codec {
     name: .pcma, spelling: "PCMA", title: "G.711 (PCMA)", kind: .audio, clockRate: 8_000,
     formats: [OfferedFormat("", 8)], isUsual: false, payload: .whole)
 
-  /// Events have the clock of the audio that they stand beside (RFC 7874 section 3).
+  /// Events have the clock rate of their audio codec (RFC 7874 section 3).
   private static let telephoneEvent = Codec(
     name: .telephoneEvent, spelling: "telephone-event", title: "telephone events", kind: .audio,
     clockRate: 48_000,
@@ -208,10 +208,10 @@ extension Codec {
 
 // MARK: - CodecFormat
 
-/// What must be equal in two descriptions for a payload format to mean the same (RFC 3264 section
-/// 6.1).
+/// The values that must be equal in two descriptions for a payload format to mean the same (RFC
+/// 3264 section 6.1).
 package struct CodecFormat: Hashable, Sendable {
-  /// What distinguishes formats of one encoding name.
+  /// The values that distinguish formats of one encoding name.
   package enum Variant: Hashable, Sendable {
     case none
     /// A profile, such as the `profile-id` of VP9 (RFC 9628 section 7).

@@ -18,7 +18,6 @@ package struct EncodedFrame: Hashable, Sendable {
   package var codec: CodecName
   /// The capture time in the codec's clock, counted from 0; the stream adds a random offset.
   package var mediaTime: UInt32
-  /// The encoded bytes.
   package var bytes: [UInt8]
   /// Whether a decoder can start here.
   package var isKey: Bool

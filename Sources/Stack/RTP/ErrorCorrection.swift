@@ -55,7 +55,7 @@ package struct ErrorCorrection: Hashable, Sendable {
 
   // MARK: ULPFEC
 
-  /// What stands before the payload: 10 bytes for all levels, 4 or 8 for the first one.
+  /// The bytes before the payload: 10 for all levels, 4 or 8 for the first one.
   private static let levelsLength = 10
 
   private init?(ulpfec bytes: RawSpan) {
@@ -75,7 +75,7 @@ package struct ErrorCorrection: Hashable, Sendable {
   // MARK: FlexFEC
 
   private init?(flexFEC03 bytes: RawSpan) {
-    // Neither a packet that is repeated as it is, nor rows and columns, nor several sources.
+    // Not supported: packets repeated unchanged, rows and columns, and several sources.
     guard bytes.byteCount >= 20, bytes.byte(at: 0) & 0xc0 == 0, bytes.byte(at: 8) == 1,
       let mask = Self.mask(bytes, at: 18, endMark: true, tailWidth: 63)
     else { return nil }
@@ -111,11 +111,11 @@ package struct ErrorCorrection: Hashable, Sendable {
     }
   }
 
-  /// Reads a mask in parts of 15, 31 and up to 64 bits; a bit before each of the first two tells
-  /// whether another part follows.
+  /// Reads a mask in parts of 15, 31 and up to 64 bits; a bit before each of the first two
+  /// indicates whether another part follows.
   ///
   /// - Parameters:
-  ///   - endMark: what that bit is where none follows: 1 in the draft, 0 in the RFC.
+  ///   - endMark: the value of that bit in the last part: 1 in the draft, 0 in the RFC.
   ///   - tailWidth: the last part of the draft has such a bit too.
   private static func mask(_ bytes: RawSpan, at start: Int, endMark: Bool, tailWidth: Int)
     -> (offsets: [Int], end: Int)?
@@ -190,6 +190,7 @@ extension HeaderExtensionMap {
     }
   }
 
-  /// Of the timing of a frame: flags, and what the encoder and the packetiser did.
+  /// The bytes of a frame's timing extension that are kept: flags, and the times of encoder and
+  /// packetiser.
   private static let videoTimingKept = 7
 }

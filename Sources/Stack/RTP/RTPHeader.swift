@@ -105,7 +105,7 @@ package struct HeaderExtensionMap: Hashable, Sendable {
   package var mixerLevels: UInt8 = 0
   package var absoluteSendTime: UInt8 = 0
   package var transportSequence: UInt8 = 0
-  // Of these, only where they lie is of use: their values change on the way.
+  // Only the positions of the following extensions matter: their values change in transit.
   package var transmissionOffset: UInt8 = 0
   package var laterTransportSequence: UInt8 = 0
   package var videoTiming: UInt8 = 0

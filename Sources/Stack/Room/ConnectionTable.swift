@@ -18,7 +18,7 @@ struct ConnectionTable {
     var transceivers: [(mid: String, number: UInt32)] = []
   }
 
-  /// What to do about a connection without a path.
+  /// The action for a connection without a path.
   enum Remedy: Equatable {
     case restart(ConnectionID, attempt: Int)
     case giveUp(ConnectionID)
@@ -27,15 +27,17 @@ struct ConnectionTable {
   private(set) var connections: [Connection] = []
   private let delay: Interval
   private let maximum: Int
+  private let restartsOnceConnected: Bool
 
   private static let count = 256
   private static let sections = 1_024
   /// How long an ICE restart may take before the next one.
   private static let patience = Interval.seconds(8)
 
-  init(delay: Interval, maximum: Int) {
+  init(delay: Interval, maximum: Int, restartsOnceConnected: Bool = false) {
     self.delay = delay
     self.maximum = maximum
+    self.restartsOnceConnected = restartsOnceConnected
   }
 
   subscript(id: ConnectionID) -> Connection? { connections.first { $0.id == id } }
@@ -81,6 +83,7 @@ struct ConnectionTable {
       case .connected:
         // A path from before does not cancel a requested restart.
         if !connection.isRestartAsked { (connection.restarts, connection.restartAt) = (0, nil) }
+        if connection.isRestartAsked, connection.restartAt == nil { connection.restartAt = now }
       case .disconnected: connection.restartAt = connection.restartAt ?? now + delay
       case .failed: connection.restartAt = now
       case .closed: connection.restartAt = nil
@@ -91,9 +94,14 @@ struct ConnectionTable {
   }
 
   /// Restarts ICE on all connections, as after a change of networks.
+  ///
+  /// The application may see a connection before its state was reported here: such a restart waits
+  /// until it is.
   mutating func restartAll(at now: Instant) {
-    for connection in connections where connection.state != .closed && connection.state != .new {
-      change(connection.id) { ($0.restartAt, $0.isRestartAsked) = (now, true) }
+    for connection in connections where connection.state != .closed {
+      let isNew = connection.state == .new
+      guard !isNew || restartsOnceConnected else { continue }
+      change(connection.id) { ($0.restartAt, $0.isRestartAsked) = (isNew ? nil : now, true) }
     }
   }
 

@@ -4,7 +4,7 @@ import Wire
 ///
 /// Changes return the room's outputs.
 struct ReceiverPool {
-  /// Who selects the active voices.
+  /// The selector of the active voices.
   enum Voices: Sendable {
     /// Nobody: all received voices are active.
     case all

@@ -28,6 +28,12 @@ package struct RoomConfiguration: Hashable, Sendable, Codable {
   package var restartDelayMilliseconds: Int64 = 3_000
   /// After how many consecutive restarts the room is given up.
   package var restartMaximum = 4
+  /// Whether an ICE restart that is requested before a connection reported any state happens once
+  /// it is connected; nil means no, as in older takes.
+  package var restartsOnceConnected: Bool?
+  /// What the streams of randomness begin with, by label in hexadecimal; nil in takes that were not
+  /// redacted.
+  package var drawnBytes: [String: String]?
 
   package init(signaling: SignalingConfiguration) { self.signaling = signaling }
 }

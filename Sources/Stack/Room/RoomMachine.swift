@@ -56,7 +56,7 @@ package struct RoomMachine: Machine {
 
   private mutating func begin(_ configuration: RoomConfiguration, _ seed: [UInt8]) {
     self.configuration = configuration
-    let entropy = Entropy(seed: seed)
+    let entropy = Entropy(seed: seed, scripts: configuration.drawnBytes ?? [:])
     self.entropy = entropy
     signaling = protocols.machine(configuration.signaling, entropy: entropy)
     pool = ReceiverPool(
@@ -66,11 +66,12 @@ package struct RoomMachine: Machine {
       voices: voices)
     links = ConnectionTable(
       delay: .milliseconds(configuration.restartDelayMilliseconds),
-      maximum: configuration.restartMaximum)
+      maximum: configuration.restartMaximum,
+      restartsOnceConnected: configuration.restartsOnceConnected ?? false)
     actions = ActionTable(limit: .milliseconds(configuration.actionTimeoutMilliseconds))
   }
 
-  /// Who selects the active voices.
+  /// The selector of the active voices.
   private var voices: ReceiverPool.Voices {
     if abilities.contains(.reportedVoices) { return .reported }
     guard configuration.audioOccupants != nil, !abilities.contains(.audioSelection) else {

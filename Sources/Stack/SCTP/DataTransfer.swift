@@ -1,10 +1,10 @@
 import Wire
 
-/// Moves data once there is an association (RFC 9260 section 6): joins the sender, the receiver,
-/// the channels, liveness and the timers that these need, and writes the packets.
+/// Transfers data once there is an association (RFC 9260 section 6): joins the sender, the
+/// receiver, the channels, liveness and the timers that these need, and writes the packets.
 ///
-/// It decides nothing of its own and routes between its parts. Where one of these finds that the
-/// association is to end, the failure is handed out; the association does the rest.
+/// It decides nothing itself and routes between its parts. If one of these finds that the
+/// association must end, it returns the failure; the association does the rest.
 struct DataTransfer {
   typealias Output = SCTPAssociation.Output
 
@@ -15,7 +15,7 @@ struct DataTransfer {
   private(set) var channels: DataChannels
   private(set) var liveness = Liveness()
   var timers = TimerTable()
-  /// How many chunks, parameters and messages were of no use.
+  /// The number of useless chunks, parameters and messages.
   private(set) var dropped: UInt64 = 0
 
   init(firstChannel: DataChannelNumber) { channels = DataChannels(next: firstChannel) }
@@ -24,7 +24,7 @@ struct DataTransfer {
 
   // MARK: Beginning and end
 
-  /// Applies what was agreed before the handshake.
+  /// Applies the negotiated parameters before the handshake.
   mutating func start(_ parameters: SCTPParameters, firstNumber: UInt32) {
     self.parameters = parameters
     packets.start(parameters)
@@ -32,7 +32,7 @@ struct DataTransfer {
     channels.resets.start(firstNumber: firstNumber)
   }
 
-  /// Starts to move data: the handshake is over.
+  /// Starts data transfer after the handshake.
   mutating func establish(
     _ handshake: Handshake, at now: Instant, into outbox: inout Outbox<Output>
   ) {
@@ -46,7 +46,7 @@ struct DataTransfer {
     channels.openWaiting(below: handshake.streamCount, &sender, into: &outbox)
   }
 
-  /// Ends all channels and forgets what is under way.
+  /// Ends all channels and drops pending data.
   mutating func end(into outbox: inout Outbox<Output>) {
     channels.end(&sender, into: &outbox)
     timers.cancelAll()
@@ -54,7 +54,7 @@ struct DataTransfer {
     receiver.end()
   }
 
-  // MARK: What others ask
+  // MARK: Requests from other parts
 
   mutating func setRemoteMaximumMessageSize(_ size: UInt64) {
     parameters.remoteMaximumMessageSize = size
@@ -75,7 +75,7 @@ struct DataTransfer {
     packets.emit(to: handshake.destination, into: &outbox)
   }
 
-  /// Sends a packet of its own.
+  /// Sends a separate packet.
   mutating func emit(
     _ chunks: [ControlChunk], tag: UInt32, _ handshake: Handshake,
     into outbox: inout Outbox<Output>
@@ -112,7 +112,7 @@ struct DataTransfer {
   ) {
     switch step {
     case .chunk(let chunk, let number, let restartsTimer, let change):
-      // An acknowledgement that waits goes along when it costs no packet of its own.
+      // A waiting acknowledgement is added if that needs no further packet.
       if packets.space.isEmpty, receiver.mayGoAlong(with: chunk.size, capacity: packets.capacity) {
         sendAcknowledgement(handshake, into: &outbox)
       }
@@ -149,7 +149,7 @@ struct DataTransfer {
     return nil
   }
 
-  /// Asks an idle peer for a sign of life.
+  /// Sends a heartbeat to an idle peer.
   mutating func beat(
     _ handshake: Handshake, _ entropy: EntropyStream, at now: Instant
   ) -> [SCTPAction] {
@@ -158,7 +158,7 @@ struct DataTransfer {
     return [liveness.beat(entropy, at: now)]
   }
 
-  /// Sends the request for resets again that was not answered.
+  /// Repeats the unanswered request for resets.
   mutating func askAgain(
     _ handshake: Handshake, at now: Instant, into outbox: inout Outbox<Output>
   ) -> SCTPFailure? {
@@ -212,7 +212,7 @@ struct DataTransfer {
         case .taken: break
         case .useless: drop()
         case .failed(let failure):
-          // Messages behind one that ends the association are dropped.
+          // Messages after one that ends the association are dropped.
           dropped += UInt64(messages.count - index - 1)
           return failure
         }
@@ -252,13 +252,13 @@ struct DataTransfer {
     }
   }
 
-  /// Handles the response of a heartbeat, which measures the round trip.
+  /// Handles the response to a heartbeat, which measures the round trip.
   mutating func receiveHeartbeatAcknowledgement(_ body: RawSpan, at now: Instant) {
     let sample = liveness.receiveAcknowledgement(body, at: now)
     if let sample { sender.roundTrip.measure(sample) } else { drop() }
   }
 
-  /// Does after a packet with data what waited for it, and decides when it is acknowledged.
+  /// Handles what waited for the end of a packet with data, and decides when it is acknowledged.
   mutating func settle(
     _ handshake: Handshake, at now: Instant, into outbox: inout Outbox<Output>
   ) {
@@ -273,7 +273,7 @@ struct DataTransfer {
 
   // MARK: Channels
 
-  /// Creates a channel, which opens at once when there is an association.
+  /// Creates a channel, which opens at once if there is an association.
   mutating func open(
     _ options: DataChannelInit, _ refusal: DataChannelRefusal?, _ handshake: Handshake,
     into outbox: inout Outbox<Output>
@@ -287,7 +287,7 @@ struct DataTransfer {
     }
   }
 
-  /// Gives channels their streams once the role is known.
+  /// Assigns channels their streams once the role is known.
   mutating func assignStreams(_ handshake: Handshake, into outbox: inout Outbox<Output>) {
     channels.assignStreams(
       isEven: parameters.isClient, below: handshake.streamCount, &sender, into: &outbox)
@@ -305,7 +305,7 @@ struct DataTransfer {
 
   // MARK: Resets
 
-  /// Asks the peer to reset the streams of channels whose data it has.
+  /// Requests the reset of channels' streams whose data the peer has.
   private mutating func askForResets(
     _ handshake: Handshake, at now: Instant, into outbox: inout Outbox<Output>
   ) {
@@ -321,7 +321,7 @@ struct DataTransfer {
     _ handshake: Handshake, at now: Instant, into outbox: inout Outbox<Output>
   ) {
     guard let request = channels.resets.request else { return }
-    // The peer resets its stream too, but not before it knows that all it sent there has arrived.
+    // The peer resets its stream too, but only after it knows that all its data has arrived.
     if receiver.acknowledgement == .delayed { sendAcknowledgement(handshake, into: &outbox) }
     append(request, handshake, into: &outbox)
     timers.arm(.reset, at: now + sender.roundTrip.timeout)

@@ -1,44 +1,45 @@
 import Wire
 
-/// The state of an association and what both sides know of each other: the four-way handshake with
-/// its tags and cookies (RFC 9260 section 5) and the orderly end (section 9.2).
+/// The state of an association and the parameters of both sides: the four-way handshake with its
+/// tags and cookies (RFC 9260 section 5) and the orderly end (section 9.2).
 ///
 /// It departs from section 5.2.4.1 on purpose: a peer that restarts ends the association, because
 /// channels do not outlive it.
 struct Handshake {
   private(set) var phase = AssociationPhase.idle
-  /// What the peer said of itself.
+  /// The peer's INIT or INIT ACK.
   private(set) var peer = Initiation()
   private var identity = AssociationIdentity(
     cookieKey: CookieKey(first: 0, second: 0), tag: 0, firstNumber: 0)
   private var parameters = SCTPParameters(isClient: true)
   private var cookie: [UInt8] = []
-  /// Parameters of the peer's answer that are to be reported.
+  /// Parameters of the peer's answer to be reported.
   private var unreported: [[UInt8]] = []
   private var tries = 0
   private var shutdownTries = 0
 
-  /// The tag that packets to this side carry.
+  /// The tag of packets to this side.
   var localTag: UInt32 { identity.tag }
 
-  /// Whether messages interleave: both sides said so (RFC 8260 section 2.2.1).
+  /// Whether messages interleave: both sides announced it (RFC 8260 section 2.2.1).
   var interleaves: Bool {
     parameters.offersInterleaving && peer.features.contains(.interleaving)
   }
 
-  /// Where packets go; they need no checksum when both sides said so (RFC 9653 section 5.2).
+  /// The destination of packets; they need no checksum when both sides announced that (RFC 9653
+  /// section 5.2).
   var destination: PacketDestination {
     let omitsChecksum = parameters.offersZeroChecksum && peer.features.contains(.zeroChecksum)
     return PacketDestination(tag: peer.tag, needsChecksum: !omitsChecksum)
   }
 
-  /// How many streams to the peer there are.
+  /// The number of streams to the peer.
   var streamCount: Int {
     phase.isEstablished
       ? Int(min(SCTPLimits.streams, peer.incomingStreams)) : Int(SCTPLimits.streams)
   }
 
-  /// Whether there is a peer that can be told of the end.
+  /// Whether there is a peer to send an ABORT to.
   var canAbort: Bool { peer.tag != 0 && phase != .ended }
 
   /// Ends the association; false when it is over already.
@@ -50,7 +51,7 @@ struct Handshake {
 
   // MARK: INIT
 
-  /// Begins the handshake; `offer` goes out next.
+  /// Begins the handshake; `offer` is sent next.
   mutating func start(_ parameters: SCTPParameters, _ identity: AssociationIdentity) {
     self.parameters = parameters
     self.identity = identity
@@ -93,7 +94,7 @@ struct Handshake {
   func receiveInitiation(
     _ body: RawSpan, _ entropy: EntropyStream, at now: Instant
   ) -> [SCTPAction] {
-    // After the end of data only the end is said again (section 9.2).
+    // After the end of data, only the end is repeated (section 9.2).
     if phase == .shutdownAcknowledgementSent { return shutdownAcknowledgement }
     var ignored: [UInt8] = []
     var unrecognized: [[UInt8]] = []
@@ -101,9 +102,9 @@ struct Handshake {
       offer.tag != 0
     else { return [.drop] }
     guard offer.isAcceptable else { return refusal(of: offer) }
-    // While both sides still shake hands, the tag stays; later it would be another association.
+    // During the handshake the tag is unchanged; later it would be another association.
     let tag = phase.isHandshake ? localTag : AssociationIdentity.newTag(entropy)
-    // Once the peer's tag is known, the tie tags say which association this is about.
+    // Once the peer's tag is known, the tie tags identify the association.
     let isKnown = phase != .cookieWait
     let sealed = StateCookie(
       made: now, localTag: tag, localTieTag: isKnown ? localTag : 0,
@@ -115,7 +116,7 @@ struct Handshake {
     ]
   }
 
-  /// Tells the sender of values that no association can have, and changes nothing.
+  /// Refuses values that no association can have, and changes nothing.
   private func refusal(of offer: Initiation) -> [SCTPAction] {
     [.drop, .packet([.abort(.invalidParameter)], tag: offer.tag)]
   }
@@ -155,7 +156,7 @@ struct Handshake {
 
   // MARK: COOKIE
 
-  /// The COOKIE ECHO; what the answer had that is not known here is reported along (section 3.2.2).
+  /// The COOKIE ECHO; unknown parameters of the answer are reported along with it (section 3.2.2).
   private func echo() -> [SCTPAction] {
     var chunks = [ControlChunk(type: .cookieEcho, body: cookie)]
     if !unreported.isEmpty {
@@ -167,7 +168,7 @@ struct Handshake {
     return [.packet(chunks, tag: peer.tag), .arm(.initiation)]
   }
 
-  /// Makes or confirms the association from a cookie (section 5.2.4).
+  /// Creates or confirms the association from a cookie (section 5.2.4).
   mutating func receiveCookie(_ body: RawSpan, at now: Instant) -> [SCTPAction] {
     guard let opened = try? StateCookie(body, identity.cookieKey) else { return [.drop] }
     if opened.localTag != localTag { return receiveForeignCookie(opened) }
@@ -209,8 +210,8 @@ struct Handshake {
     return .establish
   }
 
-  /// Handles an ERROR chunk: a stale cookie is asked for again when the timer passes (section
-  /// 5.2.6).
+  /// Handles an ERROR chunk: after a stale cookie, another is requested when the timer expires
+  /// (section 5.2.6).
   mutating func receiveError(_ body: RawSpan) {
     var reader = ByteReader(body)
     var cause: UInt16 = 0
@@ -220,8 +221,7 @@ struct Handshake {
     phase = .cookieWait
   }
 
-  /// Passes over a chunk whose type is not known, and reports it where the type says so
-  /// (section 3.2).
+  /// Skips a chunk of an unknown type, and reports it if the type demands that (section 3.2).
   func answerUnknown(
     _ type: ChunkType, _ flags: UInt8, _ body: RawSpan, capacity: Int
   ) -> [SCTPAction] {
@@ -242,9 +242,9 @@ struct Handshake {
     return []
   }
 
-  /// Goes on once everything is acknowledged.
+  /// Continues once everything is acknowledged.
   ///
-  /// - Parameter received: the cumulative number of what the peer sent.
+  /// - Parameter received: the cumulative number of the peer's data.
   mutating func continueShutdown(_ received: UInt32) -> [SCTPAction] {
     switch phase {
     case .shutdownPending: phase = .shutdownSent
@@ -256,7 +256,7 @@ struct Handshake {
     return shutdownChunk(received)
   }
 
-  /// SHUTDOWN or its acknowledgement, whichever the phase wants.
+  /// SHUTDOWN or its acknowledgement, depending on the phase.
   private func shutdownChunk(_ received: UInt32) -> [SCTPAction] {
     guard phase == .shutdownSent else { return shutdownAcknowledgement }
     var body = ByteWriter()
@@ -265,7 +265,7 @@ struct Handshake {
   }
 
   /// The end of data in both directions (section 9.2): an acknowledgement that still waits for a
-  /// second packet has nobody left to tell.
+  /// second packet is no longer needed.
   private var shutdownAcknowledgement: [SCTPAction] {
     [
       .append(ControlChunk(type: .shutdownAcknowledgement)), .arm(.shutdown),
@@ -284,8 +284,8 @@ struct Handshake {
     return [.backOff] + shutdownChunk(received)
   }
 
-  /// Answers data that comes after the local SHUTDOWN: the peer gets the time to send all that it
-  /// has queued.
+  /// Answers data that arrives after the local SHUTDOWN: the peer gets time to send its queued
+  /// data.
   mutating func prolongShutdown(_ received: UInt32) -> [SCTPAction] {
     guard phase == .shutdownSent else { return [] }
     shutdownTries = 0
@@ -320,7 +320,7 @@ struct Handshake {
     phase == .shutdownAcknowledgementSent ? .end(nil) : .drop
   }
 
-  /// Handles an ABORT; peers that close without a shutdown give that cause or none.
+  /// Handles an ABORT; peers that close without a shutdown send that cause or none.
   static func receiveAbort(_ body: RawSpan) -> SCTPAction {
     var reader = ByteReader(body)
     var cause: UInt16 = 0
@@ -341,7 +341,7 @@ struct Handshake {
 
 // MARK: - AssociationPhase
 
-/// Where the handshake and the shutdown are (RFC 9260 section 4).
+/// The states of handshake and shutdown (RFC 9260 section 4).
 enum AssociationPhase: Hashable, CaseIterable {
   case idle, cookieWait, cookieEchoed, established, shutdownPending, shutdownSent
   case shutdownReceived, shutdownAcknowledgementSent, ended
@@ -355,7 +355,7 @@ enum AssociationPhase: Hashable, CaseIterable {
     }
   }
 
-  /// Whether data from the peer is taken in (RFC 9260 section 9.2).
+  /// Whether data from the peer is accepted (RFC 9260 section 9.2).
   var receivesData: Bool {
     switch self {
     case .established, .shutdownPending, .shutdownSent: true
@@ -365,10 +365,10 @@ enum AssociationPhase: Hashable, CaseIterable {
     }
   }
 
-  /// Whether received data and what was sent are acknowledged.
+  /// Whether data of both directions is still acknowledged.
   var acknowledges: Bool { isEstablished || self == .shutdownSent }
 
-  /// Whether both sides still shake hands.
+  /// Whether the handshake is not finished.
   var isHandshake: Bool { self == .cookieWait || self == .cookieEchoed }
 
   /// The state of the transport.
@@ -383,11 +383,11 @@ enum AssociationPhase: Hashable, CaseIterable {
   }
 }
 
-/// What an association draws when it starts.
+/// The random values that an association draws when it starts.
 struct AssociationIdentity {
   /// The key of the digests of its cookies.
   var cookieKey: CookieKey
-  /// The tag that packets to it carry (RFC 9260 section 5.3.1).
+  /// The tag of packets to it (RFC 9260 section 5.3.1).
   var tag: UInt32
   /// The number of its first chunk of data.
   var firstNumber: UInt32
@@ -399,7 +399,7 @@ struct AssociationIdentity {
     firstNumber = entropy.integer(UInt32.self)
   }
 
-  /// Creates an identity of its parts.
+  /// Creates an identity from its parts.
   init(cookieKey: CookieKey, tag: UInt32, firstNumber: UInt32) {
     self.cookieKey = cookieKey
     self.tag = tag

@@ -1,20 +1,19 @@
 import DequeModule
 import Wire
 
-/// The streams from the peer, made when they are first used, which put messages together from their
-/// fragments (RFC 9260 section 6.9; RFC 8260 for fragments that interleave).
+/// The streams from the peer, created on first use, which reassemble messages from their fragments
+/// (RFC 9260 section 6.9; RFC 8260 for interleaved fragments).
 struct IncomingStreams {
   private(set) var streams: [IncomingStream] = []
-  /// The place in `streams` by stream number; -1 for streams that were not used.
+  /// The place in `streams` by stream number; -1 for unused streams.
   private var places: [Int32] = []
   /// How many bytes wait in all streams.
   private(set) var heldBytes = 0
   /// How many fragments wait in all streams.
   private(set) var heldFragments = 0
-  /// The places of streams in which fragments of unordered messages wait.
+  /// The places of streams with waiting fragments of unordered messages.
   private(set) var unorderedPlaces: Set<Int> = []
 
-  /// The place of a stream.
   mutating func place(of stream: UInt16) -> Int {
     let number = Int(stream)
     if number >= places.count {
@@ -33,7 +32,7 @@ struct IncomingStreams {
     return Int(places[Int(stream)])
   }
 
-  /// Changes a stream and keeps the sums.
+  /// Changes a stream and updates the sums.
   mutating func change<Result>(
     _ place: Int, _ body: (inout IncomingStream) -> Result
   ) -> Result {
@@ -50,17 +49,17 @@ struct IncomingStreams {
     return result
   }
 
-  /// Forgets everything.
+  /// Clears everything.
   mutating func removeAll() { self = IncomingStreams() }
 }
 
 // MARK: - IncomingStream
 
-/// One stream from the peer: puts messages together, and ordered ones in order.
+/// One stream from the peer: reassembles messages, and orders the ordered ones.
 struct IncomingStream {
   /// The number on the wire.
   let identifier: UInt16
-  /// Messages that came complete and wait to be taken, oldest first.
+  /// Complete messages that wait to be delivered, oldest first.
   private(set) var messages: [ReceivedMessage] = []
   /// How many bytes and fragments wait for others.
   var heldBytes: Int { orderedBytes + unordered.heldBytes }
@@ -69,13 +68,13 @@ struct IncomingStream {
   var heldUnordered: Int { unordered.count }
   private var orderedBytes = 0
 
-  /// The number of the ordered message that is handed out next.
+  /// The number of the ordered message that is delivered next.
   private(set) var expected: Int64 = 0
   private(set) var ordered = Deque<Fragment>()
   var unordered = UnorderedFragments()
   /// How many fragments from the front belong to the expected message without a gap.
   private var run = 0
-  /// How many bytes these have.
+  /// The number of their bytes.
   private var runBytes = 0
   /// The highest identifier of an unordered interleaved message, to extend others by.
   private var newestUnordered: Int64 = 0
@@ -93,7 +92,7 @@ struct IncomingStream {
     return base + Int64(Int32(truncatingIfNeeded: Int64(identifier) &- base))
   }
 
-  /// The messages that came complete; the stream forgets them.
+  /// Returns the complete messages and removes them.
   mutating func removeComplete() -> [ReceivedMessage] {
     var taken: [ReceivedMessage] = []
     swap(&taken, &messages)
@@ -102,7 +101,7 @@ struct IncomingStream {
 
   /// Handles a fragment received for the first time.
   ///
-  /// - Returns: how many bytes of its message are there so far, itself included.
+  /// - Returns: how many bytes of its message have arrived so far, including it.
   mutating func insert(_ fragment: Fragment) -> Int {
     if fragment.flags.contains(.unordered) { return insertUnordered(fragment) }
     if fragment.message == expected, run == 0, fragment.flags.isSuperset(of: [.beginning, .end]),
@@ -113,7 +112,7 @@ struct IncomingStream {
       if !ordered.isEmpty { extendRun() }
       return fragment.bytes.count
     }
-    // Of a message that was abandoned already.
+    // Of an abandoned message.
     guard fragment.message >= expected else { return 0 }
     let place = Self.place(of: fragment.key, in: ordered)
     guard place >= run else { return 0 }
@@ -123,7 +122,7 @@ struct IncomingStream {
     return max(longest, fragment.bytes.count)
   }
 
-  /// Passes over the ordered messages up to one (RFC 3758 section 3.6); complete ones are kept.
+  /// Skips the ordered messages up to one (RFC 3758 section 3.6); complete ones are kept.
   mutating func forward(message: Int64) {
     guard message >= expected else { return }
     while let front = ordered.first, front.message <= message {
@@ -131,7 +130,7 @@ struct IncomingStream {
       run = 0
       runBytes = 0
       extendRun()
-      // What is left of this message is not complete.
+      // The rest of this message is incomplete.
       while let rest = ordered.first, rest.message == front.message { drop(rest) }
     }
     run = 0
@@ -146,8 +145,8 @@ struct IncomingStream {
     expected = message
   }
 
-  /// Passes over what is missing before the fragments that came up to a key, those of the first
-  /// message that waits where keys tell nothing.
+  /// Skips missing fragments before those that arrived, up to a key; if keys are meaningless, up to
+  /// the first message that waits.
   mutating func pass(through key: Int64?) {
     var last = key == nil ? ordered.first?.message : nil
     if let key {
@@ -155,15 +154,15 @@ struct IncomingStream {
       unordered.forget(through: key)
     }
     guard let last else { return }
-    // What is not whole yet may continue behind the key; where keys tell nothing, what is expected
-    // is what lacks something.
+    // An incomplete message may continue behind the key; if keys are meaningless, the expected
+    // message is the incomplete one.
     let goesOn =
       key.map { key in ordered.last { $0.message == last }?.key == key } ?? (last != expected)
     forward(message: goesOn ? last - 1 : last)
   }
 
-  /// Whether the bytes that wait are those of the fragments; long queues are not summed up, because
-  /// this is asked after every step of a debug build.
+  /// Whether the number of waiting bytes is that of the fragments; long queues are not summed up,
+  /// because this runs after every step of a debug build.
   var isConsistent: Bool {
     guard heldFragments <= 64 else { return heldBytes >= 0 }
     let sizes = ordered.map(\.bytes.count)
@@ -185,9 +184,9 @@ struct IncomingStream {
 // MARK: - Fragments
 
 extension IncomingStream {
-  /// Follows the fragments of the expected message from the front and hands out what is complete.
+  /// Follows the fragments of the expected message from the front and delivers complete messages.
   ///
-  /// - Returns: the length of the longest message on the way, complete or not.
+  /// - Returns: the length of the longest message under way, complete or not.
   @discardableResult
   private mutating func extendRun() -> Int {
     var longest = 0
@@ -246,7 +245,7 @@ extension IncomingStream {
     return bytes
   }
 
-  /// Where a fragment belongs; mostly at the end.
+  /// The position of a fragment; mostly at the end.
   private static func place(of key: Int64, in fragments: borrowing Deque<Fragment>) -> Int {
     var low = 0
     var high = fragments.count
@@ -261,10 +260,10 @@ extension IncomingStream {
 
 // MARK: - UnorderedFragments
 
-/// Fragments of unordered messages until their message is whole (RFC 9260 section 6.9).
+/// Fragments of unordered messages until their message is complete (RFC 9260 section 6.9).
 ///
-/// They lie in runs: fragments that follow each other within one message. A fragment joins at most
-/// two runs, so that it costs the same however many are there.
+/// They are stored in runs of consecutive fragments of one message. A fragment joins at most two
+/// runs, so the cost does not depend on their number.
 struct UnorderedFragments {
   private struct Run {
     var keys: ClosedRange<Int64>
@@ -282,10 +281,10 @@ struct UnorderedFragments {
 
   /// Adds a fragment.
   ///
-  /// - Returns: how many bytes of its message are there so far, itself included, and the whole
-  /// message when it was the last one.
+  /// - Returns: how many bytes of its message have arrived so far, including it, and the message if
+  ///   it is complete.
   mutating func insert(_ fragment: Fragment) -> (size: Int, whole: Fragment?) {
-    // A peer that interleaves may number two fragments alike; the first one counts.
+    // A peer that interleaves may give two fragments the same number; the first one counts.
     guard fragments[fragment.key] == nil else { return (fragment.bytes.count, nil) }
     let key = fragment.key
     var place = place(of: key)
@@ -320,7 +319,7 @@ struct UnorderedFragments {
     return (run.bytes, assemble(run))
   }
 
-  /// Forgets the fragments up to a key.
+  /// Removes the fragments up to a key.
   mutating func forget(through key: Int64) {
     var passed = 0
     while passed < runs.count, runs[passed].keys.lowerBound <= key {
@@ -375,20 +374,21 @@ struct UnorderedFragments {
   }
 }
 
-/// A part of a message that came in one DATA or I-DATA chunk.
+/// A part of a message: the contents of one DATA or I-DATA chunk.
 struct Fragment {
-  /// The place among the fragments of its stream: the next fragment of a message has the next key.
+  /// The position among the fragments of its stream: consecutive fragments of a message have
+  /// consecutive keys.
   ///
-  /// For DATA the extended transmission number; for I-DATA message identifier and place in it.
+  /// For DATA the extended transmission number; for I-DATA message identifier and fragment number.
   var key: Int64
-  /// The stream's number of the message: sequence number or message identifier, extended.
+  /// The number of the message in its stream: sequence number or message identifier, extended.
   var message: Int64
   var flags: DataFlags
   var payloadProtocol: PayloadProtocol
   var bytes: [UInt8]
 }
 
-/// A message put together from its fragments.
+/// A reassembled message.
 struct ReceivedMessage {
   var stream: UInt16
   var payloadProtocol: PayloadProtocol

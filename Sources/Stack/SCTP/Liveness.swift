@@ -4,10 +4,10 @@ import Wire
 struct Liveness {
   /// Timeouts in a row without any sign of the peer.
   private(set) var silentTimeouts = 0
-  /// The heartbeat that was not answered.
+  /// The unanswered heartbeat.
   private var heartbeat: (nonce: UInt64, at: Instant)?
 
-  /// Records that the peer acknowledged something: a heartbeat needs no answer any more.
+  /// Records that the peer acknowledged something, which also answers a heartbeat.
   mutating func acknowledge() {
     silentTimeouts = 0
     heartbeat = nil
@@ -16,7 +16,7 @@ struct Liveness {
   /// Records that the peer answered a request.
   mutating func answer() { silentTimeouts = 0 }
 
-  /// Counts a timeout; why the association ends when there were too many in a row.
+  /// Counts a timeout; returns the failure after too many in a row.
   mutating func countTimeout(_ reason: String) -> SCTPFailure? {
     countTimeout() ? nil : SCTPFailure(cause: .userInitiated, reason: reason)
   }
@@ -26,7 +26,7 @@ struct Liveness {
     return silentTimeouts <= SCTPLimits.associationRetries
   }
 
-  /// Asks an idle peer for a sign of life, unless too many went by without one.
+  /// Sends a heartbeat to an idle peer, or ends the association after too many unanswered ones.
   mutating func beat(_ entropy: EntropyStream, at now: Instant) -> SCTPAction {
     if heartbeat != nil, !countTimeout() { return .end("the peer is silent") }
     let nonce = entropy.integer(UInt64.self)
@@ -38,7 +38,7 @@ struct Liveness {
     return .append(ControlChunk(type: .heartbeat, body: body.bytes))
   }
 
-  /// Answers the peer's heartbeat with what it says, if that fits into a packet.
+  /// Answers the peer's heartbeat with its own contents, if they fit into a packet.
   static func answer(
     to body: RawSpan, capacity: Int, _ phase: AssociationPhase
   ) -> SCTPAction {
@@ -46,7 +46,7 @@ struct Liveness {
     return .append(ControlChunk(type: .heartbeatAcknowledgement, body: [UInt8](body)))
   }
 
-  /// Handles the response of a heartbeat; its round trip, or nil when it answers none.
+  /// Handles the response to a heartbeat; returns its round trip, or nil if it matches none.
   mutating func receiveAcknowledgement(_ body: RawSpan, at now: Instant) -> Interval? {
     var reader = ByteReader(body)
     var type: UInt16 = 0
@@ -60,47 +60,47 @@ struct Liveness {
 
 // MARK: - TimerTable
 
-/// What an association waits for, in the order in which timers that are due together are served.
+/// The timers of an association, in the order in which simultaneous ones are served.
 enum SCTPTimer: Int, CaseIterable {
-  /// INIT or COOKIE ECHO is sent again (T1, RFC 9260 sections 5.1 and 4).
+  /// Retransmission of INIT or COOKIE ECHO (T1, RFC 9260 sections 5.1 and 4).
   case initiation
   /// A delayed SACK is sent (RFC 9260 section 6.2).
   case acknowledgement
   /// Data is deemed lost (T3-rtx, RFC 9260 section 6.3).
   case retransmission
-  /// A request to reset streams is sent again (RFC 6525 section 5.1.1).
+  /// Retransmission of a request to reset streams (RFC 6525 section 5.1.1).
   case reset
   /// An idle peer is sent a heartbeat (RFC 9260 section 8.3).
   case heartbeat
-  /// SHUTDOWN or SHUTDOWN ACK is sent again (T2, RFC 9260 section 9.2).
+  /// Retransmission of SHUTDOWN or SHUTDOWN ACK (T2, RFC 9260 section 9.2).
   case shutdown
 }
 
-/// The deadlines of an association: the one place that knows them all.
+/// All deadlines of an association.
 struct TimerTable {
   private var deadlines: [6 of Instant?] = .init(repeating: nil)
 
-  /// The earliest deadline; nil when nothing is waited for.
+  /// The earliest deadline; nil without any.
   var next: Instant? {
     var next: Instant?
     for index in deadlines.indices { next = earliest(next, deadlines[index]) }
     return next
   }
 
-  /// When a timer passes; nil when it does not run.
+  /// When a timer expires; nil when it does not run.
   subscript(timer: SCTPTimer) -> Instant? { deadlines[timer.rawValue] }
 
-  /// Whether a timer has passed and was not armed again or canceled.
+  /// Whether a timer has expired and was not started again or canceled.
   func isDue(_ timer: SCTPTimer, at now: Instant) -> Bool {
     deadlines[timer.rawValue].map { $0 <= now } ?? false
   }
 
-  /// Lets a timer pass at an instant, whatever it was set to.
+  /// Sets a timer to an instant, replacing its former one.
   mutating func arm(_ timer: SCTPTimer, at instant: Instant) {
     deadlines[timer.rawValue] = instant
   }
 
-  /// Lets a timer pass at an instant unless it runs already.
+  /// Sets a timer to an instant unless it runs already.
   mutating func armIfIdle(_ timer: SCTPTimer, at instant: Instant) {
     if deadlines[timer.rawValue] == nil { deadlines[timer.rawValue] = instant }
   }

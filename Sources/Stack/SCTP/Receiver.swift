@@ -1,22 +1,21 @@
 import Wire
 
-/// The outcome of a chunk of data, or of one that passes over data.
+/// The outcome of a chunk of data, or of one that skips data.
 enum ReceiverOutcome {
-  /// Nothing is to be handed out.
+  /// Nothing is delivered.
   case nothing
   case useless
   /// The peer has no such stream; the data counts as received (RFC 9260 section 6.5).
   case unknownStream(ControlChunk)
   case failed(SCTPFailure)
-  /// Messages that are whole.
+  /// Complete messages.
   case messages([ReceivedMessage])
 }
 
-/// What was received: the cumulative number and the gaps, the SACKs that report them and their
-/// delay (RFC 9260 section 6.2), and messages that are put together (section 6.9, RFC 8260 section
-/// 2).
+/// The received data: the cumulative number and the gaps, the SACKs that report them and their
+/// delay (RFC 9260 section 6.2), and reassembled messages (section 6.9, RFC 8260 section 2).
 struct Receiver {
-  /// What was counted.
+  /// The receiver's counters.
   struct Counters: Hashable {
     var chunks: UInt64 = 0
     var duplicates: UInt64 = 0
@@ -31,7 +30,7 @@ struct Receiver {
   private(set) var streams = IncomingStreams()
   private(set) var acknowledgement = Acknowledgement.none
   private(set) var counters = Counters()
-  /// Whether the packet under way had data.
+  /// Whether the current packet contained data.
   private(set) var hasData = false
   /// How many streams the peer may send on.
   private(set) var streamCount: UInt16 = 0
@@ -41,10 +40,10 @@ struct Receiver {
   private var advertisedWindow = Int.max
   private var duplicates: [UInt32] = []
 
-  /// How many bytes may still come.
+  /// How many more bytes fit into the window.
   var freeWindow: Int { max(0, limits.receiveWindow - streams.heldBytes) }
 
-  /// Applies the local limits and what the peer said of itself.
+  /// Applies the local limits and the peer's parameters.
   mutating func establish(
     _ limits: SCTPParameters, _ peer: Initiation, interleaves: Bool
   ) {
@@ -54,20 +53,20 @@ struct Receiver {
     numbers = ReceivedNumbers(first: peer.firstNumber)
   }
 
-  /// Forgets everything that is under way.
+  /// Drops pending data.
   mutating func end() {
     acknowledgement = .none
     streams.removeAll()
   }
 
-  /// Lets the peer have more streams, if there are so many (RFC 6525 section 5.2.5).
+  /// Lets the peer add outgoing streams, if enough are left (RFC 6525 section 5.2.5).
   mutating func addStreams(_ more: UInt16) -> Bool {
     guard Int(streamCount) + Int(more) <= Int(SCTPLimits.streams) else { return false }
     streamCount += more
     return true
   }
 
-  /// Restarts the streams that the peer has reset; none means all (RFC 6525 section 5.2.2).
+  /// Restarts the streams that the peer has reset; empty means all (RFC 6525 section 5.2.2).
   mutating func reset(_ numbers: [UInt16]) {
     let all = numbers.isEmpty ? streams.streams.map(\.identifier) : numbers
     for stream in all {
@@ -91,7 +90,8 @@ struct Receiver {
       let identifier = interleaved ? try reader.uint32() : 0
       let word = try reader.uint32()
       guard !reader.isAtEnd else { return .failed(Self.noUserData(number)) }
-      // The first part of an interleaved message says what it is, the others their place instead.
+      // The first part of an interleaved message has its payload protocol here, the others their
+      // number.
       let part = interleaved && !flags.contains(.beginning) ? word : 0
       guard part < 1 << 24, !interleaved || (part == 0) == flags.contains(.beginning) else {
         return .useless
@@ -121,7 +121,7 @@ struct Receiver {
     }
   }
 
-  /// Adds a number; what is to be done instead when it is not new or there is no space for it.
+  /// Adds a number; returns the outcome if it is not new or there is no space for it.
   private mutating func admit(_ extended: Int64, _ number: UInt32, size: Int) -> ReceiverOutcome? {
     let isNext = extended == numbers.cumulative + 1
     let isFull =
@@ -129,7 +129,8 @@ struct Receiver {
       || streams.heldFragments >= SCTPLimits.fragmentsHeld
     if isFull, extended > numbers.cumulative {
       acknowledgement = .due
-      // What fills the gap may free everything behind it, so it has a reserve of the same size.
+      // A chunk that fills the gap may release everything after it, so it has a reserve of the same
+      // size.
       guard isNext else { return .useless }
       guard streams.heldBytes + size <= 2 * limits.receiveWindow,
         streams.heldFragments < 2 * SCTPLimits.fragmentsHeld
@@ -138,7 +139,7 @@ struct Receiver {
     switch numbers.insert(extended) {
     case .new:
       counters.chunks += 1
-      // The first one of all is acknowledged at once, and those about a gap.
+      // The very first one is acknowledged at once, and those around a gap.
       if !isNext || !numbers.ranges.isEmpty || counters.chunks == 1 { acknowledgement = .due }
       return nil
     case .duplicate:
@@ -152,7 +153,7 @@ struct Receiver {
     }
   }
 
-  /// Passes over what the peer gave up (RFC 3758 section 3.6, RFC 8260 section 2.3.1).
+  /// Skips abandoned messages of the peer (RFC 3758 section 3.6, RFC 8260 section 2.3.1).
   mutating func receiveForward(_ body: RawSpan, interleaved: Bool) -> ReceiverOutcome {
     guard interleaved == interleaves else { return .failed(Self.otherKind) }
     var reader = ByteReader(body)
@@ -162,7 +163,7 @@ struct Receiver {
     let cumulative = numbers.extend(number)
     guard cumulative > numbers.cumulative else { return .nothing }
     numbers.forward(to: cumulative)
-    // All streams but these have neither fragments to forget nor messages to hand out.
+    // All other streams have neither fragments to drop nor messages to deliver.
     var changed = streams.unorderedPlaces
     while !reader.isAtEnd {
       guard let stream = try? reader.uint16(), let word = try? reader.uint16() else { break }
@@ -171,9 +172,9 @@ struct Receiver {
         guard let value = try? reader.uint32() else { break }
         identifier = value
       }
-      // The peer has no such stream, whatever it gives up on it (RFC 9260 section 6.5).
+      // The peer has no such stream, so it cannot skip anything on it (RFC 9260 section 6.5).
       guard stream < streamCount else { continue }
-      // One that was never used still has to expect a later message.
+      // An unused stream still has to expect a later message.
       let place = streams.place(of: stream)
       changed.insert(place)
       let isUnordered = interleaved && word & 1 == 1
@@ -191,7 +192,7 @@ struct Receiver {
     }
     var messages: [ReceivedMessage] = []
     for place in changed.sorted() {
-      // All complete messages were handed out before.
+      // All complete messages were delivered before.
       if !interleaved { streams.change(place) { $0.unordered.forget(through: cumulative) } }
       if !streams.streams[place].messages.isEmpty {
         messages += streams.change(place) { $0.removeComplete() }
@@ -202,15 +203,15 @@ struct Receiver {
 
   // MARK: Looking on
 
-  /// Lets a stream begin in its midst, with a message.
+  /// Lets a stream begin in the middle, with a message.
   mutating func join(_ stream: UInt16, at message: Int64) {
     let place = streams.place(of: stream)
     streams.change(place) { $0.join(at: message) }
   }
 
-  /// Skips missing chunks up to a number, which the peer of its sender has all the same.
+  /// Skips missing chunks up to a number, which the receiver has nevertheless.
   ///
-  /// - Returns: how many chunks were passed over, and the messages that waited for nothing else.
+  /// - Returns: how many chunks were skipped, and the messages that only waited for them.
   mutating func pass(through number: UInt32) -> (missed: Int, messages: [ReceivedMessage]) {
     let through = numbers.extend(number)
     guard through > numbers.cumulative else { return (0, []) }
@@ -254,13 +255,14 @@ struct Receiver {
   /// Records that the delay of an acknowledgement is over.
   mutating func endDelay() { acknowledgement = .due }
 
-  /// Whether an acknowledgement waits that would go along with a chunk in an empty packet.
+  /// Whether a waiting acknowledgement would fit beside a chunk in an empty packet.
   func mayGoAlong(with size: Int, capacity: Int) -> Bool {
     acknowledgement == .delayed
       && 16 + 4 * (duplicates.count + numbers.ranges.count) + size <= capacity
   }
 
-  /// A SACK for all that came, with as many gaps as fit into a packet (RFC 9260 section 3.3.4).
+  /// A SACK for all received chunks, with as many gaps as fit into a packet (RFC 9260 section
+  /// 3.3.4).
   mutating func makeAcknowledgement(capacity: Int) -> ControlChunk {
     let most = max(0, (capacity - 4 - 16) / 4)
     let repeated = duplicates.prefix(most)
@@ -281,7 +283,7 @@ struct Receiver {
     return ControlChunk(type: .selectiveAcknowledgement, body: writer.bytes)
   }
 
-  /// Whether the sums are those of the streams; asked after every step of a debug build.
+  /// Whether the sums are those of the streams; checked after every step of a debug build.
   var isConsistent: Bool {
     guard streams.streams.count <= 64 else { return true }
     return streams.heldBytes == streams.streams.reduce(0) { $0 + $1.heldBytes }
@@ -293,18 +295,18 @@ struct Receiver {
 // MARK: - What the peer is told
 
 extension Receiver {
-  /// Messages that are larger than was agreed (RFC 8841 section 6).
+  /// Messages larger than negotiated (RFC 8841 section 6).
   static let tooLarge = SCTPFailure(
     cause: .protocolViolation, reason: "the peer sent too large a message")
 
-  /// Data of the kind that was not agreed on (RFC 8260 section 2.2.1).
+  /// Data of the kind that was not negotiated (RFC 8260 section 2.2.1).
   private static let otherKind = SCTPFailure(
     cause: .protocolViolation, reason: "the peer sent data of another kind than agreed")
 
   private static let overfull = SCTPFailure(
     cause: .outOfResource, reason: "the peer sent more than the window")
 
-  /// Tells the peer that it has no such stream (RFC 9260 section 3.3.10.1).
+  /// An error: the peer sent on a stream that does not exist (RFC 9260 section 3.3.10.1).
   private static func invalid(_ stream: UInt16) -> ControlChunk {
     .error(.invalidStream, [UInt8(stream >> 8), UInt8(stream & 0xff), 0, 0])
   }
@@ -322,11 +324,11 @@ extension Receiver {
 
 /// The transmission sequence numbers received: all up to one, and ranges above it.
 struct ReceivedNumbers {
-  /// What a number is to the numbers before.
+  /// The relation of a number to those before.
   enum Arrival: Hashable {
     case new
     case duplicate
-    /// Too far ahead, or it would make one more gap than are kept.
+    /// Too far ahead, or it would exceed the limit of gaps.
     case refused
   }
 
@@ -341,7 +343,7 @@ struct ReceivedNumbers {
   /// Expects a number as the first one.
   init(first: UInt32) { cumulative = Int64(first) + (1 << 32) - 1 }
 
-  /// The cumulative number as it goes over the wire.
+  /// The cumulative number on the wire.
   var acknowledged: UInt32 { UInt32(truncatingIfNeeded: cumulative) }
 
   /// The extended number that lies nearest to the cumulative one.
@@ -358,7 +360,7 @@ struct ReceivedNumbers {
       absorb()
       return .new
     }
-    // The first range that ends at or behind the number before this one.
+    // The first range that ends at the number before this one or later.
     var low = 0
     var high = ranges.count
     if let last = ranges.last, last.upperBound < number - 1 { low = high }

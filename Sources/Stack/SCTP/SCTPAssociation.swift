@@ -17,8 +17,8 @@ package struct SCTPAssociation: Machine {
   private(set) var reader = PacketReader()
   private(set) var transfer: DataTransfer
 
-  /// Creates an association that draws its tags, its numbers and its key from a stream, and whose
-  /// channels are counted from a number on.
+  /// Creates an association that draws its tags, numbers and key from a stream; its first channel
+  /// gets the given number.
   package init(
     entropy: EntropyStream, firstChannel: DataChannelNumber = DataChannelNumber(0)
   ) {
@@ -72,7 +72,7 @@ package struct SCTPAssociation: Machine {
     assert(transfer.isConsistent, "sums are not those of their parts")
   }
 
-  /// Begins the handshake, and handles packets that came before.
+  /// Begins the handshake, and handles packets that arrived before.
   mutating func start(
     _ parameters: SCTPParameters, _ identity: AssociationIdentity, at now: Instant,
     into outbox: inout Outbox<Output>
@@ -85,8 +85,8 @@ package struct SCTPAssociation: Machine {
     for bytes in reader.removeEarly() { receive(bytes, at: now, into: &outbox) }
   }
 
-  /// Sends everything that may be sent now, and continues with a shutdown that waited for it; the
-  /// end of each step.
+  /// Sends everything that may be sent now, and continues a waiting shutdown; at the end of each
+  /// step.
   private mutating func flush(at now: Instant, into outbox: inout Outbox<Output>) {
     transfer.flush(handshake, at: now, into: &outbox)
     if handshake.phase.isEstablished, transfer.sender.isDrained {
@@ -133,7 +133,7 @@ package struct SCTPAssociation: Machine {
     }
   }
 
-  /// Tells the peer why and ends the association, if there is a failure.
+  /// Sends the failure to the peer and ends the association, if there is a failure.
   private mutating func fail(_ failure: SCTPFailure?, into outbox: inout Outbox<Output>) {
     guard let failure else { return }
     let words = Array(failure.reason.utf8.prefix(128))
@@ -141,7 +141,7 @@ package struct SCTPAssociation: Machine {
     end(failure.reason, into: &outbox)
   }
 
-  /// Sends an ABORT once there is a peer to tell.
+  /// Sends an ABORT if there is a peer to receive it.
   private mutating func sendAbort(
     _ cause: ErrorCause, _ details: [UInt8], into outbox: inout Outbox<Output>
   ) {
@@ -180,14 +180,14 @@ package struct SCTPAssociation: Machine {
     } catch {
       reader.drop()
     }
-    // What waited for data is not answered once the association is over.
+    // Requests that waited for data are not answered once the association is over.
     guard transfer.receiver.hasData, handshake.phase != .ended else { return }
     transfer.settle(handshake, at: now, into: &outbox)
     let received = transfer.receiver.numbers.acknowledged
     perform(handshake.prolongShutdown(received), at: now, into: &outbox)
   }
 
-  /// Gives a chunk to the part that it is for; false ends the packet.
+  /// Passes a chunk to the part that handles it; false ends the packet.
   private mutating func receive(
     _ type: ChunkType, _ flags: UInt8, _ body: RawSpan, at now: Instant,
     into outbox: inout Outbox<Output>
@@ -247,14 +247,14 @@ extension SCTPAssociation {
     case start(SCTPParameters)
     /// A packet from the DTLS association.
     case packet([UInt8])
-    /// Creates a channel, which gets the number `nextChannel`; ask `refusal(ofOpening:)` before.
+    /// Creates a channel, which gets the number `nextChannel`; call `refusal(ofOpening:)` before.
     case open(DataChannelInit)
-    /// Sends a text (UTF-8) or a binary message; ask `refusal(ofSending:on:)` before.
+    /// Sends a text (UTF-8) or a binary message; call `refusal(ofSending:on:)` before.
     case send(DataChannelNumber, binary: Bool, [UInt8])
-    /// Closes a channel after what was sent on it; the peer closes its side then.
+    /// Closes a channel after its pending messages; the peer then closes its side.
     case close(DataChannelNumber)
     case setBufferedAmountLowThreshold(DataChannelNumber, UInt64)
-    /// The peer's `a=max-message-size` of a later exchange; what is queued is still sent.
+    /// The peer's `a=max-message-size` in a later exchange; queued messages are still sent.
     case remoteMaximumMessageSize(UInt64)
     case deadline
     /// Ends the association when everything that was sent is acknowledged.
@@ -267,16 +267,16 @@ extension SCTPAssociation {
     /// A packet for the DTLS association.
     case packet([UInt8])
     case state(SCTPState)
-    /// Why the association failed, in words; comes before the state.
+    /// Why the association failed, as text; before the state.
     case failure(String)
-    /// The peer made this channel; `channelOpened` follows in the same step.
+    /// The peer created this channel; `channelOpened` follows in the same step.
     case channelAnnounced(DataChannelNumber)
     case channelOpened(DataChannelNumber)
     /// The peer or this side began to close the channel.
     case channelClosing(DataChannelNumber)
-    /// The channel is gone; this is what it carried.
+    /// The channel has ended; with its traffic.
     case channelClosed(DataChannelNumber, DataChannelCounters)
-    /// A channel could not be used, in words; `channelClosed` follows.
+    /// Why a channel could not be used, as text; `channelClosed` follows.
     case channelFailure(DataChannelNumber, String)
     case message(DataChannelNumber, binary: Bool, [UInt8])
     /// The buffered amount fell to the threshold or below.
@@ -296,7 +296,7 @@ extension SCTPAssociation {
   /// The state of the transport.
   package var state: SCTPState { handshake.phase.state }
 
-  /// What the association did so far, and the state of its path.
+  /// The counters of the association, and the state of its path.
   package var statistics: SCTPStatistics {
     var result = SCTPStatistics()
     result.packetsSent = packets.sent
@@ -326,17 +326,17 @@ extension SCTPAssociation {
     channels.table.places.map { channels.table[$0].number }
   }
 
-  /// The state of a channel; a channel that is unknown is closed.
+  /// The state of a channel; closed if unknown.
   package func state(of channel: DataChannelNumber) -> DataChannelState {
     channels.table.place(of: channel).map { channels.table[$0].state } ?? .closed
   }
 
-  /// What a channel is made with, its stream included once it has one; nil when it is closed.
+  /// The options of a channel, with its stream once it has one; nil when it is closed.
   package func options(of channel: DataChannelNumber) -> DataChannelInit? {
     channels.table.place(of: channel).map { channels.table[$0].options }
   }
 
-  /// The bytes that were passed to `send` and are not sent yet; 0 when the channel is closed.
+  /// The bytes passed to `send` and not sent yet; 0 when the channel is closed.
   package func bufferedAmount(of channel: DataChannelNumber) -> UInt64 {
     channels.table.place(of: channel).map { sender.queues.bufferedAmount(of: $0) } ?? 0
   }
@@ -346,19 +346,19 @@ extension SCTPAssociation {
     channels.table.place(of: channel).map { sender.queues.lowThreshold(of: $0) } ?? 0
   }
 
-  /// What a channel carried so far; nil when it is closed.
+  /// The traffic of a channel so far; nil when it is closed.
   package func counters(of channel: DataChannelNumber) -> DataChannelCounters? {
     channels.table.place(of: channel).map { counters(at: $0) }
   }
 
-  /// What the channel at a place carried so far.
+  /// The traffic of the channel at a place so far.
   func counters(at place: Int) -> DataChannelCounters {
     var counters = channels.table[place].counters
     counters.messagesAbandoned = sender.queues.abandoned(of: place)
     return counters
   }
 
-  /// Why a channel cannot be made; nil when it can.
+  /// Why a channel cannot be created; nil when it can.
   package func refusal(ofOpening options: DataChannelInit) -> DataChannelRefusal? {
     if handshake.phase == .ended { return .closed }
     if options.label.utf8.count > 65535 || options.protocol.utf8.count > 65535
@@ -379,11 +379,11 @@ extension SCTPAssociation {
     return nil
   }
 
-  /// Why a message of so many bytes cannot be sent; nil when it can.
+  /// Why a message of this size cannot be sent; nil when it can.
   package func refusal(
     ofSending count: Int, on channel: DataChannelNumber
   ) -> DataChannelRefusal? {
-    // An association that shuts down takes no more data (RFC 9260 section 9.2).
+    // An association that shuts down accepts no more data (RFC 9260 section 9.2).
     guard let place = channels.table.place(of: channel), channels.table[place].state == .open,
       handshake.phase == .established
     else { return .notOpen }

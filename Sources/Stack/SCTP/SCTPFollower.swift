@@ -1,48 +1,49 @@
 import Wire
 
-/// Follows an association that others have, and its data channels, from the packets of both ends.
+/// Follows an association between other endpoints, and its data channels, from the packets of both
+/// ends.
 ///
-/// Nothing is sent and nothing decided: what one end received is what came of the other's chunks,
-/// put together as it puts them together (RFC 9260 section 6.9, RFC 8260). What the receiver
-/// acknowledges and nobody saw is passed over, so that the rest continues.
+/// It sends and decides nothing: messages of one end are reassembled from its chunks as the
+/// receiver does it (RFC 9260 section 6.9, RFC 8260). Chunks that the receiver acknowledges but
+/// that were not captured are skipped, so that the rest continues.
 package struct SCTPFollower {
-  /// What the packets show.
+  /// An event that the packets show.
   package enum Event {
-    /// A channel opened, or is in another state than before.
+    /// A channel opened, or changed its state.
     case channel(FollowedChannel)
-    /// A message of an end is whole.
+    /// A message of an end is complete.
     case message(FollowedChannel, from: Int, isBinary: Bool, [UInt8])
-    /// So many chunks were acknowledged and not seen.
+    /// This many chunks were acknowledged and not seen.
     case missed(Int)
   }
 
-  /// What one end sends.
+  /// The sending side of one end.
   private struct Side {
     var receiver: Receiver?
     var initiation: Initiation?
-    /// Streams whose first message was seen, where the beginning of the association was not.
+    /// Streams whose first message was seen, if the beginning of the association was not.
     var joined: Set<UInt16> = []
-    /// The number of the last request to reset streams that was followed.
+    /// The number of the last handled request to reset streams.
     var lastReset: UInt32?
-    /// Streams that are reset once all before this number is there.
+    /// Streams to be reset once everything before this number was seen.
     var reset: (last: Int64, streams: [UInt16])?
   }
 
-  /// How many channels are told apart in the life of an association.
+  /// The maximum number of channels followed in the life of an association.
   private static let channelsMaximum = 4096
-  /// The largest message that is put together, and all that waits of one end, in bytes.
+  /// The largest reassembled message, and the limit of waiting data per end, in bytes.
   private static let messageMaximum = 4 << 20
   private static let windowMaximum = 4 << 20
 
   private var sides = [Side(), Side()]
-  /// In the order in which they were found.
+  /// In order of discovery.
   package private(set) var channels: [FollowedChannel] = []
-  /// The place of the channel that a stream carries now.
+  /// The place of the channel that currently uses a stream.
   private var carried: [UInt16: Int] = [:]
 
   package init() {}
 
-  /// Handles a packet of an end, 0 or 1; what is broken of it is passed over.
+  /// Handles a packet of an end, 0 or 1; malformed parts are skipped.
   package mutating func receive(_ packet: [UInt8], from end: Int, into events: inout [Event]) {
     guard (0...1).contains(end) else { return }
     do throws(ReadError) {
@@ -94,7 +95,8 @@ package struct SCTPFollower {
     sides[end].initiation = read
   }
 
-  /// Begins with the first data of an end; where the beginning was not seen, with whatever came.
+  /// Begins with the first data of an end; if the beginning was not captured, with the first packet
+  /// seen.
   private mutating func join(
     _ body: RawSpan, _ flags: DataFlags, from end: Int, isInterleaved: Bool
   ) {
@@ -119,7 +121,7 @@ package struct SCTPFollower {
       sides[end].joined.insert(stream).inserted
     else { return }
     let first = isInterleaved ? (try? reader.uint32()) ?? 0 : UInt32(sequence)
-    // Nothing comes of a message whose beginning was not seen.
+    // A message without its beginning is skipped.
     sides[end].receiver?.join(stream, at: Int64(first) + (flags.contains(.beginning) ? 0 : 1))
   }
 
@@ -146,7 +148,7 @@ package struct SCTPFollower {
       open(message.stream, options, by: end, &events)
     case .string, .stringPart, .binary, .binaryPart, .emptyString, .emptyBinary:
       if carried[message.stream] == nil {
-        // Nobody announced it: both applications made it, or it was opened before the capture.
+        // It was not announced: both applications created it, or it was opened before the capture.
         open(message.stream, DataChannelInit(negotiated: true), by: nil, &events)
       }
       guard let place = carried[message.stream] else { return }
@@ -160,7 +162,7 @@ package struct SCTPFollower {
     }
   }
 
-  /// Passes over what the other end acknowledged and nobody saw.
+  /// Skips chunks that the other end acknowledged and that were not captured.
   private mutating func pass(through number: UInt32, of end: Int, _ events: inout [Event]) {
     guard let outcome = sides[end].receiver?.pass(through: number) else { return }
     if outcome.missed > 0 { events.append(.missed(outcome.missed)) }
@@ -211,7 +213,7 @@ package struct SCTPFollower {
     for place in reset { close(place, by: end, &events) }
   }
 
-  /// Moves a channel on: closing with the reset of one end, closed with that of both.
+  /// Advances a channel's state: closing with the reset of one end, closed with that of both.
   private mutating func close(_ place: Int, by end: Int?, _ events: inout [Event]) {
     let before = channels[place].state
     if let end {
@@ -227,13 +229,13 @@ package struct SCTPFollower {
   }
 }
 
-/// A data channel that others have.
+/// A data channel between other endpoints.
 package struct FollowedChannel: Hashable, Sendable {
   /// From 0, in its association.
   package var number: Int
   /// Which end opened it; nil if that was not seen.
   package var opener: Int?
-  /// What it was opened with.
+  /// The options that it was opened with.
   package var options: DataChannelInit
   /// Messages that each end sent, and their bytes.
   package var messages: [UInt64] = [0, 0]

@@ -10,32 +10,32 @@ public enum SCTPState: String, Hashable, Sendable {
   case closed
 }
 
-/// What an association is started with: what signaling and DTLS decided, and its local limits.
+/// The parameters of an association: those from signaling and DTLS, and its local limits.
 package struct SCTPParameters: Hashable, Sendable {
   /// Whether this side is the DTLS client, whose channels have even streams (RFC 8832 section 6).
   package var isClient: Bool
-  /// The own `a=sctp-port`.
+  /// The local `a=sctp-port`.
   package var localPort: UInt16
   /// The peer's `a=sctp-port`.
   package var remotePort: UInt16
   /// The peer's `a=max-message-size` in bytes; 0 for any size (RFC 8841 section 6).
   package var remoteMaximumMessageSize: UInt64
-  /// The own `a=max-message-size` in bytes; a larger message ends the association.
+  /// The local `a=max-message-size` in bytes; a larger message ends the association.
   package var localMaximumMessageSize: Int
   /// How many bytes may wait for the rest of their message or for earlier messages: more than the
-  /// largest message, and no more than the socket below can hold when they come at once.
+  /// largest message, and no more than the socket can buffer at once.
   package var receiveWindow: Int
   /// The largest packet in bytes: 1,200 less the DTLS record (RFC 8831 section 5).
   package var maximumPacketSize: Int
-  /// Whether messages may interleave when the peer can (RFC 8260).
+  /// Whether messages may interleave if the peer supports it (RFC 8260).
   package var offersInterleaving: Bool
-  /// Whether packets go without a checksum when the peer can (RFC 9653).
+  /// Whether packets are sent without a checksum if the peer supports it (RFC 9653).
   package var offersZeroChecksum: Bool
 
-  /// The largest message that is received unless said otherwise: 1 MiB.
+  /// The default size limit for received messages: 1 MiB.
   package static let maximumMessageSize = 1 << 20
 
-  /// Creates the parameters; all but the role have usual values.
+  /// Creates the parameters; all but the role have defaults.
   package init(
     isClient: Bool, localPort: UInt16 = 5000, remotePort: UInt16 = 5000,
     remoteMaximumMessageSize: UInt64 = 65536,
@@ -59,27 +59,28 @@ package struct SCTPParameters: Hashable, Sendable {
 enum SCTPLimits {
   /// The retransmission timeout before a round trip was measured.
   static let initialTimeout = Interval.milliseconds(500)
-  /// Above the delay of acknowledgements that peers use, 200 ms.
+  /// More than the usual delay of peers' acknowledgements, 200 ms.
   static let minimumTimeout = Interval.milliseconds(400)
-  /// Short, so that a path that comes back is used soon; liveness is the business of ICE consent.
+  /// Short, so that a recovered path is used soon; ICE consent is responsible for liveness.
   static let maximumTimeout = Interval.seconds(5)
   /// How long an acknowledgement may wait for a second packet (RFC 9260 section 6.2).
   static let acknowledgementDelay = Interval.milliseconds(100)
   static let heartbeatInterval = Interval.seconds(30)
   static let cookieLife = Interval.seconds(60)
-  /// How often INIT or COOKIE ECHO are sent again (Max.Init.Retransmits).
+  /// The maximum number of retransmissions of INIT or COOKIE ECHO (Max.Init.Retransmits).
   static let initiationRetries = 20
-  /// After how many timeouts in a row without any sign of the peer the association fails.
+  /// The number of consecutive timeouts without any sign of the peer after which the association
+  /// fails.
   static let associationRetries = 20
-  /// Packets that are kept for the start.
+  /// The maximum number of packets stored before the start.
   static let earlyPackets = 16
-  /// How many bytes `send` accepts on one channel before any of them are sent.
+  /// The maximum number of unsent bytes on one channel.
   static let channelBuffer: UInt64 = 16 << 20
-  /// Chunks that may wait for an acknowledgement; gap reports reach only 65,535 far.
+  /// Chunks that may wait for an acknowledgement; gap reports only cover 65,535.
   static let chunksInFlight = 32768
-  /// Fragments that may wait for their message, however small they are.
+  /// The maximum number of fragments waiting for their message.
   static let fragmentsHeld = 16384
-  /// Gaps in what was received; data that makes yet another one is dropped.
+  /// The maximum number of gaps; data that would add another one is dropped.
   static let gaps = 1024
   /// Channels that a peer may have open.
   static let channels = 4096
@@ -88,7 +89,7 @@ enum SCTPLimits {
 
 // MARK: - SCTPAction
 
-/// A chunk that carries no data: its type, its flags and what follows its header.
+/// A chunk without data: its type, its flags and its body.
 struct ControlChunk: Hashable {
   var type: ChunkType
   var flags: UInt8 = 0
@@ -128,26 +129,26 @@ struct ControlChunk: Hashable {
 /// Why this side ends an association with an ABORT.
 struct SCTPFailure: Hashable {
   var cause: ErrorCause
-  /// In words, for the application and, where the cause takes words, for the peer.
+  /// The reason as text, for the application and, if the cause can carry text, for the peer.
   var reason: String
-  /// What the cause has to say beside words.
+  /// The contents of the cause besides text.
   var details: [UInt8] = []
 }
 
-/// What a part of an association asks of the others; a list of these is done in its order.
+/// An action that one part of an association requests of the others; lists are performed in order.
 enum SCTPAction: Hashable {
   /// A chunk for the packet under way.
   case append(ControlChunk)
-  /// A packet of its own, which always has its checksum (RFC 9653 section 5.2).
+  /// A separate packet, which always has its checksum (RFC 9653 section 5.2).
   case packet([ControlChunk], tag: UInt32)
-  /// The packet under way goes out before what follows.
+  /// The packet under way is sent before the following.
   case emit
-  /// The timer passes after the retransmission timeout.
+  /// The timer expires after the retransmission timeout.
   case arm(SCTPTimer)
   case cancel(SCTPTimer)
   /// The retransmission timeout doubles (RFC 9260 section 6.3.3, rule E2).
   case backOff
-  /// The message cannot be used.
+  /// A useless message.
   case drop
   /// Data can flow.
   case establish
@@ -155,11 +156,11 @@ enum SCTPAction: Hashable {
   case end(String?)
 }
 
-/// What an association did, and the state of its path (W3C RTCSctpTransportStats and more).
+/// The counters of an association, and the state of its path (W3C RTCSctpTransportStats and more).
 package struct SCTPStatistics: Hashable, Sendable {
   package var packetsSent: UInt64 = 0
   package var packetsReceived: UInt64 = 0
-  /// Packets and chunks that were of no use: malformed, of another association, out of place.
+  /// Useless packets and chunks: malformed, of another association, out of place.
   package var dropped: UInt64 = 0
   /// DATA chunks sent for the first time.
   package var chunksSent: UInt64 = 0
@@ -175,7 +176,6 @@ package struct SCTPStatistics: Hashable, Sendable {
   package var fastRecoveries: UInt64 = 0
   /// The smoothed round-trip time; nil before a measurement.
   package var smoothedRoundTripTime: Interval?
-  /// The retransmission timeout.
   package var retransmissionTimeout = SCTPLimits.initialTimeout
   /// The congestion window in bytes.
   package var congestionWindow = 0
@@ -185,6 +185,6 @@ package struct SCTPStatistics: Hashable, Sendable {
   package var maximumPacketSize = 0
   /// Chunks that the peer has not acknowledged.
   package var unacknowledgedChunks = 0
-  /// Bytes of chunks that are on their way, with chunk headers.
+  /// Bytes of chunks in flight, with chunk headers.
   package var bytesInFlight = 0
 }

@@ -1,17 +1,17 @@
 import Wire
 
-/// What the answerer of an INIT must know when the cookie comes back (RFC 9260 section 5.1.3).
+/// The state that the receiver of an INIT needs when the cookie returns (RFC 9260 section 5.1.3).
 ///
-/// The peer carries it, so an INIT costs no memory; a keyed digest shows that it is unaltered.
+/// The peer stores it, so an INIT costs no memory; a keyed digest proves that it is unaltered.
 struct StateCookie: Hashable {
-  /// When it was made.
+  /// Its creation time.
   var made: Instant
-  /// The local tag that the INIT ACK offered.
+  /// The local tag offered in the INIT ACK.
   var localTag: UInt32
-  /// The own and the peer's tag at that time, zero without an association.
+  /// The local and the peer's tag at that time, zero without an association.
   var localTieTag: UInt32
   var remoteTieTag: UInt32
-  /// What the peer's INIT said.
+  /// The parameters of the peer's INIT.
   var peer: Initiation
 
   /// The bytes with their digest in front.
@@ -42,7 +42,7 @@ struct StateCookie: Hashable {
     self.peer = peer
   }
 
-  /// Opens a cookie; nothing but an unaltered local one is accepted.
+  /// Opens a cookie; only an unaltered local one is accepted.
   init(_ bytes: RawSpan, _ key: CookieKey) throws(ReadError) {
     var reader = ByteReader(bytes)
     let digest = try reader.uint64()
@@ -76,13 +76,12 @@ struct CookieKey {
     second = entropy.integer(UInt64.self)
   }
 
-  /// Creates a key of its two halves.
+  /// Creates a key from its two halves.
   init(first: UInt64, second: UInt64) {
     self.first = first
     self.second = second
   }
 
-  /// The digest of a message.
   func digest(of message: [UInt8]) -> UInt64 {
     var state = SipState(first, second)
     var word: UInt64 = 0
@@ -141,9 +140,9 @@ private struct SipState {
 
 // MARK: - Initiation
 
-/// What an INIT or INIT ACK chunk says about its sender (RFC 9260 section 3.3.2).
+/// The parameters in an INIT or INIT ACK chunk (RFC 9260 section 3.3.2).
 struct Initiation: Hashable {
-  /// What the sender can do besides the basic protocol.
+  /// The extensions that the sender supports.
   struct Features: OptionSet, Hashable {
     var rawValue: UInt8
 
@@ -157,7 +156,7 @@ struct Initiation: Hashable {
     static let zeroChecksum = Features(rawValue: 8)
   }
 
-  /// The tag that packets to the sender carry.
+  /// The tag of packets to the sender.
   var tag: UInt32 = 0
   /// The receive window in bytes.
   var window: UInt32 = 0
@@ -167,11 +166,11 @@ struct Initiation: Hashable {
   var firstNumber: UInt32 = 0
   var features: Features = []
 
-  /// The way of detecting errors that stands in for the checksum: DTLS (RFC 9653 section 6).
+  /// The error detection that replaces the checksum: DTLS (RFC 9653 section 6).
   private static let errorDetectionByDTLS: UInt32 = 1
 
-  /// Whether an association can be made with it: a receive window below 1,500 bytes and streams
-  /// that are none are invalid (RFC 9260 section 3.3.2).
+  /// Whether an association is possible with it: a receive window below 1,500 bytes and zero
+  /// streams are invalid (RFC 9260 section 3.3.2).
   var isAcceptable: Bool { window >= 1500 && outgoingStreams > 0 && incomingStreams > 0 }
 
   /// Writes the chunk's body, with a cookie and reports in an INIT ACK.
@@ -202,7 +201,7 @@ struct Initiation: Hashable {
 
   init() {}
 
-  /// Reads a chunk's body, its cookie and the parameters that are to be reported.
+  /// Reads a chunk's body, its cookie and the parameters to be reported.
   init(_ body: RawSpan, cookie: inout [UInt8], unrecognized: inout [[UInt8]]) throws(ReadError) {
     var reader = ByteReader(body)
     tag = try reader.uint32()
@@ -246,7 +245,7 @@ struct Initiation: Hashable {
       default: break
       }
     }
-    // Without a way to pass over abandoned messages interleaving is of no use to data channels.
+    // Without skipping abandoned messages, interleaving is of no use to data channels.
     if data, forward { features.insert(.interleaving) }
     return features
   }

@@ -14,7 +14,7 @@ package protocol AttributeValue: Hashable, Sendable {
   var text: String { get }
 }
 
-/// What attributes belong to: the session level or an m-section.
+/// The owner of attributes: the session level or an m-section.
 package protocol AttributeScope: Hashable, Sendable {
   var lines: [SDPLine] { get set }
 }
@@ -202,7 +202,7 @@ package struct AttributeName: RawRepresentable, Hashable, Sendable {
 
 /// The parser's rule for an attribute: its syntax, and whether it may occur only once.
 struct AttributeRule: Sendable {
-  /// What a scope may have only one of, as a noun for error messages.
+  /// The name of an attribute that a scope may have only once, for error messages.
   var loner: String?
   /// The syntax, for error messages.
   var syntax: String?
@@ -212,7 +212,7 @@ struct AttributeRule: Sendable {
   /// The rule of an attribute, if it is known.
   static func rule(for name: AttributeName) -> AttributeRule? { rules[name.rawValue] }
 
-  /// What is wrong with an attribute; nil if it is valid.
+  /// The error in an attribute; nil if it is valid.
   func complaint(about attribute: SDPAttribute) -> String? {
     guard let syntax, !accepts(attribute.value ?? "") else { return nil }
     return "a=\(attribute.name.rawValue) must \(syntax)"

@@ -40,7 +40,7 @@ private struct SDPParser {
     var value: String
   }
 
-  /// What may occur only once in the current scope, with its value.
+  /// Attributes that may occur only once in the current scope, with their values.
   private var loners: [(word: String, attribute: SDPAttribute)] = []
   private var mids: Set<String> = []
   private var remarks: [SDPError] = []
@@ -317,7 +317,7 @@ extension SDPSection {
 public struct SDPError: Error, Hashable, Sendable {
   /// The line, counted from 1; 0 for the whole text.
   public var line: Int
-  /// What is wrong, in words.
+  /// The error as text.
   public var reason: String
 
   /// Creates an error about a line.

@@ -13,7 +13,7 @@ package struct SDPDocument: AttributeScope {
   package var lines: [SDPLine]
   /// The m-sections, in order.
   package var sections: [SDPSection]
-  /// What was wrong with skipped lines, in order; the first few of them.
+  /// The errors of skipped lines, in order; the first few of them.
   package internal(set) var remarks: [SDPError] = []
   /// The numbers of all skipped lines, ascending.
   var omittedLines: [Int] = []
@@ -291,7 +291,7 @@ package enum MediaDirection: String, Hashable, Sendable, CaseIterable {
   /// The same flow seen from the peer.
   package var reversed: MediaDirection { MediaDirection(sends: receives, receives: sends) }
 
-  /// What both directions allow.
+  /// The directions that both allow.
   package func intersected(with other: MediaDirection) -> MediaDirection {
     MediaDirection(sends: sends && other.sends, receives: receives && other.receives)
   }

@@ -121,7 +121,7 @@ extension SDPDocument {
     for index in sections.indices {
       document.sections[index].lines.removeAll(where: \.isOfICEGeneration)
       guard !sections[index].isRejected else { continue }
-      // A bundled section without its own address stays as it is.
+      // A bundled section without its own address keeps port 0.
       if sections[index].port != 0 { document.sections[index].port = 9 }
       if document.sections[index].connection != nil {
         document.sections[index].connection = .unknown

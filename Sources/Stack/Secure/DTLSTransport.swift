@@ -47,7 +47,7 @@ package final class DTLSTransport: Machine {
   /// The number of inputs ignored because of the state.
   package private(set) var dropped: UInt64 = 0
 
-  /// What the certificates are derived from.
+  /// The values from which the certificates are derived.
   private struct Origin {
     /// The peer's randomness as it was before the first certificate was drawn.
     let entropy: EntropyStream

@@ -46,7 +46,7 @@ package struct DTLSResult: Sendable {
   /// The IANA name of the cipher suite.
   package var cipherSuite: String
   package var remoteCertificate: [UInt8]
-  /// What the peer showed behind it, each the issuer of the one before.
+  /// The certificates that the peer sent after it, each the issuer of the one before.
   package var remoteIssuers: [[UInt8]] = []
   /// The own certificate that was shown.
   package var localCertificate: [UInt8]
@@ -71,7 +71,7 @@ package struct DTLSResult: Sendable {
 
 /// A failure inside one of the cryptographic libraries.
 package struct SecureError: Error, Hashable, Sendable {
-  /// What failed, as a sentence, with the library's error code if it has one.
+  /// The failure as a sentence, with the library's error code if it has one.
   package var reason: String
   package init(reason: String) { self.reason = reason }
 }

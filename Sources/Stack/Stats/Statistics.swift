@@ -2,16 +2,16 @@ package import Wire
 
 /// A stats object in the form of the room SDKs: flat, with its members by name.
 public struct Statistics: Hashable, Sendable {
-  /// The same for the same thing in every report.
+  /// The object's identity: stays the same from one report to the next.
   public var id: String
   /// `inbound-rtp`, `candidate-pair`, ...
   public var type: String
   /// Unix time of the sample in seconds.
   public var timeStamp: Double
-  /// The members by their W3C names.
+  /// All other members, by their W3C names.
   public var values: [String: StatsValue]
 
-  /// The form of a W3C object.
+  /// Converts a W3C object, whose timestamp is in milliseconds.
   public init(_ object: StatsObject) {
     id = object.id
     type = object.type
@@ -19,7 +19,7 @@ public struct Statistics: Hashable, Sendable {
     values = Dictionary(object.members.map { ($0.name, $0.value) }) { first, _ in first }
   }
 
-  /// The object as JSON with its values in the order of their names.
+  /// The object as JSON, with members sorted by name.
   public var json: String {
     let members = values.sorted { $0.key < $1.key }.map { ($0.key, JSONText($0.value)) }
     return JSONText.object([
@@ -29,21 +29,20 @@ public struct Statistics: Hashable, Sendable {
   }
 }
 
-/// What the room SDKs report of one direction: of the session that sends, or of the one that
-/// receives.
+/// One direction of a session's statistics, as the room SDKs report it.
 public struct StatisticsReport: Hashable, Sendable {
-  /// By id.
+  /// The objects by id.
   public var statistics: [String: Statistics]
-  /// Unix time of the report in seconds; 0 without objects.
+  /// Unix time of the report in seconds; 0 if the report is empty.
   public var timeStamp: Double
 
-  /// The form of a W3C report.
+  /// Converts a W3C report; of objects with the same id, the first wins.
   public init(_ report: StatsReport) {
     statistics = Dictionary(report.objects.map { ($0.id, Statistics($0)) }) { first, _ in first }
     timeStamp = (report.objects.map(\.timestamp).max() ?? 0) / 1000
   }
 
-  /// The report as JSON with its objects in the order of their ids.
+  /// The report as JSON, with objects sorted by id.
   public var json: String {
     let objects = statistics.sorted { $0.key < $1.key }.map { ($0.key, JSONText($0.value.json)) }
     return JSONText.object([
@@ -53,11 +52,11 @@ public struct StatisticsReport: Hashable, Sendable {
 }
 
 extension StatsReport {
-  /// What this side sends, in the SDKs' form (getLocalStatsReport): the sent streams with their
-  /// sources, the peer's reports on them, and the transport below.
+  /// The sending direction (`getLocalStatsReport`): sent streams with their sources, the remote
+  /// peer's reports on them, and the transport.
   public var local: StatisticsReport { direction("outbound-rtp") }
 
-  /// What this side receives, in the SDKs' form (getRemoteStatsReport).
+  /// The receiving direction (`getRemoteStatsReport`).
   public var remote: StatisticsReport { direction("inbound-rtp") }
 
   private func direction(_ type: String) -> StatisticsReport {
@@ -67,7 +66,7 @@ extension StatsReport {
 
 // MARK: - StatsReport
 
-/// A value of a stats member.
+/// The value of one member of a stats object.
 public enum StatsValue: Hashable, Sendable {
   /// A counter or a whole number.
   case integer(Int64)
@@ -77,7 +76,7 @@ public enum StatsValue: Hashable, Sendable {
   case text(String)
   /// A flag.
   case flag(Bool)
-  /// A nested record, as W3C has for quality limitation durations.
+  /// A nested record, such as `qualityLimitationDurations`.
   case record([StatsMember])
 }
 
@@ -95,18 +94,18 @@ public struct StatsMember: Hashable, Sendable {
   }
 }
 
-/// One stats object (W3C RTCStats and its heirs); members that do not apply are absent.
+/// One stats object (an `RTCStats` dictionary of W3C); members that do not apply are absent.
 public struct StatsObject: Hashable, Sendable {
-  /// Unpredictable but the same for the same thing in every report.
+  /// The object's identity: opaque, and the same from one report to the next.
   public var id: String
   /// `inbound-rtp`, `candidate-pair`, ...
   public var type: String
   /// Unix time of the sample in milliseconds.
   public var timestamp: Double
-  /// The other members in the order of the standard.
+  /// The members besides `id`, `type` and `timestamp`, in the order of the standard.
   public var members: [StatsMember]
 
-  /// Creates an object.
+  /// Creates an object from its members in the order of the standard.
   public init(id: String, type: String, timestamp: Double, members: [StatsMember]) {
     self.id = id
     self.type = type
@@ -115,22 +114,23 @@ public struct StatsObject: Hashable, Sendable {
   }
 }
 
-/// What getStats gives: stats objects in a fixed order.
+/// The result of `getStats`: stats objects in a fixed order.
 public struct StatsReport: Hashable, Sendable {
-  /// The objects.
+  /// The objects, in an order that depends only on the state of the connection.
   public var objects: [StatsObject]
 
-  /// Creates a report.
+  /// Creates a report that holds the objects in the given order.
   public init(objects: [StatsObject] = []) { self.objects = objects }
 }
 
 // MARK: - StatsReport: Selection
 
 extension StatsReport {
-  /// The objects of these ids with all that they refer to, in the order of this report (webrtc-pc
-  /// section 8.3).
+  /// Returns the objects with these ids and all that they refer to, in the order of this report
+  /// (webrtc-pc section 8.3).
   ///
-  /// A member refers to an object when its name ends in `Id` and its value is an id of the report.
+  /// A member refers to an object if its name ends in `Id` and its value is the id of an object in
+  /// the report.
   public func reachable(from roots: [String]) -> StatsReport {
     var reached = Set<String>()
     var waiting = roots
@@ -143,22 +143,23 @@ extension StatsReport {
     return StatsReport(objects: objects.filter { reached.contains($0.id) })
   }
 
-  /// The object of an id; nil when there is none.
+  /// The object with this id, if there is one.
   public subscript(id id: String) -> StatsObject? { objects.first { $0.id == id } }
 }
 
 // MARK: - StatsJSON
 
 extension StatsValue {
-  /// The value as JSON text; a number that JSON cannot carry becomes null.
+  /// The value as JSON; numbers that JSON cannot represent become null.
   public var json: String { JSONText(self).text }
 }
 
 extension StatsObject {
-  /// The members after `id`, `type` and `timestamp` as one JSON object, as a `stat` row keeps them.
+  /// The members after `id`, `type` and `timestamp` as one JSON object: the column `members` of a
+  /// `stat` row.
   public var membersJSON: String { jsonObject(members) }
 
-  /// The whole object as browsers print it.
+  /// The object as JSON, in the shape that browsers print.
   public var json: String {
     jsonObject(
       [
@@ -167,17 +168,16 @@ extension StatsObject {
       ] + members)
   }
 
-  /// The value of a member, or nil when it does not apply.
+  /// The value of a member; nil if it does not apply.
   public subscript(name: String) -> StatsValue? { members.first { $0.name == name }?.value }
 }
 
 extension StatsReport {
-  /// The report as a JSON array of objects, in the shape that browsers' getStats gives.
+  /// The report as a JSON array, in the shape that browsers print.
   public var json: String { JSONText.list(objects.map { JSONText($0.json) }).text }
 }
 
 extension JSONText {
-  /// A value of a statistic.
   package init(_ value: StatsValue) {
     self =
       switch value {
@@ -190,7 +190,7 @@ extension JSONText {
   }
 }
 
-/// A string as JSON text (RFC 8259 section 7).
+/// Returns a string as JSON (RFC 8259 section 7).
 package func jsonString(_ text: String) -> String { JSONText.text(text).text }
 
 private func jsonObject(_ members: [StatsMember]) -> String {
@@ -200,7 +200,7 @@ private func jsonObject(_ members: [StatsMember]) -> String {
   return String(decoding: out, as: UTF8.self)
 }
 
-/// In place and as bytes, because reports have thousands of members.
+/// Appends the members as JSON in place, because a report has thousands of them.
 private func append(_ members: [StatsMember], to out: inout [UInt8]) {
   out.append(UInt8(ascii: "{"))
   for index in members.indices {

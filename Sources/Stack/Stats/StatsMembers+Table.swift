@@ -1,16 +1,15 @@
-// What reports have of each type of the standard, when, and from what.
+// The members that reports have for each type of the standard: when, and computed from what.
 extension StatsMembers {
   private static let noFeedback =
     "exists only where feedback of RFC 8888 is negotiated, and feedback here is transport-cc"
   private static let noFEC = "no FlexFEC or ULPFEC is agreed on"
   private static let negotiated = "the negotiated section"
-  /// Of several layers of a simulcast one is.
+  /// The condition for members that stand for one layer of a simulcast.
   private static let shown = "while the track shows the stream"
   private static let wholeHeader =
     "received packets: RTP headers with extensions, and padding; of retransmissions too"
   private static let buffer = "the playout's buffer, summed up as samples or frames leave it"
 
-  /// All types in the order of the standard.
   package static let all: [StatsMembers] =
     [codec, inboundAudio, inboundVideo, outboundAudio, outboundVideo, remoteInbound]
     + [remoteOutbound, audioSource, videoSource, playout, connection, dataChannel, transport]
@@ -290,7 +289,7 @@ extension StatsMembers {
 
 // MARK: - Transports
 
-// What reports have of transports, candidates and certificates, when, and from what.
+// The members of transports, candidates and certificates: when, and computed from what.
 extension StatsMembers {
   static let transport = StatsMembers(
     "transport",

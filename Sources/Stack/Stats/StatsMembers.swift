@@ -1,28 +1,27 @@
-/// Every member of the W3C statistics (webrtc-stats, without the provisional ones): which of them
-/// reports here have, when and from what, and why the others cannot exist.
+/// Every member of the W3C statistics (webrtc-stats, without the provisional ones): when our
+/// reports have it and what it is computed from, or why it cannot exist here.
 ///
-/// `retake sql --schema` prints it, the article on statistics has it as tables, and tests hold both
-/// and reports against it.
+/// `retake sql --schema` prints this table and the article on statistics shows it; tests compare
+/// both, and real reports, with it.
 package struct StatsMembers: Sendable {
   /// The W3C type, and for streams and sources `audio` or `video`.
   package var type: String
   package var kind: String?
-  /// A member that reports have: when, and from what.
+  /// A member that reports have.
   package struct Given: Sendable {
     package var name: String
-    /// "always" for what every object of the type has.
+    /// The condition under which it is present; "always" if every object of the type has it.
     package var when: String
     package var source: String
-    /// Whether it is none of the standard.
+    /// Whether the standard does not define it.
     package var isFurther: Bool
   }
 
-  /// What reports have, as soon as it applies, with what is none of the standard at the end.
+  /// The members that reports have; those outside the standard come last.
   package var members: [Given]
-  /// What they never have, with the reason.
+  /// The members that no report has, with the reason.
   package var missing: [(members: [String], reason: String)]
 
-  /// The names of what reports have.
   package var given: [String] { members.map(\.name) }
 
   static let always = "always"
@@ -48,7 +47,7 @@ package struct StatsMembers: Sendable {
   /// The title of the type: `inbound-rtp (audio)`.
   package var title: String { type + (kind.map { " (\($0))" } ?? "") }
 
-  /// All types as tables of the article on statistics, which a test compares with it.
+  /// All types as Markdown tables for the article on statistics; a test compares the two.
   package static var markdown: String {
     all.map { entry in
       let given = entry.members.map {
@@ -64,7 +63,7 @@ package struct StatsMembers: Sendable {
     }.joined(separator: "\n\n")
   }
 
-  /// All types, as people read them.
+  /// All types as plain text, for `retake sql --schema`.
   package static var text: String {
     all.map { entry in
       let given = "  \(entry.given.joined(separator: " "))"
@@ -75,24 +74,26 @@ package struct StatsMembers: Sendable {
     }.joined(separator: "\n\n")
   }
 
-  /// The types whose objects have all of these members.
+  /// Returns the types whose objects have all of these members.
   package static func types(with members: some Collection<String>) -> Set<String> {
     Set(all.filter { entry in members.allSatisfy(entry.given.contains) }.map(\.type))
   }
 
-  /// Why no report has a member; nil when it is none of the standard.
+  /// Returns the reason why no report has a member; nil if the standard does not define it or
+  /// reports have it.
   package static func absence(of member: String) -> String? {
     all.lazy.flatMap(\.missing).first { $0.members.contains(member) }?.reason
   }
 
-  /// Whether a member only ever grows while its object lives.
+  /// Whether a member can only grow during the life of its object.
   private static func isCumulative(_ member: String) -> Bool {
     member.hasPrefix("total") || cumulative.contains(member)
       || (member.hasSuffix("Count") && member != "activeSlotCount")
   }
 
-  /// By how much a member that grows may fall for a moment: packets that are late count as lost
-  /// until they come (RFC 3550 appendix A.3); nil for one that comes and goes.
+  /// The amount by which a cumulative member may fall for a moment; nil for other members.
+  ///
+  /// Late packets count as lost until they arrive (RFC 3550 appendix A.3).
   package static func slack(of member: String) -> Double? {
     member == "packetsLost" ? 10 : isCumulative(member) ? 0 : nil
   }

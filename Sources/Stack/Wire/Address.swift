@@ -241,8 +241,7 @@ package struct Datagram: Hashable, Sendable {
   ///
   /// Not stored in takes: it follows from the configuration and the calls.
   package var codePoint: UInt8
-  /// What its IP header said of congestion when it came; nil for what is sent, and where nobody
-  /// read that header.
+  /// The ECN mark of a received datagram; nil for sent ones, and if the IP header was not read.
   package var ecn: ECNMark?
 
   package init(
@@ -259,7 +258,7 @@ package struct Datagram: Hashable, Sendable {
 
 /// The ECN field of an IP header (RFC 3168 section 5).
 ///
-/// Any number may stand in a file, so that a replay writes the same number again.
+/// Files may contain any number, so that a replay writes the same number again.
 package struct ECNMark: RawRepresentable, Hashable, Sendable {
   package let rawValue: UInt8
 
@@ -339,7 +338,7 @@ package enum DatagramClass: Hashable, Sendable {
   }
 }
 
-/// What a track carries.
+/// The kind of media of a track.
 public enum MediaKind: String, Hashable, Sendable, Codable {
   case audio
   case video

@@ -53,7 +53,6 @@ package struct ByteReader: ~Escapable {
 
   package mutating func uint64() throws(ReadError) -> UInt64 { try integer() }
 
-  /// Skips bytes.
   @inlinable @inline(__always)
   package mutating func skip(_ count: Int) throws(ReadError) {
     guard count >= 0, remaining >= count else { throw .truncated }

@@ -8,10 +8,15 @@ package final class Entropy {
 
   private let key: [8 of UInt32]
   private let total = EntropyTotal()
+  private let scripts: [String: [UInt8]]
   private var streams: [EntropyStream] = []
 
   /// Creates the streams of a peer from its seed; a shorter seed is padded with zeros.
-  package init(seed: [UInt8]) {
+  ///
+  /// - Parameter scripts: what streams begin with, by label in hexadecimal, where the seed that
+  ///   their values came from was removed from a take; the new seed continues them.
+  package init(seed: [UInt8], scripts: [String: String] = [:]) {
+    self.scripts = scripts.compactMapValues { [UInt8](hexadecimal: $0.utf8) }
     var key: [8 of UInt32] = .init(repeating: 0)
     for (index, byte) in seed.prefix(Entropy.seedLength).enumerated() {
       key[index / 4] |= UInt32(byte) << UInt32(8 * (index % 4))
@@ -31,7 +36,7 @@ package final class Entropy {
   private func stream(named name: String) -> EntropyStream {
     precondition((1...12).contains(name.utf8.count), "a label has 1 to 12 characters")
     if let known = streams.first(where: { $0.label == name }) { return known }
-    let made = EntropyStream(key: key, label: name, total: total)
+    let made = EntropyStream(key: key, label: name, total: total, script: scripts[name] ?? [])
     streams.append(made)
     return made
   }
@@ -59,10 +64,13 @@ package final class EntropyStream {
   private var cipher: ChaCha20
   private var block: [16 of UInt32] = .init(repeating: 0)
   private var position = 64
+  /// The first values; the cipher begins behind them.
+  private let script: [UInt8]
 
-  fileprivate init(key: [8 of UInt32], label: String, total: EntropyTotal) {
+  fileprivate init(key: [8 of UInt32], label: String, total: EntropyTotal, script: [UInt8]) {
     self.label = label
     self.total = total
+    self.script = script
     var nonce: [3 of UInt32] = .init(repeating: 0)
     for (index, byte) in label.utf8.enumerated() {
       nonce[index / 4] |= UInt32(byte) << UInt32(8 * (index % 4))
@@ -80,9 +88,16 @@ package final class EntropyStream {
     cipher = other.cipher
     block = other.block
     position = other.position
+    script = other.script
   }
 
   package func byte() -> UInt8 {
+    if drawn < UInt64(script.count) {
+      let byte = script[Int(drawn)]
+      drawn += 1
+      total?.drawn += 1
+      return byte
+    }
     if position == 64 {
       block = cipher.next()
       position = 0

@@ -50,7 +50,7 @@ public struct Interval: Hashable, Comparable, Sendable {
   /// The length in nanoseconds.
   public var nanoseconds: Int64
 
-  /// Creates an interval of so many nanoseconds.
+  /// Creates an interval.
   @inlinable
   public init(nanoseconds: Int64) { self.nanoseconds = nanoseconds }
 

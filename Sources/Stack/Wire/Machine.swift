@@ -8,7 +8,7 @@ import HeapModule
 /// makes a take replayable.
 public protocol Machine: ~Copyable {
   associatedtype Input
-  /// What the machine requests or reports.
+  /// A request or a report of the machine.
   associatedtype Output
 
   /// Applies one input at an instant and appends all resulting outputs.
@@ -139,8 +139,8 @@ package enum SystemAnswer: Hashable, Sendable {
   case nameResolved(id: UInt32, [IPAddress])
 }
 
-/// The kind of network that an interface leads to, by the names of W3C (networkType of the
-/// provisional statistics); any text may stand in a file.
+/// The kind of network of an interface, by W3C's names (networkType of the provisional statistics);
+/// files may contain any text.
 package struct NetworkType: RawRepresentable, Hashable, Sendable {
   package let rawValue: String
 
@@ -151,7 +151,7 @@ package struct NetworkType: RawRepresentable, Hashable, Sendable {
   package static let cellular = NetworkType(rawValue: "cellular")
   package static let bluetooth = NetworkType(rawValue: "bluetooth")
   package static let vpn = NetworkType(rawValue: "vpn")
-  /// Loopback, and what the system does not tell.
+  /// Loopback, and if the system does not report it.
   package static let unknown = NetworkType(rawValue: "unknown")
 }
 

@@ -133,7 +133,7 @@ extension [UInt8] {
   }
 }
 
-/// A digest that distinguishes packets unless somebody forges a collision.
+/// A digest that distinguishes packets, except for deliberate collisions.
 package struct ContentDigest: Sendable {
   package var value: UInt64
 

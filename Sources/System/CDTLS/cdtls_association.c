@@ -13,24 +13,24 @@
 #include "cdtls_certificate.h"
 #include "cdtls_clock.h"
 
-// What is agreed on is fixed here and not left to OpenSSL's defaults or to a configuration file,
-// so that the bytes on the wire depend on the version of OpenSSL only.
+// The negotiated options are fixed here rather than left to OpenSSL's defaults or a configuration
+// file, so that the bytes on the wire depend only on the version of OpenSSL.
 static const char ciphers[] =
     "ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-RSA-AES128-GCM-SHA256:"
     "ECDHE-ECDSA-CHACHA20-POLY1305:ECDHE-RSA-CHACHA20-POLY1305:"
     "ECDHE-ECDSA-AES256-GCM-SHA384:ECDHE-RSA-AES256-GCM-SHA384:"
     "ECDHE-ECDSA-AES128-SHA:ECDHE-RSA-AES128-SHA:"
     "ECDHE-ECDSA-AES256-SHA:ECDHE-RSA-AES256-SHA";
-// Other curves than these two may draw blinding values, in a number that depends on the processor.
+// Other curves may draw blinding values, and their number depends on the processor.
 static const char groups[] = "X25519:P-256";
 static const char signatures[] =
     "ECDSA+SHA256:RSA-PSS+SHA256:RSA+SHA256:ECDSA+SHA384:RSA-PSS+SHA384:RSA+SHA384:"
     "ECDSA+SHA512:RSA-PSS+SHA512:RSA+SHA512";
 
-/// The time-out that OpenSSL believes in, and by how much the clock moves to make it pass.
+/// The time-out that OpenSSL assumes, and how far the clock is moved to trigger it.
 #define TIMEOUT_US 60000000u
 #define TIMEOUT_PASSES_S 120
-/// Where the frozen clock begins; any positive time will do.
+/// The start of the frozen clock; any positive time works.
 #define CLOCK_START_S (1 << 30)
 /// No peer needs a longer certificate chain, in bytes.
 #define CERTIFICATES_MAXIMUM (16 * 1024)
@@ -55,7 +55,7 @@ struct cdtls_association {
   uint32_t flights;
 };
 
-// ---- A BIO that keeps datagrams apart.
+// ---- A BIO that preserves datagram boundaries.
 
 static int bio_write(BIO *bio, const char *bytes, int count) {
   cdtls_association *dtls = BIO_get_data(bio);
@@ -73,14 +73,14 @@ static int bio_read(BIO *bio, char *bytes, int capacity) {
     BIO_set_retry_read(bio);
     return -1;
   }
-  // As with a socket, what does not fit is lost.
+  // As with a socket, bytes that do not fit are lost.
   size_t count = dtls->input_length < (size_t)capacity ? dtls->input_length : (size_t)capacity;
   memcpy(bytes, dtls->input, count);
   dtls->input = NULL;
   return (int)count;
 }
 
-/// Notes that OpenSSL started or stopped its retransmission timer.
+/// Records that OpenSSL started or stopped its retransmission timer.
 static void note_timer(cdtls_association *dtls, const struct timeval *deadline) {
   int is_armed = deadline->tv_sec != 0 || deadline->tv_usec != 0;
   if (is_armed && !dtls->is_armed) dtls->flights++;
@@ -119,7 +119,7 @@ static void make_datagram_method(void) {
 
 // ---- The association.
 
-/// The certificate's chain and dates mean nothing in WebRTC; the owner compares its fingerprint.
+/// The certificate's chain and dates are meaningless in WebRTC; the owner compares its fingerprint.
 static int verify(X509_STORE_CTX *store, void *argument) {
   cdtls_association *dtls = argument;
   X509 *certificate = X509_STORE_CTX_get0_cert(store);
@@ -132,7 +132,7 @@ static int verify(X509_STORE_CTX *store, void *argument) {
   return accepted;
 }
 
-/// Gives the context every certificate; the cipher suite decides which one is shown.
+/// Adds all certificates to the context; the cipher suite decides which one is sent.
 static int use_certificates(cdtls_association *dtls) {
   for (size_t index = 0; index < dtls->certificate_count; index++) {
     if (SSL_CTX_use_certificate(dtls->context, dtls->certificates[index]) != 1
@@ -148,7 +148,7 @@ static int configure(cdtls_association *dtls, const char *srtp_profiles) {
   SSL_CTX_set_security_level(context, 1);
   SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
   SSL_CTX_clear_options(context, SSL_CTX_get_options(context));
-  // Tickets would carry the date.
+  // Tickets would contain the date.
   SSL_CTX_set_options(context, SSL_OP_NO_TICKET | SSL_OP_NO_QUERY_MTU | SSL_OP_NO_RENEGOTIATION
                                    | SSL_OP_NO_COMPRESSION | SSL_OP_CIPHER_SERVER_PREFERENCE);
   SSL_CTX_set_max_cert_list(context, CERTIFICATES_MAXIMUM);
@@ -160,17 +160,17 @@ static int configure(cdtls_association *dtls, const char *srtp_profiles) {
          && SSL_CTX_set1_groups_list(context, groups)
          && SSL_CTX_set1_sigalgs_list(context, signatures)
          && use_certificates(dtls)
-         // A transport for data alone offers no use_srtp (RFC 5764 section 4.1).
+         // A transport for data only offers no use_srtp (RFC 5764 section 4.1).
          && (*srtp_profiles == 0 || SSL_CTX_set_tlsext_use_srtp(context, srtp_profiles) == 0);
 }
 
-/// What is in force on the thread while no association works there.
+/// The thread's state while no association works on it.
 typedef struct {
   cdtls_frozen_clock *clock;
   const cdtls_randomness *randomness;
 } surroundings;
 
-/// Puts an association's own clock and randomness in force.
+/// Activates an association's own clock and randomness.
 static surroundings enter(cdtls_association *dtls) {
   surroundings before = {cdtls_clock_freeze(&dtls->clock),
                          cdtls_randomness_use(&dtls->randomness)};
@@ -243,7 +243,8 @@ SSL *cdtls_connection(const cdtls_association *dtls) { return dtls->connection; 
 X509 *cdtls_issuer(const cdtls_association *dtls, int index) {
   if (dtls->connection == NULL) return NULL;
   STACK_OF(X509) *chain = SSL_get_peer_cert_chain(dtls->connection);
-  // A client finds the certificate of its server at the front, a server not that of its client.
+  // On a client, the server's certificate is the first of the chain; on a server, the client's is
+  // not part of it.
   int place = index + (SSL_is_server(dtls->connection) ? 0 : 1);
   return chain != NULL && index >= 0 && place < sk_X509_num(chain) ? sk_X509_value(chain, place)
                                                                    : NULL;
@@ -297,7 +298,7 @@ void cdtls_reset(cdtls_association *dtls) {
   leave(before);
 }
 
-/// Puts a datagram where OpenSSL reads it, and begins to work.
+/// Passes a datagram to OpenSSL's input, and activates the association.
 static surroundings enter_with(cdtls_association *dtls, const uint8_t *datagram, size_t length) {
   dtls->input = length > 0 ? datagram : NULL;
   dtls->input_length = length;
@@ -305,13 +306,13 @@ static surroundings enter_with(cdtls_association *dtls, const uint8_t *datagram,
   return enter(dtls);
 }
 
-/// Forgets the datagram, whose bytes are borrowed, and ends the work.
+/// Releases the datagram, whose bytes are borrowed, and restores the thread's state.
 static void leave_without(cdtls_association *dtls, surroundings before) {
   dtls->input = NULL;
   leave(before);
 }
 
-/// What a return value of OpenSSL that is no success means.
+/// The meaning of an unsuccessful return value of OpenSSL.
 static int outcome(SSL *connection, int value) {
   switch (SSL_get_error(connection, value)) {
     case SSL_ERROR_WANT_READ:

@@ -14,17 +14,17 @@ cdtls_frozen_clock *cdtls_clock_freeze(cdtls_frozen_clock *clock) {
   return before;
 }
 
-/// Takes the place of libc's function for the whole process.
+/// Replaces libc's function for the whole process.
 ///
-/// OpenSSL has no way to be told the time, and compares its DTLS retransmission deadline with
+/// OpenSSL has no other way to set the time, and compares its DTLS retransmission deadline with
 /// gettimeofday before every read. It reaches that function through dynamic linking, so this
-/// definition in the executable wins. A clock that stands still means that OpenSSL never
-/// retransmits by itself, and that no byte depends on when it is called. All other threads and
-/// callers get the real time.
+/// definition in the executable wins. A frozen clock means that OpenSSL never retransmits by
+/// itself, and that no byte depends on the time of a call. All other threads and callers get the
+/// real time.
 __attribute__((visibility("default"))) int gettimeofday(struct timeval *restrict time,
                                                          void *restrict zone) {
-  // The header of libc says that there is always a place for the time, so that a compiler may leave
-  // out a look whether there is; callers that want the zone alone do not know that.
+  // libc's header declares that the pointer is never NULL, so a compiler may remove the check;
+  // callers that want only the time zone pass NULL anyway.
   struct timeval *volatile place = time;
   bool has_place = place != NULL;
   if (zone != NULL) memset(zone, 0, sizeof(struct timezone));

@@ -21,7 +21,7 @@ static void add(const char *name) {
 }
 
 #if defined(__x86_64__) || defined(__i386__)
-/// What __builtin_cpu_supports does not know, by its bit of CPUID leaf 7.
+/// Features that __builtin_cpu_supports does not know, by their bit of CPUID leaf 7.
 static void add_leaf7(void) {
   unsigned a, b, c, d;
   if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return;
@@ -37,7 +37,7 @@ static void find(void) {
 #else
   add("i386");
 #endif
-  // The builtin takes literals only, and knows whether the OS saves the wide registers.
+  // The builtin only accepts literals, and checks whether the OS saves the wide registers.
   if (__builtin_cpu_supports("sse2")) add("sse2");
   if (__builtin_cpu_supports("sse3")) add("sse3");
   if (__builtin_cpu_supports("ssse3")) add("ssse3");
@@ -64,7 +64,7 @@ static void find(void) {
 }
 #elif defined(__aarch64__) && defined(__linux__)
 static void find(void) {
-  // Bits of AT_HWCAP as the Linux ABI for arm64 fixes them.
+  // Bits of AT_HWCAP as defined by the Linux ABI for arm64.
   static const struct { unsigned bit; const char *name; } known[] = {
     {1, "asimd"}, {3, "aes"}, {4, "pmull"}, {5, "sha1"}, {6, "sha2"}, {7, "crc32"},
     {10, "asimdhp"}, {17, "sha3"}, {20, "asimddp"}, {21, "sha512"}, {22, "sve"},

@@ -10,10 +10,10 @@
 #include <openssl/provider.h>
 #include <openssl/rand.h>
 
-// The provider "retake" has one algorithm, a random generator that asks for every byte whoever is
-// at work on the calling thread. OpenSSL makes several generators (primary, and a public and a
-// private one for each thread); none of them holds anything of a peer, so one library context
-// serves all peers of a process, and the order of a peer's draws is the order of its bytes.
+// The provider "retake" has one algorithm, a random generator that requests every byte from the
+// peer that the calling thread serves. OpenSSL makes several generators (primary, and a public and
+// a private one for each thread); none of them holds state of a peer, so one library context serves
+// all peers of a process, and the order of a peer's draws is the order of its bytes.
 
 static __thread const cdtls_randomness *current;
 
@@ -54,7 +54,7 @@ static int generator_uninstantiate(void *self) {
 static int generator_generate(void *self, unsigned char *out, size_t count, unsigned strength,
                               int resistance, const unsigned char *extra, size_t length) {
   (void)self, (void)strength, (void)resistance, (void)extra, (void)length;
-  // Nobody is at work: what is drawn now would be known to no take.
+  // No peer is at work: a value drawn now would be missing from every take.
   return current != NULL && current->draw(current->user, out, count);
 }
 

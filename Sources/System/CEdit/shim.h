@@ -3,9 +3,9 @@
 
 // Swift cannot call functions with a variable number of arguments, which most of libedit's are.
 
-/// What libedit asks for before it reads a line.
+/// The prompt callback of libedit.
 typedef char *(*cedit_text)(EditLine *);
-/// What a key does; gives one of the CC_ codes.
+/// The action of a key; returns one of the CC_ codes.
 typedef unsigned char (*cedit_action)(EditLine *, int);
 
 /// Opens an editor on the standard streams, with the keys of Emacs and those of the user's
@@ -33,8 +33,8 @@ static inline EditLine *cedit_open(
 
 /// Reads a line; NULL at the end of the input.
 ///
-/// libedit takes the terminal over after its prompt stands there: what somebody typed at once would
-/// be shown twice, and Ctrl-C then would take it away and be a signal.
+/// libedit configures the terminal only after printing its prompt: text typed at once would be
+/// shown twice, and Ctrl-C would still raise a signal.
 static inline const char *cedit_line(EditLine *editor, int *count) {
   el_set(editor, EL_PREP_TERM, 1);
   return el_gets(editor, count);
@@ -53,7 +53,7 @@ static inline void cedit_print(EditLine *editor, const char *text) {
   if (el_get(editor, EL_GETFP, 1, &output) == 0 && output) fputs(text, output);
 }
 
-/// Takes the whole line away.
+/// Clears the line.
 static inline void cedit_clear(EditLine *editor) {
   const LineInfoW *line = el_wline(editor);
   int rest = (int)(line->lastchar - line->cursor), all = (int)(line->lastchar - line->buffer);
@@ -61,7 +61,7 @@ static inline void cedit_clear(EditLine *editor) {
   el_deletestr(editor, all);
 }
 
-/// Sets how many lines are kept, each of them once in a row.
+/// Sets the size of the history, without consecutive duplicates.
 static inline int cedit_limit(History *lines, int count) {
   HistEvent event;
   history(lines, &event, H_SETUNIQUE, 1);

@@ -212,7 +212,7 @@ static const unsigned char main[] = {
 #embed "../../Take/Page/Document/main.js" suffix(, 0)
 };
 
-// The order says nothing: modules are joined in the order of their imports.
+// The order is irrelevant: modules are linked in the order of their imports.
 static const struct {
   const char *name;
   const unsigned char *text;

@@ -7,14 +7,14 @@
 #include <signal.h>
 #include <unistd.h>
 
-/// What the handler writes into, and what is read.
+/// The pipe from the signal handler to the reader.
 static int ends[2] = {-1, -1};
 static sigset_t watched;
 
 static void notice(int number) {
   int reason = errno;
   unsigned char byte = (unsigned char)number;
-  // What no longer fits has been said often enough.
+  // If the pipe is full, enough signals are waiting.
   ssize_t length = write(ends[1], &byte, 1);
   (void)length;
   errno = reason;

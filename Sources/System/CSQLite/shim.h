@@ -12,7 +12,7 @@ static inline int csqlite_count_no_memory(void) {
 /// SQLITE_CONFIG_MEMSTATUS on for the process, which limits of memory need; a code as above.
 static inline int csqlite_count_memory(void) { return sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 1); }
 
-/// A virtual table and a cursor of it, as SQLite wants them, with an object of whoever made them.
+/// A virtual table and a cursor of it, as SQLite requires them, with the object of its creator.
 typedef struct csqlite_table {
   sqlite3_vtab base;
   void *owner;
@@ -24,7 +24,7 @@ typedef struct csqlite_cursor {
   void *owner;
 } csqlite_cursor;
 
-/// What a connection has of a module: SQLite keeps its address.
+/// The module data of a connection: SQLite stores its address.
 typedef struct csqlite_module {
   sqlite3_module base;
   void *owner;
@@ -56,7 +56,7 @@ static inline int csqlite_allow_in_views(sqlite3 *db) {
   return sqlite3_vtab_config(db, SQLITE_VTAB_INNOCUOUS);
 }
 
-/// Gives a text, which SQLite copies.
+/// Returns a text, which SQLite copies.
 static inline void csqlite_result_text(sqlite3_context *context, const char *text, int count) {
   sqlite3_result_text(context, text, count, SQLITE_TRANSIENT);
 }

@@ -7,7 +7,7 @@
 #include <srtp2/cipher.h>
 #include <srtp2/srtp.h>
 
-/// What libsrtp calls a key has its salt behind it (RFC 7714 section 12), which it uses itself.
+/// A key of libsrtp is followed by its salt (RFC 7714 section 12), which libsrtp uses itself.
 #define SALT_LENGTH 12
 #define KEY_128_LENGTH (16 + SALT_LENGTH)
 #define KEY_256_LENGTH (32 + SALT_LENGTH)
@@ -24,8 +24,8 @@ typedef struct {
   int tag_length;
 } gcm_state;
 
-/// Ends with a status, and leaves nothing in the thread's list of errors: whoever uses OpenSSL next
-/// on it would take that for an error of its own.
+/// Returns a status, and clears the thread's list of errors: the next user of OpenSSL on it would
+/// take a leftover for its own error.
 static srtp_err_status_t failed(srtp_err_status_t status) {
   ERR_clear_error();
   return status;
@@ -76,7 +76,7 @@ static srtp_err_status_t gcm_init(void *cipher, const uint8_t *key) {
 static srtp_err_status_t gcm_set_iv(void *cipher, uint8_t *iv, srtp_cipher_direction_t direction) {
   gcm_state *state = cipher;
   if (direction == srtp_direction_any) return srtp_err_status_bad_param;
-  // The key stays, and its tables with it.
+  // The key and its tables are kept.
   return EVP_CipherInit_ex(
              state->context, NULL, NULL, NULL, iv, direction == srtp_direction_encrypt) == 1
              ? srtp_err_status_ok
@@ -112,7 +112,7 @@ static srtp_err_status_t gcm_get_tag(void *cipher, uint8_t *tag, uint32_t *lengt
   return srtp_err_status_ok;
 }
 
-/// The tag stands behind the bytes and counts in their length.
+/// The tag follows the bytes and counts in their length.
 static srtp_err_status_t gcm_decrypt(void *cipher, uint8_t *bytes, unsigned int *length) {
   gcm_state *state = cipher;
   if (*length < (unsigned int)state->tag_length) return srtp_err_status_bad_param;
@@ -131,7 +131,7 @@ static srtp_err_status_t gcm_decrypt(void *cipher, uint8_t *bytes, unsigned int 
   return srtp_err_status_ok;
 }
 
-// Test cases 4 and 16 of the GCM specification (McGrew and Viega), with a salt that nobody uses.
+// Test cases 4 and 16 of the GCM specification (McGrew and Viega), with an arbitrary salt.
 
 static const uint8_t key[KEY_256_LENGTH] = {
     0xfe, 0xff, 0xe9, 0x92, 0x86, 0x65, 0x73, 0x1c, 0x6d, 0x6a, 0x8f, 0x94, 0x67, 0x30, 0x83, 0x08,

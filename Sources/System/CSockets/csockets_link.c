@@ -25,7 +25,7 @@ int csockets_multicast_open(int family, uint16_t port) {
       || setsockopt(descriptor, SOL_SOCKET, SO_TIMESTAMPNS, &on, sizeof on) != 0) {
     status = -errno;
   }
-  // Every hop counts: answers from further away are not of this link (RFC 6762 section 11).
+  // The hop limit of packets on this link, by which receivers recognize them (RFC 6762 section 11).
   if (status == 0 && family == 6) {
     if (setsockopt(descriptor, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on) != 0) status = -errno;
     (void)setsockopt(descriptor, IPPROTO_IPV6, IPV6_MULTICAST_HOPS, &hops, sizeof hops);
@@ -82,7 +82,7 @@ int csockets_link_watch(void) {
 int csockets_link_clear(int socket) {
   uint8_t bytes[8192];
   int count = 0;
-  // Messages that were too many are lost with ENOBUFS; that something changed is all that counts.
+  // Overflowing messages are lost with ENOBUFS; it only matters that something changed.
   while (recv(socket, bytes, sizeof bytes, 0) > 0 || errno == ENOBUFS) count += 1;
   return count;
 }

@@ -12,7 +12,7 @@
 
 #include "csockets_sockaddr.h"
 
-/// A kernel time stamp older than this is taken for a step of the wall clock.
+/// A kernel time stamp older than this means that the wall clock was set.
 #define AGE_MAXIMUM_NS INT64_C(1000000000)
 
 static int64_t read_clock(clockid_t clock) {
@@ -68,9 +68,10 @@ static int configure(int descriptor, int is_ipv6, int buffer_bytes) {
     if (setsockopt(descriptor, IPPROTO_IP, IP_RECVTOS, &on, sizeof on) != 0) return -errno;
   }
   if (setsockopt(descriptor, SOL_SOCKET, SO_TIMESTAMPNS, &on, sizeof on) != 0) return -errno;
-  // A count of dropped datagrams and large buffers are good to have, no condition.
+  // The drop counter and large buffers are optional.
   (void)setsockopt(descriptor, SOL_SOCKET, SO_RXQ_OVFL, &on, sizeof on);
-  // Whoever may passes over the system's limit (net.core.rmem_max); others get what it allows.
+  // With the privilege, this exceeds the system's limit (net.core.rmem_max); without, the limit
+  // applies.
   if (setsockopt(descriptor, SOL_SOCKET, SO_RCVBUFFORCE, &buffer_bytes, sizeof buffer_bytes) != 0) {
     (void)setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &buffer_bytes, sizeof buffer_bytes);
   }
@@ -99,7 +100,7 @@ int csockets_udp_open(const csockets_address *address, int buffer_bytes, csocket
   return descriptor;
 }
 
-/// Takes the receive time, ECN mark and drop count out of a datagram's control messages.
+/// Reads the receive time, ECN mark and drop count from a datagram's control messages.
 static void read_control(struct msghdr *message, csockets_datagram *datagram) {
   for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c != NULL; c = CMSG_NXTHDR(message, c)) {
     const void *data = CMSG_DATA(c);
@@ -166,7 +167,7 @@ int csockets_udp_receive(int socket, csockets_datagram *datagrams, int count) {
   return received;
 }
 
-/// Adds a control message behind those that are there, and gives its data.
+/// Appends a control message to those already there, and returns its data.
 static void *add_control(struct msghdr *message, int level, int type, size_t length) {
   size_t end = message->msg_controllen;
   struct cmsghdr *header = (struct cmsghdr *)((uint8_t *)message->msg_control + end);
@@ -177,7 +178,7 @@ static void *add_control(struct msghdr *message, int level, int type, size_t len
   return CMSG_DATA(header);
 }
 
-/// Sends datagrams of `segment` bytes each in one call, or one where that is 0.
+/// Sends datagrams of `segment` bytes each in one call, or a single one if that is 0.
 static int send_marked(int socket, const csockets_address *to, uint8_t code_point,
                        const uint8_t *bytes, size_t length, uint16_t segment) {
   struct sockaddr_storage storage;

@@ -56,7 +56,7 @@ int csockets_timer_create(void) {
 int csockets_timer_set(int timer, int64_t monotonic_ns) {
   struct itimerspec when = {0};
   if (monotonic_ns >= 0) {
-    // All zeros would stop the timer; a time that has passed fires at once.
+    // All zeros would stop the timer; a past time fires at once.
     if (monotonic_ns == 0) monotonic_ns = 1;
     when.it_value.tv_sec = monotonic_ns / 1000000000;
     when.it_value.tv_nsec = monotonic_ns % 1000000000;

@@ -12,15 +12,15 @@
 
 static int limited(size_t count) { return count > INT_MAX ? INT_MAX : (int)count; }
 
-/// Closes a socket and gives the negative errno of what failed before.
+/// Closes a socket and returns the negative errno of the earlier failure.
 static int close_failed(int descriptor) {
   int status = -errno;
   close(descriptor);
   return status;
 }
 
-/// A bound socket that never blocks and sends at once, which accepted connections inherit; a
-/// negative errno when there is none.
+/// A bound, non-blocking socket without Nagle's algorithm, settings that accepted connections
+/// inherit; a negative errno on failure.
 static int bound_socket(const csockets_address *address) {
   int descriptor = socket(
       address->family == 6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);

@@ -1,14 +1,14 @@
 import Replay
 import Stats
 
-/// The commands of a debugging session, with their short forms and what they do.
+/// The commands of a debugging session, with their short forms and descriptions.
 package enum DebugCommandName: String, CaseIterable, Sendable {
   case seek, next, back
   case `continue`
   case `break`
   case delete, show, stats, steps, watch, mark, diff, frame, audio, lldb, help, quit
 
-  /// The command of a word: its name, a short form, or the beginning of one name only.
+  /// Finds a command by name, short form or unique prefix.
   package static func find(_ word: String) -> DebugCommandName? {
     if let exact = DebugCommandName(rawValue: word) { return exact }
     if let short = shortForms.first(where: { $0.0 == word }) { return short.1 }
@@ -19,20 +19,20 @@ package enum DebugCommandName: String, CaseIterable, Sendable {
   private static let shortForms: [(String, DebugCommandName)] = [
     ("n", .next), ("b", .back), ("c", .continue), ("s", .show), ("q", .quit), ("previous", .back),
     ("prev", .back), ("exit", .quit), ("?", .help),
-    // Before they had the names that W3C gives to what they write.
+    // The former names of these commands.
     ("picture", .frame), ("sound", .audio),
   ]
 
-  /// Every word that is a command.
+  /// All names and short forms.
   static var words: [String] { allCases.map(\.rawValue) + shortForms.map(\.0) }
 
-  /// Whether the command drives the stack, which takes a while.
+  /// Whether the command runs the stack, which takes a while.
   var walks: Bool { [.seek, .next, .back, .continue, .diff].contains(self) }
 
-  /// Whether anything may follow the command.
+  /// Whether the command accepts arguments.
   var takesMore: Bool { usage != rawValue }
 
-  /// What may follow the command.
+  /// The syntax of the command.
   package var usage: String {
     switch self {
     case .seek: "seek start | end | 12.3s | step:120 | CONDITION"
@@ -55,7 +55,7 @@ package enum DebugCommandName: String, CaseIterable, Sendable {
     }
   }
 
-  /// What the command does.
+  /// A description of the command.
   package var summary: String {
     switch self {
     case .seek: "go to a place, or to the first step of the take that meets a condition"
@@ -78,7 +78,7 @@ package enum DebugCommandName: String, CaseIterable, Sendable {
     }
   }
 
-  /// The list of commands, or more about one.
+  /// The list of commands, or details of one.
   static func help(_ word: String) -> String {
     if let command = find(word) {
       return "\(command.usage)\n  \(command.summary)"
@@ -101,14 +101,14 @@ package enum DebugCommandName: String, CaseIterable, Sendable {
 
 // MARK: - DebugCompletion
 
-/// What may stand in place of the last word of a line that somebody types.
+/// Completes the last word of an input line.
 struct DebugCompletion {
   /// The numbers of the breakpoints.
   var breakpoints: [Int] = []
-  /// The state of every peer; asked only where a line is about it.
+  /// The state of every peer; called only if the line needs it.
   var states: () -> [(peer: UInt32, label: String, tree: SnapshotTree)] = { [] }
 
-  /// The words that fit.
+  /// The completions of the line's last word.
   func words(of line: String) -> [String] {
     let words = line.split(separator: " ", omittingEmptySubsequences: false).map { String($0) }
     guard let last = words.last else { return [] }
@@ -131,14 +131,14 @@ struct DebugCompletion {
     case .stats? where rest.isEmpty: return StatsMembers.types(with: []).sorted()
     case .delete? where rest.isEmpty: return breakpoints.map { String($0) }
     case .help? where rest.isEmpty: return DebugCommandName.allCases.map(\.rawValue)
-    // The name of the file comes first.
+    // The file name comes first.
     case .frame? where !rest.isEmpty: return ["peer=", "track="]
     case .audio? where !rest.isEmpty: return ["peer=", "track=", "seconds="]
     default: return []
     }
   }
 
-  /// A peer, then what its state has.
+  /// Completes a peer, then a path of its state.
   private func paths(after words: [String], _ last: String) -> [String] {
     guard words.count < 2 else { return [] }
     let states = states()
@@ -152,7 +152,7 @@ struct DebugCompletion {
 }
 
 extension DebugConsole {
-  /// What may stand in place of the last word of a line.
+  /// Returns the completions of a line's last word.
   package func completions(of line: String) -> [String] {
     let session = session
     return DebugCompletion(
@@ -161,5 +161,5 @@ extension DebugConsole {
   }
 }
 
-/// A time of a take, or a length, in seconds with three digits after the point.
+/// Formats nanoseconds in seconds with three decimals.
 func seconds(_ nanoseconds: Int64) -> String { decimal(Double(nanoseconds) / 1e9, 3) }

@@ -2,17 +2,17 @@ import FoundationEssentials
 import Replay
 package import Wire
 
-/// The commands of a debugging session: each takes a line and gives text, or JSON for programs.
+/// Executes the commands of a debugging session: each line yields text, or JSON for programs.
 package final class DebugConsole {
-  /// What a command said.
+  /// The result of a command.
   package struct Answer: Sendable {
     package var text = ""
     package var json = JSONText.object([])
-    /// Whether nothing met the condition that was looked for.
+    /// Whether the condition was not found.
     package var isUnmet = false
-    /// Whether the session is to end.
+    /// Whether the session ends.
     package var ends = false
-    /// The step to open under another debugger.
+    /// The step to open in another debugger.
     package var opensDebuggerAt: Int?
   }
 
@@ -28,7 +28,7 @@ package final class DebugConsole {
   /// The length of the take in seconds.
   package var duration: Double { Double(session.end.nanoseconds) / 1e9 }
 
-  /// `12.345678 s, after step 1234`.
+  /// As in `12.345678 s, after step 1234`.
   package var place: String {
     let position = session.position
     guard position.step > 0 else { return "before step 1" }
@@ -62,7 +62,7 @@ package final class DebugConsole {
     }
   }
 
-  /// Executes a command after which the session is where it was.
+  /// Executes a command that does not move the session.
   private func look(_ command: DebugCommandName, _ rest: String) throws(DebugFailure) -> Answer {
     switch command {
     case .help: return try help(rest)
@@ -96,7 +96,7 @@ package final class DebugConsole {
     return read
   }
 
-  /// A count of steps; 1 when nothing is said.
+  /// Parses a number of steps; 1 by default.
   func count(_ text: String, of command: DebugCommandName, atMost limit: Int = .max)
     throws(DebugFailure) -> Int
   {
@@ -148,7 +148,7 @@ package final class DebugConsole {
     return try arrived(note)
   }
 
-  /// Tells where the session is now, with the step that led there.
+  /// Reports the new place and the step that led there.
   private func arrived(_ note: String?, isUnmet: Bool = false) throws(DebugFailure) -> Answer {
     let steps = session.position.step > 0 ? try session.recentSteps(1) : []
     var lines = note.map { [$0] } ?? []
@@ -233,11 +233,11 @@ package final class DebugConsole {
 
 // MARK: - Looking
 
-// What a session shows of the place where it is.
+// Output about the current place.
 extension DebugConsole {
   // MARK: Looking
 
-  /// The trees that a path is about: `2 flow.congestion` is about peer 2 only.
+  /// The trees that a path refers to: `2 flow.congestion` is about peer 2 only.
   private func trees(_ text: String) throws(DebugFailure) -> [(label: String, tree: SnapshotTree)] {
     var words = text.split(separator: " ").map { String($0) }
     var states = try session.states()
@@ -336,7 +336,7 @@ extension DebugConsole {
   func watchedValues() throws(DebugFailure) -> [(path: String, value: String)] {
     var values: [(path: String, value: String)] = []
     for path in watched {
-      // At an earlier place the thing may not be there yet.
+      // At an earlier place the value may not exist yet.
       guard let found = try? trees(path) else {
         values.append((path, "-"))
         continue

@@ -2,13 +2,13 @@ package import Replay
 import Tape
 import Wire
 
-// Finding places. Where rows or samples of the take tell the place, the nearest checkpoint leads
-// there; the stack is driven only where nothing else can tell.
+// Search for places. If rows or samples of the take determine a place, the session starts from the
+// nearest checkpoint; otherwise the stack is run to find it.
 extension DebugSession {
-  /// Steps among which something may stop the way: from just after one to before another.
+  /// A range of steps that may satisfy a condition, both bounds exclusive.
   private typealias Span = (from: Int, before: Int)
 
-  /// Goes on from here until a condition holds; returns the number of the one that did.
+  /// Continues until a condition is satisfied; returns its index.
   @discardableResult
   package func run(until conditions: [StepCondition]) throws(DebugFailure) -> Int? {
     var spans: [Span] = []
@@ -17,7 +17,7 @@ extension DebugSession {
     let wasDivergent = divergence != nil
     for span in spans where span.before > position.step + 1 {
       if span.from > position.step { try seek(before: span.from + 1) }
-      // A difference to the recording ends the way early.
+      // A divergence also ends the search.
       if !wasDivergent, divergence != nil { return nil }
       let hit = try walk(until: conditions, before: span.before)
       if hit != nil || !wasDivergent && divergence != nil { return hit }
@@ -27,7 +27,7 @@ extension DebugSession {
     return nil
   }
 
-  /// Where a condition may hold after this place.
+  /// The ranges in which a condition may be satisfied after this place.
   private func spans(of condition: StepCondition) throws(DebugFailure) -> [Span] {
     if let step = condition.stepNumber {
       return step > position.step + 1 ? [(step - 1, step + 1)] : []
@@ -49,15 +49,15 @@ extension DebugSession {
     return spans?.map { ($0.lowerBound - 1, $0.upperBound + 1) } ?? [(position.step, .max)]
   }
 
-  /// The stretches between checkpoints.
+  /// The ranges between checkpoints.
   private var checkpointSpans: [Span] {
     zip(checkpoints, checkpoints.dropFirst().map { $0.step + 1 } + [.max]).map {
       ($0.step, $1)
     }
   }
 
-  /// Goes to a place, or to the first step of the take that meets a condition; false when there is
-  /// none, and then nothing moves.
+  /// Goes to a place, or to the first step that satisfies a condition; returns false without moving
+  /// if there is none.
   package func go(to condition: StepCondition) throws(DebugFailure) -> Bool {
     if let step = condition.stepNumber {
       try seek(before: step)
@@ -74,8 +74,8 @@ extension DebugSession {
     return true
   }
 
-  /// Goes on to the next step that meets a condition, or to a place that lies ahead; false when
-  /// there is none, and then nothing moves.
+  /// Continues to the next step that satisfies a condition, or to a place ahead; returns false
+  /// without moving if there is none.
   package func goOn(to condition: StepCondition) throws(DebugFailure) -> Bool {
     if condition.isAboutRows { return try goOn(to: condition, after: position.step) }
     guard condition.stopsBefore else {
@@ -95,7 +95,7 @@ extension DebugSession {
     return found != nil
   }
 
-  /// Comes back to where the session is when something moves and does not find what it wants.
+  /// Restores the current place if the body returns false or throws.
   private func staying(unless body: () throws(DebugFailure) -> Bool) throws(DebugFailure) -> Bool {
     let (kept, place) = (try copy(of: present), position)
     if try body() { return true }
@@ -103,8 +103,8 @@ extension DebugSession {
     return false
   }
 
-  /// Goes back to just after the last step before this one that meets the condition; false when
-  /// there is none, and then nothing moves.
+  /// Goes back to just after the last earlier step that satisfies the condition; returns false
+  /// without moving if there is none.
   package func goBack(to condition: StepCondition) throws(DebugFailure) -> Bool {
     if condition.stopsBefore {
       guard !condition.lies(after: position) else { return false }
@@ -154,7 +154,7 @@ extension DebugSession {
 }
 
 extension StepCondition {
-  /// Whether the place that the condition names lies ahead.
+  /// Whether the place of the condition is ahead.
   fileprivate func lies(after position: DebugPosition) -> Bool {
     if let stepNumber { return stepNumber > position.step + 1 }
     return instant.map { $0 > position.at } ?? false

@@ -3,60 +3,61 @@ package import Replay
 package import Tape
 package import Wire
 
-/// Where a session stands in its take.
+/// A place in a take.
 package struct DebugPosition: Hashable, Sendable {
-  /// The step that was executed last; 0 before the first.
+  /// The last executed step; 0 before the first.
   package var step = 0
   package var at = Instant.zero
   package var isAtEnd = false
 }
 
-/// A take that is walked through forward and backward.
+/// A take that can be stepped through in both directions.
 ///
-/// The walk happens in other processes: the present one, and its copies at earlier steps as
-/// checkpoints. Going back is to let a copy of the nearest checkpoint go on to the place. Going
-/// forward leaves checkpoints an equal number of steps apart, so many over the whole take that any
-/// place that was passed once is a small part of the take away, and their number is bounded.
+/// The take is executed in other processes: the current one, and forked copies at earlier steps as
+/// checkpoints. Going back means letting a copy of the nearest checkpoint run to the place. Running
+/// forward leaves checkpoints at equal distances, so that every visited place is a small part of
+/// the take away from one, and their number is bounded.
 package final class DebugSession {
   struct Checkpoint {
     var step: Int
     var at: Instant
     var channel: WalkChannel
-    /// Left while going back, not at its place in the row.
+    /// Created while going back, in addition to the regular ones.
     var isExtra = false
   }
 
   package let path: String
   package internal(set) var position = DebugPosition()
-  /// What the stack did differently from the recording, once that place was passed.
+  /// The difference from the recording, once its place was passed.
   package private(set) var divergence: String?
 
-  /// Opened before the first copy was made and kept open, so that the file stays as all see it.
+  /// Opened before the first fork and kept open, so that all processes see the same state of the
+  /// file.
   let anchor: TapeWalk
   var present: WalkChannel
   var checkpoints: [Checkpoint]
-  /// How many steps checkpoints are apart.
+  /// The number of steps between checkpoints.
   private let stride: Int
-  /// What tells the steps that conditions name; made when it is first asked.
+  /// Finds steps by conditions on rows; created when first used.
   var finder: StepFinder?
-  /// Called now and then during long work, with the place that was reached.
+  /// Called now and then during long work with the place reached.
   private let progress: (Instant) -> Void
-  /// Asked as often whether the work is to be left.
+  /// Polled at the same rate to abort the work.
   package var isInterrupted: (() -> Bool)?
 
-  /// How many checkpoints a whole take gets, but for those of a short one, which are not closer
-  /// than it takes to replay in a moment.
+  /// The maximum number of regular checkpoints, and their minimum distance in steps: a shorter
+  /// stretch replays in a moment.
   private static let checkpointMaximum = 96
   private static let strideMinimum = 250
-  /// How many checkpoints are left while going back.
+  /// The maximum number of checkpoints created while going back.
   private static let extraMaximum = 8
-  /// Before a place that is gone back to, another checkpoint is left: most often one continues
-  /// going back.
+  /// How many steps before the target an extra checkpoint is created when going back, because one
+  /// often goes back further.
   private static let backStride = 48
 
-  /// Opens a take in a process of its own; the calling process must have one thread.
+  /// Opens a take in a process of its own; the calling process must have a single thread.
   ///
-  /// Frames of the take stand in for the codecs where it has them.
+  /// If the take has media, its frames replace the codecs.
   package init(
     path: String, kinds: MachineKinds = MachineKinds(),
     progress: @escaping (Instant) -> Void = { _ in }
@@ -88,21 +89,21 @@ package final class DebugSession {
     try saveCheckpoint()
   }
 
-  /// The time of the last step of the take, and how many steps it has.
+  /// The time of the take's last step, and the number of steps.
   package var end: Instant { anchor.end }
   package var stepCount: Int { anchor.stepCount }
-  /// How many of the last steps are remembered at any place.
+  /// The number of recent steps that are available at any place.
   package static let recentMaximum = 20
 
-  /// How many checkpoints there are.
+  /// The number of checkpoints.
   package var checkpointCount: Int { checkpoints.count }
 
   // MARK: Moving
 
-  /// Goes on by a number of steps.
+  /// Continues by a number of steps.
   package func run(steps: Int) throws(DebugFailure) { try walk(until: [], steps: steps) }
 
-  /// Lets the present process continue.
+  /// Lets the current process continue.
   @discardableResult
   func walk(
     until conditions: [StepCondition], steps: Int? = nil, before: Int? = nil,
@@ -120,7 +121,7 @@ package final class DebugSession {
     return reply.hit
   }
 
-  /// Goes to just before a step, in whichever direction it lies.
+  /// Goes to just before a step, forward or back.
   package func seek(before step: Int) throws(DebugFailure) {
     let wanted = max(1, step)
     if wanted <= position.step {
@@ -136,11 +137,11 @@ package final class DebugSession {
     {
       try activate { $0.step < wanted }
     }
-    // A checkpoint may stand exactly there.
+    // A checkpoint may be exactly there.
     if position.step < wanted - 1 { try walk(until: [], before: wanted) }
   }
 
-  /// Goes to just before the first step after a time, in whichever direction it lies.
+  /// Goes to just before the first step after a time, forward or back.
   package func seek(to time: Instant) throws(DebugFailure) {
     let isBack = position.at > time
     if isBack || checkpoints.contains(where: { $0.at <= time && $0.step > position.step }) {
@@ -149,7 +150,7 @@ package final class DebugSession {
     try walk(until: [], notAfter: time)
   }
 
-  /// Lets a copy of the last fitting checkpoint take the place of the present process.
+  /// Replaces the current process by a copy of the last suitable checkpoint.
   func activate(_ fits: (Checkpoint) -> Bool) throws(DebugFailure) {
     guard let checkpoint = checkpoints.last(where: fits) else { return }
     present = try copy(of: checkpoint.channel)
@@ -158,29 +159,29 @@ package final class DebugSession {
 
   // MARK: Looking
 
-  /// The last steps in words, oldest first.
+  /// Describes the last steps, oldest first.
   package func recentSteps(_ count: Int) throws(DebugFailure) -> [(lines: [String], json: String)] {
     try look { $0.recent = count }.recent.map { ($0.lines, $0.json) }
   }
 
-  /// The state of every peer here.
+  /// The state of every peer at this place.
   package func states() throws(DebugFailure) -> [(peer: UInt32, label: String, tree: SnapshotTree)]
   {
     try look { $0.states = true }.states.map { ($0.peer, $0.label, $0.tree) }
   }
 
-  /// What getStats would give for each peer here, as JSON arrays.
+  /// The results of `getStats` for each peer at this place, as JSON arrays.
   package func stats() throws(DebugFailure) -> [String] {
     try look { $0.stats = true }.stats
   }
 
-  /// The state of every peer at another place, and its step; this one stays.
+  /// The state of every peer at another place, and its step; the session does not move.
   package func states(at place: StepCondition) throws(DebugFailure)
     -> (states: [(peer: UInt32, label: String, tree: SnapshotTree)], step: Int)
   {
     let (kept, here) = (present, position)
     defer { (present, position) = (kept, here) }
-    // The present process stays where it is.
+    // The current process stays where it is.
     present = try copy(of: kept)
     _ = try go(to: place)
     return (try states(), position.step)
@@ -196,7 +197,7 @@ package final class DebugSession {
 
   // MARK: Processes
 
-  /// Asks the present process, or another one, and follows what it tells until it is done.
+  /// Sends a request to a process and handles its messages until it is done.
   @discardableResult
   func ask(_ request: WalkRequest, on other: WalkChannel? = nil, moves: Bool = true)
     throws(DebugFailure) -> WalkReply
@@ -243,10 +244,10 @@ package final class DebugSession {
     }
   }
 
-  /// Does something that may be interrupted, after which the session is where it was.
+  /// Runs work that may be interrupted, and returns to the current place afterwards.
   ///
-  /// Checkpoints that were made by the way stay. The process that was walking ends by itself, since
-  /// nobody listens to it any more.
+  /// Checkpoints that it created are kept. An interrupted process ends by itself because nobody
+  /// reads its channel.
   func returning<Value>(_ body: () throws(DebugFailure) -> Value) throws(DebugFailure) -> Value {
     guard isInterrupted != nil else { return try body() }
     let (kept, place) = (try copy(of: present), position)
@@ -268,7 +269,7 @@ package final class DebugSession {
     let index = checkpoints.lastIndex { $0.step < checkpoint.step }.map { $0 + 1 } ?? 0
     if index < checkpoints.count, checkpoints[index].step == checkpoint.step { return }
     checkpoints.insert(checkpoint, at: index)
-    // The farthest from here is needed least.
+    // The one farthest from here is the least useful.
     let extras = checkpoints.indices.filter { checkpoints[$0].isExtra }
     guard extras.count > DebugSession.extraMaximum,
       let farthest = extras.max(by: { distance($0) < distance($1) })
@@ -281,21 +282,21 @@ package final class DebugSession {
   }
 }
 
-/// Somebody does not want to wait for a walk.
+/// A walk was interrupted.
 private struct WalkInterruption: Error {}
 
-/// Why a session cannot do what it was asked.
+/// The reason why a session cannot execute a command.
 package enum DebugFailure: Error, Sendable {
   case take(TapeError)
   case walk(WalkFailure)
   case condition(ConditionError)
-  /// A command that is not understood, or cannot be done here.
+  /// A command that is unknown or not possible here.
   case command(String)
   case file(WholeFile.Failure)
-  /// Somebody did not want to wait for the end.
+  /// The work was interrupted.
   case interrupted
 
-  /// The reason in one sentence.
+  /// The reason as one sentence.
   package var description: String {
     switch self {
     case .take(let error): error.description

@@ -1,7 +1,7 @@
 import Tape
 import Wire
 
-/// What of a take is compared with another one.
+/// The values of a take that are compared with another one.
 struct SessionFacts {
   struct Peer {
     var number: Int64
@@ -24,7 +24,7 @@ struct SessionFacts {
     var to: String
   }
 
-  /// A named value of a peer at a time: a track's codec, a count of frames, a stats member.
+  /// A named value of a peer at a time: a track's codec, a number of frames, a stats member.
   struct Fact {
     var peer: Int64
     var kind: String
@@ -103,7 +103,7 @@ struct SessionFacts {
     }
   }
 
-  /// The members of stats that say how a session went.
+  /// The stats members that characterize a session.
   private static let members = [
     "packetsReceived", "packetsLost", "packetsSent", "nackCount", "pliCount", "firCount",
     "retransmittedPacketsSent", "retransmittedPacketsReceived", "framesDecoded", "framesDropped",
@@ -111,7 +111,7 @@ struct SessionFacts {
     "concealmentEvents", "packetsDiscarded", "jitter", "targetBitrate", "frameWidth", "frameHeight",
   ]
 
-  /// Peer, kind, name, value and time of what is compared by value.
+  /// Queries for peer, kind, name, value and time.
   private static var queries: [String] {
     [
       """
@@ -160,12 +160,13 @@ struct SessionFacts {
 
 // MARK: - DescriptionDiff
 
-/// How two session descriptions differ, section by section, without what is new in every session.
+/// Compares two session descriptions section by section, ignoring values that are new in every
+/// session.
 struct DescriptionDiff {
-  /// Lines that only one side has, with the section they stand in.
+  /// Lines that only one side has, with their section.
   private(set) var lines: [String] = []
 
-  /// Compares two messages of a signaling channel: SDP, or JSON around it.
+  /// Compares two signaling messages: SDP, or JSON that contains it.
   init(_ left: String, _ right: String) {
     let (before, after) = (Self.sections(Self.sdp(left)), Self.sections(Self.sdp(right)))
     for index in 0..<max(before.count, after.count) {
@@ -185,7 +186,7 @@ struct DescriptionDiff {
     return sdp
   }
 
-  /// The session part and the m-sections, named by their kind and mid.
+  /// The session part and the m-sections, named by kind and mid.
   private static func sections(_ sdp: String) -> [(name: String, lines: [String])] {
     var sections: [(name: String, lines: [String])] = [("session", [])]
     var sources: [Substring] = []
@@ -201,7 +202,7 @@ struct DescriptionDiff {
     return sections
   }
 
-  /// A line without values that every session draws anew; nil when nothing of it is left.
+  /// Removes values that are new in every session from a line; nil if nothing remains.
   private static func normalised(_ line: Substring, _ sources: inout [Substring]) -> String? {
     for (prefix, text) in [
       ("o=", "o=..."), ("a=ice-ufrag:", "a=ice-ufrag:..."), ("a=ice-pwd:", "a=ice-pwd:..."),
@@ -210,14 +211,14 @@ struct DescriptionDiff {
       return text
     }
     if line.hasPrefix("m=") {
-      // The port says where, not what.
+      // The number of the port does not matter, except that 0 rejects.
       let words = line.split(separator: " ")
       let port = words.count > 1 && words[1] == "0" ? "0" : "port"
       return ([words[0], Substring(port)] + words.dropFirst(2)).joined(separator: " ")
     }
     if line.hasPrefix("a=fingerprint:") { return String(line.prefix { $0 != " " }) + " ..." }
     if line.hasPrefix("a=candidate:") {
-      // Foundation, priority and port differ; what it is, and by which way, counts.
+      // Foundation, priority and port vary; type and transport are compared.
       let words = line.split(separator: " ")
       guard words.count > 7 else { return String(line) }
       return "a=candidate: \(words[2]) typ \(words[7])"
@@ -235,14 +236,14 @@ struct DescriptionDiff {
     return String(line)
   }
 
-  /// A name for an SSRC that is the same in both descriptions: the order of its appearance.
+  /// Replaces an SSRC by its order of appearance, which is the same in both descriptions.
   private static func ordinal(_ source: Substring, _ sources: inout [Substring]) -> String {
     if let index = sources.firstIndex(of: source) { return "#\(index + 1)" }
     sources.append(source)
     return "#\(sources.count)"
   }
 
-  /// Lines of one side that the other one lacks, counting those that stand there several times.
+  /// The lines of one side that the other lacks, counting repeated lines.
   private static func only(_ lines: [String], _ others: [String]) -> [String] {
     var left = others
     return lines.filter { line in

@@ -1,17 +1,17 @@
 import Wire
 
-/// A snapshot as a tree of named values, for printing, looking up and comparing.
+/// A snapshot as a tree of named values, for printing, look-up and comparison.
 ///
-/// It is made by reflection, so that a new field of a layer shows without anybody listing it here.
+/// It is created by reflection, so new fields of a layer appear automatically.
 package struct SnapshotTree: Hashable, Sendable, Codable {
-  /// What a value is.
+  /// The kind of a value.
   package enum Kind: String, Sendable, Codable {
     case text, number, seconds, absent, record, list
   }
 
   package var name: String
   package var kind: Kind
-  /// The value of a leaf: a number in digits, a time in seconds.
+  /// The value of a leaf: digits for a number, seconds for a time.
   package var value: String
   package var children: [SnapshotTree]
 
@@ -22,7 +22,7 @@ package struct SnapshotTree: Hashable, Sendable, Codable {
     self.children = children
   }
 
-  /// Reads a value of plain data: numbers, texts, times, and structures, lists and options of
+  /// Reflects a value of plain data: numbers, texts, times, and structures, arrays and optionals of
   /// them.
   package init(_ name: String, of value: Any) {
     switch value {
@@ -65,7 +65,7 @@ package struct SnapshotTree: Hashable, Sendable, Codable {
         let fields = mirror.children.compactMap { child in
           child.label.map { SnapshotTree($0, of: child.value) }
         }
-        // A number of its own type is that number.
+        // A wrapper around a number is shown as the number.
         if fields.count == 1, fields[0].name == "number", fields[0].kind == .number {
           self.init(name, .number, fields[0].value)
         } else {
@@ -75,7 +75,7 @@ package struct SnapshotTree: Hashable, Sendable, Codable {
     }
   }
 
-  /// The field that an entry of a list of names with their values is; nil for any other.
+  /// Converts a name-value record in a list to a named value; nil for other records.
   private var namedValue: SnapshotTree? {
     guard kind == .record, children.map(\.name) == ["name", "value"],
       children[0].kind == .text
@@ -95,7 +95,7 @@ package struct SnapshotTree: Hashable, Sendable, Codable {
 
   // MARK: Looking
 
-  /// The part of the tree at a path such as `flow.receiving[1].missing`; nil when there is none.
+  /// The subtree at a path such as `flow.receiving[1].missing`, if there is one.
   package subscript(path: String) -> SnapshotTree? {
     var tree = self
     for part in path.split(whereSeparator: { $0 == "." || $0 == "[" || $0 == "]" }) {
@@ -105,7 +105,7 @@ package struct SnapshotTree: Hashable, Sendable, Codable {
     return tree
   }
 
-  /// Says that a path leads nowhere, and where it ends and could continue.
+  /// Describes why a path does not exist: how far it matches, and what could follow.
   func absence(of path: String) -> String {
     var (tree, known) = (self, "")
     for part in path.split(whereSeparator: { $0 == "." || $0 == "[" || $0 == "]" }) {
@@ -124,12 +124,12 @@ package struct SnapshotTree: Hashable, Sendable, Codable {
     return "there is nothing at \"\(path)\"; " + (known.isEmpty ? there : "at \(known) \(there)")
   }
 
-  /// Every path of the tree that begins with a text, for completion.
+  /// All paths that begin with a text, for completion.
   package func paths(below prefix: String) -> [String] {
     leaves(recursive: true).map(\.path).filter { $0.hasPrefix(prefix) }
   }
 
-  /// Every leaf with its path.
+  /// All leaves with their paths.
   package var leaves: [(path: String, value: String)] {
     leaves(recursive: false).map { ($0.path, $0.tree.text) }
   }
@@ -149,7 +149,7 @@ package struct SnapshotTree: Hashable, Sendable, Codable {
     return found
   }
 
-  /// What differs in another state of the same thing: the path, the value here and there.
+  /// The differences from another state: the path, and the values before and after.
   package func changes(to other: SnapshotTree) -> [(path: String, before: String, after: String)] {
     let after = other.leaves
     var rest: [String: String] = [:]
@@ -167,7 +167,7 @@ package struct SnapshotTree: Hashable, Sendable, Codable {
 
   // MARK: Printing
 
-  /// A leaf in words; the size of anything else.
+  /// The value of a leaf, or the size of a subtree.
   package var text: String {
     switch kind {
     case .text: value.isEmpty ? "\"\"" : value
@@ -179,7 +179,7 @@ package struct SnapshotTree: Hashable, Sendable, Codable {
     }
   }
 
-  /// The tree on indented lines; a record of few short values takes one.
+  /// The tree as indented lines; a record of few short values is on one line.
   package var lines: [String] { lines(indent: "").map(PrintableText.line) }
 
   private func lines(indent: String) -> [String] {
@@ -191,7 +191,7 @@ package struct SnapshotTree: Hashable, Sendable, Codable {
     return ["\(indent)\(name):"] + children.flatMap { $0.lines(indent: indent + "  ") }
   }
 
-  /// The values of a list on as few lines as they need.
+  /// The values of a list on as few lines as possible.
   private func wrapped(indent: String) -> [String] {
     var lines: [String] = []
     var line = indent
@@ -212,7 +212,7 @@ package struct SnapshotTree: Hashable, Sendable, Codable {
     return "\(name): " + parts.joined(separator: ", ")
   }
 
-  /// The tree as JSON: times and lengths in seconds, what is absent as null.
+  /// The tree as JSON: times and durations in seconds, absent values as null.
   package var json: String {
     switch kind {
     case .text: JSONText.text(value).text

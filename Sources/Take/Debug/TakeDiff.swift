@@ -4,19 +4,20 @@ package import Replay
 package import Tape
 import Wire
 
-/// How two sessions differ, or one session under two builds: on one clock, earliest first.
+/// The differences between two sessions, or one session under two builds, on a common clock in time
+/// order.
 package struct TakeDiff: Sendable {
-  /// What the clocks of the two takes are set by.
+  /// How the clocks of the two takes are aligned.
   package enum Alignment: String, CaseIterable, Sendable {
-    /// The beginning of each take.
+    /// By the start of each take.
     case start
-    /// The first `connected` of each take.
+    /// By the first `connected` of each take.
     case connected
-    /// The wall clock.
+    /// By wall-clock time.
     case wall
   }
 
-  /// One difference.
+  /// A difference between the sessions.
   package struct Difference: Hashable, Sendable, Codable {
     /// On the clock of the first take.
     package var atNanoseconds: Int64
@@ -27,22 +28,36 @@ package struct TakeDiff: Sendable {
     package var what: String
     package var left: String
     package var right: String
+
+    /// Where sums over a whole session stand in the order of time.
+    static let endOfSession = Int64.max / 2
+    /// Whether it is one of sums, which have no time.
+    var isTotal: Bool { atNanoseconds >= Self.endOfSession / 2 }
+
+    package func encode(to encoder: any Encoder) throws {
+      var container = encoder.container(keyedBy: CodingKeys.self)
+      if !isTotal { try container.encode(atNanoseconds, forKey: .atNanoseconds) }
+      try container.encode(peer, forKey: .peer)
+      try container.encode(kind, forKey: .kind)
+      try container.encode(what, forKey: .what)
+      try container.encode(left, forKey: .left)
+      try container.encode(right, forKey: .right)
+    }
   }
 
   package let paths: [String]
   package let alignment: Alignment
-  /// How much later the clock of the second take begins than that of the first.
+  /// The start of the second take's clock relative to the first.
   package let offsetNanoseconds: Int64
   package let common: CommonRun
   package private(set) var differences: [Difference] = []
 
-  /// States at times that differ by less are the same.
+  /// The tolerance for times of states, in nanoseconds.
   private static let stateTolerance: Int64 = 100_000_000
-  /// Counts that differ by less than this share, and by less than this number, are the same.
+  /// Counts are equal if they differ by less than this share, or by less than this number.
   private static let countTolerance = 0.1
   private static let countLeast = 3.0
 
-  /// Compares two takes.
   package init(_ left: String, _ right: String, alignment: Alignment) throws(TapeError) {
     paths = [left, right]
     self.alignment = alignment
@@ -121,7 +136,7 @@ package struct TakeDiff: Sendable {
           at, peer, "signaling", "message \(index + 1)",
           old.map { "\($0.type) \($0.direction)" } ?? "none",
           new.map { "\($0.type) \($0.direction)" } ?? "none")
-        // What follows is another conversation.
+        // After the first difference, the messages are of another conversation.
         return
       }
       for line in DescriptionDiff(old.text, new.text).lines {
@@ -192,9 +207,9 @@ package struct TakeDiff: Sendable {
     }
   }
 
-  /// A sum stands at the end of its session; everything else at its beginning.
+  /// Sums are ordered at the end of their session; other facts at their time.
   private func time(_ fact: SessionFacts.Fact) -> Int64 {
-    fact.kind == "frames" ? .max / 2 : fact.atNanoseconds
+    fact.kind == "frames" ? Difference.endOfSession : fact.atNanoseconds
   }
 
   private func isClose(_ left: SessionFacts.Fact, _ right: SessionFacts.Fact) -> Bool {
@@ -203,17 +218,17 @@ package struct TakeDiff: Sendable {
       let old = Double(left.value), let new = Double(right.value)
     else { return false }
     let distance = abs(old - new)
-    // Whether something happened at all counts, however little it was.
+    // For event counters, zero and one are different whatever the tolerance.
     if (old == 0) != (new == 0), left.name.hasSuffix("Count") { return false }
     return distance <= Self.countTolerance * max(old, new) || distance < Self.countLeast
   }
 
   // MARK: Printing
 
-  /// Whether nothing worth telling differs.
+  /// Whether there is no significant difference.
   package var isEmpty: Bool { differences.isEmpty && common.difference == nil }
 
-  /// The differences for people, first one first.
+  /// The differences in time order.
   package var text: String { text() }
 
   /// The report as text for a terminal.
@@ -238,7 +253,7 @@ package struct TakeDiff: Sendable {
     }
     let rows = differences.map { difference in
       [
-        difference.atNanoseconds >= .max / 4 ? "total" : seconds(difference.atNanoseconds),
+        difference.isTotal ? "total" : seconds(difference.atNanoseconds),
         difference.peer == 0 ? "" : String(difference.peer), difference.kind, difference.what,
         difference.left, difference.right,
       ]

@@ -7,15 +7,15 @@ import Replay
 import Tape
 package import Wire
 
-/// Video frames and audio of a take at a point of it, decoded from the frames that it keeps.
+/// Video frames and audio at a point of a take, decoded from its media.
 package struct TakeMedia {
-  /// Whose media is wanted, from words such as `peer=1 track=2 seconds=3`.
+  /// Selects media by words such as `peer=1 track=2 seconds=3`.
   package struct Choice: Sendable {
     var peer: Int64?
     var track: Int64?
     var seconds = 2.0
 
-    /// Reads the words after the name of the file.
+    /// Parses the words after the file name.
     package init(_ words: some Sequence<String>, for command: DebugCommandName)
       throws(DebugFailure)
     {
@@ -40,10 +40,10 @@ package struct TakeMedia {
 
   let path: String
 
-  /// Looks into a take; nothing is read before something is wanted.
+  /// Creates access to a take; nothing is read yet.
   package init(path: String) { self.path = path }
 
-  /// A track that was received.
+  /// A received track.
   private struct Track {
     var peer: Int64
     var number: Int64
@@ -130,7 +130,7 @@ package struct TakeMedia {
       ORDER BY row
       """)
     bind(track, end, to: statement)
-    // A second before it brings the decoder into the state that it had.
+    // One second of run-up brings the decoder into its recorded state.
     statement.bind((begin - .seconds(1)).nanoseconds, at: 4)
     var decoders: [String: any AudioDecoding] = [:]
     var blocks: [AudioBlock] = []
@@ -145,7 +145,7 @@ package struct TakeMedia {
           track: "\(track.number)", CodecName(rawValue: codec), channels: 1)
       decoders[codec] = decoder
       let count = max(120, samples)
-      // What a block was recovered from is the packet played after it.
+      // A recovered block came from redundancy in the packet after it; here it is concealed.
       let request: AudioDecodeRequest =
         outcome == "decoded" ? .payload(bytes) : .conceal(frameCount: count)
       let block =
@@ -164,7 +164,7 @@ package struct TakeMedia {
     statement.bind(instant.nanoseconds, at: 3)
   }
 
-  /// The track that was chosen, or the first one of the kind that had a frame by then.
+  /// The selected track, or the first one of the kind with a frame before the instant.
   private func track(
     _ connection: borrowing SQLiteConnection, _ choice: Choice, kind: String, at instant: Instant
   ) throws -> Track {
@@ -215,7 +215,7 @@ package struct TakeMedia {
 
   private func write(_ bytes: [UInt8], to file: String) throws(DebugFailure) {
     do throws(WholeFile.Failure) {
-      // As secret as the take.
+      // As private as the take.
       try WholeFile.write(bytes, to: file, .kept)
     } catch {
       throw .file(error)

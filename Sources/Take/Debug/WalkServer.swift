@@ -6,52 +6,52 @@ import Stats
 import Tape
 import Wire
 
-/// What a debugger asks of a process that walks through a take.
+/// A request of a debugger to a process that executes a take.
 enum WalkRequest: Codable {
-  /// Goes on until one of the conditions holds, or for some steps.
+  /// Continue until a condition is satisfied, or for a number of steps.
   case run(WalkOrder)
-  /// Looks for the last step before `step` after which the condition holds.
+  /// Find the last step before `step` that satisfies the condition.
   case findLast(condition: String, before: Int)
-  /// Looks around without moving.
+  /// Return state without moving.
   case look(LookOrder)
-  /// Creates a copy of the process, whose channel comes with the reply.
+  /// Fork the process; the reply passes the channel of the copy.
   case copy
 }
 
-/// How far to go.
+/// How far to continue.
 struct WalkOrder: Codable {
-  /// Conditions as texts; the number of the one that held comes back.
+  /// The conditions as texts; the reply has the index of the satisfied one.
   var conditions: [String] = []
-  /// At most so many steps.
+  /// The maximum number of steps.
   var steps: Int?
-  /// Stop before this step, whatever else.
+  /// Stops before this step in any case.
   var before: Int?
-  /// Stop before the first step that is later than this, whatever else.
+  /// Stops before the first step after this time in any case.
   var notAfterNanoseconds: Int64?
-  /// Copies that serve as checkpoints are made beyond this step, so many steps apart.
+  /// Creates checkpoints beyond this step, `checkpointSteps` apart.
   var checkpointsBeyond: Int?
   var checkpointSteps = 1
-  /// Stop where the stack does something else than the recording.
+  /// Whether to stop where the stack diverges from the recording.
   var stopsAtDivergence = true
 }
 
-/// What to tell about the place.
+/// The state to return.
 struct LookOrder: Codable {
-  /// Whose state is wanted; empty for nobody's.
+  /// Whether to return the state of every peer.
   var states = false
   var stats = false
-  /// How many of the last steps are wanted.
+  /// The number of last steps to return.
   var recent = 0
 }
 
-/// Where a walk stands, and what was asked for.
+/// The place of a process, and the requested state.
 struct WalkReply: Codable {
-  /// What kind of message this is: only the last one ends a request.
+  /// The kind of message; only `done` ends a request.
   enum Kind: String, Codable {
     case done, progress, checkpoint
   }
 
-  /// A step that was executed.
+  /// An executed step.
   struct Step: Codable, Hashable {
     var number: Int
     var lines: [String]
@@ -66,40 +66,40 @@ struct WalkReply: Codable {
   }
 
   var kind = Kind.done
-  /// The step that was executed last, and its time.
+  /// The last executed step and its time.
   var step = 0
   var atNanoseconds: Int64 = 0
   var isAtEnd = false
-  /// The number of the condition that held.
+  /// The index of the satisfied condition.
   var hit: Int?
-  /// The step that was looked for.
+  /// The step that was found.
   var found: Int?
   var recent: [Step] = []
   var states: [State] = []
   var stats: [String] = []
-  /// The difference to the recording, once there is one.
+  /// The divergence, once there is one.
   var divergence: String?
-  /// Why nothing came of it.
+  /// The error, if the request failed.
   var error: String?
 }
 
 // MARK: - WalkChannel
 
-/// One end of the connection between a debugger and a process that walks.
+/// One end of the socket between a debugger and a process that executes a take.
 final class WalkChannel {
-  /// The other side is gone.
+  /// The other end was closed.
   struct Gone: Error {}
 
   private let descriptor: Int32
 
-  /// Messages longer than this are not from a walker.
+  /// The maximum length of a message in bytes.
   private static let longest: Int64 = 256 << 20
 
   init(_ descriptor: Int32) { self.descriptor = descriptor }
 
   deinit { close(descriptor) }
 
-  /// Sends a message, and a channel with it.
+  /// Sends a message, optionally passing a channel.
   func send(_ message: some Encodable, passing channel: WalkChannel? = nil) throws {
     let data = try JSONEncoder().encode(message)
     let status = data.withUnsafeBytes {
@@ -109,7 +109,7 @@ final class WalkChannel {
     if status != 0 { throw Gone() }
   }
 
-  /// Waits for a message and for the channel that comes with it.
+  /// Waits for a message and any passed channel.
   func receive<Message: Decodable>(_: Message.Type) throws -> (Message, WalkChannel?) {
     var passed: Int32 = -1
     let length = cprocess_receive_length(descriptor, &passed)
@@ -123,7 +123,7 @@ final class WalkChannel {
     return (try JSONDecoder().decode(Message.self, from: data), channel)
   }
 
-  /// Forks: gives the channel to the copy, or in the copy nil and the channel to serve.
+  /// Forks: the parent gets the channel to the copy, the copy gets the channel to serve.
   static func fork() throws(WalkFailure) -> (toCopy: WalkChannel?, inCopy: WalkChannel?) {
     TapeWalk.prepareForCopy()
     var end: Int32 = -1
@@ -135,7 +135,7 @@ final class WalkChannel {
   }
 }
 
-/// Why a walk cannot continue, in one sentence.
+/// The reason why a walk cannot continue, as one sentence.
 package struct WalkFailure: Error, Hashable, Sendable, CustomStringConvertible {
   package let description: String
 
@@ -144,21 +144,20 @@ package struct WalkFailure: Error, Hashable, Sendable, CustomStringConvertible {
 
 // MARK: - WalkServer
 
-/// A walk that does what a debugger on the other side of a channel asks for.
+/// Executes a take as a debugger at the other end of a channel requests.
 ///
-/// It lives in a process of its own. A copy of that process is a checkpoint: it has the whole
-/// machine, with everything that OpenSSL, libsrtp2 and the codecs keep in memory, and continues
-/// from where the original was when it was copied.
+/// It runs in a process of its own. A fork of that process is a checkpoint: it includes everything
+/// that OpenSSL, libsrtp2 and the codecs hold in memory, and continues from the step at which it
+/// was forked.
 ///
-/// A copy reads the take through the connection that it inherits. That is safe because it only
-/// reads, inside of the transaction that the first process opened and keeps open, and ends without
-/// closing anything.
+/// A copy reads the take through the inherited connection. That is safe because it only reads,
+/// within the transaction that the first process opened, and exits without closing anything.
 final class WalkServer {
   private let walk: TapeWalk
   private var channel: WalkChannel
-  /// The last steps, for looking back; a step keeps its chunk alive, so these are texts.
+  /// The last steps; texts, since a step would keep its chunk alive.
   private var recent: [TapeWalk.Step] = []
-  /// Whether a stats condition held after the last step of each peer, by its text.
+  /// Whether a stats condition, by its text, was satisfied after each peer's last step.
   private var held: [String: [UInt32: Bool]] = [:]
 
   private static let progressInterval = Duration.milliseconds(200)
@@ -168,7 +167,7 @@ final class WalkServer {
     self.channel = channel
   }
 
-  /// Serves until the debugger is gone, and ends the process.
+  /// Serves requests until the debugger closes the channel, then exits.
   func serve() -> Never {
     do {
       while true {
@@ -178,7 +177,7 @@ final class WalkServer {
     } catch {
       cprocess_exit()
     }
-    // Not reached: the process has ended.
+    // Not reached, because the process has exited.
     exit(0)
   }
 
@@ -211,7 +210,7 @@ final class WalkServer {
     try channel.send(reply, passing: copy)
   }
 
-  /// Copies the process; the copy serves its own channel and never comes back from here.
+  /// Forks the process; in the copy, which serves its own channel, this never returns.
   private func fork() throws -> WalkChannel? {
     let (toCopy, inCopy) = try WalkChannel.fork()
     if let inCopy {
@@ -232,7 +231,7 @@ final class WalkServer {
       reply.isAtEnd = true
       return
     }
-    // A place that was passed already is not passed again.
+    // Places that were already passed cannot be reached.
     conditions.removeAll { $0.condition.stopsBefore && $0.condition.isReached(before: next) }
     for (_, condition) in conditions where condition.needsStats {
       held[condition.description] = walk.peersMeeting(condition)
@@ -269,7 +268,7 @@ final class WalkServer {
     reply.isAtEnd = true
   }
 
-  /// Tells now and then how far the walk is; whoever does not want it to continue is gone then.
+  /// Reports progress now and then; throws if the debugger has closed the channel.
   private func report(since toldAt: inout ContinuousClock.Instant) throws {
     guard walk.number & 15 == 0 else { return }
     let now = ContinuousClock.now
@@ -284,7 +283,7 @@ final class WalkServer {
     recent.append(step)
   }
 
-  /// Whether a condition holds now; one about stats only when it did not hold before.
+  /// Whether a condition is satisfied now; one on stats only if it was not before.
   private func holds(_ condition: StepCondition) -> Bool {
     let holds = walk.meets(condition)
     guard condition.needsStats, let peer = walk.last?.recorded.peer else { return holds }

@@ -6,23 +6,24 @@ package import Replay
 package import Tape
 package import Wire
 
-/// A replay whose packets somebody follows: as they were on the wire, and as they are without
-/// their protection; those of endpoints, and those of calls that an observer saw.
+/// Replays a take and passes on its packets: as they were on the wire and decrypted, those of
+/// endpoints and those of observed calls.
 ///
-/// Recorded frames stand in for the codecs where the take has them: what they make is of no use
-/// here.
+/// Recorded frames replace the codecs if the take has them: decoded media is not needed here.
 package struct FollowedReplay {
-  /// A packet that comes by.
+  /// A packet of the replay.
   package enum Sight {
-    /// A datagram as it was on the wire; of a truncated one only the beginning is known.
+    /// A datagram as it was on the wire; of a truncated one only the beginning.
     case datagram([UInt8], isTruncated: Bool)
-    /// RTP, RTCP or SCTP in the clear.
-    case clear([UInt8], ClearPacket.Kind)
-    /// What one side of a TCP connection sent next, after `lost` bytes that nobody saw.
+    /// RTP, RTCP or SCTP in the clear. What an endpoint sent is told apart from what it received:
+    /// of a call between two of one take both have it. Of calls between others each packet comes
+    /// once, as received.
+    case clear([UInt8], ClearPacket.Kind, isSent: Bool)
+    /// The next bytes of one direction of a TCP connection, after `lost` missing bytes.
     case segment([UInt8], lost: Int, isEnd: Bool)
   }
 
-  /// Who sent it to whom, and when.
+  /// Receives a packet, its source and destination, and its time.
   package typealias Follower = (
     _ sight: Sight, _ source: SocketAddress, _ destination: SocketAddress, _ at: Instant
   ) -> Void
@@ -30,8 +31,8 @@ package struct FollowedReplay {
   private let take: String
   private let only: Int64?
   private let keepsMedia: Bool
-  /// The numbers of the peers that are endpoints, in the order in which they began, which is that
-  /// in which a replay makes them.
+  /// The numbers of the peers that are endpoints, in order of their beginning, which is the order
+  /// in which a replay creates them.
   package let endpoints: [Int64]
 
   /// - Parameter only: the number of the endpoint whose packets are wanted; nil for all.
@@ -52,11 +53,15 @@ package struct FollowedReplay {
   }
 
   /// Replays the take to its end or to the first difference; once only.
+  ///
+  /// - Parameter until: the replay stops at the first step that is later.
   package func run(
-    progress: (_ at: Instant, _ end: Instant) -> Void, _ follow: @escaping Follower
+    until: Instant? = nil, progress: (_ at: Instant, _ end: Instant) -> Void,
+    _ follow: @escaping Follower
   ) throws(TapeError) -> ReplayReport {
     var made = 0
     var options = Replayer.Options()
+    options.until = until.map { .time($0) }
     options.skipsCodecs = keepsMedia
     let watch = FollowedWatch(follow)
     let replayer = try Replayer(
@@ -77,15 +82,15 @@ package struct FollowedReplay {
   }
 }
 
-/// Follows observers.
+/// Passes on the packets of observers.
 private final class FollowedWatch {
   private let follow: FollowedReplay.Follower
-  /// The ends of the pairs that observers told of.
+  /// The ends of the pairs that observers reported.
   private var pairs: [Int: [SocketAddress]] = [:]
 
   init(_ follow: @escaping FollowedReplay.Follower) { self.follow = follow }
 
-  /// What an observer saw and what that was in the clear.
+  /// Passes on a packet that an observer saw, and its decrypted contents.
   func record(_ input: ObserverInput, _ outputs: [ObserverOutput], _ at: Instant) {
     var seen: (SocketAddress, SocketAddress)?
     switch input {
@@ -115,17 +120,17 @@ private final class FollowedWatch {
         }
         guard let ends = pairs[packet.pair] else { continue }
         follow(
-          .clear(packet.bytes, ClearPacket.Kind(packet.kind)), ends[packet.from],
+          .clear(packet.bytes, ClearPacket.Kind(packet.kind), isSent: false), ends[packet.from],
           ends[1 - packet.from], packet.at)
       default: break
       }
     }
   }
 
-  /// The ends of a pair that nothing announced, of which is told at the end alone.
+  /// The ends of an unannounced pair, which is reported only at the end.
   ///
-  /// What waited until it showed to be of a call comes before the packet that showed it, and may
-  /// have gone the other way.
+  /// Packets that waited for its identification precede the packet that identified it, and may have
+  /// the opposite direction.
   private func ends(
     _ pair: Int, _ outputs: [ObserverOutput], _ seen: (SocketAddress, SocketAddress)
   ) -> [SocketAddress] {
@@ -147,7 +152,7 @@ extension ClearPacket.Kind {
   }
 }
 
-/// A peer in a replay whose packets somebody follows.
+/// A replayed peer whose packets are passed on.
 private final class FollowedPeer: ReplayedPeer {
   private let machine: PeerMachine
   private let follow: FollowedReplay.Follower
@@ -158,7 +163,8 @@ private final class FollowedPeer: ReplayedPeer {
     machine.onlooker = { packet in
       let ends =
         packet.isInbound ? (packet.remote, packet.local) : (packet.local, packet.remote)
-      follow(.clear(packet.bytes, packet.kind), ends.0, ends.1, packet.at)
+      follow(
+        .clear(packet.bytes, packet.kind, isSent: !packet.isInbound), ends.0, ends.1, packet.at)
     }
   }
 
@@ -178,10 +184,10 @@ private final class FollowedPeer: ReplayedPeer {
 }
 
 extension MachineKinds {
-  /// The kinds of machines, with observers of which everything is told to a follower.
+  /// The kinds of machines, with observers whose outputs are passed to a follower.
   package static func following(_ follow: @escaping ObserverMachine.Onlooker) -> MachineKinds {
     var kinds = MachineKinds()
-    // A replay makes its machines on the thread that runs it, which is also the follower's.
+    // A replay creates its machines on the thread that runs it, which is also the follower's.
     nonisolated(unsafe) let follow = follow
     kinds.add(ObserverMachine.self, deadline: .deadline) { ObserverMachine(onlooker: follow) }
     return kinds
@@ -190,7 +196,7 @@ extension MachineKinds {
 
 // MARK: - ClearReplay
 
-/// A replay that writes every packet as it is without its protection.
+/// A replay that writes every packet decrypted.
 struct ClearReplay {
   let take: String
   /// The number of the peer whose packets are wanted; nil for all.
@@ -213,7 +219,7 @@ struct ClearReplay {
   }
 }
 
-/// What was overheard.
+/// The file, shared with the closure that writes to it.
 private final class Notes {
   var file: PacketFile
   init(_ file: PacketFile) { self.file = file }
@@ -223,17 +229,17 @@ private final class Notes {
     _ at: Instant
   ) {
     switch sight {
-    case .clear(let bytes, .rtp), .clear(let bytes, .rtcp):
+    case .clear(let bytes, .rtp, _), .clear(let bytes, .rtcp, _):
       file.datagram(from: source, to: destination, bytes, atNanoseconds: at.nanoseconds)
-    case .clear(let bytes, .sctp):
+    case .clear(let bytes, .sctp, _):
       file.association(
         from: source.ip, to: destination.ip, bytes, atNanoseconds: at.nanoseconds)
     case .datagram(let bytes, _):
       switch DatagramClass(bytes.span.bytes) {
-      // What is protected stands there in the clear, and a handshake would make Wireshark take what
-      // follows for SRTP.
+      // Their decrypted packets are in the file instead; a handshake would make Wireshark decode
+      // the following packets as SRTP.
       case .rtp, .rtcp, .dtls: return
-      // So does what a relay carries of it.
+      // The same for packets inside a relay's channel.
       case .channelData where isProtected(ChannelData.read(bytes.span.bytes)?.data, of: bytes):
         return
       case .stun
@@ -242,12 +248,12 @@ private final class Notes {
       case .stun, .channelData, .other: break
       }
       file.datagram(from: source, to: destination, bytes, atNanoseconds: at.nanoseconds)
-    // What a connection carried stands there in the clear, without its framing.
+    // The contents of a connection are in the file decrypted, without framing.
     case .segment: break
     }
   }
 
-  /// Whether a part of a datagram is what stands there in the clear.
+  /// Whether a part of a datagram is in the file decrypted.
   private func isProtected(_ range: Range<Int>?, of bytes: [UInt8]) -> Bool {
     guard let range else { return false }
     return switch DatagramClass(bytes.span.bytes.extracting(range)) {

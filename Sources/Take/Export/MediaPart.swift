@@ -14,12 +14,16 @@ struct MediaPart {
   let peers: [(number: Int64, label: String)]
   /// The number of the peer whose media is wanted; nil for all.
   let only: Int64?
+  /// Whether only audio or only video is wanted.
+  var kind: MediaKind?
   let window: ClosedRange<Int64>
 
   private struct Track {
     var peer: (number: Int64, label: String)
     var number: UInt32
     var isVideo: Bool
+    /// Whether another stack received and decoded it: what its frames show is found out here.
+    var isReported: Bool
   }
 
   /// A row of `frame` without its peer and track.
@@ -31,24 +35,29 @@ struct MediaPart {
     var isKey: Bool
     var bytes: [UInt8]
     var digest: [UInt8]
-    /// Of audio that was decoded.
+    /// Of decoded audio.
     var samples: Int
     var channels: Int
   }
 
-  /// How long before its first block audio is decoded, which brings a decoder into its state.
+  /// How much audio is decoded before the first block, to bring the decoder into its state.
   private static let preroll: Int64 = 1_000_000_000
 
-  /// Writes what the frames of the take show and play.
+  /// Writes the decoded media of the take's frames.
   ///
-  /// - Returns: false where they do not tell that, and the take has to be replayed: it keeps no
-  ///   media, somebody set volumes, or a frame comes out otherwise than it was recorded.
+  /// - Returns: false if the frames do not determine it, and the take has to be replayed: it
+  ///   contains no media, volumes were set, or a frame decodes differently from the recording.
   func write(into tracks: TrackFiles, progress: (String) -> Void) throws(ExportFailure) -> Bool {
-    guard only != nil || window != .min ... .max else { return false }
     return try ExportFailure.reading { () throws(TapeError) in
       let connection = try TakeFile.openForQueries(take)
       guard try TakeHeader.read(from: connection, path: take).keepsMedia else { return false }
       do throws(SQLiteError) {
+        // Of what other stacks reported nothing is executed again: their frames are all there is.
+        let isReported =
+          try connection.integer("SELECT count(*) > 0 AND min(role = 'reported') FROM peer") == 1
+        guard only != nil || kind != nil || window != .min ... .max || isReported else {
+          return false
+        }
         let isChanged = try connection.integer(
           """
           SELECT EXISTS (
@@ -59,9 +68,11 @@ struct MediaPart {
         for track in try list(connection) {
           progress("track \(track.number) of peer \(track.peer.number)")
           let isWhole =
-            try track.isVideo
-            ? writeVideo(track, connection, into: tracks)
-            : writeAudio(track, connection, into: tracks)
+            try track.isReported
+            ? writeReported(track, connection, into: tracks)
+            : track.isVideo
+              ? writeVideo(track, connection, into: tracks)
+              : writeAudio(track, connection, into: tracks)
           guard isWhole else { return false }
         }
         return true
@@ -74,20 +85,26 @@ struct MediaPart {
   private func list(_ connection: borrowing SQLiteConnection) throws(SQLiteError) -> [Track] {
     let rows = try connection.prepare(
       """
-      SELECT DISTINCT peer, track, kind = 'video' FROM format
-      WHERE direction = 'in' AND kind IN ('audio', 'video') ORDER BY peer, track
+      SELECT DISTINCT format.peer, track, kind = 'video', peer.role = 'reported'
+      FROM format JOIN peer USING (peer)
+      WHERE direction = 'in' AND kind IN ('audio', 'video') ORDER BY format.peer, track
       """)
     var found: [Track] = []
     while try rows.step() {
-      let (peer, track, isVideo) = rows.values(Int64.self, UInt32.self, Int64.self)
-      guard only == nil || only == peer else { continue }
+      let (peer, track, isVideo, isReported) = rows.values(
+        Int64.self, UInt32.self, Int64.self, Int64.self)
+      guard only == nil || only == peer, kind == nil || (kind == .video) == (isVideo == 1) else {
+        continue
+      }
       let label = peers.first { $0.number == peer }?.label ?? ""
-      found.append(Track(peer: (peer, label), number: track, isVideo: isVideo == 1))
+      found.append(
+        Track(
+          peer: (peer, label), number: track, isVideo: isVideo == 1, isReported: isReported == 1))
     }
     return found
   }
 
-  /// Hands on the frames of a track from a row or a time on; ends where it is told false.
+  /// Passes on the frames of a track from a row or a time on; stops when the closure returns false.
   private func each(
     of track: Track, from: String, _ connection: borrowing SQLiteConnection,
     _ use: (Frame) -> Bool
@@ -129,7 +146,7 @@ struct MediaPart {
     _ track: Track, _ connection: borrowing SQLiteConnection, into tracks: TrackFiles
   ) throws(SQLiteError) -> Bool {
     var decoder: (any VideoDecoding)?
-    // From the last key frame before the first one that is wanted.
+    // From the last key frame before the first wanted frame.
     let from = """
       row >= coalesce((
         SELECT max(frame_store.row) FROM frame_store JOIN format USING (format)
@@ -156,12 +173,47 @@ struct MediaPart {
     }
   }
 
+  /// Decodes what another stack received; a codec without a library comes out as it is.
+  private func writeReported(
+    _ track: Track, _ connection: borrowing SQLiteConnection, into tracks: TrackFiles
+  ) throws(SQLiteError) -> Bool {
+    var video: (any VideoDecoding)?
+    var audio: (codec: CodecName, decoder: any AudioDecoding)?
+    // Without the key frame before it, the first one would show nothing.
+    let begin = window.lowerBound == .min ? .min : window.lowerBound &- Self.reportedPreroll
+    return try each(of: track, from: "at_ns >= \(begin)", connection) { frame in
+      if track.isVideo {
+        video = video ?? (try? LibraryCodecs().videoDecoder(track: "\(track.number)", frame.codec))
+        guard let video else {
+          put(frame, .none, of: track, into: tracks)
+          return true
+        }
+        guard let picture = try? video.decode(frame.bytes).videoFrame else { return true }
+        put(frame, .videoFrame(picture), of: track, into: tracks)
+      } else {
+        if audio?.codec != frame.codec {
+          let made = try? LibraryCodecs().audioDecoder(
+            track: "\(track.number)", frame.codec, channels: frame.codec == .opus ? 2 : 1)
+          audio = made.map { (frame.codec, $0) }
+        }
+        guard let block = try? audio?.decoder.decode(.payload(frame.bytes)).block else {
+          return true
+        }
+        put(frame, .audio(block), of: track, into: tracks)
+      }
+      return true
+    }
+  }
+
+  /// Browsers are asked for key frames when they lose one, and send others rarely.
+  private static let reportedPreroll: Int64 = 30_000_000_000
+
   private func writeAudio(
     _ track: Track, _ connection: borrowing SQLiteConnection, into tracks: TrackFiles
   ) throws(SQLiteError) -> Bool {
     let begin = window.lowerBound == .min ? .min : window.lowerBound &- Self.preroll
     var decoders: [(codec: CodecName, decoder: any AudioDecoding)] = []
-    // What a block was recovered from is the packet played after it.
+    // A recovered block comes from the packet played after it.
     var waiting: [Frame] = []
     func play(_ frame: Frame, _ request: AudioDecodeRequest) -> Bool {
       let known = decoders.first { $0.codec == frame.codec }?.decoder
@@ -211,7 +263,7 @@ struct MediaPart {
 
 // MARK: - MediaReplay
 
-/// A replay that hands on what its peers show and play.
+/// A replay that passes on the decoded media of its peers.
 struct MediaReplay {
   let take: String
   let peers: [(number: Int64, label: String)]
@@ -227,7 +279,7 @@ struct MediaReplay {
         path: take, kinds: .following { _, outputs, _ in observe(outputs) },
         codecs: { LibraryCodecs() },
         peer: { codecs in
-          // The replay makes its peers in the order in which the take names them.
+          // The replay creates its peers in the order in which the take lists them.
           let peer = made < peers.count ? peers[made] : (number: Int64(made + 1), label: "")
           made += 1
           let machine = PeerMachine(codecs: codecs)
@@ -243,7 +295,7 @@ struct MediaReplay {
 }
 
 extension MediaReplay {
-  /// Writes what the ends of calls between others show and play.
+  /// Writes the decoded media of the ends of observed calls.
   private func observe(_ outputs: [ObserverOutput]) {
     for output in outputs {
       guard case .followed(.event(.frame(let frame)), let at) = output.content,
@@ -256,7 +308,7 @@ extension MediaReplay {
   }
 }
 
-/// A peer in a replay whose received media somebody follows.
+/// A replayed peer whose received media is passed on.
 private final class HeardPeer: ReplayedPeer {
   private let machine: PeerMachine
   private let receive: (ReceivedMedia, MediaKind) -> Void

@@ -2,13 +2,13 @@ import Glibc
 import Tape
 package import Wire
 
-/// A packet capture that is written from what peers sent and received.
+/// A packet capture of the packets that peers sent and received.
 struct PacketFile {
   private let file: CaptureFile
   private let startUnixNanoseconds: Int64
   /// The times of the take whose packets are wanted.
   private let window: ClosedRange<Int64>
-  /// The number of the next byte of each direction of a TCP connection.
+  /// The sequence number of the next byte in each direction of a TCP connection.
   private var sequences: [FiveTuple: UInt32] = [:]
   /// How many packets are in it.
   private(set) var count = 0
@@ -23,7 +23,7 @@ struct PacketFile {
     self.startUnixNanoseconds = startUnixNanoseconds
   }
 
-  /// Appends a datagram; one that no UDP header can carry, a long message over TCP, is left out.
+  /// Appends a datagram; one too long for a UDP header (a long message over TCP) is left out.
   mutating func datagram(
     from source: SocketAddress, to destination: SocketAddress, _ payload: [UInt8],
     ecn: ECNMark? = nil, atNanoseconds at: Int64
@@ -35,7 +35,7 @@ struct PacketFile {
         ecn: ecn ?? .notCapable), at)
   }
 
-  /// Appends a part of a TCP stream, behind `lost` bytes that nobody saw.
+  /// Appends a part of a TCP stream, after `lost` missing bytes.
   mutating func segment(
     from source: SocketAddress, to destination: SocketAddress, _ payload: [UInt8], lost: Int,
     isEnd: Bool, atNanoseconds at: Int64
@@ -73,10 +73,10 @@ struct PacketFile {
     count += 1
   }
 
-  /// Writes out what is buffered.
+  /// Flushes the buffer.
   func flush() throws(ExportFailure) { try file.flush() }
 
-  /// Writes out what is buffered and gives the file its name.
+  /// Flushes the buffer and gives the file its final name.
   func finish() throws(ExportFailure) { try file.finish() }
 }
 
@@ -85,11 +85,11 @@ struct PacketFile {
 /// A packet capture with nanosecond times that begins at the IP headers (pcap,
 /// draft-ietf-opsawg-pcap sections 4 and 5).
 ///
-/// Nothing is made before the first packet is there, so that an export without packets leaves
-/// nothing behind and tells no reader that it was one.
+/// The file is created with the first packet, so that an export without packets leaves nothing
+/// behind.
 final class CaptureFile {
   private let path: String
-  /// What gets its name when it is complete; nil for standard output.
+  /// Gets its final name when it is complete; nil for standard output.
   private let whole: WholeFile?
   private var descriptor: Int32 = -1
   private var writer = ByteWriter()
@@ -127,7 +127,7 @@ final class CaptureFile {
         throw .file(WholeFile.Failure(path: path, code: errno))
       }
     }
-    // Version 2.4, no offset to UTC, no word on how precise times are.
+    // Version 2.4, UTC, no stated accuracy.
     word(Self.nanosecondMagic)
     word(4 << 16 | 2)
     writer.zeros(8)
@@ -135,11 +135,11 @@ final class CaptureFile {
     word(Self.linkTypeRaw)
   }
 
-  /// Lowest byte first; readers tell the order by the magic number.
+  /// Little-endian; readers detect the order by the magic number.
   private func word(_ value: UInt32) { writer.uint32(value.byteSwapped) }
 
-  /// Appends a packet with its Unix time; a time that the format cannot hold, before 1970 or after
-  /// 2106, is written as the nearest that it can.
+  /// Appends a packet with its Unix time; times before 1970 or after 2106, which the format cannot
+  /// represent, are clamped.
   func append(_ packet: [UInt8], unixNanoseconds: Int64) {
     guard failure == nil else { return }
     do throws(ExportFailure) {
@@ -156,7 +156,7 @@ final class CaptureFile {
     }
   }
 
-  /// Writes out what is buffered.
+  /// Flushes the buffer.
   func flush() throws(ExportFailure) {
     if let failure { throw failure }
     guard writer.count > 0 else { return }
@@ -166,7 +166,7 @@ final class CaptureFile {
     guard code == 0 else { throw .file(WholeFile.Failure(path: path, code: code)) }
   }
 
-  /// Writes out what is buffered and gives the file its name.
+  /// Flushes the buffer and gives the file its final name.
   func finish() throws(ExportFailure) {
     try flush()
     guard descriptor >= 0, let whole else { return }
@@ -179,9 +179,9 @@ final class CaptureFile {
 
 // MARK: - IPPacket
 
-/// A packet with the headers that it had on the wire, as far as a take knows them.
+/// A packet with the headers that it had on the wire, as far as the take contains them.
 package enum IPPacket {
-  /// The largest payload that a UDP datagram over IPv4 can have.
+  /// The largest payload of a UDP datagram over IPv4.
   package static let payloadMaximum = 65_507
 
   /// The largest part of a TCP stream that is written as one segment.
@@ -208,7 +208,7 @@ package enum IPPacket {
     writer.uint16(length)
     writer.uint16(0)
     writer.append(payload)
-    // Zero means that there is no checksum, so a sum of zero is sent as its complement.
+    // Zero means no checksum, so a sum of zero is sent as its complement.
     let checksum = checksum(udp, source.ip, destination.ip, writer.bytes[begin...])
     writer.patch(uint16: checksum == 0 ? 0xffff : checksum, at: begin + 6)
     return writer.bytes

@@ -3,19 +3,19 @@ import Media
 package import MediaFiles
 package import Replay
 package import Tape
-import Wire
+package import Wire
 
-/// A take as the files of other tools: packet captures, and received media.
+/// Exports a take to files of other tools: packet captures, and received media.
 package struct TakeExport: Sendable {
   private let take: String
   /// The number of the peer that is wanted; nil for all.
   private let peer: Int64?
-  /// The nanoseconds since the take began from which something is wanted, and to which.
+  /// The exported part, in nanoseconds since the take began.
   private let window: ClosedRange<Int64>
-  /// What becomes of files that are there.
+  /// Whether files that exist are replaced, or the export refused.
   private let present: WholeFile.Present
 
-  /// Chooses a take, one of its peers, and a part of its time.
+  /// Selects a take, optionally one of its peers and a part of its time.
   package init(
     take: String, peer: Int64? = nil, window: ClosedRange<Int64> = .min ... .max,
     present: WholeFile.Present = .kept
@@ -26,15 +26,15 @@ package struct TakeExport: Sendable {
     self.peer = peer
   }
 
-  /// What an export that replays came to.
+  /// The result of an export that may replay the take.
   package struct Replayed<Written: Sendable>: Sendable {
-    /// What was written.
+    /// The written files or packets.
     package var written: Written
-    /// The replay, nil if nothing had to be replayed; a difference in it cut the export short.
+    /// The replay's report, nil without a replay; a difference in it ended the export early.
     package var report: ReplayReport?
   }
 
-  /// The datagrams of the take; refuses the number of a peer that it does not have.
+  /// The datagrams of the take; throws if it does not have the selected peer.
   private func history() throws(ExportFailure) -> DatagramHistory {
     let history = try ExportFailure.reading { () throws(TapeError) in
       try DatagramHistory(path: take, peer: peer)
@@ -44,13 +44,13 @@ package struct TakeExport: Sendable {
     throw .noSuchPeer(take: take, number: peer, known: known)
   }
 
-  /// Writes every datagram as it was on the wire, and gives their number.
+  /// Writes every datagram as it was on the wire, and returns their number.
   ///
   /// - Parameters:
   ///   - path: the capture; `-` is standard output.
-  ///   - progress: gets some words now and then.
+  ///   - progress: receives a text now and then.
   ///
-  /// Without packets there is no file.
+  /// Without packets no file is created.
   package func packets(
     to path: String, progress: (String) -> Void = { _ in }
   ) throws(ExportFailure) -> Int {
@@ -76,8 +76,7 @@ package struct TakeExport: Sendable {
     return file.count
   }
 
-  /// Replays the take and writes every packet as it is without SRTP and DTLS, and gives their
-  /// number.
+  /// Replays the take and writes every packet without SRTP and DTLS; returns their number.
   package func clearPackets(
     to path: String, progress: (String) -> Void = { _ in }
   ) throws(ExportFailure) -> Replayed<Int> {
@@ -90,17 +89,17 @@ package struct TakeExport: Sendable {
     return Replayed(written: written.count, report: report)
   }
 
-  /// Writes what every received track showed and played into a file each.
+  /// Writes the decoded media of each received track into one file per track.
   ///
-  /// Of a part of a take, or one of its peers, no more is decoded than that needs, where the take
-  /// keeps its frames; else it is replayed.
+  /// For a part of a take, or one of its peers, only the necessary frames are decoded, if the take
+  /// contains them; otherwise it is replayed.
   ///
   /// - Parameters:
-  ///   - folder: where to; it is made when it is not there, and not for nothing.
-  ///   - gaps: for how long a file may show or play nothing new.
+  ///   - folder: the output folder; created if it does not exist, and only if there is media.
+  ///   - gaps: how long a file may contain nothing new.
   package func media(
-    into folder: String, framesPerSecond: Int, gaps: GapBudget = TakeExport.usualGaps,
-    progress: (String) -> Void = { _ in }
+    into folder: String, only kind: MediaKind? = nil, framesPerSecond: Int,
+    gaps: GapBudget = TakeExport.usualGaps, progress: (String) -> Void = { _ in }
   ) throws(ExportFailure) -> Replayed<[TrackFiles.Written]> {
     let peers = try history().peers
     let isNew: Bool
@@ -110,25 +109,25 @@ package struct TakeExport: Sendable {
     }
     func files() -> TrackFiles {
       TrackFiles(
-        folder: folder, present: present, framesPerSecond: framesPerSecond, window: window,
-        gaps: gaps)
+        folder: folder, present: present, only: kind, framesPerSecond: framesPerSecond,
+        window: window, gaps: gaps)
     }
     var tracks = files()
     var report: ReplayReport?
-    let part = MediaPart(take: take, peers: peers, only: peer, window: window)
+    let part = MediaPart(take: take, peers: peers, only: peer, kind: kind, window: window)
     if try !part.write(into: tracks, progress: progress) {
-      // What was begun is removed with its files.
+      // The files begun so far are removed.
       tracks = files()
       let replay = MediaReplay(take: take, peers: peers, only: peer, tracks: tracks)
       report = try replay.run(progress: progress)
     }
     let written = try tracks.finish()
-    // Where nothing was received there is nothing to look into.
+    // Without received media, no folder is left behind.
     if isNew { written.isEmpty ? UnfinishedFiles.remove(folder) : UnfinishedFiles.forget(folder) }
     return Replayed(written: written, report: report)
   }
 
-  /// For how long a file of media shows or plays nothing new, in seconds.
+  /// How long a media file may contain nothing new, in seconds.
   package static let usualGapSeconds = 10
 
   /// The same as a budget.
@@ -149,6 +148,8 @@ package enum ExportFailure: Error, Hashable, Sendable, CustomStringConvertible {
   case media(String)
   /// The folder for media cannot be made.
   case folder(path: String)
+  /// There is nothing to write, and why.
+  case nothing(take: String, reason: String)
   /// The take has no peer of that number; it has these.
   case noSuchPeer(take: String, number: Int64, known: String)
 
@@ -159,13 +160,16 @@ package enum ExportFailure: Error, Hashable, Sendable, CustomStringConvertible {
     case .file(let failure): failure.description
     case .media(let words): words
     case .folder(let path): "\(path): the folder cannot be made; choose another"
+    case .nothing(let take, let reason): "\(take): \(reason)"
     case .noSuchPeer(let take, let number, let known):
       "\(take): there is no peer \(number); the take has \(known)"
     }
   }
 
-  /// Runs what reads a take.
-  static func reading<Value>(_ body: () throws(TapeError) -> Value) throws(ExportFailure) -> Value {
+  /// Runs a closure that reads a take, and converts its errors.
+  static func reading<Value: ~Copyable>(
+    _ body: () throws(TapeError) -> Value
+  ) throws(ExportFailure) -> Value {
     do throws(TapeError) {
       return try body()
     } catch {
@@ -173,7 +177,7 @@ package enum ExportFailure: Error, Hashable, Sendable, CustomStringConvertible {
     }
   }
 
-  /// Runs what writes a file as a whole.
+  /// Runs a closure that writes a whole file, and converts its errors.
   static func writing<Value>(
     _ body: () throws(WholeFile.Failure) -> Value
   ) throws(ExportFailure) -> Value {
@@ -185,17 +189,17 @@ package enum ExportFailure: Error, Hashable, Sendable, CustomStringConvertible {
   }
 }
 
-/// A part of the name of a file, made of a text that others wrote.
+/// A part of a file name, made of a text from outside.
 enum FileNamePart {
-  /// How long it is at most, in bytes.
+  /// The maximum length in bytes.
   ///
-  /// Names of files have up to 255 on all common systems, and other parts stand beside it.
+  /// File names have at most 255 on all common systems, and other parts precede and follow it.
   static let longest = 64
 
-  /// Letters and digits of ASCII as they are, everything else as hyphens.
+  /// Keeps letters and digits of ASCII; everything else becomes hyphens.
   ///
-  /// Of a long text the beginning stays, with a digest of all of it behind that, so that two which
-  /// begin alike are told apart.
+  /// A long text is cut, and a digest of all of it appended, so that texts with the same beginning
+  /// stay distinct.
   static func plain(_ text: String) -> String {
     let plain = String(
       text.prefix(longest + 1).map { $0.isASCII && ($0.isLetter || $0.isNumber) ? $0 : "-" })

@@ -6,17 +6,16 @@ import Tape
 package import Wire
 
 extension EncodedVideoChunk {
-  /// The kind of file that it goes into.
+  /// The format of the file.
   fileprivate var container: FrameContainer {
     Codec.named(codec)?.container ?? .byteStream(ending: codec)
   }
 }
 
-/// The files that received tracks are written into, made when the first frame of a track comes.
+/// The files for received tracks, created with the first frame of each.
 package final class TrackFiles {
-  /// A file that was written.
+  /// A written file.
   package struct Written: Hashable, Sendable {
-    /// The file.
     package var path: String
     /// Whether it holds audio or video frames.
     package var kind: MediaKind
@@ -24,15 +23,18 @@ package final class TrackFiles {
     package var frames: Int
     /// When the first of them was played or shown.
     package var begin: Instant
-    /// How much of pauses, in which nothing new came, was left out.
+    /// The sum of pauses without new media that were left out.
     package var leftOut: Interval
+    /// The number of its peer and of its track.
+    package var peer: Int64?
+    package var track: Int64?
   }
 
   private struct Track {
     var peer: Int64
     var transceiver: UInt32
     var kind: MediaKind
-    /// How its file's name ends, which tells what the file holds.
+    /// The extension of its file, which shows the format.
     var ending: String
     var file: WholeFile
     var begin: Instant
@@ -40,34 +42,39 @@ package final class TrackFiles {
   }
 
   private let folder: String
-  /// What becomes of files that are there.
+  /// Whether files that exist are replaced, or the export refused.
   private let present: WholeFile.Present
+  /// Whether only audio or only video is written.
+  private let only: MediaKind?
   private let framesPerSecond: Int
-  /// The times of the take whose frames are wanted.
+  /// The exported part of the take.
   private let window: ClosedRange<Int64>
-  /// How long the pauses of a file may be in all.
+  /// The limit of pauses per file.
   private let gaps: GapBudget
   private var tracks: [Track] = []
   private var failure: ExportFailure?
 
-  /// How many frames came in.
+  /// The number of received frames.
   private(set) var count = 0
 
   init(
-    folder: String, present: WholeFile.Present, framesPerSecond: Int,
+    folder: String, present: WholeFile.Present, only: MediaKind? = nil, framesPerSecond: Int,
     window: ClosedRange<Int64> = .min ... .max,
     gaps: GapBudget = GapBudget()
   ) {
     self.gaps = gaps
     self.present = present
     self.folder = folder
+    self.only = only
     self.window = window
     self.framesPerSecond = framesPerSecond
   }
 
   /// Writes a video frame or block of audio; after a failure nothing more is written.
   func write(_ media: ReceivedMedia, _ kind: MediaKind, of peer: (number: Int64, label: String)) {
-    guard failure == nil, window.contains(media.at.nanoseconds) else { return }
+    guard failure == nil, only == nil || only == kind, window.contains(media.at.nanoseconds) else {
+      return
+    }
     count += 1
     let ending =
       switch media.content {
@@ -79,7 +86,7 @@ package final class TrackFiles {
       $0.peer == peer.number && $0.transceiver == media.transceiver && $0.ending == ending
     }
     do throws(ExportFailure) {
-      // An autoclosure would lose the type of the error, so this is no `??`.
+      // An autoclosure would lose the type of the error, so `??` cannot be used.
       let index = if let known { known } else { try add(media, kind, ending, peer) }
       tracks[index].writer.write(media.content, at: media.at)
     } catch {
@@ -91,8 +98,8 @@ package final class TrackFiles {
     _ media: ReceivedMedia, _ kind: MediaKind, _ ending: String,
     _ peer: (number: Int64, label: String)
   ) throws(ExportFailure) -> Int {
-    // Labels may be whatever somebody called himself. With the number of the peer and of the track
-    // before and behind it, no two files have one name.
+    // Labels may be any text that a participant chose. The numbers of the peer and the track make
+    // the names unique.
     let label = FileNamePart.plain(peer.label)
     let name = "peer\(peer.number)-\(label)-track\(media.transceiver)-\(kind.rawValue).\(ending)"
     let path = folder.hasSuffix("/") ? folder + name : "\(folder)/\(name)"
@@ -120,7 +127,7 @@ package final class TrackFiles {
     return tracks.count - 1
   }
 
-  /// Completes all files and says what they hold.
+  /// Completes all files and describes them.
   func finish() throws(ExportFailure) -> [Written] {
     if let failure { throw failure }
     var written: [Written] = []
@@ -137,7 +144,7 @@ package final class TrackFiles {
       written.append(
         Written(
           path: track.file.path, kind: track.kind, frames: frames, begin: track.begin,
-          leftOut: track.writer.leftOut))
+          leftOut: track.writer.leftOut, peer: track.peer, track: Int64(track.transceiver)))
     }
     return written
   }

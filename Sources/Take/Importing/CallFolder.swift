@@ -3,10 +3,10 @@ import Observer
 package import Tape
 import Wire
 
-/// Creates a take of each call that a capture holds.
+/// Creates one take per call in a capture.
 ///
-/// The capture is read more than once: first to find the calls, then for as many takes at a time as
-/// may be open together. Memory grows with neither.
+/// The capture is read several times: first to find the calls, then for as many takes at a time as
+/// may be open together. Memory does not grow with the number of calls.
 package struct CallFolder {
   /// A take that is being written.
   private struct Open {
@@ -19,13 +19,13 @@ package struct CallFolder {
   private let capture: String
   private let folder: String
   private let settings: ImportSettings
-  /// Whether takes that are there are replaced.
+  /// Whether existing takes are replaced.
   private let present: WholeFile.Present
   private let reports: ImportReports
 
   /// - Parameters:
   ///   - capture: the file, which is read more than once.
-  ///   - folder: where the takes go; it is made if it is not there.
+  ///   - folder: the folder for the takes; created if it does not exist.
   package init(
     capture: String, folder: String, settings: ImportSettings,
     present: WholeFile.Present = .kept, reports: ImportReports = ImportReports()
@@ -37,7 +37,7 @@ package struct CallFolder {
     self.reports = reports
   }
 
-  /// Each has a file, its journal and a thread's attention.
+  /// Each needs a file, its journal and a thread's attention.
   private static let openMaximum = 64
 
   /// Writes the takes.
@@ -65,7 +65,8 @@ package struct CallFolder {
     return report
   }
 
-  /// A key log or a key may be of one of the calls alone; of none is worth a word.
+  /// A key log or a key may belong to only one of the calls; if it belongs to none, that is
+  /// reported.
   private func reportUnusedKeys(_ survey: CallSurvey, _ report: inout CallsReport) {
     let logs = settings.keyLogs + survey.notes.keyLogs
     if !logs.isEmpty,
@@ -148,9 +149,9 @@ package struct CallFolder {
 
 // MARK: - CallSurvey
 
-/// Looks through a capture to find out which of its packets belong to which call.
+/// Scans a capture to find out which of its packets belong to which call.
 final class CallSurvey {
-  /// A call, with what stands in the capture about it alone.
+  /// A call, and the parts of the capture that concern only it.
   struct Call {
     var addresses: [SocketAddress]
     /// The client randoms of its DTLS associations, by which key logs name them.
@@ -160,7 +161,7 @@ final class CallSurvey {
   }
 
   private(set) var calls: [Call] = []
-  /// What stands at the head of the capture, and secrets further on.
+  /// Secrets and notes at the beginning of the capture, and secrets further on.
   private(set) var notes = CaptureNotes()
   private var observer: Observer
   private var gate: CallGate
@@ -169,13 +170,13 @@ final class CallSurvey {
   private var now = Instant.zero
   /// The call of each transport, which may turn out to be an older one.
   private var callOfTransport: [Int: Int] = [:]
-  /// The transports that packets between two addresses told of.
+  /// The transports between two addresses, as the observer reported them.
   private var transports: [FiveTuple: Set<Int>] = [:]
   private var atAddress: [SocketAddress: Set<Int>] = [:]
   private var associations: [(transport: Int, name: String)] = []
   private var descriptions: [(transport: Int, text: String, how: Knowledge)] = []
 
-  /// Nothing needs to be opened to tell calls apart.
+  /// Calls can be separated without decrypting anything.
   private static func settings(_ pathsMaximum: Int) -> ObserverSettings {
     var settings = ObserverSettings()
     settings.awaitsKeys = false
@@ -189,7 +190,6 @@ final class CallSurvey {
     for text in descriptions { step(.description(text), nil) }
   }
 
-  /// Looks at an event.
   func look(at event: CaptureEvent, of reader: borrowing CaptureReader) {
     switch event {
     case .datagram(let datagram):
@@ -212,7 +212,7 @@ final class CallSurvey {
   private func look(_ datagram: CapturedDatagram, _ bytes: [UInt8]) {
     let tuple = datagram.tuple
     for text in SignalingText.descriptions(in: bytes) { step(.description(text, .wire), nil) }
-    let verdict = gate.take(
+    let verdict = gate.examine(
       tuple, bytes, isTruncated: datagram.isTruncated, at: now, isKnown: observer.knows(tuple),
       isRelay: observer.knowsRelay(tuple), isFull: observer.isFull)
     switch verdict {
@@ -227,7 +227,7 @@ final class CallSurvey {
   }
 
   private func look(_ piece: CapturedStreamPiece, _ bytes: [UInt8]) {
-    let verdict = gate.take(piece.tuple, bytes, lost: piece.lost, isEnd: piece.isEnd)
+    let verdict = gate.examine(piece.tuple, bytes, lost: piece.lost, isEnd: piece.isEnd)
     for text in verdict.descriptions { step(.description(text, .wire), nil) }
     guard let bytes = verdict.bytes else { return }
     step(.stream(piece.tuple, bytes, lost: piece.lost, isEnd: piece.isEnd), piece.tuple)
@@ -276,8 +276,8 @@ final class CallSurvey {
     }
   }
 
-  /// The calls that a packet is for; those of its addresses when it leads to a call without being
-  /// of one, as what goes to a STUN server.
+  /// The calls that a packet is for; if it leads to a call without being part of one, such as one
+  /// to a STUN server, those of its addresses.
   func calls(of tuple: FiveTuple) -> Set<Int> {
     var found = transports[tuple, default: []].union(transports[tuple.reversed, default: []])
     if found.isEmpty {
@@ -290,7 +290,7 @@ final class CallSurvey {
   func keyLogs(_ logs: [String], for call: Int) -> [String] {
     let names = calls[call].associations
     return logs.compactMap { log in
-      let lines = log.split(separator: "\n").filter { line in
+      let lines = log.split(whereSeparator: \.isNewline).filter { line in
         let words = line.split(separator: " ")
         return words.count > 1 && names.contains(words[1].lowercased())
       }

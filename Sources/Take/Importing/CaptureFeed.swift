@@ -11,7 +11,7 @@ package final class CaptureFeed {
   private let name: String
   private let notice: (String) -> Void
   private(set) var reader = CaptureReader()
-  /// The first bytes, until they tell whether they are compressed.
+  /// The first bytes, until they show whether they are compressed.
   private var head: [UInt8]? = []
   private var decompression: Decompression?
   private var cutBytes: UInt64 = 0
@@ -26,17 +26,16 @@ package final class CaptureFeed {
   }
 
   /// - Parameters:
-  ///   - name: what the capture is called in errors.
-  ///   - notice: gets a sentence for each kind of damage.
+  ///   - name: the capture's name in error messages.
+  ///   - notice: receives a sentence for each kind of damage.
   package init(_ name: String, notice: @escaping (String) -> Void) {
     self.name = PrintableText.line(name)
     self.notice = notice
   }
 
   /// Reads a whole capture, piece by piece; `-` is standard input.
-  ///
   /// - Parameters:
-  ///   - what: what is done with it, for who watches.
+  ///   - what: the text of the progress line.
   ///   - isAgain: whether it was read before, so that its damage was reported already.
   package static func read(
     _ path: String, _ what: String, isAgain: Bool = false, _ reports: ImportReports,
@@ -59,7 +58,7 @@ package final class CaptureFeed {
     return feed.counters
   }
 
-  /// Receives further bytes, and hands on the events that they complete.
+  /// Reads further bytes, and passes on the events that they complete.
   package func receive(
     _ bytes: [UInt8], _ each: (CaptureEvent, borrowing CaptureReader) throws -> Void
   ) throws {
@@ -84,10 +83,10 @@ package final class CaptureFeed {
     }
   }
 
-  /// Ends the capture: says so where bytes are missing at its end.
+  /// Ends the capture: reports missing bytes at its end.
   ///
   /// - Parameters:
-  ///   - isWhole: whether its end was reached; false when somebody stopped the reading.
+  ///   - isWhole: whether its end was reached; false if the reading was stopped.
   ///   - isAgain: whether it was read before, so that its damage was reported already.
   package func finish(
     isWhole: Bool = true, isAgain: Bool = false,
@@ -135,19 +134,18 @@ package final class CaptureFeed {
 
 // MARK: - CaptureSource
 
-/// Where the bytes of a capture come from.
+/// A source of a capture's bytes.
 package protocol CaptureSource: AnyObject {
-  /// Waits a while for bytes, and adds those that are there.
-  ///
+  /// Waits a while for bytes, and appends those that are available.
   /// - Returns: whether more may come.
   func read(into bytes: inout [UInt8], waiting milliseconds: Int32) throws(TapeError)
     -> Bool
 
-  /// How many frames the system lost since the last time; 0 where it does not tell.
+  /// The number of frames that the system lost since the last call; 0 if unknown.
   func removeDropped() -> UInt64
 }
 
-/// A file, or a pipe that somebody writes to.
+/// A file, or a pipe from another program.
 package final class DescriptorSource: CaptureSource {
   private let handle: FileDescriptor
   private let name: String
@@ -198,17 +196,16 @@ package final class DescriptorSource: CaptureSource {
 
 // MARK: - Decompression
 
-/// Decompresses a capture piece by piece: memory does not grow with what comes
-/// out of it, however much that is.
+/// Decompresses a capture piece by piece: memory does not grow with the decompressed size.
 final class Decompression {
-  /// The formats that are known.
+  /// The supported formats.
   enum Format {
     /// RFC 1952.
     case gzip
     /// RFC 8878.
     case zstd
 
-    /// How many bytes tell the format.
+    /// How many bytes identify the format.
     static let headLength = 4
 
     /// The format that bytes begin with; nil for none.
@@ -223,26 +220,26 @@ final class Decompression {
     }
   }
 
-  /// Compressed bytes that are none.
+  /// Invalid compressed bytes.
   struct Damage: Error {
     var reason: String
   }
 
-  /// How long a piece is that comes out.
+  /// The length of a decompressed piece.
   private static let pieceLength = 1 << 20
-  /// A window of 128 MB is the largest that a reader has to have memory for.
+  /// Readers are only required to support windows up to this size: 128 MB.
   private static let windowLogarithm: Int32 = 27
 
   private enum Engine {
-    /// It points back at itself, and must stay where it is.
+    /// It contains a pointer to itself, so it must not move.
     case gzip(UnsafeMutablePointer<z_stream>)
     case zstd(OpaquePointer)
   }
 
   private let engine: Engine
-  /// Whether all that was begun is complete.
+  /// Whether every file that began is complete.
   private(set) var isComplete = true
-  /// Whether what follows a complete file is something else, which gzip passes over.
+  /// Whether the bytes after a complete file are not another one; gzip ignores them.
   private var isOver = false
 
   init(_ format: Format) throws(Damage) {
@@ -273,7 +270,7 @@ final class Decompression {
     }
   }
 
-  /// Decompresses further bytes, and hands on what comes out before it continues.
+  /// Decompresses further bytes, passing on each piece before it continues.
   func expand(_ bytes: [UInt8], _ take: ([UInt8]) throws -> Void) throws {
     var taken = 0
     while !isOver {
@@ -293,7 +290,7 @@ final class Decompression {
     }
   }
 
-  /// Decompresses until the bytes are used up or the room is full.
+  /// Decompresses until the bytes are used up or the output is full.
   private func advance(
     _ bytes: [UInt8], from start: Int, into room: UnsafeMutableBufferPointer<UInt8>,
     _ count: inout Int

@@ -4,9 +4,9 @@ import Peer
 package import Tape
 import Wire
 
-/// Shows an observer a packet capture, and writes down what it was shown and what it told.
+/// Feeds a packet capture to an observer, and records its inputs and outputs.
 ///
-/// What is of no call is counted and not kept.
+/// Packets of no call are counted and dropped.
 package final class CaptureImport {
   private let writer: TapeWriter
   private let actor: UInt32
@@ -17,7 +17,7 @@ package final class CaptureImport {
   private var now = Instant.zero
   private let began: Int64
   package private(set) var summary: CaptureSummary
-  /// What is reported at the end.
+  /// The obstacles reported at the end.
   private var obstacles: [(kind: CoverageKind, count: UInt64, detail: String)] = []
 
   /// Begins with the genesis of the observer.
@@ -32,19 +32,19 @@ package final class CaptureImport {
     step(.genesis(genesis))
   }
 
-  /// Why the take cannot be written any further; nil while all is well.
+  /// Why the take cannot be written any further; nil if it can.
   package var error: TapeError? { writer.error }
 
-  /// Applies something that is no packet.
+  /// Applies a call of the observer rather than a packet.
   package func apply(_ call: ObserverCall) { step(.call(call)) }
 
-  /// Applies those lines of a key log that are about calls of this capture, others when their calls
-  /// come.
+  /// Applies the lines of a key log that are about calls of this capture; others wait for their
+  /// calls.
   package func receive(keyLog lines: String) {
     if let lines = keyLogs.receive(lines) { step(.call(.keyLog(lines))) }
   }
 
-  /// Shows the observer an event of a capture.
+  /// Feeds an event of a capture to the observer.
   package func show(_ event: CaptureEvent, of reader: borrowing CaptureReader) {
     switch event {
     case .datagram(let datagram): show(datagram, [UInt8](reader.bytes(datagram.payload)))
@@ -67,7 +67,7 @@ package final class CaptureImport {
         detail: "the capturing system lost frames"))
   }
 
-  /// Ends the capture; returns what came of it.
+  /// Ends the capture; returns its summary.
   func finish(_ counters: CaptureCounters) throws(TapeError) -> CaptureSummary {
     if counters.cutBytes > 0 {
       obstacles.append((.cutCapture, counters.cutBytes, "bytes of a record that is not whole"))
@@ -109,7 +109,7 @@ package final class CaptureImport {
     return summary
   }
 
-  /// Goes on to a time; captures of several interfaces are not always in order.
+  /// Advances to a time; captures of several interfaces are not always in order.
   package func pass(to unixNanoseconds: Int64) {
     let at = instant(unixNanoseconds)
     while let due = machine.deadline, due < at {
@@ -131,13 +131,13 @@ package final class CaptureImport {
     let descriptions = SignalingText.descriptions(in: bytes)
     if !descriptions.isEmpty { pass(to: datagram.unixNanoseconds) }
     for description in descriptions { apply(.signaling(description)) }
-    let verdict = gate.take(
+    let verdict = gate.examine(
       tuple, bytes, isTruncated: datagram.isTruncated, at: instant(datagram.unixNanoseconds),
       ecn: datagram.ecn, isKnown: machine.knows(tuple), isRelay: machine.knowsRelay(tuple),
       isFull: machine.isFull)
     switch verdict {
     case .refused: summary.ofNoCall += 1
-    // Counted among those of no call until it shows to be of one.
+    // Counted as not of a call until it is identified.
     case .waiting: summary.ofNoCall += 1
     case .admitted:
       pass(to: datagram.unixNanoseconds)
@@ -148,7 +148,7 @@ package final class CaptureImport {
           isTruncated: datagram.isTruncated, arrival: now))
     case .admittedWith(let packets):
       pass(to: datagram.unixNanoseconds)
-      // All but the present one were counted when they came.
+      // All but the present one were counted on arrival.
       summary.ofNoCall -= min(summary.ofNoCall, UInt64(packets.dropFirst().count))
       for packet in packets {
         step(
@@ -162,7 +162,7 @@ package final class CaptureImport {
   }
 
   private func show(_ piece: CapturedStreamPiece, _ bytes: [UInt8]) {
-    let verdict = gate.take(piece.tuple, bytes, lost: piece.lost, isEnd: piece.isEnd)
+    let verdict = gate.examine(piece.tuple, bytes, lost: piece.lost, isEnd: piece.isEnd)
     if let (kind, detail) = verdict.obstacle {
       count(kind, detail)
     } else if verdict.isRefused {
@@ -190,7 +190,7 @@ package final class CaptureImport {
 
   private func step(_ input: ObserverInput) {
     record(input)
-    // What is too much for one step comes with those that follow.
+    // The rest of a long step follows in deadline steps.
     while machine.isBehind { record(.deadline) }
   }
 
@@ -199,7 +199,7 @@ package final class CaptureImport {
     var outputs: [ObserverOutput] = []
     var secrets: [String] = []
     while let output = outbox.next() {
-      // Most are packets, whose rows are those of the input.
+      // Most outputs are packets, whose rows are those of the input.
       if let isClear = output.isPacketInClear {
         summary.countPacket(isClear: isClear)
         if output.hasRows { outputs.append(output) }
@@ -223,20 +223,20 @@ package final class CaptureImport {
 
 // MARK: - CaptureNotes
 
-/// What stands at the head of a capture, before its packets: secrets, and what an export of Retake
-/// noted there.
+/// The part of a capture before its packets: secrets, and notes of an export by Retake.
 struct CaptureNotes {
   private(set) var keyLogs: [String] = []
   private(set) var srtpKeys: [String] = []
   private(set) var descriptions: [String] = []
-  /// Descriptions that stood in signaling.
+  /// Descriptions found in signaling.
   private(set) var signaling: [String] = []
-  /// What the observer of the exported take was told that it does not see.
+  /// The parts that the observer of the exported take was configured not to see.
   private(set) var notSeen: [ObserverCall] = []
-  /// What the observer of the exported take was made from.
+  /// The genesis of the exported take's observer.
   private(set) var genesis: ObserverGenesis?
 
-  /// When the exported take began, which was before its first packet if others were left out.
+  /// The beginning of the exported take, which was before the first packet if earlier ones were
+  /// left out.
   func start(before first: Int64) -> Int64? {
     let start = genesis?.startUnixNanoseconds ?? 0
     return start > 0 && start <= first && first - start < CaptureNotes.leadMaximum ? start : nil
@@ -244,7 +244,7 @@ struct CaptureNotes {
 
   /// A day, in nanoseconds.
   private static let leadMaximum: Int64 = 86_400_000_000_000
-  /// How much of each kind is kept: a capture may have anything at its head, and any amount of it.
+  /// The maximum bytes kept per kind: a capture may begin with any amount of anything.
   private static let bytesMaximum = 64 << 20
   private static let textsMaximum = 4096
   private var bytes = 0
@@ -257,7 +257,7 @@ struct CaptureNotes {
     return true
   }
 
-  /// Reads an event that is no packet.
+  /// Reads an event that is not a packet.
   mutating func read(_ event: CaptureEvent, of reader: borrowing CaptureReader) {
     switch event {
     case .secrets(.tlsKeyLog, let place):
@@ -285,9 +285,9 @@ struct CaptureNotes {
 }
 
 extension CaptureCounters {
-  /// Why a capture gives no take: what is in it in place of UDP and TCP.
+  /// Why a capture contains no take: the protocols found instead of UDP and TCP.
   ///
-  /// - Parameter name: what the capture is called.
+  /// - Parameter name: the capture's name.
   package func nothingFound(in name: String) -> TapeError {
     let name = PrintableText.line(name)
     guard frames > 0 else {
@@ -308,7 +308,7 @@ extension CaptureCounters {
     reassembled == 0 ? fragments - min(fragments, fragmentsDropped) : 0
   }
 
-  /// Why a capture with packets has no call: empty, or where one may be that was not seen.
+  /// Where a call may be hidden in a capture without any; empty if nowhere.
   var placesForCalls: String {
     unread.hidingMedia > 0 ? "; not opened: \(unread.words(hidingMedia: true))" : ""
   }

@@ -3,10 +3,10 @@ import Observer
 public import Tape
 import Wire
 
-/// Makes takes of the calls between others in a packet capture, as `retake import` does.
+/// Creates takes of the calls between others in a packet capture, like `retake import`.
 ///
-/// A capture is a pcap or pcapng file, also one that gzip or zstd compressed. What is of no call is
-/// counted and not kept.
+/// A capture is a pcap or pcapng file, optionally compressed with gzip or zstd. Packets of no call
+/// are counted and dropped.
 public struct CaptureImporter {
   private let capture: String
   private let settings: ImportSettings
@@ -14,7 +14,7 @@ public struct CaptureImporter {
 
   /// - Parameters:
   ///   - capture: the path of the capture; `-` is standard input.
-  ///   - notice: gets a sentence for each kind of damage in the capture.
+  ///   - notice: receives a sentence for each kind of damage in the capture.
   public init(
     _ capture: String, settings: ImportSettings = ImportSettings(),
     notice: @escaping (String) -> Void = { _ in }
@@ -29,9 +29,9 @@ public struct CaptureImporter {
     self.reports = reports
   }
 
-  /// Makes one take of all calls in the capture.
+  /// Creates one take of all calls in the capture.
   ///
-  /// - Parameter take: the file, which must not be there; it gets its name when it is complete.
+  /// - Parameter take: the file, which must not exist; it gets its name when it is complete.
   public func write(to take: String) throws(TapeError) -> CaptureSummary {
     try Self.whole {
       let file = try WholeFile(take, .kept, isTake: true)
@@ -41,16 +41,16 @@ public struct CaptureImporter {
     }
   }
 
-  /// Makes a take of each call, named after the capture: `meeting-1.take` and so on.
+  /// Creates a take of each call, named after the capture: `meeting-1.take` and so on.
   ///
-  /// - Parameter folder: where the takes go; it is made if it is not there.
+  /// - Parameter folder: the folder for the takes; created if it does not exist.
   public func writeCalls(to folder: String) throws(TapeError) -> CallsReport {
     try Self.whole {
       try CallFolder(capture: capture, folder: folder, settings: settings, reports: reports).write()
     }
   }
 
-  /// Records into a file that gets its name later.
+  /// Records into a file that is renamed later.
   package func record(writing path: String, named take: String) throws -> CaptureSummary {
     let recorder = CaptureRecorder(settings, writing: path)
     let counters = try CaptureFeed.read(capture, "importing", reports) {
@@ -69,7 +69,7 @@ public struct CaptureImporter {
     } catch let error as TapeError {
       throw error
     } catch {
-      // Names of files may hold anything.
+      // File names may contain anything.
       throw TapeError(
         path: "", place: "", reason: PrintableText.line(String(describing: error)), kind: .failed)
     }
@@ -78,17 +78,20 @@ public struct CaptureImporter {
 
 // MARK: - ImportSettings
 
-/// What is known of calls between others beside their packets, and how their takes are made.
+/// Facts about calls between others that a capture does not contain, and options for their takes.
 public struct ImportSettings: Sendable {
-  /// What the take is called.
+  /// The label of the take.
   public var label = ""
+  /// What is said of the take by keys, such as the site or the build.
+  public var tags: [String: String] = [:]
   /// Whether encoded frames are kept in the clear.
   public var keepsMedia = true
-  /// What payload types stand for, as in `96=vp8,97=rtx`; nil for what a capture's head says.
+  /// The codecs of payload types, as in `96=vp8,97=rtx`; nil for those stated at the capture's
+  /// beginning.
   public var payloadTypes: String?
-  /// Whether media without keys is in the clear, whatever it looks like.
+  /// Whether media without keys is unencrypted, even if it does not look like it.
   public var isClear = false
-  /// Whether what the ends receive is decoded, for levels and digests.
+  /// Whether media that the ends receive is decoded, for levels and digests.
   public var decodes = false
   /// The texts of key logs in the format of NSS.
   public var keyLogs: [String] = []
@@ -96,33 +99,33 @@ public struct ImportSettings: Sendable {
   public var srtpKeys: [String] = []
   /// Session descriptions of the ends.
   public var descriptions: [String] = []
-  /// How many paths are told apart.
+  /// The maximum number of distinguished paths.
   public var pathsMaximum = ObserverSettings.usualPathsMaximum
-  /// Whether what waits for keys is kept until they come.
+  /// Whether protected packets are retained until their keys arrive.
   package var awaitsKeys = true
-  /// Whether a take that cannot be written any further stays as it is.
+  /// Whether a take that cannot be written any further is kept.
   package var keepsIncomplete = true
   /// Whether key logs are read while the capture goes on.
   package var followsKeyLogs = false
-  /// What ends are called.
+  /// The names of ends.
   package var names: [ObserverGenesis.EndName] = []
-  /// Descriptions that stood in signaling of the same capture.
+  /// Descriptions found in signaling of the same capture.
   var signaling: [String] = []
 
-  /// Creates the settings of a capture of which nothing more is known.
+  /// Creates the default settings.
   public init() {}
 }
 
-/// Where an import reports to while it works.
+/// Callbacks for the progress of an import.
 package struct ImportReports {
-  /// Gets a sentence for each kind of damage in the capture.
+  /// Receives a sentence for each kind of damage in the capture.
   package var notice: (String) -> Void
-  /// Gets what is done, and how many bytes of the capture are read.
+  /// Receives the current activity, and how many bytes of the capture were read.
   package var progress: (_ what: String, _ bytes: Int) -> Void
-  /// The capture is read to its end, or given up.
+  /// The capture was read to its end, or abandoned.
   package var end: () -> Void
 
-  /// Creates reports; without arguments nobody hears of them.
+  /// Creates reports; by default they are ignored.
   package init(
     notice: @escaping (String) -> Void = { _ in },
     progress: @escaping (String, Int) -> Void = { _, _ in }, end: @escaping () -> Void = {}
@@ -133,8 +136,7 @@ package struct ImportReports {
   }
 }
 
-/// What comments of a capture begin with that an export of Retake put there, and an import
-/// understands.
+/// The prefixes of a capture's comments that Retake's export writes and its import reads.
 package enum CaptureMark: String, CaseIterable {
   case observer = "Retake observer "
   case description = "Retake description "

@@ -3,9 +3,9 @@ package import Observer
 package import Tape
 import Wire
 
-/// Makes a take of what a capture holds, however its bytes arrive.
+/// Creates a take of a capture, whatever its source.
 ///
-/// The take begins with the first packet, which sets the clock, unless its beginning is told.
+/// The take begins with the first packet, which sets the clock, unless its beginning is given.
 package final class CaptureRecorder {
   private let settings: ImportSettings
   /// The file to write.
@@ -13,7 +13,7 @@ package final class CaptureRecorder {
   /// Secrets and comments stand before the first packet.
   private var head = CaptureNotes()
   private var earlyKeyLogs: [String] = []
-  /// Whether the capture may have keys further on.
+  /// Whether the capture may contain keys further on.
   private var mayBringKeys = true
   package private(set) var observer: CaptureImport?
 
@@ -56,10 +56,10 @@ package final class CaptureRecorder {
     return try observer.finish(counters)
   }
 
-  /// How many bytes wait to be written: as many as the caches of a processor hold.
+  /// The limit of bytes waiting to be written: about the size of a processor's cache.
   private static let queueLimit = 16 << 20
 
-  /// Whether anything may open packets: where nothing ever does, they do not wait for it.
+  /// Whether packets may be decrypted at all: if not, they do not wait for keys.
   private var mayHaveKeys: Bool {
     mayBringKeys || settings.followsKeyLogs || head.genesis != nil
       || !(settings.keyLogs + head.keyLogs + earlyKeyLogs).isEmpty
@@ -71,6 +71,7 @@ package final class CaptureRecorder {
   private func begun(_ began: Int64) throws(TapeError) -> CaptureImport {
     var options = TapeWriter.Options()
     options.label = settings.label
+    options.tags = settings.tags
     options.startUnixNanoseconds = began
     options.toolVersion = retakeVersion
     options.waitsForDisk = true
@@ -97,7 +98,7 @@ package final class CaptureRecorder {
 }
 
 extension CaptureEvent {
-  /// When the packet was captured; nil for what is no packet.
+  /// The time of the packet's capture; nil for other events.
   var unixNanoseconds: Int64? {
     switch self {
     case .datagram(let datagram): datagram.unixNanoseconds
@@ -109,22 +110,22 @@ extension CaptureEvent {
 
 // MARK: - KeyLogGate
 
-/// Lets through those lines of key logs that are about calls of a capture.
+/// Passes on the lines of key logs that are about calls of a capture.
 ///
-/// A browser logs the secrets of all that it opens; a take has only those that open its packets.
-/// Lines may come before their association or after it.
+/// A browser logs the secrets of all its connections; a take contains only those that decrypt its
+/// packets. Lines may come before their association or after it.
 package struct KeyLogGate {
   private var associations: Set<String> = []
   /// Lines whose association was not seen, by the client random that they name.
   private var held: [String: [Substring]] = [:]
   private var heldBytes = 0
-  /// How many texts of key logs came, how many of their lines are secrets, and how many of these
-  /// are of associations that were seen.
+  /// How many texts of key logs were read, how many of their lines are secrets, and how many of
+  /// these are of associations that were seen.
   private(set) var logs = 0
   private(set) var secrets: UInt64 = 0
   private(set) var fitting: UInt64 = 0
 
-  /// More than the logs of days have; what comes beyond is let go of.
+  /// More than the logs of several days; lines beyond it are dropped.
   private static let heldMaximum = 64 << 20
 
   /// Receives whole lines, and returns those that are about associations that were seen.
@@ -177,25 +178,24 @@ package struct KeyLogGate {
 
 // MARK: - KeyLogFollower
 
-/// Follows a key log that another program writes to while its secrets are wanted already.
+/// Follows a key log while another program writes it.
 package struct KeyLogFollower {
   private let path: String
   private var offset: UInt64 = 0
-  /// The beginning of a line whose end is not written yet.
+  /// The beginning of an incomplete line.
   private var rest: [UInt8] = []
 
-  /// Longer lines are of no key log.
+  /// Longer lines are not from a key log.
   private static let lineMaximum = 1 << 16
   /// How much is read at once.
   private static let pieceMaximum = 4 << 20
 
   package init(_ path: String) { self.path = path }
 
-  /// The lines that came since the last time; nil for none.
+  /// The lines written since the last call; nil for none.
   ///
-  /// A file that is not there yet has none, one that became shorter is another one.
-  ///
-  /// - Parameter isLast: whether a last line counts that has no end.
+  /// A file that does not exist yet has none; one that became shorter is read from its beginning.
+  /// - Parameter isLast: whether an unterminated last line counts.
   package mutating func news(isLast: Bool = false) -> String? {
     var lines: [UInt8] = []
     while let bytes = read(), !bytes.isEmpty { lines += whole(bytes) }
@@ -217,7 +217,7 @@ package struct KeyLogFollower {
     return bytes
   }
 
-  /// The whole lines of what waited and what came.
+  /// The complete lines of the waiting and the new bytes.
   private mutating func whole(_ bytes: [UInt8]) -> [UInt8] {
     let all = rest + bytes
     guard let end = all.lastIndex(of: UInt8(ascii: "\n")) else {

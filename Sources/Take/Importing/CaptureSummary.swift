@@ -3,11 +3,11 @@ import Peer
 import Tape
 import Wire
 
-/// What came of a capture.
+/// The summary of an imported capture.
 public struct CaptureSummary: Encodable, Hashable, Sendable {
-  /// The take.
+  /// The path of the take.
   public package(set) var take: String
-  /// The calls in it.
+  /// The number of calls in it.
   public internal(set) var calls = 0
   /// Streams of RTP.
   public internal(set) var streams = 0
@@ -17,25 +17,25 @@ public struct CaptureSummary: Encodable, Hashable, Sendable {
   public internal(set) var bytes = 0
   /// Datagrams of calls and of others.
   public internal(set) var datagrams = 0
-  /// Packets that were of no call, and are not kept.
+  /// Packets of no call, which are not kept.
   public internal(set) var ofNoCall: UInt64 = 0
   /// Frames that the capturing system lost.
   public internal(set) var dropped: UInt64 = 0
   /// RTP and RTCP packets of calls.
   public internal(set) var packets = 0
-  /// How many of them are in the clear.
+  /// How many of them are unencrypted.
   public internal(set) var packetsInClear = 0
-  /// Video frames and packets of audio that the ends received and that were put together.
+  /// Video frames and audio packets that the ends received and that were complete.
   public internal(set) var mediaFrames = 0
-  /// Frames of the capture.
+  /// The number of frames in the capture.
   public internal(set) var frames: UInt64 = 0
-  /// How many of them came twice.
+  /// How many of them are duplicates.
   public internal(set) var duplicates: UInt64 = 0
-  /// What could not be seen, each kind once.
+  /// Parts of the call that could not be observed, each kind once.
   public internal(set) var notSeen: [String] = []
-  /// What was given and is of no use, each in a sentence.
+  /// Inputs that were of no use, each in a sentence.
   public package(set) var notes: [String] = []
-  /// What may be tried for more to be seen, each hint once.
+  /// Hints for observing more, each once.
   public internal(set) var hints: [String] = []
 
   init(take: String) { self.take = take }
@@ -46,7 +46,7 @@ public struct CaptureSummary: Encodable, Hashable, Sendable {
     if isClear { packetsInClear += 1 }
   }
 
-  /// Counts what an observer told that is no packet.
+  /// Counts an output that is not a packet.
   mutating func count(_ output: ObserverOutput) {
     switch output.content {
     case .followed(.event(.frame(let frame)), _):
@@ -89,7 +89,7 @@ public struct CaptureSummary: Encodable, Hashable, Sendable {
       + "before its beginning"
   }
 
-  /// The option that may help with what could not be seen.
+  /// The option that may help with this obstacle.
   private static func hint(_ kind: CoverageKind, _ detail: String) -> String? {
     switch kind {
     case .noKeys where detail == Observer.clearHint:
@@ -99,7 +99,7 @@ public struct CaptureSummary: Encodable, Hashable, Sendable {
     }
   }
 
-  /// The lines for people.
+  /// The summary as printed lines.
   public var words: String {
     var lines = [
       "\(take): \(counted(calls, "call")), \(counted(streams, "stream")), "
@@ -118,16 +118,16 @@ public struct CaptureSummary: Encodable, Hashable, Sendable {
   }
 }
 
-/// What came of a capture with several calls.
+/// The summary of a capture with several calls.
 public struct CallsReport: Encodable, Hashable, Sendable {
   /// The take of each call.
   public internal(set) var takes: [CaptureSummary] = []
   /// Packets of no call, which are in none of the takes.
   public package(set) var ofNoCall: UInt64 = 0
-  /// What was given and is of no use for any of the calls, each in a sentence.
+  /// Inputs that were of no use for any call, each in a sentence.
   public internal(set) var notes: [String] = []
 
-  /// The lines for people.
+  /// The report as printed lines.
   public var words: String {
     let lines = takes.map(\.words)
     let rest = ofNoCall > 0 ? ["\(counted(ofNoCall, "packet")) of no call left out"] : []

@@ -9,7 +9,7 @@ package enum ImportedFormat: Hashable, Sendable {
   case reported(ReportedFormat)
   case recording(PacketRecording.Format)
 
-  /// The format of a name; nil for none.
+  /// The format with this name; nil for none.
   package init?(name: String) {
     if name == "capture" {
       self = .capture
@@ -28,9 +28,9 @@ package enum ImportedFormat: Hashable, Sendable {
       + PacketRecording.Format.allCases.map(\.rawValue)
   }
 
-  /// Finds the format of a file by its content.
+  /// Detects the format of a file by its content.
   ///
-  /// Standard input is a capture unless the format is named, as it can be read once only.
+  /// Standard input is a capture unless the format is specified, because it can be read only once.
   package init(of path: String) throws {
     guard path != "-", let head = try Self.head(of: path) else {
       self = .capture
@@ -45,8 +45,8 @@ package enum ImportedFormat: Hashable, Sendable {
     }
   }
 
-  /// The first bytes of a file, decompressed; nil where nothing can be read, which the reader of
-  /// captures says in its words.
+  /// The first bytes of a file, decompressed; nil if nothing can be read, which the capture reader
+  /// then reports.
   private static func head(of path: String) throws -> [UInt8]? {
     guard FileBytes.kind(of: path) == .file,
       case .success(let bytes) = FileBytes.read(path, atMost: 64 << 10)
@@ -64,7 +64,7 @@ package enum ImportedFormat: Hashable, Sendable {
 
 /// The list of files that belong to a recording of Janus: `.nfo` beside them.
 struct RecordingList {
-  /// The names of the files, as the list has them.
+  /// The names of the files, as written in the list.
   var names: [String] = []
 
   /// Reads a list; nil for other files.
@@ -84,7 +84,7 @@ struct RecordingList {
 }
 
 extension PacketRecording {
-  /// Reads a recording, or those that a list names.
+  /// Reads a recording, or those in a list.
   package static func read(_ path: String, _ format: Format) throws -> PacketRecording {
     let file = try SpooledText(path).all()
     guard format == .mjr, let list = RecordingList(file) else {
@@ -93,7 +93,7 @@ extension PacketRecording {
     let folder = path.lastIndex(of: "/").map { String(path[...$0]) } ?? ""
     var joined: PacketRecording?
     for name in list.names {
-      // A list names files beside it and no others.
+      // A list may only name files in its own folder.
       guard !name.contains("/") else {
         throw TapeError(
           path: PrintableText.line(path), place: "", reason: "it names a file in another folder")
@@ -106,7 +106,7 @@ extension PacketRecording {
 }
 
 extension CaptureImporter {
-  /// Makes a take of packets that were stored without the network around them.
+  /// Creates a take of packets that were stored without network headers.
   package static func record(
     _ recording: PacketRecording, of path: String, _ settings: ImportSettings,
     writing temporary: String, named take: String, reports: ImportReports
@@ -135,7 +135,7 @@ extension CaptureImporter {
     }
     summary.take = take
     summary.notes += recording.notes
-    // What is known to be in the clear needs no option that says so.
+    // Media known to be unencrypted needs no `--clear`.
     summary.hints.removeAll { $0.contains("--clear") }
     return summary
   }

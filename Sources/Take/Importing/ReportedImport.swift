@@ -3,9 +3,9 @@ package import Observer
 import Tape
 import Wire
 
-/// Makes a take of what another stack reported about itself.
+/// Creates a take of another stack's reports about itself.
 package struct ReportedImport {
-  /// What came of a file of reports.
+  /// The summary of an imported file of reports.
   package struct Summary: Encodable, Sendable {
     package var take: String
     package var format: String
@@ -13,24 +13,27 @@ package struct ReportedImport {
     package var events = 0
     /// Reports of getStats.
     package var reports = 0
+    /// Encoded frames; nil of files, which have none.
+    package var frames: Int?
     package var steps = 0
     /// The size of the take.
     package var bytes = 0
-    /// What the file does not have, each in a sentence.
+    /// What the file does not contain, one sentence per item.
     package var notes: [String] = []
 
-    package var words: String {
+    /// What was reported, in words.
+    package var partWords: String {
       let parts = [
         counted(UInt64(connections), "connection"), counted(UInt64(events), "event"),
         counted(UInt64(reports), "report") + " of statistics",
+        frames.map { counted(UInt64($0), "encoded frame") },
       ]
-      return
-        ([
+      return parts.compactMap { $0 }.joined(separator: ", ")
+    }
 
-          "\(take): a \(format), \(parts.joined(separator: ", ")), "
-            + counted(UInt64(bytes), "byte")
-        ]
-        + notes).joined(separator: "\n")
+    package var words: String {
+      (["\(take): a \(format), \(partWords), \(counted(UInt64(bytes), "byte"))"] + notes)
+        .joined(separator: "\n")
     }
   }
 
@@ -38,18 +41,21 @@ package struct ReportedImport {
   private let name: String
   private let format: ReportedFormat
   private let label: String
+  private let tags: [String: String]
   private let reports: ImportReports
 
   /// - Parameters:
   ///   - path: the file; `-` is standard input.
-  ///   - label: what the take is called.
+  ///   - label: the label of the take.
   package init(
-    _ path: String, _ format: ReportedFormat, label: String, reports: ImportReports
+    _ path: String, _ format: ReportedFormat, label: String, tags: [String: String] = [:],
+    reports: ImportReports
   ) throws {
     text = try SpooledText(path, notice: reports.notice)
     name = PrintableText.line(path)
     self.format = format
     self.label = label
+    self.tags = tags
     self.reports = reports
   }
 
@@ -58,6 +64,7 @@ package struct ReportedImport {
     switch format {
     case .rtcstats, .jitsi: try writeLines(to: path)
     case .internals, .getstats: try writeDocument(to: path)
+    case .aboutwebrtc: try writePage(to: path)
     }
   }
 
@@ -83,21 +90,40 @@ package struct ReportedImport {
         reason: "it is neither a packet capture nor whole JSON: \(error.reason); a dump that was "
           + "cut off while it was saved cannot be read")
     }
-    guard let found = ReportedDocument(document), !found.events.isEmpty else { throw none() }
-    var keys = found.events.map { (connection: $0.connection, milliseconds: $0.unixMilliseconds) }
-    let order = ReportedEvent.order(&keys)
-    let times = keys.compactMap(\.milliseconds)
-    let writing = try ReportedWriting(
-      path, format: found.format, head: found.head, label: label,
-      start: times.min(), latest: times.max())
-    for place in order { writing.add(found.events[place], at: keys[place].milliseconds) }
+    guard let found = ReportedDocument(document) else { throw none() }
+    let writing = try write(found.events, of: found.format, head: found.head, to: path)
     if found.hasSpreadTimes {
-      writing.lacks(
-        "report-times",
+      writing.report(
+        missing: "report-times",
         "the dump has no times of its statistics: they are spread evenly from its first to its last"
       )
     }
     return try writing.finish()
+  }
+
+  private func writePage(to path: String) throws -> Summary {
+    let page = SavedPage(String(decoding: try text.all(), as: UTF8.self))
+    let writing = try write(page.events, of: format.words, head: page.head, to: path)
+    writing.report(
+      missing: "one-report",
+      "the page has the statistics of the instant when it was saved, and sizes in hundredths of a "
+        + "kilobyte")
+    return try writing.finish()
+  }
+
+  /// Writes events that were read as a whole, in the order of time.
+  private func write(
+    _ events: [ReportedEvent], of format: String, head: JSONValue?, to path: String
+  ) throws -> ReportedRecorder {
+    guard !events.isEmpty else { throw none() }
+    var keys = events.map { (connection: $0.connection, milliseconds: $0.unixMilliseconds) }
+    let order = ReportedEvent.order(&keys)
+    let times = keys.compactMap(\.milliseconds)
+    let writing = try ReportedRecorder(
+      path, format: format, head: head, options: .importing(label, tags), start: times.min(),
+      latest: times.max())
+    for place in order { writing.add(events[place], at: keys[place].milliseconds) }
+    return writing
   }
 
   // MARK: Lines
@@ -109,13 +135,13 @@ package struct ReportedImport {
 
   private func writeLines(to path: String) throws -> Summary {
     let dialect: ReportedLines.Dialect = format == .rtcstats ? .rtcstats : .jitsi
-    // Lines of Jitsi are not in order, so that the order is found out first.
+    // Lines of Jitsi may be out of order, so they are sorted first.
     var lines: [Line] = []
     var keys: [(connection: String?, milliseconds: Double?)] = []
     var survey = ReportedLines(dialect)
     defer { reports.end() }
     try text.eachLine { bytes, offset in
-      // The first line of rtcstats has the time from which all others count.
+      // The first line of rtcstats contains the base of all times.
       if dialect == .rtcstats, !lines.isEmpty { return }
       reports.progress("reading", offset)
       let event = survey.event(ofLine: String(decoding: bytes, as: UTF8.self))
@@ -126,9 +152,9 @@ package struct ReportedImport {
     guard !lines.isEmpty else { throw none() }
     let order = ReportedEvent.order(&keys)
     let times = keys.compactMap(\.milliseconds)
-    let writing = try ReportedWriting(
-      path, format: format.words, head: survey.head, label: label, start: times.min(),
-      latest: times.max())
+    let writing = try ReportedRecorder(
+      path, format: format.words, head: survey.head, options: .importing(label, tags),
+      start: times.min(), latest: times.max())
     var reader = ReportedLines(dialect)
     if dialect == .rtcstats {
       try text.eachLine { bytes, offset in
@@ -150,153 +176,9 @@ package struct ReportedImport {
     }
     let strange = max(reader.strangeLines, survey.strangeLines)
     if strange > 0 {
-      writing.lacks("strange-lines", "\(counted(strange, "line")) of no known form, passed over")
+      writing.report(
+        missing: "strange-lines", "\(counted(strange, "line")) of no known form, passed over")
     }
     return try writing.finish()
-  }
-}
-
-/// Writes what was reported into a take, event by event.
-private final class ReportedWriting {
-  private let writer: TapeWriter
-  private let actor: UInt32
-  private let machine = ReportedMachine()
-  private var outbox = Outbox<ReportedOutput>()
-  private let start: Double
-  private var now = Instant.zero
-  private var lastMilliseconds: Double
-  private var peers: [String: UInt32] = [:]
-  /// The number of the last call of each peer, and calls that wait for their results.
-  private var calls: [UInt32: UInt32] = [:]
-  private var waiting: [UInt32: [(id: UInt32, name: String, correlation: String?)]] = [:]
-  private var summary: ReportedImport.Summary
-
-  init(
-    _ path: String, format: String, head: JSONValue?, label: String, start: Double?, latest: Double?
-  ) throws(TapeError) {
-    self.start = start ?? 0
-    lastMilliseconds = self.start
-    summary = ReportedImport.Summary(take: path, format: format)
-    do {
-      var options = TapeWriter.Options()
-      options.label = label
-      options.startUnixNanoseconds = Self.nanoseconds(self.start)
-      options.toolVersion = retakeVersion
-      options.waitsForDisk = true
-      options.queueLimit = 16 << 20
-      options.staysIncomplete = false
-      options.toolchain = try Toolchain.current(for: path)
-      writer = try TapeWriter(path: path, options: options)
-    }
-    actor = writer.addActor(.reported, label: "reported")
-    step(.genesis(ReportedGenesis(format: format, head: head?.json)))
-    if let latest, latest < 1e9 {
-      lacks("no-clock", "the file counts its events in place of telling their times")
-    }
-  }
-
-  /// Stops when the take cannot be written any further.
-  func check() throws(TapeError) {
-    if let error = writer.error { throw error }
-  }
-
-  /// Whole milliseconds are exact; a `Double` has no room for the nanoseconds of today's dates.
-  private static func nanoseconds(_ milliseconds: Double) -> Int64 {
-    let bounded = max(min(milliseconds, 4e12), -4e12)
-    let whole = bounded.rounded(.down)
-    guard let exact = Int64(exactly: whole) else { return 0 }
-    return exact * 1_000_000 + Int64(((bounded - whole) * 1e6).rounded())
-  }
-
-  private func instant(_ milliseconds: Double) -> Instant {
-    Instant(nanoseconds: max(0, Self.nanoseconds(milliseconds) - Self.nanoseconds(start)))
-  }
-
-  /// Adds an event; a connection begins with the first that names it.
-  ///
-  /// - Parameter time: its Unix time in milliseconds; nil puts it where the event before it is.
-  func add(_ event: ReportedEvent, at time: Double?) {
-    let milliseconds = time ?? lastMilliseconds
-    lastMilliseconds = milliseconds
-    let at = instant(milliseconds)
-    now = max(now, at)
-    summary.events += 1
-    let peer = peer(of: event, at)
-    switch event.content {
-    case .connection: break
-    case .call(let name, let arguments):
-      let id = nextCall(of: peer)
-      waiting[peer, default: []].append((id, name, event.correlation))
-      if waiting[peer, default: []].count > 1000 { waiting[peer]?.removeFirst() }
-      step(.call(peer: peer, at: at, id: id, name: name, arguments: text(arguments)))
-    case .success(let name, let result):
-      step(
-        .reply(peer: peer, at: at, id: answered(peer, name, event), reply: text(result), error: nil)
-      )
-    case .failure(let name, let reason):
-      step(
-        .reply(
-          peer: peer, at: at, id: answered(peer, name, event), reply: nil,
-          error: reason?.text ?? text(reason)))
-    case .event(let name, let detail):
-      step(.event(peer: peer, at: at, name: name, detail: text(detail)))
-    case .stats(var report):
-      summary.reports += 1
-      summary.events -= 1
-      report.timestamp = report.timestamp ?? milliseconds
-      step(.stats(peer: peer, at: at, id: nextCall(of: peer), report: report.value.json))
-    }
-  }
-
-  private func text(_ value: JSONValue?) -> String { value?.json ?? "null" }
-
-  private func peer(of event: ReportedEvent, _ at: Instant) -> UInt32 {
-    guard let name = event.connection else { return 0 }
-    if let known = peers[name] { return known }
-    guard peers.count < ReportedMachine.peersMaximum else { return 0 }
-    let number = UInt32(peers.count + 1)
-    peers[name] = number
-    summary.connections += 1
-    var configuration: JSONValue?
-    if case .connection(let value) = event.content { configuration = value }
-    step(.connection(peer: number, at: at, label: name, configuration: text(configuration)))
-    return number
-  }
-
-  private func nextCall(of peer: UInt32) -> UInt32 {
-    let number = (calls[peer] ?? 0) + 1
-    calls[peer] = number
-    return number
-  }
-
-  /// The call that a result is of: by what both share, else the oldest of that name without one.
-  private func answered(_ peer: UInt32, _ name: String, _ event: ReportedEvent) -> UInt32 {
-    let open = waiting[peer] ?? []
-    let place =
-      open.firstIndex { $0.name == name && $0.correlation == event.correlation }
-      ?? open.firstIndex { $0.name == name }
-    guard let place else { return nextCall(of: peer) }
-    waiting[peer]?.remove(at: place)
-    return open[place].id
-  }
-
-  /// Writes down what the file does not have.
-  func lacks(_ what: String, _ reason: String) {
-    summary.notes.append(reason)
-    step(.notSeen(what: what, reason: reason))
-  }
-
-  func finish() throws(TapeError) -> ReportedImport.Summary {
-    let written = try writer.finish()
-    (summary.steps, summary.bytes) = (written.steps, written.bytes)
-    return summary
-  }
-
-  private func step(_ input: ReportedInput) {
-    machine.step(input, at: now, into: &outbox)
-    writer.record(
-      StepRecord(
-        actor: actor, at: now, input: input, outputs: OutputList(outbox.drain()), deadline: nil,
-        entropyDrawn: 0))
   }
 }

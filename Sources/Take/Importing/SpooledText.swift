@@ -3,23 +3,23 @@ import Glibc
 import Tape
 import Wire
 
-/// A file of text, decompressed, that is read more than once and at any place.
+/// A decompressed text file that can be read several times and at any offset.
 ///
-/// What was compressed, or comes through a pipe, stands in a file without a name meanwhile, so that
-/// memory does not grow with it.
+/// Compressed text and text from a pipe is stored in an unnamed file, so that memory does not grow
+/// with it.
 package final class SpooledText {
   private let descriptor: FileDescriptor
   private let name: String
   package let size: Int
 
-  /// How much a file may hold when it is decompressed: four gigabytes.
+  /// The maximum decompressed size: four gigabytes.
   private static let sizeMaximum = 4 << 30
-  /// How much of one value is held in memory.
+  /// The maximum size of one value in memory.
   static let valueMaximum = 128 << 20
 
   /// - Parameters:
   ///   - path: the file; `-` is standard input.
-  ///   - notice: gets a sentence where the file is damaged.
+  ///   - notice: receives a sentence if the file is damaged.
   package init(_ path: String, notice: (String) -> Void = { _ in }) throws {
     name = PrintableText.line(path)
     if path != "-", FileBytes.kind(of: path) == .file,
@@ -38,12 +38,12 @@ package final class SpooledText {
     (descriptor, self.size) = (file, size)
   }
 
-  /// Reads bytes at a place; fewer at the end.
+  /// Reads bytes at an offset; fewer at the end.
   package func bytes(at offset: Int, count: Int) throws -> [UInt8] {
     try Self.read(descriptor, at: offset, count, name)
   }
 
-  /// Reads all of it.
+  /// Reads the whole text.
   package func all() throws -> [UInt8] {
     guard size <= Self.valueMaximum else {
       throw TapeError(
@@ -57,7 +57,7 @@ package final class SpooledText {
     return try bytes(at: 0, count: size)
   }
 
-  /// Gives each line with where it stands, without its end.
+  /// Calls a closure with each line, without its end, and its offset.
   package func eachLine(_ body: (_ line: [UInt8], _ offset: Int) throws -> Void) throws {
     var rest: [UInt8] = []
     var start = 0
@@ -110,14 +110,14 @@ package final class SpooledText {
     return bytes
   }
 
-  /// Writes what a source gives, decompressed, into a file without a name.
+  /// Writes the decompressed bytes of a source into an unnamed file.
   private static func spool(
     _ path: String, _ name: String, _ notice: (String) -> Void
   ) throws -> (FileDescriptor, Int) {
     let source = try DescriptorSource(path)
     let folder = getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
     var template = Array("\(folder)/retake-XXXXXX".utf8CString)
-    // It loses its name at once, so that nothing is left whatever happens.
+    // Its name is removed at once, so that nothing is left behind in any case.
     let number = mkstemp(&template)
     if number >= 0 {
       unlink(template)

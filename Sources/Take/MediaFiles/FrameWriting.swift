@@ -2,27 +2,27 @@ package import Media
 import RTP
 package import Wire
 
-/// How long a file may show or play nothing new, so that a wrong date in what was recorded does not
-/// fill a disk: an hour of one picture in VGA is 50 GB.
+/// Limits how long a file may contain nothing new, so that a wrong date in a recording does not
+/// fill a disk: an hour of a still picture in VGA is 50 GB.
 ///
-/// Pauses of up to a second are always kept. What longer ones have beyond it comes out of a budget
-/// for the whole file; the rest is left out, and what follows moves up.
+/// Pauses of up to a second are always kept. The rest of longer ones is charged to a budget for the
+/// whole file; beyond it, pauses are cut, and the following media moves forward.
 package struct GapBudget: Hashable, Sendable {
-  /// How much a pause may have before the budget counts, in nanoseconds.
+  /// The part of a pause that is not charged to the budget, in nanoseconds.
   private static let freeNanoseconds: Int64 = 1_000_000_000
 
   private var restNanoseconds: Int64
-  /// How much was left out.
+  /// The sum of cut pauses.
   package private(set) var leftOut = Interval(nanoseconds: 0)
 
-  /// - Parameter nanoseconds: the budget; without one nothing is left out.
+  /// - Parameter nanoseconds: the budget; by default nothing is left out.
   package init(nanoseconds: Int64 = .max) { restNanoseconds = max(0, nanoseconds) }
 
-  /// How much of a pause is kept.
+  /// Returns how much of a pause is kept.
   ///
   /// - Parameters:
-  ///   - length: what was not accounted for yet of the pause, in nanoseconds.
-  ///   - start: how much of the pause was before that.
+  ///   - length: the part of the pause that was not accounted for yet, in nanoseconds.
+  ///   - start: the part before that.
   mutating func spend(_ length: Int64, after start: Int64 = 0) -> Int64 {
     let length = max(0, length)
     let free = min(length, max(0, GapBudget.freeNanoseconds - max(0, start)))
@@ -34,9 +34,9 @@ package struct GapBudget: Hashable, Sendable {
   }
 }
 
-/// Turns media into the bytes of a file.
+/// Encodes media into the bytes of a file.
 package protocol FrameWriting {
-  /// How much of pauses was left out.
+  /// The sum of cut pauses.
   var leftOut: Interval { get }
   /// Writes media of the right kind that was played at an instant; after a failure nothing more is
   /// written.
@@ -57,7 +57,7 @@ package struct AudioWriter: FrameWriting {
   private var blockCount = 0
   private var failure: MediaFileError?
   private var gaps: GapBudget
-  /// For how long there was nothing but silence, in nanoseconds.
+  /// The length of the current silence, in nanoseconds.
   private var silence: Int64 = 0
 
   package init(_ file: MediaFile, gaps: GapBudget = GapBudget()) {
@@ -67,7 +67,7 @@ package struct AudioWriter: FrameWriting {
 
   package var leftOut: Interval { gaps.leftOut }
 
-  /// Whether a block is kept: sound always is, and silence for as long as the budget has it.
+  /// Whether a block is kept: sound always is, silence within the budget.
   private mutating func isKept(_ block: AudioBlock) -> Bool {
     guard block.samples.allSatisfy({ $0 == 0 }) else {
       silence = 0
@@ -102,7 +102,7 @@ package struct AudioWriter: FrameWriting {
   package mutating func finish() -> Result<Int, MediaFileError> {
     if let failure { return .failure(failure) }
     do throws(MediaFileError) {
-      // A file without audio still is a WAV file.
+      // A file without audio is still a WAV file.
       let format = try begin(channels: 1)
       try file.rewind()
       try file.write(WAVWriter.header(format, dataByteCount: dataByteCount))
@@ -115,8 +115,8 @@ package struct AudioWriter: FrameWriting {
 
 /// Writes video frames as a YUV4MPEG2 file of a constant rate and of the first video frame's size.
 ///
-/// Every video frame stays until the next one is shown, as on a screen; video frames that were
-/// shown for less than a frame of the file are left out.
+/// Every video frame is repeated until the next one, as on a screen; video frames shown for less
+/// than a frame of the file are left out.
 package struct VideoWriter: FrameWriting {
   private let file: MediaFile
   private let framesPerSecond: Int
@@ -125,8 +125,8 @@ package struct VideoWriter: FrameWriting {
   private var frameCount = 0
   private var failure: MediaFileError?
   private var gaps: GapBudget
-  /// When the video frame that is shown began to be, and where that is in the file, both in
-  /// nanoseconds from the first one.
+  /// The time of the shown video frame, and its time in the file, both in nanoseconds since the
+  /// first one.
   private var lastPassed: Int64 = 0
   private var lastPlace: Int64 = 0
 
@@ -153,7 +153,7 @@ package struct VideoWriter: FrameWriting {
     }
   }
 
-  /// Where in the file an instant is, in nanoseconds, after what is left out before it.
+  /// The time of an instant in the file, in nanoseconds, after cut pauses.
   private mutating func place(of at: Instant, from first: Instant) -> Int64 {
     let now = max(lastPassed, (at - first).nanoseconds)
     lastPlace += gaps.spend(now - lastPassed)
@@ -193,7 +193,7 @@ package struct VideoWriter: FrameWriting {
   }
 }
 
-/// Writes video frames that are not decoded here one after the other, as a byte stream.
+/// Writes encoded video frames consecutively, as a byte stream.
 package struct StreamWriter: FrameWriting {
   private let file: MediaFile
   private var frameCount = 0
@@ -217,18 +217,17 @@ package struct StreamWriter: FrameWriting {
   }
 }
 
-/// Writes video frames that are not decoded here as an IVF file, each with the time at which it was
-/// shown.
+/// Writes encoded video frames as an IVF file, each with its display time.
 package struct TimedStreamWriter: FrameWriting {
   private let file: MediaFile
   private let fourCC: String
   private var first: (size: (width: Int, height: Int), at: Instant)?
   private var frameCount = 0
-  /// The time of the video frame before, in the clock of the file.
+  /// The time of the previous video frame, in the clock of the file.
   private var last: Int64 = -1
   private var failure: MediaFileError?
 
-  /// - Parameter fourCC: the four letters by which the file names the codec.
+  /// - Parameter fourCC: the codec's name of four letters.
   package init(_ file: MediaFile, fourCC: String) {
     self.file = file
     self.fourCC = fourCC
@@ -238,7 +237,7 @@ package struct TimedStreamWriter: FrameWriting {
     guard failure == nil, case .encodedVideo(let videoFrame) = media else { return }
     do throws(MediaFileError) {
       let first = try begin(videoFrame, at)
-      // No two video frames may have one time.
+      // Times must increase.
       last = max(last + 1, RTPClock.ticks(from: first, to: at))
       try file.write(IVFWriter.frameHeader(byteCount: videoFrame.bytes.count, time: UInt64(last)))
       try file.write(videoFrame.bytes)
@@ -269,7 +268,7 @@ package struct TimedStreamWriter: FrameWriting {
     if let failure { return .failure(failure) }
     do throws(MediaFileError) {
       if first != nil { try file.rewind() }
-      // A file without video frames still is an IVF file.
+      // A file without video frames is still an IVF file.
       try file.write(header(first?.size ?? (0, 0)))
       return .success(frameCount)
     } catch {

@@ -2,11 +2,11 @@ import Glibc
 public import Media
 public import Wire
 
-/// Why a media file cannot be used: one sentence that names the file, and the place in it.
+/// Why a media file cannot be used: one sentence with the file, and the location in it.
 public struct MediaFileError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// Where the fault lies.
+  /// The kind of fault.
   public enum Cause: String, Hashable, Sendable {
-    /// The file has no media that can be sent, or no longer.
+    /// The file contains no media that can be sent, or no more.
     case content
     /// There is no such file.
     case missing
@@ -14,16 +14,16 @@ public struct MediaFileError: Error, Hashable, Sendable, CustomStringConvertible
     case system
   }
 
-  /// The file.
+  /// The path of the file.
   public var path: String
-  /// What is wrong, and mostly what to do, in words.
+  /// The reason, and usually the remedy, as a sentence.
   public var reason: String
-  /// Where the fault lies.
+  /// The kind of fault.
   public var cause: Cause
-  /// The video frame that could not be read, counted from 1 in the file; nil for audio, and where
-  /// no video frame is meant.
+  /// The video frame that could not be read, counted from 1 in the file; nil for audio, and if the
+  /// fault concerns no frame.
   public var videoFrame: Int?
-  /// Where in the file, in bytes from its beginning; nil when the file as a whole is meant.
+  /// The byte offset in the file; nil if the file as a whole is meant.
   public var byteOffset: Int?
 
   package init(
@@ -45,9 +45,9 @@ public struct MediaFileError: Error, Hashable, Sendable, CustomStringConvertible
   }
 }
 
-/// A file that is open for reading or writing; closed when nobody holds it any longer.
+/// A file that is open for reading or writing; closed with its last reference.
 package final class MediaFile {
-  /// What a file is opened for.
+  /// The purpose of opening a file.
   package enum Access {
     case reading
     /// Creates the file or empties it.
@@ -66,7 +66,7 @@ package final class MediaFile {
     self.path = path
     let flags =
       switch access {
-      // A pipe without a writer would keep the caller waiting; it is refused below.
+      // Opening a pipe without a writer would block; pipes are refused below.
       case .reading: O_RDONLY | O_NONBLOCK
       case .writing: O_WRONLY | O_CREAT | O_TRUNC
       }
@@ -75,7 +75,7 @@ package final class MediaFile {
     if access == .reading { try check("the file is empty: name one with media in it") }
   }
 
-  /// A file that somebody has opened for writing, and that is closed here.
+  /// Takes over a descriptor that is open for writing, and closes it in the end.
   package init(descriptor: Int32, path: String) {
     self.path = path
     self.descriptor = descriptor
@@ -83,7 +83,7 @@ package final class MediaFile {
 
   deinit { close(descriptor) }
 
-  /// Refuses what cannot be read over and over, and an empty file with these words.
+  /// Refuses files that cannot be rewound, and an empty file with this message.
   private func check(_ emptiness: String) throws(MediaFileError) {
     var status = stat()
     guard fstat(descriptor, &status) == 0 else { throw MediaFileError(path: path, code: errno) }
@@ -122,7 +122,22 @@ package final class MediaFile {
     try check("the file became empty while it was sent: leave it as it is until the end")
   }
 
-  /// Writes all bytes where the file stands.
+  /// Writes bytes over those that stand at an offset from the beginning.
+  package func write(_ bytes: [UInt8], at offset: Int) throws(MediaFileError) {
+    var written = 0
+    while written < bytes.count {
+      let count = bytes.withUnsafeBytes {
+        pwrite(
+          descriptor, $0.baseAddress.map { $0 + written }, bytes.count - written, offset + written)
+      }
+      let code = count < 0 ? errno : 0
+      if code == EINTR { continue }
+      guard count > 0 else { throw MediaFileError(path: path, code: code == 0 ? EIO : code) }
+      written += count
+    }
+  }
+
+  /// Writes all bytes at the current position.
   package func write(_ bytes: [UInt8]) throws(MediaFileError) {
     var written = 0
     while written < bytes.count {
@@ -138,7 +153,7 @@ package final class MediaFile {
 }
 
 extension MediaFileError {
-  /// What the system said, by its error number.
+  /// Creates the error for a system error number.
   package init(path: String, code: Int32, byteOffset: Int? = nil) {
     self.init(
       path: path, reason: String(cString: strerror(code)),
@@ -148,14 +163,14 @@ extension MediaFileError {
 
 /// The formats of files that can be sent.
 public enum MediaFileFormat: String, CaseIterable, Hashable, Sendable {
-  /// Video frames without compression (YUV4MPEG2).
+  /// Uncompressed video frames (YUV4MPEG2).
   case y4m
-  /// A byte stream of H.264 (annex B), which is sent as it is.
+  /// A byte stream of H.264 (annex B), sent without decoding.
   case h264
   /// Audio (RIFF WAVE).
   case wav
 
-  /// The format of a file by the end of its name; nil for an unknown one.
+  /// The format of a file by its extension; nil for an unknown one.
   public init?(path: String) {
     let name = path.split(separator: "/").last ?? ""
     guard let dot = name.lastIndex(of: ".") else { return nil }
@@ -167,7 +182,7 @@ public enum MediaFileFormat: String, CaseIterable, Hashable, Sendable {
     }
   }
 
-  /// Audio or video frames.
+  /// Whether the format contains audio or video frames.
   public var kind: MediaKind { self == .wav ? .audio : .video }
 }
 
@@ -175,12 +190,12 @@ public enum MediaFileFormat: String, CaseIterable, Hashable, Sendable {
 public protocol TimedMedia: SendableMetatype {
   /// The next video frame or block and its time in nanoseconds from the first one; nil at the end.
   mutating func next() throws(MediaFileError) -> (media: MediaContent, nanoseconds: Int64)?
-  /// The next video frame that a decoder can begin with, to be sent in the place of the one that
-  /// `next` gave last; nil when there is none, or when any will do.
+  /// The next key frame, to be sent instead of the last frame from `next`; nil if there is none, or
+  /// if any frame will do.
   mutating func nextKeyFrame() throws(MediaFileError) -> MediaContent?
 }
 
 extension TimedMedia {
-  /// Nil: what is encoded only when it is sent can become a key frame then.
+  /// Nil: media that is encoded while it is sent can become a key frame then.
   public mutating func nextKeyFrame() -> MediaContent? { nil }
 }

@@ -1,26 +1,26 @@
 import Wire
 
-/// Makes video frames or blocks of audio out of the bytes of a file: bytes are appended, and after
-/// each piece `next` gives what they hold.
+/// Parses video frames or blocks of audio from the bytes of a file: bytes are appended, and after
+/// each piece `next` returns the complete ones.
 protocol PieceReader {
   /// A video frame or a block of audio.
   associatedtype Part
-  /// What may be wrong with the bytes.
+  /// An error in the bytes.
   associatedtype Fault: Error, CustomStringConvertible
 
-  /// What to say of a file that has no part to begin with.
+  /// The message for a file without any part.
   static var emptiness: String { get }
 
   /// Creates a reader at the beginning of a file.
   init()
   mutating func append(_ piece: RawSpan) throws(Fault)
-  /// Says that the file has ended.
+  /// Marks the end of the file.
   mutating func finish() throws(Fault)
   /// The next part; nil when more bytes are needed.
   mutating func next() throws(Fault) -> Part?
-  /// What is left at the end, shorter than a part.
+  /// The rest at the end, shorter than a part.
   mutating func rest() -> Part?
-  /// Where a fault is, when so many parts came before it.
+  /// The location of a fault after this many parts.
   func place(of fault: Fault, after count: Int) -> (videoFrame: Int?, byteOffset: Int?)
 }
 
@@ -28,7 +28,7 @@ extension PieceReader {
   mutating func rest() -> Part? { nil }
 }
 
-/// What is in a file, part by part, over and over when wanted.
+/// The parts of a file, optionally repeated.
 struct RepeatedFile<Reader: PieceReader> {
   private let file: MediaFile
   private let loops: Bool
@@ -47,7 +47,7 @@ struct RepeatedFile<Reader: PieceReader> {
     guard first != nil else { throw emptiness }
   }
 
-  /// What to say of a file in which there is nothing to begin with.
+  /// The error for a file without any part.
   var emptiness: MediaFileError { MediaFileError(path: file.path, reason: Reader.emptiness) }
 
   /// The next part; at the end of the file the first one, or nil.
@@ -87,7 +87,7 @@ struct RepeatedFile<Reader: PieceReader> {
     first = nil
   }
 
-  /// Does something with the reader, whose faults become those of the file.
+  /// Uses the reader, converting its errors to those of the file.
   private mutating func read<Result>(
     _ body: (inout Reader) throws(Reader.Fault) -> Result
   ) throws(MediaFileError) -> Result {
@@ -103,17 +103,16 @@ struct RepeatedFile<Reader: PieceReader> {
 
 // MARK: - PieceBuffer
 
-/// Bytes that come in pieces and are taken from the front as soon as enough are there.
+/// A buffer of pieces of bytes, consumed from the front.
 struct PieceBuffer {
   private var bytes: [UInt8] = []
   private var start = 0
-  /// How many bytes were taken or dropped before the first one that waits.
+  /// How many bytes were consumed before the first waiting one.
   private(set) var position = 0
 
   /// How many bytes wait.
   var count: Int { bytes.count - start }
 
-  /// Appends a piece.
   mutating func append(_ piece: RawSpan) {
     if start > 0, start == bytes.count || start > 1 << 16 {
       bytes.removeFirst(start)
@@ -122,10 +121,10 @@ struct PieceBuffer {
     unsafe piece.withUnsafeBytes { unsafe bytes.append(contentsOf: $0) }
   }
 
-  /// The byte at a place among those that wait, which must be there.
+  /// The byte at an offset among the waiting ones, which must exist.
   subscript(index: Int) -> UInt8 { bytes[start + index] }
 
-  /// Takes so many bytes, or nothing when they are not all there.
+  /// Consumes this many bytes, or nothing if there are fewer.
   mutating func read(_ count: Int) -> [UInt8]? {
     guard count >= 0, count <= self.count else { return nil }
     let taken = Array(bytes[start..<start + count])
@@ -134,7 +133,7 @@ struct PieceBuffer {
     return taken
   }
 
-  /// Drops up to so many bytes and gives how many there were.
+  /// Drops up to this many bytes and returns how many.
   mutating func drop(_ count: Int) -> Int {
     let dropped = min(max(count, 0), self.count)
     start += dropped
@@ -142,7 +141,7 @@ struct PieceBuffer {
     return dropped
   }
 
-  /// Where a byte stands among the first `limit` that wait.
+  /// The offset of a byte among the first `limit` waiting ones.
   func firstIndex(of byte: UInt8, within limit: Int) -> Int? {
     let end = start + min(limit, count)
     return bytes[start..<end].firstIndex(of: byte).map { $0 - start }

@@ -4,10 +4,10 @@ import Stats
 package import Tape
 import Wire
 
-/// The media of one direction of a track as a file that browsers play, made from the frames of a
-/// take without decoding them; the times are those when they were shown, played or sent.
+/// The media of one direction of a track as a file that browsers play, remuxed from the frames of a
+/// take; its times are those at which frames were displayed, played or sent.
 package struct PageMedia: Sendable {
-  /// Which frames.
+  /// Identifies the frames.
   package struct Place: Hashable, Sendable {
     package var peer: Int64
     package var direction: String
@@ -21,7 +21,7 @@ package struct PageMedia: Sendable {
       self.kind = kind
     }
 
-    /// The place as JSON.
+    /// The identification as JSON.
     package var facts: String {
       JSONText.object([
         ("peer", .integer(peer)), ("direction", .text(direction)), ("track", .integer(track)),
@@ -33,11 +33,11 @@ package struct PageMedia: Sendable {
   package let place: Place
   /// `video/webm`, `audio/webm`, `audio/wav` or `video/mp4`.
   package let type: String
-  /// When the first frame was, in seconds of the take: where the file begins.
+  /// The time of the first frame in seconds of the take, which is the start of the file.
   package let begin: Double
   package let bytes: [UInt8]
 
-  /// The tracks of a take that have media, in their order.
+  /// The tracks of a take with media, in order.
   package static func places(_ connection: borrowing SQLiteConnection) throws(SQLiteError)
     -> [Place]
   {
@@ -60,7 +60,7 @@ package struct PageMedia: Sendable {
     return found
   }
 
-  /// How many bytes of media a take has.
+  /// The number of media bytes in a take.
   package static func byteCount(_ connection: borrowing SQLiteConnection) throws(SQLiteError)
     -> Int
   {
@@ -68,7 +68,7 @@ package struct PageMedia: Sendable {
     return Int(clamping: try connection.integer(last) ?? 0)
   }
 
-  /// Creates the file of a place; nil when there is nothing that a player could begin with.
+  /// Creates the file; nil if there is no frame that a player can start with.
   package init?(_ place: Place, _ connection: borrowing SQLiteConnection) throws(SQLiteError) {
     let rows = try connection.prepare(
       """
@@ -87,7 +87,7 @@ package struct PageMedia: Sendable {
         guard isKey else { continue }
         let codec = rows.text(1) ?? ""
         var (width, height, channels) = rows.values(from: 3, Int.self, Int.self, Int?.self)
-        // Frames that were passed on without a decoder tell their size themselves.
+        // The size of forwarded frames that were not decoded is parsed from them.
         if width <= 0, let look = CodecName(rawValue: codec).codec?.look,
           let size = rows.withBlob(6, { look($0).size })
         {
@@ -106,7 +106,7 @@ package struct PageMedia: Sendable {
     begin = Double(first) / 1e9
   }
 
-  /// What the page needs to know of it, as JSON without the bytes.
+  /// The description for the page as JSON, without the bytes.
   package var facts: String {
     JSONText.object([
       ("peer", .integer(place.peer)), ("direction", .text(place.direction)),
@@ -116,14 +116,14 @@ package struct PageMedia: Sendable {
   }
 }
 
-/// The file that suits a codec.
+/// Selects the container for a codec.
 private struct Container {
   private var webM: WebMWriter?
   private var mp4: MP4Writer?
-  /// Of G.711, which browsers know in this file alone.
+  /// For G.711, which browsers play only in WAV.
   private var wav: G711WAVWriter?
 
-  /// Nil for a codec that no browser plays.
+  /// Creates a container; nil for a codec that browsers do not play.
   init?(codec: String, width: Int, height: Int, channels: Int) {
     switch codec {
     case "opus": webM = WebMWriter(.opus(channels: max(channels, 1)))

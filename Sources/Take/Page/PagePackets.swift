@@ -3,17 +3,16 @@ import Stats
 package import Tape
 import Wire
 
-/// The packets of a take for a list that is looked through: which there are, some of them, and one
-/// with all that belongs to it.
+/// The packets of a take for a list: the matching rows, a part of them, and the details of one.
 package enum PagePackets {
-  /// Who sent a packet to whom, and when.
+  /// Sender, receiver and time of a packet.
   package struct Place: Sendable {
-    /// Nanoseconds since the take began.
+    /// Nanoseconds since the start of the take.
     package let at: Int64
     package let source: String
     package let destination: String
 
-    /// Nil when the take has no packet of the row.
+    /// Reads a packet's row; nil if there is none.
     package init?(row: Int64, _ connection: borrowing SQLiteConnection) throws(SQLiteError) {
       let rows = try connection.prepare(
         "SELECT at_ns, direction, local, remote FROM packet WHERE row = \(row) LIMIT 1")
@@ -26,7 +25,7 @@ package enum PagePackets {
     }
   }
 
-  /// The rows of packets that a filter lets through, in their order.
+  /// The rows of packets that satisfy a filter, in order.
   package static func rows(_ filter: PacketFilter, _ connection: borrowing SQLiteConnection)
     throws(SQLiteError) -> [Int64]
   {
@@ -40,7 +39,7 @@ package enum PagePackets {
     return rows
   }
 
-  /// The place of the first of some rows that is not earlier than a time.
+  /// The index of the first row that is not earlier than a time.
   package static func index(
     of seconds: Double, in rows: [Int64], _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> Int {
@@ -55,10 +54,11 @@ package enum PagePackets {
     return low
   }
 
-  /// Some packets as a JSON array; each is
-  /// `[row, step, peer, seconds, direction, protocol, size, ssrc, payload type, sequence,
-  /// timestamp, marker, transport-wide sequence, from, to, what it is, reports]`: what it is only
-  /// where the other columns do not say it.
+  /// Packets as a JSON array.
+  ///
+  /// Each is `[row, step, peer, seconds, direction, protocol, size, ssrc, payload type, sequence,
+  /// timestamp, marker, transport-wide sequence, from, to, description, reports]`; the description
+  /// is present only if the other columns do not suffice.
   package static func list(_ rows: ArraySlice<Int64>, _ connection: borrowing SQLiteConnection)
     throws(SQLiteError) -> String
   {
@@ -94,7 +94,7 @@ package enum PagePackets {
     return "[" + lines.joined(separator: ",\n") + "]"
   }
 
-  /// One packet: its bytes and fields, the reports and the frame in it, and what answers what.
+  /// The details of one packet: bytes and fields, its reports and frame, and related packets.
   package static func detail(_ row: Int64, _ connection: borrowing SQLiteConnection)
     throws(SQLiteError) -> String
   {
@@ -121,7 +121,7 @@ package enum PagePackets {
     return "{" + members.joined(separator: ",\n") + "}"
   }
 
-  /// The fields of a packet, layer by layer.
+  /// The fields of a packet by layer.
   private static func layers(_ packet: String, _ connection: borrowing SQLiteConnection)
     throws(SQLiteError) -> JSONText
   {
@@ -130,7 +130,7 @@ package enum PagePackets {
     return PacketFields(rows.bytes(1), kind: rows.text(0) ?? "").json
   }
 
-  /// The frame that a packet of RTP belongs to, with the times of its first and last packet.
+  /// The frame of an RTP packet, with the times of its first and last packet.
   private static func frames(_ packet: String) -> String {
     """
     SELECT frame.step AS step, frame.at_ns / 1e9 AS at, frame.kind AS kind, frame.codec AS codec,
@@ -150,8 +150,8 @@ package enum PagePackets {
     """
   }
 
-  /// Packets that this one answers, or that answer it: a check and its response, a NACK and what it
-  /// asks for, a request for a key frame and that frame.
+  /// Packets that this one responds to, or that respond to it: a check and its response, a NACK and
+  /// the requested packets, a key frame request and the frame.
   private static func links(_ packet: String) -> String {
     """
     SELECT 'same transaction' AS what, other.row AS row, other.at_ns / 1e9 AS at,
@@ -192,15 +192,15 @@ package enum PagePackets {
 
 // MARK: - PacketFilter
 
-/// Which packets a list shows, in the words of conditions: `in rtp ssrc=1234 size>1000`,
-/// `rtcp pli`, `stun peer=1`.
+/// Selects packets for a list, in the words of conditions: `in rtp ssrc=1234 size>1000`, `rtcp
+/// pli`, `stun peer=1`.
 package struct PacketFilter: Hashable, Sendable {
-  /// Why a text is no filter, in one sentence.
+  /// An error in a filter, as one sentence.
   package struct Failure: Error, Hashable, Sendable, CustomStringConvertible {
     package var description: String
   }
 
-  /// A condition on rows of the view `packet`, in SQL; nil for all of them.
+  /// An SQL condition on the view `packet`; nil for all packets.
   package let sql: String?
 
   private static let protocols = ["stun", "dtls", "rtp", "rtcp", "turn", "other"]
@@ -213,7 +213,7 @@ package struct PacketFilter: Hashable, Sendable {
   ]
   private static let texts = ["direction", "protocol", "local", "remote"]
 
-  /// Reads a filter: every word and every comparison must hold.
+  /// Parses a filter; all words and comparisons must hold.
   package init(_ text: String) throws(Failure) {
     var parts: [String] = []
     var isBare = false
@@ -239,7 +239,7 @@ package struct PacketFilter: Hashable, Sendable {
     sql = parts.isEmpty ? nil : parts.joined(separator: " AND ")
   }
 
-  /// What is inside of an SRTCP compound stands in rows of its own, in the same step.
+  /// The contents of an SRTCP compound have rows of their own in the same step.
   private static func report(_ type: String) -> String {
     """
     packet.protocol = 'rtcp' AND EXISTS (
@@ -284,12 +284,12 @@ package struct PacketFilter: Hashable, Sendable {
 
 // MARK: - PageCatalogue
 
-/// A take as `retake open` lists it: out of the catalogue that all verbs have of a folder.
+/// An entry in the list of `retake open`, from the folder's catalogue.
 package struct PageCatalogue: Sendable {
   private var members: [(String, JSONText?)]
   private let isComplete: Bool
 
-  /// The takes of a catalogue by their paths, those that could not be read with the reason.
+  /// The entries by path; takes that could not be read have the reason.
   package static func entries(_ catalogue: TakeCatalogue) throws(TapeError)
     -> [String: PageCatalogue]
   {
@@ -313,7 +313,7 @@ package struct PageCatalogue: Sendable {
     return entries
   }
 
-  /// The ids of the causes of each take.
+  /// The ids of the findings of each take.
   private static func findings(_ catalogue: TakeCatalogue) throws(TapeError)
     -> [String: [String]]
   {
@@ -328,7 +328,7 @@ package struct PageCatalogue: Sendable {
     }
   }
 
-  /// A take that could not be read, with the reason.
+  /// An entry for a take that could not be read.
   package init(failure: TapeError) {
     members = [("error", .text(failure.description))]
     isComplete = true
@@ -365,7 +365,7 @@ package struct PageCatalogue: Sendable {
         "details",
         .object([
           ("findings", findings), ("facts", facts),
-          // The catalogue has it as JSON, of numbers alone.
+          // The catalogue stores a JSON array of numbers.
           ("spark", traffic.hasPrefix("[") ? JSONText(traffic) : nil),
         ])
       ),
@@ -379,7 +379,7 @@ package struct PageCatalogue: Sendable {
     ).text
   }
 
-  /// A take that is being read.
+  /// An entry for a take that is still being read.
   package static func waiting(name: String) -> String {
     JSONText.object([("name", .text(name)), ("isWaiting", .flag(true))]).text
   }

@@ -6,40 +6,39 @@ import FoundationEssentials
 import Synchronization
 package import Tape
 
-/// A take as one web page that needs no server and no network: what `retake page` writes.
+/// A take as a self-contained web page: the output of `retake page`.
 ///
-/// States, paths, speakers and curves on one clock, findings, and everything that happened with
-/// the text of each signaling message, and its media when they are not large. It has no keys, but
-/// descriptions with their addresses and ICE passwords: it is as secret as the take.
+/// It has states, paths, speakers and curves on one clock, findings, all events with the text of
+/// each signaling message, and media up to a limit. It contains no keys, but descriptions with
+/// addresses and ICE passwords: it is as private as the take.
 package struct TakePage: Sendable {
-  /// What may leave with a page.
+  /// What to include in a page.
   package struct Options: Sendable {
     /// The texts of signaling messages.
     package var keepsMessages = true
-    /// IP addresses; else each becomes a name, the same one everywhere.
+    /// Whether to include IP addresses; otherwise each is replaced by a consistent name.
     package var keepsAddresses = true
-    /// Sound and video, as long as they are not larger than `mediaMaximum`.
+    /// Audio and video, up to `mediaMaximum`.
     package var keepsMedia = true
 
     package init() {}
   }
 
-  /// Larger media make a file that nobody sends around; `retake open` plays those.
+  /// A larger file would not be passed around; `retake open` plays larger media.
   package static let mediaMaximum = 24_000_000
 
-  /// The page as text.
   package private(set) var html = ""
-  /// How many bytes of media were left out because they are too many.
+  /// The number of media bytes that were omitted because of the limit.
   package private(set) var omittedMediaBytes = 0
 
-  /// Asks a take everything that a page draws.
+  /// Reads everything that a page draws.
   ///
-  /// - Parameter tell: hears what is being read.
+  /// - Parameter tell: called with what is being read.
   package init(
     path: String, options: Options = Options(),
     tell: @escaping @Sendable (String) -> Void = { _ in }
   ) throws(TapeError) {
-    // The rules take as long as all the rest, and read on their own.
+    // Findings take as long as the rest, and have a connection of their own.
     let findings = Aside { () throws(TapeError) in try PageContent.findings(path: path) }
     var content = PageContent(path: path)
     let reading = try content.read(keepsMessages: options.keepsMessages, tell: tell)
@@ -87,17 +86,16 @@ package struct TakePage: Sendable {
 
 // MARK: - PageDocument
 
-/// The page without a take: its markup, its style and its script, which allow each other and nobody
-/// else.
+/// The page without a take: markup, style and script; the content policy restricts them to each
+/// other.
 enum PageDocument {
-  /// One script out of all modules.
+  /// All modules joined into one script.
   static let script = PageScript.page.text
 
   private static let style = String(cString: cfiles_page_css())
 
-  /// What the page may do (Content Security Policy level 3): run its own script, look like its own
-  /// style, show pictures and play media that are inside of it; and ask its own server, where it
-  /// has one.
+  /// The page's Content Security Policy (level 3): its own script and style, embedded images and
+  /// media, and requests to its own server if it has one.
   static func policy(isServed: Bool) -> String {
     """
     default-src 'none'; script-src '\(hash(script))'; style-src '\(hash(style))'; \
@@ -113,8 +111,8 @@ enum PageDocument {
   /// The whole page.
   ///
   /// - Parameters:
-  ///   - data: JSON, which may hold anything in its strings.
-  ///   - series: the columns, compressed, in base64.
+  ///   - data: JSON with arbitrary strings.
+  ///   - series: the compressed columns in base64.
   ///   - media: files in base64.
   static func html(
     title: String, data: String, series: String, media: [String] = [], isServed: Bool
@@ -126,7 +124,7 @@ enum PageDocument {
         "<script type=\"text/plain\" id=\"media-\(index)\">\(file)</script>\n"
       }.joined(),
     ]
-    // The pieces between marks are the document's own, so that nothing in a value is taken for one.
+    // The template is split once, so that no value is mistaken for a mark.
     var html = ""
     for (index, piece) in String(cString: cfiles_page_html())
       .split(separator: "{{", omittingEmptySubsequences: false).enumerated()
@@ -141,7 +139,7 @@ enum PageDocument {
     return html
   }
 
-  /// JSON that cannot end the element that it stands in.
+  /// Escapes JSON so that it cannot end the element that contains it.
   private static func inert(_ json: String) -> String {
     var bytes: [UInt8] = []
     bytes.reserveCapacity(json.utf8.count + 1024)
@@ -160,32 +158,32 @@ enum PageDocument {
   }
 }
 
-/// The page of `retake open`: it asks its server for everything.
+/// The page of `retake open`, which requests everything from its server.
 package enum ServedPage {
   package static let html = PageDocument.html(
     title: "Retake", data: "{\"form\":\"served\"}", series: "", isServed: true)
 
-  /// The content policy, which is sent with the page as well.
+  /// The content policy, which is sent as a header as well.
   package static let policy = PageDocument.policy(isServed: true)
 }
 
-/// Work on a take that another thread does at the same time.
+/// Work on another thread.
 final class Aside<Value: Sendable>: Sendable {
   private let work: @Sendable () throws(TapeError) -> Value
   private let group = DispatchGroup()
   private let result = Mutex<Result<Value, TapeError>?>(nil)
 
-  /// Begins the work.
+  /// Starts the work.
   init(_ work: @escaping @Sendable () throws(TapeError) -> Value) {
     self.work = work
-    // A queue of its own has a thread of its own, also while all others of the pool wait.
+    // A dedicated queue gets a thread even if the pool is exhausted.
     DispatchQueue(label: "aside").async(group: group) { [self] in
       let result = Result { () throws(TapeError) in try work() }
       self.result.withLock { $0 = result }
     }
   }
 
-  /// Waits for what comes of it.
+  /// Waits for the result.
   func value() throws(TapeError) -> Value {
     group.wait()
     guard let result = result.withLock({ $0 }) else { return try work() }
@@ -193,12 +191,12 @@ final class Aside<Value: Sendable>: Sendable {
   }
 }
 
-/// Compression that every browser can undo (RFC 1951).
-enum Deflate {
-  /// The bytes as a raw stream; nil when there is no memory for it.
-  static func compressed(_ bytes: [UInt8]) -> [UInt8]? {
+/// Compression that every browser supports (RFC 1951).
+package enum Deflate {
+  /// Compresses to a raw stream; nil if memory is short.
+  package static func compressed(_ bytes: [UInt8]) -> [UInt8]? {
     var stream = z_stream()
-    // The longest window without a header, and the usual memory.
+    // The largest window without a header, and the default memory level.
     guard
       deflateInit2_(
         &stream, 6, Z_DEFLATED, -15, 8, Z_DEFAULT_STRATEGY, ZLIB_VERSION,
@@ -225,25 +223,25 @@ enum Deflate {
 
 // MARK: - PageScript
 
-/// ES modules joined into one script, which needs no server to be loaded from.
+/// Joins ES modules into one script, which can be loaded without a server.
 ///
-/// Each module stays a scope of its own: a function that is called once and returns what the module
-/// exports; its imports become constants. Modules keep to forms that are simple to join: imports of
-/// names from relative paths, and exports where a function, a class or a constant is declared.
-/// Constants do not follow an export that changes, and no module imports one that imports it.
-/// Lines of comments alone are left out: whoever reads them reads the modules.
-struct PageScript {
-  /// The texts of modules by their paths, such as `board/strip.js`.
+/// Each module keeps a scope of its own: a function that is called once and returns the module's
+/// exports; imports become constants. Modules are restricted to forms that are simple to join:
+/// imports of names from relative paths, and exports at the declaration of a function, class or
+/// constant. Constants do not follow an export that changes, and imports must not be cyclic.
+/// Comment lines are omitted.
+package struct PageScript: Sendable {
+  /// The texts of modules by path, such as `board/strip.js`.
   private let texts: [String: String]
-  /// The number of each module that stands in the script already.
+  /// The index of each module that was already added.
   private var numbers: [String: Int] = [:]
   private var isUnderWay: Set<String> = []
-  private(set) var text = ""
-  /// What cannot be joined: a person who changes modules reads it in a test.
-  private(set) var problems: [String] = []
+  package private(set) var text = ""
+  /// Errors in modules; a test checks that there are none.
+  package private(set) var problems: [String] = []
 
-  /// Joins a module with all that it imports, in the order in which they need each other.
-  init(of entry: String, in texts: [String: String]) {
+  /// Joins a module with its imports, in dependency order.
+  package init(of entry: String, in texts: [String: String]) {
     self.texts = texts
     add(entry)
   }
@@ -274,7 +272,7 @@ struct PageScript {
     var isComment = false
     for line in source.split(separator: "\n", omittingEmptySubsequences: false) {
       let words = line.drop { $0 == " " }
-      // What a comment in the middle of a line is about stands behind it.
+      // A comment in the middle of a line precedes the code that it is about.
       let isWhole = !line.contains("*/") || line.hasSuffix("*/")
       isComment = isComment || (words.hasPrefix("/*") && isWhole)
       if isComment || words.hasPrefix("//") || words.isEmpty {
@@ -302,7 +300,7 @@ struct PageScript {
     text += "const module\(number) = (() => {\n\(body)\(result)})();\n"
   }
 
-  /// An import as a constant: `import { a, b as c } from "../x.js";`.
+  /// Converts an import to a constant: `import { a, b as c } from "../x.js";`.
   private mutating func imported(by statement: String, in path: String) -> String {
     let parts = statement.split(separator: "\"", omittingEmptySubsequences: false)
     guard parts.count == 3, let begin = parts[0].firstIndex(of: "{"),
@@ -318,7 +316,8 @@ struct PageScript {
     return "const \(names) = module\(number);\n"
   }
 
-  /// The name after `function`, `const` or `class`; nil for a variable: its changes would be lost.
+  /// The name after `function`, `const` or `class`; nil for a variable, whose changes would be
+  /// lost.
   private static func name(declaredBy declaration: Substring) -> String? {
     let words = declaration.split { !($0.isLetter || $0.isNumber || $0 == "_" || $0 == "$") }
     let place = words.first == "async" ? 1 : 0
@@ -326,12 +325,12 @@ struct PageScript {
       return nil
     }
     let name = String(words[place + 1])
-    // A list of names in brackets is not one name.
+    // A destructuring pattern is not a single name.
     return declaration.contains("\(words[place])* \(name)")
       || declaration.contains("\(words[place]) \(name)") ? name : nil
   }
 
-  /// A path as it is seen from a module.
+  /// Resolves a relative path from a module.
   private static func path(_ relative: String, from module: String) -> String {
     var folders = module.split(separator: "/").dropLast()
     for part in relative.split(separator: "/") where part != "." {

@@ -1,13 +1,13 @@
-/// What the keys of columns mean that hold JSON.
+/// The meaning of a key in a column with JSON.
 package struct JSONKey: Sendable, Hashable {
-  /// Such as `rtcp.fields`.
+  /// As in `rtcp.fields`.
   package var column: String
-  /// The row's type or name, such as `sr`; nil: of all rows.
+  /// The type or name of the rows, such as `sr`; nil for all rows.
   package var type: String?
   package var key: String
   package var meaning: String
 
-  /// All of them; members of `stat` stand in `StatsMembers`.
+  /// All keys; members of `stat` are in `StatsMembers`.
   package static let all: [JSONKey] = table.split(separator: "\n").map { line in
     let parts = line.split(separator: "|", maxSplits: 1)
     let words = parts[0].split(separator: " ").map(String.init)
@@ -16,12 +16,12 @@ package struct JSONKey: Sendable, Hashable {
       meaning: String(parts[1].dropFirst()))
   }
 
-  /// Whether a key of a column is explained for rows of a type.
+  /// Whether a key of a column is documented for rows of a type.
   package static func isKnown(_ key: String, of column: String, type: String) -> Bool {
     all.contains { $0.column == column && $0.key == key && ($0.type ?? type) == type }
   }
 
-  /// The list for `retake sql --schema`, as comments of SQL.
+  /// The list for `retake sql --schema`, as SQL comments.
   package static var text: String {
     var text = "-- Keys of columns with JSON, by the type or the name of the row (*: of all):\n"
     var column = ""
@@ -43,11 +43,13 @@ package struct JSONKey: Sendable, Hashable {
     take.toolchain * vpx | version of libvpx
     take.toolchain * openh264 | version of OpenH264, where it is installed
     take.toolchain * dav1d | version of dav1d, where it is installed
+    take.toolchain * tags | what whoever recorded says of the take, by keys; see the view tag
     peer.configuration * answersAsDTLSClient | whether an answer makes the peer the DTLS client
     peer.configuration * audioBitrate | bits per second of an Opus encoder
     peer.configuration * bundlePolicy | as in W3C's RTCConfiguration
     peer.configuration * certificates | certificates that the application gave
     peer.configuration * decoders | codecs that this build could decode beside those that all can
+    peer.configuration * drawnBytes | what streams of randomness gave, where the seed was redacted
     peer.configuration * establishmentNeedsAllCandidates | whether the time for a connection \
     begins with the last candidate
     peer.configuration * establishmentTimeoutMilliseconds | how long a connection may take; 0: \
@@ -77,10 +79,14 @@ package struct JSONKey: Sendable, Hashable {
     actor.configuration room checksRoomID | whether names of rooms are checked before they are \
     sent
     actor.configuration room connectTimeoutMilliseconds | how long it may take to enter
+    actor.configuration room drawnBytes | what streams of randomness gave, where the seed was \
+    redacted
     actor.configuration room needsToken | whether the service wants a token
     actor.configuration room restartDelayMilliseconds | how long a connection is waited for \
     before ICE restarts
     actor.configuration room restartMaximum | how often ICE may restart
+    actor.configuration room restartsOnceConnected | whether a restart that is requested before \
+    a connection has a state happens once it is connected
     actor.configuration room signaling | the protocol of the service
     actor.configuration room protocolName | janus, sora, ...
     actor.configuration room options | what the protocol was told

@@ -2,37 +2,37 @@ import Crypto
 package import Tape
 import Wire
 
-/// Two takes of the two ends of a call on one clock, by the datagrams that both of them saw.
+/// The takes of the two ends of a call on a common clock, determined from the datagrams in both.
 ///
-/// A datagram that one end sent and the other received has the same bytes in both takes. The least
-/// times of both directions give the distance of the two clocks, on the assumption of NTP (RFC 5905
-/// section 8): that the fastest datagram took equally long both ways. What is left is the time that
-/// each datagram took.
+/// A datagram that one end sent and the other received has the same bytes in both takes. The
+/// minimum delays of the two directions give the offset between the clocks, assuming as NTP does
+/// (RFC 5905 section 8) that the fastest datagrams took equally long both ways. What remains is the
+/// one-way delay of each datagram.
 package struct MergedTakes: Sendable, Codable {
-  /// One way between the two ends.
+  /// One direction between the two ends.
   package struct Way: Sendable, Codable {
-    /// The end that sent.
+    /// The sending end.
     package var from: String
-    /// The end that received.
+    /// The receiving end.
     package var to: String
-    /// How many datagrams were sent while the other end recorded, and how many of them came.
+    /// The number of datagrams sent while the other end recorded, and how many of them arrived.
     package var sent = 0
     package var received = 0
-    /// One-way delays of those that came, in milliseconds.
+    /// One-way delays of those that arrived, in milliseconds.
     package var leastMilliseconds = 0.0
     package var medianMilliseconds = 0.0
     package var percentile95Milliseconds = 0.0
     package var mostMilliseconds = 0.0
-    /// The delays in each second of the first take in which something came.
+    /// The delays per second of the first take, for seconds with arrivals.
     package var seconds: [Second] = []
 
-    /// How many of a hundred were lost.
+    /// The loss in percent.
     package var lostPercent: Double {
       sent > 0 ? 100 * Double(sent - received) / Double(sent) : 0
     }
   }
 
-  /// What happened one way in one second of the first take.
+  /// One direction in one second of the first take.
   package struct Second: Sendable, Codable {
     package var second: Int
     package var sent = 0
@@ -41,33 +41,35 @@ package struct MergedTakes: Sendable, Codable {
     package var mostMilliseconds = 0.0
   }
 
-  /// Why two takes cannot be merged.
+  /// A reason why two takes cannot be merged.
   package enum Refusal: Error, Sendable {
     case unreadable(TapeError)
-    /// They have too few datagrams in common, one way or both.
+    /// They share too few datagrams in a direction.
     case nothingInCommon(String)
   }
 
   package var first: String
   package var second: String
-  /// What has to be added to a time of the second take to get the same moment in the first one.
+  /// The offset that converts times of the second take to the first one's clock.
   package var offsetNanoseconds: Int64
   /// The same by the wall clocks of the two machines, which may be wrong.
   package var wallClockOffsetNanoseconds: Int64
-  /// By how much the second clock runs faster than the first, in millionths; nil for short calls.
+  /// The rate difference of the second clock in parts per million (positive if it is faster); nil
+  /// for short calls.
   package var driftPartsPerMillion: Double?
   package var ways: [Way]
-  /// What is added to the second take when both are joined: the offset in the middle of the call,
-  /// since each peer keeps its own time; and how far off that is at its ends where clocks drift.
+  /// The offset for joining both takes, which is the one in the middle of the call because each
+  /// peer keeps its own clock; and its error at the ends of the call due to drift.
   package var jointOffsetNanoseconds: Int64
   package var jointErrorMilliseconds: Double
 
-  /// Half of the shortest round trip: how far off the offset is at most, if one way took all of it.
+  /// Half of the shortest round trip: the maximum error of the offset, if one direction took all of
+  /// it.
   package var uncertaintyMilliseconds: Double {
     (ways.map(\.leastMilliseconds).reduce(0, +)) / 2
   }
 
-  /// Merges two takes, or two peers of them.
+  /// Compares two takes, or two peers of them.
   package init(
     first: String, peer firstPeer: Int64? = nil, second: String, peer secondPeer: Int64? = nil
   ) throws(Refusal) {
@@ -77,7 +79,7 @@ package struct MergedTakes: Sendable, Codable {
     self.first = first
     self.second = second
     wallClockOffsetNanoseconds = right.start -| left.start
-    // Two ends in one file are told apart by their peers.
+    // Two ends in one file are named after their peers.
     let names = first == second ? (left.label, right.label) : (first, second)
     let there = Passage.all(from: left, to: right)
     let back = Passage.all(from: right, to: left)
@@ -97,7 +99,7 @@ package struct MergedTakes: Sendable, Codable {
     let clock = ClockDistance(there: there, back: back)
     offsetNanoseconds = clock.offset
     driftPartsPerMillion = clock.drift.map { $0 * 1e6 }
-    // One number for all of a call is least wrong in its middle.
+    // A constant offset has the least error in the middle of the call.
     let middle = ((there.first?.received ?? 0) +| (there.last?.received ?? 0)) / 2
     jointOffsetNanoseconds = clock.offset(at: middle)
     jointErrorMilliseconds = Double((jointOffsetNanoseconds -| clock.offset).magnitude) / 1e6
@@ -113,22 +115,22 @@ package struct MergedTakes: Sendable, Codable {
     ]
   }
 
-  /// How many datagrams the takes must have in common each way.
+  /// The minimum number of shared datagrams per direction.
   private static let fewest = 3
 }
 
-/// One end: its datagrams with their times.
+/// One end with its datagrams.
 private struct Side {
   let path: String
   /// The number and label of the peer.
   var label = ""
-  /// The peers of the take, and the one that was asked for.
+  /// The peers of the take, and the selected one.
   private let peers: [(number: Int64, label: String)]
   private let peer: Int64?
-  /// Whether it is a participant of a room, whose frames are looked at in place of datagrams.
+  /// Whether it is a participant of a room, whose frames are compared instead of datagrams.
   var isRoom = false
   var start: Int64 = 0
-  /// What was sent and received, by the marks of the bytes: a long call has gigabytes of them.
+  /// Sent and received datagrams by hash, because a long call has gigabytes of them.
   var sent: [(at: Int64, mark: XXH3.Mark)] = []
   var received: [XXH3.Mark: Int64] = [:]
 
@@ -158,7 +160,7 @@ private struct Side {
       while let entry = try history.next() {
         let mark = XXH3.mark(entry.bytes.span.bytes)
         if entry.isInbound {
-          // Of a datagram that came twice, the first one tells the delay.
+          // The first copy of a duplicated datagram determines the delay.
           if received[mark] == nil { received[mark] = entry.atNanoseconds }
         } else {
           sent.append((entry.atNanoseconds, mark))
@@ -171,7 +173,7 @@ private struct Side {
 }
 
 extension Side {
-  /// Why two sides can have nothing in common; nil where they may.
+  /// Why two sides cannot share datagrams; nil if they may.
   func obstacle(beside other: Side) -> String? {
     if path == other.path, peer == other.peer {
       let names = peers.map { "\($0.number) \($0.label)" }.joined(separator: ", ")
@@ -196,14 +198,14 @@ extension Side {
       + "with --first-peer or --second-peer"
   }
 
-  /// Frames of less are too much alike: the shortest are those of silence.
+  /// Shorter frames are not unique enough: the shortest are silence.
   private static let leastFrameBytes = 24
 
-  /// Takes the encoded frames of a room in the place of datagrams, because a server that passes
-  /// media on makes other datagrams of it; false when the take has no room.
+  /// Uses the encoded frames of a room instead of datagrams, because a server that forwards media
+  /// creates other datagrams; returns false if the take has no room.
   ///
-  /// A received frame is as late as its playout: what the buffers of both ends have in common goes
-  /// into the delays, and not into the offset.
+  /// A received frame is as late as its playout. Buffering that both ends share adds to the delays,
+  /// not to the offset.
   private mutating func readRoom(_ path: String) throws(TapeError) -> Bool {
     let connection = try TakeFile.openForQueries(path)
     do throws(SQLiteError) {
@@ -228,7 +230,7 @@ extension Side {
           received[mark] = at
         }
       }
-      // Which of several that are alike was received, nobody knows.
+      // Among equal frames it is unknown which one was received.
       sent.removeAll { counts[$0.mark] != 1 }
       return true
     } catch {
@@ -237,7 +239,7 @@ extension Side {
   }
 }
 
-/// A datagram that both ends saw: when it was sent and received, each by the clock of its end.
+/// A datagram in both takes, with its send and receive time on the clocks of their ends.
 private struct Passage {
   var sent: Int64
   var received: Int64
@@ -253,15 +255,15 @@ private struct Passage {
   }
 }
 
-/// How far two clocks are apart.
+/// The offset and drift between two clocks.
 private struct ClockDistance {
-  /// What to add to the second clock's time, at `origin` of it.
+  /// The offset to add to the second clock at its time `origin`.
   private(set) var offset: Int64 = 0
-  /// How much faster the second clock runs; nil when the call is too short to say.
+  /// The drift of the second clock; nil if the call is too short.
   private(set) var drift: Double?
   private var origin: Int64 = 0
 
-  /// The length of the parts of a call whose least delays are compared, and how many it takes.
+  /// The length of the parts whose minimum delays are compared, and their minimum number.
   private static let part: Int64 = 10_000_000_000
   private static let fewestParts = 3
 
@@ -294,8 +296,7 @@ private struct ClockDistance {
       })
   }
 
-  /// The fastest datagram of a part: what it took by both clocks, and when it was at the second
-  /// end.
+  /// The fastest datagram of a part: its apparent delay, and when it was at the second end.
   private struct Least {
     var delay: Int64
     var at: Int64
@@ -311,7 +312,7 @@ private struct ClockDistance {
     }
   }
 
-  /// Lays a line through the offsets of the parts.
+  /// Fits a line to the offsets of the parts.
   private mutating func fit(_ parts: [(time: Double, offset: Double)]) {
     guard parts.count >= ClockDistance.fewestParts else { return }
     let count = Double(parts.count)
@@ -329,7 +330,7 @@ private struct ClockDistance {
     offset = Int64(saturating: meanOffset - slope * meanTime)
   }
 
-  /// What to add to a time of the second clock.
+  /// The offset at a time of the second clock.
   func offset(at instant: Int64) -> Int64 {
     guard let drift else { return offset }
     return offset -| Int64(saturating: drift * Double(instant -| origin))
@@ -337,18 +338,18 @@ private struct ClockDistance {
 }
 
 extension MergedTakes.Way {
-  /// Counts one way.
+  /// Computes the statistics of one direction.
   ///
   /// - Parameters:
-  ///   - moment: a time of the sending end by the first clock.
-  ///   - delay: the time that a datagram took.
+  ///   - moment: converts a time of the sending end to the first clock.
+  ///   - delay: returns the one-way delay of a datagram.
   fileprivate init(
     from: String, to: String, _ passages: [Passage], sent: [(at: Int64, mark: XXH3.Mark)],
     moment: (Int64) -> Int64, delay: (Passage) -> Int64
   ) {
     self.from = from
     self.to = to
-    // What was sent before the other end was there, or when it had gone, was not lost on the way.
+    // A datagram sent before the other end recorded, or after it stopped, was not lost.
     let delays = passages.map { (at: moment($0.sent), delay: Double(delay($0)) / 1e6) }
     let first = passages.first?.sent ?? 0
     let last = passages.last?.sent ?? 0
@@ -377,7 +378,7 @@ extension MergedTakes.Way {
 }
 
 extension [Double] {
-  /// The value that so many of a hundred of these sorted ones do not exceed.
+  /// A percentile of sorted values.
   fileprivate func part(_ percent: Int) -> Double {
     isEmpty ? 0 : self[Swift.min(count - 1, count * percent / 100)]
   }
@@ -386,10 +387,10 @@ extension [Double] {
 // MARK: - Text
 
 extension MergedTakes: CustomStringConvertible {
-  /// The offset of the clocks and a table of both ways.
+  /// The clock offset, and a table of both directions.
   package var description: String { text() }
 
-  /// The same for a terminal.
+  /// The description, laid out for a terminal.
   package func text(_ look: TableLook = TableLook()) -> String {
     let names = (ways.first?.from ?? first, ways.first?.to ?? second)
     var lines = [
@@ -414,10 +415,10 @@ extension MergedTakes: CustomStringConvertible {
     return lines.joined(separator: "\n") + "\n" + table.text(look)
   }
 
-  /// Everything, with the delays in each second, as a JSON object.
+  /// All results, with the delays per second, as a JSON object.
   package var json: String { CanonicalJSON.text(self) }
 
-  /// What to know of a joint take of both ends; nil when there is nothing.
+  /// A remark about the accuracy of a joint take; nil if there is nothing to remark.
   package var jointNote: String? {
     guard jointErrorMilliseconds >= 0.05 else { return nil }
     return "its delays are right in the middle of the call and up to "
@@ -426,7 +427,7 @@ extension MergedTakes: CustomStringConvertible {
 
   private func milliseconds(_ value: Double) -> String { fixed(value) + " ms" }
 
-  /// A number with three digits after the point.
+  /// Formats a number with three decimals.
   private func fixed(_ value: Double) -> String {
     let scaled = (value * 1_000).rounded()
     guard scaled.magnitude < 9e15 else { return "?" }

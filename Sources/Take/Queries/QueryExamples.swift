@@ -1,6 +1,5 @@
-/// Questions that engineers put to a call, each with a query that answers it: shown by the prompt
-/// of
-/// `retake sql` and beside the queries of `retake open`, and held by tests.
+/// Typical questions about a call with their queries: shown by the prompt of `retake sql` and in
+/// `retake open`, and tested.
 package struct QueryExample: Sendable, Hashable {
   package var question: String
   package var sql: String

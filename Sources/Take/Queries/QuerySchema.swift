@@ -1,17 +1,17 @@
 import Tape
 import Wire
 
-/// Tables and views with their columns, in the words of the schema: for whoever writes queries.
+/// Tables and views with their columns and the schema's comments, for writing queries.
 package struct QuerySchema: Sendable {
-  /// A column of a table or view.
+  /// A column with its comment in the schema.
   package struct Column: Sendable, Hashable {
     package var name: String
-    /// The type of a table's column; empty for one of a view.
+    /// The declared type; empty for a column of a view.
     package var type: String
     package var comment: String
   }
 
-  /// A table or view with what its comments say.
+  /// A table or view with its comments.
   package struct Table: Sendable, Hashable {
     package var name: String
     package var isView: Bool
@@ -21,7 +21,7 @@ package struct QuerySchema: Sendable {
 
   package private(set) var tables: [Table] = []
 
-  /// Reads the schema of the newest format, which queries on every take have.
+  /// Reads the schema of the newest format, which queries see on every take.
   package init() {
     let described = Self.described(TakeSchema.migrations)
     for (name, isView, columns) in (try? TakeSchema.columns()) ?? [] {
@@ -39,7 +39,7 @@ package struct QuerySchema: Sendable {
 
   private typealias Remarks = (comment: String, columns: [String: String])
 
-  /// What the comments of migrations say of tables and views, and of their columns.
+  /// Extracts the comments on tables, views and columns from migrations.
   private static func described(_ migrations: [String]) -> [String: Remarks] {
     var found: [String: Remarks] = [:]
     for migration in migrations {
@@ -65,13 +65,13 @@ package struct QuerySchema: Sendable {
     return found
   }
 
-  /// Reads a line of a definition: the comment behind a column, or those above it.
+  /// Reads a line of a definition: a trailing comment, or those above it.
   private static func read(
     _ line: Substring, _ above: inout [String], into remarks: inout [String: String]
   ) {
     let plain = line.drop { $0 == " " }
     if plain.hasPrefix("--") {
-      // What stands behind a column goes on below it, far to the right.
+      // A trailing comment may continue on the next lines, far to the right.
       above.append(String(plain.dropFirst(2).drop { $0 == " " }))
       return
     }
@@ -88,7 +88,7 @@ package struct QuerySchema: Sendable {
 
   // MARK: Texts
 
-  /// Everything that a page needs beside a query: tables, functions, keys of JSON, examples.
+  /// Everything that a page needs for its query editor: tables, functions, keys of JSON, examples.
   package var json: String {
     let tables = tables.map { table in
       JSONText.object([
@@ -121,7 +121,7 @@ package struct QuerySchema: Sendable {
     ]).text
   }
 
-  /// Tables and views with what a row of each is.
+  /// Lists tables and views with the meaning of a row.
   package func tableText(_ look: TableLook) -> String {
     let rows = tables.filter { !$0.name.hasSuffix("_store") }.map { table in
       [table.name, table.isView ? "view" : "table", Self.sentence(table.comment)]
@@ -137,7 +137,7 @@ package struct QuerySchema: Sendable {
     return String(text[..<end.lowerBound]) + "."
   }
 
-  /// The columns of a table or view; nil for all of them.
+  /// Lists the columns of a table or view; nil lists all.
   package func text(of name: String?) -> String {
     let chosen = tables.filter { name == nil || $0.name == name }
     guard !chosen.isEmpty else { return "there is no \(name ?? "table"); .tables lists them\n" }
@@ -152,7 +152,7 @@ package struct QuerySchema: Sendable {
     }.joined(separator: "\n")
   }
 
-  /// What may follow a line: names of tables and columns, words of SQL, and commands of the prompt.
+  /// Completions of a line: names of tables and columns, SQL keywords, and commands of the prompt.
   package func completions(of line: String) -> [String] {
     let words = line.split(omittingEmptySubsequences: false) { " (,=".contains($0) }
     let last = String(words.last ?? "")

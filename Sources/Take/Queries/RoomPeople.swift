@@ -1,28 +1,28 @@
 package import Tape
 import Wire
 
-/// Somebody in a room, as the room's own rows tell.
+/// A participant of a room.
 package struct RoomPerson: Sendable, Codable, Hashable {
-  /// The number of the room's machine, and that of the person in it.
+  /// The number of the room's machine, and the participant's number in it.
   package var actor: UInt32
   package var participant: Int64
-  /// What the service calls the person.
+  /// The id that the service assigned.
   package var id: String
-  /// The name for people; empty where the service gives none.
+  /// The display name; empty if the service has none.
   package var name: String
-  /// Whether it is the side that was recorded.
+  /// Whether it is the recorded participant.
   package var isLocal: Bool
   package var enteredNanoseconds: Int64
-  /// nil when the person is still there at the end.
+  /// nil if the participant is present at the end.
   package var leftNanoseconds: Int64?
-  /// What carries the person's media, in order: `audio in on peer 2, track 1`.
+  /// The tracks that carry the participant's media, as in `audio in on peer 2, track 1`.
   package var tracks: [String]
 
-  /// The name, or else what the service calls the person.
+  /// The name, or else the id.
   package var title: String { name.isEmpty ? id : name }
 }
 
-/// The people of all rooms in a take, and who is on which track.
+/// The participants of all rooms in a take, and their tracks.
 struct RoomPeople: Sendable {
   private struct Track: Hashable {
     var peer: Int64
@@ -31,12 +31,12 @@ struct RoomPeople: Sendable {
   }
 
   private(set) var all: [RoomPerson] = []
-  /// The names of those whose media a track carried, each once.
+  /// The names of those whose media a track carried, without duplicates.
   private var names: [Track: [String]] = [:]
 
-  /// How many people are named on one track: a mixer may have all of a room on it.
+  /// The maximum number of names per track: a mixer may put a whole room on one.
   private static let namesMaximum = 3
-  /// How many people are read.
+  /// The maximum number of participants that are read.
   private static let peopleMaximum = 1000
 
   init(_ connection: borrowing SQLiteConnection) throws(SQLiteError) {
@@ -74,8 +74,8 @@ struct RoomPeople: Sendable {
     }
   }
 
-  /// Whose media a track carries: a name, or several where people took turns or were mixed; nil for
-  /// a track of no room.
+  /// The name of the participant on a track, or several if they took turns or were mixed; nil if
+  /// the track belongs to no room.
   func name(peer: Int64, track: Int64, direction: String) -> String? {
     let found = names[Track(peer: peer, track: track, direction: direction), default: []]
     guard !found.isEmpty else { return nil }
@@ -85,26 +85,25 @@ struct RoomPeople: Sendable {
   }
 }
 
-/// What the peers of a take are called.
+/// The labels of a take's peers.
 struct PeerLabels: Sendable {
   /// In the order of the take.
   private(set) var entries: [(peer: Int64, label: String)] = []
 
   init() {}
 
-  /// Reads the labels.
   init(_ connection: borrowing SQLiteConnection) throws(SQLiteError) {
     let rows = try connection.prepare("SELECT peer, label FROM peer ORDER BY row")
     while try rows.step() { entries.append(rows.values(Int64.self, String.self)) }
   }
 
-  /// The label of a peer; nil when the take has no such peer.
+  /// The label of a peer, if the take has that peer.
   subscript(peer: Int64) -> String? { entries.first { $0.peer == peer }?.label }
 }
 
 /// The peers of a take.
 package enum TakePeers {
-  /// The numbers and labels of all peers, in their order.
+  /// The numbers and labels of all peers, in order.
   package static func all(in path: String) throws(TapeError) -> [(number: Int64, label: String)] {
     let connection = try TakeFile.open(path)
     do throws(SQLiteError) {
@@ -115,22 +114,22 @@ package enum TakePeers {
   }
 }
 
-/// Which part of a take is looked at: what concerns some of its peers, from a time to another.
+/// A part of a take: some of its peers, between two times.
 package struct TakeSelection: Sendable, Hashable {
   /// The numbers of the peers; nil for all.
   package var peers: Set<Int64>?
-  /// Both ends belong to it.
+  /// Both bounds are inclusive.
   package var fromNanoseconds = Int64.min
   package var toNanoseconds = Int64.max
 
-  /// All of a take.
+  /// Selects the whole take.
   package init() {}
 
-  /// Whether something of a peer that lasted from a time to another touches the selection.
+  /// Whether a time span of a peer overlaps the selection.
   package func holds(peer: Int64, from: Int64, to: Int64) -> Bool {
     peers?.contains(peer) ?? true && from <= toNanoseconds && to >= fromNanoseconds
   }
 
-  /// Whether something of a peer at a time is selected.
+  /// Whether an instant of a peer is in the selection.
   package func holds(peer: Int64, at: Int64) -> Bool { holds(peer: peer, from: at, to: at) }
 }

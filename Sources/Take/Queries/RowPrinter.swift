@@ -1,39 +1,39 @@
 package import Tape
 package import Wire
 
-/// A row whose values are asked for by their columns.
+/// A row with random access to its values.
 protocol PrintedRow: ~Copyable {
   func value(_ column: Int) -> Value?
 }
 
 extension SQLiteStatement: PrintedRow {}
 
-/// A row that was read before.
+/// A row of stored values.
 struct ValueRow: PrintedRow {
   var values: [Value]
 
   func value(_ column: Int) -> Value? { values.indices.contains(column) ? values[column] : nil }
 }
 
-/// Prints the rows of a query as they come: those of a table once there are enough to know how wide
-/// its columns are, or when they have waited for a moment.
+/// Prints the rows of a query as they come; a table is printed once enough rows are known for the
+/// column widths, or after a moment.
 final class RowPrinter {
-  /// How many rows came.
+  /// The number of rows so far.
   private(set) var count = 0
 
   private let format: SQLConsole.Format
   private let names: [String]
   private let look: TableLook
   private var pieces: Pieces
-  /// The first rows of a table, until the widths are taken.
+  /// The first rows of a table, held back until the widths are known.
   private var first: [[String]] = []
   private var isNumber: [Bool]
   private var layout: TableLayout?
-  /// When text began to wait.
+  /// The time since which text is pending.
   private var waitsSince: ContinuousClock.Instant?
   private var isFinished = false
 
-  /// How many rows tell the widths of the columns at most.
+  /// The maximum number of rows that determine the column widths.
   private static let firstMaximum = 200
 
   init(
@@ -55,10 +55,10 @@ final class RowPrinter {
     }
   }
 
-  /// How long rows wait for others at most: a person who looks on, less than a program.
+  /// How long rows may be pending: shorter for a person at a terminal than for a program.
   private var patience: Duration { look.columns == nil ? .seconds(1) : .milliseconds(200) }
 
-  /// Prints a row, such as that which a statement stands on.
+  /// Prints a row, such as the current one of a statement.
   func print<Row: PrintedRow & ~Copyable>(_ row: borrowing Row) {
     count += 1
     if waitsSince == nil { waitsSince = .now }
@@ -70,24 +70,24 @@ final class RowPrinter {
     case .jsonl: pieces.add(json(row) + "\n")
     case .markdown: pieces.add(markdown(row))
     }
-    // The clock is looked at while the next row is made, and where rows come fast now and then.
+    // The clock is read while the next row is computed and, when rows come fast, now and then.
     if count & 63 == 0 { handOver() }
   }
 
-  /// Hands over what has waited long enough.
+  /// Writes text that has been pending long enough.
   func handOver() {
     guard let since = waitsSince, !isFinished, .now - since >= patience else { return }
-    if format == .table { takeWidths() }
+    if format == .table { fixWidths() }
     pieces.flush()
     waitsSince = nil
   }
 
-  /// Hands over all that is left; what is not complete does not look so to a program.
+  /// Writes the rest; an incomplete result is left syntactically open, so that programs notice.
   func finish(isComplete: Bool) {
     guard !isFinished else { return }
     isFinished = true
     if format == .table {
-      takeWidths()
+      fixWidths()
       pieces.add(layout?.foot ?? "")
     }
     if format == .json, isComplete { pieces.add(count == 0 ? "[]\n" : "]\n") }
@@ -113,11 +113,11 @@ final class RowPrinter {
     }
     if let layout { return pieces.add(layout.line(cells)) }
     first.append(cells)
-    if first.count == RowPrinter.firstMaximum { takeWidths() }
+    if first.count == RowPrinter.firstMaximum { fixWidths() }
   }
 
-  /// Lays the table out by the rows that came so far.
-  private func takeWidths() {
+  /// Determines the column widths from the rows so far.
+  private func fixWidths() {
     guard layout == nil else { return }
     let made = TableLayout(
       TextTable(columns: names, rows: first, alignsRight: isNumber), look)
@@ -155,7 +155,7 @@ final class RowPrinter {
     return markdown(cells)
   }
 
-  /// A line of a table; what would end a cell or the line stands for itself.
+  /// A line of a Markdown table, with characters escaped that would end a cell.
   private func markdown(_ cells: [String]) -> String {
     let plain = cells.map { cell in
       cell.replacing("\\", with: "\\\\").replacing("|", with: "\\|")
@@ -175,20 +175,20 @@ final class RowPrinter {
 
 /// Comma-separated values (RFC 4180).
 package enum CSVText {
-  /// A field, in quotes where its text would end it.
+  /// A field, quoted if necessary.
   package static func field(_ text: String) -> String {
     let needsQuotes = text.utf8.contains { [0x22, 0x2c, 0x0a, 0x0d].contains($0) }
     return needsQuotes ? "\"" + text.replacing("\"", with: "\"\"") + "\"" : text
   }
 
-  /// A line with its end.
+  /// A line with its terminator.
   package static func line(_ fields: some Sequence<String>) -> String {
     fields.map(field).joined(separator: ",") + "\r\n"
   }
 }
 
 extension Value {
-  /// The value as a field before it is quoted; bytes as hexadecimal digits, NULL as nothing.
+  /// The value as an unquoted field: bytes in hexadecimal, NULL empty.
   package var csv: String {
     switch self {
     case .null: ""
@@ -199,24 +199,24 @@ extension Value {
   }
 }
 
-/// Text that is handed over in pieces that are worth a system call.
+/// Buffers text into pieces that are worth a system call.
 struct Pieces {
-  /// How long a piece is at least, in bytes.
+  /// The minimum size of a piece in bytes.
   static let length = 1 << 16
 
   private let write: (String) -> Void
-  /// What waits to be handed over.
+  /// Pending text.
   var text = ""
 
   init(_ write: @escaping (String) -> Void) { self.write = write }
 
-  /// Adds text, and hands over what is enough for a piece.
+  /// Adds text, and writes a piece if there is enough.
   mutating func add(_ more: String) {
     text += more
     flush(atLeast: Pieces.length)
   }
 
-  /// Hands over what waits when it has so many bytes.
+  /// Writes pending text if it has at least this many bytes.
   mutating func flush(atLeast length: Int = 1) {
     guard text.utf8.count >= length else { return }
     write(text)
@@ -226,29 +226,29 @@ struct Pieces {
 
 // MARK: - SQLConsole
 
-/// Runs SQL over a take and prints what it gives.
+/// Runs SQL on a take and prints the result.
 package enum SQLConsole {
-  /// How rows are printed.
+  /// The output format.
   package enum Format: String, CaseIterable, Sendable {
-    /// Aligned columns with their names.
+    /// Aligned columns with a header.
     case table
-    /// RFC 4180, with a line of names.
+    /// RFC 4180, with a header line.
     case csv
-    /// An array of objects, one row on a line.
+    /// An array of objects, one row per line.
     case json
-    /// JSON lines: an object a line.
+    /// JSON Lines: one object per line.
     case jsonl
-    /// A table of Markdown, as GitHub shows it.
+    /// A Markdown table, as GitHub renders it.
     case markdown
   }
 
-  /// Runs one statement that reads, and hands the text over in pieces as the rows come.
+  /// Runs a read-only statement and writes its text in pieces as rows come.
   ///
-  /// Bytes are printed in hexadecimal: shortened in tables, whole in CSV and JSON.
+  /// Bytes are printed in hexadecimal: shortened in tables, complete in CSV and JSON.
   ///
-  /// - Parameter isWanted: false when what follows may be left out; asked with every row, and now
-  ///   and then while the next one is looked for.
-  /// - Returns: how many rows there were.
+  /// - Parameter isWanted: false stops the query; polled for each row and while the next one is
+  ///   computed.
+  /// - Returns: the number of rows.
   @discardableResult
   package static func run(
     path: String, sql: String, format: Format = .table, look: TableLook = TableLook(),
@@ -261,7 +261,7 @@ package enum SQLConsole {
       write: write)
   }
 
-  /// The same through a connection that is there, and that is good for this one query.
+  /// Runs a statement through an open connection, which is used up by it.
   @discardableResult
   package static func run(
     on connection: borrowing SQLiteConnection, path: String, sql: String, format: Format,
@@ -270,7 +270,7 @@ package enum SQLConsole {
     do throws(SQLiteError) {
       try connection.restrict(limits)
       let statement = try connection.prepare(sql)
-      // What gives no rows asks nothing.
+      // A statement without a result is not a query.
       guard statement.isReadOnly, statement.columnCount > 0 else {
         throw SQLiteError(code: .readOnly, message: "a take is only read, never written")
       }
@@ -296,15 +296,15 @@ package enum SQLConsole {
     }
   }
 
-  /// What a query may ask for that somebody runs on a machine of theirs: sorting may fill the disk.
+  /// The limits of a query that a user runs locally: sorting may use the disk.
   static let limits = SQLiteReadLimits(cellBytes: 256 << 20)
 
-  /// The place in errors about the query itself rather than the take.
+  /// The place in errors about the query rather than the take.
   package static let queryPlace = "sql"
 }
 
 extension RowPrinter {
-  /// Prints the rows of a statement; false when somebody did not want all of them.
+  /// Prints the rows of a statement; returns false if it was stopped.
   fileprivate func printAll(_ statement: borrowing SQLiteStatement, _ isWanted: () -> Bool)
     throws(SQLiteError) -> Bool
   {
@@ -315,7 +315,7 @@ extension RowPrinter {
       }
       return false
     } catch {
-      // What came before a failure is shown, and so is what came before an interruption.
+      // Rows before an error or an interruption are printed.
       finish(isComplete: false)
       guard error.code.primary == .interrupted else { throw error }
       return false
@@ -324,7 +324,7 @@ extension RowPrinter {
 }
 
 extension Value {
-  /// The value as JSON; bytes as a string of hexadecimal digits.
+  /// The value as JSON; bytes as a hexadecimal string.
   package var json: JSONText {
     switch self {
     case .null: .null

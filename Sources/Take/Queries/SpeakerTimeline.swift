@@ -3,49 +3,48 @@ import Stats
 package import Tape
 import Wire
 
-/// Who spoke when in a take, and how loud everybody was: what `retake speakers` prints.
+/// Who spoke when in a take, and how loud: the output of `retake speakers`.
 ///
-/// Participants are the audio tracks of each peer, those it sends and those it hears, and the
-/// voices that a mixer named in what it sent. The peer itself noticed who spoke and who dominated,
-/// and a replay verifies that it notices the same again; here it is only read.
+/// Participants are the audio tracks that each peer sends and receives, and the contributing
+/// sources that a mixer named. Speech and dominance were detected by the peer while recording, and
+/// a replay verifies them; here they are only read.
 package struct SpeakerTimeline: Sendable, Codable {
-  /// A voice as one peer sends or hears it.
+  /// A voice as one peer sends or receives it.
   package struct Participant: Sendable, Codable {
     package var peer: Int64
-    /// The label of the peer.
     package var label: String
-    /// The transceiver's number.
+    /// The number of the transceiver.
     package var track: Int64
-    /// `in` for what the peer hears, `out` for what it sends.
+    /// `in` for received audio, `out` for sent.
     package var direction: String
-    /// The source that was mixed into the track (CSRC); nil for the track itself.
+    /// The source mixed into the track (CSRC); nil for the track itself.
     package var contributor: Int64?
-    /// Who of a room it is, by name; nil for tracks of no room.
+    /// The name of the room's participant; nil for tracks of no room.
     package var person: String?
-    /// How much of its audio the take has levels of, and how much of that is silence.
-    package var heardNanoseconds: Int64 = 0
+    /// The duration of audio with levels, and the silent part of it.
+    package var measuredNanoseconds: Int64 = 0
     package var silentNanoseconds: Int64 = 0
-    /// The mean level while speaking in tenths of dBov; nil when the participant never spoke.
+    /// The mean level while speaking in tenths of dBov; nil if the participant never spoke.
     package var meanTenthsOfDecibels: Int?
-    /// The loudest moment in dBov, and as a meter from 0 to 100 shows it.
+    /// The peak level in dBov, and on a meter from 0 to 100.
     package var loudestDecibels = AudioLevel.silence.dbov
     package var loudestPercent = 0
-    /// How long it spoke, and how long it was the dominant speaker of its peer.
+    /// How long it spoke, and how long it was its peer's dominant speaker.
     package var speakingNanoseconds: Int64 = 0
     package var dominantNanoseconds: Int64 = 0
 
-    /// The name in the view `speaker`: label, direction, track, and the contributor if any.
+    /// The name in the view `speaker`: label, direction, track, and any contributor.
     package var name: String {
       "\(label)/\(direction)/\(track)" + (contributor.map { "/\($0)" } ?? "")
     }
 
-    /// The name with the person in front, where it is known.
+    /// The name, preceded by the participant's if known.
     package var title: String { person.map { "\($0) (\(name))" } ?? name }
   }
 
-  /// A time in which a participant spoke, short pauses included.
+  /// A time in which a participant spoke, including short pauses.
   package struct Speech: Sendable, Codable, Hashable {
-    /// The place of the participant in `participants`.
+    /// The index in `participants`.
     package var participant: Int
     package var fromNanoseconds: Int64
     package var toNanoseconds: Int64
@@ -53,7 +52,7 @@ package struct SpeakerTimeline: Sendable, Codable {
     package var meanTenthsOfDecibels: Int
   }
 
-  /// A time in which a participant was the dominant speaker among those its peer sends and hears.
+  /// A time in which a participant was the dominant speaker among the audio of its peer.
   package struct Dominance: Sendable, Codable, Hashable {
     package var participant: Int
     package var fromNanoseconds: Int64
@@ -61,20 +60,20 @@ package struct SpeakerTimeline: Sendable, Codable {
   }
 
   package private(set) var participants: [Participant] = []
-  /// In the order of their beginnings.
+  /// Ordered by start.
   package private(set) var speeches: [Speech] = []
   package private(set) var dominances: [Dominance] = []
-  /// The same by people, over all tracks and connections.
+  /// The same by person, over all tracks and connections.
   package private(set) var talk = Talk()
-  /// Why there are no levels, where audio was there; nil where there was none or they are here.
+  /// Why there are no levels although there was audio; nil if there are levels, or no audio.
   private(set) var unheard: String?
 
-  /// Reads the levels of a take, or of a part of it, at whose ends what lasts longer is cut.
+  /// Reads the levels of a take or a part of it; spans are clipped to the part.
   package init(path: String, selection: TakeSelection = TakeSelection()) throws(TapeError) {
     try self.init(path: path, try TakeFile.openForQueries(path), selection)
   }
 
-  /// The same through a connection that is there.
+  /// Reads the levels through an open connection.
   init(
     path: String, _ connection: borrowing SQLiteConnection,
     _ selection: TakeSelection = TakeSelection()
@@ -87,7 +86,7 @@ package struct SpeakerTimeline: Sendable, Codable {
       let people = try RoomPeople(connection)
       for index in participants.indices {
         let voice = participants[index]
-        // Which of several people a mixer names by a number, nobody says.
+        // A CSRC does not identify one of several participants.
         guard voice.contributor == nil else { continue }
         participants[index].person = people.name(
           peer: voice.peer, track: voice.track, direction: voice.direction)
@@ -102,7 +101,7 @@ package struct SpeakerTimeline: Sendable, Codable {
 
   // MARK: Reading
 
-  /// What the sender's packets say counts before what was decoded, as it does for the peer.
+  /// The level in the sender's packets takes precedence over that of decoded audio, as in the peer.
   private mutating func readLevels(
     _ connection: borrowing SQLiteConnection, _ labels: PeerLabels, _ selection: TakeSelection
   ) throws(SQLiteError) {
@@ -122,7 +121,7 @@ package struct SpeakerTimeline: Sendable, Codable {
       let (heard, silent, senderLevel, energy) = rows.values(
         from: SpeakerTimeline.voiceColumns, Int64.self, Int64.self, UInt8?.self, Int64?.self)
       // Samples at 48 kHz.
-      participants[index].heardNanoseconds = heard *| 62_500 / 3
+      participants[index].measuredNanoseconds = heard *| 62_500 / 3
       participants[index].silentNanoseconds = silent *| 62_500 / 3
       var loudest = AudioLevel.silence
       if let senderLevel { loudest = AudioLevel(headerExtension: senderLevel) }
@@ -174,10 +173,10 @@ package struct SpeakerTimeline: Sendable, Codable {
     }
   }
 
-  /// How many columns name the participant, in every query here.
+  /// The number of leading columns that identify the participant in every query here.
   private static let voiceColumns = 4
 
-  /// The participant that the first columns of a row name.
+  /// The index of the participant in a row's leading columns.
   private mutating func place(of rows: borrowing SQLiteStatement, _ labels: PeerLabels) -> Int {
     let (peer, track, direction, contributor) = rows.values(
       Int64.self, Int64.self, String.self, Int64?.self)
@@ -220,9 +219,9 @@ package struct SpeakerTimeline: Sendable, Codable {
 
 // MARK: - Text
 
-// The speakers as people and programs read them.
+// The timeline as text and JSON.
 extension SpeakerTimeline {
-  /// Each person's time as bars, what was said and by whom, then the levels, as aligned columns.
+  /// Bars of each person's time, then speeches in order, then levels, as aligned columns.
   package func text(_ look: TableLook = TableLook()) -> String {
     guard !participants.isEmpty else {
       return unheard.map { "Nobody can say who spoke: \($0).\n" }
@@ -245,7 +244,8 @@ extension SpeakerTimeline {
           seconds(participant.dominantNanoseconds),
           participant.meanTenthsOfDecibels.map(tenths) ?? "", String(participant.loudestDecibels),
           String(participant.loudestPercent),
-          "\(seconds(participant.silentNanoseconds)) of \(seconds(participant.heardNanoseconds))",
+          seconds(participant.silentNanoseconds) + " of "
+            + seconds(participant.measuredNanoseconds),
         ]
       }, alignsRight: [false, true, true, true, true, true, true], wraps: true)
     guard !entries.isEmpty else { return "Nobody spoke.\n\n" + levels.text(look) }
@@ -253,7 +253,7 @@ extension SpeakerTimeline {
     return (chart.isEmpty ? "" : chart + "\n") + times.text(look) + "\n" + levels.text(look)
   }
 
-  /// The same as a JSON object.
+  /// The timeline as a JSON object.
   package var json: String {
     let who = participants.map { participant in
       JSONText.object([
@@ -266,7 +266,7 @@ extension SpeakerTimeline {
         ("dbov", participant.meanTenthsOfDecibels.map { .number(Double($0) / 10) }),
         ("loudest_dbov", .integer(Int64(participant.loudestDecibels))),
         ("loudest_percent", .integer(Int64(participant.loudestPercent))),
-        ("heard_ns", .integer(participant.heardNanoseconds)),
+        ("heard_ns", .integer(participant.measuredNanoseconds)),
         ("silent_ns", .integer(participant.silentNanoseconds)),
       ])
     }
@@ -277,7 +277,7 @@ extension SpeakerTimeline {
         ("dbov", entry.mean.map { .number(Double($0) / 10) }),
       ])
     }
-    // One on a line, for people who look into the file.
+    // One element per line, for people who read the file.
     let lists = [
       ("participants", JSONText.list(who, separator: ",\n")),
       ("times", JSONText.list(what, separator: ",\n")),
@@ -288,7 +288,7 @@ extension SpeakerTimeline {
 
   private typealias Entry = (from: Int64, to: Int64, participant: Int, what: String, mean: Int?)
 
-  /// Speech and dominance in the order of their beginnings.
+  /// Speech and dominance, ordered by start.
   private var entries: [Entry] {
     var entries: [Entry] = speeches.map {
       ($0.fromNanoseconds, $0.toNanoseconds, $0.participant, "speaks", $0.meanTenthsOfDecibels)
@@ -310,9 +310,9 @@ extension SpeakerTimeline {
 
 // MARK: - UnheardMedia
 
-/// Why received media is not there although a take has its packets.
+/// Reasons why received media is missing although a take has its packets.
 package enum UnheardMedia {
-  /// A sentence on media of a kind that was not opened or not decoded; nil where there was none.
+  /// A sentence about media that was not decrypted or decoded; nil if there was none.
   ///
   /// - Parameter kind: `audio` or `video`; nil for both.
   package static func reason(in path: String, kind: String?) throws(TapeError) -> String? {
@@ -355,7 +355,7 @@ package enum UnheardMedia {
   }
 }
 
-/// What could not be seen, in words; the page has the same.
+/// Descriptions of what could not be seen; the page has the same.
 enum CoverageText {
   private static let words = [
     "no-keys": "not opened, as there is no key", "not-opened": "not opened by the keys there are",
@@ -371,10 +371,10 @@ enum CoverageText {
     "unread-layer": "in layers that are not opened",
   ]
 
-  /// The sentence of a row of `coverage`, without its end; nil for what weakens no answer, such as
-  /// packets of no call.
+  /// Describes a row of `coverage`; nil if it does not weaken any answer, as with packets that
+  /// belong to no call.
   ///
-  /// - Parameter reason: a number of packets, and after a colon more in words.
+  /// - Parameter reason: a number of packets, optionally followed by a colon and a text.
   static func text(what: String, reason: String) -> String? {
     if what == "late-start" { return "what was before the capture began" }
     if what == "one-direction" { return "the packets of one direction" }

@@ -2,14 +2,14 @@ package import Stats
 package import Tape
 package import Wire
 
-/// The last sample of a peer's stats at an instant, as the `stat` rows have it.
+/// The last stats sample of each peer at an instant, from the `stat` rows.
 package struct StatSamples: Sendable {
   /// One stats object.
   package struct Object: Hashable, Sendable {
     package var id: String
     package var type: String
     package var timestamp: Double
-    /// The members as JSON text.
+    /// The members as JSON.
     package var members: String
 
     package init(id: String, type: String, timestamp: Double, members: String) {
@@ -19,24 +19,24 @@ package struct StatSamples: Sendable {
       self.members = members
     }
 
-    /// The object of a report.
+    /// Converts an object of a report.
     package init(_ object: StatsObject) {
       self.init(
         id: object.id, type: object.type, timestamp: object.timestamp,
         members: object.membersJSON)
     }
 
-    /// The members in their order: names, and values as JSON text.
+    /// The members in order: names, and values as JSON.
     package var list: [(name: String, value: String)] { StatMembers.list(members) }
 
-    /// The whole object in the shape that browsers give.
+    /// The complete object, in the shape that browsers print.
     package var json: String {
       var text = "{"
       appendBody(to: &text)
       return text
     }
 
-    /// Appends the whole object but for its first brace.
+    /// Appends the object without its opening brace.
     func appendBody(to text: inout String) {
       text += "\"id\":"
       JSONText.append(id, to: &text)
@@ -46,14 +46,13 @@ package struct StatSamples: Sendable {
       JSONText.append(type, to: &text)
       let rest = members.dropFirst()
       if rest != "}" { text += "," }
-      // What joins a string with a part of one counts the characters of both.
+      // Appending contents avoids counting the characters of both strings.
       text.append(contentsOf: rest)
     }
   }
 
-  /// The objects of one peer.
+  /// The stats objects of one peer.
   package struct Peer: Sendable {
-    /// Its number.
     package var number: Int64
     package var label: String
     package var objects: [Object]
@@ -67,10 +66,10 @@ package struct StatSamples: Sendable {
 
   package private(set) var peers: [Peer] = []
 
-  /// Takes reports that were made otherwise.
+  /// Creates a sample from given reports.
   package init(peers: [Peer]) { self.peers = peers }
 
-  /// Reads the objects of every peer that were current at an instant, or at the end.
+  /// Reads the objects that were current at an instant, or at the end.
   package init(path: String, at instant: Wire.Instant?) throws(TapeError) {
     let connection = try TakeFile.open(path)
     do throws(SQLiteError) {
@@ -85,17 +84,17 @@ package struct StatSamples: Sendable {
     }
   }
 
-  /// A whole report of a peer that was recorded.
+  /// A complete report of a peer.
   package struct Instant: Hashable, Sendable {
     package var peer: Int64
-    /// The step that answered the call.
+    /// The step of the reply.
     package var step: Int
     package var atNanoseconds: Int64
-    /// How many objects it had.
+    /// The number of objects.
     package var objectCount: Int64
   }
 
-  /// When each peer's stats were sampled, in the order of time.
+  /// The times of each peer's complete reports, in order.
   package static func instants(path: String) throws(TapeError) -> [Instant] {
     let connection = try TakeFile.open(path)
     var instants: [Instant] = []
@@ -121,8 +120,8 @@ package struct StatSamples: Sendable {
     return instants
   }
 
-  /// The newest row of each object that still was there: one that did not change since has no
-  /// newer one, and the reply of the first report without it names the one that is gone.
+  /// The newest row of each object that still existed: an unchanged object has no newer row, and
+  /// the reply of the first report without an object names it.
   private static func objects(
     of peer: Int64, _ connection: borrowing SQLiteConnection, at instant: Wire.Instant?
   ) throws(SQLiteError) -> [Object] {
@@ -152,23 +151,23 @@ package struct StatSamples: Sendable {
 
 // MARK: - StatSeries
 
-/// All samples of a take's stats in the order of time: what `retake stats --series` prints.
+/// All stats samples of a take in time order: the output of `retake stats --series`.
 ///
-/// An object that did not change since the sample before has no line, as it has no row.
+/// An object that did not change has no row, and so no line.
 package enum StatSeries {
-  /// How a series is printed.
+  /// The output format of a series.
   package enum Format: String, CaseIterable, Sendable {
-    /// One object per line, in the shape of browsers with its time and peer in front: `at_ns` and
-    /// `peer_label`, and as before in seconds and as `peer`.
+    /// One object per line in the shape of browsers, preceded by its time and peer: `at_ns` and
+    /// `peer_label`, and the older `seconds` and `peer`.
     case lines
     /// One member per line: `seconds,peer,type,id,member,value`.
     case csv
   }
 
-  /// Prints the samples of some types, or of all when none is named, in pieces.
+  /// Writes the samples of some types, or of all if none is named.
   ///
-  /// - Parameter isWanted: false when what follows may be left out.
-  /// - Returns: how many samples of objects there were.
+  /// - Parameter isWanted: false stops the output.
+  /// - Returns: the number of object samples.
   @discardableResult
   package static func write(
     path: String, types: [String], format: Format, selection: TakeSelection = TakeSelection(),
@@ -242,17 +241,16 @@ private struct Sample {
     }
   }
 
-  /// A JSON string without its quotes; what is escaped stays so.
+  /// A JSON string without its quotes; escapes are kept.
   private func plain(_ value: String) -> String { String(value.dropFirst().dropLast()) }
 }
 
 // MARK: - StatMembers
 
-/// Splits the members of a `stat` row, which a recorder of Retake wrote and anybody may have
-/// altered.
+/// Splits the members of a `stat` row; the row may have been altered.
 enum StatMembers {
-  /// The names with their values as JSON text, in the order of the text; the members of a nested
-  /// record are named `record.member`.
+  /// Lists the names with their values as JSON, in order; members of nested records are named
+  /// `record.member`.
   static func list(_ json: String) -> [(name: String, value: String)] {
     var members: [(name: String, value: String)] = []
     let bytes = Array(json.utf8)
@@ -261,7 +259,7 @@ enum StatMembers {
     return members
   }
 
-  /// No statistic has a record in a record of a record.
+  /// No statistic nests deeper.
   private static let depthLimit = 3
 
   private static func read(

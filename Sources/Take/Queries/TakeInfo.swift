@@ -1,14 +1,14 @@
 package import Tape
 import Wire
 
-/// The summary of a take: what `retake info` prints.
+/// The summary of a take: the output of `retake info`.
 package struct TakeInfo: Sendable, Codable {
   /// What one peer did.
   package struct PeerInfo: Sendable, Codable {
     package var peer: Int64
     package var label: String
     package var role: String
-    /// The states that each machine reached, in order.
+    /// The states of each machine, in order.
     package var states: [MachineStates]
     package var tracks: [String]
     package var packetsIn: Int64 = 0
@@ -16,29 +16,29 @@ package struct TakeInfo: Sendable, Codable {
     /// Bytes of UDP payload.
     package var bytesIn: Int64 = 0
     package var bytesOut: Int64 = 0
-    /// Data channels of both sides, and the messages on them.
+    /// Data channels of both sides, and their messages.
     package var dataChannels: Int64 = 0
     package var messagesIn: Int64 = 0
     package var messagesOut: Int64 = 0
   }
 
-  /// A machine with the states it went through.
+  /// The states of a machine.
   package struct MachineStates: Sendable, Codable {
     package var machine: String
     package var states: [String]
   }
 
-  /// A machine of another kind than the endpoint.
+  /// An actor that is not an endpoint.
   package struct ActorInfo: Sendable, Codable {
     package var actor: UInt32
     package var kind: String
     package var label: String
   }
 
-  /// What an actor could not see.
+  /// A gap in what an actor could see.
   package struct Coverage: Sendable, Codable {
     package var actor: UInt32
-    /// Whose side it is; nil for the actor as a whole.
+    /// The affected peer; nil for the actor as a whole.
     package var peer: UInt32?
     package var fromNanoseconds: Int64
     package var toNanoseconds: Int64
@@ -54,64 +54,67 @@ package struct TakeInfo: Sendable, Codable {
 
   package var path: String
   package var label: String
+  /// What whoever recorded says of it by keys; nil where nothing is said.
+  package var tags: [String: String]?
   package var start: String
   package var format: Int64
   package var toolVersion: String
-  /// The revision of the stack that made it; nil where the take does not say.
+  /// The revision of the stack that made the take; nil if not stored.
   package var revision: Int64?
-  /// The revision of its observers, the newest; nil where it has none.
+  /// The newest revision of its observers; nil without observers.
   package var observerRevision: Int64?
   package var toolchain: Toolchain
   package var keepsMedia: Bool
-  /// Whether the recording ended in order.
+  /// Whether the recording was finished.
   package var isComplete: Bool
-  /// Why the take has no end: its recorder was killed, or goes on; nil where it has one.
+  /// Why the take has no end: the recorder was killed, or still runs; nil if it has one.
   package var ending: String?
   package var steps: Int64
   package var durationNanoseconds: Int64
-  /// The size of the file, and of a packet capture of the same datagrams.
+  /// The size of the file, and of a packet capture of its datagrams.
   package var fileBytes: Int64
   package var captureBytes: Int64
   package var peers: [PeerInfo]
-  /// The machines that are no endpoints.
+  /// The actors that are not endpoints.
   package var actors: [ActorInfo]
-  /// The people of its rooms.
+  /// The participants of its rooms.
   package var people: [RoomPerson]
-  /// What they could not see: the first of it.
+  /// The first gaps in what the actors could see.
   package var coverage: [Coverage]
   package var tables: [TableCount]
-  /// Tables, views and triggers of the file that are not of a take: no digest covers them, and
-  /// nothing of Retake reads them.
+  /// Tables, views and triggers that do not belong to a take; no digest covers them, and Retake
+  /// does not read them.
   package var additions: [String]
-  /// How many views of the file are not those of this version, which are read in their place.
+  /// The number of views that differ from this version's, which are used instead.
   package var otherViews: Int
 
-  /// When a take ends, as SQL: at its last step or packet, where nothing says so.
+  /// SQL for the end of a take: the last step or packet if there is no `ending`.
   package static let end = """
     coalesce((SELECT at_ns FROM ending), max(
         coalesce((SELECT max(at_ns) FROM tape), 0),
         coalesce((SELECT at_ns FROM packet_store ORDER BY row DESC LIMIT 1), 0)))
     """
 
-  /// How many rows of what could not be seen are told.
+  /// The maximum number of gaps to list.
   private static let coverageMaximum = 20
 
-  /// Reads the summary of a take; nothing is verified.
+  /// Reads the summary of a take without verifying it.
   ///
-  /// - Parameter countsRows: whether the packets of each peer and the rows of each table are
-  ///   counted, which looks at all of them.
+  /// - Parameter countsRows: whether to count the packets of each peer and the rows of each table,
+  ///   which reads them all.
   package init(path: String, countsRows: Bool = true) throws(TapeError) {
     try self.init(
       path: path, try TakeFile.openForQueries(path), countsRows: countsRows)
   }
 
-  /// The same through a connection that is there, such as one that reads as of one moment.
+  /// Reads the summary through an open connection, such as one with a snapshot.
   package init(path: String, _ connection: borrowing SQLiteConnection, countsRows: Bool)
     throws(TapeError)
   {
     let header = try TakeHeader.read(from: connection, path: path)
     self.path = path
     label = header.label
+    tags = header.tags.isEmpty ? nil : header.tags
     start = header.startText
     format = header.format
     toolVersion = header.toolVersion
@@ -134,6 +137,13 @@ package struct TakeInfo: Sendable, Codable {
           "SELECT max(coalesce(configuration ->> '$.revision', 1)) FROM actor_store WHERE kind = 1")
       }
       coverage = try TakeInfo.coverage(connection)
+      if let redacted = header.redacted {
+        // It is missing from all of the take, and so it comes first.
+        coverage.insert(
+          Coverage(
+            actor: 0, peer: nil, fromNanoseconds: 0, toNanoseconds: durationNanoseconds,
+            what: "redacted", reason: redacted.sentence), at: 0)
+      }
       var counts: [TableCount] = []
       for table in Table.allCases where countsRows {
         let rows = try connection.integer("SELECT count(*) FROM \(table.storageName)") ?? 0
@@ -146,7 +156,7 @@ package struct TakeInfo: Sendable, Codable {
     let schema = try SchemaCheck(connection, path: path, format: header.format)
     (additions, otherViews) = (schema.additions, schema.otherViews)
     ending = try isComplete ? nil : TakeEnding.of(path).words
-    // What was only seen went out of one peer and into another, and is in a capture once.
+    // An observed datagram is in two peers' history, and once in a capture.
     captureBytes =
       peers.reduce(24) {
         let isSeen = $1.role == "observed"
@@ -266,7 +276,7 @@ extension TakeInfo.PeerInfo {
 }
 
 extension TakeInfo: CustomStringConvertible {
-  /// The summary for people.
+  /// The summary as printed text.
   package var description: String {
     var lines = ["\(path): \(label.isEmpty ? "a take" : label)"]
     func add(_ name: String, _ value: String) {
@@ -275,6 +285,10 @@ extension TakeInfo: CustomStringConvertible {
     add("start", start)
     add("duration", "\(thousandths(durationNanoseconds / 1_000_000)) s, \(counted(steps, "step"))")
     add("recording", ending ?? "complete")
+    if let tags {
+      let words = tags.sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value)" }
+      add("tags", words.joined(separator: ", "))
+    }
     let share =
       captureBytes > 24 ? " (\(fileBytes *| 100 / captureBytes) % of a packet capture)" : ""
     add(
@@ -291,7 +305,7 @@ extension TakeInfo: CustomStringConvertible {
         ("OpenSSL", toolchain.openssl), ("libsrtp", toolchain.srtp), ("Opus", toolchain.opus),
         ("libvpx", toolchain.vpx), ("OpenH264", toolchain.openh264 ?? ""),
         ("dav1d", toolchain.dav1d ?? ""),
-        // Its features are a long list, which the JSON has.
+        // The CPU's features are a long list, which the JSON has.
         ("CPU", String(toolchain.cpu.prefix { $0 != " " })),
       ].filter { !$0.1.isEmpty }.map { "\($0.0) \($0.1)" }.joined(separator: ", "))
     for peer in peers {
@@ -315,7 +329,7 @@ extension TakeInfo: CustomStringConvertible {
       }
     }
     for gap in coverage {
-      // What was found out without being stated was seen.
+      // Inferred facts were seen but not stated.
       add(
         gap.what == "deduced" ? "judged" : "not seen",
         "\(gap.what), \(thousandths(gap.fromNanoseconds / 1_000_000)) to "
@@ -336,7 +350,7 @@ extension TakeInfo: CustomStringConvertible {
 }
 
 extension TakeInfo {
-  /// `participant 2 ben, from 0.039 s on: audio in on peer 2, track 1`.
+  /// As in `participant 2 ben, from 0.039 s on: audio in on peer 2, track 1`.
   private func words(_ person: RoomPerson) -> String {
     func seconds(_ nanoseconds: Int64) -> String { thousandths(nanoseconds / 1_000_000) }
     let span =
@@ -351,7 +365,7 @@ extension TakeInfo {
   }
 }
 
-/// A whole number of thousandths as a decimal.
+/// Formats thousandths as a decimal number.
 func thousandths(_ value: Int64) -> String {
   let digits = String(value.magnitude % 1000)
   return "\(value / 1000)." + String(repeating: "0", count: 3 - digits.count) + digits

@@ -1,36 +1,35 @@
 package import Tape
 import Wire
 
-/// How people talked with each other: who had how much of it, when they spoke at once, when nobody
-/// did, and who interrupted whom.
+/// The statistics of a conversation: speaking times, overlaps, silences and interruptions.
 ///
-/// People are those of the view `person_speech`: somebody on several connections is one. The
-/// definitions are those of the views `talk`, `overlap`, `interruption` and `talk_share`, here over
-/// a part of a take as well.
+/// Persons are those of the view `person_speech`: one person on several connections counts once.
+/// The definitions are those of the views `talk`, `overlap`, `interruption` and `talk_share`,
+/// applied to a part of a take as well.
 package struct Talk: Sendable, Codable {
-  /// Somebody who spoke.
+  /// A person who spoke.
   package struct Person: Sendable, Codable {
     package var name: String
-    /// How often the person began to speak.
+    /// The number of times the person began to speak.
     package var turns = 0
     package var speakingNanoseconds: Int64 = 0
-    /// How long with nobody else, and how long at once with others.
+    /// Time spent speaking alone, and at the same time as others.
     package var aloneNanoseconds: Int64 = 0
     package var overlapNanoseconds: Int64 = 0
-    /// How often the person interrupted somebody, and was interrupted.
+    /// The number of times the person interrupted, and was interrupted.
     package var interruptions = 0
     package var interrupted = 0
   }
 
   /// A time in which a person spoke.
   package struct Turn: Sendable, Codable, Hashable {
-    /// The place of the person in `people`.
+    /// The index in `people`.
     package var person: Int
     package var fromNanoseconds: Int64
     package var toNanoseconds: Int64
   }
 
-  /// Somebody began while somebody else spoke, who fell silent for it.
+  /// A person began while another spoke, who then fell silent.
   package struct Interruption: Sendable, Codable, Hashable {
     package var atNanoseconds: Int64
     package var person: Int
@@ -39,9 +38,9 @@ package struct Talk: Sendable, Codable {
     package var overlapNanoseconds: Int64
   }
 
-  /// In the order in which they first spoke.
+  /// Ordered by when they first spoke.
   package private(set) var people: [Person] = []
-  /// In the order of their beginnings.
+  /// Ordered by start.
   package private(set) var turns: [Turn] = []
   package private(set) var interruptions: [Interruption] = []
   /// From the first audio to the last.
@@ -51,19 +50,19 @@ package struct Talk: Sendable, Codable {
   package private(set) var silentNanoseconds: Int64 = 0
   package private(set) var overlapNanoseconds: Int64 = 0
 
-  /// What an interruption is: the view `interruption` has the same numbers.
+  /// The definition of an interruption; the view `interruption` uses the same numbers.
   private enum Rule {
-    /// How long somebody has been speaking who is interrupted.
+    /// The minimum time that the interrupted person has been speaking.
     static let before: Int64 = 500_000_000
-    /// How much longer the interrupted one goes on: less is a turn that ends a little late.
+    /// How much longer the interrupted person continues; less is a turn that ends slightly late.
     static let overlap: ClosedRange<Int64> = 250_000_000...3_000_000_000
-    /// How long whoever interrupts goes on after that.
+    /// The minimum time that the interrupting person continues after that.
     static let after: Int64 = 1_000_000_000
   }
 
   init() {}
 
-  /// Reads who spoke when in a take, or in a part of it, at whose ends what lasts longer is cut.
+  /// Reads who spoke when in a take or a part of it; spans are clipped to the part.
   init(_ connection: borrowing SQLiteConnection, _ selection: TakeSelection) throws(SQLiteError) {
     try readSpan(connection, selection)
     let rows = try connection.prepare(
@@ -86,7 +85,7 @@ package struct Talk: Sendable, Codable {
     addInterruptions()
   }
 
-  /// Whose voices are wanted, as a condition on a peer.
+  /// The condition on a peer that selects its voices.
   private static func isOf(_ selection: TakeSelection) -> String {
     guard let peers = selection.peers else { return "1" }
     return "peer IN (\(peers.sorted().map(String.init).joined(separator: ", ")))"
@@ -108,7 +107,7 @@ package struct Talk: Sendable, Codable {
 
   // MARK: Times
 
-  /// How long each person spoke, alone and with others: goes from one beginning or end to the next.
+  /// Computes the times of each person by sweeping over all starts and ends.
   private mutating func addTimes() {
     for turn in turns {
       people[turn.person].turns += 1
@@ -150,7 +149,7 @@ package struct Talk: Sendable, Codable {
     }
   }
 
-  /// Finds interruptions: a person's own turns never meet, so few are open at a time.
+  /// Finds interruptions; one person's turns never overlap, so few are open at a time.
   private mutating func addInterruptions() {
     var open: [Turn] = []
     for turn in turns {
@@ -172,7 +171,7 @@ package struct Talk: Sendable, Codable {
     }
   }
 
-  /// The share of all talk that is a person's, 0 to 1.
+  /// A person's share of all speaking time, 0 to 1.
   package func share(of person: Person) -> Double {
     let all = people.reduce(Int64(0)) { $0 +| $1.speakingNanoseconds }
     return all > 0 ? Double(person.speakingNanoseconds) / Double(all) : 0
@@ -182,7 +181,7 @@ package struct Talk: Sendable, Codable {
 // MARK: - As people and programs read it
 
 extension Talk {
-  /// Each person's time as bars, with the totals; nothing where nobody spoke.
+  /// A chart of each person's time with the totals; empty if nobody spoke.
   func chart(_ look: TableLook) -> String {
     guard !people.isEmpty else { return "" }
     let figures = people.map { person in
@@ -207,7 +206,7 @@ extension Talk {
       + broken(words, at: look.columns)
   }
 
-  /// A sentence in lines that a terminal has room for.
+  /// Wraps a sentence to the width of a terminal.
   private func broken(_ sentence: String, at columns: Int?) -> String {
     var lines = [""]
     for word in sentence.split(separator: " ") {
@@ -223,7 +222,7 @@ extension Talk {
     return lines.joined(separator: "\n") + "\n"
   }
 
-  /// How many cells the bars have: what a terminal leaves, else one for each quarter of a second.
+  /// The width of the bars: what the terminal leaves, else a cell per quarter of a second.
   private func chartWidth(_ look: TableLook, _ titles: [String], _ figures: [[String]]) -> Int {
     guard let columns = look.columns else {
       let quarters = (toNanoseconds -| fromNanoseconds) / 250_000_000
@@ -236,7 +235,7 @@ extension Talk {
     return min(max(columns - numbers - min(names, 24) - 2, 10), 120)
   }
 
-  /// The beginning and the end of the time that bars show, in seconds.
+  /// The start and end of the charted time in seconds.
   private func axis(_ width: Int) -> String {
     let from = thousandths(fromNanoseconds / 1_000_000)
     let to = thousandths(toNanoseconds / 1_000_000)
@@ -244,7 +243,8 @@ extension Talk {
     return from + String(repeating: " ", count: width - from.count - to.count) + to
   }
 
-  /// A cell is full where the person speaks for half of its time or more, half full for less.
+  /// The bar of a person: a cell is full if the person speaks for at least half of its time, half
+  /// full for less.
   private func bar(of person: Int, _ width: Int) -> String {
     let whole = max(1, toNanoseconds -| fromNanoseconds)
     let cell = max(1, whole / Int64(width))
@@ -264,7 +264,7 @@ extension Talk {
 
   private func percent(_ share: Double) -> String { "\(Int((share * 100).rounded())) %" }
 
-  /// The members of the JSON object of `retake speakers` that are about people.
+  /// The members of `retake speakers`' JSON that are about people.
   var members: [(String, JSONText)] {
     let who = people.map { person in
       JSONText.object([

@@ -1,9 +1,9 @@
 import Wire
 
-/// What a colour means.
+/// The meaning of a colour.
 package enum Ink: UInt32, CaseIterable, Sendable {
-  // Noncharacters, which Unicode keeps for the inside of programs, mark where a colour begins:
-  // control sequences are made of them where text leaves the process, and of nothing else.
+  // Unicode noncharacters, which are reserved for internal use, mark where a colour begins; only
+  // these become control sequences on output.
   case good = 0xfdd0
   case bad = 0xfdd1
   case doubtful = 0xfdd2
@@ -11,7 +11,7 @@ package enum Ink: UInt32, CaseIterable, Sendable {
   /// The noncharacter that marks the end of a colour.
   private static let end: UInt32 = 0xfdd3
 
-  /// A text with marks of the colour around it.
+  /// Wraps a text in marks of the colour.
   package func paint(_ text: String) -> String {
     guard let begin = Unicode.Scalar(rawValue), let end = Unicode.Scalar(Ink.end) else {
       return text
@@ -19,8 +19,8 @@ package enum Ink: UInt32, CaseIterable, Sendable {
     return "\(begin)\(text)\(end)"
   }
 
-  /// The control sequence of a mark, for the colour that the user's terminal chooses (ECMA-48, SGR
-  /// 31 to 33); nil for what is no mark.
+  /// The control sequence of a mark, which selects a colour of the terminal's palette (ECMA-48, SGR
+  /// 31 to 33); nil for other characters.
   package static func sequence(of mark: Unicode.Scalar) -> String? {
     if mark.value == end { return "\u{1b}[m" }
     return switch Ink(rawValue: mark.value) {
@@ -31,7 +31,7 @@ package enum Ink: UInt32, CaseIterable, Sendable {
     }
   }
 
-  /// What it means that a connection, or a part of one, is in a state; nil for what means nothing.
+  /// Classifies the state of a connection or a part of it; nil for neutral states.
   package init?(state: some StringProtocol) {
     switch state {
     case "connected", "completed", "established", "open": self = .good
@@ -42,30 +42,28 @@ package enum Ink: UInt32, CaseIterable, Sendable {
   }
 }
 
-/// What a table is laid out for.
+/// The layout options of a table.
 package struct TableLook: Sendable {
-  /// How many columns a terminal has; nil for files and pipes and with `--wide`, where nothing is
-  /// cut.
+  /// The width of the terminal; nil for files, pipes and `--wide`, where nothing is cut.
   package var columns: Int?
   package var isColoured: Bool
 
-  /// The same where lines may be longer than a terminal is wide.
+  /// The same options without a width limit.
   package var wide: TableLook { TableLook(columns: nil, isColoured: isColoured) }
 
-  /// The look of a file or pipe, unless something else is said.
+  /// Creates options; the default is for a file or pipe.
   package init(columns: Int? = nil, isColoured: Bool = false) {
     self.columns = columns
     self.isColoured = isColoured
   }
 }
 
-/// Rows as aligned columns.
+/// A table with aligned columns.
 package struct TextTable: Sendable {
   package var columns: [String]
   package var rows: [[String]]
   package var alignsRight: [Bool]
-  /// Whether words that do not fit go on in the next line of their column, as sentences do; values
-  /// are cut.
+  /// Whether text that does not fit wraps within its column, as sentences do; values are cut.
   package var wraps: Bool
 
   package init(
@@ -77,10 +75,10 @@ package struct TextTable: Sendable {
     self.wraps = wraps
   }
 
-  /// The table with its names and a rule, ended by a line feed.
+  /// The table with a header and a rule, ending in a line feed.
   package var text: String { text() }
 
-  /// The same for a terminal.
+  /// The table laid out for a terminal.
   ///
   /// - Parameter ink: the colour of a cell, by its row and column.
   package func text(
@@ -99,24 +97,24 @@ package struct TextTable: Sendable {
   }
 }
 
-/// Columns of fixed widths, into which rows go one by one.
+/// Fixed column widths for printing rows one by one.
 struct TableLayout {
   private let names: [String]
-  /// Of the columns that are shown.
+  /// The widths of the visible columns.
   private let widths: [Int]
   private let alignsRight: [Bool]
   private let wraps: Bool
   private let look: TableLook
 
-  /// What is left of a column at least: of few columns something, of many so much that it says
-  /// something, and those beyond the width are left out and named.
+  /// The minimum width of a shrunken column: if there are many columns, enough to be readable, and
+  /// those that do not fit are left out and named.
   private static func leastWidth(_ columns: Int) -> Int { columns > 8 ? 10 : 6 }
 
-  /// How far a column is filled up with spaces where nothing is cut: a single long text stands out
-  /// of its row, and does not make every line as long as itself.
+  /// The maximum padding where nothing is cut: a single long text sticks out of its row instead of
+  /// widening every line.
   private static let paddingLimit = 100
 
-  /// Takes the widths that the rows of a table need, as far as the terminal has them.
+  /// Computes the widths that the rows need, limited to the terminal.
   init(_ table: TextTable, _ look: TableLook) {
     names = table.columns
     let areNumbers = table.columns.indices.map {
@@ -147,8 +145,7 @@ struct TableLayout {
     self.widths = Self.fitted(Array(widths.prefix(shown)), areNumbers, columns, least)
   }
 
-  /// The names of the columns for which the terminal is too narrow, and how to see them; nothing
-  /// where all are shown.
+  /// Names the columns that did not fit, and how to see them; empty if all are shown.
   var foot: String {
     let names = names.dropFirst(widths.count)
     guard !names.isEmpty else { return "" }
@@ -156,7 +153,7 @@ struct TableLayout {
       + "\(names.joined(separator: ", ")) (--wide shows all)\n"
   }
 
-  /// The widest columns give first; numbers stay whole.
+  /// Shrinks the widest columns first; numbers are never cut.
   private static func fitted(
     _ widths: [Int], _ areNumbers: [Bool], _ columns: Int, _ leastWidth: Int
   ) -> [Int] {
@@ -166,7 +163,7 @@ struct TableLayout {
       let widest = widths.indices.filter { !areNumbers[$0] && widths[$0] > leastWidth }
         .max { widths[$0] < widths[$1] }
       guard let widest else { break }
-      // Down to the next one at once, when there is one.
+      // Shrinks to the width of the next widest at once.
       let next =
         widths.indices.filter { !areNumbers[$0] && widths[$0] < widths[widest] }
         .map { widths[$0] }.max() ?? 0
@@ -177,13 +174,14 @@ struct TableLayout {
     return widths
   }
 
-  /// The names and a rule.
+  /// The header and a rule.
   var head: String {
     line(names) + line(widths.map { String(repeating: "-", count: max($0, 1)) })
   }
 
-  /// A row, ended by a line feed, or on several lines where words wrap; what was not known when the
-  /// widths were taken may be cut on a terminal, and elsewhere stands out.
+  /// A row ending in a line feed, on several lines if text wraps.
+  ///
+  /// Cells wider than the computed widths are cut on a terminal and stick out elsewhere.
   func line(
     _ cells: [String], ink: (_ row: [String], _ column: Int) -> Ink? = { _, _ in nil }
   ) -> String {
@@ -194,7 +192,7 @@ struct TableLayout {
     }.joined()
   }
 
-  /// The words of a text on lines of at most so many columns; a longer word is broken.
+  /// Wraps a text at words; longer words are broken.
   private static func wrapped(_ text: String, _ columns: Int) -> [String] {
     guard width(of: text) > columns, columns > 0 else { return [text] }
     var lines: [String] = []
@@ -247,7 +245,7 @@ struct TableLayout {
     return text + "\n"
   }
 
-  /// A text in at most so many columns, its end left out.
+  /// Cuts a text to a width.
   private static func cut(_ text: String, _ columns: Int) -> String {
     guard width(of: text) > columns else { return text }
     var cut = ""
@@ -267,8 +265,8 @@ struct TableLayout {
     return isASCII ? text.utf8.count : text.reduce(0) { $0 + width(of: $1) }
   }
 
-  /// How many columns a character takes (Unicode Standard Annex 11): two for those of East Asia and
-  /// for video frames.
+  /// The number of cells of a character (Unicode Standard Annex 11): two for East Asian characters
+  /// and pictographs.
   private static func width(of character: Character) -> Int {
     guard let scalar = character.unicodeScalars.first?.value, scalar >= 0x1100 else { return 1 }
     return wide.contains { $0.contains(scalar) } ? 2 : 1

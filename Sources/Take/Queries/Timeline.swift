@@ -1,40 +1,40 @@
 package import Tape
 import Wire
 
-/// What happened in a take, in order and for all peers: what `retake timeline` prints.
+/// The events of a take in order, for all peers: the output of `retake timeline`.
 package struct Timeline: Sendable {
-  /// One thing that happened.
+  /// One event.
   package struct Entry: Hashable, Sendable {
     package var atNanoseconds: Int64
     package var step: Int64
     package var peer: Int64
     /// One of `lanes`.
     package var lane: String
-    /// As the rows have it, with JSON behind the name of an event or of a call.
+    /// As in the rows, with JSON after the name of an event or a call.
     package var text: String
   }
 
   package private(set) var entries: [Entry] = []
   private var labels = PeerLabels()
-  /// What the people of rooms are called, by what the service calls them.
+  /// The names of room participants, by service id.
   private var names: [String: String] = [:]
-  /// What the only machine is called that is neither a peer nor an observer; nil for several.
+  /// The name of the only machine that is neither a peer nor an observer; nil if there are several.
   private var machine: String?
 
-  /// The lanes in which things happen.
+  /// The categories of events.
   package static let lanes = [
     "peer", "api", "signaling", "state", "candidate", "pair", "track", "media", "rtcp", "channel",
     "message", "event",
   ]
 
-  /// Reads the timeline of a take, or of a part of it; all lanes when none is named.
+  /// Reads the timeline of a take or a part of it; an empty list selects all lanes.
   package init(path: String, selection: TakeSelection = TakeSelection(), lanes: [String] = [])
     throws(TapeError)
   {
     try self.init(path: path, try TakeFile.open(path), selection: selection, lanes: lanes)
   }
 
-  /// The same through a connection that is there, such as one that reads as of one moment.
+  /// Reads the timeline through an open connection, such as one with a snapshot.
   package init(
     path: String, _ connection: borrowing SQLiteConnection,
     selection: TakeSelection = TakeSelection(), lanes: [String] = []
@@ -59,7 +59,7 @@ package struct Timeline: Sendable {
     }
   }
 
-  /// One query for each lane: row, time, peer, lane and text.
+  /// One query per lane: row, time, peer, lane and text.
   private static let queries = [
     """
     -- Ends that were only seen get their names when somebody answers, and begin with a candidate.
@@ -69,7 +69,7 @@ package struct Timeline: Sendable {
       at_ns, peer, 'peer', 'begins' || CASE role WHEN '' THEN '' ELSE ' as ' || role END
     FROM peer
     """,
-    // Of what is set on tracks, the values are what happened.
+    // For settings of tracks, the values are the event.
     """
     SELECT row, at_ns, peer, 'api',
       name || iif(name IN ('setEnabled', 'setVolume'), ' ' || arguments, '')
@@ -150,7 +150,7 @@ package struct Timeline: Sendable {
       END
     FROM channel
     """,
-    // Messages of one kind on one channel within a second make one line.
+    // Messages of one kind on one channel within a second share a line.
     """
     SELECT min(row), min(at_ns), peer, 'message', iif(direction = 'in', '<- ', '-> ')
       || CASE count(*) WHEN 1 THEN kind || ' message, ' || size || ' bytes'
@@ -167,7 +167,7 @@ package struct Timeline: Sendable {
     """,
   ]
 
-  /// What happened in words, also where the row has JSON.
+  /// Describes an entry in words, also if the row has JSON.
   package func words(_ entry: Entry) -> String {
     switch entry.lane {
     case "event":
@@ -193,7 +193,7 @@ package struct Timeline: Sendable {
     ).text(look) { row, column in column == 4 ? Timeline.ink(lane: row[3], row[4]) : nil }
   }
 
-  /// What colour tells what happened: states that are reached, and requests that were refused.
+  /// The colour of an entry: states that were reached, requests that were refused.
   private static func ink(lane: String, _ text: String) -> Ink? {
     switch lane {
     case "state": text.split(separator: " ").last.flatMap { Ink(state: $0) }
@@ -209,8 +209,7 @@ package struct Timeline: Sendable {
     return label.isEmpty ? String(peer) : "\(peer) \(label)"
   }
 
-  /// What the people of rooms are called, by what the service calls them; of far more people than
-  /// are looked at some.
+  /// The names of room participants by service id, up to a limit.
   private static func names(_ connection: borrowing SQLiteConnection) throws(SQLiteError)
     -> [String: String]
   {
@@ -228,7 +227,7 @@ package struct Timeline: Sendable {
     return names
   }
 
-  /// Rows of a machine that is no peer do not say whose they are, so only one can be named.
+  /// Rows of machines that are not peers have no owner, so only a single machine can be named.
   private static func onlyMachine(_ connection: borrowing SQLiteConnection) throws(SQLiteError)
     -> String?
   {

@@ -5,13 +5,13 @@ package import Stats
 package import Tape
 package import Wire
 
-/// An actor that is driven from a take.
+/// An actor driven by a take.
 final class DrivenActor {
   let number: UInt32
-  /// What its first step says.
+  /// The description in its first step.
   let words: ActorWords
   let machine: any DrivenMachine
-  /// The machine when it is an endpoint, which every step asks for.
+  /// The machine if it is an endpoint, cast once because every step needs it.
   let endpoint: DrivenEndpoint?
 
   init(number: UInt32, words: ActorWords, machine: any DrivenMachine) {
@@ -22,44 +22,44 @@ final class DrivenActor {
   }
 
   var label: String { words.label }
-  /// When the actor wants its deadline input, by the clock of the take.
+  /// The deadline of the actor, on the take's clock.
   var deadline: Instant? { machine.deadline.map { $0 + words.clock } }
-  /// How many random bytes were drawn, with those of what was not run.
+  /// The number of random bytes drawn, including those of substituted libraries.
   var entropyDrawn: UInt64 { machine.entropyDrawn }
-  /// What getStats would give; nothing for a machine that has no stats.
+  /// The result of `getStats`; empty for a machine without stats.
   func stats(of types: Set<String>?) -> StatsReport {
     (machine as? any StatsTelling)?.stats(of: types) ?? StatsReport()
   }
 
-  /// Hands an input to the machine at an instant of the take.
+  /// Applies an input at an instant of the take.
   func apply(_ input: any RecordedInput, at now: Instant) -> any RecordedOutputs {
     guard words.clock != .zero else { return machine.apply(input, at: now) }
     return machine.apply(input.moved(by: .zero - words.clock), at: now - words.clock)
   }
 }
 
-/// A machine that can be asked for its stats.
+/// A machine that has stats.
 package protocol StatsTelling: AnyObject {
-  /// What getStats would give, or its objects of some types.
+  /// The result of `getStats`, optionally only the objects of some types.
   func stats(of types: Set<String>?) -> StatsReport
 }
 
-/// The state of an actor, for whoever looks into a replay.
+/// The state of an actor, for the debugger.
 package struct ActorState: Sendable {
   package var actor: UInt32
-  /// The number of the peer that it is; nil when it is none.
+  /// The number of the peer that it is; nil if it is not an endpoint.
   package var peer: UInt32?
   package var label: String
   package var snapshot: any MachineSnapshot
 
-  /// How the actor is called: `peer 1`, or `actor 2`.
+  /// The display name of the actor: `peer 1` or `actor 2`.
   package var name: String { ActorWords.name(actor: actor, peer: peer) }
 }
 
-/// A peer that a take drives, with what stands in for its libraries.
+/// An endpoint driven by a take, with substitutes for its libraries.
 final class DrivenEndpoint: DrivenMachine, StatsTelling {
   private let peer: any ReplayedPeer
-  /// What stands in for DTLS and SRTP; nil when the libraries run.
+  /// Substitutes DTLS and SRTP; nil if the libraries run.
   let security: RecordedSecurity?
   private var outbox = Outbox<PeerOutput>()
 
@@ -79,7 +79,7 @@ final class DrivenEndpoint: DrivenMachine, StatsTelling {
     return OutputList(outbox.drain())
   }
 
-  /// Tells what stands in for the libraries that a step was executed.
+  /// Informs the substitutes that a step was executed.
   func end(_ step: StepHead, clock: Interval) {
     security?.end(
       deadline: step.deadline.map { $0 - clock }, recorded: step.entropyDrawn,
@@ -93,17 +93,20 @@ final class DrivenEndpoint: DrivenMachine, StatsTelling {
   func stats(of types: Set<String>?) -> StatsReport { peer.stats(of: types) }
 }
 
-/// The actors of a take; each is made by its first step.
+/// The actors of a take, each created by its first step.
 struct DrivenActors {
   private(set) var all: [DrivenActor] = []
-  /// The first actor whose kind nobody here knows.
+  /// The first actor of an unknown kind.
   private(set) var unknown: (actor: UInt32, kind: MachineKind)?
   private var places = ByActor<Int>()
-  /// The numbers of the first of them: every step looks for its own, and most takes have few.
+  /// The first few actor numbers: every step searches them, and most takes have few.
   private var first: [UInt32] = []
   private static let firstLimit = 8
-  /// What stands in for the codecs; nil when they run.
+  /// Substitutes the codecs; nil if they run.
   let script: FrameScript?
+
+  /// Whether recorded frames stand in for the codecs of observers too: their media is gone.
+  var scriptsObservers = false
 
   private let parts: RecordedSecurity.Parts
   private let kinds: MachineKinds
@@ -122,17 +125,16 @@ struct DrivenActors {
     makePeer = peer
   }
 
-  /// What followed from a step, and the actor that made it.
+  /// The outputs of a step, and its actor.
   typealias Result = (outputs: any RecordedOutputs, actor: DrivenActor)
 
-  /// Executes a step.
   mutating func execute(_ step: TapeChunk.Step, _ rows: RowList) -> Result {
     let actor = all[index(of: step, rows)]
     if let security = actor.endpoint?.security { security.begin(step, rows) }
     return run(step.head, step.input, actor)
   }
 
-  /// Executes one of some steps; all of these are handed over, because a copy of one would count
+  /// Executes one of several steps; the chunk is passed whole, because copying a step would retain
   /// every part of it.
   mutating func execute(_ chunk: TapeChunk, _ index: Int) -> Result {
     let head = chunk.steps[index].head
@@ -155,7 +157,7 @@ struct DrivenActors {
     return (outputs, actor)
   }
 
-  /// Throws when some actor cannot be driven.
+  /// Throws if there is an actor that cannot be driven.
   func requireKnown(_ path: String) throws(TapeError) {
     guard let unknown else { return }
     throw TapeError(
@@ -164,13 +166,13 @@ struct DrivenActors {
         + "its rows can be read with retake sql, and a newer Retake may know it")
   }
 
-  /// The label of an actor; empty when it has none or was not driven yet.
+  /// The label of an actor; empty if it has none or has not begun.
   func label(of actor: UInt32) -> String { places[actor].map { all[$0].label } ?? "" }
 
-  /// The actor with a number; nil when it was not driven yet.
+  /// The actor with a number; nil if it has not begun.
   func actor(_ number: UInt32) -> DrivenActor? { places[number].map { all[$0] } }
 
-  /// The state of every actor that tells its own.
+  /// The state of every actor that exposes its own.
   var states: [ActorState] {
     all.compactMap { actor in
       actor.machine.machineSnapshot.map {
@@ -180,7 +182,7 @@ struct DrivenActors {
     }
   }
 
-  /// How much was taken from the recording; nil when all was computed.
+  /// What was taken from the recording; nil if everything was computed.
   var substituted: SubstitutionLedger? {
     guard !parts.isEmpty else { return nil }
     return all.reduce(SubstitutionLedger()) { sum, actor in
@@ -188,7 +190,7 @@ struct DrivenActors {
     }
   }
 
-  /// The place of a step's actor, which is made when it is the first one of its actor.
+  /// The index of a step's actor, which is created by its first step.
   mutating func index(of step: TapeChunk.Step, _ rows: RowList) -> Int {
     if let known = places[step.head.actor] { return known }
     let words = ActorWords(step, rows)
@@ -201,6 +203,11 @@ struct DrivenActors {
 
   private mutating func machine(_ words: ActorWords, _ actor: UInt32) -> any DrivenMachine {
     guard words.kind == .endpoint else {
+      if words.kind == .observer, scriptsObservers, let script {
+        return Driven(
+          ObserverMachine(codecs: { ScriptedCodecs(peer: $0, script: script) }),
+          deadline: .deadline)
+      }
       if let machine = kinds.machine(of: words.kind) { return machine }
       if unknown == nil { unknown = (actor, words.kind) }
       return UnknownMachine()
@@ -211,19 +218,19 @@ struct DrivenActors {
   }
 }
 
-/// A peer as a replay drives it: the full stack, or a small one in tests.
+/// A peer driven by a replay: the full stack, or a small one in tests.
 package protocol ReplayedPeer: AnyObject {
-  /// Lets something else secure the transport; comes before the genesis.
+  /// Replaces the security of the transport; called before the genesis.
   func use(_ security: any SecurityFactory)
-  /// Applies one input at an instant and appends what follows from it.
+  /// Applies an input at an instant and appends the outputs.
   func step(_ input: PeerInput, at now: Instant, into outbox: inout Outbox<PeerOutput>)
-  /// When the peer wants its deadline input.
+  /// The time at which the peer wants its deadline input.
   var deadline: Instant? { get }
-  /// How many random bytes were drawn so far.
+  /// The number of random bytes drawn so far.
   var entropyDrawn: UInt64 { get }
-  /// The state of all layers; nil when there is none to tell.
+  /// The state of all layers; nil if the peer has none to show.
   var snapshot: PeerSnapshot? { get }
-  /// What getStats would give, or its objects of some types.
+  /// The result of `getStats`, optionally only the objects of some types.
   func stats(of types: Set<String>?) -> StatsReport
 }
 

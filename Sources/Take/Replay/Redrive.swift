@@ -2,34 +2,34 @@ package import Media
 package import Tape
 package import Wire
 
-/// Drives the stack with the inputs of a take on its own terms, and writes what it does into a new
-/// take.
+/// Drives the stack with the inputs of a take without holding it to the recording, and writes its
+/// behaviour into a new take.
 ///
-/// A replay ends at the first difference; this continues. Recorded timers are followed as long as
-/// the stack wants the same ones, and otherwise its own are fired when they are due, so a stack
-/// that does nothing else than the recorded one gives the same take again.
+/// Unlike a replay, it continues after a difference. Recorded timers are used as long as the stack
+/// wants them, otherwise the stack's own fire when they are due; a stack that behaves as recorded
+/// therefore produces the same take.
 package final class Redrive {
-  /// How the new take differs in what it is.
+  /// Differences between the old take and the new one.
   package struct Options: Sendable {
-    /// Whether recorded frames stand in for the codecs.
+    /// Whether recorded frames replace the codecs.
     package var skipsCodecs = false
-    /// What of DTLS and SRTP is taken from the recording.
+    /// The parts of DTLS and SRTP that are taken from the recording.
     package var security: RecordedSecurity.Parts = []
-    /// The `take` row of the new take; nil: that of the old one.
+    /// The `take` row of the new take; nil uses the old one's.
     package var header: TakeHeader?
-    /// What becomes of an input before it is driven: a genesis may get other settings.
+    /// Modifies an input before it is applied, such as the settings in a genesis.
     package var adapt: @Sendable (any RecordedInput) -> any RecordedInput = { $0 }
     package init() {}
   }
 
-  /// The outcome of it.
+  /// The result of driving a take.
   package struct Summary: Hashable, Sendable {
-    /// How many steps the recording has, and how many the stack made of its inputs.
+    /// The number of recorded steps, and of steps in the new take.
     package var recordedSteps = 0
     package var steps = 0
-    /// The first recorded step that came out different; nil when all were the same.
+    /// The first recorded step that came out differently; nil if all are the same.
     package var firstDifference: Int?
-    /// How many recorded timers were not wanted, and how many others were.
+    /// The number of recorded timers that the stack did not want, and of its additional ones.
     package var timersLeftOut = 0
     package var timersAdded = 0
   }
@@ -40,15 +40,15 @@ package final class Redrive {
   private let copy: TakeCopy
   private let adapt: @Sendable (any RecordedInput) -> any RecordedInput
   private var actors: DrivenActors
-  /// The deadline that was recorded after each peer's last step.
+  /// The recorded deadline after each actor's last step.
   private var recordedDeadlines: [Instant?] = []
   private var transcript: Transcript
-  /// What the old take would say, where it has another format.
+  /// The transcript in the old take's format, if that differs.
   private var comparison: Transcript?
   private var now = Instant.zero
   private var summary = Summary()
 
-  /// How many timers of its own a peer may have in a row without time going on.
+  /// The maximum number of consecutive own timers of a peer without progress of time.
   private static let timersPerInstant = 256
 
   /// Opens a take and creates the new one, which must not exist.
@@ -61,6 +61,10 @@ package final class Redrive {
     var options = options
     let reader = try TapeReader(path: path, kinds: kinds)
     if try OwnCodecCheck.needsFrames(reader, codecs: codecs) { options.skipsCodecs = true }
+    if let redacted = reader.header.redacted {
+      options.security.formUnion(redacted.security)
+      options.skipsCodecs = options.skipsCodecs || redacted.parts.contains(.media)
+    }
     adapt = options.adapt
     self.reader = reader
     source = StepSource { () throws(TapeFault) in try reader.next() }
@@ -69,6 +73,7 @@ package final class Redrive {
       ? try FrameScript(path: path, keepsMedia: reader.header.keepsMedia) : nil
     actors = DrivenActors(
       script: script, security: options.security, kinds: kinds, codecs: codecs, peer: peer)
+    actors.scriptsObservers = reader.header.redacted?.parts.contains(.media) ?? false
     script?.follow(source)
     copy = try TakeCopy(path: output, header: options.header ?? reader.header)
     let format = (options.header ?? reader.header).format
@@ -81,7 +86,10 @@ package final class Redrive {
     }
   }
 
-  /// Drives all inputs; throws when the take cannot be read or the new one cannot be written.
+  /// The actors as far as they were driven.
+  var drivenActors: [DrivenActor] { actors.all }
+
+  /// Applies all inputs; throws if the take cannot be read or the new one cannot be written.
   package func run(progress: (Instant) -> Void = { _ in }) throws(TapeError) -> Summary {
     let isComplete = reader.ending != nil
     while let chunk = try nextChunk() {
@@ -134,19 +142,19 @@ package final class Redrive {
     }
   }
 
-  /// The timer that a peer has and its recording has not.
+  /// A timer that an actor wants and its recording does not have.
   private func freeTimer(_ index: Int) -> Instant? {
     let due = actors.all[index].deadline
     return due == recordedDeadlines[index] ? nil : due
   }
 
-  /// Whether a timer that was recorded is one of this stack too.
+  /// Whether the stack also wants a recorded timer.
   private func wantsTimer(_ index: Int, at instant: Instant) -> Bool {
     guard let due = actors.all[index].deadline else { return false }
     return due == recordedDeadlines[index] || due <= instant
   }
 
-  /// Fires the timers that the recorded stack did not have and this one has.
+  /// Fires timers that only this stack has.
   private func fireTimers(before limit: Instant) throws(TapeError) {
     var budget = Redrive.timersPerInstant
     while budget > 0 {
@@ -170,7 +178,7 @@ package final class Redrive {
     if summary.firstDifference == nil { summary.firstDifference = step }
   }
 
-  /// Writes down what an actor was given and what it did.
+  /// Writes an input and the outputs of an actor.
   private func write(
     _ input: any RecordedInput, _ outputs: any RecordedOutputs, _ actor: DrivenActor
   ) throws(TapeError) -> StepHead {
@@ -192,7 +200,7 @@ package final class Redrive {
     return head
   }
 
-  /// Whether the rows of the step under way are the recorded ones.
+  /// Whether the rows of the current step equal the recorded ones.
   private func isSame(_ rows: RowList, _ range: Range<Int>) -> Bool {
     StepDifference(
       recorded: rows, range, replayed: (comparison ?? transcript).rows,
@@ -202,19 +210,18 @@ package final class Redrive {
 
 // MARK: - CommonRun
 
-/// How far two takes tell the same, step for step: the beginning of one session under two builds,
-/// or all of it.
+/// The common beginning of two takes, such as of one session under two builds.
 package struct CommonRun: Hashable, Sendable, Codable {
-  /// How many steps from the first one on are the same.
+  /// The number of equal steps from the first one on.
   package var steps = 0
-  /// The time of the last one of them.
+  /// The time of the last equal step.
   package var atNanoseconds: Int64 = 0
-  /// What differs first, in words; nil when the takes are the same to the end.
+  /// A description of the first difference; nil if the takes are equal.
   package var difference: String?
-  /// The fields of both messages side by side, when it is a message that differs.
+  /// The fields of both messages side by side, if a message differs.
   package var fields: [FieldPair] = []
 
-  /// Reads two takes side by side up to the first difference.
+  /// Compares two takes up to the first difference.
   package init(_ left: String, _ right: String) throws(TapeError) {
     let readers = (try TapeReader(path: left), try TapeReader(path: right))
     while true {

@@ -6,35 +6,36 @@ import Synchronization
 package import Tape
 package import Wire
 
-/// Re-drives the whole client stack from a take and compares everything it does with the recording.
+/// Re-executes a take and compares everything that the stack does with the recording.
 package final class Replayer {
-  /// Where a replay ends before the end of the take.
+  /// A place at which a replay ends before the end of the take.
   package enum Stop: Hashable, Sendable {
     /// Just before this step.
     case step(Int)
     /// Before the first step that is later than this.
     case time(Instant)
-    /// Where a condition holds: before a step or time, after the step that meets any other one.
+    /// At a condition: before a step or time, otherwise after the step that satisfies it.
     case condition(StepCondition)
   }
 
-  /// How much of a take is replayed, and what stands in for what.
+  /// The extent of a replay, and substitutions.
   package struct Options: Sendable {
     package var until: Stop?
-    /// Whether recorded frames stand in for the codecs; all but decoded media is compared still.
+    /// Whether recorded frames replace the codecs; everything except decoded media is still
+    /// compared.
     package var skipsCodecs = false
-    /// What of DTLS and SRTP is taken from the recording.
+    /// The parts of DTLS and SRTP that are taken from the recording.
     package var security: RecordedSecurity.Parts = []
-    /// The toolchain that the replay runs on; nil when it is not known.
+    /// The toolchain of this process; nil if unknown.
     package var toolchain: Toolchain?
     package init() {}
   }
 
   /// The `take` row of the file.
   package let header: TakeHeader
-  /// What the toolchain differs in from the recorder's: part, recorded, present.
+  /// The differences from the recorder's toolchain: part, recorded, present.
   ///
-  /// Worth telling before the replay starts: it explains divergences in DTLS and media.
+  /// Reported before the replay starts, since they explain divergences in DTLS and media.
   package let toolchainDifferences: [ToolchainDifference]
 
   private let path: String
@@ -45,11 +46,11 @@ package final class Replayer {
   private var actors: DrivenActors
   private var memory = RowMemory()
 
-  /// Opens a take; the peers are made by `peer` with codecs of their own each, machines of other
-  /// kinds by `kinds`.
+  /// Opens a take; `peer` creates each endpoint with its own codecs, and `kinds` the other
+  /// machines.
   ///
-  /// Throws when the file cannot be read, and when the codecs are to be skipped and the take has
-  /// neither its media nor the keys of its packets.
+  /// Throws if the file cannot be read, or if codecs are skipped and the take has neither media nor
+  /// the keys of its packets.
   package init(
     path: String, options: Options = Options(), kinds: MachineKinds = MachineKinds(),
     codecs: @escaping () -> any CodecFactory,
@@ -59,6 +60,10 @@ package final class Replayer {
     var options = options
     reader = try TapeReader(path: path, kinds: kinds)
     if try OwnCodecCheck.needsFrames(reader, codecs: codecs) { options.skipsCodecs = true }
+    if let redacted = reader.header.redacted {
+      options.security.formUnion(redacted.security)
+      options.skipsCodecs = options.skipsCodecs || redacted.parts.contains(.media)
+    }
     self.options = options
     self.kinds = kinds
     header = reader.header
@@ -70,21 +75,23 @@ package final class Replayer {
       options.skipsCodecs ? try FrameScript(path: path, keepsMedia: header.keepsMedia) : nil
     actors = DrivenActors(
       script: script, security: options.security, kinds: kinds, codecs: codecs, peer: peer)
+    actors.scriptsObservers = header.redacted?.parts.contains(.media) ?? false
     check = StepCheck(reader.header, comparesMedia: !options.skipsCodecs)
   }
 
-  /// The time of the last step of the take, for progress.
+  /// The time of the take's last step, for progress.
   package func lastTime() throws(TapeError) -> Instant? { try reader.lastTime() }
 
-  /// Replays to the end, to the first difference or to where the options say; once only.
+  /// Replays to the end, the first difference or the stop; may be called once.
   package func run(progress: (Instant) -> Void = { _ in }) throws(TapeError) -> ReplayReport {
     let clock = ContinuousClock()
     let start = clock.now
     let isComplete = reader.ending != nil
+    if header.redacted?.isFactsOnly == true { return try audited(since: start, isComplete) }
     let fault = drive(progress)
     let (steps, at) = (check.steps, check.at)
     let verdict: Verdict
-    // A difference stands before a fault: what is read ahead is not replayed yet.
+    // A difference takes precedence over a fault in the file, which was found by reading ahead.
     if let finding = check.finding {
       verdict = .diverged(divergence(finding))
     } else {
@@ -104,16 +111,30 @@ package final class Replayer {
       framesNotSent: actors.script?.unsent?.count ?? 0,
       firstFrameNotSent: actors.script?.unsent?.step,
       substituted: actors.substituted?.words(options.security) ?? [],
-      reported: actors.all.count { $0.words.kind == .reported }, stoppedEarly: stoppedEarly,
-      toolchainDifferences: toolchainDifferences)
+      reported: actors.all.count { $0.words.kind == .reported }, redaction: header.redacted,
+      stoppedEarly: stoppedEarly, toolchainDifferences: toolchainDifferences)
+  }
+
+  /// The report on a take of which nothing can be executed: whether it is what was written.
+  private func audited(since start: ContinuousClock.Instant, _ isComplete: Bool) throws(TapeError)
+    -> ReplayReport
+  {
+    let audit = try TapeAudit.run(path: path)
+    let elapsed = (ContinuousClock().now - start).components
+    return ReplayReport(
+      path: path, verdict: audit.alteration.map { .altered($0) } ?? .identical, steps: audit.steps,
+      durationNanoseconds: audit.at.nanoseconds,
+      elapsedSeconds: Double(elapsed.seconds) + Double(elapsed.attoseconds) / 1e18, peers: [],
+      isComplete: isComplete, skippedCodecs: true, substituted: [], redaction: header.redacted,
+      stoppedEarly: false, toolchainDifferences: [])
   }
 
   private var stoppedEarly = false
 
-  /// Executes the take to its end, to a stop, to a difference or to what is wrong with the file.
+  /// Executes the take to its end, a stop, a difference or a fault in the file.
   ///
-  /// Three threads share the work: one reads, this one executes, one compares; the latter only
-  /// where there are decoded media to compare.
+  /// Up to three threads share the work: one reads, this one executes, and one compares if there is
+  /// decoded media.
   private func drive(_ progress: (Instant) -> Void) -> TapeFault? {
     let feed: StepFeed
     do throws(TapeError) {
@@ -152,7 +173,7 @@ package final class Replayer {
     }
   }
 
-  /// Whether the step just executed is the one that the replay was to stop after.
+  /// Whether the replay stops after the step that was just executed.
   private func isStop(
     after step: TapeChunk.Step, _ rows: RowList, _ actor: DrivenActor
   ) -> Bool {
@@ -162,10 +183,10 @@ package final class Replayer {
     return condition.matches(step, rows, memory) { actor.stats(of: condition.statsTypes) }
   }
 
-  /// The actors as far as they were driven.
+  /// The actors that have begun.
   var drivenActors: [DrivenActor] { actors.all }
 
-  /// The state of every actor where the replay ended.
+  /// The state of every actor at the end of the replay.
   package var states: [ActorState] { actors.states }
 
   // MARK: Steps
@@ -181,7 +202,7 @@ package final class Replayer {
       executed.steps.append(
         ExecutedChunk.Step(
           outputs: outputs, deadline: actor.deadline, entropyDrawn: actor.entropyDrawn))
-      // What rows refer to is only needed to tell whether they meet a condition.
+      // Rows that others refer to matter only for conditions.
       guard case .condition = options.until else { continue }
       memory.learn(chunk.rows, chunk.steps[index].rows)
       if isStop(after: chunk.steps[index], chunk.rows, actor) {
@@ -200,7 +221,7 @@ package final class Replayer {
       path: path)
   }
 
-  /// What the stack makes of an altered step, when its input is still good.
+  /// The rows that the stack produces for an altered step whose input is intact.
   private func expectation(_ chunk: TapeChunk) -> String? {
     actors.script?.learn(chunk)
     check.compare(execute(chunk))
@@ -213,17 +234,16 @@ package final class Replayer {
 
 // MARK: - StepFeed
 
-/// Reads a take ahead of its replay on a thread of its own: reading and hashing take about as long
-/// as stepping the stack.
+/// Reads a take ahead of its replay on a separate thread, because reading and hashing cost about as
+/// much as running the stack.
 final class StepFeed: Sendable {
-  /// Held by the thread that reads, from its beginning to its end.
+  /// Locked by the reading thread until the end.
   private let reader: Mutex<TapeReader>
   private let queue = BoundedQueue<Result<TapeChunk, TapeFault>>(depth: StepFeed.depth)
-  /// Chunks that nobody needs any more, to be read into again.
+  /// Used chunks, for reuse.
   private let spare = Mutex<[TapeChunk]>([])
 
-  /// How many steps are handed over at once, and how many of these chunks may be read ahead: few
-  /// enough to stay in the cache.
+  /// The number of steps per chunk, and of chunks read ahead: small enough to stay in the cache.
   private static let chunkSteps = 128
   private static let depth = 8
 
@@ -249,26 +269,26 @@ final class StepFeed: Sendable {
   /// The next steps; nil at the end of the take.
   func next() throws(TapeFault) -> TapeChunk? { try queue.dequeue()?.get() }
 
-  /// Takes a chunk back that nobody needs any more: its memory is warm, and new memory is not.
+  /// Returns a chunk for reuse, because its memory is in the cache.
   func recycle(_ chunk: consuming TapeChunk) {
     let chunk = chunk
     spare.withLock { if $0.count < StepFeed.depth { $0.append(chunk) } }
   }
 
-  /// Ends the reading; nothing more must be asked for.
+  /// Stops reading; nothing more may be requested.
   func cancel() { queue.cancel() }
 }
 
-/// The steps of a take in their order, of which some can be looked at before it is their turn.
+/// The steps of a take in order, with look-ahead.
 final class StepSource {
   private let read: () throws(TapeFault) -> TapeChunk?
   private var ahead = Deque<TapeChunk>()
-  /// How the take ended for whoever reads; nil while it continues.
+  /// How the take ended for the reader; nil while it continues.
   private var end: Result<Void, TapeFault>?
-  /// Sees every chunk when it is read, before somebody gets it.
+  /// Receives every chunk when it is read, before it is returned.
   var onlooker: ((TapeChunk) -> Void)?
 
-  /// - Parameter read: gives the next steps; it is not asked any more once it gave none.
+  /// - Parameter read: returns the next steps; not called again after it returned nil.
   init(_ read: @escaping () throws(TapeFault) -> TapeChunk?) { self.read = read }
 
   /// The next steps; nil at the end of the take.
@@ -279,7 +299,7 @@ final class StepSource {
     return nil
   }
 
-  /// Reads on; false when there is nothing more to be looked at.
+  /// Reads ahead; returns false if there is nothing more.
   func lookAhead() -> Bool {
     let count = ahead.count
     pull()
@@ -300,17 +320,16 @@ final class StepSource {
 
 // MARK: - BoundedQueue
 
-/// A queue of few elements from one thread to another: who gives waits for room, who takes waits
-/// for an element.
+/// A bounded queue between two threads; both sides wait.
 ///
-/// Waking a thread costs more than what some elements cost, so whoever waits for room sleeps until
+/// Waking a thread costs more than several elements, so a producer waiting for room sleeps until
 /// half of the queue is free.
 final class BoundedQueue<Element: Sendable>: Sendable {
   private struct State {
     var waiting = Deque<Element>()
     var isCancelled = false
     var isFinished = false
-    /// Who sleeps, or is about to, and has to be woken once.
+    /// Whether each side sleeps, or is about to, and must be woken.
     var giverSleeps = false
     var takerSleeps = false
 
@@ -330,17 +349,17 @@ final class BoundedQueue<Element: Sendable>: Sendable {
   private let filled = DispatchSemaphore(value: 0)
   private let free = DispatchSemaphore(value: 0)
 
-  /// - Parameter depth: how many elements may wait.
+  /// - Parameter depth: the capacity.
   init(depth: Int) { self.depth = depth }
 
-  /// Waits for room and hands an element over; false, and not handed over, when nobody wants more.
+  /// Waits for room and adds an element; returns false, without adding it, after `cancel`.
   func put(_ element: Element) -> Bool {
     guard waitForRoom() else { return false }
     add(element)
     return true
   }
 
-  /// Waits for the room of an element that is made only then; false when nobody wants more.
+  /// Waits for room before the element is created; returns false after `cancel`.
   func waitForRoom() -> Bool {
     while true {
       let hasRoom = state.withLock { state -> Bool? in
@@ -354,7 +373,7 @@ final class BoundedQueue<Element: Sendable>: Sendable {
     }
   }
 
-  /// Hands the element over that room was waited for.
+  /// Adds the element for which room was awaited.
   func add(_ element: Element) {
     let wakes = state.withLock { state in
       state.waiting.append(element)
@@ -363,7 +382,7 @@ final class BoundedQueue<Element: Sendable>: Sendable {
     if wakes { filled.signal() }
   }
 
-  /// Ends what is given: after what waits comes nothing.
+  /// Marks the end: no elements follow the queued ones.
   func finish() {
     let wakes = state.withLock { state in
       state.isFinished = true
@@ -389,7 +408,7 @@ final class BoundedQueue<Element: Sendable>: Sendable {
     }
   }
 
-  /// Wants nothing more: whoever waits for room continues without it.
+  /// Stops the producer, even while it waits for room.
   func cancel() {
     let wakes = state.withLock { state in
       state.isCancelled = true

@@ -5,14 +5,14 @@ package import Stats
 package import Tape
 package import Wire
 
-/// The stats of every peer at any instant of a take, by driving the stack to it.
+/// The stats of every peer at any instant of a take, computed by running the stack to it.
 ///
-/// The rows of `stat` are as far apart as the recorder sampled; a replay can stop in between and
-/// ask. The frames of the take stand in for the codecs where it keeps them, so that going to the
-/// end of a long call takes little time. What only a clock can measure (the codecs' time) is that
-/// of the last sample before.
+/// The rows of `stat` are as far apart as the recorder sampled; a replay can stop in between. If
+/// the take has media, its frames replace the codecs, so that reaching the end of a long call is
+/// fast. The codecs' processing times, which only a clock can measure, come from the last sample
+/// before.
 package struct StatsReplay: Sendable {
-  /// A peer that had begun by then.
+  /// A peer that had begun by the instant.
   package struct PeerStats: Sendable {
     package var number: Int64
     package var label: String
@@ -21,13 +21,13 @@ package struct StatsReplay: Sendable {
 
   /// The peers in the order in which they began.
   package private(set) var peers: [PeerStats] = []
-  /// What the replay up to there found.
+  /// The result of the replay up to the instant.
   package let replay: ReplayReport
-  /// The instant of the reports: the one asked for, that of the last step before the one asked
-  /// for, or the end of the take when that is earlier.
+  /// The instant of the reports: the requested one, that of the last step before a requested step,
+  /// or the end of the take if that is earlier.
   package let at: Instant
 
-  /// Replays a take to where it is told, or to its end, and reads the stats there.
+  /// Replays a take to a stop, or to its end, and reads the stats there.
   package init(
     path: String, until stop: Replayer.Stop?, toolchain: Toolchain?,
     codecs: @escaping () -> any CodecFactory, progress: (Instant) -> Void = { _ in }
@@ -68,9 +68,9 @@ package struct StatsReplay: Sendable {
   }
 }
 
-/// A machine that sees peers of others, and can be asked for what their stats must be.
+/// A machine that observes other peers and can compute their stats.
 protocol PeersStatsTelling: AnyObject {
-  /// What getStats would give at each of them.
+  /// The stats that `getStats` would return at each of them.
   func stats(at now: Instant) -> [StatsReplay.PeerStats]
 }
 
@@ -82,7 +82,7 @@ extension Driven: PeersStatsTelling where Machine == ObserverMachine {
   }
 }
 
-/// A peer in a replay that can be asked for its stats.
+/// A peer in a replay whose stats can be read.
 private final class ProbedPeer: ReplayedPeer {
   private let machine: PeerMachine
   private var codecTimes: [CodecTime]?

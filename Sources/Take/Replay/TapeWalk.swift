@@ -5,34 +5,34 @@ package import Stats
 package import Tape
 package import Wire
 
-/// A take that is executed step by step on one thread, for those who want to stop and look.
+/// Executes a take step by step on one thread, with access to its state.
 ///
-/// What the stack does is compared with the recording on the way, as in a whole replay. Nothing
-/// here starts a thread, so a process that walks may be forked.
+/// The stack is compared with the recording as in a replay. No thread is started, so the process
+/// may be forked.
 package final class TapeWalk {
-  /// A step that was executed.
+  /// An executed step.
   package struct Step: Sendable {
     package var recorded: TapeChunk.Step
-    /// The rows of the chunk that the step stands in.
+    /// The rows of the step's chunk.
     package var rows: RowList
-    /// The SCTP packets that DTLS carried in the datagrams of the step.
+    /// The SCTP packets in the step's DTLS datagrams.
     package var data: [ClearPacket] = []
   }
 
-  /// What the stack shows of the step under way.
+  /// Collects what the stack exposes during a step.
   private final class Overheard {
     var data: [ClearPacket] = []
   }
 
   package let path: String
   package let header: TakeHeader
-  /// The time of the take's last step, and the number of all.
+  /// The time of the take's last step, and the number of steps.
   package let end: Instant
   package let stepCount: Int
 
-  /// The step that was executed last; nil at the beginning.
+  /// The last executed step; nil at the beginning.
   package private(set) var last: Step?
-  /// The first thing that the stack did differently.
+  /// The first difference from the recording.
   package private(set) var divergence: Divergence?
   package private(set) var memory = RowMemory()
 
@@ -43,10 +43,10 @@ package final class TapeWalk {
   private var chunk = TapeChunk()
   private var position = 0
 
-  /// How many steps are read at once.
+  /// The number of steps per chunk.
   private static let chunkSteps = 64
 
-  /// Opens a take at its beginning; with `skipsCodecs` recorded frames stand in for the codecs.
+  /// Opens a take at its beginning; with `skipsCodecs` recorded frames replace the codecs.
   package init(
     path: String, skipsCodecs: Bool, security: RecordedSecurity.Parts = [],
     kinds: MachineKinds = MachineKinds(), codecs: @escaping () -> any CodecFactory
@@ -55,6 +55,17 @@ package final class TapeWalk {
     var skipsCodecs = skipsCodecs
     let reader = try TapeReader(path: path, kinds: kinds)
     if try OwnCodecCheck.needsFrames(reader, codecs: codecs) { skipsCodecs = true }
+    var security = security
+    if let redacted = reader.header.redacted {
+      guard !redacted.isFactsOnly else {
+        throw TapeError(
+          path: path, place: "",
+          reason: "it was redacted so that nothing of it can be executed; look into it with "
+            + "retake timeline, stats or sql")
+      }
+      security.formUnion(redacted.security)
+      skipsCodecs = skipsCodecs || redacted.parts.contains(.media)
+    }
     source = StepSource { () throws(TapeFault) in try reader.next(steps: TapeWalk.chunkSteps) }
     header = reader.header
     end = try reader.lastTime() ?? .zero
@@ -69,17 +80,18 @@ package final class TapeWalk {
       machine.onlooker = { if $0.kind == .sctp { overheard.data.append($0) } }
       return machine
     }
+    actors.scriptsObservers = header.redacted?.parts.contains(.media) ?? false
     check = StepCheck(header, comparesMedia: !skipsCodecs)
     script?.follow(source)
   }
 
-  /// The number of the step that was executed last; 0 at the beginning.
+  /// The number of the last executed step; 0 at the beginning.
   package var number: Int { last?.recorded.head.number ?? 0 }
 
-  /// The time of the step that was executed last.
+  /// The time of the last executed step.
   package var at: Instant { last?.recorded.head.at ?? .zero }
 
-  /// The step that is executed next; nil at the end of the take.
+  /// The next step; nil at the end of the take.
   package func next() throws(TapeError) -> StepHead? {
     if position == chunk.steps.count {
       do throws(TapeFault) {
@@ -119,14 +131,14 @@ package final class TapeWalk {
     }
   }
 
-  /// Uses the lock of comparisons once, before the process is copied.
+  /// Uses the lock of comparisons once before the process is forked.
   ///
-  /// A Mutex of the standard library remembers the number of its thread, in one place for locking
-  /// and perhaps in another for unlocking. The thread of the copy has another number; what was
-  /// remembered before is the same in both places, and serves a process of one thread as well.
+  /// A Mutex of the standard library caches the number of its thread, perhaps in two places for
+  /// locking and unlocking. The child's thread has another number; a value cached before the fork
+  /// is the same in both places, which works in a process of one thread.
   package static func prepareForCopy() { StepCheck.useLock() }
 
-  /// Whether the last step meets a condition.
+  /// Whether the last step satisfies a condition.
   package func meets(_ condition: StepCondition) -> Bool {
     guard let last else { return false }
     return condition.matches(last.recorded, last.rows, memory) {
@@ -134,7 +146,7 @@ package final class TapeWalk {
     }
   }
 
-  /// Whether each peer's stats meet a condition.
+  /// Whether each peer's stats satisfy a condition.
   package func peersMeeting(_ condition: StepCondition) -> [UInt32: Bool] {
     var meeting: [UInt32: Bool] = [:]
     for actor in actors.all {
@@ -145,23 +157,23 @@ package final class TapeWalk {
     return meeting
   }
 
-  /// The state of every actor so far.
+  /// The state of every actor.
   package var states: [ActorState] { actors.states }
 
-  /// What getStats would give for an actor, or its objects of some types.
+  /// The result of `getStats` for an actor, optionally only the objects of some types.
   package func stats(of actor: UInt32, of types: Set<String>? = nil) -> StatsReport {
     actors.actor(actor)?.stats(of: types) ?? StatsReport()
   }
 }
 
 extension TapeWalk.Step {
-  /// The step in words: its input on one line, then what followed.
+  /// A description of the step: its input on one line, then its outputs.
   package var lines: [String] {
     [InputText(recorded).line] + recorded.outputRows.map { "  \(RowText(rows, $0).title)" }
       + dataTitles.map { "  \($0)" }
   }
 
-  /// What the encrypted datagrams of the step carried.
+  /// The contents of the step's encrypted datagrams.
   private var dataTitles: [String] {
     data.map { "\($0.isInbound ? "in" : "out"): \(SCTPText.title($0.bytes.span.bytes))" }
   }

@@ -1,33 +1,32 @@
 package import Tape
 import Wire
 
-/// What a replay found.
+/// The result of a replay.
 package enum Verdict: Sendable {
-  /// Every output, deadline and random draw was as recorded.
+  /// All outputs, deadlines and random draws were as recorded.
   case identical
-  /// The file is as recorded and the stack did something else.
+  /// The file is intact and the stack behaved differently.
   case diverged(Divergence)
-  /// The file is not what was recorded; the stack is not to blame.
+  /// The file was altered; this is not a fault of the stack.
   case altered(Alteration)
 }
 
-/// A part of the toolchain that is not the recorder's.
+/// A part of the toolchain that differs from the recorder's.
 package struct ToolchainDifference: Hashable, Sendable, Codable {
   package var part: String
   package var recorded: String
   package var present: String
 
-  /// Creates a difference.
   package init(part: String, recorded: String, present: String) {
     self.part = part
     self.recorded = recorded
     self.present = present
   }
 
-  /// The part and what differs of it, in a few words.
+  /// The part and how it differs, in a few words.
   ///
-  /// A processor is told apart by the features that one has and the other lacks, and by the first
-  /// two of them: all stand in what programs read.
+  /// A CPU is described by the features that only one side has, at most two; the complete lists are
+  /// in the JSON.
   package var summary: String {
     guard part == "cpu" else { return "\(part): recorded \(recorded), here \(present)" }
     let (there, here) = (recorded.split(separator: " "), present.split(separator: " "))
@@ -44,44 +43,49 @@ package struct ToolchainDifference: Hashable, Sendable, Codable {
   }
 }
 
-/// The result of a replay with what is worth telling about it.
+/// The result of a replay with its circumstances.
 package struct ReplayReport: Sendable {
   package var path: String
   package var verdict: Verdict
-  /// How many steps were replayed and equal.
+  /// The number of steps that were replayed and equal.
   package var steps: Int
   /// The take's time at the last of them.
   package var durationNanoseconds: Int64
-  /// How long the replay took.
+  /// The wall-clock duration of the replay.
   package var elapsedSeconds: Double
-  /// The labels of the peers that were driven.
+  /// The labels of the replayed peers.
   package var peers: [String]
-  /// Whether the recording ended in order; else its recorder was killed.
+  /// Whether the recording was finished; otherwise its recorder was killed.
   package var isComplete: Bool
   package var skippedCodecs: Bool
-  /// How many frames of a take without media were never sent whole, so that no packet has them and
-  /// zeros stood in for what is missing.
+  /// In a take without media, the number of frames that were not sent completely and were padded
+  /// with zeros.
   package var framesNotSent = 0
   /// The step of the first of them.
   package var firstFrameNotSent: Int?
-  /// What was taken from the recording in place of what this machine's libraries make, in words.
+  /// Descriptions of results that were taken from the recording instead of this machine's
+  /// libraries.
   package var substituted: [String]
-  /// How many machines only hold what another stack reported, of which nothing is executed.
+  /// The number of machines with reports of another stack, which are not executed.
   package var reported = 0
-  /// Whether the replay ended where it was asked to, before the end of the take.
+  /// What was taken out of the take; nil for nothing.
+  package var redaction: Redaction?
+  /// Whether the replay ended at a requested stop.
   package var stoppedEarly: Bool
   package var toolchainDifferences: [ToolchainDifference]
 
-  /// How many times faster than the call the replay was.
+  /// The speed relative to the call's duration.
   package var speed: Double {
     elapsedSeconds > 0 ? Double(durationNanoseconds) / 1e9 / elapsedSeconds : 0
   }
 }
 
 extension ReplayReport: CustomStringConvertible {
-  /// The report for people: one line when all is well.
+  /// The report as text: one line if all is well.
   package var description: String {
     switch verdict {
+    case .identical where redaction?.isFactsOnly == true:
+      return "\(path): whole: \(counted(steps, "step")), checked by their digests" + redactedText
     case .identical:
       let end =
         stoppedEarly
@@ -91,6 +95,7 @@ extension ReplayReport: CustomStringConvertible {
         + "\(decimal(Double(durationNanoseconds) / 1e9, 3)) s replayed in "
         + "\(decimal(elapsedSeconds, 3)) s (\(decimal(speed, 0))x)"
         + (skippedCodecs ? ", codecs skipped" : "") + end + cpuText + notSentText + reportedText
+        + redactedText
         + substituted.map { "\n  \($0)" }.joined()
     case .diverged(let divergence): return divergence.description + toolchainText
     case .altered(let alteration): return "\(path): \(alteration)"
@@ -104,7 +109,7 @@ extension ReplayReport: CustomStringConvertible {
       + (framesNotSent == 1 ? "" : " and later") + "): zeros stood in for what no packet has"
   }
 
-  /// What "identical" means where there is nothing to execute.
+  /// The meaning of "identical" if nothing is executed.
   private var reportedText: String {
     reported == 0
       ? ""
@@ -113,14 +118,18 @@ extension ReplayReport: CustomStringConvertible {
         + "its reports fold into the same rows"
   }
 
-  /// Why the take has no end.
+  private var redactedText: String {
+    redaction.map { "\n  redacted: \($0.sentence)" } ?? ""
+  }
+
+  /// The reason why the take has no end.
   private var endingText: String {
     (try? TakeEnding.of(path))?.words ?? "it is recorded to its end by now"
   }
 
   private var stopText: String { ", stopped before step \(steps + 1) as asked" }
 
-  /// What another processor came to, where nothing else was different.
+  /// Explains a divergence if only the CPU differs.
   private var cpuText: String {
     guard toolchainDifferences.map(\.part) == ["cpu"], !skippedCodecs, substituted.isEmpty else {
       return ""
@@ -148,7 +157,8 @@ extension ReplayReport: CustomStringConvertible {
       path: path, result: result, steps: steps, durationSeconds: Double(durationNanoseconds) / 1e9,
       elapsedSeconds: elapsedSeconds, peers: peers, complete: isComplete,
       skippedCodecs: skippedCodecs, framesNotSent: framesNotSent,
-      firstFrameNotSent: firstFrameNotSent, substituted: substituted, stoppedEarly: stoppedEarly,
+      firstFrameNotSent: firstFrameNotSent, substituted: substituted,
+      redacted: redaction?.sentence, stoppedEarly: stoppedEarly,
       toolchainDifferences: toolchainDifferences, divergence: divergence, alteration: alteration
     ).text
   }
@@ -167,6 +177,7 @@ private struct ReportJSON: Encodable {
   var framesNotSent: Int
   var firstFrameNotSent: Int?
   var substituted: [String]
+  var redacted: String?
   var stoppedEarly: Bool
   var toolchainDifferences: [ToolchainDifference]
   var divergence: Divergence?

@@ -2,51 +2,50 @@ import AudioSession
 import Room
 package import Wire
 
-/// Which kind of machine an actor of a take is; the numbers are stored and never change.
+/// The kind of machine that an actor is; the numbers are stored and never change.
 package struct MachineKind: RawRepresentable, Hashable, Sendable {
   package let rawValue: UInt8
   package init(rawValue: UInt8) { self.rawValue = rawValue }
 
-  /// A peer that Retake itself was: the whole client stack.
+  /// A local peer: the whole client stack.
   package static let endpoint = MachineKind(rawValue: 0)
 }
 
-/// What a step's input was: four bits, which are read in the kind of the step's actor.
+/// The kind of a step's input: four bits whose meaning depends on the kind of the actor.
 ///
-/// The numbers are stored and hashed and must never change. Two of them mean the same in every
-/// kind.
+/// The numbers are stored and hashed and must never change. `genesis` and `deadline` mean the same
+/// in every kind.
 package struct StepKind: RawRepresentable, Hashable, Sendable {
   package let rawValue: UInt8
 
-  /// Handles a number; nil when it has more than four bits.
+  /// Creates a kind from a stored number; nil if it has more than four bits.
   package init?(rawValue: UInt8) {
     guard rawValue < 16 else { return nil }
     self.rawValue = rawValue
   }
 
-  /// A number that is known to fit.
+  /// Creates a kind from a constant; only the low four bits count.
   package init(_ number: UInt8) { rawValue = number & 15 }
 
-  /// The first step of an actor: what it is made from.
+  /// The first step of an actor, which configures it.
   package static let genesis = StepKind(0)
   /// A deadline that was reached; it has no rows.
   package static let deadline = StepKind(3)
 }
 
-/// An input of a machine as the tape has it: a value that is written as rows.
+/// An input of a machine, which can be written as rows.
 ///
-/// It is one row, after those that it refers to by number (`path`, `content`, `clock`); a deadline
-/// has none.
+/// An input is one row, preceded by those that it refers to by number (`path`, `content`, `clock`);
+/// a deadline has none.
 package protocol RecordedInput: Sendable {
-  /// What the input is, in its machine's kind.
+  /// The kind of the input, within the machine's kind.
   var stepKind: StepKind { get }
-  /// About how much memory it holds on to while it waits to be written.
+  /// The approximate memory that it occupies while queued for writing.
   var byteCount: Int { get }
-  /// Adds its rows.
   func write(to transcript: inout Transcript)
-  /// The same with its own times moved.
+  /// The input with its times shifted.
   func moved(by interval: Interval) -> any RecordedInput
-  /// The input in words, on one line.
+  /// A description of the input on one line.
   var title: String { get }
 }
 
@@ -55,15 +54,14 @@ extension RecordedInput {
   package var title: String { "input of kind \(stepKind.rawValue)" }
 }
 
-/// An output of a machine as the tape has it: a value that is written as rows.
+/// An output of a machine, which can be written as rows.
 package protocol RecordedOutput: Sendable {
-  /// About how much memory it holds on to while it waits to be written.
+  /// The approximate memory that it occupies while queued for writing.
   var byteCount: Int { get }
-  /// Adds its rows.
   func write(to transcript: inout Transcript)
-  /// Adds the rows of several, of all that followed from a step.
+  /// Adds the rows of all outputs of a step.
   static func write(_ outputs: [Self], to transcript: inout Transcript)
-  /// Puts digests in the place of what is not written itself; called on the thread that made it.
+  /// Replaces large content that is not stored by digests; called on the thread that produced it.
   mutating func digest()
 }
 
@@ -74,21 +72,18 @@ extension RecordedOutput {
   package mutating func digest() {}
 }
 
-/// Everything that followed from an input, of whatever machine.
+/// All outputs of a step, of any kind of machine.
 package protocol RecordedOutputs: Sendable {
-  /// How many outputs there are.
   var count: Int { get }
-  /// About how much memory they hold on to while they wait to be written.
+  /// The approximate memory that they occupy while queued for writing.
   var byteCount: Int { get }
-  /// Adds their rows.
   func write(to transcript: inout Transcript)
-  /// Puts digests in the place of what is not written itself.
+  /// Replaces large content that is not stored by digests.
   mutating func digest()
 }
 
-/// The outputs of a machine of one kind.
+/// The outputs of a step of one kind of machine, in order.
 package struct OutputList<Output: RecordedOutput>: RecordedOutputs {
-  /// The outputs in their order.
   package var all: [Output]
 
   package init(_ all: [Output]) { self.all = all }
@@ -101,20 +96,20 @@ package struct OutputList<Output: RecordedOutput>: RecordedOutputs {
   package mutating func digest() { for index in all.indices { all[index].digest() } }
 }
 
-/// A machine whose steps can be written down and driven again.
+/// A machine whose steps can be recorded and driven again.
 ///
-/// Nothing here says where the machine runs: what goes in and comes out are values and rows.
+/// It is independent of where it runs: inputs and outputs are values that become rows.
 package protocol RecordedMachine: Machine, AnyObject
 where Input: RecordedInput, Output: RecordedOutput {
-  /// Makes its inputs again from their rows.
+  /// Restores inputs from their rows.
   associatedtype Decoder: InputDecoder
 
   static var machineKind: MachineKind { get }
-  /// Creates the decoder of all actors of this kind in one take.
+  /// Creates the decoder that all actors of this kind in a take share.
   static func decoder(_ contents: ContentSource) -> Decoder
-  /// How many random bytes were drawn so far.
+  /// The number of random bytes drawn so far.
   var entropyDrawn: UInt64 { get }
-  /// The state of all its parts, for whoever looks into a replay; nil when there is none to tell.
+  /// The state of all parts, for the debugger; nil if the machine has none to show.
   var machineSnapshot: (any MachineSnapshot)? { get }
 }
 
@@ -123,18 +118,18 @@ extension RecordedMachine {
   package var machineSnapshot: (any MachineSnapshot)? { nil }
 }
 
-/// Creates the inputs of one kind of machine again from their rows.
+/// Restores the inputs of one kind of machine from their rows.
 package protocol InputDecoder {
-  /// The input of a step; nil when its rows do not fit it.
+  /// Returns the input of a step; nil if its rows do not match.
   mutating func input(of head: StepHead, _ rows: borrowing RowList, _ range: Range<Int>)
     -> (any RecordedInput)?
 }
 
-/// The state of a machine after a step, as plain data that reflection shows.
+/// The state of a machine after a step, as plain data that is shown by reflection.
 package protocol MachineSnapshot: Sendable {
-  /// How many random bytes each stream of randomness has given.
+  /// The number of random bytes drawn from each stream of randomness.
   var drawnBytes: [(stream: String, bytes: UInt64)] { get }
-  /// Which part wants to be woken when, earliest first.
+  /// The pending wake-ups of each part, earliest first.
   var wakes: [(layer: String, at: Instant)] { get }
 }
 
@@ -145,23 +140,23 @@ extension MachineSnapshot {
 
 // MARK: - DrivenMachine
 
-/// A machine of any kind as a replay holds it: rows become inputs, outputs become rows.
+/// A machine of any kind under replay: its inputs come from rows and its outputs become rows.
 ///
-/// Whoever needs more of a machine (its stats, say) asks for that by a protocol of its own.
+/// Features of a single kind, such as stats, have protocols of their own.
 package protocol DrivenMachine: AnyObject {
-  /// Applies an input of the machine's kind; any other one does nothing.
+  /// Applies an input; one of another kind is ignored.
   func apply(_ input: any RecordedInput, at now: Instant) -> any RecordedOutputs
-  /// When the machine wants its deadline input.
+  /// The time at which the machine wants its deadline input.
   var deadline: Instant? { get }
-  /// How many random bytes were drawn so far.
+  /// The number of random bytes drawn so far.
   var entropyDrawn: UInt64 { get }
-  /// The state of the machine; nil when there is none to tell.
+  /// The state of the machine; nil if it has none to show.
   var machineSnapshot: (any MachineSnapshot)? { get }
-  /// The input that a reached deadline is.
+  /// The input that reports a reached deadline.
   var deadlineInput: any RecordedInput { get }
 }
 
-/// A recorded machine without its type.
+/// Type-erases a recorded machine.
 package final class Driven<Machine: RecordedMachine>: DrivenMachine {
   package private(set) var machine: Machine
   private let reachedDeadline: Machine.Input
@@ -185,9 +180,9 @@ package final class Driven<Machine: RecordedMachine>: DrivenMachine {
   package var deadlineInput: any RecordedInput { reachedDeadline }
 }
 
-/// The kinds of machines that a reader of takes knows besides the endpoint, and how they are made.
+/// The kinds of machines, besides the endpoint, that a reader of takes can drive.
 ///
-/// Steps of a kind that it does not know can be read as rows, and not driven.
+/// Steps of unknown kinds can be read as rows but not driven.
 package struct MachineKinds: Sendable {
   private struct Entry: Sendable {
     var decoder: @Sendable (ContentSource) -> any InputDecoder
@@ -196,8 +191,8 @@ package struct MachineKinds: Sendable {
 
   private var entries: [MachineKind: Entry] = [:]
 
-  /// Knows the kinds of this library: the endpoint, the observer, the audio session, the room, and
-  /// what other stacks reported.
+  /// Registers the kinds of this library: the observer, the audio session, the room, and reports of
+  /// other stacks.
   package init() {
     add(ObserverMachine.self, deadline: .deadline) { ObserverMachine() }
     add(RecordedAudioSession.self, deadline: .deadline) { RecordedAudioSession() }
@@ -205,11 +200,11 @@ package struct MachineKinds: Sendable {
     add(ReportedMachine.self, deadline: .deadline) { ReportedMachine() }
   }
 
-  /// Makes a kind known.
+  /// Registers a kind.
   ///
   /// - Parameters:
   ///   - deadline: the kind's deadline input.
-  ///   - make: makes a machine that waits for its genesis.
+  ///   - make: creates a machine that expects its genesis as its first input.
   package mutating func add<Machine: RecordedMachine & SendableMetatype>(
     _ type: Machine.Type, deadline: Machine.Input, _ make: @escaping @Sendable () -> Machine
   ) {
@@ -221,18 +216,18 @@ package struct MachineKinds: Sendable {
     entries[kind]?.decoder(contents)
   }
 
-  /// A machine that waits for its genesis; nil for a kind that is not known.
+  /// Creates a machine that expects its genesis as its first input; nil for an unknown kind.
   package func machine(of kind: MachineKind) -> (any DrivenMachine)? { entries[kind]?.machine() }
 }
 
-/// An input of a kind that the reader does not know: it can be counted and shown as rows.
+/// An input of an unknown kind: it can be counted and shown as rows.
 package struct UnknownInput: RecordedInput {
   package let stepKind: StepKind
   package var byteCount: Int { 0 }
   package func write(to transcript: inout Transcript) {}
 }
 
-/// What a machine does whose kind is not known here: nothing.
+/// Stands in for a machine of an unknown kind and does nothing.
 package final class UnknownMachine: DrivenMachine {
   package init() {}
   package func apply(_ input: any RecordedInput, at now: Instant) -> any RecordedOutputs {
@@ -249,32 +244,31 @@ extension Never: RecordedOutput {
   package func write(to transcript: inout Transcript) {}
 }
 
-/// What the rows of an actor's first step say besides its input.
+/// The description of an actor in the rows of its first step, besides the input itself.
 package struct ActorWords: Hashable, Sendable {
   package var label = ""
   package var role = ""
-  /// What was added to the actor's own times.
+  /// The offset that was added to the actor's own times.
   package var clock = Interval.zero
-  /// The number of the peer that the actor is; nil when it is none.
+  /// The number of the peer that the actor is; nil if it is not an endpoint.
   package var peer: UInt32?
-  /// What kind of machine it is.
   package var kind = MachineKind.endpoint
 
   package init() {}
 
-  /// How an actor is called: `peer 1`, or `actor 2`.
+  /// Returns the display name of an actor: `peer 1` or `actor 2`.
   package static func name(actor: UInt32, peer: UInt32?) -> String {
     peer.map { "peer \($0)" } ?? "actor \(actor)"
   }
 
-  /// The words of an endpoint that was not named.
+  /// The description of an endpoint without a label.
   static func endpoint(_ actor: UInt32) -> ActorWords {
     var words = ActorWords()
     words.peer = actor
     return words
   }
 
-  /// Reads the rows of a genesis; other steps say nothing.
+  /// Reads the rows of a genesis; any other step leaves the defaults.
   package init(_ step: TapeChunk.Step, _ rows: RowList) {
     guard step.head.kind == .genesis else { return }
     for row in step.inputRows {
@@ -289,10 +283,10 @@ package struct ActorWords: Hashable, Sendable {
   }
 }
 
-/// Something about each actor of a take, by its number.
+/// A dictionary by actor number that is optimized for small numbers.
 ///
-/// Every step asks for it. Actors are counted from 1, so nearly all have a place in an array; but a
-/// file may claim any number.
+/// Every step looks something up here. Actors are counted from 1, so nearly all fit into an array;
+/// but a file may claim any number.
 package struct ByActor<Element> {
   @usableFromInline
   var low: [Element?] = []
@@ -311,7 +305,7 @@ package struct ByActor<Element> {
     }
     set {
       let place = Int(actor)
-      // A crowd may have more; those take a little longer.
+      // Higher numbers go into a dictionary.
       guard place < 4_096 else { return high[actor] = newValue }
       if place >= low.count {
         guard newValue != nil else { return }

@@ -1,23 +1,24 @@
-/// The version of Retake, as takes carry it.
+/// The version of Retake that is stored in takes.
 public let retakeVersion = "0.1.0"
 
-/// The revision of the stack: it moves whenever the stack makes other outputs of the same inputs.
+/// The revision of the stack, to be raised whenever the stack produces other outputs from the same
+/// inputs.
 ///
-/// It is that of all machines but the observer, which has one of its own. A take names the one that
-/// made it. The captures replay exactly under an unchanged revision, to
-/// which a test sees: whoever changes an output raises this number, and says in the message why.
+/// It covers all machines but the observer, which has its own. A take stores the revision that made
+/// it. A test checks that the captures replay exactly under an unchanged revision: a commit that
+/// changes outputs raises this number and says why in its message.
 public let stackRevision: Int64 = 1
 
-/// The revision of the observer of calls between others, which moves apart from that of the stack:
-/// whenever an observer makes other outputs of the same inputs, and no endpoint does.
+/// The revision of the observer, to be raised whenever the observer produces other outputs from the
+/// same inputs and the endpoint does not.
 ///
-/// The genesis of an observer names the one that made it; one that says nothing is of revision 1.
-/// What both have in common, like decoders, moves both.
+/// The genesis of an observer stores it; one without it is of revision 1. Changes of shared code,
+/// such as decoders, raise both revisions.
 package let observerRevision: Int64 = 2
 
-/// A kind of machine in a take that was made by another revision than that of this build.
+/// A kind of machine that another revision than the current one recorded.
 package struct OtherRevision: Hashable, Sendable {
-  /// Whether it is the observer; else all others.
+  /// Whether the observer is meant rather than the stack.
   package var isObserver: Bool
   package var recorded: Int64
   package var present: Int64
@@ -28,7 +29,7 @@ package struct OtherRevision: Hashable, Sendable {
     self.present = present
   }
 
-  /// As in "revision 1 of the observer, and this is 2".
+  /// A phrase like "revision 1 of the observer, and this is 2".
   package var text: String {
     "revision \(recorded) of the \(isObserver ? "observer" : "stack"), and this is \(present)"
   }

@@ -2,14 +2,14 @@ import FoundationEssentials
 import Glibc
 import Wire
 
-/// Opens takes for reading, whatever state their recorder left them in.
+/// Opens takes for reading, finished or not.
 package enum TakeFile {
-  /// Opens a take read-only and checks that it is one that this version can read.
+  /// Opens a take read-only and checks that this version can read it.
   ///
-  /// A take whose recorder was killed has a write-ahead log beside it, which SQLite merges in
-  /// memory; nothing is written to the take itself.
+  /// If the recorder was killed, there is a write-ahead log beside the take, which SQLite merges in
+  /// memory; the take itself is not written.
   ///
-  /// Whoever reads every table once and in order needs few pages at hand.
+  /// - Parameter cacheKilobytes: readers that go through each table once, in order, need little.
   package static func open(_ path: String, cacheKilobytes: Int = 16_000) throws(TapeError)
     -> SQLiteConnection
   {
@@ -20,13 +20,7 @@ package enum TakeFile {
     let isEmpty: Bool
     do throws(SQLiteError) {
       let connection = try connect(path)
-      try connection.execute(
-        """
-        PRAGMA query_only = ON;
-        PRAGMA trusted_schema = OFF;
-        PRAGMA cell_size_check = ON;
-        PRAGMA cache_size = -\(cacheKilobytes);
-        """)
+      try connection.execute(settings(cacheKilobytes: cacheKilobytes))
       application = try connection.integer("PRAGMA application_id") ?? 0
       format = try connection.integer("PRAGMA user_version") ?? 0
       isEmpty = try connection.integer("SELECT count(*) FROM sqlite_schema") == 0
@@ -46,12 +40,22 @@ package enum TakeFile {
     return opened
   }
 
-  /// Opens a take for queries: with the views of this version, whatever the file has.
+  /// Settings of a connection, before anything of a take is read.
+  static func settings(cacheKilobytes: Int) -> String {
+    """
+    PRAGMA query_only = ON;
+    PRAGMA trusted_schema = OFF;
+    PRAGMA cell_size_check = ON;
+    PRAGMA cache_size = -\(cacheKilobytes);
+    """
+  }
+
+  /// Opens a take for queries, with the views of this version in place of the file's.
   ///
   /// - Parameters:
-  ///   - largestValue: in bytes; a query that meets a larger one fails.
-  ///   - keepsInMemory: whether what is sorted or kept on the way stays in memory. Whoever sets
-  ///     that later loses the views, and reads those of the file.
+  ///   - largestValue: in bytes; queries that meet a larger value fail.
+  ///   - keepsInMemory: whether temporary data stays in memory. Setting the pragma later would drop
+  ///     the views and expose those of the file.
   package static func openForQueries(
     _ path: String, largestValue: Int32 = largestAnswer, keepsInMemory: Bool = false
   ) throws(TapeError) -> SQLiteConnection {
@@ -67,11 +71,11 @@ package enum TakeFile {
     return connection
   }
 
-  /// Opens a take for several queries that see it at one moment, however much it grows meanwhile.
+  /// Opens a take for several queries that see the same state, even if it is still being recorded.
   package static func openSnapshot(_ path: String) throws(TapeError) -> SQLiteConnection {
     let connection = try openForQueries(path, largestValue: largestOnPage)
     do throws(SQLiteError) {
-      // It ends with the connection; the moment is that of the first query.
+      // The transaction ends with the connection; its snapshot is taken by the first query.
       try connection.execute("BEGIN")
     } catch {
       throw TapeError(path: path, error)
@@ -79,18 +83,19 @@ package enum TakeFile {
     return connection
   }
 
-  /// The largest value of a query, in bytes: a video frame of 8K fits, and no query of Retake's own
-  /// needs as much.
+  /// The size limit for a single value in a query, in bytes: enough for an 8K video frame, and more
+  /// than Retake's own queries need.
   package static let largestAnswer: Int32 = 64 << 20
 
-  /// The same for pages, which hold a value several times while they are made: messages of data
-  /// channels have up to 1 MB, encoded video frames seldom more.
+  /// The largest value of a query for pages, which hold several copies while they are rendered.
+  ///
+  /// Data channel messages have up to 1 MB, and encoded video frames are seldom larger.
   package static let largestOnPage: Int32 = 16 << 20
 
-  /// Refuses the write-ahead log of another take: SQLite would lay its pages over this one's.
+  /// Refuses the write-ahead log of another take, whose pages SQLite would apply to this one.
   ///
-  /// A log does not name its file. But the file has its `take` row from the moment that its
-  /// recorder's log was first written back, and that row never changes.
+  /// A log does not name its file. But the file has its `take` row from the first checkpoint of its
+  /// recorder on, and that row never changes.
   private static func checkLog(
     of path: String, _ connection: borrowing SQLiteConnection
   ) throws(TapeError) {
@@ -98,7 +103,7 @@ package enum TakeFile {
     var status = stat()
     guard stat(log, &status) == 0, status.st_size > 0 else { return }
     let digest = "SELECT digest FROM take"
-    // A file that its recorder was just writing back may be in any state; then the log decides.
+    // During a checkpoint the file may be in any state; then the log decides.
     guard let alone = try? SQLiteConnection(path: uri(path) + "?immutable=1", mode: .readOnly),
       let without = try? alone.bytes(digest), without.count == 32,
       let with = try? connection.bytes(digest), with != without
@@ -109,7 +114,8 @@ package enum TakeFile {
         + "together with its own log")
   }
 
-  /// What SQLite reports of a file that is no database depends on its length; this does not.
+  /// Checks the header itself, since SQLite's error for a file that is not a database depends on
+  /// its length.
   private static func checkBeginning(of path: String) throws(TapeError) {
     func error(_ reason: String, _ kind: TapeError.Kind = .invalid) -> TapeError {
       TapeError(path: path, place: "", reason: reason, kind: kind)
@@ -130,7 +136,7 @@ package enum TakeFile {
     guard beginning.starts(with: "SQLite format 3\u{0}".utf8) else {
       throw error("it is not a take: not a SQLite file")
     }
-    // Beside a write-ahead log the file may be in any state that the log makes good.
+    // With a write-ahead log the file may be in any state, which the log repairs.
     var log = stat()
     if stat((path + "-wal").systemPath, &log) == 0, log.st_size > 0 { return }
     let expected = sizeInHeader(beginning)
@@ -140,7 +146,7 @@ package enum TakeFile {
     }
   }
 
-  /// The size that the first page of a SQLite file tells (SQLite file format section 1.3).
+  /// The size according to the header of the first page (SQLite file format, section 1.3).
   private static func sizeInHeader(_ bytes: [UInt8]) -> Int64 {
     guard bytes.count == 100 else { return 512 }
     func number(_ offset: Int, _ width: Int) -> Int64 {
@@ -174,7 +180,7 @@ package enum TakeFile {
     }
   }
 
-  /// Connects; where the folder cannot be written, in the ways that need no file beside the take.
+  /// Connects; if the folder is not writable, in a way that needs no file beside the take.
   private static func connect(_ path: String) throws(SQLiteError) -> SQLiteConnection {
     do throws(SQLiteError) {
       let connection = try SQLiteConnection(path: path, mode: .readOnly)
@@ -192,8 +198,9 @@ package enum TakeFile {
     }
   }
 
-  /// Opens a take with a write-ahead log in a folder that cannot be written: without the shared
-  /// memory file, the log is read by one process that locks nobody out.
+  /// Opens a take with a write-ahead log in a folder that is not writable.
+  ///
+  /// Without the shared memory file, this process reads the log alone and locks nobody out.
   static func withoutSharedMemory(_ path: String) throws(SQLiteError) -> SQLiteConnection {
     let connection = try SQLiteConnection(path: uri(path) + "?vfs=unix-none", mode: .readOnly)
     try connection.execute("PRAGMA locking_mode = EXCLUSIVE")
@@ -205,7 +212,7 @@ package enum TakeFile {
     var uri = "file://"
     for byte in SystemPath.bytes(of: folder + path) {
       switch byte {
-      // Letters, digits and - . / _ ~ stand for themselves (RFC 3986 section 2.3).
+      // Unreserved characters and the slash (RFC 3986 section 2.3).
       case 0x30...0x39, 0x41...0x5a, 0x61...0x7a, 0x2d...0x2f, 0x5f, 0x7e:
         uri.unicodeScalars.append(Unicode.Scalar(byte))
       default: uri += "%" + hexadecimal([byte])
@@ -217,14 +224,14 @@ package enum TakeFile {
 
 // MARK: - TapeError
 
-/// Why a take cannot be written or read: one sentence that names the file, the place and the
+/// An error in reading or writing a take: one sentence that names the file, the place and the
 /// reason.
 public struct TapeError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// What kind of failure it is, for exit statuses.
+  /// The kind of failure, which decides the exit status.
   public enum Kind: Hashable, Sendable {
     /// There is no such file.
     case missing
-    /// The file is there and is not a take that can be used.
+    /// The file exists but is not a usable take.
     case invalid
     /// Reading or writing failed.
     case failed
@@ -232,14 +239,14 @@ public struct TapeError: Error, Hashable, Sendable, CustomStringConvertible {
 
   /// The file.
   public var path: String
-  /// The table, row or step; empty when the whole file is meant.
+  /// The table, row or step; empty if the whole file is meant.
   public var place: String
-  /// What is wrong and what to do, in words.
+  /// The fault and what to do about it.
   public var reason: String
-  /// What kind of failure it is.
+  /// The kind of failure.
   public var kind: Kind
 
-  /// Creates an error.
+  /// Creates an error about a file.
   public init(path: String, place: String, reason: String, kind: Kind = .invalid) {
     self.path = path
     self.place = place
@@ -247,14 +254,14 @@ public struct TapeError: Error, Hashable, Sendable, CustomStringConvertible {
     self.kind = kind
   }
 
-  /// `path: place: reason`.
+  /// As `path: place: reason`; empty parts are left out.
   public var description: String {
     [path, place, reason].filter { !$0.isEmpty }.joined(separator: ": ")
   }
 }
 
 extension TapeError {
-  /// A failure that SQLite reported, in the words of somebody who has the file and not the code.
+  /// Translates an error of SQLite for users, who have the file and not the code.
   package init(path: String, place: String = "", _ error: SQLiteError) {
     let reason =
       switch error.code.primary {

@@ -3,7 +3,7 @@ import Media
 import Secure
 import Wire
 
-/// The `take` row: what a file is, before any of its steps.
+/// The `take` row, which describes the file.
 package struct TakeHeader: Hashable, Sendable {
   /// "RTKE": the application_id of a take.
   package static let applicationID: Int64 = 0x5254_4b45
@@ -16,36 +16,41 @@ package struct TakeHeader: Hashable, Sendable {
   /// `presence` and `carriage`. 7 added the ECN marks of received datagrams, and the kinds of
   /// networks that addresses are of.
   package static let currentFormat: Int64 = 7
-  /// The oldest that it reads: rows are the transcript, so other rows come from another stack.
+  /// The oldest format that can be read; older rows came from another stack.
   package static let oldestFormat: Int64 = 2
 
   package var format = TakeHeader.currentFormat
-  /// Unix time at the take's zero instant.
+  /// Unix time at instant zero.
   package var startUnixNanoseconds: Int64
-  /// The same as `2026-11-21T10:39:00.123456789Z`.
+  /// The start as ISO 8601, as in `2026-11-21T10:39:00.123456789Z`.
   package var startText: String
   package var toolVersion: String
   package var toolchain: Toolchain
-  /// The JSON of `toolchain` as it stands in the file, which a newer version may have written.
+  /// The JSON of `toolchain` verbatim, since a newer version may have written it.
   package var toolchainText: String
   package var label: String
+  /// What whoever recorded says of the take, by keys such as `site`; they stand beside the
+  /// toolchain in its JSON, which needs no column and no format of its own.
+  package private(set) var tags: [String: String] = [:]
   package var redaction: Int64 = 0
   package var keepsMedia: Bool
-  /// The revision of the stack that made it; nil if the take does not say.
+  /// The revision of the stack that made the take; nil if not stored.
   package var revision: Int64?
-  /// SHA-256 over the values above.
+  /// SHA-256 over all other values.
   package var digest: [UInt8] = []
 
-  /// Describes a take that begins now.
+  /// Creates the header of a new take.
   init(options: TapeWriter.Options) {
     startUnixNanoseconds = options.startUnixNanoseconds
     startText = utcText(unixNanoseconds: options.startUnixNanoseconds)
     toolVersion = options.toolVersion
     toolchain = options.toolchain
-    toolchainText = CanonicalJSON.text(options.toolchain)
+    tags = options.tags
+    toolchainText = ""
     label = options.label
     keepsMedia = options.keepsMedia
     revision = stackRevision
+    toolchainText = HeaderText(toolchain, tags: tags).json
     digest = [UInt8].digest(of: values)
   }
 
@@ -56,32 +61,38 @@ package struct TakeHeader: Hashable, Sendable {
     (toolchainText, label, redaction, keepsMedia, digest) = statement.values(
       from: 4, String.self, String.self, Int64.self, Bool.self, [UInt8].self)
     toolchain = CanonicalJSON.value(Toolchain.self, from: toolchainText) ?? Toolchain()
+    tags = HeaderText.tags(in: toolchainText)
     if statement.columnCount > TakeHeader.firstColumns {
       revision = statement.values(from: TakeHeader.firstColumns, Int64?.self)
     }
   }
 
-  /// How many columns the row had before there were revisions.
+  /// The number of columns before revisions were added.
   private static let firstColumns = 9
 
-  /// Names the decoders of a toolchain that another one does without.
+  /// Adds the decoders that only the other toolchain has.
   mutating func use(decodersOf other: Toolchain) {
     var joint = toolchain
     joint.openh264 = joint.openh264 ?? other.openh264
     joint.dav1d = joint.dav1d ?? other.dav1d
     guard joint != toolchain else { return }
-    toolchain = joint
-    toolchainText = CanonicalJSON.text(joint)
+    change(toolchain: joint)
   }
 
-  /// The same with its digest made anew, after values were changed.
+  /// Names another toolchain; the tags stay.
+  package mutating func change(toolchain: Toolchain) {
+    self.toolchain = toolchain
+    toolchainText = HeaderText(toolchain, tags: tags).json
+  }
+
+  /// A copy with a recomputed digest.
   package var sealed: TakeHeader {
     var copy = self
     copy.digest = [UInt8].digest(of: values)
     return copy
   }
 
-  /// The values of the row without its digest and what came later.
+  /// The values before the digest that all formats have.
   private var firstValues: [Value] {
     [
       .number(format), .text(startText), .number(startUnixNanoseconds), .text(toolVersion),
@@ -89,22 +100,21 @@ package struct TakeHeader: Hashable, Sendable {
     ]
   }
 
-  /// The format that has revisions first.
+  /// The format that introduced revisions.
   static let revisionFormat: Int64 = 4
 
-  /// All that the digest is made of.
+  /// All values that the digest covers.
   private var values: [Value] {
     format < TakeHeader.revisionFormat ? firstValues : firstValues + [.number(revision)]
   }
 
-  /// Writes the row.
   func insert(into connection: borrowing SQLiteConnection) throws(SQLiteError) {
     let statement = try connection.prepare("INSERT INTO take VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
     let revision = format < TakeHeader.revisionFormat ? nil : revision
     try statement.insert(firstValues + [.blob(digest), .number(revision)])
   }
 
-  /// Reads the row of an open take; a row that was altered is an error.
+  /// Reads the row of an open take; throws if it was altered.
   package static func read(from connection: borrowing SQLiteConnection, path: String)
     throws(TapeError) -> TakeHeader
   {
@@ -123,7 +133,7 @@ package struct TakeHeader: Hashable, Sendable {
       throw TapeError(
         path: path, place: "take", reason: "it has \(rows) usable rows instead of one")
     }
-    // SQLite keeps the format in the head of the file, which no digest covers.
+    // SQLite stores the format in the file header, which no digest covers.
     guard found.format == (try? connection.integer("PRAGMA user_version")) else {
       throw TapeError(
         path: path, place: "take",
@@ -141,12 +151,12 @@ package struct TakeHeader: Hashable, Sendable {
 }
 
 extension TakeHeader {
-  /// Whether the row has what its columns are for: values of other types read alike and would have
-  /// the same digest.
+  /// Whether the columns have their declared types: values of other types would read the same and
+  /// have the same digest.
   private static func hasOwnTypes(_ statement: borrowing SQLiteStatement) -> Bool {
     var classes = statement.storageClasses
     if classes.count == firstColumns + 1 {
-      // A copy of an older take has the column, and no digest covers it there.
+      // A copy of an older take has this column, but its digest does not cover it.
       let isCovered = statement.integer(0) >= revisionFormat
       let last = classes.removeLast()
       guard last == .null || (last == .integer && isCovered) else { return false }
@@ -157,11 +167,41 @@ extension TakeHeader {
   }
 }
 
-/// A UTC time as ISO 8601 text with nanoseconds, by the proleptic Gregorian calendar.
+/// The JSON of `take.toolchain`: the toolchain, and beside it the tags where there are some.
+private struct HeaderText: Encodable {
+  private enum Key: String, CodingKey { case tags }
+  private struct Tags: Decodable {
+    var tags: [String: String]
+  }
+
+  private let toolchain: Toolchain
+  private let tags: [String: String]
+
+  init(_ toolchain: Toolchain, tags: [String: String]) {
+    self.toolchain = toolchain
+    self.tags = tags
+  }
+
+  var json: String { CanonicalJSON.text(self) }
+
+  func encode(to encoder: any Encoder) throws {
+    try toolchain.encode(to: encoder)
+    guard !tags.isEmpty else { return }
+    var container = encoder.container(keyedBy: Key.self)
+    try container.encode(tags, forKey: .tags)
+  }
+
+  /// Reads the tags; none where the text has something else under their name.
+  static func tags(in text: String) -> [String: String] {
+    CanonicalJSON.value(Tags.self, from: text)?.tags ?? [:]
+  }
+}
+
+/// Formats a UTC time as ISO 8601 with nanoseconds (proleptic Gregorian calendar).
 package func utcText(unixNanoseconds: Int64) -> String {
   let (seconds, fraction) = floored(unixNanoseconds, by: 1_000_000_000)
   let (days, second) = floored(seconds, by: 86_400)
-  // Days are counted from 0000-03-01, so that a leap day ends its year.
+  // Days are counted from 0000-03-01, so that the leap day is the last day of a year.
   let (era, dayOfEra) = floored(days + 719_468, by: 146_097)
   let yearOfEra = (dayOfEra - dayOfEra / 1460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
   let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
@@ -185,9 +225,9 @@ private func floored(_ value: Int64, by divisor: Int64) -> (quotient: Int64, res
 
 // MARK: - Toolchain
 
-/// What bit-exactness depends on besides Retake itself: the libraries and the CPU's features.
+/// The libraries and CPU features that bit-exact replay depends on.
 public struct Toolchain: Hashable, Sendable, Codable {
-  /// The version of OpenSSL and the fingerprint of its behaviour, as the start-up check gives them.
+  /// The version of OpenSSL and the fingerprint of its behaviour from the start-up check.
   public var openssl: String
   /// The version of libsrtp2.
   public var srtp: String
@@ -195,11 +235,11 @@ public struct Toolchain: Hashable, Sendable, Codable {
   public var opus: String
   /// The version of libvpx.
   public var vpx: String
-  /// The version of OpenH264; nil if H.264 is neither encoded nor decoded.
+  /// The version of OpenH264; nil without H.264.
   public var openh264: String?
-  /// The version of dav1d; nil if AV1 is not decoded.
+  /// The version of dav1d; nil without AV1.
   public var dav1d: String?
-  /// The processor architecture and the features that codecs choose their code by.
+  /// The processor architecture and the features by which codecs select code.
   public var cpu: String
 
   /// Creates a description from its parts.
@@ -216,11 +256,11 @@ public struct Toolchain: Hashable, Sendable, Codable {
     self.cpu = cpu
   }
 
-  /// The parts that differ from another toolchain's in what they make of equal inputs: name, here,
-  /// there.
+  /// The parts that may produce other outputs from equal inputs than another toolchain's, with both
+  /// texts.
   ///
-  /// Of OpenSSL the fingerprint of its behaviour decides, not the number of its version. A decoder
-  /// that the other one does not have makes no difference.
+  /// OpenSSL is compared by the fingerprint of its behaviour, not by version. A decoder that only
+  /// one of the two has does not count.
   public func differences(from other: Toolchain) -> [(part: String, here: String, there: String)] {
     let decoders = [("openh264", openh264, other.openh264), ("dav1d", dav1d, other.dav1d)]
       .compactMap { decoder in
@@ -235,7 +275,7 @@ public struct Toolchain: Hashable, Sendable, Codable {
       }
   }
 
-  /// What of a part's text says how it behaves: a fingerprint where it has one, else all of it.
+  /// The part of a text that identifies behaviour: the fingerprint if there is one, otherwise all.
   private static func behaviour(_ text: String) -> Substring {
     guard let comma = text.lastIndex(of: ","), text[comma...].hasPrefix(engineMark) else {
       return text[...]
@@ -243,14 +283,14 @@ public struct Toolchain: Hashable, Sendable, Codable {
     return text[comma...]
   }
 
-  /// What stands between the version of OpenSSL and the fingerprint of its behaviour.
+  /// Separates the version of OpenSSL from the fingerprint.
   static let engineMark = ", engine "
 }
 
 // MARK: - Toolchain: Current
 
 extension Toolchain {
-  /// What this process runs on; the error about a take tells that OpenSSL cannot be driven
+  /// The toolchain of this process; throws, naming the take, if OpenSSL cannot be driven
   /// deterministically here.
   package static func current(for path: String) throws(TapeError) -> Toolchain {
     let engine: String
@@ -270,8 +310,7 @@ extension Toolchain {
 // MARK: - Toolchain: Use
 
 extension Toolchain {
-  /// Leaves out the codecs that had no frame of a take: whether they are here, and which ones,
-  /// makes no difference to it.
+  /// Removes the codecs that have no frame in a take, since they do not matter to it.
   mutating func leaveOutUnused(in connection: borrowing SQLiteConnection) {
     if openh264 != nil, !Toolchain.hasUsed("h264", connection) { openh264 = nil }
     if dav1d != nil, !Toolchain.hasUsed("av1", connection) { dav1d = nil }
@@ -280,7 +319,7 @@ extension Toolchain {
   private static func hasUsed(_ codec: String, _ connection: borrowing SQLiteConnection)
     -> Bool
   {
-    // Whoever cannot read the table fails where it is needed.
+    // An unreadable table is reported where it is needed.
     let found = try? connection.integer(
       """
       SELECT EXISTS (SELECT 1 FROM format WHERE codec = '\(codec)'

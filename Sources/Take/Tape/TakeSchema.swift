@@ -1,8 +1,8 @@
 import CFiles
 
-/// The schema of takes: the numbered files of Schema/, embedded in the binary.
+/// The schema of takes: the numbered files of Schema/, which are embedded in the binary.
 package enum TakeSchema {
-  /// The SQL of every file in order; together they make the newest format.
+  /// The SQL of every file in order; together they create the newest format.
   package static var migrations: [String] {
     var migrations: [String] = []
     while let sql = cfiles_schema(UInt32(migrations.count)) {
@@ -11,11 +11,17 @@ package enum TakeSchema {
     return migrations
   }
 
-  /// The views of the newest format: their names and the queries behind them, in their order.
+  /// Their lines, told apart by bytes: by characters, each start of the program takes longer by
+  /// several milliseconds.
+  fileprivate static var lines: [Substring] {
+    migrations.flatMap { $0.utf8.split(separator: UInt8(ascii: "\n")).map { Substring($0) } }
+  }
+
+  /// The views of the newest format in order: names and queries.
   package static let views: [(name: String, query: String)] = {
     var views: [(name: String, query: String)] = []
     var open: (name: String, lines: [Substring])?
-    for line in migrations.flatMap({ $0.split(separator: "\n") }) {
+    for line in lines {
       if let begun = open {
         open?.lines.append(line)
         let isComment = line.drop { $0 == " " }.hasPrefix("--")
@@ -24,7 +30,7 @@ package enum TakeSchema {
           (begun.name, (begun.lines + [line.dropLast()]).joined(separator: "\n")))
         open = nil
       } else if line.hasPrefix("CREATE VIEW "), line.hasSuffix(" AS") {
-        // Some names are words of other dialects, and quoted for them.
+        // Names that are keywords in other SQL dialects are quoted.
         let name = line.dropFirst("CREATE VIEW ".count).dropLast(" AS".count)
         open = (name.filter { $0 != "\"" }, [])
       }
@@ -32,10 +38,10 @@ package enum TakeSchema {
     return views
   }()
 
-  /// Puts the views of this version over those in the file: what a stranger wrote into a file as a
-  /// view is not run.
+  /// Shadows the views of the file by those of this version, so that views from an untrusted file
+  /// never run.
   ///
-  /// What an older format does not have is there without rows, so that queries work on every take.
+  /// Tables and columns that an older format lacks are empty, so that queries work on every take.
   static func putViews(
     over connection: borrowing SQLiteConnection, format: Int64
   ) throws(SQLiteError) {
@@ -64,7 +70,8 @@ package enum TakeSchema {
     try connection.execute("PRAGMA query_only = ON")
   }
 
-  /// Whether the packets of a take are few enough to be held at once; else the views are plain SQL.
+  /// Whether a take has few enough packets to hold them in memory; otherwise the views are plain
+  /// SQL.
   private static func mayCompute(
     _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> Bool {
@@ -73,13 +80,13 @@ package enum TakeSchema {
       "SELECT 1 FROM packet_store LIMIT 1 OFFSET \(packetMaximum)") == nil
   }
 
-  /// Ten times as many as a call of an hour usually has.
+  /// Ten times the packets of a typical call of an hour.
   private static let packetMaximum: Int64 = 6_000_000
 
-  /// What `retake sql` and `retake open` have beside the functions of SQLite, as comments of SQL.
+  /// The documentation of the functions that `retake sql` and `retake open` add, as SQL comments.
   package static var functionsText: String { SQLiteFunctions.text }
 
-  /// All tables and views of the newest format with their columns, in their order.
+  /// All tables and views of the newest format with their columns, in order.
   package static func columns() throws(SQLiteError) -> [(
     name: String, isView: Bool, columns: [(name: String, type: String)]
   )] {
@@ -90,7 +97,7 @@ package enum TakeSchema {
     while try names.step() {
       let (name, kind) = names.values(String.self, String.self)
       var columns: [(name: String, type: String)] = []
-      // Views have no types of their own.
+      // Columns of views have no declared types.
       let rows = try connection.prepare(
         "SELECT name, type FROM pragma_table_xinfo('\(name)')")
       while try rows.step() {
@@ -101,12 +108,12 @@ package enum TakeSchema {
     return found
   }
 
-  /// The rows of a storage table as a query: with the columns of the newest format, on any take.
+  /// A query for the rows of a storage table with the columns of the newest format, on any take.
   package static func rows(of table: Table, format: Int64) -> String {
     let columns = table.storageColumns()
     let known = table.storageColumns(format: format)
     guard known.count < columns.count else { return "SELECT * FROM main.\(table.storageName)" }
-    // Endpoints alone have the numbers of their peers.
+    // Before format 4 every actor was an endpoint with the number of its peer.
     let added = columns.filter { !known.contains($0) }.map {
       "\(table == PeerRow.table && $0 == "actor" ? "peer" : "NULL") AS \($0)"
     }
@@ -114,29 +121,28 @@ package enum TakeSchema {
     return "SELECT row, row >> 16 AS step, \(list) FROM main.\(table.storageName)"
   }
 
-  /// Makes the tables in an empty database.
+  /// Creates the tables in an empty database.
   static func create(in connection: borrowing SQLiteConnection) throws(SQLiteError) {
     for sql in migrations { try connection.execute(sql) }
     try connection.execute("PRAGMA application_id = \(TakeHeader.applicationID)")
     try mark(connection, format: TakeHeader.currentFormat)
   }
 
-  /// A take of the newest format without a row, in memory: what a query can name.
+  /// An empty take of the newest format in memory, for checking the names in queries.
   package static func emptyTake() throws(SQLiteError) -> SQLiteConnection {
     let connection = try SQLiteConnection(path: ":memory:", mode: .readWrite)
     try create(in: connection)
     return connection
   }
 
-  /// Names the format of a take; the newest has the tables of all others.
+  /// Stores the format of a take; its tables are those of the newest.
   static func mark(
     _ connection: borrowing SQLiteConnection, format: Int64
   ) throws(SQLiteError) {
     try connection.execute("PRAGMA user_version = \(format)")
   }
 
-  /// The file of a take without a row, for a process that makes many: it takes SQLite milliseconds
-  /// to make the tables and views anew.
+  /// The file of an empty take, cached because SQLite needs milliseconds to create the schema.
   static let emptyFile = Result { () throws(SQLiteError) in
     let connection = try SQLiteConnection(path: ":memory:", mode: .readWrite)
     try connection.execute("PRAGMA page_size = \(pageSize)")
@@ -144,31 +150,39 @@ package enum TakeSchema {
     return connection.serialized()
   }
 
-  /// How many bytes a page of the file has.
+  /// The same; nil when SQLite cannot make it.
+  package static var emptyBytes: [UInt8]? { try? emptyFile.get() }
+
+  /// The page size of a take in bytes.
   static let pageSize = 8_192
 }
 
 // MARK: - SchemaCheck
 
-/// Whether the tables of a file are those of a take, which is asked before any of them is read.
+/// Checks that the tables of a file are those of a take, before any of them is read.
 ///
 /// A file can hold anything under the name of a table: a view that never ends, a virtual table,
-/// columns that compute what they show, an index that says other things than its table. None of it
-/// would be under the digest. So each table has to be what its format's migration makes, to the
-/// word. What else the file holds is listed, and nothing of Retake reads it.
+/// computed columns, an index that disagrees with its table. The digest would cover none of it. So
+/// each table must be what its format's migration creates, token by token. Other contents are
+/// listed, and Retake never reads them.
 package struct SchemaCheck: Sendable {
-  /// Tables, views and triggers that are not of a take, such as `view notes`; the first of them.
+  /// Tables, views and triggers that do not belong to a take, such as `view notes`; only the first
+  /// of them.
   package private(set) var additions: [String] = []
-  /// How many views of a take have another text than those of this version, which are read in their
-  /// place: of another version, or altered.
+  /// The number of views whose text differs from this version's, which replaces them: they are of
+  /// another version or were altered.
   package private(set) var otherViews = 0
 
   private static let additionLimit = 50
 
-  /// Reads the schema of a file that claims to have a format.
+  /// Checks the schema of a file that claims a format.
   package init(
     _ connection: borrowing SQLiteConnection, path: String, format: Int64
   ) throws(TapeError) {
+    if let known = connection.statements?.schema {
+      self = known
+      return
+    }
     var missing = Self.tables(format: format)
     do throws(SQLiteError) {
       let rows = try connection.prepare("SELECT type, name, tbl_name, sql FROM sqlite_schema")
@@ -179,7 +193,7 @@ package struct SchemaCheck: Sendable {
           throw SQLiteError(code: .misuse, message: reason)
         }
         if type == "view", let text = Self.viewTexts[name] {
-          otherViews += sql == text || sql == Self.quoted(text, name) ? 0 : 1
+          otherViews += Self.isSame(sql, text) || Self.isSame(sql, Self.quoted(text, name)) ? 0 : 1
         } else if type != "index", type != "table" || Self.newest[name] == nil,
           additions.count < Self.additionLimit
         {
@@ -198,7 +212,7 @@ package struct SchemaCheck: Sendable {
     }
   }
 
-  /// What is wrong with one entry of the schema; nil when nothing is.
+  /// Returns what is wrong with one entry of the schema; nil if it is valid.
   private static func fault(
     _ type: String, _ name: String, _ table: String, _ sql: String, _ format: Int64,
     _ missing: inout Set<String>
@@ -208,7 +222,7 @@ package struct SchemaCheck: Sendable {
       return "the index \(name) is not of a take and could change what is read; "
         + "remove it: DROP INDEX \(name)"
     }
-    // SQLite looks names up without regard to case, and in the order of the schema.
+    // SQLite resolves names case-insensitively and in schema order.
     guard type != "trigger", newest[name.lowercased()] != nil else { return nil }
     let isFirst = missing.remove(name) != nil || isLater(name, format)
     guard isFirst, type == "table", hasColumns(name, sql, format) else {
@@ -219,13 +233,13 @@ package struct SchemaCheck: Sendable {
   }
 
   private static func hasColumns(_ name: String, _ sql: String, _ format: Int64) -> Bool {
-    // Most takes are of the newest format, and their text is that of the migrations.
+    // Most takes have the newest format and the exact text of the migrations.
     if format == TakeHeader.currentFormat, texts.contains(sql) { return true }
     guard let found = TableStatement(sql), found.name == name, let all = newest[name] else {
       return false
     }
-    // A copy of an older take has the tables of the format that copied it; what that format added
-    // is not read from it.
+    // A copy of an older take has the tables of the format that copied it; columns added since its
+    // own format are not read.
     return (format...TakeHeader.currentFormat).contains { format in
       let later = columnsAfter(format, of: name)
       return found.columns == all.columns.filter { !later.contains(TableStatement.name(of: $0)) }
@@ -236,10 +250,15 @@ package struct SchemaCheck: Sendable {
     Table.allCases.contains { $0.storageName == name && $0.since > format }
   }
 
-  /// The text of a view whose name stands in quotes, because it is a word of another dialect.
+  /// The text of a view with a quoted name, as for keywords of other SQL dialects.
   private static func quoted(_ text: String, _ name: String) -> String {
     let head = "CREATE VIEW "
     return "\(head)\"\(name)\"\(text.dropFirst(head.count + name.count))"
+  }
+
+  /// Whether two statements differ in comments and spaces at most.
+  private static func isSame(_ statement: String, _ other: String) -> Bool {
+    statement == other || TableStatement.tokens(statement) == TableStatement.tokens(other)
   }
 
   // MARK: What the migrations make
@@ -248,7 +267,6 @@ package struct SchemaCheck: Sendable {
     TakeSchema.views.map { ($0.name, "CREATE VIEW \($0.name) AS\n\($0.query)") },
     uniquingKeysWith: { first, _ in first })
 
-  /// The tables of the newest format.
   private static let newest: [String: TableStatement] = {
     var tables: [String: TableStatement] = [:]
     for statement in statements {
@@ -261,16 +279,16 @@ package struct SchemaCheck: Sendable {
     return tables
   }()
 
-  /// The tables that no later migration changed, as the file of a take has them.
+  /// The texts of the tables that no later migration changed.
   private static let texts = Set(statements.filter { TableStatement($0) != nil }).filter {
     TableStatement($0).map { newest[$0.name] == $0 } ?? false
   }
 
-  /// The statements about tables, without their semicolons.
+  /// The statements about tables, without semicolons.
   private static let statements: [String] = {
     var statements: [String] = []
     var lines: [Substring] = []
-    for line in TakeSchema.migrations.flatMap({ $0.split(separator: "\n") }) {
+    for line in TakeSchema.lines {
       if lines.isEmpty {
         guard line.hasPrefix("CREATE TABLE ") || line.hasPrefix("ALTER TABLE ") else { continue }
       }
@@ -285,13 +303,13 @@ package struct SchemaCheck: Sendable {
     return statements
   }()
 
-  /// The names of the tables that a take of a format has.
+  /// The names of the tables in takes of a format.
   private static func tables(format: Int64) -> Set<String> {
     let later = Table.allCases.filter { $0.since > format }.map(\.storageName)
     return Set(newest.keys).subtracting(later)
   }
 
-  /// The columns that came to a table after a format.
+  /// The columns that were added to a table after a format.
   private static func columnsAfter(_ format: Int64, of name: String) -> Set<String> {
     if name == "take" {
       return format < TakeHeader.revisionFormat ? ["revision"] : []
@@ -301,13 +319,13 @@ package struct SchemaCheck: Sendable {
   }
 }
 
-/// A CREATE TABLE statement without comments and needless spaces.
+/// A CREATE TABLE statement, without comments or redundant whitespace.
 struct TableStatement: Hashable {
   var name: String
   /// The definitions of its columns, such as `row INTEGER PRIMARY KEY`.
   var columns: [String]
 
-  /// Reads a statement; nil for another one, and for a table that is more than its columns.
+  /// Parses a statement; nil unless it creates a table from plain columns.
   init?(_ sql: String) {
     let tokens = Self.tokens(sql)
     guard tokens.count > 5, tokens[0] == "CREATE", tokens[1] == "TABLE", tokens[3] == "(" else {
@@ -332,7 +350,7 @@ struct TableStatement: Hashable {
     guard depth == 0 else { return nil }
   }
 
-  /// The table and the column of an `ALTER TABLE name ADD COLUMN definition`; nil for another one.
+  /// The table and column of an `ALTER TABLE name ADD COLUMN definition`; nil for other statements.
   static func addedColumn(_ sql: String) -> (table: String, column: String)? {
     let tokens = tokens(sql)
     guard tokens.count > 5, tokens[0] == "ALTER", tokens[3] == "ADD", tokens[4] == "COLUMN" else {
@@ -341,13 +359,13 @@ struct TableStatement: Hashable {
     return (tokens[2], tokens.dropFirst(5).joined(separator: " "))
   }
 
-  /// The name that a definition of a column begins with.
+  /// The name at the start of a column definition.
   static func name(of column: String) -> String {
     String(column.prefix { $0 != " " })
   }
 
-  /// Words, strings and signs.
-  private static func tokens(_ sql: String) -> [String] {
+  /// Splits a statement into words, strings and punctuation.
+  fileprivate static func tokens(_ sql: String) -> [String] {
     let bytes = Array(sql.utf8)
     var tokens: [String] = []
     var place = 0
@@ -371,7 +389,7 @@ struct TableStatement: Hashable {
     return start + 1
   }
 
-  /// Comments in slashes and stars stay as they are: no migration has one, so no table may.
+  /// Block comments are not skipped: no migration has one, so no table may.
   private static func isComment(_ bytes: [UInt8], _ place: Int) -> Bool {
     bytes[place...].starts(with: "--".utf8)
   }

@@ -2,7 +2,7 @@ import Crypto
 package import Peer
 package import Wire
 
-/// A step without its rows: what the `tape` table keeps of it.
+/// A step without its rows, as stored in the `tape` table.
 package struct StepHead: Hashable, Sendable {
   /// The number of the step, counted from 1 over all actors.
   package var number: Int
@@ -12,9 +12,9 @@ package struct StepHead: Hashable, Sendable {
   package var at: Instant
   /// The machine's deadline after the step.
   package var deadline: Instant?
-  /// The random bytes drawn by the actor since its genesis, after the step.
+  /// The number of random bytes that the actor has drawn, up to and including this step.
   package var entropyDrawn: UInt64
-  /// How many rows the step has in the other tables.
+  /// The number of the step's rows in all other tables.
   package var rowCount: Int
   /// The first four bytes of the chained digest after the step.
   package var check: UInt32 = 0
@@ -33,7 +33,7 @@ package struct StepHead: Hashable, Sendable {
   }
 }
 
-/// One step of one actor: what came in, when, and everything that followed.
+/// One step of an actor: the input, its time, and all outputs.
 package struct StepRecord: Sendable {
   /// The number of the actor in its take, counted from 1.
   package var actor: UInt32
@@ -42,7 +42,7 @@ package struct StepRecord: Sendable {
   package var outputs: any RecordedOutputs
   /// The machine's deadline after the step.
   package var deadline: Instant?
-  /// The random bytes drawn by the actor since its genesis, after the step.
+  /// The number of random bytes that the actor has drawn, up to and including this step.
   package var entropyDrawn: UInt64
 
   package init(
@@ -60,20 +60,20 @@ package struct StepRecord: Sendable {
 
 // MARK: - StepChain
 
-/// The digest that is chained from step to step over everything a take says.
+/// The digest chained over everything in a take.
 ///
-/// The digest after a step is the SHA-256 of the digest before it, the step's head and all its rows
-/// in order, each value with its type and length. So whatever is changed, removed or added in a
-/// file shows at its step, before any replay.
+/// The digest after a step is the SHA-256 of the previous digest, the step's head and all its rows
+/// in order, each value with its type and length. Any change, removal or insertion in a file
+/// therefore shows at its step, without a replay.
 struct StepChain: ~Copyable {
   private(set) var digest: [UInt8]
   private var sha = SHA256()
   private var message = ValueBytes()
 
-  /// Begins with the digest of the `take` row.
+  /// Starts with the digest of the `take` row.
   init(takeDigest: [UInt8]) { digest = takeDigest }
 
-  /// Takes in a step and gives the first four bytes of the new digest.
+  /// Adds a step; returns the first four bytes of the new digest.
   mutating func advance(_ head: borrowing StepHead, _ rows: borrowing RowList, _ range: Range<Int>)
     -> UInt32
   {
@@ -88,7 +88,7 @@ struct StepChain: ~Copyable {
     message.append(word: head.entropyDrawn)
     message.append(word: UInt64(range.count))
     message.update(&sha, 0..<message.count)
-    // Rows go into the digest from where they are, in the form that they have there.
+    // Rows are hashed in place, in the form that they are stored in.
     rows.bytes.update(&sha, rows.range(range))
     sha.finish(into: &digest)
     return UInt32(digest[0]) << 24 | UInt32(digest[1]) << 16 | UInt32(digest[2]) << 8
@@ -97,7 +97,6 @@ struct StepChain: ~Copyable {
 }
 
 extension [UInt8] {
-  /// The digest of a list of values.
   static func digest(of values: [Value]) -> [UInt8] {
     var sha = SHA256()
     let message = ValueBytes(values)
@@ -108,30 +107,30 @@ extension [UInt8] {
 
 // MARK: - TapeBody
 
-/// The compact form of the heads of consecutive steps: `tape.body`.
+/// The compact form of consecutive step heads: the column `tape.body`.
 ///
-/// Per step: one byte of kind (low 4 bits) and flags, then the actor when it is not that of the
-/// step before, the time since the step before, the deadline after that time when it changed, the
-/// newly drawn random bytes when there are any, the number of rows, and 4 bytes of the chained
-/// digest. Numbers are LEB128, signed ones in zigzag form. Nothing is carried over from one body to
-/// the next.
+/// Per step: one byte of kind (low 4 bits) and flags; the actor, if it is not that of the previous
+/// step; the time since the previous step; the deadline relative to that time, if it changed; the
+/// number of newly drawn random bytes, if any; the number of rows; and 4 bytes of the chained
+/// digest. Numbers are LEB128, signed ones zigzag-encoded. Each body is independent of the one
+/// before.
 struct TapeBody {
   private static let otherActor: UInt8 = 0x10
   private static let newDeadline: UInt8 = 0x20
   private static let noDeadline: UInt8 = 0x40
   private static let moreEntropy: UInt8 = 0x80
 
-  /// How many steps and actors a body may have; a writer begins a new one long before.
+  /// The limits of a body; a writer begins a new one long before.
   static let stepLimit = 65_536
   private static let actorLimit = 4_096
 
-  /// What the next step is told relative to.
+  /// The state that the next step is encoded relative to.
   private struct Memory {
     var actor: UInt32 = 0
     var at: Int64
     var actors: [(actor: UInt32, deadline: Instant?, entropyDrawn: UInt64)] = []
 
-    /// Where an actor's last deadline and counter stand.
+    /// The index of an actor's last deadline and counter.
     mutating func index(of actor: UInt32) -> Int {
       if let known = actors.firstIndex(where: { $0.actor == actor }) { return known }
       actors.append((actor, nil, 0))
@@ -144,7 +143,7 @@ struct TapeBody {
   private(set) var count = 0
   private var writer = ByteWriter()
   private var memory: Memory
-  /// The time that the first step is told relative to.
+  /// The time that the first step is encoded relative to.
   let start: Int64
 
   init(start: Int64) {
@@ -182,11 +181,11 @@ struct TapeBody {
 
   // MARK: Reading
 
-  /// Reads the heads of a body; throws when it does not hold exactly so many.
+  /// Parses the heads of a body; throws if it does not hold exactly `count`.
   static func heads(_ bytes: RawSpan, first: Int, count: Int, start: Int64) throws(ReadError)
     -> [StepHead]
   {
-    // A step takes at least 7 bytes, so a body cannot claim more steps than it can hold.
+    // A step has at least 7 bytes, so a body cannot claim more steps than it holds.
     guard count >= 0, count <= min(stepLimit, bytes.byteCount / 7) else { throw .malformed }
     var reader = ByteReader(bytes)
     var memory = Memory(at: start)
@@ -237,7 +236,7 @@ private func unzigzag(_ value: UInt64) -> Int64 {
 }
 
 extension ByteReader {
-  /// Reads an unsigned integer in 7-bit groups, lowest first (LEB128).
+  /// Reads an unsigned LEB128 integer.
   fileprivate mutating func variable() throws(ReadError) -> UInt64 {
     var value: UInt64 = 0
     var shift: UInt64 = 0
@@ -253,25 +252,25 @@ extension ByteReader {
 
 // MARK: - TapeChunk
 
-/// Some consecutive steps with the rows that were recorded for them.
+/// Consecutive steps with their recorded rows.
 package struct TapeChunk: Sendable {
   /// A step as it was recorded.
   package struct Step: Sendable {
     package var head: StepHead
-    /// The number of the peer that the step's actor is; nil when it is none.
+    /// The number of the peer that the step's actor is; nil if it is not an endpoint.
     package var peer: UInt32?
     /// The input of an endpoint; nil for another machine.
     ///
-    /// It stands in the step itself: nearly all inputs are those of endpoints, and each would have
-    /// memory of its own otherwise.
+    /// It is stored inline: nearly all inputs belong to endpoints, and an existential would
+    /// allocate for each.
     package private(set) var peerInput: PeerInput?
     private var otherInput: (any RecordedInput)?
     /// The step's rows in `rows`: first those of the input, then those of the outputs.
     package var rows: Range<Int>
-    /// How many of them are the input's.
+    /// The number of rows that belong to the input.
     package var inputRowCount: Int
 
-    /// A step of an endpoint.
+    /// Creates a step of an endpoint.
     init(
       head: StepHead, peer: UInt32?, input: consuming PeerInput, rows: Range<Int>,
       inputRowCount: Int
@@ -280,7 +279,7 @@ package struct TapeChunk: Sendable {
       peerInput = input
     }
 
-    /// A step of another machine.
+    /// Creates a step of another machine.
     init(
       head: StepHead, peer: UInt32?, other input: any RecordedInput, rows: Range<Int>,
       inputRowCount: Int
@@ -289,7 +288,7 @@ package struct TapeChunk: Sendable {
       otherInput = input
     }
 
-    /// The input, of whatever machine.
+    /// The input of any kind of machine.
     package var input: any RecordedInput {
       get {
         if let peerInput { return peerInput }
@@ -301,7 +300,6 @@ package struct TapeChunk: Sendable {
       }
     }
 
-    /// Adds the rows of the input.
     package func writeInput(to transcript: inout Transcript) {
       if let peerInput {
         transcript.append(peerInput)
@@ -310,12 +308,10 @@ package struct TapeChunk: Sendable {
       }
     }
 
-    /// How the actor is called: `peer 1`, or `actor 2`.
+    /// The display name of the actor: `peer 1` or `actor 2`.
     package var actorName: String { ActorWords.name(actor: head.actor, peer: peer) }
 
-    /// The rows of the outputs.
     package var outputRows: Range<Int> { rows.lowerBound + inputRowCount..<rows.upperBound }
-    /// The rows of the input.
     package var inputRows: Range<Int> { rows.lowerBound..<rows.lowerBound + inputRowCount }
   }
 
@@ -324,7 +320,7 @@ package struct TapeChunk: Sendable {
 
   package init() {}
 
-  /// Forgets all steps and keeps the memory.
+  /// Removes all steps but keeps the capacity.
   mutating func removeAll() {
     steps.removeAll(keepingCapacity: true)
     rows.removeAll()

@@ -4,38 +4,38 @@ import Media
 package import Peer
 package import Wire
 
-/// Turns steps into rows: the one definition of what a take says about a step.
+/// Turns steps into rows: the single definition of how a take describes a step.
 ///
-/// Recording inserts these rows; a replay makes them again from the re-executed step and compares.
-/// What repeats (paths, frame formats, contents) is numbered in order of first use, so the numbers
-/// are the same both times.
+/// Recording inserts these rows; a replay produces them from the re-executed step and compares.
+/// Repeated values (paths, frame formats, contents) are numbered in order of first use, so the
+/// numbers are the same both times.
 package struct Transcript {
-  /// The rows of the present step.
+  /// The rows of the current step.
   package private(set) var rows = RowList()
 
-  /// Whether encoded frames are kept in the clear.
+  /// Whether the bytes of encoded frames are stored.
   let keepsMedia: Bool
-  /// Whether decoded results are hashed; a replay that skips the codecs has none.
+  /// Whether decoded media is hashed; a replay that skips the codecs has none.
   let hashesMedia: Bool
-  /// The format of the take: an older one says less.
+  /// The format of the take; older ones have fewer tables and columns.
   let format: Int64
 
-  /// The actor whose step it is, and its number among the peers, which rows are stamped with; 0 for
-  /// a machine that is no peer.
+  /// The actor of the step, and its peer number, which rows are stamped with; 0 if it is not a
+  /// peer.
   package private(set) var actor: UInt32 = 0
   package private(set) var peer: UInt32 = 0
   package private(set) var at = Instant.zero
 
   private var paths = Numbering<PathKey>()
-  /// The paths that were asked for lately, each in the place of the one that stands there longest:
-  /// nearly all packets take one of them, and comparing costs less than hashing.
+  /// The most recently used paths, replaced round-robin: nearly all packets use one of them, and a
+  /// comparison costs less than hashing.
   private var recentPaths: [(key: PathKey, number: Int64)] = []
   private var oldestPath = 0
   private static let recentPathsLimit = 4
   private var formats = Numbering<FormatRow>()
   private var contents = Numbering<[UInt8]>()
   private var known = ByActor<Known>()
-  /// The notes of the present step's actor.
+  /// The writer state of the current step's actor.
   private var present: ActorNotes?
 
   package init(
@@ -46,24 +46,24 @@ package struct Transcript {
     self.format = format
   }
 
-  /// Tells what an actor's first step says and no input has.
+  /// Sets the description of an actor that its first step adds to its input.
   package mutating func adopt(_ words: ActorWords, of actor: UInt32) {
     known[actor] = Known(words, notes: known[actor]?.notes)
   }
 
-  /// Forgets what only the steps of an actor need, when there are no more of them.
+  /// Discards the state of an actor that makes no further steps.
   ///
-  /// What was numbered keeps its numbers.
+  /// Numbers that were assigned stay assigned.
   package mutating func forget(actor: UInt32) {
     known[actor] = nil
     if actor == self.actor { present = nil }
   }
 
-  /// Begins the rows of a step.
+  /// Starts the rows of a step.
   package mutating func begin(actor: UInt32, at: Instant) {
     rows.removeAll()
     self.actor = actor
-    // Whoever was not named is an endpoint, and those are numbered alike.
+    // Actors without a description are endpoints, and their peer number is the actor's.
     let known = known[actor]
     peer = known.map { $0.words.peer ?? 0 } ?? actor
     present = known?.notes
@@ -72,13 +72,13 @@ package struct Transcript {
 
   // MARK: Rows
 
-  /// Adds a row; nothing when the take's format does not have its table.
+  /// Adds a row, unless the take's format lacks its table.
   package mutating func add<Row: TableRow>(_ row: Row) {
     guard Row.since <= format else { return }
     rows.append(row, format: format)
   }
 
-  /// Adds a row of the present step's peer, at the step's time.
+  /// Adds a row of the step's peer at the step's time.
   package mutating func add<Row: StampedRow>(_ row: Row) {
     guard Row.since <= format else { return }
     var row = row
@@ -87,7 +87,7 @@ package struct Transcript {
     rows.append(row, format: format)
   }
 
-  /// Adds a row of another peer than the step's own: one of those that an actor sees.
+  /// Adds a row of another peer, one that the actor observes.
   package mutating func add<Row: StampedRow>(_ row: Row, of peer: UInt32) {
     let own = self.peer
     self.peer = peer
@@ -95,7 +95,7 @@ package struct Transcript {
     self.peer = own
   }
 
-  /// Adds rows of another peer than the step's own, of an instant before the step's.
+  /// Adds rows of another peer at an earlier instant than the step's.
   package mutating func add(
     of peer: UInt32, at instant: Instant, _ add: (_ transcript: inout Transcript) -> Void
   ) {
@@ -105,11 +105,11 @@ package struct Transcript {
     (self.peer, at) = own
   }
 
-  /// Adds the row of a machine that is no endpoint: the input of its first step.
+  /// Adds the row of a machine that is not an endpoint: the input of its first step.
   ///
   /// - Parameters:
   ///   - configuration: JSON.
-  ///   - seed: what its random values come from.
+  ///   - seed: the seed of its random values.
   package mutating func addActor(_ kind: MachineKind, configuration: String, seed: [UInt8]) {
     add(
       ActorRow(
@@ -117,9 +117,9 @@ package struct Transcript {
         configuration: configuration, seed: seed))
   }
 
-  /// Adds a row that says what could not be seen, from one instant to another.
+  /// Adds a row about a gap in what could be seen, with its time span.
   ///
-  /// - Parameter peer: whose side it is; nil for the actor as a whole.
+  /// - Parameter peer: the affected peer; nil for the actor as a whole.
   package mutating func addCoverage(
     peer: UInt32? = nil, from: Instant, to: Instant, what: String, reason: String
   ) {
@@ -131,7 +131,7 @@ package struct Transcript {
 
   // MARK: What is written down once
 
-  /// The number of a path; its row comes first when it is new.
+  /// Returns the number of a path, after adding its row if it is new.
   mutating func path(of datagram: borrowing Datagram, isInbound: Bool) -> Reference<PathRow> {
     Reference(number: pathNumber(datagram, isInbound: isInbound))
   }
@@ -161,9 +161,9 @@ package struct Transcript {
     return number
   }
 
-  /// The number of a frame format; its row comes first when it is new.
+  /// Returns the number of a frame format, after adding its row if it is new.
   ///
-  /// - Parameter format: the row without a number and a peer.
+  /// - Parameter format: the row without its number and peer.
   mutating func format(of format: FormatRow) -> Reference<FormatRow> {
     var row = format
     row.peer = PeerNumber(number: peer)
@@ -175,7 +175,8 @@ package struct Transcript {
     return Reference(number: number)
   }
 
-  /// The number of samples that an application handed in; their row comes first when it is new.
+  /// Returns the number of samples that an application supplied, after adding their row if they are
+  /// new.
   mutating func content(_ bytes: [UInt8]) -> Reference<ContentRow> {
     let digest = SHA256.hash(bytes)
     let (number, isNew) = contents.number(of: digest)
@@ -185,10 +186,10 @@ package struct Transcript {
 
   // MARK: What is remembered
 
-  /// What the present step's actor said at first.
+  /// The description of the current step's actor.
   var words: ActorWords { known[actor]?.words ?? ActorWords() }
 
-  /// What the writer of a kind's rows remembers of the present step's actor.
+  /// Returns the writer state of the current step's actor, creating it on first use.
   mutating func notes<Notes: ActorNotes>(_ make: () -> Notes) -> Notes {
     if let notes = present as? Notes { return notes }
     let notes = make()
@@ -197,17 +198,17 @@ package struct Transcript {
     return notes
   }
 
-  /// The digest of decoded media; nil when there is none.
+  /// The digest of decoded media; nil if hashing is off.
   func digest(of media: DecodedMedia) -> [UInt8]? { hashesMedia ? media.digest : nil }
 }
 
-/// What the writer of one kind's rows remembers of an actor's steps; it goes with the actor.
+/// State that the writer of a kind's rows keeps per actor; discarded with the actor.
 package class ActorNotes {
   package init() {}
 }
 
-/// What is known of an actor whose steps continue; every step looks at it, and nothing changes in
-/// it.
+/// An actor's description and writer state; a class, because every step looks it up and nothing in
+/// it changes.
 private final class Known {
   let words: ActorWords
   let notes: ActorNotes?
@@ -218,18 +219,18 @@ private final class Known {
   }
 }
 
-/// Numbers for what is written down once, in order of first use.
+/// Numbers values that are stored once, in order of first use.
 ///
-/// A stranger who sends from ever new addresses must not fill the memory, so all is forgotten when
-/// there is too much of it; what comes again is then written down again under a new number.
+/// A remote peer that sends from ever new addresses must not exhaust memory, so the table is
+/// cleared when it is full; a value that recurs after that is stored again under a new number.
 struct Numbering<Key: Hashable> {
   private var numbers: [Key: Int64] = [:]
   private var last: Int64 = 0
 
-  /// How many keys are remembered.
+  /// The number of keys that are remembered.
   private static var limit: Int { 65_536 }
 
-  /// The number of a key, and whether it was given just now.
+  /// Returns the number of a key, and whether it is new.
   mutating func number(of key: Key) -> (number: Int64, isNew: Bool) {
     if let known = numbers[key] { return (known, false) }
     if numbers.count == Self.limit { numbers.removeAll(keepingCapacity: true) }
@@ -239,10 +240,10 @@ struct Numbering<Key: Hashable> {
   }
 }
 
-/// The words for directions in every table.
+/// The names of the directions in every table.
 package func directionName(_ isInbound: Bool) -> String { isInbound ? "in" : "out" }
 
-/// A path of one peer in one direction.
+/// Identifies a path of one peer in one direction.
 private struct PathKey: Hashable {
   var peer: UInt32
   var isInbound: Bool
@@ -252,7 +253,7 @@ private struct PathKey: Hashable {
 
 // MARK: - Packets
 
-// The rows of datagrams, with what can be told from an RTP header that SRTP leaves in the clear.
+// The rows of datagrams, with the RTP header fields that SRTP leaves in the clear.
 extension Transcript {
   mutating func append(
     _ datagram: borrowing Datagram, at time: Instant, isInbound: Bool, transportSequenceID: UInt8
@@ -272,7 +273,7 @@ extension Transcript {
   }
 }
 
-/// What the fixed header and the extensions of an RTP packet say, or the head of an RTCP compound.
+/// The fields of an RTP packet's header and extensions, or of the first RTCP packet in a compound.
 struct RTPFields {
   var isRTP = false
   var markerAndType: UInt8 = 0
@@ -281,13 +282,13 @@ struct RTPFields {
   var ssrc: UInt32?
   var transportSequence: UInt16?
 
-  /// Reads a datagram of any kind; what is not RTP or RTCP (RFC 7983, RFC 5761) has no fields.
+  /// Parses a datagram of any kind; only RTP and RTCP have fields (RFC 7983, RFC 5761).
   init(_ bytes: RawSpan, transportSequenceID: UInt8) {
     var reader = ByteReader(bytes)
     do throws(ReadError) {
       var first = try reader.uint8()
       if (0x40...0x4f).contains(first) {
-        // What a TURN server relays stands behind a channel's header (RFC 8656 section 12.4).
+        // Relayed packets follow the header of a channel (RFC 8656 section 12.4).
         try reader.skip(3)
         first = try reader.uint8()
       }
@@ -309,12 +310,12 @@ struct RTPFields {
       try reader.skip(4 * Int(first & 0x0f))
       try readExtensions(&reader, transportSequenceID)
     } catch {
-      // Cut short: what was read so far is what there is.
+      // A truncated datagram keeps the fields read so far.
       if !isRTP { ssrc = nil }
     }
   }
 
-  /// Looks for one element among the header extensions (RFC 8285 sections 4.2 and 4.3).
+  /// Finds one element among the header extensions (RFC 8285 sections 4.2 and 4.3).
   private mutating func readExtensions(_ reader: inout ByteReader, _ wanted: UInt8)
     throws(ReadError)
   {
@@ -341,11 +342,11 @@ struct RTPFields {
 
 // Digests of decoded media.
 //
-// A minute of small video is a gigabyte of video frames: a cryptographic digest of them alone would
-// cost more than a twentieth of the call. The digest has to notice that a decoder gave something
-// else, nothing more: what guards the file is the chain of SHA-256 digests over the rows.
+// A minute of small video is a gigabyte of frames; a cryptographic digest would cost more than a
+// twentieth of the call. The digest only has to detect that a decoder produced something else; the
+// file is guarded by the SHA-256 chain over the rows.
 extension DecodedMedia {
-  /// The digest of what was decoded; nil when that is nothing.
+  /// The digest of the decoded media; nil if there is none.
   package var digest: [UInt8]? {
     switch self {
     case .none: return nil
@@ -368,29 +369,29 @@ extension AudioBlock {
 }
 
 extension I420Buffer {
-  /// The digest of the samples, planes in order.
+  /// The digest of the samples, plane by plane.
   var digest: [UInt8] {
     let samples = samples
     return XXH3.hash(samples.span.bytes)
   }
 }
 
-/// JSON with sorted keys and nothing optional about it.
+/// JSON with sorted keys, so that equal values have equal texts.
 package enum CanonicalJSON {
-  /// The value as JSON, for people with indented lines; `null` for what cannot be encoded.
+  /// Encodes a value, optionally with indentation; `null` if it cannot be encoded.
   package static func text(_ value: some Encodable, isIndented: Bool = false) -> String {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
     if isIndented { encoder.outputFormatting.insert(.prettyPrinted) }
-    // An application may ask for nonsense, and the take must hold what it asked for.
+    // An application may pass NaN or infinity, and the take must store what it passed.
     encoder.nonConformingFloatEncodingStrategy = .convertToString(
       positiveInfinity: "Infinity", negativeInfinity: "-Infinity", nan: "NaN")
-    // What is encoded here are plain values of this package; there is nothing that could fail.
+    // Only plain values of this package are encoded, which cannot fail.
     guard let data = try? encoder.encode(value) else { return "null" }
     return String(decoding: data, as: UTF8.self)
   }
 
-  /// The value in the text; nil when the text does not hold one.
+  /// Decodes a value; nil if the text does not hold one.
   package static func value<Result: Decodable>(_ type: Result.Type, from text: String) -> Result? {
     let decoder = JSONDecoder()
     decoder.nonConformingFloatDecodingStrategy = .convertFromString(

@@ -10,7 +10,7 @@ from processes import Child
 
 _START_SECONDS = 120
 
-_FLAGS = [
+FLAGS = [
     "--headless=new",
     "--no-sandbox",
     "--disable-gpu",
@@ -31,10 +31,10 @@ _FLAGS = [
 # Only for calls over loopback. Elsewhere a check from 127.0.0.1 may be the first that succeeds,
 # when the other end's candidates are known before the own ones: Chromium gathers no others then,
 # and Firefox sends nothing to loopback.
-_LOOPBACK = ["--allow-loopback-in-peer-connection"]
+LOOPBACK = ["--allow-loopback-in-peer-connection"]
 
 # A camera and a microphone, and the permission to use them: with it Chromium shows its addresses.
-_DEVICES = ["--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream"]
+DEVICES = ["--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream"]
 
 
 class Chromium(Browser):
@@ -49,13 +49,13 @@ class Chromium(Browser):
     async def open(cls, folder, call, relay=None, flags=()):
         """Starts a browser with a fresh profile; without devices it hides behind mDNS names."""
         profile = tempfile.mkdtemp(prefix="retake-chromium-")
-        devices = [] if call.hides else _DEVICES
-        loopback = _LOOPBACK if call.uses_loopback else []
-        flags = [*_FLAGS, *devices, *loopback, *flags, f"--user-data-dir={profile}"]
+        devices = [] if call.hides else DEVICES
+        loopback = LOOPBACK if call.uses_loopback else []
+        flags = [*FLAGS, *devices, *loopback, *flags, f"--user-data-dir={profile}"]
         child = None
         try:
             child = await Child.start(
-                [_binary(), *flags, "about:blank"], folder / "chromium.log", {"HOME": profile}
+                [binary(), *flags, "about:blank"], folder / "chromium.log", {"HOME": profile}
             )
             listening = await child.line(
                 r"DevTools listening on (ws://\S+)", _START_SECONDS, errors=True
@@ -86,7 +86,8 @@ class Chromium(Browser):
         shutil.rmtree(self._profile, ignore_errors=True)
 
 
-def _binary():
+def binary():
+    """Where Chromium is."""
     for name in ("chromium", "chromium-browser", "google-chrome"):
         if found := shutil.which(name):
             return found

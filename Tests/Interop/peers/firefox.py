@@ -13,7 +13,7 @@ _START_SECONDS = 120
 # Versions as the preference has them: those of the TLS that they are made from.
 _DTLS = {"1.2": 0x0303, "1.3": 0x0304}
 
-_PREFERENCES = {
+PREFERENCES = {
     # A camera and a microphone that need neither devices nor a person to allow them.
     "media.navigator.streams.fake": True,
     "media.navigator.permission.disabled": True,
@@ -52,7 +52,7 @@ class Firefox(Browser):
     async def open(cls, folder, call):
         """Starts a browser with a fresh profile."""
         profile = Path(tempfile.mkdtemp(prefix="retake-firefox-"))
-        preferences = dict(_PREFERENCES)
+        preferences = dict(PREFERENCES)
         if call.dtls:
             preferences["media.peerconnection.dtls.version.max"] = _DTLS[call.dtls]
         lines = (f"user_pref({json.dumps(k)}, {json.dumps(v)});\n" for k, v in preferences.items())
@@ -60,7 +60,7 @@ class Firefox(Browser):
         child = None
         try:
             child = await Child.start(
-                [_binary(), "--headless", "--no-remote", "--profile", profile,
+                [binary(), "--headless", "--no-remote", "--profile", profile,
                  "--remote-debugging-port", "0"],
                 folder / "firefox.log", {"HOME": str(profile)},
             )
@@ -84,7 +84,8 @@ class Firefox(Browser):
         shutil.rmtree(self._profile, ignore_errors=True)
 
 
-def _binary():
+def binary():
+    """Where Firefox is."""
     for name in ("firefox-esr", "firefox"):
         if found := shutil.which(name):
             return found

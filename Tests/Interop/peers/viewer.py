@@ -58,7 +58,7 @@ class ChromiumViewer(Viewer):
         """Starts it with a fresh profile."""
         profile = tempfile.mkdtemp(prefix="retake-viewer-")
         child = await Child.start(
-            [chromium._binary(), *chromium._FLAGS, f"--user-data-dir={profile}", "about:blank"],
+            [chromium.binary(), *chromium.FLAGS, f"--user-data-dir={profile}", "about:blank"],
             folder / "chromium.log", {"HOME": profile},
         )
         try:
@@ -137,12 +137,12 @@ class FirefoxViewer(Viewer):
         profile = Path(tempfile.mkdtemp(prefix="retake-viewer-"))
         lines = (
             f"user_pref({json.dumps(k)}, {json.dumps(v)});\n"
-            for k, v in firefox._PREFERENCES.items()
+            for k, v in firefox.PREFERENCES.items()
         )
         (profile / "user.js").write_text("".join(lines), encoding="utf-8")
         width, height = cls.size
         child = await Child.start(
-            [firefox._binary(), "--headless", "--no-remote", "--profile", profile,
+            [firefox.binary(), "--headless", "--no-remote", "--profile", profile,
              "--remote-debugging-port", "0"],
             folder / "firefox.log",
             {"HOME": str(profile), "MOZ_HEADLESS_WIDTH": str(width),

@@ -34,7 +34,7 @@ struct RecordedCall {
     var follower = DTLSFollower()
     var events: [DTLSFollower.Event] = []
     for datagram in datagrams where datagram.kind == .dtls {
-      follower.take(datagram.bytes, from: datagram.end, log, into: &events)
+      follower.receive(datagram.bytes, from: datagram.end, log, into: &events)
     }
     return (follower, events)
   }

@@ -9,7 +9,7 @@ import Replay
 import Tape
 import Wire
 
-/// Walks through a take forward and backward.
+/// Steps through a take in both directions.
 struct DebugCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "debug",
@@ -23,7 +23,8 @@ struct DebugCommand: ParsableCommand {
       Examples:
         retake debug call.take
         retake debug call.take -c 'seek 12.3s' -c 'show 1 flow.receiving[1]'
-        retake debug call.take -c 'seek state ice-connection failed' -c 'back packet in stun'
+        retake debug call.take -c 'seek state ice-connection failed' \\
+          -c 'back packet in stun'
         echo 'next packet rtcp pli' | retake debug call.take --json
       """)
 
@@ -35,7 +36,7 @@ struct DebugCommand: ParsableCommand {
   var command: [String] = []
 
   func run() throws {
-    noteEndings(of: options.take)
+    reportEndings(of: options.take)
     let progress = Progress("replaying")
     let session = try debugging {
       () throws(DebugFailure) in
@@ -60,11 +61,11 @@ struct DebugCommand: ParsableCommand {
         if answer.ends { break }
       }
     }
-    // What was looked for and not found was said by then.
+    // The unmet condition has already been reported.
     if unmet { throw CommandFailure(.unmet, "") }
   }
 
-  /// Executes a line of a script, whose first failure ends it.
+  /// Executes a line of a script, which ends at its first failure.
   private func answer(
     _ line: String, _ console: DebugConsole, _ progress: Progress
   ) throws -> DebugConsole.Answer {
@@ -81,7 +82,7 @@ struct DebugCommand: ParsableCommand {
     return answer
   }
 
-  /// Talks with a person: a failure is told, and the session continues.
+  /// Runs an interactive session: failures are reported, and the session continues.
   private func talk(_ session: DebugSession, _ console: DebugConsole, _ progress: Progress) throws {
     try Output.line(
       "\(options.take): \(decimal(console.duration, 3)) s; help lists the commands")
@@ -91,14 +92,14 @@ struct DebugCommand: ParsableCommand {
     var last = ""
     while true {
       let line: String
-      // Not after the line: Ctrl-C may come as soon as that is entered.
+      // Cleared before the prompt, since Ctrl-C may come as soon as a line is entered.
       Interruption.forget()
       switch editor.readLine(prompt: "(\(console.place)) ") {
       case .end: return try Output.line("")
       case .cancelled: continue
       case .text(let text): line = text
       }
-      // An empty line repeats, as in other debuggers.
+      // An empty line repeats the last command, as in other debuggers.
       let wanted = line.isEmpty ? last : line
       editor.remember(line)
       last = wanted
@@ -122,7 +123,7 @@ struct DebugCommand: ParsableCommand {
   }
 }
 
-/// Runs something of a session, or fails with one sentence and the right status.
+/// Runs a part of a session, converting errors to command failures.
 func debugging<Value>(_ body: () throws(DebugFailure) -> Value) throws -> Value {
   do throws(DebugFailure) {
     return try body()
@@ -138,17 +139,17 @@ func debugging<Value>(_ body: () throws(DebugFailure) -> Value) throws -> Value 
 
 // MARK: - LineEditor
 
-/// Reads lines from a terminal, with the editing, history and completion of libedit.
+/// Reads lines from a terminal with libedit's editing, history and completion.
 ///
-/// It lives in the process that talks with the user, and is made after the session: the processes
-/// that walk were copied from it by then, so none of them has the terminal's settings or lines.
+/// It is created after the session: the processes that execute the take were forked before, so none
+/// of them inherits the terminal's settings or buffers.
 final class LineEditor {
-  /// What came of reading a line.
+  /// The result of reading a line.
   enum Line: Equatable {
     case text(String)
     /// Ctrl-C.
     case cancelled
-    /// Ctrl-D, or a terminal that is gone.
+    /// Ctrl-D, or a closed terminal.
     case end
   }
 
@@ -159,16 +160,18 @@ final class LineEditor {
   private var prompt: UnsafeMutablePointer<CChar>?
   private var isCancelled = false
 
-  /// How many lines are kept, and how many possibilities are listed at most.
+  /// The length of the history, and the maximum number of completions listed.
   private static let historyMaximum: Int32 = 1_000
   private static let listedMaximum = 100
 
-  /// Creates an editor that asks what may follow a line.
+  /// Creates an editor.
+  ///
+  /// - Parameter complete: returns the completions of a line.
   init(history path: String? = LineEditor.usualHistory, complete: @escaping (String) -> [String]) {
     self.complete = complete
     historyFile = path
     history = history_init()
-    // Characters of more than one byte count as one.
+    // Multi-byte characters count as one.
     setlocale(LC_CTYPE, "")
     guard let history else { return }
     _ = cedit_limit(history, LineEditor.historyMaximum)
@@ -190,7 +193,6 @@ final class LineEditor {
     return Unmanaged<LineEditor>.fromOpaque(owner).takeUnretainedValue()
   }
 
-  /// Reads a line.
   func readLine(prompt text: String) -> Line {
     guard let editor else { return Swift.readLine().map { .text($0) } ?? .end }
     free(prompt)
@@ -204,8 +206,8 @@ final class LineEditor {
 
   // MARK: History
 
-  /// `debug_history` in the folder for state of the XDG Base Directory Specification; nil if the
-  /// user has no home.
+  /// `debug_history` in the state folder of the XDG Base Directory Specification; nil without a
+  /// home directory.
   static var usualHistory: String? {
     let environment = ProcessInfo.processInfo.environment
     if let folder = environment["XDG_STATE_HOME"], folder.hasPrefix("/") {
@@ -215,7 +217,7 @@ final class LineEditor {
     return home + "/.local/state/retake/debug_history"
   }
 
-  /// Adds a line to the history, also of later sessions; a home that cannot be written has none.
+  /// Adds a line to the persistent history, if it is writable.
   func remember(_ line: String) {
     guard let history, !line.isEmpty else { return }
     _ = cedit_remember(history, line)
@@ -224,7 +226,7 @@ final class LineEditor {
     try? FileManager.default.createDirectory(
       atPath: folder, withIntermediateDirectories: true,
       attributes: [.posixPermissions: 0o700])
-    // It has names of peers and files, which are nobody else's business.
+    // The history contains names of peers and files, so it is private.
     let descriptor = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0o600)
     guard descriptor >= 0 else { return }
     fchmod(descriptor, 0o600)
@@ -234,7 +236,7 @@ final class LineEditor {
 
   // MARK: Keys
 
-  /// Ctrl-C: the line is left as it stands on the terminal, and another one begins.
+  /// Handles Ctrl-C: abandons the line and starts another.
   private func cancel() -> UInt8 {
     isCancelled = true
     cedit_print(editor, "^C\n")
@@ -242,7 +244,7 @@ final class LineEditor {
     return UInt8(CC_NEWLINE)
   }
 
-  /// The tabulator: completes as far as there is no choice, and else lists the choices.
+  /// Handles the tab key: completes as far as possible, otherwise lists the choices.
   private func offer() -> UInt8 {
     guard let info = el_line(editor)?.pointee, let start = info.buffer, let cursor = info.cursor
     else { return UInt8(CC_ERROR) }
@@ -263,7 +265,7 @@ final class LineEditor {
     return UInt8(CC_REDISPLAY)
   }
 
-  /// Lists choices below the line, in columns.
+  /// Lists choices below the line in columns.
   private func list(_ choices: [String]) {
     let shown = choices.prefix(LineEditor.listedMaximum).map(PrintableText.line)
     let width = (shown.map(\.count).max() ?? 0) + 2
@@ -280,24 +282,24 @@ final class LineEditor {
 
 // MARK: - NativeDebugger
 
-/// Opens a replay in lldb (or gdb, where lldb does not start), stopped just before a step.
+/// Opens a replay in lldb (or gdb if lldb does not start), stopped just before a step.
 struct NativeDebugger {
   let take: String
   /// Further options of the replay.
   var options: [String] = []
 
-  /// Replaces this process by the debugger; comes back only by throwing.
+  /// Replaces this process by the debugger; returns only by throwing.
   func open(before condition: String) throws -> Never {
     let own = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? ""
     let replay = [own, "replay", take, "--until", condition, "--stop-here"] + options
-    // The debugger and what it runs end by a closed pipe as they always would.
+    // Restores the default, which the debugger and its child expect.
     signal(SIGPIPE, SIG_DFL)
     let stop = "cprocess_stop_here"
     if starts("lldb") {
       execute(["lldb", "-o", "breakpoint set --name \(stop)", "-o", "run", "--"] + replay)
     }
     if starts("gdb") {
-      // Swift names modules that gdb does not know, and it would complain of each.
+      // Silences gdb's complaints about Swift modules.
       let quiet = ["-q", "-iex", "set complaints 0"]
       execute(["gdb"] + quiet + ["-ex", "break \(stop)", "-ex", "run", "--args"] + replay)
     }
@@ -308,7 +310,7 @@ struct NativeDebugger {
         + "under another debugger with a breakpoint on \(stop)")
   }
 
-  /// Whether a debugger is there and runs: one that lacks a library is found and does not.
+  /// Whether a debugger exists and starts: one that lacks a library does not.
   private func starts(_ name: String) -> Bool {
     let process = try? ChildProcess(
       "/usr/bin/env", [name, "--version"], output: .nothing, errors: .nothing)

@@ -8,7 +8,7 @@ import Replay
 import Tape
 import Wire
 
-/// Runs a recorded session under other circumstances.
+/// Reruns a recorded session with changes.
 struct WhatIfCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "whatif",
@@ -18,8 +18,8 @@ struct WhatIfCommand: ParsableCommand {
       are states, frames, freezes, concealment and bit rates, not bytes. It is an open loop: the \
       other side's packets are those of the recording, whatever this side does.
 
-      A selector is a condition about packets that came in, as for --until, with from=1.2s, \
-      to=1.5s, every=3 and probability=10% to choose among them.
+      A selector is a condition on received packets, as for --until, with from=1.2s, to=1.5s, \
+      every=3 and probability=10% to choose among them.
 
       Examples:
         retake whatif call.take --jitter-buffer 400
@@ -37,12 +37,12 @@ struct WhatIfCommand: ParsableCommand {
   var drop: [String] = []
 
   @Option(
-    help: ArgumentHelp("Let these packets come later.", valueName: "80ms selector"),
+    help: ArgumentHelp("Delay these packets.", valueName: "80ms selector"),
     transform: Taking.edit { try PacketEdit(delay: $0) })
   var delay: [String] = []
 
   @Option(
-    help: ArgumentHelp("Let these packets come twice.", valueName: "selector"),
+    help: ArgumentHelp("Deliver these packets twice.", valueName: "selector"),
     transform: Taking.edit { try PacketEdit(.duplicate, $0) })
   var duplicate: [String] = []
 
@@ -52,7 +52,7 @@ struct WhatIfCommand: ParsableCommand {
   var corrupt: [String] = []
 
   @Option(
-    help: "The least target of all jitter buffers, in milliseconds.",
+    help: "The minimum target of all jitter buffers, in milliseconds.",
     transform: Taking.milliseconds(0...10_000))
   var jitterBuffer: Double?
 
@@ -65,7 +65,7 @@ struct WhatIfCommand: ParsableCommand {
   var settings: [ConfigurationChange] = []
 
   @Option(
-    help: "Let another retake executable run it: its stack against this one.",
+    help: "Run it with another retake executable, to compare its stack with this one.",
     completion: .file(), transform: Taking.path)
   var build: String?
 
@@ -102,7 +102,7 @@ struct WhatIfCommand: ParsableCommand {
   }
 
   func run() throws {
-    noteEndings(of: options.take)
+    reportEndings(of: options.take)
     var changes = FreeRun.Changes()
     changes.edits = try edits()
     changes.peer = peer
@@ -111,7 +111,7 @@ struct WhatIfCommand: ParsableCommand {
     let configured = configurationChanges
     changes.configure = { $0 = ConfigurationChange.apply(configured, to: $0) ?? $0 }
     if outcomes {
-      // What another build asks for.
+      // Requested by another build.
       let run = try run(changes, "what if")
       return try Output.json(
         CanonicalJSON.text(OtherBuild.Answer(outcomes: run.outcomes, counts: run.counts)))
@@ -171,7 +171,7 @@ struct WhatIfCommand: ParsableCommand {
     }
   }
 
-  /// What is changed of the peers' configuration.
+  /// The changes of the peers' configuration.
   private var configurationChanges: [ConfigurationChange] {
     let buffer = jitterBuffer.map {
       ConfigurationChange(name: "jitterBufferMinimum", value: String(Int($0)))
@@ -179,7 +179,7 @@ struct WhatIfCommand: ParsableCommand {
     return (buffer.map { [$0] } ?? []) + settings
   }
 
-  /// The same changes as another build is told them.
+  /// The same changes as arguments for another build.
   private var arguments: [String] {
     var list: [String] = []
     func add(_ name: String, _ values: [String]) {
@@ -221,14 +221,14 @@ struct WhatIfCommand: ParsableCommand {
 
 // MARK: - ConfigurationChange
 
-/// Another value of one setting of a peer: `--set videoBitrateMaximum=300000`.
+/// A new value for a setting of the peers: `--set videoBitrateMaximum=300000`.
 struct ConfigurationChange: Hashable, Sendable, CustomStringConvertible {
   var name: String
   var value: String
 
   var description: String { "\(name)=\(value)" }
 
-  /// Reads `name=value`; throws what is wanted instead.
+  /// Parses `name=value`; the error says what is expected.
   static func read(_ word: String) throws -> ConfigurationChange {
     let parts = word.split(separator: "=", maxSplits: 1).map { String($0) }
     guard parts.count == 2, word.utf8.count <= Taking.textLimit, !word.utf8.contains(0) else {
@@ -249,12 +249,12 @@ struct ConfigurationChange: Hashable, Sendable, CustomStringConvertible {
     return change
   }
 
-  /// The settings that there are.
+  /// The names of all settings.
   static var names: [String] {
     Mirror(reflecting: PeerConfiguration()).children.compactMap(\.label)
   }
 
-  /// Replaces members of a configuration by their names; nil when a value does not fit.
+  /// Applies changes to a configuration by name; nil if a value does not fit.
   static func apply(
     _ changes: [ConfigurationChange], to configuration: PeerConfiguration
   ) -> PeerConfiguration? {
@@ -273,9 +273,9 @@ struct ConfigurationChange: Hashable, Sendable, CustomStringConvertible {
 
 // MARK: - OtherBuild
 
-/// Another build of this tool, asked what its stack makes of a take.
+/// Another build of this program, for comparing its stack on a take.
 struct OtherBuild {
-  /// What it answers.
+  /// The reply of the other build.
   struct Answer: Codable {
     var outcomes: [PeerOutcome]
     var counts: [Int]
@@ -283,7 +283,7 @@ struct OtherBuild {
 
   let path: String
 
-  /// Runs `whatif` there with the same changes.
+  /// Runs `whatif` of the other build with the same changes.
   func run(_ take: String, _ changes: [String]) throws -> (outcomes: [PeerOutcome], counts: [Int]) {
     guard FileManager.default.fileExists(atPath: path) else {
       throw CommandFailure(.noSuchFile, "\(path): there is no such executable")
@@ -313,7 +313,7 @@ struct OtherBuild {
     else {
       throw CommandFailure(
         .inputOutput,
-        "\(path): it did not say what becomes of \(take); give the retake of another build that "
+        "\(path): it did not report the outcomes of \(take); give the retake of another build that "
           + "knows whatif --outcomes")
     }
     return (answer.outcomes, answer.counts)

@@ -9,11 +9,11 @@ import Replay
 import Tape
 import Wire
 
-/// Turns a take into the formats of other tools.
+/// Converts a take to formats of other tools.
 struct ExportCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "export",
-    abstract: "Write the packets or the received media of a take into files of other formats.",
+    abstract: "Write a take, or a part of it, into files of other tools' formats.",
     discussion: """
       --pcap writes every datagram as it was on the wire, with its IP and UDP headers made again \
       and times in nanoseconds, for Wireshark. A take of two peers holds most datagrams twice, as \
@@ -32,8 +32,27 @@ struct ExportCommand: ParsableCommand {
       .y4m or .wav file each; video that is not decoded here goes into a file as it came: .h264 \
       for H.264, .ivf with the times of the frames for other codecs.
 
+      --format writes any of the formats below to --out, and says what of the take the format \
+      cannot hold. Passwords and keys of descriptions and configurations are taken out of \
+      webrtc-internals and rtcstats unless --secrets is there.
+
+        webm, ogg, ivf, mp4  recorded frames, undecoded: a file for each received
+                             track in the folder --out, and tracks.json
+        wav, y4m             the same decoded, as --media writes it
+        mjr, rtpdump         received RTP without SRTP, for Janus and rtptools
+        webrtc-internals, rtcstats  calls, events and statistics, for dump importers
+        perfetto             a trace of every packet's life, for ui.perfetto.dev
+        tracks               tracks.json alone: beginnings, names, who spoke when
+        csv, jsonl           the rows of --query: a view or table, or a SELECT
+
+      Ogg holds Opus, IVF and MP4 hold video; MP4 is H.264 and needs ffmpeg.
+
       Examples:
         retake export call.take --pcap call.pcap
+        retake export call.take --format webm --format ogg --out call-media
+        retake export call.take --format rtcstats --out call.rtcstats --peer caller
+        retake export call.take --format perfetto --out call.pftrace --from 10s
+        retake export call.take --format csv --query packet --out packets.csv
         retake export call.take --pcap clear.pcap --clear --peer 1
         retake export call.take --pcapng call.pcapng
         retake export call.take --media call-media --peer caller --from 10s --to 20s
@@ -53,13 +72,39 @@ struct ExportCommand: ParsableCommand {
     completion: .file(extensions: ["pcapng"]), transform: Taking.path)
   var pcapng: String?
 
-  @Flag(help: "Write the packets as they are without their protection.")
+  @Flag(help: "Write the packets decrypted.")
   var clear = false
 
   @Option(
-    help: "The folder to write media into; it is made when it is not there.",
+    help: "The folder to write media into; created if it does not exist.",
     completion: .directory, transform: Taking.path)
   var media: String?
+
+  @Option(
+    help: """
+      The format to write, also several that go into one folder: \
+      \(ExportFormat.allCases.map(\.rawValue).joined(separator: ", ")).
+      """,
+    completion: .list(ExportFormat.allCases.map(\.rawValue)), transform: FormatName.read)
+  var format: [ExportFormat] = []
+
+  @Option(
+    help: """
+      Where to write --format: a file, or a folder for one file a track; - is standard output.
+      """,
+    completion: .file(), transform: Taking.path)
+  var out: String?
+
+  @Option(
+    help: "What csv and jsonl hold: the name of a view or table, or a SELECT.",
+    transform: Taking.query)
+  var query: String?
+
+  @Flag(help: "Write with webm, ogg, ivf and mp4 also what was sent.")
+  var sent = false
+
+  @Flag(help: "Leave passwords and keys in webrtc-internals and rtcstats.")
+  var secrets = false
 
   @OptionGroup var part: SelectionOptions
 
@@ -73,8 +118,8 @@ struct ExportCommand: ParsableCommand {
 
   @Option(
     help: """
-      For how long a file of --media may show or play nothing new, all pauses beyond a second \
-      together; what is longer is left out and said. Default: \(TakeExport.usualGapSeconds) seconds.
+      For how long a file of --media may contain nothing new, all pauses beyond a second together; \
+      longer ones are cut and reported. Default: \(TakeExport.usualGapSeconds) seconds.
       """,
     transform: Taking.seconds(0...1_000_000))
   var gap: Double?
@@ -88,11 +133,13 @@ struct ExportCommand: ParsableCommand {
     if json, pcap == "-" {
       throw ValidationError("--json and --pcap - both write to standard output: leave one out.")
     }
-    if pcap == nil, pcapng == nil, media == nil {
+    if pcap == nil, pcapng == nil, media == nil, format.isEmpty {
       throw ValidationError(
-        "Say what to write: --pcap FILE, --pcapng FILE, --media FOLDER, or several.")
+        "Say what to write: --format NAME --out PATH, --pcap FILE, --pcapng FILE, --media FOLDER, "
+          + "or several.")
     }
-    if gap != nil, media == nil {
+    try validateFormats()
+    if gap != nil, media == nil, !format.contains(where: { [.wav, .y4m].contains($0) }) {
       throw ValidationError("--gap is about media: give --media FOLDER too.")
     }
     if clear, pcap == nil {
@@ -104,7 +151,7 @@ struct ExportCommand: ParsableCommand {
   }
 
   func run() throws {
-    noteEndings(of: take)
+    reportEndings(of: take)
     let selection = try part.selection(in: take)
     let peer = try part.peers.number(in: take)
     let window = selection.fromNanoseconds...selection.toNanoseconds
@@ -112,18 +159,19 @@ struct ExportCommand: ParsableCommand {
     var written: [JSONText] = []
     if let pcap { written += try exportPackets(to: pcap, of: peer, window) }
     if let pcapng { written += try exportWithSecrets(to: pcapng, of: peer) }
-    if let media { written += try exportMedia(to: media, of: peer, window) }
+    if let media { written += try exportMedia(to: media, of: peer, window).json }
+    if let out { written += try exportFormats(to: out, of: peer, window) }
     guard json else { return }
     try Output.json(JSONText.object([("take", .text(take)), ("files", .list(written))]).text)
   }
 
-  private func tell(_ line: String) throws(CommandFailure) {
+  func printLine(_ line: String) throws(CommandFailure) {
     if json { return }
-    // Standard output may be the packet capture.
-    if pcap == "-" { printError(line) } else { try Output.line(line) }
+    // The packet capture may go to standard output.
+    if pcap == "-" || out == "-" { printError(line) } else { try Output.line(line) }
   }
 
-  /// A capture that was written, for programs.
+  /// The JSON members for a written capture.
   private func capture(_ path: String, _ packets: Int, inClear: Int? = nil) -> [JSONText] {
     [
       .object([
@@ -149,14 +197,14 @@ struct ExportCommand: ParsableCommand {
       }
       progress.clear()
       guard count > 0 else { throw nothing("no packet", path, peer) }
-      try tell("\(path): \(counted(count, "packet"))")
+      try printLine("\(path): \(counted(count, "packet"))")
       return capture(path, count)
     }
     let result = try exporting { () throws(ExportFailure) in
       try export.clearPackets(to: path, progress: show)
     }
     progress.clear()
-    if result.written > 0 { try tell("\(path): \(counted(result.written, "packet"))") }
+    if result.written > 0 { try printLine("\(path): \(counted(result.written, "packet"))") }
     try check(result.report, "packets")
     guard result.written > 0 else { throw nothing("no packet", path, peer) }
     return capture(path, result.written, inClear: result.written)
@@ -167,14 +215,16 @@ struct ExportCommand: ParsableCommand {
     let export = try PcapngExport(take: take, only: peer, to: path, overwrite.present)
     let (report, counts) = try export.run()
     let isEmpty = counts.allSatisfy { $0 == 0 }
-    if !isEmpty { try tell("\(path): \(counted(counts[0], "packet")), \(counts[1]) in the clear") }
+    if !isEmpty {
+      try printLine("\(path): \(counted(counts[0], "packet")), \(counts[1]) in the clear")
+    }
     try check(report, "packets")
     guard !isEmpty else { throw nothing("no packet", path, peer) }
     return capture(path, counts[0], inClear: counts[1])
   }
 
-  /// The failure of an export that has nothing to write, and has written nothing.
-  private func nothing(_ what: String, _ path: String, _ peer: Int64?) -> CommandFailure {
+  /// The failure of an export that found nothing to write.
+  func nothing(_ what: String, _ path: String, _ peer: Int64?) -> CommandFailure {
     let isPart = !part.span.isEmpty
     let whose = peer.map { " of peer \($0)" } ?? ""
     let way =
@@ -184,8 +234,8 @@ struct ExportCommand: ParsableCommand {
     return CommandFailure(.unmet, "\(take): \(path) is not written: \(what)\(whose) is \(way)")
   }
 
-  /// Says where an export ends that a difference cut short.
-  private func check(_ report: ReplayReport?, _ what: String) throws {
+  /// Reports where a divergence cut an export short.
+  func check(_ report: ReplayReport?, _ what: String) throws {
     guard let report else { return }
     guard case .identical = report.verdict else {
       printErrors(report.description)
@@ -197,16 +247,16 @@ struct ExportCommand: ParsableCommand {
 
   // MARK: Media
 
-  private func exportMedia(
-    to folder: String, of peer: Int64?, _ window: ClosedRange<Int64>
-  ) throws -> [JSONText] {
+  func exportMedia(
+    to folder: String, only kind: MediaKind? = nil, of peer: Int64?, _ window: ClosedRange<Int64>
+  ) throws -> (json: [JSONText], written: [TrackFiles.Written]) {
     let progress = Progress("exporting media")
     defer { progress.clear() }
     let result = try exporting { () throws(ExportFailure) in
       try TakeExport(
         take: take, peer: peer, window: window, present: overwrite.present
       ).media(
-        into: folder, framesPerSecond: rate,
+        into: folder, only: kind, framesPerSecond: rate,
         gaps: gap.map { GapBudget(nanoseconds: Int64($0 * 1e9)) } ?? TakeExport.usualGaps,
         progress: { progress.show("exporting media: \($0)") })
     }
@@ -222,27 +272,28 @@ struct ExportCommand: ParsableCommand {
         gaps > 0
         ? "; \(decimal(Double(gaps) / 1e9, 1)) s without anything new are left out (--gap)"
         : ""
-      try tell("\(file.path): \(frames), from \(begin) s of the take on\(left)")
+      try printLine("\(file.path): \(frames), from \(begin) s of the take on\(left)")
     }
     try check(result.report, "media")
     if result.written.isEmpty {
       let why = try reading { () throws(TapeError) in
-        try UnheardMedia.reason(in: take, kind: nil)
+        try UnheardMedia.reason(in: take, kind: kind?.rawValue)
       }
       guard let why, part.span.isEmpty else { throw nothing("no received track", folder, peer) }
       throw CommandFailure(.unmet, "\(take): \(folder) is not written: \(why)")
     }
-    return result.written.map { file in
-      .object([
+    let json = result.written.map { file in
+      JSONText.object([
         ("file", .text(file.path)), ("kind", .text(file.kind.rawValue)),
         ("frames", .integer(file.frames)), ("from_ns", .integer(file.begin.nanoseconds)),
         ("left_out_ns", .integer(file.leftOut.nanoseconds)),
       ])
     }
+    return (json, result.written)
   }
 
-  /// Runs an export; its failure gets the status of its kind.
-  private func exporting<Value>(_ body: () throws(ExportFailure) -> Value) throws -> Value {
+  /// Runs an export, converting errors to command failures.
+  func exporting<Value>(_ body: () throws(ExportFailure) -> Value) throws -> Value {
     WritingWhole.cleanUpOnSignals()
     do throws(ExportFailure) {
       return try body()
@@ -254,7 +305,9 @@ struct ExportCommand: ParsableCommand {
       case .media(let words): throw CommandFailure(.inputOutput, words)
       case .folder(let path):
         throw CommandFailure(
-          .inputOutput, "\(path): the folder cannot be made; choose another --media")
+          .inputOutput,
+          "\(path): the folder cannot be made; choose another --\(media == nil ? "out" : "media")")
+      case .nothing(let take, let reason): throw CommandFailure(.unmet, "\(take): \(reason)")
       case .noSuchPeer(let take, let number, let known):
         throw CommandFailure(
           .usage, "\(take): --peer \(number): there is no such peer; the take has \(known)")

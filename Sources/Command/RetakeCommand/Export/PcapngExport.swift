@@ -5,24 +5,24 @@ import Replay
 import Tape
 import Wire
 
-/// Writes a take as a capture: what was on the wire with the secrets that open it, and beside it
-/// what it was in the clear.
+/// Writes a take as a capture: the packets on the wire with the secrets for them, and the same
+/// packets decrypted.
 ///
-/// The packets in the clear stand on ports of their own (`ClearPorts`), so that a reader does not
-/// take them for repetitions of those on the wire. A short exchange of SIP heads each stream, so
-/// that it knows RTP and codecs without settings.
+/// Decrypted packets have ports of their own (`ClearPorts`), so that readers do not take them for
+/// retransmissions. A short SIP exchange precedes each stream, so that readers recognize RTP and
+/// its codecs without settings.
 final class PcapngExport {
   private let head: CaptureHead
   private let file: PcapngFile
   private let replay: FollowedReplay
-  /// How far each side of a TCP connection is.
+  /// The next sequence number of each direction of a TCP connection.
   private var sequences: [[SocketAddress]: UInt32] = [:]
   private var ports = ClearPorts()
   private var sessions: Set<[SocketAddress]> = []
   private var failure: (any Error)?
   private var packets = 0
 
-  /// - Parameter only: the number of the endpoint whose packets are wanted; nil for all.
+  /// - Parameter only: the peer whose packets are exported; nil for all.
   init(take: String, only: Int64?, to path: String, _ present: WholeFile.Present)
     throws
   {
@@ -35,31 +35,31 @@ final class PcapngExport {
     file = try PcapngFile(path, present, comments: head.comments, secrets: head.secrets)
   }
 
-  /// Replays the take to its end or to the first difference.
+  /// Replays the take to its end or the first divergence.
   func run() throws -> (report: ReplayReport, counts: [Int]) {
     let progress = Progress("exporting packets")
     defer { progress.clear() }
     let report = try reading { () throws(TapeError) in
       try replay.run(
-        progress: { at, _ in progress.show("exporting packets: \(Int(at.seconds)) s") }, note)
+        progress: { at, _ in progress.show("exporting packets: \(Int(at.seconds)) s") }, record)
     }
     if let failure { throw failure }
-    // Without packets there is no file.
+    // No file is written without packets.
     if packets > 0 { try file.finish() }
     return (report, file.counts)
   }
 
   // MARK: Packets
 
-  private func note(
+  private func record(
     _ sight: FollowedReplay.Sight, _ source: SocketAddress, _ destination: SocketAddress,
     _ at: Instant
   ) {
     switch sight {
     case .datagram(let bytes, let isTruncated):
       wire(source, destination, bytes, isTruncated: isTruncated, at)
-    case .clear(_, .sctp): break
-    case .clear(let bytes, let kind):
+    case .clear(_, .sctp, _): break
+    case .clear(let bytes, let kind, _):
       guard bytes.count >= 12 || kind == .rtcp else { break }
       let ssrc = kind == .rtp ? bytes.span.bytes.uint32(at: 8) : nil
       let ends = ports.ends(from: source, to: destination, ssrc: ssrc)
@@ -73,11 +73,11 @@ final class PcapngExport {
     _ source: SocketAddress, _ destination: SocketAddress, _ bytes: [UInt8], isTruncated: Bool,
     _ at: Instant
   ) {
-    // What was cut off was a byte or more.
+    // At least one byte was cut off.
     put(source, destination, bytes + (isTruncated ? [0] : []), cut: isTruncated ? 1 : 0, .wire, at)
   }
 
-  /// What a side of a TCP connection sent, in segments whose numbers follow each other.
+  /// Writes the bytes of one direction of a TCP connection as consecutive segments.
   private func connection(
     _ source: SocketAddress, _ destination: SocketAddress, _ bytes: [UInt8], lost: Int,
     isEnd: Bool, _ at: Instant
@@ -146,10 +146,10 @@ final class PcapngExport {
 
 // MARK: - ClearSession
 
-/// What tells a reader of packets in the clear which codecs they carry: an INVITE with its answer
-/// (RFC 3261), whose descriptions (RFC 8866) name the addresses and payload types.
+/// A SIP exchange that announces the codecs of decrypted packets: an INVITE with its response (RFC
+/// 3261), whose descriptions (RFC 8866) contain the addresses and payload types.
 struct ClearSession {
-  /// A payload type with its meaning.
+  /// A payload type with its encoding.
   struct Format: Hashable {
     var payloadType: UInt8
     var codec: String
@@ -165,7 +165,7 @@ struct ClearSession {
 
   private static let port: UInt16 = 5060
 
-  /// The two messages with the ends that they go between.
+  /// The two messages with their addresses.
   var messages: [(from: SocketAddress, to: SocketAddress, text: String)] {
     let (caller, callee) = (
       SocketAddress(source.ip, port: Self.port), SocketAddress(destination.ip, port: Self.port)
@@ -190,7 +190,7 @@ struct ClearSession {
     return lines.joined(separator: "\r\n") + body
   }
 
-  /// One section for all, because all go over one pair of ports.
+  /// One section for everything, because all streams share a pair of ports.
   private func description(of end: SocketAddress) -> String {
     let family = end.ip.isIPv4 ? "IP4" : "IP6"
     let kind = formats.contains { $0.isAudio } ? "audio" : "video"
@@ -208,28 +208,28 @@ struct ClearSession {
 
 // MARK: - ClearPorts
 
-/// The ports of what a capture has in the clear: others than on the wire, and a pair of them for
-/// each stream.
+/// Assigns ports to decrypted packets: different from those on the wire, and a pair for each
+/// stream.
 ///
-/// tshark extends the times of all sources between two ports as if they were those of one, and then
-/// has no jitter for them. So only the first stream of a path, and RTCP, have that path's own ports
-/// with the highest bit turned; each further one has the next even distance to them.
+/// tshark unwraps the timestamps of all sources between two ports as if they were one, and then
+/// computes no jitter. So only the first stream of a path, and RTCP, use the path's own ports with
+/// the highest bit inverted; each further stream is an even distance away.
 struct ClearPorts {
   private struct Stream: Hashable {
     var source: SocketAddress
     var destination: SocketAddress
-    /// Nil for RTCP.
+    /// nil for RTCP.
     var ssrc: UInt32?
   }
 
   private var places: [Stream: Int] = [:]
-  /// How many streams the path between two addresses has.
+  /// The number of streams between two addresses.
   private var counts: [Set<SocketAddress>: Int] = [:]
 
-  /// The lowest bits of a port, which distances are added to.
+  /// The bits of a port that the distance is added to.
   private static let mask: UInt16 = 0x7fff
 
-  /// The ends of a packet in the clear.
+  /// The addresses of a decrypted packet.
   ///
   /// - Parameter ssrc: the source of an RTP packet; nil for RTCP.
   mutating func ends(from source: SocketAddress, to destination: SocketAddress, ssrc: UInt32?)
@@ -248,7 +248,7 @@ struct ClearPorts {
     return counts[path, default: 0]
   }
 
-  /// Turns the highest bit of a port; adds to the others.
+  /// Inverts the highest bit of a port and adds a distance to the others.
   private static func shifted(_ address: SocketAddress, by place: Int) -> SocketAddress {
     let distance = UInt16(truncatingIfNeeded: 2 * place)
     let port = (address.port ^ 0x8000) & ~mask | (address.port & mask &+ distance) & mask

@@ -6,21 +6,21 @@ import Secure
 import Tape
 import Wire
 
-/// A capture in the pcapng format (draft-ietf-opsawg-pcapng) of two interfaces: what was on the
-/// wire, and the same in the clear; with the secrets that open the former.
+/// A pcapng capture (draft-ietf-opsawg-pcapng) with two interfaces: packets on the wire, and the
+/// same decrypted; with the secrets for the former.
 final class PcapngFile {
-  /// The interfaces in their order.
+  /// The interfaces in order.
   enum Interface: UInt32, CaseIterable {
     case wire = 0
     case clear = 1
 
-    /// What if_name says; a reader knows by it what was made and not captured.
+    /// The if_name option, by which readers recognize derived packets.
     var name: String { self == .wire ? "wire" : "retake-clear" }
   }
 
-  /// How many comments a block may have so that readers keep them all.
+  /// The number of comments per block that all readers keep.
   static let commentsMaximum = 64
-  /// IP headers come first, as in the other captures.
+  /// Packets begin with IP headers, as in the other exports.
   private static let linkTypeRaw: UInt16 = 101
   private static let flushCount = 1 << 20
 
@@ -28,10 +28,10 @@ final class PcapngFile {
   private let path: String
   private let descriptor: Int32
   private var writer = ByteWriter()
-  /// How many packets of each interface are in it.
+  /// The number of packets on each interface.
   private(set) var counts = [0, 0]
 
-  /// Creates the file with its head.
+  /// Creates the file and writes its header.
   init(
     _ path: String, _ present: WholeFile.Present, comments: [String], secrets: [String]
   ) throws {
@@ -43,7 +43,7 @@ final class PcapngFile {
       throw CommandFailure(error)
     }
     block(0x0a0d_0d0a) { writer in
-      // The byte order, version 1.0, and no length of the section.
+      // The byte order, version 1.0, and an unspecified section length.
       writer.uint32(0x1a2b_3c4d)
       writer.uint16(1)
       writer.uint16(0)
@@ -74,7 +74,7 @@ final class PcapngFile {
 
   deinit { close(descriptor) }
 
-  /// Appends a packet; `length` is that on the wire, where not all of it was captured.
+  /// Appends a packet; `length` is that on the wire if the capture is truncated.
   func append(
     _ packet: [UInt8], length: Int? = nil, to interface: Interface, unixNanoseconds: Int64
   ) throws {
@@ -89,7 +89,7 @@ final class PcapngFile {
     if writer.count >= Self.flushCount { try flush() }
   }
 
-  /// Writes out what is buffered and gives the file its name.
+  /// Flushes the buffer and gives the file its final name.
   func finish() throws {
     try flush()
     try WritingWhole.finish(whole)
@@ -101,7 +101,7 @@ final class PcapngFile {
     writer = ByteWriter(capacity: Self.flushCount + 100_000)
   }
 
-  /// Appends a block around its body, whose length stands before and behind it.
+  /// Appends a block with its length before and after the body.
   private func block(_ type: UInt32, _ body: (inout ByteWriter) -> Void) {
     var content = ByteWriter()
     body(&content)
@@ -114,13 +114,13 @@ final class PcapngFile {
 }
 
 extension ByteWriter {
-  /// Appends bytes up to a border of four.
+  /// Appends bytes padded to a multiple of four.
   fileprivate mutating func padded(_ bytes: [UInt8]) {
     append(bytes)
     zeros((4 - bytes.count % 4) % 4)
   }
 
-  /// Appends an option (section 3.5); one that is too long is left out.
+  /// Appends an option (section 3.5), unless it is too long.
   fileprivate mutating func option(_ code: UInt16, _ value: [UInt8]) {
     guard let length = UInt16(exactly: value.count) else { return }
     uint16(code)
@@ -133,12 +133,11 @@ extension ByteWriter {
 
 // MARK: - CaptureHead
 
-/// What a take knows beside its packets and a capture has at its head: secrets, descriptions, and
-/// what an observer was told.
+/// The header of an exported capture: secrets, descriptions, and observer inputs of a take.
 struct CaptureHead {
   private(set) var startUnixNanoseconds: Int64 = 0
   private(set) var comments: [String] = []
-  /// Key logs in the format of NSS.
+  /// NSS key logs.
   private(set) var secrets: [String] = []
   private(set) var formats: [ClearSession.Format] = []
 
@@ -181,7 +180,7 @@ struct CaptureHead {
     }
   }
 
-  /// The secrets of own calls; both ends of one call tell the same.
+  /// Reads the secrets of local calls; both ends of a call have the same.
   private mutating func readKeyLogs(_ connection: borrowing SQLiteConnection)
     throws(SQLiteError)
   {

@@ -6,30 +6,30 @@ import Observer
 import Tape
 import Wire
 
-/// Creates a take of calls between others that a packet capture holds.
+/// Imports the calls in a packet capture as takes.
 struct ImportCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "import",
-    abstract: "Make a take of a packet capture, or of what another stack reported.",
+    abstract: "Import a packet capture, or another stack's reports, as a take.",
     discussion: """
-      Reads a pcap or pcapng file, also one that gzip or zstd compressed, and makes a take of the \
-      calls between others that it holds, or a take of each of them: both ends of each as peers, \
-      with candidates, pairs, states, streams, RTCP and descriptions as far as the wire shows \
-      them. Packets of no call are counted and not kept. What could not be seen, and why, stands \
-      in the table coverage and in retake info. Packets are opened with the keys of a key log as \
-      browsers and other programs write it (SSLKEYLOGFILE), with one inside of a pcapng file, or \
-      with SRTP keys as servers log them.
+      Reads a pcap or pcapng file, optionally compressed with gzip or zstd, and makes one take of \
+      the calls between others in it, or one take per call: both ends of each as peers, with \
+      candidates, pairs, states, streams, RTCP and descriptions as far as the wire shows them. \
+      Packets of no call are counted and dropped. The table coverage and retake info show what \
+      could not be observed, and why. Packets are decrypted with the keys of a key log as written \
+      by browsers and other programs (SSLKEYLOGFILE), with one inside of a pcapng file, or with \
+      SRTP keys as servers log them.
 
-      Also reads what other stacks report about themselves, compressed or not: dumps of \
+      Also reads the reports of other stacks, compressed or not: dumps of \
       chrome://webrtc-internals of 2016 to 2026, rtcstats dumps, logs of Jitsi, and reports of \
-      getStats as JSON. Of those the take has descriptions, candidates, states, tracks, statistics \
-      and levels, and no packets; nothing of it is executed again.
+      getStats as JSON. Such a take has descriptions, candidates, states, tracks, statistics and \
+      levels, but no packets, and cannot be replayed.
 
-      And packets that were stored without the network around them: recordings of Janus (mjr, or \
-      the nfo that names several), files of rtptools, RTP_DUMP lines in logs, and RTC event logs, \
-      which have headers alone. They are read like a capture of a call in the clear.
+      And packets that were stored without network headers: recordings of Janus (mjr, or the nfo \
+      that names several), files of rtptools, RTP_DUMP lines in logs, and RTC event logs, which \
+      have headers alone. They are read like a capture of a call in the clear.
 
-      The format is found by the content, and --as names it where that fails.
+      The format is detected by the content; --as sets it if that fails.
 
       Examples:
         retake import call.pcap --keys keys.log --out call.take
@@ -59,7 +59,7 @@ struct ImportCommand: ParsableCommand {
 
   @Option(
     name: .customLong("as"),
-    help: "The format, where its content does not tell.")
+    help: "The format, if its content does not show it.")
   var format: ImportedFormat?
 
   @OptionGroup var observing: ObservingOptions
@@ -75,7 +75,7 @@ struct ImportCommand: ParsableCommand {
     case .recording(let format): return try importRecording(format)
     }
     var settings = try observing.settings()
-    // What is not whole gets no name.
+    // An incomplete take is not kept.
     settings.keepsIncomplete = false
     var notes: [String] = []
     for path in keys {
@@ -91,7 +91,7 @@ struct ImportCommand: ParsableCommand {
       return try importCalls(settings)
     }
     try overwrite.check(out, reading: capture)
-    var summary = try WritingWhole.take(out, overwrite.present) { path in
+    var summary = try WritingWhole.writeTake(out, overwrite.present) { path in
       try importing {
         try CaptureImporter(capture, settings: settings, reports: .onTerminal())
           .record(writing: path, named: out)
@@ -103,7 +103,7 @@ struct ImportCommand: ParsableCommand {
       : Output.line(summary.words)
   }
 
-  /// The take of a file that holds one call; a folder gets it under the name of the file.
+  /// The take for a file with a single call; in a folder, it is named after the file.
   private func onlyTake() throws -> String {
     var path = out
     if RecordOptions.isFolder(out) {
@@ -118,11 +118,11 @@ struct ImportCommand: ParsableCommand {
     return path
   }
 
-  /// Makes a take of packets that were stored without the network around them.
+  /// Imports packets stored without the network around them.
   private func importRecording(_ format: PacketRecording.Format) throws {
     let path = try onlyTake()
     let settings = try observing.settings()
-    let summary = try WritingWhole.take(path, overwrite.present) { temporary in
+    let summary = try WritingWhole.writeTake(path, overwrite.present) { temporary in
       try importing {
         try CaptureImporter.record(
           PacketRecording.read(capture, format), of: capture, settings, writing: temporary,
@@ -134,13 +134,14 @@ struct ImportCommand: ParsableCommand {
       : Output.line(summary.words)
   }
 
-  /// Makes a take of what another stack reported.
+  /// Imports reports of another stack.
   private func importReports(_ format: ReportedFormat) throws {
     let path = try onlyTake()
-    let summary = try WritingWhole.take(path, overwrite.present) { temporary in
+    let summary = try WritingWhole.writeTake(path, overwrite.present) { temporary in
       try importing {
         var summary = try ReportedImport(
-          capture, format, label: observing.label, reports: .onTerminal()
+          capture, format, label: observing.label, tags: observing.tagging.tags,
+          reports: .onTerminal()
         ).write(to: temporary)
         summary.take = path
         return summary
@@ -151,7 +152,7 @@ struct ImportCommand: ParsableCommand {
       : Output.line(summary.words)
   }
 
-  /// Makes a take of each call.
+  /// Creates a take for each call.
   private func importCalls(_ settings: ImportSettings) throws {
     guard capture != "-" else {
       throw CommandFailure(
@@ -170,7 +171,7 @@ struct ImportCommand: ParsableCommand {
   }
 }
 
-/// Imports something, or fails with one sentence and the right status.
+/// Runs an import, converting errors to command failures.
 func importing<Value>(_ body: () throws -> Value) throws -> Value {
   do {
     return try body()
@@ -182,7 +183,7 @@ func importing<Value>(_ body: () throws -> Value) throws -> Value {
 }
 
 extension ImportReports {
-  /// Reports of damage on standard error, and a line there that follows the reading.
+  /// Reports damage and progress on standard error.
   static func onTerminal() -> ImportReports {
     let line = ProgressLine()
     return ImportReports(
@@ -190,7 +191,7 @@ extension ImportReports {
       progress: { what, bytes in line.show(what, bytes) }, end: { line.clear() })
   }
 
-  /// The line of what is done now.
+  /// The progress line of the current work.
   private final class ProgressLine {
     private var current: (what: String, progress: Progress)?
 
@@ -209,7 +210,7 @@ extension ImportReports {
 }
 
 extension ImportedFormat: ExpressibleByArgument {
-  /// Reads the name of a format.
+  /// Creates a format from its name.
   public init?(argument: String) { self.init(name: argument) }
   /// The names of all formats, for help and completion.
   public static var allValueStrings: [String] { names }
@@ -217,11 +218,11 @@ extension ImportedFormat: ExpressibleByArgument {
 
 // MARK: - ObservingOptions
 
-/// What is told of calls between others beside their packets, and what is kept of them.
+/// Options for observing calls between others: additional knowledge, and what to keep.
 struct ObservingOptions: ParsableArguments {
   @Option(
     help: ArgumentHelp(
-      "An SRTP key with its salt, in hexadecimal or base64; before it may stand whose packets it "
+      "An SRTP key with its salt, in hexadecimal or base64, optionally preceded by the packets it "
         + "is for, as in ssrc:1234=KEY or 192.0.2.1:5000=KEY. \(Taking.secretForm)",
       valueName: "key"),
     transform: Taking.secret(ObservingOptions.key))
@@ -233,26 +234,26 @@ struct ObservingOptions: ParsableArguments {
   var sdp: [String] = []
 
   @Option(
-    help: "What payload types stand for, as in 96=vp8,97=rtx,111=opus/48000.",
+    help: "The codecs of payload types, as in 96=vp8,97=rtx,111=opus/48000.",
     transform: ObservingOptions.payloadTypes)
   var map: String?
 
   @Flag(
     help: """
-      Read RTP without keys as RTP in the clear, where its payloads do not show that by themselves.
+      Read RTP without keys as unencrypted, even if its payloads do not show that.
       """)
   var clear = false
 
   @Flag(help: "Decode what the ends receive, for levels and digests of video and audio.")
   var decode = false
 
-  @Flag(help: "Do not keep encoded frames in the clear.")
+  @Flag(help: "Do not store unencrypted copies of the encoded frames.")
   var noMediaCopy = false
 
   @Option(
     help: ArgumentHelp(
-      "How many paths between two addresses are told apart; an eighth of them may be new within "
-        + "ten minutes without an answer. What comes on others is counted as of no call. "
+      "The maximum number of distinguished paths between two addresses; an eighth of them may be "
+        + "new within ten minutes without an answer. Packets on others are counted as of no call. "
         + "Default: \(ObserverSettings.usualPathsMaximum).",
       valueName: "count"),
     transform: Taking.whole(8...1_000_000))
@@ -261,9 +262,11 @@ struct ObservingOptions: ParsableArguments {
   @Option(help: "A name for the take.", transform: Taking.text())
   var label = ""
 
+  @OptionGroup var tagging: TagOption
+
   @Option(
     help: ArgumentHelp(
-      "What the end at an address is called, as in 192.0.2.1=alice or 192.0.2.1:5000=bob; may be "
+      "The name of the end at an address, as in 192.0.2.1=alice or 192.0.2.1:5000=bob; may be "
         + "given several times.",
       valueName: "address=name"),
     transform: ObservingOptions.endName)
@@ -303,10 +306,11 @@ struct ObservingOptions: ParsableArguments {
     return word
   }
 
-  /// How a take is made with these.
+  /// The settings for creating a take.
   func settings() throws(CommandFailure) -> ImportSettings {
     var settings = ImportSettings()
     settings.label = label
+    settings.tags = tagging.tags
     settings.keepsMedia = !noMediaCopy
     settings.payloadTypes = map
     settings.isClear = clear
@@ -319,7 +323,7 @@ struct ObservingOptions: ParsableArguments {
     return settings
   }
 
-  /// The text in a file.
+  /// Reads the text of a file.
   static func text(_ path: String) throws(CommandFailure) -> String {
     switch FileBytes.read(path) {
     case .success(let bytes): return String(decoding: bytes, as: UTF8.self)

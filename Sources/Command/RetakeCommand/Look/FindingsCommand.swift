@@ -6,7 +6,7 @@ import Replay
 import Tape
 import Wire
 
-/// Which rules are asked, and what counts as a failure.
+/// The rules to apply, and what counts as a failure.
 struct FindingOptions: ParsableArguments {
   @Option(
     help: ArgumentHelp(
@@ -23,13 +23,13 @@ struct FindingOptions: ParsableArguments {
     transform: Taking.text(1...100))
   var failOn: [String] = []
 
-  /// All rules as they are asked.
+  /// The selected rules.
   func chosen() throws -> [FindingRule] {
     guard let rules else { return FindingRule.all }
     return try reading { () throws(TapeError) in try FindingRuleFile.rules(path: rules) }
   }
 
-  /// Refuses words of `--fail-on` that are neither a severity nor a rule.
+  /// Refuses words of `--fail-on` that are neither severities nor rules.
   func check(_ rules: [FindingRule]) throws {
     let known = FindingSeverity.allCases.map(\.name) + rules.map(\.id)
     for word in failOn where !known.contains(word) {
@@ -40,7 +40,7 @@ struct FindingOptions: ParsableArguments {
     }
   }
 
-  /// Ends with status 1 where a finding is one that fails.
+  /// Exits with status 1 if there is a finding that fails.
   func fail(on found: TakeFindings, take: String) throws {
     func isBad(_ finding: Finding) -> Bool {
       failOn.contains { word in
@@ -57,16 +57,16 @@ struct FindingOptions: ParsableArguments {
   }
 }
 
-/// What went wrong in a take: causes with their symptoms.
+/// Lists what went wrong in a take: causes with their symptoms.
 struct FindingsCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "findings",
-    abstract: "Name what went wrong in a call: the causes first, each with what it led to.",
+    abstract: "List what went wrong in a call: the causes first, each with its symptoms.",
     discussion: """
-      Each finding is a cause with its symptoms beneath it, the one that cost most first. It has a \
-      severity (critical, high, medium, low, info), who and what it is about, what was measured, \
-      and an id that stays the same. --queries prints the SQL behind them. Of several takes, or of \
-      a folder, it lists the causes of each, from the catalogue that is kept beside the takes.
+      Each finding is a cause with its symptoms below it, the one with the greatest impact first. \
+      It has a severity (critical, high, medium, low, info), its subject, its measurements, and a \
+      stable id. --queries prints the SQL behind them. For several takes, or a folder, it lists \
+      the causes of each, from the catalogue stored with the takes.
 
       Examples:
         retake findings call.take
@@ -97,7 +97,7 @@ struct FindingsCommand: ParsableCommand {
     let rules = try findings.chosen()
     try findings.check(rules)
     if options.areMany { return try showMany(rules) }
-    noteEndings(of: options.take)
+    reportEndings(of: options.take)
     let selection = try part.selection(in: options.take)
     var found = try Progress("reading").follow {
       try reading { () throws(TapeError) in
@@ -124,7 +124,8 @@ struct FindingsCommand: ParsableCommand {
     try findings.fail(on: found, take: options.take)
   }
 
-  /// The findings of several takes: from the catalogue, unless something else is asked than it has.
+  /// Shows the findings of several takes: from the catalogue, unless it does not have what is
+  /// asked.
   private func showMany(_ rules: [FindingRule]) throws {
     var explanation: CatalogueReading.Explanation?
     if explain {
@@ -154,17 +155,17 @@ struct FindingsCommand: ParsableCommand {
   }
 }
 
-/// A call on one screen.
+/// Shows a call on one screen.
 struct SummaryCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "summary",
-    abstract: "Sum a call up on one screen: who, path, media, quality, and what went wrong.",
+    abstract: "Summarize a call on one screen: peers, path, media, quality, and what went wrong.",
     discussion: """
-      The JSON has less than 20 kB for any call, so that it can be handed to a program or a \
-      language model; of what is cut it says how much there was.
+      The JSON is smaller than 20 kB for any call, so that it can be passed to a program or a \
+      language model; it states how much was cut.
 
-      Of several takes, or of a folder, it is a line of each, from the catalogue that is kept \
-      beside the takes.
+      For several takes, or a folder, it prints one line per take, from the catalogue stored with \
+      the takes.
 
       Examples:
         retake summary call.take
@@ -186,7 +187,7 @@ struct SummaryCommand: ParsableCommand {
         try look.catalogue.summaryText(pager.look)
       }
     }
-    noteEndings(of: options.take)
+    reportEndings(of: options.take)
     let (found, summary) = try Progress("reading").follow {
       try reading { () throws(TapeError) in
         let found = try TakeFindings(path: options.take, rules: rules)

@@ -4,13 +4,13 @@ import Synchronization
 import Tape
 import Wire
 
-/// Many takes that a command looks into, out of their catalogue.
+/// Many takes, read through their catalogue.
 struct FolderLook {
   let catalogue: TakeCatalogue
-  /// The takes, as they are called in a sentence about all of them.
+  /// A phrase for all the takes in messages.
   private let title: String
 
-  /// Reads what the catalogue does not have yet, on all cores.
+  /// Updates the catalogue, using all cores.
   init(_ paths: [String], _ reading: CatalogueReading = CatalogueReading()) throws {
     let list = try RetakeCommand.reading { () throws(TapeError) in try TakeList(paths) }
     title = list.title
@@ -30,7 +30,7 @@ struct FolderLook {
     }
   }
 
-  /// Shows what a verb says of the takes, and ends with the status of those that could not be read.
+  /// Shows the output of a verb, and exits with the status of takes that could not be read.
   func show(
     _ verb: String, _ options: TakesOptions, _ pager: PagerOptions,
     _ findings: FindingOptions? = nil, text: (FolderLook) throws(TapeError) -> String
@@ -43,15 +43,15 @@ struct FolderLook {
     try end(findings)
   }
 
-  /// Prints the results of a verb, those of each take in the form that it has alone.
+  /// Prints the JSON of each take in the form that it has alone.
   func printJSON(_ verb: String) throws {
     let pieces = OutputPieces(.json)
     var isFirst = true
-    pieces.take("{\"takes\":[")
+    pieces.add("{\"takes\":[")
     try reading { () throws(TapeError) in
       try catalogue.documents(verb) { json in
         let text = verb == "info" ? JSONForm.info.text(json) : json
-        pieces.take((isFirst ? "" : ",\n") + text)
+        pieces.add((isFirst ? "" : ",\n") + text)
         isFirst = false
       }
     }
@@ -64,12 +64,12 @@ struct FolderLook {
         ),
       ])
     }
-    pieces.take("],\"unread\":" + JSONText.list(unread).text + "}\n")
+    pieces.add("],\"unread\":" + JSONText.list(unread).text + "}\n")
     try pieces.check()
   }
 
-  /// Names the takes that could not be read, and those with findings that fail; ends with the
-  /// status of these.
+  /// Names the takes that could not be read and those with failing findings, and exits with the
+  /// status of the latter.
   func end(_ findings: FindingOptions? = nil) throws {
     Self.report(catalogue.failures)
     let offences = try findings.map { options in
@@ -84,22 +84,21 @@ struct FolderLook {
     try Self.fail(of: catalogue.failures)
   }
 
-  /// Says of each take that could not be read why, in one sentence.
+  /// Reports why takes could not be read, in a sentence each.
   static func report(_ failures: [TapeError]) {
     for failure in failures { printError("retake: \(failure.description)") }
   }
 
-  /// Ends with the status of the first take that could not be read, where there is one.
+  /// Exits with the status of the first take that could not be read, if any.
   static func fail(of failures: [TapeError]) throws {
     guard let first = failures.first else { return }
     throw CommandFailure(CommandFailure(first).status, "")
   }
 }
 
-/// Work on many takes, which can be interrupted, with a line on the terminal that says how far it
-/// is.
+/// Interruptible work on many takes with a progress line.
 final class FolderWork: Sendable {
-  /// How many takes are read at once.
+  /// The number of takes read in parallel.
   static var jobs: Int { max(1, ProcessInfo.processInfo.activeProcessorCount) }
 
   private let line: Progress
@@ -110,14 +109,14 @@ final class FolderWork: Sendable {
     Interruption.notice()
   }
 
-  /// What the work asks and tells.
+  /// Callbacks for cancellation and progress.
   var progress: TakeCatalogue.Progress {
     TakeCatalogue.Progress(
       isWanted: { !Interruption.isAsked },
       report: { [self] read, all in done.withLock { $0 = (read, all) } })
   }
 
-  /// Does it, and shows how far it is.
+  /// Runs the work with its progress line.
   func follow<Value, Failure: Error>(
     _ work: () throws(Failure) -> Value
   ) throws(Failure) -> Value {
@@ -128,14 +127,14 @@ final class FolderWork: Sendable {
     return try result.get()
   }
 
-  /// Removes the line for good, before text is printed in its place.
+  /// Removes the line for good before other output.
   func clear() { line.end() }
 }
 
 extension SelectionOptions {
-  /// Chooses the part of each of several takes; nil where all of them is meant.
+  /// Selects a part of each take; nil if the whole takes are meant.
   ///
-  /// A take that has no such part is left out, which is said.
+  /// Takes without such a part are skipped with a message.
   var ofEachTake: CatalogueReading.Selection? {
     guard !isEmpty else { return nil }
     return { take in
@@ -152,7 +151,7 @@ extension SelectionOptions {
 }
 
 extension FindingOptions {
-  /// The takes with findings that fail.
+  /// The takes with failing findings.
   func offences(in catalogue: TakeCatalogue) throws(TapeError)
     -> [(take: String, count: Int, first: String)]
   {

@@ -7,20 +7,20 @@ import Synchronization
 import Tape
 import Wire
 
-/// A query over several takes: from their catalogue where that has all it names, and else on each.
+/// A query over several takes: on their catalogue if that has all it names, otherwise on each take.
 struct FolderQuestion {
   let paths: [String]
   let query: String
-  /// Whether it is asked of each take in any case.
+  /// Whether the query is always run on each take.
   let isEach: Bool
-  /// The second query, over the rows of all.
+  /// The second query, over the united rows.
   let over: String?
   let format: SQLConsole.Format
   let look: TableLook
   /// In seconds.
   let limit: Double?
 
-  /// Answers it; the text goes out in pieces.
+  /// Runs the query; its text is written in pieces.
   func answer(_ write: @escaping (String) throws(CommandFailure) -> Void) throws {
     let list = try reading { () throws(TapeError) in try TakeList(paths) }
     let work = FolderWork("querying")
@@ -57,7 +57,7 @@ struct FolderQuestion {
     try FolderLook.fail(of: failures)
   }
 
-  /// Asks the catalogue, once takes that it does not have yet are read.
+  /// Runs the query on the catalogue after updating that.
   private func answer(
     from list: TakeList, _ work: FolderWork, _ state: Writing, _ put: @escaping (String) -> Void
   ) throws(TapeError) -> (Int, [TapeError]) {
@@ -69,7 +69,7 @@ struct FolderQuestion {
     guard state.isWanted else { return (0, catalogue.failures) }
     let count = try catalogue.answer(
       query, format: format, look: look, isWanted: { state.isWanted }, write: put)
-    // Of a table that is cut, the answer may lack rows.
+    // If a table is cut, rows may be missing from the result.
     for cut in catalogue.cut where isNamed(cut) {
       printError(
         "retake: \(cut): it has more rows than the catalogue keeps of a take; --each reads all")
@@ -77,7 +77,7 @@ struct FolderQuestion {
     return (count, catalogue.failures)
   }
 
-  /// Whether the query may read a table that is cut: `calls/a.take: state, speaker`.
+  /// Whether the query may use a cut table: `calls/a.take: state, speaker`.
   private func isNamed(_ cut: String) -> Bool {
     let tables = cut.split(separator: ":").last.map { $0.split(separator: ",") } ?? []
     let words = query.lowercased()
@@ -102,8 +102,8 @@ struct FolderQuestion {
         + "\(StatsValue.number(limit ?? 0).json) s; \(rows)")
   }
 
-  /// Ends the process where a query is not ended by its limit: SQLite asks nobody while one of its
-  /// functions runs.
+  /// Ends the process if the time limit does not stop the query: SQLite does not poll while one of
+  /// its functions runs.
   private func endWhenLate(_ limit: Double, _ list: TakeList) -> DispatchWorkItem {
     let failure = late(list, "a function in it did not end")
     let end = DispatchWorkItem {
@@ -114,7 +114,7 @@ struct FolderQuestion {
     return end
   }
 
-  /// What becomes of the text, and whether more is wanted.
+  /// The state of writing, and whether more output is wanted.
   private final class Writing: Sendable {
     private let begin = ContinuousClock.now
     private let limit: Double
@@ -123,9 +123,9 @@ struct FolderQuestion {
 
     init(limit: Double?) { self.limit = limit ?? .infinity }
 
-    /// Why text could not be written.
+    /// The error that stopped writing.
     var failure: CommandFailure? { failed.withLock { $0 } }
-    /// Whether somebody was told that it takes too long.
+    /// Whether the time limit was exceeded.
     var isLate: Bool { wasLate.load(ordering: .relaxed) }
 
     var isWanted: Bool {

@@ -6,13 +6,13 @@ import Synchronization
 import Tape
 import Wire
 
-/// What a take holds, at a glance.
+/// Shows the contents of a take.
 struct InfoCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "info",
-    abstract: "Say what a take holds: peers, states, tracks, sizes, toolchain.",
+    abstract: "Describe a take: peers, states, tracks, sizes, toolchain.",
     discussion: """
-      Of several takes, or of a folder, it is a line of each.
+      For several takes, or a folder, it prints one line per take.
 
       Examples:
         retake info call.take
@@ -37,13 +37,13 @@ struct InfoCommand: ParsableCommand {
     try pager.show(head.text(pager.look) + "\n" + rows(of: info))
   }
 
-  /// The lines of what the take holds, wrapped.
+  /// The lines about the contents, wrapped.
   private func rows(of info: TakeInfo) -> String {
     let lines = info.description.split(separator: "\n", omittingEmptySubsequences: false)
     return lines.map { wrapped($0) + "\n" }.joined()
   }
 
-  /// A line in as many as the terminal needs for it, those after the first below its value.
+  /// Wraps a line to the terminal; continuation lines are indented to the value.
   private func wrapped(_ line: Substring) -> String {
     guard let columns = pager.look.columns, columns > 2 * Self.margin else { return String(line) }
     var text = ""
@@ -62,11 +62,11 @@ struct InfoCommand: ParsableCommand {
     return text
   }
 
-  /// Where the values begin.
+  /// The column of the values.
   private static let margin = 14
 }
 
-/// Signaling and state changes of all peers in one listing.
+/// Lists signaling and state changes of all peers.
 struct TimelineCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "timeline",
@@ -92,7 +92,7 @@ struct TimelineCommand: ParsableCommand {
   @OptionGroup var pager: PagerOptions
 
   func run() throws {
-    noteEndings(of: options.take)
+    reportEndings(of: options.take)
     let selection = try part.selection(in: options.take)
     let timeline = try Progress("reading").follow {
       try reading { () throws(TapeError) in
@@ -106,22 +106,24 @@ struct TimelineCommand: ParsableCommand {
 
 // MARK: - SpeakersCommand
 
-/// Who spoke when in a take.
+/// Shows who spoke when in a take.
 struct SpeakersCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "speakers",
     abstract: "Show who spoke when and how much, who dominated, and how loud everybody was.",
     discussion: """
       A participant is an audio track of a peer: label/out/track for what the peer sends, \
-      label/in/track for what it hears. Speech is audio of -47 dBov or more with pauses of up to \
-      half a second; steady audio never dominates, only what stands out from its own background. \
-      With --from and --to, speech is cut at those times and the totals are those between them. Of \
-      several takes, or of a folder, it is how much each participant of each take spoke.
+      label/in/track for what it receives. Speech is audio of -47 dBov or more with pauses of up \
+      to half a second; steady audio never dominates, only what stands out from its own \
+      background. With --from and --to, speech is cut at those times and the totals are those \
+      between them. For several takes, or a folder, it prints how much each participant of each \
+      take spoke.
 
-      The bars are of people: somebody on several tracks or connections is one. A cell is full \
-      where somebody speaks for half of its time or more. Somebody interrupts who begins while \
-      another has been speaking for half a second, who goes on for a quarter of a second to three \
-      seconds and then falls silent, and who speaks for at least a second after that.
+      Each bar is a person, who may have several tracks or connections. A cell is full if the \
+      person speaks for at least half of its time. An interruption is speech that begins while \
+      another person has been speaking for half a second; that person goes on for a quarter of a \
+      second to three seconds and falls silent, and the interrupting one speaks for at least a \
+      second after that.
 
       Examples:
         retake speakers call.take
@@ -143,7 +145,7 @@ struct SpeakersCommand: ParsableCommand {
         try look.catalogue.speakersText(pager.look)
       }
     }
-    noteEndings(of: options.take)
+    reportEndings(of: options.take)
     let selection = try part.selection(in: options.take)
     let timeline = try Progress("reading").follow {
       try reading { () throws(TapeError) in
@@ -157,16 +159,16 @@ struct SpeakersCommand: ParsableCommand {
 
 // MARK: - PageCommand
 
-/// A take as a web page.
+/// Writes a take as a web page.
 struct PageCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "page",
     abstract: "Draw a take as one web page: the call on one clock, with what went wrong first.",
     discussion: """
-      The page needs no server and loads nothing. It tells the query behind each drawing, and the \
-      command that goes to each place. It has no keys, but all signaling with its addresses and \
-      ICE passwords, and audio and video up to 24 MB: keep it as you keep the take, or leave that \
-      out. `retake open` shows the same page with all packets and media of any length.
+      The page needs no server and loads nothing. It shows the query behind each drawing, and the \
+      command for each place. It contains no keys, but all signaling with its addresses and ICE \
+      passwords, and audio and video up to 24 MB: protect it like the take, or leave that out. \
+      `retake open` shows the same page with all packets and media of any length.
 
       Examples:
         retake page call.take
@@ -180,7 +182,7 @@ struct PageCommand: ParsableCommand {
 
   @Option(
     name: [.short, .long],
-    help: "The file to write; else the take's name with .html in the present folder.",
+    help: "The file to write. Default: the take's name with .html in the working directory.",
     completion: .file(extensions: ["html"]), transform: Taking.path)
   var out: String?
 
@@ -192,7 +194,7 @@ struct PageCommand: ParsableCommand {
 
   @Flag(
     name: .customLong("no-addresses"),
-    help: "Put a name in the place of each IP address, the same one everywhere.")
+    help: "Replace each IP address by a name, the same one everywhere.")
   var leavesAddresses = false
 
   @OptionGroup var overwrite: OverwriteOption
@@ -201,7 +203,7 @@ struct PageCommand: ParsableCommand {
   var json = false
 
   func run() throws {
-    noteEndings(of: take)
+    reportEndings(of: take)
     var options = TakePage.Options()
     options.keepsMedia = !leavesMedia
     options.keepsMessages = !leavesMessages
@@ -211,14 +213,14 @@ struct PageCommand: ParsableCommand {
     let name = FileBytes.stem(of: take)
     let file = out ?? name + ".html"
     try overwrite.check(file, reading: take)
-    // What cannot be written is said before the work.
+    // An unwritable file is reported before the work.
     _ = try WritingWhole.file(file, overwrite.present)
     let page = try Progress("drawing").follow(telling: { step.withLock { $0 } }) {
       try reading { () throws(TapeError) in
         try TakePage(path: take, options: wanted) { text in step.withLock { $0 = text } }
       }
     }
-    // As secret as the take.
+    // As private as the take.
     try WritingWhole.text(page.html, to: file, overwrite.present)
     if json {
       return try Output.json(

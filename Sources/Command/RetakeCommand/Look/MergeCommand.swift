@@ -5,7 +5,7 @@ import Queries
 import Tape
 import Wire
 
-/// Two ends of a call on one clock.
+/// Compares the two ends of a call on a common clock.
 struct MergeCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "merge",
@@ -42,13 +42,13 @@ struct MergeCommand: ParsableCommand {
   var second: String
 
   @Option(
-    help: "The peer of the first take, when it has several.",
+    help: "The peer of the first take, if it has several.",
     completion: .custom { words, _, _ in Completions.peerNumbers(in: words, take: 0) },
     transform: Taking.peer)
   var firstPeer: Int64?
 
   @Option(
-    help: "The peer of the second take, when it has several.",
+    help: "The peer of the second take, if it has several.",
     completion: .custom { words, _, _ in Completions.peerNumbers(in: words, take: 1) },
     transform: Taking.peer)
   var secondPeer: Int64?
@@ -64,8 +64,8 @@ struct MergeCommand: ParsableCommand {
   @OptionGroup var pager: PagerOptions
 
   func run() throws {
-    noteEndings(of: first, second)
-    // What cannot be written is said before the work.
+    reportEndings(of: first, second)
+    // An unwritable file is reported before the work.
     if let out {
       try overwrite.check(out, reading: first, second)
       _ = try WritingWhole.file(out, overwrite.present, isTake: true)
@@ -93,7 +93,7 @@ struct MergeCommand: ParsableCommand {
         path: second, peer: number(secondPeer),
         added: Interval(nanoseconds: merged.jointOffsetNanoseconds)),
     ]
-    let made = try WritingWhole.take(out, overwrite.present) { temporary in
+    let made = try WritingWhole.writeTake(out, overwrite.present) { temporary in
       try Progress("merging").follow {
         try reading { () throws(TapeError) in try JointTake.write(ends, to: temporary) }
       }
@@ -116,7 +116,7 @@ struct MergeCommand: ParsableCommand {
 
 // MARK: - DiffCommand
 
-/// Prints how two takes differ.
+/// Prints the differences between two takes.
 struct DiffCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "diff",
@@ -126,11 +126,11 @@ struct DiffCommand: ParsableCommand {
       section, without what every session draws anew), states, tracks, pairs, frames, freezes, \
       refusals and stats. The exit status is 0 when nothing differs, 1 otherwise.
 
-      Two folders are compared by what all of their takes came to, such as the captures of two \
-      builds: the median, the tenth and the nine tenths of each measure, and in how many takes \
-      each finding is. Takes of one label are pairs. A measure differs where its median or its \
-      nine tenths moved by more than a tenth and by more than a person would notice, or where a \
-      pair did.
+      Two folders, such as the captures of two builds, are compared by the results of all their \
+      takes: the median, the tenth and the nine tenths of each measure, and in how many takes each \
+      finding is. Takes of one label are pairs. A measure differs where its median or its nine \
+      tenths moved by more than a tenth and by more than a person would notice, or where a pair \
+      did.
 
       Examples:
         retake diff before.take after.take
@@ -148,7 +148,7 @@ struct DiffCommand: ParsableCommand {
     transform: Taking.path)
   var second: String
 
-  @Option(help: "What sets the clocks of two takes: start, connected or wall. Default: start.")
+  @Option(help: "How to align the clocks of two takes: start, connected or wall. Default: start.")
   var align: TakeDiff.Alignment?
 
   @Flag(help: "Print JSON for programs.")
@@ -159,7 +159,7 @@ struct DiffCommand: ParsableCommand {
   func run() throws {
     let kinds = [first, second].map { FileBytes.kind(of: $0) }
     if kinds.contains(.folder) { return try compareFolders(kinds) }
-    noteEndings(of: first, second)
+    reportEndings(of: first, second)
     let diff = try Progress("comparing").follow {
       try reading { () throws(TapeError) in try TakeDiff(first, second, alignment: align ?? .start)
       }
@@ -171,7 +171,7 @@ struct DiffCommand: ParsableCommand {
     if !diff.isEmpty { throw CommandFailure(.difference, "") }
   }
 
-  /// Compares what all takes of two folders came to.
+  /// Compares the outcomes of all takes in two folders.
   private func compareFolders(_ kinds: [FileBytes.Kind?]) throws {
     guard align == nil else {
       throw CommandFailure(.usage, "--align sets the clocks of two takes; leave it out for folders")

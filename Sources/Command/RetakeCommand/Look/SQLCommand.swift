@@ -8,7 +8,7 @@ import Stats
 import Tape
 import Wire
 
-/// SQL over a take.
+/// Runs SQL on a take.
 struct SQLCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "sql",
@@ -18,9 +18,9 @@ struct SQLCommand: ParsableCommand {
       from --file, or from standard input, one after the other. Functions beside those of SQLite: \
       percentile(x, p), median(x), stddev(x), and x REGEXP pattern.
 
-      Rows are printed as they come. Ctrl-C and --time-limit end a query; what it gave by then \
-      stands, and the exit status is that of an interrupt, or 1. In tables and comma-separated \
-      values, control characters stand as \\u{1b}; JSON gives each back as it was.
+      Rows are printed as they come. Ctrl-C and --time-limit end a query; the rows so far are \
+      printed, and the exit status is that of an interrupt, or 1. In tables and comma-separated \
+      values, control characters are printed as \\u{1b}; JSON preserves them.
 
       Of a folder, or of several takes, a query is answered in one of two ways. One that names \
       the tables of the catalogue alone (take, finding, quality, connection, voice_total, stream, \
@@ -39,7 +39,8 @@ struct SQLCommand: ParsableCommand {
         retake sql call.take --file questions.sql --format markdown
         echo "SELECT * FROM lost_packet" | retake sql call.take --format jsonl
         retake sql takes/ "SELECT id, count(DISTINCT take) FROM finding GROUP BY id"
-        retake sql takes/ "SELECT count(*) AS n FROM packet" --over "SELECT sum(n) FROM rows"
+        retake sql takes/ "SELECT count(*) AS n FROM packet" \\
+          --over "SELECT sum(n) FROM rows"
         retake sql --schema
       """)
 
@@ -82,11 +83,11 @@ struct SQLCommand: ParsableCommand {
   var csv = false
 
   @Option(
-    help: "End the query when it has taken so long, as in 10, 10s or 500ms. Default: no limit.",
+    help: "End the query after this time, as in 10, 10s or 500ms. Default: no limit.",
     transform: Taking.seconds(0.001...86_400))
   var timeLimit: Double?
 
-  @Flag(help: "Print every table and column with what it means.")
+  @Flag(help: "Print every table and column with its description.")
   var schema = false
 
   @OptionGroup var pager: PagerOptions
@@ -117,11 +118,11 @@ struct SQLCommand: ParsableCommand {
         throw CommandFailure(
           .usage, "\(CommandReading.oneLine(take)) is a folder: give a query over its takes")
       }
-      // The last word is the query.
+      // The last argument is the query.
       let words = [take, query] + more
       return try answer(words[words.count - 1], ofTakes: Array(words.dropLast()))
     }
-    noteEndings(of: take)
+    reportEndings(of: take)
     let chosen: SQLConsole.Format = json ? .json : csv ? .csv : format.format
     if let query { return try answer(query, take, chosen) }
     if file == nil, isatty(STDIN_FILENO) != 0, isatty(STDOUT_FILENO) != 0 {
@@ -136,15 +137,14 @@ struct SQLCommand: ParsableCommand {
     for statement in statements { try answer(statement, take, chosen) }
   }
 
-  /// Answers one query on one take.
+  /// Runs one query on one take.
   private func answer(_ query: String, _ take: String, _ chosen: SQLConsole.Format) throws {
     if chosen != .table {
       let pieces = OutputPieces([.json, .jsonl].contains(chosen) ? .json : .text)
       let run = QueryRun(
         take: take, query: query, format: chosen, look: pager.look, limit: timeLimit)
-      return try run.answer {
-        (text) throws(CommandFailure) in try pieces.write(text)
-      }
+      try run.answer { (text) throws(CommandFailure) in try pieces.write(text) }
+      return
     }
     try pager.show { screen in
       let run = QueryRun(
@@ -166,7 +166,7 @@ struct SQLCommand: ParsableCommand {
     try pager.show(text + "\n" + CatalogueSchema.text)
   }
 
-  /// Answers a query over several takes.
+  /// Runs a query over several takes.
   private func answer(_ query: String, ofTakes paths: [String]) throws {
     let chosen: SQLConsole.Format = json ? .json : csv ? .csv : format.format
     let question = FolderQuestion(
@@ -182,7 +182,7 @@ struct SQLCommand: ParsableCommand {
   }
 }
 
-/// A query that is being answered: it can be interrupted and has a limit.
+/// A running query that can be interrupted and has a time limit.
 struct QueryRun {
   let take: String
   let query: String
@@ -191,8 +191,9 @@ struct QueryRun {
   /// In seconds.
   let limit: Double?
 
-  /// Answers the query; the text goes out in pieces.
-  func answer(_ write: @escaping (String) throws(CommandFailure) -> Void) throws {
+  /// Runs the query; its text is written in pieces.
+  @discardableResult
+  func answer(_ write: @escaping (String) throws(CommandFailure) -> Void) throws -> Int {
     let begin = ContinuousClock.now
     let progress = Progress("querying")
     defer { progress.clear() }
@@ -233,6 +234,7 @@ struct QueryRun {
       throw CommandFailure(.interrupted, "\(take): the query was interrupted; \(rows)")
     }
     if state.isLate { throw late(rows) }
+    return count
   }
 
   private func late(_ rows: String) -> CommandFailure {
@@ -242,8 +244,8 @@ struct QueryRun {
         + "\(StatsValue.number(limit ?? 0).json) s; \(rows)")
   }
 
-  /// Ends the process where a query is not ended by its limit: SQLite asks nobody while one of its
-  /// functions runs.
+  /// Ends the process if the time limit does not stop the query: SQLite does not poll while one of
+  /// its functions runs.
   private func endWhenLate(_ limit: Double) -> DispatchWorkItem {
     let failure = late("a function in it did not end")
     let end = DispatchWorkItem {
@@ -261,7 +263,7 @@ struct QueryRun {
   }
 }
 
-/// The formats by their names on the command line.
+/// The output formats by their names on the command line.
 enum OutputFormat: String, ExpressibleByArgument, CaseIterable {
   case table, csv, json, jsonl, markdown
 

@@ -15,18 +15,18 @@ final class SQLPrompt {
   init(take: String, format: SQLConsole.Format, look: TableLook, limit: Double?) throws {
     (self.take, self.format, self.look, self.limit) = (take, format, look, limit)
     schema = QuerySchema()
-    // A take that cannot be read is told of before anything is typed.
+    // An unreadable take is reported before the first prompt.
     try reading { () throws(TapeError) in _ = try TakeFile.openForQueries(take) }
   }
 
-  /// `sql_history` beside the history of the debugger.
+  /// `sql_history` beside the debugger's history.
   private static var historyFile: String? {
     LineEditor.usualHistory.map {
       URL(fileURLWithPath: $0).deletingLastPathComponent().path + "/sql_history"
     }
   }
 
-  /// Talks with a person: a failure is told, and the session goes on.
+  /// Runs an interactive session: failures are reported, and the session continues.
   func run() throws {
     try Output.line("\(take): queries end with a semicolon; .help lists what else there is")
     let editor = LineEditor(history: Self.historyFile) { [schema] in schema.completions(of: $0) }
@@ -65,7 +65,7 @@ final class SQLPrompt {
     }
   }
 
-  /// Executes a command with a point before it; false ends the session.
+  /// Executes a dot command; returns false to end the session.
   private func command(_ line: String) throws -> Bool {
     let words = line.split(separator: " ").map(String.init)
     switch words.first {
@@ -110,28 +110,28 @@ final class SQLPrompt {
     """
 }
 
-/// Statements of a text: from standard input, from a file, or typed.
+/// Splits text into statements: from standard input, a file, or the prompt.
 enum SQLScript {
-  /// A statement with the semicolon that ends it, or what stands behind the last one.
+  /// A statement with its semicolon, or the rest after the last one.
   private struct Piece {
     var text: String
-    /// Whether there is more in it than space and comments.
+    /// Whether it contains more than white space and comments.
     var hasWords: Bool
     var isEnded: Bool
   }
 
-  /// The statements, without the semicolons between them.
+  /// The statements without the separating semicolons.
   static func statements(in text: String) -> [String] {
     pieces(of: text).filter(\.hasWords).map(\.text)
   }
 
-  /// Whether a text ends where a statement does.
+  /// Whether a text ends with a complete statement.
   static func isComplete(_ text: String) -> Bool {
     let pieces = pieces(of: text)
     return pieces.last?.hasWords == false && pieces.contains { $0.isEnded }
   }
 
-  /// Cuts a text at its semicolons; those in strings, names and comments end nothing.
+  /// Splits a text at semicolons outside of strings, quoted names and comments.
   private static func pieces(of text: String) -> [Piece] {
     let bytes = Array(text.utf8)
     var pieces: [Piece] = []
@@ -169,10 +169,10 @@ enum SQLScript {
     return pieces
   }
 
-  /// How many bytes of queries are read at most.
+  /// The maximum size of a query file in bytes.
   private static let byteMaximum = 10 << 20
 
-  /// The text of a file of queries, or of standard input.
+  /// Reads the text of a query file, or of standard input.
   static func read(_ path: String) throws -> String {
     if path == "-" {
       var text = ""

@@ -7,7 +7,7 @@ import Stats
 import Tape
 import Wire
 
-/// Stats reports out of a take.
+/// Prints stats reports of a take.
 struct StatsCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "stats",
@@ -19,7 +19,8 @@ struct StatsCommand: ParsableCommand {
       Examples:
         retake stats call.take
         retake stats call.take --at 12.5 --type inbound-rtp --json
-        retake stats call.take --series --type inbound-rtp --csv --peer caller --from 2s --to 5s
+        retake stats call.take --series --type inbound-rtp --csv \\
+          --peer caller --from 2s --to 5s
         retake stats call.take --sdk
         retake stats call.take --problems
       """)
@@ -50,7 +51,7 @@ struct StatsCommand: ParsableCommand {
   @Flag(help: "Print what each peer sends and receives in the form of the room SDKs, as JSON.")
   var sdk = false
 
-  @Flag(help: "Name what went wrong instead, as retake findings does.")
+  @Flag(help: "List what went wrong instead, like retake findings.")
   var problems = false
 
   @Flag(help: "With --problems: print the SQL behind them, too.")
@@ -80,7 +81,7 @@ struct StatsCommand: ParsableCommand {
   }
 
   func run() throws {
-    noteEndings(of: options.take)
+    reportEndings(of: options.take)
     let selection = try part.selection(in: options.take)
     if problems {
       let found = try Progress("reading").follow {
@@ -142,7 +143,7 @@ struct StatsCommand: ParsableCommand {
     try pager.show(text(samples) + "\n")
   }
 
-  /// The stats at `--at`, or at the end, from a replay.
+  /// The stats at `--at` or at the end, from a replay.
   private func replay() throws -> StatsReplay {
     let progress = Progress("replaying")
     defer { progress.clear() }
@@ -167,8 +168,8 @@ struct StatsCommand: ParsableCommand {
     type.isEmpty || type.contains(object.type)
   }
 
-  /// An object of the peers' labels, each with the array that getStats gives; of a label that
-  /// several have, each with its number.
+  /// An object with the getStats array of each peer, by label; labels that several peers share get
+  /// a number.
   private func json(_ samples: StatSamples) -> String {
     JSONText.object(
       samples.peers.map { peer in
@@ -196,11 +197,13 @@ struct StatsCommand: ParsableCommand {
     return lines.joined(separator: "\n")
   }
 
-  /// A JSON value for people: a text without its quotes, shortened when it is long.
+  /// A JSON value for display: strings without quotes, long ones shortened.
   private func plain(_ value: String) -> String {
     guard value.hasPrefix("\"") else { return value }
     let text = TextTable.plain(String(value.dropFirst().dropLast()))
-    return text.count > 80 ? "\(text.prefix(77))..." : text
+    guard let columns = pager.look.columns else { return text }
+    let room = max(20, columns - 44)
+    return text.count > room ? "\(text.prefix(room - 3))..." : text
   }
 
   // MARK: Other forms
@@ -210,7 +213,7 @@ struct StatsCommand: ParsableCommand {
     let count = try reading { () throws(TapeError) in
       try StatSeries.write(
         path: options.take, types: type, format: csv ? .csv : .lines, selection: selection,
-        isWanted: { pieces.areWanted }, write: { pieces.take($0) })
+        isWanted: { pieces.areWanted }, write: { pieces.add($0) })
     }
     try pieces.check()
     guard count == 0 else { return }
@@ -220,7 +223,7 @@ struct StatsCommand: ParsableCommand {
         + (type.isEmpty ? "" : " of \(type.joined(separator: ", "))") + "; try another --type")
   }
 
-  /// An object of the peers' labels, each with its local and its remote report.
+  /// Prints an object with the local and remote report of each peer, by label.
   private func printSDK(_ selection: TakeSelection) throws {
     let replayed = try replay().peers.filter { selection.peers?.contains($0.number) ?? true }
     let peers = replayed.map { peer in
@@ -236,7 +239,7 @@ struct StatsCommand: ParsableCommand {
   }
 }
 
-/// The types of stats that `--type` takes.
+/// The arguments of `--type`.
 enum StatsType {
   static func read(_ word: String) throws -> String {
     let known = StatsMembers.types(with: []).sorted()

@@ -5,16 +5,16 @@ import Signaling
 import Tape
 import Wire
 
-/// A take, or a folder of them, in a browser with everything in reach.
+/// Opens a take or a folder of takes in a browser.
 struct OpenCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "open",
     abstract: "Look at a take, or at a folder of takes, in a browser: packets, SQL and media too.",
     discussion: """
-      Serves the page that `retake page` draws on this machine alone, under an address with a \
-      token, with what does not fit into a file: every packet down to its fields, lanes by SQL, \
-      audio and video, and takes that are being recorded as they grow. A folder, or several \
-      takes, are shown as a catalogue; two takes can be laid under each other. Ctrl-C ends it.
+      Serves the page of `retake page` on this machine only, under an address with a token, with \
+      parts that do not fit into a file: every packet down to its fields, lanes by SQL, audio and \
+      video, and takes that are being recorded as they grow. A folder, or several takes, are shown \
+      as a catalogue; two takes can be shown below each other. Ctrl-C ends it.
 
       Examples:
         retake open call.take
@@ -51,14 +51,14 @@ struct OpenCommand: AsyncParsableCommand {
       try Output.line("open \(server.pageURL) in a browser; Ctrl-C ends this")
     }
     await stop.wait(seconds: nil) {
-      // Nothing else ends it.
+      // Runs until a signal.
       for await _ in AsyncStream<Never>.makeStream().stream {}
     }
     await server.shutdown()
   }
 }
 
-/// The process that answers a query for a page of `retake open`.
+/// The process that runs a query for a page of `retake open`.
 struct AnswerQueryCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "answer-query",
@@ -80,7 +80,7 @@ struct AnswerQueryCommand: ParsableCommand {
     do throws(TapeError) {
       text = try AnswerQuery(take: take).run()
     } catch {
-      // Whoever started this reads one stream.
+      // The parent process reads one stream.
       try Output.write(error.reason)
       throw CommandFailure(error.kind == .failed ? .usage : .invalidTake, "")
     }

@@ -5,8 +5,7 @@ import Importing
 import Tape
 import Wire
 
-/// The frames of a network interface as libpcap takes them out of the kernel's ring, written as a
-/// capture in the format of libpcap.
+/// Captures frames of a network interface from the kernel's ring through libpcap, as a pcap stream.
 final class InterfaceSource: CaptureSource {
   /// Whether times are in nanoseconds.
   let hasNanoseconds: Bool
@@ -15,13 +14,13 @@ final class InterfaceSource: CaptureSource {
   private var hasHeader = false
   private var dropped: UInt32 = 0
 
-  /// How much the kernel holds while frames are worked on.
+  /// The capacity of the kernel's ring in bytes.
   private static let ringLength: Int32 = 64 << 20
   /// How long the kernel may hold a frame back, in milliseconds.
   static let holdMilliseconds: Int32 = 100
   private static let pieceLength = 1 << 20
 
-  /// Starts to capture.
+  /// Starts capturing.
   init(_ name: String, filter: String?, snapLength: Int32) throws(CommandFailure) {
     var errors = [CChar](repeating: 0, count: Int(PCAP_ERRBUF_SIZE))
     guard let handle = pcap_create(name, &errors) else {
@@ -52,7 +51,7 @@ final class InterfaceSource: CaptureSource {
     pcap_set_snaplen(handle, snapLength)
     pcap_set_timeout(handle, holdMilliseconds)
     pcap_set_buffer_size(handle, ringLength)
-    // Where it is refused, times are in microseconds.
+    // Without support, times are in microseconds.
     pcap_set_tstamp_precision(handle, PCAP_TSTAMP_PRECISION_NANO)
     let code = pcap_activate(handle)
     guard code < 0 else { return }
@@ -73,7 +72,7 @@ final class InterfaceSource: CaptureSource {
     }
   }
 
-  /// The names of the interfaces that there are.
+  /// The names of all interfaces.
   private static func interfaces() -> String {
     var first: UnsafeMutablePointer<pcap_if_t>?
     var errors = [CChar](repeating: 0, count: Int(PCAP_ERRBUF_SIZE))
@@ -134,7 +133,7 @@ final class InterfaceSource: CaptureSource {
     return true
   }
 
-  /// The header of a capture (draft-ietf-opsawg-pcap section 4).
+  /// Writes the header of a capture (draft-ietf-opsawg-pcap section 4).
   private func writeHeader(_ bytes: inout [UInt8]) {
     bytes.put(hasNanoseconds ? 0xa1b2_3c4d : 0xa1b2_c3d4)
     bytes.put(0x0002_0004)
@@ -148,7 +147,7 @@ final class InterfaceSource: CaptureSource {
   func removeDropped() -> UInt64 {
     var statistics = pcap_stat()
     guard pcap_stats(handle, &statistics) == 0 else { return 0 }
-    // The kernel counts with 32 bits.
+    // The kernel's counters have 32 bits.
     let all = statistics.ps_drop &+ statistics.ps_ifdrop
     defer { dropped = all }
     return UInt64(all &- dropped)
@@ -156,7 +155,7 @@ final class InterfaceSource: CaptureSource {
 }
 
 extension [UInt8] {
-  /// Appends a number in network order.
+  /// Appends a big-endian number.
   @inline(__always)
   fileprivate mutating func put(_ value: UInt32) {
     Swift.withUnsafeBytes(of: value.bigEndian) { append(contentsOf: $0) }

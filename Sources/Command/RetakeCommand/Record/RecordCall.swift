@@ -8,7 +8,7 @@ import Signaling
 import Synchronization
 import Wire
 
-/// Everything that makes a take.
+/// The parent of all commands that record.
 struct Record: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Record a live session into a take.",
@@ -20,19 +20,21 @@ struct Record: AsyncParsableCommand {
         retake record whip https://live.example/whip --token SECRET
         retake record whep https://live.example/whep --token SECRET
         retake record janus ws://127.0.0.1:8188 --room 1234 --publish pattern
-        retake record sora wss://sora.example/signaling --channel test --publish pattern
+        retake record sora wss://sora.example/signaling \\
+          --channel test --publish pattern
         retake record room ws://127.0.0.1:8080/rooms --room talk --publish pattern
         retake record pcap -i any --keys keys.log --out call.take
+        retake record page --origin https://app.example --out calls/
       """,
     subcommands: [
       RecordDemo.self, RecordServe.self, RecordCall.self, RecordWHIP.self, RecordWHEP.self,
-      RecordJanus.self, RecordSora.self, RecordRoom.self, RecordPcap.self,
+      RecordJanus.self, RecordSora.self, RecordRoom.self, RecordPcap.self, RecordPage.self,
     ])
 }
 
 // MARK: - RecordCall
 
-/// Retake offers to a peer that answers over HTTP.
+/// Calls a peer that answers offers over HTTP.
 struct RecordCall: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "call",
@@ -43,7 +45,8 @@ struct RecordCall: AsyncParsableCommand {
 
       Examples:
         retake record call http://127.0.0.1:8081/offer --seconds 30 --out call.take
-        retake record call http://127.0.0.1:8081/offer --send clip.h264 --send clip.wav
+        retake record call http://127.0.0.1:8081/offer \\
+          --send clip.h264 --send clip.wav
         retake record call http://127.0.0.1:8081/offer --send microphone,camera --play
       """)
 
@@ -59,7 +62,7 @@ struct RecordCall: AsyncParsableCommand {
     let plan = try SendPlan(
       sending, plays: playing.play, default: .pattern, preferring: options.videoCodec)
     let target = try target()
-    let path = try options.takePath(prefix: "call")
+    let path = try options.newTakePath(prefix: "call")
     let stop = StopSignal()
     let session = try openSession(options.sessionOptions(take: path))
     let connection = session.makePeer(

@@ -11,7 +11,7 @@ import SDP
 import Tape
 import Wire
 
-/// Two full stacks call each other; both are recorded into one take.
+/// Records a call of two full stacks into one take.
 struct RecordDemo: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "demo",
@@ -29,17 +29,17 @@ struct RecordDemo: AsyncParsableCommand {
   @OptionGroup var options: RecordOptions
 
   @Option(
-    help: "Lose so many percent of the datagrams, each way (virtual network).",
+    help: "Lose this percentage of the datagrams, each way (virtual network).",
     transform: Taking.number(0...100, unit: "%"))
   var loss: Double?
 
   @Option(
-    help: "Delay every datagram by so many milliseconds (virtual network).",
+    help: "Delay every datagram by this many milliseconds (virtual network).",
     transform: Taking.milliseconds(0...10_000))
   var delay: Double?
 
   @Option(
-    help: "Add up to so many milliseconds of delay by chance (virtual network).",
+    help: "Add a random delay of up to this many milliseconds (virtual network).",
     transform: Taking.milliseconds(0...10_000))
   var jitter: Double?
 
@@ -77,7 +77,7 @@ struct RecordDemo: AsyncParsableCommand {
     }
   }
 
-  /// How long a call that nobody can end may be.
+  /// The maximum length of a virtual call in seconds, since it cannot be interrupted.
   private static let virtualLimit = 86_400.0
 
   private var seconds: Double { options.seconds ?? 6 }
@@ -91,7 +91,7 @@ struct RecordDemo: AsyncParsableCommand {
   }
 
   func run() async throws {
-    let path = try options.takePath(prefix: "demo")
+    let path = try options.newTakePath(prefix: "demo")
     if isVirtual {
       try recordVirtual(path)
     } else {
@@ -181,14 +181,14 @@ struct RecordDemo: AsyncParsableCommand {
   // MARK: Virtual
 
   private func recordVirtual(_ path: String) throws {
-    var report = try WritingWhole.take(path, options.overwrite.present) {
+    var report = try WritingWhole.writeTake(path, options.overwrite.present) {
       try hold(recordingInto: $0)
     }
     report.rename(path)
     try report.show(json: options.json)
   }
 
-  /// Holds the call in virtual time.
+  /// Runs the call in virtual time.
   private func hold(recordingInto path: String) throws -> RecordingReport {
     var link = LinkSettings()
     link.delay = .microseconds(Int64((delay ?? 10) * 1000))
@@ -202,10 +202,10 @@ struct RecordDemo: AsyncParsableCommand {
     let call = try finished { () throws(TapeError) in
       try RecordedVirtualCall(
         path: path, seed: seed ?? 1, links: [link, link], labels: ["caller", "callee"],
-        label: options.label, keepsMedia: !options.omitsMedia,
+        label: options.label, tags: options.tagging.tags, keepsMedia: !options.omitsMedia,
         configurations: [configuration, configuration])
     }
-    // The take has all of it.
+    // The take has the history.
     call.call.keepsHistory = false
     for peer in 0..<2 {
       for track in tracks {
@@ -237,7 +237,7 @@ struct RecordDemo: AsyncParsableCommand {
   }
 }
 
-/// A size as `640x360`.
+/// A size as in `640x360`.
 struct VideoSize: ExpressibleByArgument, CustomStringConvertible {
   var width: Int
   var height: Int
@@ -247,7 +247,7 @@ struct VideoSize: ExpressibleByArgument, CustomStringConvertible {
     self.height = height
   }
 
-  /// What is wanted, for who gave something else.
+  /// The hint in errors about other values.
   static let wanted = "a size is WIDTHxHEIGHT with both from 16 to 4096, as in 640x360"
 
   init?(argument: String) {
@@ -262,14 +262,14 @@ struct VideoSize: ExpressibleByArgument, CustomStringConvertible {
   var description: String { "\(width)x\(height)" }
 }
 
-/// What the demonstration says over its data channel: a line every second, a block of bytes every
-/// other second.
+/// The demonstration's data channel traffic: a line every second, and a block of bytes every other
+/// second.
 enum DemoTalk {
   private static let block = [UInt8](0..<250) + [UInt8](repeating: 0xaa, count: 19_750)
 
   private static func line(_ number: Int) -> String { "message \(number)" }
 
-  /// Talks until the channel is closed or the task is cancelled; the other side echoes.
+  /// Sends until the channel is closed or the task is cancelled; the other side echoes.
   static func run(on channel: DataChannel) async throws {
     try await channel.waitUntilOpen()
     for number in 1... {
@@ -279,7 +279,7 @@ enum DemoTalk {
     }
   }
 
-  /// Advances virtual time while both sides talk.
+  /// Advances virtual time while both sides send.
   static func run(_ recording: RecordedVirtualCall, for interval: Interval) {
     let call = recording.call
     let end = call.now + interval

@@ -9,7 +9,7 @@ public import Peer
 import Tape
 public import Wire
 
-/// What every way to record takes.
+/// The options of all commands that record.
 struct RecordOptions: ParsableArguments {
   @Option(
     name: .shortAndLong,
@@ -18,20 +18,24 @@ struct RecordOptions: ParsableArguments {
   var out: String?
 
   @Option(
-    help: "End the recording after so many seconds; without it, Ctrl-C ends it.",
+    help: "End the recording after this many seconds; without it, Ctrl-C ends it.",
     transform: Taking.seconds(0.001...1_000_000))
   var seconds: Double?
 
-  @Option(help: "Free text that the take carries.", transform: Taking.text())
+  @Option(help: "Free text stored in the take.", transform: Taking.text())
   var label = ""
 
-  @Flag(name: .customLong("no-media-copy"), help: "Leave out the encoded media in the clear.")
+  @OptionGroup var tagging: TagOption
+
+  @Flag(
+    name: .customLong("no-media-copy"),
+    help: "Do not store unencrypted copies of the encoded media.")
   var omitsMedia = false
 
   @Option(
     help: """
       A local address that ICE may gather on; may be given several times. Default: all but \
-      loopback, and loopback when there is nothing else.
+      loopback, or loopback if there is no other.
       """,
     transform: Taking.value("an address is one of IPv4 or IPv6, as in 192.0.2.1 or 2001:db8::1"))
   var bind: [IPAddress] = []
@@ -47,38 +51,38 @@ struct RecordOptions: ParsableArguments {
 
   @Option(
     name: [.customLong("ice-transport-policy"), .customLong("ice-policy")],
-    help: "Which candidates ICE uses: all, or relay for those of TURN servers alone.")
+    help: "Which candidates ICE uses: all, or relay for only those of TURN servers.")
   var icePolicy = ICETransportPolicy.all
 
   @Option(
     name: .customLong("video-codec"),
     help: """
       The video codec to prefer. H.264 is encoded where this build has OpenH264, AV1 is not: it is \
-      recorded as it comes, and sent back with --send echo.
+      only recorded, and echoed with --send echo.
       """)
   var videoCodec: VideoCodecChoice?
 
   @Option(
     name: .customLong("ice-tcp"),
     help: """
-      Let connections carry the call: also, beside UDP, or only, without UDP and servers. Default: \
-      UDP alone.
+      Use ICE over TCP: also, in addition to UDP, or only, without UDP and servers. Default: UDP \
+      only.
       """)
   var iceTCP: ICETCPPolicy?
 
   @Option(
     name: .customLong("bundle-policy"),
     help: """
-      What an own offer allows a peer that does not bundle: max-bundle offers one transport for \
-      all sections, balanced one for the first section of each kind, max-compat one for each.
+      What to offer a peer that may not support BUNDLE: max-bundle offers one transport for all \
+      sections, balanced one for the first section of each kind, max-compat one for each.
       """)
-  // Not the default of PeerConfiguration, which is W3C's: GStreamer refuses bundles whose sections
-  // have credentials of their own, as RFC 9429 section 5.2.1 has them, and every peer bundles.
+  // Differs from the W3C default in PeerConfiguration: GStreamer refuses bundles whose sections
+  // have separate credentials, as RFC 9429 section 5.2.1 has them, and all peers support bundling.
   var bundlePolicy = BundlePolicy.maxBundle
 
   @Flag(
     name: [.customLong("mdns-candidates"), .customLong("ice-names")],
-    help: "Give random mDNS names in place of host addresses; only hosts on the link resolve them.")
+    help: "Replace host addresses by random mDNS names; only hosts on the link can resolve them.")
   var hidesAddresses = false
 
   @OptionGroup var overwrite: OverwriteOption
@@ -103,17 +107,17 @@ struct RecordOptions: ParsableArguments {
     }
   }
 
-  /// The options of a session that writes a take.
   func sessionOptions(take: String?) -> Session.Options {
     var options = Session.Options()
     options.takePath = take
     options.label = label
+    options.tags = tagging.tags
     options.keepsMedia = !omitsMedia
     options.bind = bind.isEmpty ? .automatic : .addresses(bind)
     return options
   }
 
-  /// How the peers of the recording behave.
+  /// The configuration of the recorded peers.
   var peerConfiguration: PeerConfiguration {
     var configuration = PeerConfiguration()
     configuration.iceServers = iceServers.map(\.server)
@@ -128,17 +132,16 @@ struct RecordOptions: ParsableArguments {
   /// Whether `--out` names a folder.
   var isFolder: Bool { Self.isFolder(out) }
 
-  /// Whether a path names a folder: one that is there, or one that ends in a slash.
+  /// Whether a path names a folder: an existing one, or a path that ends in a slash.
   static func isFolder(_ out: String?) -> Bool { TakeNames.isFolder(out) }
 
-  /// Where calls are recorded, and how.
   var recording: CallRecordingOptions {
     CallRecordingOptions(
       out: out, peer: peerConfiguration, videoCodec: videoCodec,
       session: { sessionOptions(take: $0) },
       takePath: { prefix throws(TapeError) in
         do {
-          return try takePath(prefix: prefix)
+          return try newTakePath(prefix: prefix)
         } catch {
           let reason = (error as? CommandFailure)?.message ?? "\(error)"
           throw TapeError(path: "", place: "", reason: reason, kind: .failed)
@@ -146,13 +149,13 @@ struct RecordOptions: ParsableArguments {
       })
   }
 
-  /// The path of a new take; in a folder, one with the time and a number that is free.
-  func takePath(prefix: String) throws -> String {
-    try Self.takePath(out, prefix: prefix, overwrite)
+  /// The path of a new take; in a folder, its name has the time and a free number.
+  func newTakePath(prefix: String) throws -> String {
+    try Self.newTakePath(out, prefix: prefix, overwrite)
   }
 
-  /// The path of a new take where `--out` says so.
-  static func takePath(
+  /// The path of a new take according to `--out`.
+  static func newTakePath(
     _ out: String?, prefix: String, _ overwrite: OverwriteOption
   ) throws -> String {
     if let out, !isFolder(out) {
@@ -171,15 +174,15 @@ struct RecordOptions: ParsableArguments {
 }
 
 extension IPAddress: ExpressibleByArgument {
-  /// Reads an address from the command line.
+  /// Parses an address.
   public init?(argument: String) { self.init(argument) }
 }
 
-/// A server on the command line: its URI, with name and password before the host when it is TURN.
+/// An ICE server: its URI, with name and password before the host for TURN.
 struct ICEServerChoice: ExpressibleByArgument {
   let server: ICEServerConfiguration
 
-  /// What is wanted, for who gave something else.
+  /// The hint in errors about other values.
   static let wanted =
     "a server is stun:HOST[:PORT], or turn:NAME:PASSWORD@HOST[:PORT], with ports from 1 to 65535"
 
@@ -187,7 +190,7 @@ struct ICEServerChoice: ExpressibleByArgument {
     guard let colon = argument.firstIndex(of: ":") else { return nil }
     let scheme = argument[..<colon]
     let rest = argument[argument.index(after: colon)...]
-    // The last @ ends the password, which may hold others; hosts have none.
+    // The password ends at the last @, since hosts contain none.
     if let at = rest.lastIndex(of: "@") {
       let words = rest[..<at].split(
         separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
@@ -209,3 +212,67 @@ extension ICETransportPolicy: ExpressibleByArgument {}
 extension ICETCPPolicy: ExpressibleByArgument {}
 
 extension BundlePolicy: ExpressibleByArgument {}
+
+// MARK: - TagOption
+
+/// What is said of a take by keys.
+struct TagOption: ParsableArguments {
+  @Option(
+    name: .customLong("tag"),
+    help: ArgumentHelp(
+      "Say something of the take by a key, as in site=berlin; may be given several times. The view "
+        + "tag has it, and published takes have a column for it.",
+      valueName: "key=value"),
+    transform: TagOption.reader)
+  var list: [Tag] = []
+
+  /// One key with its value.
+  struct Tag: Sendable, Hashable {
+    var key: String
+    var value: String
+  }
+
+  private static let keyLimit = 64
+  private static let valueLimit = 200
+  private static let countLimit = 32
+
+  /// The tags by their keys.
+  var tags: [String: String] {
+    Dictionary(list.map { ($0.key, $0.value) }) { first, _ in first }
+  }
+
+  private static let reader: Taking.Reader<Tag> = { word in
+    let parts = word.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+    let key = parts[0]
+    guard parts.count == 2, (1...keyLimit).contains(key.utf8.count),
+      key.utf8.allSatisfy({ isPartOfKey($0) }), key.utf8.first.map(isDigit) == false
+    else {
+      throw Taking.Refusal(
+        "it is KEY=VALUE, as in site=berlin; a key has from 1 to \(keyLimit) letters of a to z, "
+          + "digits and underscores, and no digit first")
+    }
+    guard (1...valueLimit).contains(parts[1].utf8.count),
+      !parts[1].unicodeScalars.contains(where: { $0.value < 32 })
+    else {
+      throw Taking.Refusal(
+        "the value of \(key) has from 1 to \(valueLimit) bytes, none of them a control character")
+    }
+    return Tag(key: String(key), value: String(parts[1]))
+  }
+
+  private static func isDigit(_ byte: UInt8) -> Bool { (0x30...0x39).contains(byte) }
+
+  private static func isPartOfKey(_ byte: UInt8) -> Bool {
+    (0x61...0x7a).contains(byte) || isDigit(byte) || byte == 0x5f
+  }
+
+  func validate() throws {
+    guard list.count <= Self.countLimit else {
+      throw ValidationError("--tag: a take has from 0 to \(Self.countLimit) tags.")
+    }
+    var seen: Set<String> = []
+    for tag in list where !seen.insert(tag.key).inserted {
+      throw ValidationError("--tag \(tag.key): the key is given twice; a take has one value of it.")
+    }
+  }
+}

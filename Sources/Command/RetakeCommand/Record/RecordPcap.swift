@@ -9,21 +9,23 @@ import Synchronization
 import Tape
 import Wire
 
-/// Calls between others, as a network interface shows them.
+/// Records calls between others from a network interface.
 struct RecordPcap: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "pcap",
     abstract: "Record the calls between others that a network interface shows.",
     discussion: """
-      Captures with libpcap, which needs the capability CAP_NET_RAW, or reads what tcpdump writes \
-      into a pipe, and makes a take of the calls in it as retake import does. What is of no call \
-      is counted and not kept. A key log is read as it grows, and once more at the end.
+      Captures with libpcap, which needs the capability CAP_NET_RAW, or reads tcpdump's output \
+      from a pipe, and records the calls in it like retake import. Other packets are counted and \
+      dropped. A key log is read as it grows, and once more at the end.
 
       Examples:
         retake record pcap -i any --keys keys.log --out call.take
-        retake record pcap -i eth0 --filter 'udp portrange 10000-20000' --seconds 60 --out sfu.take
+        retake record pcap -i eth0 --filter 'udp portrange 10000-20000' \\
+          --seconds 60 --out sfu.take
         retake record pcap -i eth0 --filter 'udp portrange 10000-20000' --out calls/
-        ssh server tcpdump -i any -s 0 -U -w - udp | retake record pcap -r - --out call.take
+        ssh server tcpdump -i any -s 0 -U -w - udp |
+          retake record pcap -r - --out call.take
       """)
 
   @Option(
@@ -33,12 +35,12 @@ struct RecordPcap: AsyncParsableCommand {
 
   @Option(
     name: [.customShort("r"), .customLong("read")],
-    help: "A capture to read in place of an interface; - is standard input.",
+    help: "A capture to read instead of an interface; - is standard input.",
     completion: .file(extensions: ["pcap", "pcapng"]), transform: Taking.path)
   var capture: String?
 
   @Option(
-    help: "Which packets to capture, in the words of libpcap, as in 'udp port 5000'.",
+    help: "Which packets to capture, in libpcap's syntax, as in 'udp port 5000'.",
     transform: Taking.text(1...Taking.textLimit))
   var filter: String?
 
@@ -62,7 +64,7 @@ struct RecordPcap: AsyncParsableCommand {
   var out: String?
 
   @Option(
-    help: "End the recording after so many seconds; without it, Ctrl-C ends it.",
+    help: "End the recording after this many seconds; without it, Ctrl-C ends it.",
     transform: Taking.seconds(0.001...1_000_000))
   var seconds: Double?
 
@@ -87,9 +89,9 @@ struct RecordPcap: AsyncParsableCommand {
   }
 
   func run() async throws {
-    let path = try RecordOptions.takePath(out, prefix: "pcap", overwrite)
+    let path = try RecordOptions.newTakePath(out, prefix: "pcap", overwrite)
     var settings = try observing.settings()
-    // What waits for keys that nobody announced would wait in vain.
+    // Without key logs, packets would wait for keys in vain.
     settings.awaitsKeys = interface == nil || !keys.isEmpty
     settings.followsKeyLogs = !keys.isEmpty
     let stop = StopSignal()
@@ -101,7 +103,7 @@ struct RecordPcap: AsyncParsableCommand {
       defer { continuation.finish() }
       return try await recording.run()
     }
-    // Not the task itself: who waits for that cannot be called off.
+    // The task itself cannot be awaited, because waiting for it is not cancellable.
     await stop.wait(seconds: seconds) { for await _ in end {} }
     recording.stop()
     let summary = try await work.value
@@ -115,7 +117,7 @@ struct RecordPcap: AsyncParsableCommand {
       ? Output.json(CanonicalJSON.text(report), in: JSONForm()) : Output.line(report.words)
   }
 
-  /// Makes a take of each call out of the one that was recorded, which goes then.
+  /// Splits the recorded take into one per call and removes it.
   private static func split(_ path: String, _ settings: ImportSettings) throws
     -> CallsReport
   {
@@ -137,9 +139,9 @@ struct RecordPcap: AsyncParsableCommand {
 
 // MARK: - CaptureRecording
 
-/// Records what a capture shows while it is made.
+/// Records from a capture while it is made.
 final class CaptureRecording: Sendable {
-  /// Where packets come from.
+  /// The origin of packets.
   enum Origin: Sendable {
     case interface(String, filter: String?, snapLength: Int32)
     /// A file, or standard input.
@@ -153,10 +155,10 @@ final class CaptureRecording: Sendable {
   private let isStopping = Atomic(false)
   private let progress: Progress
 
-  /// How long nothing may come before key logs and the wish to stop are looked at.
+  /// The maximum time without packets before key logs and the stop flag are checked.
   private static let tickMilliseconds: Int32 = 100
-  /// What the kernel holds back comes after twice the time that it was given: its timer has to find
-  /// the same block of the ring begun two times.
+  /// The kernel delivers held frames only after its timer finds the same block of the ring twice,
+  /// which takes twice the configured time.
   private static let holdMilliseconds = 5 * InterfaceSource.holdMilliseconds
 
   /// - Parameters:
@@ -173,13 +175,12 @@ final class CaptureRecording: Sendable {
     self.progress = progress
   }
 
-  /// Lets the recording end.
+  /// Requests the end of the recording.
   func stop() { isStopping.store(true, ordering: .relaxed) }
 
-  /// Records on a thread of its own until the source ends or a stop is asked for.
+  /// Records on a separate thread until the source ends or a stop is requested.
   ///
-  /// - Returns: what came of it.
-  /// - Throws: also when there was no packet, and says what there was.
+  /// - Throws: also if there was no packet, with a description of what there was.
   func run() async throws -> CaptureSummary {
     try await withCheckedThrowingContinuation { continuation in
       startWorker(named: "capture") {
@@ -218,16 +219,16 @@ final class CaptureRecording: Sendable {
     if isLive { recorder.observer?.pass(to: Self.unixNanoseconds) }
     look(&logs, source, recorder, isLast: true)
     progress.clear()
-    // What came before a failure is a take all the same.
+    // Frames before a failure still make a take.
     let summary = try recorder.finish(feed.counters)
     if let failure { throw failure }
     guard let summary else { throw feed.counters.nothingFound(in: name) }
     return summary
   }
 
-  /// Reads until nothing follows or a stop is asked for.
+  /// Reads until the source ends or a stop is requested.
   ///
-  /// - Returns: whether nothing follows.
+  /// - Returns: whether the source ended.
   private func read(
     _ source: any CaptureSource, through feed: CaptureFeed, to recorder: CaptureRecorder,
     _ logs: inout [KeyLogFollower], isLive: Bool
@@ -250,12 +251,12 @@ final class CaptureRecording: Sendable {
       let goesOn = try source.read(into: &bytes, waiting: Self.tickMilliseconds)
       if !bytes.isEmpty { try feed.receive(bytes) { try recorder.show($0, of: $1) } }
       guard goesOn else { return !isLive }
-      // The kernel holds the last frames back for a moment: one look more after that has all.
+      // The kernel holds the last frames back for a moment, so it is read once more after that.
       if let end, now >= end { return false }
     }
   }
 
-  /// Looks whether there are further keys, or frames were lost.
+  /// Checks for new keys and lost frames.
   private func look(
     _ logs: inout [KeyLogFollower], _ source: any CaptureSource, _ recorder: CaptureRecorder,
     isLast: Bool = false

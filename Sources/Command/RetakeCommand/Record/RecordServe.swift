@@ -7,16 +7,16 @@ import Signaling
 import TLS
 import Tape
 
-/// A page and HTTP signaling; whoever connects is recorded.
+/// Serves a page with HTTP signaling, and records everyone who connects.
 struct RecordServe: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "serve",
-    abstract: "Serve a page and HTTP signaling; whoever calls is recorded.",
+    abstract: "Serve a page and HTTP signaling; every call is recorded.",
     discussion: """
       POST /offer {"sdp", "type"} answers a call; POST /mkoffer and POST /answer call the other \
-      way; GET /stats shows the stats of all calls; the page at / calls from a browser. With \
-      --out FILE all calls go into one take, which Ctrl-C ends; with a folder each call has a \
-      take of its own, which ends when its peer leaves.
+      way; GET /stats shows the stats of all calls; the page at / calls from a browser. With --out \
+      FILE all calls go into one take, which Ctrl-C ends; with a folder each call has its own \
+      take, which ends when its peer leaves.
 
       Publishers that speak WHIP (RFC 9725) are recorded at /whip, players that speak WHEP at \
       /whep; a player is sent what --send says, or a pattern instead of an echo.
@@ -36,8 +36,8 @@ struct RecordServe: AsyncParsableCommand {
   @Option(
     help: """
       How many calls may run at once; further ones are refused with status 503 until one has \
-      ended. 50 calls whose audio is sent back keep a processor busy; calls that are still take \
-      little. Default: \(Self.usualCalls).
+      ended. 50 calls with echoed audio keep a processor busy; silent calls need little. Default: \
+      \(Self.usualCalls).
       """,
     transform: Taking.whole(1...100_000))
   var calls = Self.usualCalls
@@ -45,7 +45,7 @@ struct RecordServe: AsyncParsableCommand {
   @Option(
     name: .customLong("connect-within"),
     help: """
-      End a call whose peer has not connected within so many seconds. Default: \
+      End a call whose peer has not connected within this many seconds. Default: \
       \(Self.usualConnectSeconds).
       """,
     transform: Taking.seconds(1...86_400))
@@ -59,16 +59,16 @@ struct RecordServe: AsyncParsableCommand {
 
   @Option(
     help: """
-      Say messages of these sizes in bytes over the data channel of an own offer, a text and a \
-      block of each, instead of an echo; like 0,1200,65536.
+      Send messages of these sizes in bytes over the data channel of the recorder's offers, a text \
+      and a binary message each, instead of an echo; like 0,1200,65536.
       """,
     transform: Taking.value(MessageSizes.wanted))
   var say: MessageSizes?
 
   @Option(
     help: """
-      With --say: open so many more channels then, one after another, each closed when what was \
-      said over it came back.
+      With --say: then open this many more channels, one after another; each is closed when its \
+      message was echoed.
       """,
     transform: Taking.whole(0...65_535))
   var sayChannels = 0
@@ -94,7 +94,7 @@ struct RecordServe: AsyncParsableCommand {
     for server in toldICEServers {
       let server = server.server
       for text in server.urls + [server.username ?? "", server.credential ?? ""] {
-        // They go into a field of HTTP, where nothing else can stand.
+        // The servers are sent in an HTTP header field, which limits their characters.
         guard text.utf8.allSatisfy({ (0x20..<0x7f).contains($0) && $0 != 0x3c && $0 != 0x3e })
         else {
           throw ValidationError(
@@ -104,7 +104,7 @@ struct RecordServe: AsyncParsableCommand {
     }
   }
 
-  private var toldLinks: [LinkedICEServer] {
+  private var announcedLinks: [LinkedICEServer] {
     toldICEServers.flatMap { choice in
       choice.server.urls.map {
         LinkedICEServer(
@@ -125,7 +125,7 @@ struct RecordServe: AsyncParsableCommand {
         connectionLimit: .seconds(connectSeconds), failures: .onTerminal())
     }
     let routes = SignalingRoutes(
-      calls: service, sessions: SessionRoutes(sessions: service, iceServers: toldLinks))
+      calls: service, sessions: SessionRoutes(sessions: service, iceServers: announcedLinks))
     let rooms = RoomHosting()
     let hasRooms = hosting.rooms
     let server = try await listening.server(sockets: hasRooms ? [rooms.route] : []) { request in
@@ -168,12 +168,12 @@ struct RecordServe: AsyncParsableCommand {
     try report.conclude(with: service.failures, json: options.json)
   }
 
-  /// Makes room for the sockets and files of as many calls as are allowed.
+  /// Raises the limit of file descriptors for the allowed number of calls.
   private func raiseDescriptorLimit() throws {
     let limit = DescriptorLimit.raise()
-    // What one sends and what one receives in a room are two connections.
+    // A guest of a room has two connections, for sending and receiving.
     let guests = hosting.rooms ? hosting.guests : 0
-    let needed = RecordServe.ownDescriptors + (calls + 2 * guests) * RecordServe.callDescriptors
+    let needed = RecordServe.baseDescriptors + (calls + 2 * guests) * RecordServe.callDescriptors
     guard limit < needed else { return }
     let (named, lowered) =
       hosting.rooms
@@ -185,15 +185,16 @@ struct RecordServe: AsyncParsableCommand {
         + "hard limit of `ulimit -n`, or lower \(lowered)")
   }
 
-  /// What the recorder itself and the connections of HTTP may have open.
-  private static let ownDescriptors = 1_200
-  /// What a call may have open: a socket on each of a few addresses, and the files of its take.
+  /// The number of descriptors for the recorder itself and HTTP connections.
+  private static let baseDescriptors = 1_200
+  /// The number of descriptors per call: a socket for each of a few addresses, and the files of its
+  /// take.
   private static let callDescriptors = 8
 }
 
 // MARK: - ListenOptions
 
-/// Where a command listens and whom it lets in: every command that listens does it through this.
+/// The listening address and access rules, for every command that listens.
 struct ListenOptions: ParsableArguments {
   @Option(
     help: """
@@ -206,8 +207,8 @@ struct ListenOptions: ParsableArguments {
 
   @Option(
     help: """
-      A bearer token that callers must give; the page has it in its address. Default: one that is \
-      made and printed; on loopback it is needed for what is about all calls alone, such as \
+      A bearer token that callers must send; the page has it in its address. Default: a generated \
+      one, which is printed; on loopback it is only needed for requests about all calls, such as \
       GET /stats. \(Taking.secretForm)
       """,
     transform: Taking.secret(Taking.value(BearerToken.wanted)))
@@ -224,7 +225,7 @@ struct ListenOptions: ParsableArguments {
   var allowedHosts: [HostChoice] = []
 
   @Option(
-    name: .customLong("allow-origin"),
+    name: [.customLong("allow-origin"), .customLong("origin")],
     help: """
       An origin whose pages may call, like https://app.example; may be given several times. \
       Default: only the recorder's own page.
@@ -252,18 +253,22 @@ struct ListenOptions: ParsableArguments {
     return TLSIdentity(certificate: certificate, key: key)
   }
 
-  /// Listens, or fails with one sentence.
+  /// Starts listening, or throws a command failure.
   ///
-  /// - Parameter sockets: where WebSockets are taken, too.
-  func server(sockets: [WebSocketRoute] = [], _ handler: @escaping HTTPServer.Handler)
-    async throws -> HTTPServer
-  {
+  /// - Parameters:
+  ///   - sockets: where WebSockets are taken, too.
+  ///   - adjust: changes who may call.
+  func server(
+    sockets: [WebSocketRoute] = [], access adjust: (inout AccessRules) -> Void = { _ in },
+    _ handler: @escaping HTTPServer.Handler
+  ) async throws -> HTTPServer {
+    var access = AccessRules(
+      hosts: allowedHosts.map(\.name), origins: allowedOrigins.map(\.text), token: token)
+    adjust(&access)
     do throws(HTTPError) {
       return try await HTTPServer.listen(
-        host: listen.host, port: listen.port,
-        access: AccessRules(
-          hosts: allowedHosts.map(\.name), origins: allowedOrigins.map(\.text), token: token),
-        identity: identity, sockets: sockets, notice: { printError($0) }, handler: handler)
+        host: listen.host, port: listen.port, access: access, identity: identity, sockets: sockets,
+        notice: { printError($0) }, handler: handler)
     } catch {
       throw CommandFailure(.inputOutput, error.reason)
     }
@@ -280,7 +285,7 @@ struct ListenAddress: ExpressibleByArgument, CustomStringConvertible {
     self.port = port
   }
 
-  /// What is wanted, for who gave something else.
+  /// The hint in errors about other values.
   static let wanted =
     "an address is HOST:PORT with a port from 0 to 65535, as in 127.0.0.1:8080 or [::1]:8080"
 
@@ -301,7 +306,7 @@ struct ListenAddress: ExpressibleByArgument, CustomStringConvertible {
 struct HostChoice: ExpressibleByArgument {
   var name: String
 
-  /// What is wanted, for who gave something else.
+  /// The hint in errors about other values.
   static let wanted = "a host is a name or address without scheme and port, as in recorder.example"
 
   init?(argument: String) {
@@ -318,11 +323,11 @@ struct HostChoice: ExpressibleByArgument {
   }
 }
 
-/// An origin as browsers write it: `SCHEME://HOST`, with the port where it is not the usual one.
+/// An origin as browsers send it: `SCHEME://HOST`, with the port unless it is the default.
 struct OriginChoice: ExpressibleByArgument {
   var text: String
 
-  /// What is wanted, for who gave something else.
+  /// The hint in errors about other values.
   static let wanted = "an origin is SCHEME://HOST[:PORT], as in https://app.example, or null"
 
   init?(argument: String) {

@@ -9,7 +9,7 @@ import Secure
 public import Signaling
 import Tape
 
-/// Retake publishes to a WHIP endpoint.
+/// Publishes to a WHIP endpoint.
 struct RecordWHIP: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "whip",
@@ -20,7 +20,8 @@ struct RecordWHIP: AsyncParsableCommand {
 
       Examples:
         retake record whip https://live.example/whip/room --token @token --seconds 30
-        retake record whip http://127.0.0.1:8080/whip --send clip.y4m --out publish.take
+        retake record whip http://127.0.0.1:8080/whip --send clip.y4m \\
+          --out publish.take
       """)
 
   @Argument(help: "The URL of the endpoint.", transform: Taking.url(["http", "https"]))
@@ -44,7 +45,7 @@ struct RecordWHIP: AsyncParsableCommand {
   }
 }
 
-/// Retake plays from a WHEP endpoint.
+/// Plays from a WHEP endpoint.
 struct RecordWHEP: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "whep",
@@ -72,38 +73,38 @@ struct RecordWHEP: AsyncParsableCommand {
   }
 }
 
-/// What both standard ways of signaling over HTTP take.
+/// The options of WHIP and WHEP.
 struct SessionOptions: ParsableArguments {
   @Option(
-    help: "The bearer token that the endpoint wants. \(Taking.secretForm)",
+    help: "The bearer token for the endpoint. \(Taking.secretForm)",
     transform: Taking.secret(Taking.value(BearerToken.wanted)))
   var token: BearerToken?
 
   @Flag(
     help: """
-      Post the offer without candidates and tell them with PATCH as they are found; without it, \
+      Post the offer without candidates and send them with PATCH as they are found; without it, \
       the offer has them all.
       """)
   var trickle = false
 
   @Option(
     name: .customLong("restart-ice"),
-    help: "Restart ICE after so many seconds, as after a change of the network.",
+    help: "Restart ICE after this many seconds, as after a change of the network.",
     transform: Taking.seconds(0...1_000_000))
   var restartSeconds: Double?
 }
 
 extension BearerToken: ExpressibleByArgument {
-  /// What is wanted, for who gave something else.
+  /// The hint in errors about other values.
   static let wanted = "a token has from 1 to 10000 letters, digits and characters of -._~+/="
 
-  /// Reads a token from the command line.
+  /// Parses a token.
   public init?(argument: String) { self.init(argument) }
 }
 
 // MARK: - SessionRecording
 
-/// A recorded session of a WHIP or WHEP client, from the offer to the end.
+/// A recorded session of a WHIP or WHEP client.
 struct SessionRecording {
   private let client: SessionClient
   private let options: RecordOptions
@@ -125,10 +126,10 @@ struct SessionRecording {
     self.plan = plan
   }
 
-  /// Records the session and says what was recorded.
+  /// Records the session and prints the report.
   func run() async throws {
     let name = client.kind.rawValue
-    let path = try options.takePath(prefix: name)
+    let path = try options.newTakePath(prefix: name)
     let stop = StopSignal()
     let take = try openSession(options.sessionOptions(take: path))
     var configuration = options.peerConfiguration
@@ -154,7 +155,7 @@ struct SessionRecording {
           await withTaskGroup(of: Void.self) { group in
             group.addTask { await peer.waitUntilGone() }
             group.addTask { await progress.run { peer.progress } }
-            group.addTask { await call.keepConnected(restartingAfter: session.restartSeconds) }
+            group.addTask { await call.maintainConnection(restartingAfter: session.restartSeconds) }
             _ = await group.next()
             group.cancelAll()
           }
@@ -177,9 +178,9 @@ struct SessionRecording {
     try report.conclude(with: failures, json: options.json)
   }
 
-  /// The servers that the endpoint names and that can be used.
+  /// The usable ICE servers that the endpoint names.
   ///
-  /// An endpoint that cannot be asked will fail the offer too, with a better reason.
+  /// If the endpoint does not respond, the offer will fail with a better message.
   private func namedICEServers() async -> [ICEServerConfiguration] {
     let servers = (try? await client.iceServers()) ?? []
     return servers.compactMap { server in
@@ -203,18 +204,18 @@ struct SessionRecording {
   }
 }
 
-/// One session as its client sees it: everything that is said to the server.
+/// The client's side of a session, including all requests to the server.
 private actor SessionCall {
   private let client: SessionClient
   private let peer: CallPeer
   private var session: SessionClient.Session?
-  /// The server's description as it would read after the last ICE restart.
+  /// The server's description, updated for the last ICE restart.
   private var remote: SDPDocument?
   private var candidates: Task<Void, Never>?
-  /// What went wrong after the session began.
+  /// A failure after the session began.
   private var failure: String?
   var hasFailed: Bool { failure != nil }
-  /// Whether the server took the offer.
+  /// Whether the server accepted the offer.
   var hasBegun: Bool { session != nil }
   private var isRestarting = false
 
@@ -253,7 +254,7 @@ private actor SessionCall {
     }
   }
 
-  /// Handles a server's own offer instead of an answer (draft-ietf-wish-whep section 4.2).
+  /// Handles a server's counter-offer instead of an answer (draft-ietf-wish-whep section 4.2).
   private func answer(_ begun: SessionClient.Session) async throws {
     try await peer.connection.setLocalDescription(SessionDescription(type: .rollback, sdp: ""))
     let offer = SessionDescription(type: .offer, sdp: begun.description)
@@ -264,11 +265,11 @@ private actor SessionCall {
     try await client.answer(answer.sdp, in: begun)
   }
 
-  /// Ends the session at the server; returns what went wrong on the way, if anything.
+  /// Ends the session at the server; returns any failure.
   func end() async -> String? {
     candidates?.cancel()
     guard let session else { return failure }
-    // A server that has hung up itself no longer knows the session.
+    // A server that hung up no longer has the session.
     let states = peer.connection.states
     guard states.dtls != .closed, states.dtls != .failed, states.connection != .failed else {
       return failure
@@ -305,8 +306,8 @@ private actor SessionCall {
 
   // MARK: ICE restarts
 
-  /// Restarts ICE whenever the connection is lost, and once after a time if that is wanted.
-  func keepConnected(restartingAfter seconds: Double?) async {
+  /// Restarts ICE whenever the connection is lost, and once after a given time.
+  func maintainConnection(restartingAfter seconds: Double?) async {
     if let seconds {
       try? await Task.sleep(for: .seconds(seconds))
       guard !Task.isCancelled else { return }

@@ -8,18 +8,18 @@ import Peer
 import RTP
 import Wire
 
-/// One of the things that a recorded peer sends.
+/// A source that a recorded peer sends.
 enum SendChoice: ExpressibleByArgument, Equatable {
-  /// What it receives.
+  /// Received media is sent back.
   case echo
   /// A tone and a test pattern.
   case pattern
   /// A Y4M, H.264 or WAV file, looped.
   case file(String)
-  /// A device of the machine.
+  /// A local device.
   case device(SendDevice)
 
-  /// What is wanted, for who gave something else.
+  /// The hint in errors about other values.
   static let wanted =
     "what is sent is echo, pattern, microphone, camera, screen, or the name of a .y4m, .h264 or "
     + ".wav file of 1 to 4095 bytes; commas stand between several"
@@ -42,12 +42,12 @@ enum SendChoice: ExpressibleByArgument, Equatable {
   }
 }
 
-/// Several things to send in one word: `microphone,camera`.
+/// Several sources in one word: `microphone,camera`.
 struct SendList: ExpressibleByArgument, Equatable {
   let choices: [SendChoice]
 
   init?(argument: String) {
-    // A file may have commas in its name.
+    // File names may contain commas.
     if FileManager.default.fileExists(atPath: argument), let one = SendChoice(argument: argument) {
       choices = [one]
       return
@@ -61,13 +61,13 @@ struct SendList: ExpressibleByArgument, Equatable {
   }
 }
 
-/// What a recorded peer sends: `--send echo|pattern|microphone|camera|screen|FILE`, once or once
-/// per kind.
+/// The sources of a recorded peer: `--send echo|pattern|microphone|camera|screen|FILE`, once or
+/// once per kind.
 struct SendOptions: ParsableArguments {
   @Option(
     help: """
       What to send: echo, pattern, microphone, camera, screen, or a .y4m, .h264 or .wav file; may \
-      be given twice, or as in microphone,camera. A .h264 file is sent as it is.
+      be given twice, or as in microphone,camera. A .h264 file is sent without decoding.
       """,
     completion: .file(extensions: ["y4m", "h264", "wav"]),
     transform: Taking.value(SendChoice.wanted))
@@ -77,23 +77,23 @@ struct SendOptions: ParsableArguments {
 
   @Option(
     name: .customLong("frame-rate"),
-    help: "The frame rate of a .h264 file. Default: what the file tells, or 30.",
+    help: "The frame rate of a .h264 file. Default: that of the file, or 30.",
     transform: Taking.number(0.1...1000))
   var frameRate: Double?
 
   @Flag(
     help: """
       Offer the video frames in three layers, h, m and l, each half as large as the one before; a \
-      peer that takes no simulcast gets the first.
+      peer without simulcast gets the first.
       """)
   var simulcast = false
 
-  /// All that is to be sent.
+  /// All sources.
   var choices: [SendChoice] { send.flatMap(\.choices) }
 }
 
 extension SendPlan {
-  /// Reads the options, and refuses what cannot be sent before anything is recorded.
+  /// Validates the options before anything is recorded.
   init(
     _ options: SendOptions, plays: Bool = false, default fallback: Filling,
     preferring codec: VideoCodecChoice?, messages: Conversation? = nil
@@ -143,7 +143,7 @@ extension SendPlan {
       messages: messages, layers: layers)
   }
 
-  /// Refuses a second thing of a kind.
+  /// Refuses a second source of a kind.
   private static func carry(
     _ kind: MediaKind, _ name: String, _ named: inout [MediaKind: String]
   ) throws(CommandFailure) {
@@ -153,9 +153,9 @@ extension SendPlan {
       .usage, "--send \(earlier) and --send \(name) both carry \(media): give one of them")
   }
 
-  /// Refuses a file that holds no media before anything is recorded.
+  /// Refuses a file without media before anything is recorded.
   ///
-  /// - Returns: the file, if it is one of H.264.
+  /// - Returns: the file if it has H.264.
   private static func check(
     _ path: String, _ format: MediaFileFormat, _ codec: VideoCodecChoice?,
     _ framesPerSecond: Double?
@@ -190,7 +190,7 @@ extension MessageSizes: ExpressibleByArgument {}
 
 extension CameraChoice: ExpressibleByArgument {}
 
-/// What every way to record that sends a camera takes.
+/// The camera options of all commands that record.
 struct CameraOptions: ParsableArguments {
   @Option(
     help: """
@@ -207,14 +207,14 @@ struct CameraOptions: ParsableArguments {
   var cameraSize: VideoSize?
 }
 
-/// Whether what is received is played: `--play`.
+/// Whether received media is played: `--play`.
 struct PlayOption: ParsableArguments {
-  @Flag(help: "Play what is received on the loudspeaker of the system (PulseAudio or PipeWire).")
+  @Flag(help: "Play received audio on the system's loudspeaker (PulseAudio or PipeWire).")
   var play = false
 }
 
 extension DevicePlan {
-  /// Reads the options, and refuses what this machine has not before anything is recorded.
+  /// Validates the options against this machine's devices before anything is recorded.
   init(_ sends: Set<SendDevice>, _ options: CameraOptions, plays: Bool) throws {
     self.init(
       sends, plays: plays, camera: options.camera ?? .position(.front),
@@ -241,7 +241,7 @@ extension DevicePlan {
     try findAudio()
   }
 
-  /// Plays what is received, or not, and sends nothing.
+  /// Sends no device, and optionally plays received media.
   init(playing plays: Bool) throws {
     self.init(plays: plays)
     try findAudio()

@@ -6,7 +6,7 @@ import MediaFiles
 import Synchronization
 import Tape
 
-/// Waits for Ctrl-C or a polite kill; a second one ends the process at once.
+/// Waits for Ctrl-C or SIGTERM; a second signal ends the process at once.
 final class StopSignal: Sendable {
   private struct State {
     var isRequested = false
@@ -15,7 +15,7 @@ final class StopSignal: Sendable {
 
   private let state = Mutex(State())
 
-  /// - Parameter numbers: the signals that ask for a stop; they do from here on.
+  /// - Parameter numbers: the signals that request a stop, handled from now on.
   init(_ numbers: [Int32] = [SIGINT, SIGTERM]) {
     SignalWatch.on(numbers) { number in
       signal(number, SIG_DFL)
@@ -23,14 +23,14 @@ final class StopSignal: Sendable {
     }
   }
 
-  /// Whether a stop was asked for.
+  /// Whether a stop was requested.
   var isRequested: Bool { state.withLock { $0.isRequested } }
 
-  /// Returns when a stop is asked for, a time has passed, or something else ended.
+  /// Returns when a stop is requested, a time has passed, or something else has ended.
   ///
   /// - Parameters:
   ///   - seconds: the time limit; nil for none.
-  ///   - ended: returns when there is nothing left to wait for; nil when there always is.
+  ///   - ended: returns when there is nothing left to wait for; nil if that never happens.
   func wait(
     seconds: Double?, orUntil ended: (@Sendable () async -> Void)? = nil
   ) async {
@@ -45,10 +45,9 @@ final class StopSignal: Sendable {
     }
   }
 
-  /// Does the work that brings a call about; a stop cancels it.
+  /// Runs work, such as establishing a call, and cancels it on a stop.
   ///
-  /// - Returns: what came of it; nil when a stop was asked for before it was done.
-  /// - Throws: what the work throws.
+  /// - Returns: the result; nil if a stop was requested first.
   func interrupting<Value: Sendable>(
     _ work: @escaping @Sendable () async throws -> Value
   ) async throws -> Value? {
@@ -73,9 +72,9 @@ final class StopSignal: Sendable {
     for continuation in waiting { continuation.finish() }
   }
 
-  /// Returns when a stop is asked for or was already, or when the task is cancelled.
+  /// Returns when a stop is requested (or was already), or when the task is cancelled.
   private func wait() async {
-    // A stream of its own: cancelling a task that reads a stream ends it for all who read it.
+    // Each waiter has a stream, since cancelling a task that iterates a stream ends it for all.
     let (stream, continuation) = AsyncStream<Never>.makeStream()
     let isRequested = state.withLock { state in
       if !state.isRequested { state.waiting.append(continuation) }
@@ -86,7 +85,7 @@ final class StopSignal: Sendable {
   }
 }
 
-/// Begins a session, on a loop that it shares or on one of its own, or fails with one sentence.
+/// Opens a session, optionally on a shared loop, or throws a command failure.
 func openSession(_ options: Session.Options, on loop: MediaLoop? = nil) throws -> Session {
   do throws(TapeError) {
     return try Session.recording(options, on: loop)
@@ -95,7 +94,7 @@ func openSession(_ options: Session.Options, on loop: MediaLoop? = nil) throws -
   }
 }
 
-/// Ends a session and its take, or fails with one sentence.
+/// Finishes a session and its take, or throws a command failure.
 package func finish(_ session: Session, _ path: String) async throws -> TakeSummary {
   do throws(TapeError) {
     return try await session.finished(path)
@@ -104,12 +103,12 @@ package func finish(_ session: Session, _ path: String) async throws -> TakeSumm
   }
 }
 
-/// Removes the take of a call whose offer nobody answered.
+/// Removes the take of a call whose offer was not answered.
 func discard(_ path: String) {
   for ending in ["", "-wal", "-shm"] { FileBytes.remove(path + ending) }
 }
 
-/// Turns a failure to write a take into one of the command.
+/// Converts an error in writing a take to a command failure.
 func finished<Value>(_ body: () throws(TapeError) -> Value) throws -> Value {
   do throws(TapeError) {
     return try body()
@@ -121,10 +120,10 @@ func finished<Value>(_ body: () throws(TapeError) -> Value) throws -> Value {
 // MARK: - RecordingReport: Output
 
 extension RecordingReport {
-  /// Prints the report with what went wrong with files, and ends the command with the status that
-  /// belongs to the first of them, if there was one.
+  /// Prints the report including failures of files, and exits with the status of the first failure,
+  /// if any.
   ///
-  /// What went wrong was said when it happened, so that it is not said again to people.
+  /// The failures were printed when they happened, so the text does not repeat them.
   mutating func conclude(with failures: SendFailures, json: Bool) throws {
     let failed = failures.all
     sendFailures = failed.map { Failure($0) }
@@ -132,7 +131,6 @@ extension RecordingReport {
     if let first = failed.first { throw CommandFailure(first.status, "") }
   }
 
-  /// Prints the report.
   func show(json: Bool) throws(CommandFailure) {
     guard json else {
       return try Output.line(
@@ -143,7 +141,7 @@ extension RecordingReport {
 }
 
 extension MediaFileError {
-  /// The exit status of a command that could not use the file.
+  /// The exit status for an unusable file.
   var status: ExitStatus {
     switch cause {
     case .content: .invalidTake
@@ -154,7 +152,7 @@ extension MediaFileError {
 }
 
 extension SendFailures {
-  /// Failures that are said on standard error; a line of progress that may stand there makes room.
+  /// Prints failures on standard error, above any progress line.
   static func onTerminal() -> SendFailures {
     SendFailures {
       Progress.clearLine()

@@ -2,7 +2,7 @@ import ArgumentParser
 import FoundationEssentials
 import RoomClient
 
-/// Retake takes part in a room of a Janus server.
+/// Joins a room of a Janus server.
 struct RecordJanus: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "janus",
@@ -13,9 +13,12 @@ struct RecordJanus: AsyncParsableCommand {
 
       Examples:
         retake record janus ws://127.0.0.1:8188 --room 1234 --publish pattern
-        retake record janus wss://janus.example/ --room 1234 --publish talk.wav --seconds 60
-        retake record janus ws://127.0.0.1:8188 --plugin audiobridge --room 1234 --publish pattern
-        retake record janus ws://127.0.0.1:8188 --plugin echotest --publish pattern --seconds 10
+        retake record janus wss://janus.example/ --room 1234 \\
+          --publish talk.wav --seconds 60
+        retake record janus ws://127.0.0.1:8188 --plugin audiobridge \\
+          --room 1234 --publish pattern
+        retake record janus ws://127.0.0.1:8188 --plugin echotest \\
+          --publish pattern --seconds 10
       """)
 
   @Argument(help: "The address of the WebSocket.", transform: Taking.url(["ws", "wss"]))
@@ -65,7 +68,7 @@ struct RecordJanus: AsyncParsableCommand {
   }
 }
 
-/// Retake takes part in a channel of a Sora server.
+/// Joins a channel of a Sora server.
 struct RecordSora: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "sora",
@@ -75,10 +78,13 @@ struct RecordSora: AsyncParsableCommand {
       the server switches to them) and its connection; all of them replay.
 
       Examples:
-        retake record sora wss://sora.example/signaling --channel test --publish pattern
+        retake record sora wss://sora.example/signaling \\
+          --channel test --publish pattern
         retake record sora wss://sora.example/signaling --channel test --role recvonly
-        retake record sora wss://sora.example/signaling --channel test --set spotlight=true
-        retake record sora wss://sora.example/signaling --channel test --publish pattern --simulcast
+        retake record sora wss://sora.example/signaling \\
+          --channel test --set spotlight=true
+        retake record sora wss://sora.example/signaling \\
+          --channel test --publish pattern --simulcast
       """)
 
   @Argument(
@@ -125,7 +131,7 @@ struct RecordSora: AsyncParsableCommand {
       let parts = field.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
       words[String(parts[0])] = String(parts[1])
     }
-    // The server offers the layers, where it is asked for them.
+    // The server offers the layers if it is asked to.
     if taking.simulcast, words["simulcast"] == nil { words["simulcast"] = "true" }
     try await RoomRecording(
       server: .sora(urls, options: words), roomID: channel, name: "sora", options: options,
@@ -135,7 +141,7 @@ struct RecordSora: AsyncParsableCommand {
   }
 }
 
-/// Retake takes part in a room of its own kind.
+/// Joins a room of Retake's own protocol.
 struct RecordRoom: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "room",
@@ -146,7 +152,8 @@ struct RecordRoom: AsyncParsableCommand {
 
       Examples:
         retake record serve --rooms --out server.take
-        retake record room ws://127.0.0.1:8080/rooms --room talk --publish pattern --out a.take
+        retake record room ws://127.0.0.1:8080/rooms --room talk \\
+          --publish pattern --out a.take
         retake record room ws://127.0.0.1:8080/rooms --room talk --secret @room.secret
       """)
 
@@ -157,14 +164,14 @@ struct RecordRoom: AsyncParsableCommand {
   var room: String
 
   @Option(
-    help: "The token that the server wants. \(Taking.secretForm)",
+    help: "The token for the server. \(Taking.secretForm)",
     transform: Taking.secret(Taking.text()))
   var token: String?
 
   @Option(
     help: """
-      KEY:SECRET, as the server has them in --room-secret: tokens are asked for with it, and \
-      renewed before they end. Neither is written into the take. \(Taking.secretForm)
+      KEY:SECRET, as the server has them in --room-secret: tokens are requested with it, and \
+      renewed before they expire. Neither is written into the take. \(Taking.secretForm)
       """,
     transform: Taking.secret(Taking.pair("KEY:SECRET", separator: ":")))
   var secret: String?

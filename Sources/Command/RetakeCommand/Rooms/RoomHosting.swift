@@ -5,19 +5,19 @@ import RoomClient
 import Signaling
 import Synchronization
 
-/// Whether a recorder has rooms, and who may enter them.
+/// Whether a recorder hosts rooms, and who may enter.
 struct RoomHostingOptions: ParsableArguments {
   @Flag(
     help: """
-      Have rooms at /rooms, which retake record room enters: what each participant sends is \
-      decoded and sent on to the others.
+      Serve rooms at /rooms for retake record room: the media of each participant is decoded and \
+      forwarded to the others.
       """)
   var rooms = false
 
   @Option(
     name: .customLong("room-secret"),
     help: """
-      With --rooms: let only those in who got a token at /rooms/token for this KEY:SECRET. \
+      With --rooms: admit only clients with a token from /rooms/token for this KEY:SECRET. \
       \(Taking.secretForm)
       """,
     transform: Taking.secret(Taking.pair("KEY:SECRET", separator: ":")))
@@ -40,16 +40,15 @@ struct RoomHostingOptions: ParsableArguments {
   }
 }
 
-/// The rooms of a recorder, from the moment when its session is there.
+/// The rooms of a recorder, once its session is open.
 final class RoomHosting: Sendable {
   private let host = Mutex<RoomHost?>(nil)
 
   static let path = "/rooms"
 
-  /// Where the rooms are entered.
   var route: WebSocketRoute {
     var limits = WebSocketLimits()
-    // A description of all that one may publish, and more.
+    // More than a description with the maximum number of published tracks.
     limits.messageBytes = 256 << 10
     limits.unreadBytes = 256 << 10
     limits.unsentBytes = 1 << 20
@@ -60,7 +59,6 @@ final class RoomHosting: Sendable {
     }
   }
 
-  /// Opens the rooms.
   func open(_ session: Session, _ options: RecordOptions, _ wanted: RoomHostingOptions) {
     var hosting = RoomHost.Options()
     hosting.connection = options.peerConfiguration
@@ -70,13 +68,13 @@ final class RoomHosting: Sendable {
     host.withLock { $0 = made }
   }
 
-  /// Answers what is asked about the rooms over HTTP; nil for anything else.
+  /// Responds to HTTP requests about rooms; nil for other requests.
   func respond(to request: HTTPRequest) async -> HTTPResponse? {
     guard request.path == RoomHosting.path + "/token", request.method == "POST" else { return nil }
     return await host.withLock { $0 }?.token(request.body)
   }
 
-  /// Ends the rooms, and gives how many took part.
+  /// Closes the rooms; returns the number of guests.
   func close() async -> Int {
     guard let host = host.withLock({ $0 }) else { return 0 }
     await host.close()
@@ -86,7 +84,7 @@ final class RoomHosting: Sendable {
 
 // MARK: - ShareScreen
 
-/// The process that shares a screen in the room of another one.
+/// The process that shares a screen in the room of another process.
 struct ShareScreen: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "share-screen",
@@ -155,7 +153,7 @@ private final class SharedFrames: VideoConsumer {
   }
 
   func consumeCapturedFrame(_ frame: VideoFrame) {
-    // When sharing is over the command ends; until then a frame more or less does not count.
+    // The command ends when sharing stops; until then a lost frame does not matter.
     try? share.sendVideoFrame(frame)
   }
 }

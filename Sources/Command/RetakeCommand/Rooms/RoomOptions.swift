@@ -7,13 +7,13 @@ import MediaFiles
 import RoomClient
 import Wire
 
-/// What is published in a room.
+/// A source that is published in a room.
 enum PublishChoice: ExpressibleByArgument, Equatable {
   /// A tone and a test pattern.
   case pattern
   /// A Y4M, IVF, H.264 or WAV file, looped.
   case file(String)
-  /// A device of the machine.
+  /// A local device.
   case device(SendDevice)
 
   static let wanted =
@@ -36,12 +36,12 @@ enum PublishChoice: ExpressibleByArgument, Equatable {
   }
 }
 
-/// Several things to publish in one word: `microphone,camera`.
+/// Several sources in one word: `microphone,camera`.
 struct PublishList: ExpressibleByArgument, Equatable {
   let choices: [PublishChoice]
 
   init?(argument: String) {
-    // A file may have commas in its name.
+    // File names may contain commas.
     if FileManager.default.fileExists(atPath: argument),
       let one = PublishChoice(argument: argument)
     {
@@ -57,14 +57,14 @@ struct PublishList: ExpressibleByArgument, Equatable {
   }
 }
 
-/// Which videos of others are received.
+/// Which remote videos to receive.
 enum SubscribeChoice: String, ExpressibleByArgument, CaseIterable {
   case all, none
 }
 
-/// What every way to record a room takes.
+/// The options of all commands that record a room.
 struct RoomOptions: ParsableArguments {
-  @Option(help: "The name others see.", transform: Taking.text())
+  @Option(help: "The display name.", transform: Taking.text())
   var name = "retake"
 
   @Option(
@@ -81,7 +81,7 @@ struct RoomOptions: ParsableArguments {
   @OptionGroup var camera: CameraOptions
   @OptionGroup var playing: PlayOption
 
-  @Option(help: "Which videos of others to receive: all, or none. Audio always comes.")
+  @Option(help: "Which videos of others to receive: all, or none. Audio is always received.")
   var subscribe = SubscribeChoice.all
 
   @Option(
@@ -94,11 +94,11 @@ struct RoomOptions: ParsableArguments {
     help: "The frame rate of the test pattern. Default: 30.", transform: Taking.whole(1...120))
   var rate = 30
 
-  @Flag(help: "Publish video in three layers, of which the server gives each receiver one.")
+  @Flag(help: "Publish video in three layers; the server sends each receiver one of them.")
   var simulcast = false
 
   @Option(
-    help: "How many videos are received at most. Default: 20.", transform: Taking.whole(1...1_000))
+    help: "The maximum number of received videos. Default: 20.", transform: Taking.whole(1...1_000))
   var receivers = 20
 
   @Flag(
@@ -116,10 +116,10 @@ struct RoomOptions: ParsableArguments {
       """)
   var commands = false
 
-  /// All that is published.
+  /// All sources.
   var publish: [PublishChoice] { published.flatMap(\.choices) }
 
-  /// The devices that are published.
+  /// The published devices.
   private var sent: Set<SendDevice> {
     Set(publish.compactMap { if case .device(let device) = $0 { device } else { nil } })
   }
@@ -135,13 +135,13 @@ struct RoomOptions: ParsableArguments {
     }
   }
 
-  /// The devices that are sent and played.
+  /// The devices for sending and playing.
   func devicePlan() throws -> DevicePlan { try DevicePlan(sent, camera, plays: playing.play) }
 
-  /// Local media, and the file or the microphone that its audio comes from.
+  /// Local media, with the file or microphone of its audio.
   typealias Own = (media: LocalMedia, file: AudioFile?, microphone: AudioSource?)
 
-  /// The local media; nil when nothing is published.
+  /// The local media; nil if nothing is published.
   func media(takesVideo: Bool, _ devices: DevicePlan) throws -> Own? {
     guard !publish.isEmpty else { return nil }
     if !devices.sends.isEmpty { return try media(takesVideo: takesVideo, of: devices) }
@@ -155,7 +155,7 @@ struct RoomOptions: ParsableArguments {
     do {
       let audio = wav == nil ? AudioSource(.tone(hertz: 440, pauseSeconds: 4)) : AudioSource()
       let file = try wav.map { try AudioFile(path: $0, to: audio) }
-      // A file alone is all that is published, unless the pattern is too.
+      // A file is published alone, unless the pattern is requested too.
       let hasPattern = publish.contains(.pattern)
       var options = LocalMediaOptions()
       options.videoLayers = simulcast ? ["l", "m", "h"] : nil
@@ -177,7 +177,7 @@ struct RoomOptions: ParsableArguments {
     }
   }
 
-  /// The local media where devices carry some of it.
+  /// The local media that comes from devices.
   private func media(takesVideo: Bool, of devices: DevicePlan) throws -> Own {
     if !takesVideo, let device = devices.sends.carrying(.video) {
       throw CommandFailure(

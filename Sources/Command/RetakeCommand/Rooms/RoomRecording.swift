@@ -6,24 +6,24 @@ import RoomClient
 import Synchronization
 import Tape
 
-/// A recorded stay in a room, or several one after the other.
+/// A recorded stay in a room, or several in succession.
 struct RoomRecording {
   let server: RoomServer
   let roomID: String
-  /// What the command calls the kind of room: `janus`, `sora`, `room`.
+  /// The name of the command: `janus`, `sora`, `room`.
   let name: String
   let options: RecordOptions
   let room: RoomOptions
   let role: RoomRole
   var authenticator: (any Authenticator)?
   var metadata: String?
-  /// Whether the service takes video.
+  /// Whether the service supports video.
   var takesVideo = true
 
-  /// How long to wait before joining again, in seconds: twice as long each time.
+  /// The pauses before joining again, in seconds.
   private static let pauses = [0.5, 1, 2, 4, 8]
 
-  /// Records until a stop is asked for, the time is over, or the room ends.
+  /// Records until a stop is requested, the time is over, or the room ends.
   func run() async throws {
     let stop = StopSignal()
     let deadline = options.seconds.map { ContinuousClock.now + .seconds($0) }
@@ -40,7 +40,7 @@ struct RoomRecording {
       do {
         own = try room.media(takesVideo: takesVideo, plan)
       } catch  where open != nil {
-        // It was there at first: what was recorded is kept.
+        // The room was entered before, so what was recorded is kept.
         failure = error as? CommandFailure
         break
       }
@@ -65,14 +65,14 @@ struct RoomRecording {
     }
     if let open { try await complete(open, nil, visitor, &report) }
     if let failure {
-      // What was recorded before it is told all the same.
+      // Earlier takes are reported all the same.
       if !report.takes.isEmpty { try report.show(json: options.json) }
       throw failure
     }
     try report.conclude(with: failures, json: options.json)
   }
 
-  /// A take that is being recorded, with the stays in it so far.
+  /// A take being recorded, with the stays in it so far.
   private struct OpenTake {
     let session: Session
     let path: String
@@ -87,22 +87,22 @@ struct RoomRecording {
   }
 
   private func openTake() throws -> OpenTake {
-    let path = try options.takePath(prefix: name)
+    let path = try options.newTakePath(prefix: name)
     return OpenTake(session: try openSession(options.sessionOptions(take: path)), path: path)
   }
 
-  /// Completes a take; one of nothing but a refusal is of no use to anybody.
+  /// Completes a take, unless it contains nothing but a refusal.
   private func complete(
     _ take: OpenTake, _ failure: String?, _ visitor: RoomVisitor, _ report: inout RecordingReport
   ) async throws {
     let summary = try await finish(take.session, take.path)
-    let words = visitor.takeSummary()
+    let words = visitor.summaryOfTake()
     guard take.wasThere || failure == nil else { return discard(take.path) }
     report.add(
       summary, take.rooms.flatMap(\.connections).map { RecordingReport.Peer($0) }, media: words)
   }
 
-  /// How one stay went.
+  /// The outcome of a stay.
   private struct Stay {
     var room: Room
     /// Whether the room was entered.
@@ -124,7 +124,7 @@ struct RoomRecording {
     config.videoReceiverMaximumCount = room.receivers
     config.videoReceiverInitialCount = min(room.receivers, config.videoReceiverInitialCount)
     config.connection = options.peerConfiguration
-    // Without --play there is a microphone at most, which local audio has by itself.
+    // Without --play there is at most a microphone, which local audio opens itself.
     let loudspeaker = devices?.plan.plays == true ? devices?.audio(in: session) : nil
     let made = Room(
       server, config: config, session: session, label: name, audio: loudspeaker)
@@ -168,14 +168,14 @@ struct RoomRecording {
 
 // MARK: - RoomVisitor
 
-/// A participant driven by the command line: subscribes, counts, and does what is typed.
+/// A participant driven by the command line: subscribes, counts, and executes typed commands.
 final class RoomVisitor: Sendable {
   private struct State {
     var room: Room?
     var media: LocalMedia?
     var people = 0
     var videos = 0
-    /// Whom this side met in a take, by room and identifier, and how many videos came.
+    /// The participants met in a take, by room and id, and the number of received videos.
     var met: Set<String> = []
     var received = 0
     var wasThere = false
@@ -206,7 +206,7 @@ final class RoomVisitor: Sendable {
     }
   }
 
-  /// Starts to follow a room, subscribing to all videos as they are published.
+  /// Starts following a room, subscribing to all videos as they are published.
   func enter(_ room: Room, _ media: LocalMedia?, subscribes: Bool) {
     state.withLock { $0.enter(room, media) }
     let updates = room.updates
@@ -246,7 +246,7 @@ final class RoomVisitor: Sendable {
       do throws(RoomError) {
         try await room.subscribe(videoId: video.id)
       } catch {
-        // It was taken back meanwhile, or there are too many; the take has it.
+        // The video was unpublished meanwhile, or there are too many; the take has the error.
         record(error)
       }
     case .remoteVideoSubscribed:
@@ -269,7 +269,7 @@ final class RoomVisitor: Sendable {
     if !error.isCritical { printError("\(error)") }
   }
 
-  /// Prints what happens in the room, for whoever types commands.
+  /// Prints events of the room if commands are typed.
   private func show(_ words: String) {
     if readsCommands { printError(words) }
   }
@@ -289,14 +289,14 @@ final class RoomVisitor: Sendable {
   var hasLeft: Bool { state.withLock { $0.hasLeft } }
   var failure: String? { state.withLock { $0.failure } }
 
-  /// Who is there and what comes, in words.
+  /// The participants and received media, in words.
   var present: String {
     let (people, videos) = state.withLock { ($0.people, $0.videos) }
     return "\(counted(people, "participant")), \(counted(videos, "video")) received"
   }
 
-  /// Whom this side met and what came since the last take was completed, in words.
-  func takeSummary() -> String {
+  /// The participants met and media received since the last take, in words.
+  func summaryOfTake() -> String {
     let (met, received) = state.withLock { state in
       defer { (state.met, state.received) = ([], 0) }
       return (state.met.count, state.received)
@@ -310,7 +310,7 @@ final class RoomVisitor: Sendable {
 
   // MARK: Commands
 
-  /// What can be typed.
+  /// The commands that can be typed.
   static let commands = [
     "mute audio", "unmute audio", "mute video", "unmute video", "publish", "unpublish",
     "message TEXT", "restart-ice", "network-changed", "share [DISPLAY]", "unshare", "levels",
@@ -351,7 +351,7 @@ final class RoomVisitor: Sendable {
     }
   }
 
-  /// What a command is about; says so when there is none.
+  /// The object of a command; prints a message if there is none.
   private func published<Part>(_ part: Part?, _ kind: String) -> Part? {
     if part == nil { printError("there is no own \(kind): --publish says what is published") }
     return part
@@ -364,10 +364,10 @@ final class RoomVisitor: Sendable {
         ? "\(room.config.displayName) (this side)" : room.remoteParticipants[id]?.title ?? id
       return "\(title): \(level)"
     }
-    return levels.isEmpty ? "nobody is heard" : levels.sorted().joined(separator: ", ")
+    return levels.isEmpty ? "nobody speaks" : levels.sorted().joined(separator: ", ")
   }
 
-  /// Asks for a layer of each video that is received and has some.
+  /// Requests a layer of each received simulcast video.
   private func show(_ profile: VideoProfile, _ room: Room) async throws(RoomError) {
     let videos = room.remoteParticipants.values.flatMap { $0.videos.values }
     for video in videos.sorted(by: { $0.id < $1.id })
@@ -377,7 +377,7 @@ final class RoomVisitor: Sendable {
   }
 
   private func share(_ display: String, _ room: Room) async throws(RoomError) {
-    // Nobody can foresee it, and put a folder of his own there.
+    // Unpredictable, so that no other user can create the folder first.
     let folder = FileManager.default.temporaryDirectory.path + "/retake-share-\(UUID().uuidString)"
     try await room.requestScreenShare(
       appGroup: folder,
@@ -388,6 +388,6 @@ final class RoomVisitor: Sendable {
 }
 
 extension RemoteParticipant {
-  /// What people call it.
+  /// The display name.
   fileprivate var title: String { name.isEmpty ? id : name }
 }

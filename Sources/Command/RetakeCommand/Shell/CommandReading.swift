@@ -3,42 +3,44 @@ import FoundationEssentials
 import Replay
 import Wire
 
-/// Command lines, from the words that the shell gave to a command that can run.
+/// Parses command lines into commands.
 enum CommandReading {
-  /// Reads a command line, the name of the program left out.
+  /// Parses a command line without the program's name.
   ///
-  /// - Throws: what `failure` makes a sentence with status 64 of, for all that cannot be meant.
+  /// - Throws: an error that `failure` converts to a sentence with status 64, for everything
+  ///   invalid.
   static func read(_ words: [String]) throws -> any ParsableCommand {
     try checkVerb(words)
     try checkNames(words)
     return try Retake.parseAsRoot(joined(words))
   }
 
-  /// The text that was asked for, where an error stands for one: help, the version, completions.
+  /// The text that an error represents: help, the version, completions; nil for other errors.
   static func text(of error: any Error) -> String? {
     guard !(error is CommandFailure), Retake.exitCode(for: error) == .success else { return nil }
     return Retake.fullMessage(for: error)
   }
 
-  /// The failure that an error of `read` is: the parser's in one sentence, and where the help is.
+  /// Converts an error of `read` to a failure: the parser's message as one sentence, and where to
+  /// find help.
   static func failure(of error: any Error, _ words: [String]) -> CommandFailure {
     if let failure = error as? CommandFailure { return failure }
-    // The parser asks in a second sentence.
+    // The parser adds its suggestion as a second sentence.
     var sentence = oneLine(cut(Retake.message(for: error)))
       .replacing(". Did you mean", with: "; did you mean")
       .replacing(". Please provide one of", with: ": give one of")
     if sentence.hasSuffix(".") { sentence.removeLast() }
     let path = verbs(of: words).joined(separator: " ")
-    return CommandFailure(.usage, "\(sentence) (\(path) --help tells more)")
+    return CommandFailure(.usage, "\(sentence) (see \(path) --help)")
   }
 
   // MARK: Verbs
 
-  /// Refuses a verb that is none, with those that are nearest to it.
+  /// Refuses an unknown verb, with similar ones.
   private static func checkVerb(_ words: [String]) throws(CommandFailure) {
     var command: any ParsableCommand.Type = Retake.self
     var path = ["retake"]
-    // What help is asked of is a verb, too.
+    // The argument of `help` is a verb too.
     for word in words.first == "help" ? words.dropFirst() : words[...] {
       let verbs = command.configuration.subcommands
       guard !verbs.isEmpty, !word.hasPrefix("-") else { return }
@@ -50,7 +52,7 @@ enum CommandReading {
           .usage,
           "\(path.joined(separator: " ")) has no verb \"\(shown(word))\""
             + Nearest.hint(word, among: known)
-            + " (\(path.joined(separator: " ")) --help tells more)")
+            + " (see \(path.joined(separator: " ")) --help)")
       }
       path.append(word)
       command = verb
@@ -63,8 +65,7 @@ enum CommandReading {
 
   // MARK: Words
 
-  /// Refuses what is far too long to be the name of an option: to look for one that is near takes
-  /// long.
+  /// Refuses absurdly long option names, because the search for similar ones is slow.
   private static func checkNames(_ words: [String]) throws(CommandFailure) {
     for word in words.prefix(while: { $0 != "--" }) where word.hasPrefix("-") {
       let isShort = word.utf8.prefix(nameLimit).contains(UInt8(ascii: "="))
@@ -76,8 +77,8 @@ enum CommandReading {
 
   private static let nameLimit = 200
 
-  /// The words with negative numbers joined to the option before them: `--seconds -1` is a time
-  /// that is refused as such, and not an option -1; and `--out=` as an empty name, which it is.
+  /// Joins negative numbers to the option before them, so that `--seconds -1` is refused as a time
+  /// and not as an option -1; and keeps `--out=` as an empty name.
   private static func joined(_ words: [String]) throws(CommandFailure) -> [String] {
     var joined: [String] = []
     var isOver = false
@@ -109,7 +110,7 @@ enum CommandReading {
 
   // MARK: Sentences
 
-  /// The verbs that a command line begins with, and the name of the program before them.
+  /// The verbs at the start of a command line, preceded by the program's name.
   private static func verbs(of words: [String]) -> [String] {
     var command: any ParsableCommand.Type = Retake.self
     var path = ["retake"]
@@ -123,7 +124,7 @@ enum CommandReading {
     return path
   }
 
-  /// A message with its middle left out when it is long: a value that was typed.
+  /// Shortens a long message in the middle, where a typed value may be.
   private static func cut(_ message: String) -> String {
     guard message.utf8.count > messageLimit else { return message }
     let (head, tail) = (message.utf8.prefix(shownLimit), message.utf8.suffix(messageLimit))
@@ -135,13 +136,13 @@ enum CommandReading {
   private static let messageLimit = 1_200
   private static let shownLimit = 80
 
-  /// A word for a sentence: on one line, and not longer than can be read.
+  /// A typed word for messages: on one line and of limited length.
   static func shown(_ word: String) -> String {
     guard word.utf8.count > shownLimit else { return oneLine(word) }
     let head = String(decoding: word.utf8.prefix(shownLimit), as: UTF8.self)
     return oneLine(head) + "...(\(word.utf8.count) bytes)"
   }
 
-  /// A text on one line, without what changes a terminal.
+  /// A text on one line without control characters.
   static func oneLine(_ text: String) -> String { PrintableText.line(text) }
 }

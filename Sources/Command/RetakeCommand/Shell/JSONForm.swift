@@ -1,20 +1,20 @@
 import FoundationEssentials
 
-/// The form that JSON has over all verbs: names in lower case with underscores, as the columns of a
-/// take, and times and lengths of time in whole nanoseconds, under names that end in `_ns`.
+/// The common form of JSON output: lower-case names with underscores like the columns of a take,
+/// and times and durations in whole nanoseconds with names that end in `_ns`.
 ///
-/// The values of the modules below are encoded with the names of their properties. Those names were
-/// printed before there was one form; they stay for a release, behind the new ones of their object.
+/// Values from other modules are encoded with the names of their properties. These older names stay
+/// for one release, after the new ones of each object.
 package struct JSONForm: Sendable {
-  /// Another name, and what a number under the old one is multiplied by.
+  /// A new name, and the factor for numbers under the old one.
   struct Member: Sendable {
     var name: String
     var factor: Double?
   }
 
-  /// Names that the rule alone would leave as they are.
+  /// Names that the general rule does not convert.
   var names: [String: Member] = [:]
-  /// Members whose values are in the words of others, such as the states of the stack.
+  /// Members whose contents keep their own names, such as states of the stack.
   var foreign: Set<String> = []
 
   private static let take = ["path": Member(name: "take")]
@@ -24,11 +24,11 @@ package struct JSONForm: Sendable {
   static let replay = JSONForm(names: take, foreign: ["states"])
   static let verify = JSONForm(
     names: take.merging(["seconds": Member(name: "duration_ns", factor: 1e9)]) { $1 })
-  /// Of a take that was made from another one.
+  /// For a take that was made from another one.
   static let upgrade = JSONForm(names: take.merging(["output": Member(name: "out")]) { $1 })
   package static let bench = JSONForm(names: ["seconds": Member(name: "duration_ns", factor: 1e9)])
 
-  /// A value in this form, on one line where it came on several.
+  /// Converts a value to this form, joined into one line.
   func text(_ json: String) -> String {
     var reader = Reader(bytes: Array(json.utf8), form: self)
     var out: [UInt8] = []
@@ -37,7 +37,7 @@ package struct JSONForm: Sendable {
     return String(decoding: out, as: UTF8.self)
   }
 
-  /// What a member is called in the form; nil for one that has the right name.
+  /// The name of a member in this form; nil if it is unchanged.
   func member(_ name: String) -> Member? {
     if let member = names[name] { return member }
     for (ending, factor) in [("Nanoseconds", nil), ("Milliseconds", 1e6), ("Seconds", 1e9)]
@@ -49,7 +49,8 @@ package struct JSONForm: Sendable {
     return lowered == name ? nil : Member(name: lowered)
   }
 
-  /// `stoppedEarly` as `stopped_early`, `isComplete` as `complete`, `in-part` as `in_part`.
+  /// Converts `stoppedEarly` to `stopped_early`, `isComplete` to `complete`, `in-part` to
+  /// `in_part`.
   private static func lowered(_ name: Substring) -> String {
     var name = name
     if name.hasPrefix("is"), name.dropFirst(2).first?.isUppercase == true { name.removeFirst(2) }
@@ -66,14 +67,14 @@ package struct JSONForm: Sendable {
   }
 }
 
-/// Goes through the text of a JSON value and writes it again; what is no JSON is left as it is.
+/// Parses and rewrites a JSON value; anything else stays unchanged.
 private struct Reader {
   let bytes: [UInt8]
   let form: JSONForm
   private var index = 0
   private var depth = 0
 
-  /// The text comes from this process; no value of it is as deep.
+  /// The text comes from this process, where no value is nested as deeply.
   private static let depthLimit = 200
 
   init(bytes: [UInt8], form: JSONForm) {
@@ -81,7 +82,7 @@ private struct Reader {
     self.form = form
   }
 
-  /// Copies the value that begins here; false if there is none.
+  /// Copies the value at the current position; returns false if there is none.
   mutating func value(into out: inout [UInt8], isForeign: Bool) -> Bool {
     skipSpace()
     guard index < bytes.count, depth < Self.depthLimit else { return false }
@@ -102,14 +103,14 @@ private struct Reader {
     }
   }
 
-  /// What a number, `true`, `false` or `null` ends before.
+  /// The characters that end a number, `true`, `false` or `null`.
   private static let ends = Array(",]} \n\r\t".utf8)
 
   private mutating func skipSpace() {
     while index < bytes.count, [0x20, 0x0a, 0x0d, 0x09].contains(bytes[index]) { index += 1 }
   }
 
-  /// Whether the byte comes next, which is passed over.
+  /// Skips a byte if it is next; returns whether it was.
   private mutating func passes(_ character: Character) -> Bool {
     skipSpace()
     guard index < bytes.count, bytes[index] == character.asciiValue else { return false }
@@ -145,7 +146,8 @@ private struct Reader {
       if passes("]") { break }
       guard passes(",") else { return false }
       out.append(UInt8(ascii: ","))
-      // Rows that stood on lines of their own are read by line; what was indented is not.
+      // Rows on lines of their own are read by line, so these line breaks stay; indented ones do
+      // not.
       if index + 1 < bytes.count, bytes[index] == 0x0a, bytes[index + 1] > 0x20 { out.append(0x0a) }
     }
     out.append(UInt8(ascii: "]"))
@@ -176,7 +178,7 @@ private struct Reader {
     return true
   }
 
-  /// The members under the names of the form, then those under the names from before.
+  /// The members under their new names, followed by those with old names.
   private func inForm(_ members: [(name: [UInt8], value: [UInt8])])
     -> [(name: [UInt8], value: [UInt8])]
   {
@@ -194,7 +196,7 @@ private struct Reader {
     return renamed + older
   }
 
-  /// A number in another unit, whole; what is no number stays.
+  /// Converts a number to another unit, rounded; other values stay unchanged.
   private func scaled(_ value: [UInt8], by factor: Double?) -> [UInt8] {
     guard let factor, let number = Double(String(decoding: value, as: UTF8.self)),
       let whole = Int64(exactly: (number * factor).rounded())

@@ -5,25 +5,26 @@ import Replay
 import Synchronization
 import Wire
 
-/// The standard streams: all that a command says goes through here, so that nothing gets lost
-/// without a word, and so that nothing of what others wrote reaches a terminal as a command.
+/// The standard streams.
 ///
-/// Text is written with what has no shape escaped (`PrintableText`), also into files and pipes, of
-/// which terminals show what comes through. Control sequences are made here alone, of the marks of
-/// `Ink`.
+/// All output goes through here, so that errors of writing are noticed and no control sequence from
+/// recorded data reaches a terminal.
+///
+/// Non-printable characters are escaped (`PrintableText`), also in files and pipes, which are often
+/// shown on terminals. Only this type creates control sequences, from the marks of `Ink`.
 package enum Output {
-  /// What a text is, which says how characters without a shape are escaped in it.
+  /// The kind of text, which determines how non-printable characters are escaped.
   enum Form: Sendable {
-    /// Text for people, tables, and comma-separated values: `\u{1b}`.
+    /// Plain text, tables and CSV: `\u{1b}`.
     case text
-    /// JSON, whose readers get the character back: `\u001b`.
+    /// JSON, whose readers restore the character: `\u001b`.
     case json
   }
 
-  /// Writes text to standard output at once, all of it.
+  /// Writes text to standard output immediately and completely.
   ///
-  /// - Throws: a failure with status 74 where it cannot be written, and one without words and with
-  ///   status 0 when the reader of a pipe went away, as `head` does when it has enough.
+  /// - Throws: a failure with status 74 if it cannot be written, or with status 0 and no message if
+  ///   the reader closed the pipe, as `head` does.
   static func write(_ text: String, as form: Form = .text) throws(CommandFailure) {
     let plain =
       switch form {
@@ -36,45 +37,44 @@ package enum Output {
       .inputOutput, "standard output cannot be written: \(String(cString: strerror(code)))")
   }
 
-  /// Prints a result whose status says more than its words: also when nobody reads them, the
-  /// command goes on to that.
+  /// Prints a result of a command whose exit status matters more, so that the command continues if
+  /// the output cannot be written.
   static func verdict(_ show: () throws -> Void) throws {
     do {
       try show()
     } catch let failure as CommandFailure where failure.status == .readerIsGone {}
   }
 
-  /// Writes a line to standard output.
   package static func line(_ text: String) throws(CommandFailure) { try write(text + "\n") }
 
-  /// Writes a value of JSON in the form of all verbs to standard output, and ends the line.
+  /// Writes a JSON value in the common form, followed by a line feed.
   package static func json(_ text: String, in form: JSONForm) throws(CommandFailure) {
     try json(form.text(text))
   }
 
-  /// Writes a value of JSON to standard output, and ends the line.
+  /// Writes a JSON value followed by a line feed.
   static func json(_ text: String) throws(CommandFailure) { try write(text + "\n", as: .json) }
 
-  /// Writes text to standard error; where that fails, there is nobody left to tell.
+  /// Writes text to standard error, ignoring failures.
   static func writeError(_ text: String) { _ = put(PrintableText.lines(text), into: STDERR_FILENO) }
 
-  /// Puts a text in the place of the line on standard error, which has to be a terminal.
+  /// Replaces the current line on standard error, which must be a terminal.
   static func replaceLine(with text: String) {
     _ = put("\r\u{1b}[K" + PrintableText.line(text), into: STDERR_FILENO)
   }
 
-  /// Lets a pipe that nobody reads, and a limit on the size of files, be errors like others; keeps
-  /// files that are opened later from taking the place of a standard stream that was closed.
+  /// Turns broken pipes and file size limits into ordinary errors; opens closed standard streams so
+  /// that later files do not take their place.
   static func prepare() {
     signal(SIGPIPE, SIG_IGN)
     signal(SIGXFSZ, SIG_IGN)
     for descriptor in STDIN_FILENO...STDERR_FILENO where fcntl(descriptor, F_GETFD) < 0 {
-      // The lowest free number is this one; writing to what is open for reading fails.
+      // This gets the lowest free number; writing to a read-only descriptor fails.
       _ = open("/dev/null", O_RDONLY)
     }
   }
 
-  /// Writes all of a text; returns the system's error number when it cannot.
+  /// Writes a whole text; returns an errno value on failure.
   private static func put(_ text: String, into descriptor: Int32) -> Int32? {
     var text = text
     return text.withUTF8 { bytes in
@@ -85,7 +85,7 @@ package enum Output {
         if count > 0 {
           rest = UnsafeRawBufferPointer(rebasing: rest[count...])
         } else if code == EAGAIN {
-          // Somebody else made the terminal or pipe answer at once.
+          // Another process has made the terminal or pipe non-blocking.
           var ready = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
           poll(&ready, 1, -1)
         } else if code != EINTR {
@@ -97,20 +97,20 @@ package enum Output {
   }
 }
 
-/// Text for standard output that comes from somewhere that cannot fail with it.
+/// Writes to standard output from closures that cannot throw.
 final class OutputPieces: Sendable {
   private let form: Output.Form
   private let failure = Mutex<CommandFailure?>(nil)
 
   init(_ form: Output.Form = .text) { self.form = form }
 
-  /// Whether more can be written.
+  /// Whether output can still be written.
   var areWanted: Bool { failure.withLock { $0 == nil } }
 
-  /// Writes a piece, unless an earlier one could not be written.
-  func take(_ text: String) { try? write(text) }
+  /// Writes a piece, unless an earlier one failed.
+  func add(_ text: String) { try? write(text) }
 
-  /// Writes a piece, unless an earlier one could not be written.
+  /// Writes a piece, unless an earlier one failed.
   func write(_ text: String) throws(CommandFailure) {
     try failure.withLock { (failure: inout CommandFailure?) throws(CommandFailure) in
       if let failure { throw failure }
@@ -123,14 +123,14 @@ final class OutputPieces: Sendable {
     }
   }
 
-  /// Fails when a piece could not be written.
+  /// Throws if a piece could not be written.
   func check() throws(CommandFailure) {
     if let failure = failure.withLock({ $0 }) { throw failure }
   }
 }
 
-/// Prints a line to standard error; line ends in it are escaped, so that a name cannot pretend to
-/// be a line of its own.
+/// Prints a line to standard error; line breaks in it are escaped, so that a name cannot pretend to
+/// be another line.
 package func printError(_ line: String) { Output.writeError(PrintableText.line(line) + "\n") }
 
 /// Prints lines to standard error.
@@ -138,8 +138,8 @@ func printErrors(_ lines: String) { Output.writeError(lines + "\n") }
 
 // MARK: - Progress
 
-/// A line on standard error that follows work once it has taken a second; silent when nobody
-/// watches.
+/// A progress line on standard error for work of more than a second; silent unless that is a
+/// terminal.
 final class Progress: Sendable {
   private struct State {
     var shownAt: ContinuousClock.Instant?
@@ -154,19 +154,19 @@ final class Progress: Sendable {
   private let begin = ContinuousClock.now
   private let state = Mutex(State())
 
-  /// Work that is over by then needs no line.
+  /// Shorter work needs no line.
   private static let usualDelay = Duration.seconds(1)
-  /// The eye follows no faster.
+  /// The minimum interval between updates.
   private static let interval = Duration.milliseconds(100)
 
-  /// Creates the line of some work, which may be known to take so many seconds.
+  /// Creates the progress line of work, optionally with an expected duration.
   init(_ what: String, seconds: Double? = nil, after delay: Duration = Progress.usualDelay) {
     self.what = what
     self.seconds = seconds
     self.delay = delay
   }
 
-  /// Shows the line four times a second until the task is cancelled.
+  /// Updates the line until the task is cancelled.
   func run(_ detail: @Sendable () -> String) async {
     while !Task.isCancelled {
       show("\(time), \(detail())")
@@ -174,13 +174,13 @@ final class Progress: Sendable {
     }
   }
 
-  /// `recording: 1.2 of 10 s`.
+  /// As in `recording: 1.2 of 10 s`.
   private var time: String {
     let limit = seconds.map { " of \(decimal($0, 0))" } ?? ""
     return "\(what): \(decimal(begin.duration(to: .now).seconds, 1))\(limit) s"
   }
 
-  /// Shows a line in place of the last one.
+  /// Replaces the line.
   func show(_ text: @autoclosure () -> String) {
     guard isVisible else { return }
     let now = ContinuousClock.now
@@ -206,7 +206,7 @@ final class Progress: Sendable {
     state.withLock { $0.isOver = true }
   }
 
-  /// Does something for which the line has to be away, such as printing another.
+  /// Runs a body with the line removed, for example to print another line.
   func above(_ body: () -> Void) {
     state.withLock { state in
       if state.hasLine { Progress.clearLine() }
@@ -215,14 +215,14 @@ final class Progress: Sendable {
     }
   }
 
-  /// Removes whatever line stands on the terminal.
+  /// Removes any progress line from the terminal.
   static func clearLine() {
     if isatty(STDERR_FILENO) != 0 { Output.replaceLine(with: "") }
   }
 
   // MARK: Work that tells nothing
 
-  /// Does some work, and shows how long it has taken and more.
+  /// Runs work, updating the line with the elapsed time and details.
   func follow<Value>(
     telling detail: @escaping @Sendable () -> String = { "" }, _ work: () throws -> Value
   ) rethrows -> Value {

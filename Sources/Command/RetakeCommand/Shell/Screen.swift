@@ -3,42 +3,41 @@ import FoundationEssentials
 import Glibc
 import Queries
 
-/// How wide tables may be, and whether long ones go through a pager.
+/// The width of tables, and whether long ones are shown in a pager.
 struct PagerOptions: ParsableArguments {
   @Flag(name: .customLong("no-pager"), help: "Print long tables without a pager ($PAGER).")
   var isOff = false
 
   @Flag(
     name: .customLong("wide"),
-    help: "Print tables whole, wider than the terminal; files and pipes get them so.")
+    help: "Print tables in full width, even beyond the terminal; the default for files and pipes.")
   var isWide = false
 
-  /// How tables look where they are shown.
+  /// The layout of tables on the current output.
   var look: TableLook { isWide ? Terminal.standard.look.wide : Terminal.standard.look }
 
-  /// Shows what a body prints, a table of more lines than the terminal has through a pager.
+  /// Runs a body that prints; a table that is longer than the terminal goes through a pager.
   func show(_ body: (Screen) throws -> Void) throws {
     let screen = Screen(hasPager: !isOff, isWide: isWide)
     do {
       try body(screen)
     } catch let failure as CommandFailure where screen.isPaged && failure.message.isEmpty {
-      // Whoever leaves the pager has seen enough.
+      // Leaving the pager early is not an error.
     } catch {
-      // The pager has the terminal until its reader has read enough.
+      // The pager keeps the terminal until the user leaves it.
       try? screen.finish()
       throw error
     }
     try screen.finish()
   }
 
-  /// Shows a text.
   func show(_ text: String) throws { try show { try $0.write(text) } }
 }
 
-/// Standard output for tables: straight, or through a pager where a terminal is too small.
+/// Standard output for tables: direct, or through a pager if the terminal is too small.
 ///
-/// It decides with the first text that is written: one that fills the terminal goes through the
-/// pager with all that follows, and a shorter one was not worth waiting for.
+/// The first written text decides: if it fills the terminal, all output goes through the pager;
+/// shorter text is written at once.
 final class Screen {
   private let rows: Int?
   private let isWide: Bool
@@ -50,12 +49,12 @@ final class Screen {
     rows = hasPager ? Terminal.standard.size?.rows : nil
   }
 
-  /// Whether somebody reads in a pager.
+  /// Whether a pager is running.
   var isPaged: Bool { pager != nil }
 
   /// Writes text.
   ///
-  /// - Throws: a failure with status 74, which has no words when the pager was left.
+  /// - Throws: a failure with status 74, without a message if the user left the pager.
   func write(_ text: String) throws(CommandFailure) {
     if !isDecided, let rows, let program = Pager.program,
       text.utf8.count(where: { $0 == UInt8(ascii: "\n") }) >= rows
@@ -66,7 +65,7 @@ final class Screen {
     try Output.write(text)
   }
 
-  /// Waits for the pager's reader.
+  /// Waits until the user leaves the pager.
   func finish() throws(CommandFailure) {
     guard let pager else { return }
     self.pager = nil
@@ -74,12 +73,12 @@ final class Screen {
   }
 }
 
-/// A running pager, into which standard output goes.
+/// A running pager that receives standard output.
 private final class Pager {
   private let program: String
   private let process: pid_t
 
-  /// The user's pager; nil when none is wanted or there.
+  /// The user's pager; nil if none is wanted or available.
   static let program: String? = {
     let environment = ProcessInfo.processInfo.environment
     if let chosen = environment["PAGER"] {
@@ -90,16 +89,16 @@ private final class Pager {
     return isThere ? usual : nil
   }()
 
-  /// Leaves at once what fits, passes colours on, and keeps the screen when it ends.
+  /// Exits immediately if the text fits, shows colours, and keeps the screen.
   static let usual = "less -FRX"
-  /// The same with lines that are not wrapped: the arrow keys move to the right.
+  /// The same without wrapping: the arrow keys scroll sideways.
   static let scrolling = "less -FRXS"
 
   init(_ program: String) throws(CommandFailure) {
     self.program = program
     var ends: [Int32] = [-1, -1]
     guard pipe(&ends) == 0 else { throw Pager.failure(program, errno) }
-    // The pager's own input is a copy; with another end it would wait for itself.
+    // The pager's input is a duplicate; with the other end inherited it would wait for itself.
     for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
     var actions = posix_spawn_file_actions_t()
     posix_spawn_file_actions_init(&actions)
@@ -126,21 +125,21 @@ private final class Pager {
       throw Pager.failure(program, code)
     }
     process = child
-    // A pager makes something else of Ctrl-C, and would lose the terminal if this ended before it.
+    // The pager handles Ctrl-C itself and would lose the terminal if this process ended first.
     if !Interruption.isNoticed { signal(SIGINT, SIG_IGN) }
     dup2(ends[1], STDOUT_FILENO)
     close(ends[1])
   }
 
-  /// Ends the text and waits until the reader leaves.
+  /// Closes the pager's input and waits until the user leaves it.
   func finish() throws(CommandFailure) {
-    // Something must stay open under this number.
+    // Keeps the descriptor number occupied.
     let null = open("/dev/null", O_WRONLY | O_CLOEXEC)
     dup2(null, STDOUT_FILENO)
     close(null)
     var status: Int32 = 0
     while waitpid(process, &status, 0) < 0, errno == EINTR {}
-    // The shell's word for a command that is not there or cannot be run.
+    // The shell's statuses for a command that does not exist or cannot be run.
     guard [126, 127].contains((status >> 8) & 0xff), status & 0x7f == 0 else { return }
     throw CommandFailure(
       .inputOutput,
@@ -157,13 +156,13 @@ private final class Pager {
 
 // MARK: - Terminal
 
-/// What standard output is: a terminal of some size, or a file or pipe.
+/// Describes standard output: a terminal with its size, or a file or pipe.
 struct Terminal: Sendable {
-  /// The size in characters; nil if it is no terminal.
+  /// The size in characters; nil if it is not a terminal.
   let size: (columns: Int, rows: Int)?
   private let hasColours: Bool
 
-  /// The one that was there when the command began: a pager may take its place.
+  /// Determined at the start, before a pager replaces it.
   static let standard = Terminal(STDOUT_FILENO)
 
   private init(_ descriptor: Int32) {
@@ -177,23 +176,23 @@ struct Terminal: Sendable {
     let rows = isKnown && window.ws_row > 0 ? Int(window.ws_row) : Terminal.usualRows
     size = (columns: columns, rows: rows)
     let environment = ProcessInfo.processInfo.environment
-    // https://no-color.org: whatever it says, as long as it says something.
+    // Any non-empty value counts (https://no-color.org).
     hasColours = (environment["NO_COLOR"] ?? "").isEmpty && environment["TERM"] != "dumb"
   }
 
-  /// Of a terminal that does not tell, such as a serial line: those of a VT100.
+  /// The size of a VT100, for terminals that do not report theirs, such as serial lines.
   private static let usualColumns = 80
   private static let usualRows = 24
 
-  /// How tables look on it.
+  /// The layout of tables on it.
   var look: TableLook { TableLook(columns: size?.columns, isColoured: hasColours) }
 
-  /// The text in a colour if the terminal has colours, else as it is.
+  /// Colours a text if the terminal has colours.
   func paint(_ text: String, _ ink: Ink?) -> String {
     hasColours ? ink?.paint(text) ?? text : text
   }
 
-  /// The control sequence of a mark of colour, where there are colours.
+  /// The control sequence of a colour mark, if the terminal has colours.
   func sequence(of mark: Unicode.Scalar) -> String? {
     hasColours ? Ink.sequence(of: mark) : nil
   }

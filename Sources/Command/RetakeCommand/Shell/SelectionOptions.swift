@@ -5,7 +5,7 @@ import Replay
 package import Tape
 import Wire
 
-/// The peer that a command looks at.
+/// Selects a peer.
 struct PeerOption: ParsableArguments, Sendable {
   @Option(
     help: ArgumentHelp("Only this peer, by its number or label.", valueName: "peer"),
@@ -13,8 +13,7 @@ struct PeerOption: ParsableArguments, Sendable {
     transform: Taking.text(1...1_000))
   var peer: String?
 
-  /// The numbers of the peers that are meant, nil for all; a misspelt one is refused with the
-  /// nearest.
+  /// The numbers of the selected peers, nil for all; an unknown one is refused with a suggestion.
   func numbers(in take: String) throws -> Set<Int64>? {
     guard let peer else { return nil }
     let known = try reading { () throws(TapeError) in try TakePeers.all(in: take) }
@@ -32,7 +31,7 @@ struct PeerOption: ParsableArguments, Sendable {
 }
 
 extension PeerOption {
-  /// The number of the one peer that is meant, nil for all.
+  /// The number of the single selected peer; nil for all.
   func number(in take: String) throws -> Int64? {
     guard let peer, let numbers = try numbers(in: take) else { return nil }
     guard numbers.count > 1 else { return numbers.first }
@@ -44,14 +43,14 @@ extension PeerOption {
   }
 }
 
-/// The time that a command looks at.
+/// Selects a time span.
 struct SpanOptions: ParsableArguments, Sendable {
   @Option(
-    help: "Only what comes at this time (12.5, 80ms) or step (step:120) or later.",
+    help: "Only entries at or after this time (12.5, 80ms) or step (step:120).",
     transform: Taking.place)
   var from: StepCondition?
 
-  @Option(help: "Only what comes at this time or step or earlier.", transform: Taking.place)
+  @Option(help: "Only entries at or before this time or step.", transform: Taking.place)
   var to: StepCondition?
 
   var isEmpty: Bool { from == nil && to == nil }
@@ -69,7 +68,7 @@ struct SpanOptions: ParsableArguments, Sendable {
     if isReversed { throw ValidationError("--from \(from) is later than --to \(to).") }
   }
 
-  /// Sets the ends of a selection.
+  /// Sets the bounds of a selection.
   func limit(_ selection: inout TakeSelection, in take: String) throws {
     if let from { selection.fromNanoseconds = try nanoseconds(from, "--from", take) }
     if let to { selection.toNanoseconds = try nanoseconds(to, "--to", take) }
@@ -100,14 +99,14 @@ struct SpanOptions: ParsableArguments, Sendable {
   }
 }
 
-/// The part of a take that a command looks at.
+/// Selects a part of a take.
 struct SelectionOptions: ParsableArguments, Sendable {
   @OptionGroup var peers: PeerOption
   @OptionGroup var span: SpanOptions
 
   var isEmpty: Bool { peers.peer == nil && span.isEmpty }
 
-  /// What is selected of a take.
+  /// The selected part of a take.
   func selection(in take: String) throws -> TakeSelection {
     var selection = TakeSelection()
     selection.peers = try peers.numbers(in: take)
@@ -116,7 +115,7 @@ struct SelectionOptions: ParsableArguments, Sendable {
   }
 }
 
-/// The lanes of a timeline by their names.
+/// The lanes of a timeline by name.
 enum LaneName {
   static func read(_ word: String) throws -> String {
     guard Timeline.lanes.contains(word) else {
@@ -128,7 +127,7 @@ enum LaneName {
 
 // MARK: - TakeOptions
 
-/// The take that a command looks into, and how it prints.
+/// The take of a command, and the output options.
 struct TakeOptions: ParsableArguments {
   @Argument(help: "The take.", completion: .file(extensions: ["take"]), transform: Taking.path)
   var take: String
@@ -137,27 +136,27 @@ struct TakeOptions: ParsableArguments {
   var json = false
 }
 
-/// The takes that a command looks into, one or many, and how it prints.
+/// One or more takes of a command, and the output options.
 struct TakesOptions: ParsableArguments {
   @Argument(
     help: ArgumentHelp(
-      "The take; or several, or folders of takes, of which each is told.", valueName: "take"),
+      "One or more takes, or folders of takes; each take is reported.", valueName: "take"),
     completion: .file(extensions: ["take"]), transform: Taking.path)
   var takes: [String]
 
   @Flag(help: "Print JSON for programs.")
   var json = false
 
-  /// The one take that is meant, where it is one.
+  /// The take, if there is only one.
   var take: String { takes.first ?? "" }
 
   var areMany: Bool { takes.count > 1 || FileBytes.kind(of: take) == .folder }
 }
 
-/// Says of takes that have no end that they are still being recorded, or what they may lack.
+/// Prints notes about takes without an end: they are still being recorded, or may be incomplete.
 ///
-/// What cannot be read is told by who reads it.
-func noteEndings(of takes: String...) {
+/// Unreadable files are reported elsewhere.
+func reportEndings(of takes: String...) {
   for take in takes {
     switch try? TakeEnding.of(take) {
     case .complete?, .cutShort?, nil: continue
@@ -166,7 +165,7 @@ func noteEndings(of takes: String...) {
   }
 }
 
-/// Runs something over a take, or fails with one sentence and the right status.
+/// Runs work on a take, converting errors to command failures.
 package func reading<Value>(_ body: () throws(TapeError) -> Value) throws -> Value {
   do throws(TapeError) {
     return try body()
@@ -176,7 +175,7 @@ package func reading<Value>(_ body: () throws(TapeError) -> Value) throws -> Val
 }
 
 extension CommandFailure {
-  /// The failure of a command that could not read a take.
+  /// Converts an error in reading a take.
   package init(_ error: TapeError) {
     let status: ExitStatus =
       switch error.kind {
@@ -184,7 +183,7 @@ extension CommandFailure {
       case .failed: .inputOutput
       case .invalid: .invalidTake
       }
-    // Names of files may hold anything.
+    // File names may contain anything.
     self.init(status, CommandReading.oneLine(error.description))
   }
 }

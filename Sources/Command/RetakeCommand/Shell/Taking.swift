@@ -7,23 +7,24 @@ import Replay
 import Tape
 import Wire
 
-/// What options and arguments take: each reads a word, or says what is wanted instead.
+/// Readers for the values of options and arguments, each of which parses a word or throws what it
+/// expects.
 ///
-/// Options say `transform: Taking.seconds(0.1...600)`, so that no command has to look at a value
-/// again before it uses it.
+/// Options use them as `transform: Taking.seconds(0.1...600)`, so that values need no further
+/// checks.
 package enum Taking {
-  /// Why a word is not taken: what is wanted, with its range.
+  /// A refusal: what is expected, with its range.
   struct Refusal: Error, CustomStringConvertible {
     let description: String
     init(_ description: String) { self.description = description }
   }
 
-  /// Reads a word, or throws what is wanted.
+  /// Parses a word, or throws what is expected.
   package typealias Reader<Value> = @Sendable (String) throws -> Value
 
   // MARK: Times and numbers
 
-  /// A length of time, in seconds when no unit is named.
+  /// A duration, in seconds unless a unit is given.
   package static func seconds(_ range: ClosedRange<Double>) -> Reader<Double> {
     { word in
       guard let seconds = TimeText.seconds(word), range.contains(seconds) else {
@@ -35,7 +36,7 @@ package enum Taking {
     }
   }
 
-  /// A length of time in whole seconds.
+  /// A duration in whole seconds.
   package static func wholeSeconds(_ range: ClosedRange<Int>) -> Reader<Int> {
     { word in
       let seconds = TimeText.seconds(word).flatMap { Int(exactly: $0) }
@@ -48,7 +49,7 @@ package enum Taking {
     }
   }
 
-  /// A length of time in milliseconds, which a number without a unit means.
+  /// A duration, in milliseconds unless a unit is given.
   static func milliseconds(_ range: ClosedRange<Double>) -> Reader<Double> {
     { word in
       guard let seconds = TimeText.seconds(word, in: .milliseconds),
@@ -62,7 +63,7 @@ package enum Taking {
     }
   }
 
-  /// A number that need not be whole, with or without the sign of its unit.
+  /// A number that need not be whole, optionally followed by its unit.
   static func number(_ range: ClosedRange<Double>, unit: String = "") -> Reader<Double> {
     { word in
       let digits = !unit.isEmpty && word.hasSuffix(unit) ? word.dropLast(unit.count) : word[...]
@@ -94,7 +95,7 @@ package enum Taking {
     try whole(1...Value(clamping: UInt32.max))(word)
   }
 
-  /// More digits than any number has that a computer counts with.
+  /// More digits than any meaningful number has.
   private static let digitLimit = 40
 
   private static func plain(_ number: Double) -> String {
@@ -111,7 +112,7 @@ package enum Taking {
     return word
   }
 
-  /// Text that is kept as it is.
+  /// Text that is used verbatim.
   static func text(_ range: ClosedRange<Int> = 0...textLimit) -> Reader<String> {
     { word in
       guard range.contains(word.utf8.count), !word.utf8.contains(0) else {
@@ -122,7 +123,7 @@ package enum Taking {
     }
   }
 
-  /// Two parts with a separator between them, such as `NAME=VALUE`; the first is not empty.
+  /// Two parts with a separator, such as `NAME=VALUE`; the first must not be empty.
   static func pair(_ shape: String, separator: Character) -> Reader<String> {
     { word in
       guard (2...textLimit).contains(word.utf8.count), !word.utf8.contains(0),
@@ -147,7 +148,7 @@ package enum Taking {
   private static let pathLimit = 4095
   static let textLimit = 10_000
 
-  /// The address of a server, with one of the schemes.
+  /// The URL of a server with one of the schemes.
   static func url(_ schemes: [String]) -> Reader<String> {
     { word in
       guard word.utf8.count <= urlLimit, !word.utf8.contains(0),
@@ -165,7 +166,7 @@ package enum Taking {
 
   private static let urlLimit = 4096
 
-  /// Something that reads itself, or what is wanted instead.
+  /// A value that parses itself, or the hint in the error.
   static func value<Value: ExpressibleByArgument>(_ wanted: String) -> Reader<Value> {
     { word in
       guard word.utf8.count <= textLimit, !word.utf8.contains(0), let value = Value(argument: word)
@@ -176,7 +177,7 @@ package enum Taking {
 
   // MARK: Places of takes
 
-  /// A condition, or a place of a take.
+  /// A condition, or a place in a take.
   static func condition(_ word: String) throws -> StepCondition {
     guard word.utf8.count <= textLimit else {
       throw Refusal("a condition has from 1 to \(textLimit) bytes")
@@ -184,7 +185,7 @@ package enum Taking {
     return try StepCondition(word)
   }
 
-  /// A point of a take: a time or a step.
+  /// A point in a take: a time or a step.
   static func place(_ word: String) throws -> StepCondition {
     let wanted = Refusal(
       "a place of a take is a time from 0 to 1000000000 seconds, as in 12.5 or 12.5s, or a step "
@@ -194,7 +195,7 @@ package enum Taking {
     return place
   }
 
-  /// The words of a change to packets, which are given to another build as they are.
+  /// The text of a packet edit, which is validated here and passed on verbatim.
   static func edit(_ read: @escaping @Sendable (String) throws -> PacketEdit) -> Reader<String> {
     { word in
       guard word.utf8.count <= textLimit else {
@@ -208,16 +209,16 @@ package enum Taking {
 
 // MARK: - Secrets
 
-/// Values that nobody else may see: any user of a machine reads the command lines of all others.
+/// Secret values: any user of a machine can read the command lines of all others.
 extension Taking {
-  /// What help says of every option that takes one.
+  /// The part of the help that all options with secrets share.
   static let secretForm = "@FILE reads it from a file, env:NAME from the environment."
 
-  /// A value that may also stand in a file (`@FILE`) or in the environment (`env:NAME`), where
-  /// other users do not see it.
+  /// A value that may be read from a file (`@FILE`) or the environment (`env:NAME`), where other
+  /// users do not see it.
   ///
-  /// Line ends behind the value in a file do not belong to it. A value that begins with `@` or
-  /// `env:` itself has to come from a file. What is refused is never printed.
+  /// Trailing line ends in a file are ignored. A value that itself begins with `@` or `env:` must
+  /// come from a file. Refused values are never printed.
   static func secret<Value>(_ read: @escaping Reader<Value>) -> Reader<Value> {
     { word in
       let value: String
@@ -235,7 +236,7 @@ extension Taking {
       do {
         return try read(value)
       } catch {
-        // The parser would quote the word, which is only where the value is.
+        // The parser would quote the word, which is only the location of the value.
         throw SecretFailure("what \(word) holds cannot be used: \(error)")
       }
     }

@@ -6,16 +6,15 @@ import Synchronization
 import Tape
 import Wire
 
-/// Whether files that are there are replaced: every verb that writes refuses them otherwise.
+/// Whether existing files are replaced; every verb that writes refuses them otherwise.
 struct OverwriteOption: ParsableArguments {
-  @Flag(help: "Replace a file that is there.")
+  @Flag(help: "Replace existing files.")
   var force = false
 
-  /// What becomes of a file that is there.
+  /// What to do if the file exists.
   var present: WholeFile.Present { force ? .replaced : .kept }
 
-  /// Refuses to write into a file that the command reads, or that is still being recorded, also
-  /// where others are replaced.
+  /// Refuses to replace a file that the command reads or that is being recorded, even with --force.
   func check(_ path: String, reading sources: String...) throws(CommandFailure) {
     guard force, let target = Self.identity(of: path) else { return }
     for source in sources where Self.identity(of: source) == target {
@@ -26,14 +25,14 @@ struct OverwriteOption: ParsableArguments {
       .inputOutput, "\(path) is still being recorded, by process \(process): choose another name")
   }
 
-  /// Removes a take that a recording replaces, with the log beside it.
+  /// Removes a take that is to be replaced, with its log.
   func clear(_ path: String) throws(CommandFailure) {
     guard force, FileBytes.kind(of: path) == .file else { return }
     try check(path)
     for ending in ["-wal", "-shm", ""] { FileBytes.remove(path + ending) }
   }
 
-  /// The device and number of a regular file; nil for others, which are written in place.
+  /// The device and inode of a regular file; nil for others, which are written in place.
   private static func identity(of path: String) -> [UInt64]? {
     var status = stat()
     guard stat(path.systemPath, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
@@ -43,7 +42,7 @@ struct OverwriteOption: ParsableArguments {
   }
 }
 
-/// What a command makes as a whole: files that are there when they are complete.
+/// Writes complete files: they appear under their names only when finished.
 enum WritingWhole {
   /// Opens a file that gets its name when it is finished.
   static func file(_ path: String, _ present: WholeFile.Present, isTake: Bool = false)
@@ -57,7 +56,7 @@ enum WritingWhole {
     }
   }
 
-  /// Gives a file its name.
+  /// Gives a file its final name.
   static func finish(_ file: WholeFile) throws(CommandFailure) {
     do throws(WholeFile.Failure) {
       try file.finish()
@@ -66,9 +65,10 @@ enum WritingWhole {
     }
   }
 
-  /// Creates a take under another name, and gives it its own when the body is through.
-  /// - Parameter body: gets the name to write under; in its failures stands the right one.
-  static func take<Value>(
+  /// Creates a take under a temporary name and renames it when the body returns.
+  ///
+  /// - Parameter body: receives the temporary path; its failures are reported with the final one.
+  static func writeTake<Value>(
     _ path: String, _ present: WholeFile.Present, _ body: (String) throws -> Value
   ) throws -> Value {
     let file = try file(path, present, isTake: true)
@@ -82,7 +82,7 @@ enum WritingWhole {
     }
   }
 
-  /// Writes a text into a file.
+  /// Writes a text to a file.
   static func text(
     _ text: String, to path: String, _ present: WholeFile.Present, mode: UInt32 = 0o600
   ) throws(CommandFailure) {
@@ -94,7 +94,7 @@ enum WritingWhole {
     }
   }
 
-  /// Lets a signal that ends the process take away first what is not complete.
+  /// Removes incomplete files when a signal ends the process.
   static func cleanUpOnSignals() {
     guard isWatching.exchange(true, ordering: .relaxed) == false else { return }
     SignalWatch.on([SIGINT, SIGTERM, SIGHUP]) { number in
@@ -104,15 +104,15 @@ enum WritingWhole {
     }
   }
 
-  /// Ends the process as the signal would have done without us.
+  /// Ends the process as the signal would have by default.
   static func end(by number: Int32) {
     signal(number, SIG_DFL)
     Interruption.unblock([number])
     raise(number)
   }
 
-  /// Lets a signal have its way that is just ending the process: what fails now fails because its
-  /// files were taken away.
+  /// Waits for the end if a signal is just ending the process: failures at that time come from the
+  /// removal of its files.
   static func yieldToSignal() {
     while isInterrupted.load(ordering: .sequentiallyConsistent) { pause() }
   }
@@ -122,7 +122,7 @@ enum WritingWhole {
 }
 
 extension CommandFailure {
-  /// The failure of a command that could not write a file.
+  /// Converts an error in writing a file.
   init(_ failure: WholeFile.Failure) {
     let words =
       failure.code == EEXIST
@@ -132,27 +132,27 @@ extension CommandFailure {
   }
 }
 
-/// Ctrl-C for work that can be left in the middle: it is noticed, and the process continues.
+/// Handles Ctrl-C as a request to interrupt work while the process continues.
 enum Interruption {
   private static let wasAsked = Atomic(false)
   private static let noticed = Atomic(false)
 
-  /// Whether Ctrl-C came since it was last forgotten.
+  /// Whether Ctrl-C was pressed since the last `forget`.
   static var isAsked: Bool { wasAsked.load(ordering: .relaxed) }
 
-  /// Whether Ctrl-C is noticed at all.
+  /// Whether Ctrl-C is handled.
   static var isNoticed: Bool { noticed.load(ordering: .relaxed) }
 
-  /// Notices Ctrl-C from now on.
+  /// Handles Ctrl-C from now on.
   static func notice() {
-    // What the handler needs is made before it is in place.
+    // The handler's state is prepared before it is installed.
     noticed.store(true, ordering: .relaxed)
     forget()
     signal(SIGINT) { _ in Interruption.wasAsked.store(true, ordering: .relaxed) }
   }
 
-  /// Lets signals reach the thread of the caller: a process inherits those that were blocked in the
-  /// thread that started it, and Ctrl-C would wait for ever.
+  /// Unblocks signals on the calling thread: a process inherits the blocked signals of the thread
+  /// that started it, and Ctrl-C would never arrive.
   static func unblock(_ numbers: [Int32]) {
     var signals = sigset_t()
     sigemptyset(&signals)
@@ -160,14 +160,14 @@ enum Interruption {
     pthread_sigmask(SIG_UNBLOCK, &signals, nil)
   }
 
-  /// Forgets that Ctrl-C came.
+  /// Clears a pending Ctrl-C.
   static func forget() { wasAsked.store(false, ordering: .relaxed) }
 }
 
-/// Delivers signals to their handlers, on a thread of its own.
+/// Delivers signals to closures on a separate thread.
 ///
-/// Handlers are in place when this returns. A source of Dispatch has its own a moment later, and
-/// takes signals only while its threads do.
+/// Handlers are installed when `on` returns; a Dispatch source installs its own a moment later, and
+/// delivers only while Dispatch has free threads.
 enum SignalWatch {
   private struct State {
     var watched: Set<Int32> = []
@@ -176,7 +176,7 @@ enum SignalWatch {
 
   private static let state = Mutex(State())
 
-  /// Has something done at each signal among these numbers, besides what was asked for before.
+  /// Adds a closure for signals, in addition to earlier ones.
   static func on(_ numbers: [Int32], do react: @escaping @Sendable (Int32) -> Void) {
     let isFirst = state.withLock { state in
       let isFirst = state.reactions.isEmpty

@@ -8,7 +8,7 @@ import Synchronization
 import Tape
 import Wire
 
-/// Takes as regression tests.
+/// Runs takes as regression tests.
 struct VerifyCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "verify",
@@ -16,10 +16,11 @@ struct VerifyCommand: ParsableCommand {
     discussion: """
       A folder stands for all takes below it. A take is compared exactly: every packet, state, \
       frame, timer and random draw. With a pin beside it (call.pin.json, made by retake pin) it is \
-      compared as the pin says: exactly, or by what comes of the session within the pin's \
-      tolerances. Takes run in parallel on all cores. What other libraries made is taken from the \
-      recording; such a take passes in part, with the reason. The exit status is 1 when one fails; \
-      its report, with the command that shows the failure again, is left in the folder of reports.
+      compared as the pin says: exactly, or by the results of the session within the pin's \
+      tolerances. Takes run in parallel on all cores. Output of other library versions is taken \
+      from the recording; such a take passes in part, with the reason. The exit status is 1 when \
+      one fails; its report, with the command that shows the failure again, is left in the folder \
+      of reports.
 
       Examples:
         retake verify Captures/
@@ -32,7 +33,7 @@ struct VerifyCommand: ParsableCommand {
     transform: Taking.path)
   var paths: [String]
 
-  @Option(help: "How to compare, whatever pins say: exact or meaning.")
+  @Option(help: "How to compare, overriding pins: exact or meaning.")
   var mode: VerifyMode?
 
   @Option(
@@ -48,11 +49,11 @@ struct VerifyCommand: ParsableCommand {
   private static let usualReports = "retake-reports"
 
   @Option(
-    help: "How many takes run at once. Default: as many as there are cores.",
+    help: "The number of parallel takes. Default: the number of cores.",
     transform: Taking.whole(1...1024))
   var jobs: Int?
 
-  @Flag(help: "Let takes fail that can be replayed only in part here; so does RETAKE_STRICT=1.")
+  @Flag(help: "Let takes fail that can only be replayed in part here; also with RETAKE_STRICT=1.")
   var strict = false
 
   @OptionGroup var overwrite: OverwriteOption
@@ -76,8 +77,8 @@ struct VerifyCommand: ParsableCommand {
         jobs: jobs
       ) { done, latest in
         count.set(done)
-        // Whole lines in one write, so that those of several threads stay whole.
-        if !json { progress.above { pieces.take(Self.painted(latest) + "\n") } }
+        // Complete lines are written at once, so that those of several threads do not mix.
+        if !json { progress.above { pieces.add(Self.painted(latest) + "\n") } }
       }
     }
     try Output.verdict { try pieces.check() }
@@ -89,7 +90,7 @@ struct VerifyCommand: ParsableCommand {
       for report in written { try Output.line("report: \(report)") }
     }
     guard let first = run.failures.first else { return }
-    // Files that are no takes are no differences; each has its line above.
+    // Unreadable files are not divergences; each was reported above.
     var status = ExitStatus.difference
     let areAllUnreadable = run.failures.allSatisfy { failure in
       if case .unreadable = failure.outcome { true } else { false }
@@ -100,7 +101,7 @@ struct VerifyCommand: ParsableCommand {
     throw CommandFailure(status, "")
   }
 
-  /// The line of a take, its verdict in colour.
+  /// The line of a take with its verdict coloured.
   private static func painted(_ result: TakeVerification) -> String {
     let line = result.line
     let verdict = line.prefix { $0 != " " }
@@ -108,7 +109,7 @@ struct VerifyCommand: ParsableCommand {
       + line.dropFirst(verdict.count)
   }
 
-  /// Refuses to replace what is not the report of an earlier run: those are made anew every time.
+  /// Refuses to replace a file that is not an earlier report; reports are replaced every time.
   private func checkReport() throws {
     guard let junit, !overwrite.force, FileBytes.kind(of: junit) == .file else { return }
     let head = (try? FileBytes.read(junit, atMost: 5).get()) ?? []
@@ -136,12 +137,12 @@ struct VerifyCommand: ParsableCommand {
       throw CommandFailure(
         .inputOutput, "\(path): its folder cannot be made: \(code); choose another")
     }
-    // Programs of CI read them, whoever they run as.
+    // CI programs read the report, perhaps as another user.
     try WritingWhole.text(text, to: path, .replaced, mode: 0o644)
   }
 }
 
-/// How many takes are through.
+/// The number of finished takes.
 private final class FinishedCount: Sendable {
   private let count = Atomic(0)
 
@@ -164,11 +165,11 @@ enum VerifyMode: String, ExpressibleByArgument, CaseIterable {
 
 // MARK: - PinCommand
 
-/// Writes down what a session has to come to.
+/// Stores the expected outcome of a session.
 struct PinCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "pin",
-    abstract: "Write down what a take came to, as checks for retake verify.",
+    abstract: "Write the results of a take into a file, as checks for retake verify.",
     discussion: """
       Makes call.pin.json beside call.take: states, the time to connect, frames, freezes, bit \
       rates, loss, requests, levels, each with a tolerance. Read it, change the tolerances, and \
@@ -185,13 +186,13 @@ struct PinCommand: ParsableCommand {
   @Option(help: "How retake verify compares the take from now on: exact or meaning.")
   var mode: VerifyMode = .meaning
 
-  @Option(help: "Free text in the pin: what the take is kept for.", transform: Taking.text())
+  @Option(help: "Free text in the pin, such as the purpose of the take.", transform: Taking.text())
   var note = ""
 
   @OptionGroup var overwrite: OverwriteOption
 
   func run() throws {
-    noteEndings(of: options.take)
+    reportEndings(of: options.take)
     let take = options.take
     let path = Pin.path(ofTake: take)
     if !overwrite.force, FileBytes.kind(of: path) != nil {
@@ -200,7 +201,7 @@ struct PinCommand: ParsableCommand {
     }
     let good = Progress("verifying").follow {
       let exact = TakeVerification.run(path: take, mode: .exact)
-      // A take of another stack need not be the same to the byte to be worth keeping.
+      // A take of another stack can be useful even if its bytes differ.
       guard case .diverged = exact.outcome, mode.mode == .meaning else { return exact }
       return TakeVerification.run(path: take, mode: .meaning)
     }
@@ -231,15 +232,15 @@ struct PinCommand: ParsableCommand {
 
 // MARK: - MinimiseCommand
 
-/// Shortens a failing take.
+/// Shortens a diverging take.
 struct MinimiseCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "minimise",
     abstract: "Shorten a take that fails to the shortest one that still fails in the same way.",
     discussion: """
-      Leaves out everything after the step that differs and all peers but the one that differs. \
-      The short take is replayed to see that it shows the same difference. The exit status is 1 \
-      when the take does not fail, because then there is nothing to shorten.
+      Removes everything after the step that differs and all peers but the one that differs. The \
+      short take is replayed to check that it shows the same difference. The exit status is 1 when \
+      the take does not fail, because then there is nothing to shorten.
 
       Example:
         retake minimise call.take --out short.take
@@ -256,12 +257,12 @@ struct MinimiseCommand: ParsableCommand {
   @OptionGroup var overwrite: OverwriteOption
 
   func run() throws {
-    noteEndings(of: options.take)
+    reportEndings(of: options.take)
     let take = options.take
     let stem = take.hasSuffix(".take") ? String(take.dropLast(5)) : take
     let out = out ?? stem + ".short.take"
     try overwrite.check(out, reading: take)
-    var summary = try WritingWhole.take(out, overwrite.present) { output in
+    var summary = try WritingWhole.writeTake(out, overwrite.present) { output in
       try Progress("shortening").follow { try shortened(output) }
     }
     summary.output = out
@@ -296,19 +297,19 @@ struct MinimiseCommand: ParsableCommand {
 
 // MARK: - UpgradeCommand
 
-/// Takes that outlive the libraries they were made with.
+/// Re-creates takes with the current libraries.
 struct UpgradeCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "upgrade",
-    abstract: "Make a take anew with this build's stack, libraries and schema; tell what changed.",
+    abstract: "Recreate a take with this build's stack, libraries and schema; report the changes.",
     discussion: """
-      The inputs of the take are driven through the stack of this build on its own terms, and what \
-      it does is written into a new take, which replays here bit for bit. The old one is left as \
-      it is. The exit status is 1 when the session no longer comes to the same: states, frames, \
-      bit rates and the like, within the tolerances of retake pin.
+      The inputs of the take are executed by the stack of this build, and its outputs are written \
+      into a new take, which replays here bit for bit. The old one is not changed. The exit status \
+      is 1 if the results of the session changed: states, frames, bit rates and so on, beyond the \
+      tolerances of retake pin.
 
-      With --decode, what was only carried through is decoded: the audio and video frames of calls \
-      between others that were recorded without, and video frames of H.264 and AV1.
+      With --decode, frames that were only passed through are decoded: the audio and video frames \
+      of calls between others that were recorded without, and video frames of H.264 and AV1.
 
       Examples:
         retake upgrade old.take --out new.take
@@ -327,9 +328,9 @@ struct UpgradeCommand: ParsableCommand {
 
   func run() throws {
     if decode { LibraryCodecs.missingDecoders.forEach { printError("retake: \($0)") } }
-    noteEndings(of: options.take)
+    reportEndings(of: options.take)
     try overwrite.check(out, reading: options.take)
-    var upgrade = try WritingWhole.take(out, overwrite.present) { temporary in
+    var upgrade = try WritingWhole.writeTake(out, overwrite.present) { temporary in
       try Progress("upgrading").follow {
         try reading { () throws(TapeError) in
           try Upgrade(path: options.take, output: temporary, decodes: decode)

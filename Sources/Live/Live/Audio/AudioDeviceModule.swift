@@ -17,7 +17,7 @@ public protocol AudioDeviceModule: Sendable {
   var renderFormat: AudioFormat? { get }
   /// Passes the port to the session; called first, and once.
   func connect(_ port: AudioDevicePort)
-  /// Performs an operation of the session.
+  /// Carries out an operation that the audio session requests, and returns the result.
   func perform(_ operation: AudioDeviceOperation) -> AudioDeviceAnswer
 }
 
@@ -82,7 +82,7 @@ public final class NullAudioDevice: AudioDeviceModule {
   public var renderFormat: AudioFormat? { nil }
   /// Stores the port to the session.
   public func connect(_ port: AudioDevicePort) {}
-  /// Performs an operation of the session.
+  /// Carries out an operation that the audio session requests, and returns the result.
   public func perform(_ operation: AudioDeviceOperation) -> AudioDeviceAnswer {
     operation == .requestPermission ? .permission(.granted) : .ok
   }
@@ -145,7 +145,7 @@ public final class ManualAudioDevice: AudioDeviceModule {
   /// Stores the port to the session.
   public func connect(_ port: AudioDevicePort) { state.withLock { $0.port = port } }
 
-  /// Performs an operation of the session.
+  /// Carries out an operation that the audio session requests, and returns the result.
   public func perform(_ operation: AudioDeviceOperation) -> AudioDeviceAnswer {
     state.withLock { state in
       state.operations.append(operation)

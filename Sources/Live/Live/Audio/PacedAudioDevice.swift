@@ -115,7 +115,7 @@ public final class PacedAudioDevice: AudioDeviceModule {
   /// Stores the port to the session.
   public func connect(_ port: AudioDevicePort) { state.withLock { $0.port = port } }
 
-  /// Performs an operation of the session.
+  /// Carries out an operation that the audio session requests, and returns the result.
   public func perform(_ operation: AudioDeviceOperation) -> AudioDeviceAnswer {
     switch operation {
     case .requestPermission: return .permission(.granted)

@@ -71,7 +71,6 @@ public final class PulseAudioDevice: AudioDeviceModule {
   private let playerPath: String
   private let state = Mutex(State())
 
-  /// The frames of a period.
   private static let periodFrames = 480
 
   /// Looks for the tools.
@@ -102,7 +101,7 @@ public final class PulseAudioDevice: AudioDeviceModule {
   /// Stores the port to the session.
   public func connect(_ port: AudioDevicePort) { state.withLock { $0.port = port } }
 
-  /// Performs an operation of the session.
+  /// Carries out an operation that the audio session requests, and returns the result.
   public func perform(_ operation: AudioDeviceOperation) -> AudioDeviceAnswer {
     switch operation {
     case .requestPermission: return .permission(.granted)

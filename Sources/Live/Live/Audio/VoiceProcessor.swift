@@ -242,7 +242,7 @@ public final class VoiceProcessingDevice: AudioDeviceModule {
   /// Stores the port to the session.
   public func connect(_ port: AudioDevicePort) { device.connect(port.processing(processor)) }
 
-  /// Performs an operation of the session.
+  /// Carries out an operation that the audio session requests, and returns the result.
   public func perform(_ operation: AudioDeviceOperation) -> AudioDeviceAnswer {
     let answer = device.perform(operation)
     if case .setProcessing(let profile) = operation, answer == .ok { processor.set(profile) }

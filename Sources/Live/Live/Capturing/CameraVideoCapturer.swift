@@ -121,7 +121,7 @@ package enum CameraList {
 
 // MARK: - CameraPermissions
 
-/// The user's permission for the camera; nobody is asked twice.
+/// The user's permission for the camera; the user is asked only once.
 ///
 /// On Linux the right to open the device decides. An application that has to ask its user, and a
 /// test of one, provides the answer here; `VideoCaptureSession` asks before it starts.

@@ -220,7 +220,7 @@ package final class ProcessAudioFile: Sendable {
 
   deinit { process.end() }
 
-  /// Reads blocks of 20 ms until the pipe ends or nobody wants them any more.
+  /// Reads blocks of 20 ms until the pipe ends or the consumer is gone.
   private static func read(_ pipe: FileDescriptor, _ deliver: (AudioBlock) -> Bool) {
     let length = AudioBlock.sampleRate / 50 * 2
     var bytes: [UInt8] = []

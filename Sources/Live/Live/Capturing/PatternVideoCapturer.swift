@@ -80,7 +80,7 @@ public final class PushedVideoCapturer: VideoCapturer {
   /// Stops passing frames on.
   public func stopCapture() { run.end() }
 
-  /// Passes a frame to the consumer; false if nobody captures.
+  /// Passes a frame to the consumer; false if there is none.
   @discardableResult
   public func push(_ frame: VideoFrame) -> Bool {
     guard let number = run.number else { return false }

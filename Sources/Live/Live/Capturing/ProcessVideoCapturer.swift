@@ -121,7 +121,7 @@ public final class ProcessVideoCapturer: VideoCapturer {
     run.end()
   }
 
-  /// Reads frames until the pipe ends or nobody wants them any more.
+  /// Reads frames until the pipe ends or the consumer is gone.
   private static func read(
     _ pipe: FileDescriptor, _ format: VideoFormat,
     whileHeld capturer: () -> ProcessVideoCapturer?, _ number: Int
@@ -201,14 +201,14 @@ public struct MediaProgram: Hashable, Sendable {
   }
 
   /// The executable file; nil if there is none.
-  var path: String? {
+  package var path: String? {
     let folders = searchPath ?? ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin"
     let candidates = file.map { [$0] } ?? folders.split(separator: ":").map { "\($0)/ffmpeg" }
     return candidates.first { FileManager.default.isExecutableFile(atPath: $0) }
   }
 
   /// Why there is none, with the way out.
-  var missing: String {
+  package var missing: String {
     file.map { "\($0) is no program that may be run" }
       ?? "there is no ffmpeg: install the package ffmpeg"
   }

@@ -283,7 +283,7 @@ struct PendingCalls {
     return lastID
   }
 
-  /// Records the reply to a call; dropped if nobody waits for it.
+  /// Records the reply to a call; dropped if its caller no longer waits.
   mutating func complete(_ reply: PeerReply, to id: UInt32) {
     guard let index = waiting.firstIndex(where: { $0.id == id }) else { return }
     completed.append((waiting.remove(at: index).complete, reply))
@@ -341,8 +341,8 @@ struct InputQueue {
 /// credentials.
 ///
 /// A peer gets a few of them, because they help explain a failing call. The rest is counted and
-/// dropped before it becomes an input. So nobody who knows a port can inflate a take, and a replay
-/// needs no record of them.
+/// dropped before it becomes an input. So an attacker who knows a port cannot inflate a take, and a
+/// replay needs no record of them.
 struct StrayFilter {
   /// How many stray datagrams a peer gets, and how many bytes.
   static let most = 500

@@ -5,7 +5,7 @@ import Synchronization
 package import Tape
 package import Wire
 
-/// What a driver drives: the client stack of one peer, or a substitute in tests.
+/// The engine of a driver: the client stack of one peer, or a substitute in tests.
 package protocol PeerEngine: AnyObject {
   /// Applies one input and appends everything that follows.
   func step(_ input: PeerInput, at now: Instant, into outbox: inout Outbox<PeerOutput>)

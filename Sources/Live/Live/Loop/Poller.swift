@@ -89,7 +89,7 @@ struct OpenSocket {
   let resident: Resident
 }
 
-/// A connection of a peer, and the number of its request.
+/// A peer's stream connection, and the number of the request that opened it.
 struct OpenStream {
   let stream: StreamSocket
   let resident: Resident

@@ -159,7 +159,7 @@ public final class PeerConnection: Sendable {
   }
 
   /// Removes the peer from its loop: it makes no further step and its resources are released, even
-  /// if somebody still holds the connection.
+  /// if the connection is still referenced.
   package func retire() async {
     let observers = observers
     await withCheckedContinuation { continuation in

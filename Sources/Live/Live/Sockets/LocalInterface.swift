@@ -65,10 +65,10 @@ extension LocalInterface {
 }
 
 extension NetworkType {
-  /// What the kernel tells of an interface (sysfs-class-net): the kind of its driver, else that of
-  /// its link (ARPHRD_ of if_arp.h).
+  /// Reads from the kernel (sysfs-class-net) the kind of an interface's driver, else that of its
+  /// link (ARPHRD_ of if_arp.h).
   ///
-  /// - Parameter folder: where the interfaces are listed.
+  /// - Parameter folder: the folder that lists the interfaces.
   package init(ofInterface name: String, in folder: String) {
     let path = folder + "/" + name
     let driver = SmallFile.text(of: path + "/uevent").split(separator: "\n")
@@ -195,7 +195,7 @@ final class LinkWatch {
 final class NameResolver {
   private static let pendingMaximum = 16
   private static let queue = DispatchQueue(label: "retake.names", attributes: .concurrent)
-  /// Running look-ups, and refusals under way through the mailbox.
+  /// The number of lookups in progress, and of refusals not yet delivered through the mailbox.
   private var pending = 0
 
   /// Resolves a name; the closure gets its addresses, possibly none.

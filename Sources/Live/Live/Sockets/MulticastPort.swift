@@ -80,7 +80,7 @@ final class MulticastPort {
     if let due = wakeNanoseconds, due <= csockets_monotonic_ns() { step(.deadline) }
   }
 
-  /// Reads from a socket; false if the tag is not one of its own.
+  /// Reads from a socket; false if the tag is another's.
   func receive(_ tag: Poller.Tag, into batch: ReceiveBatch) -> Bool {
     guard let socket = sockets.first(where: { $0.tag == tag }) else { return false }
     let count = batch.receive(from: socket.descriptor)

@@ -134,7 +134,7 @@ struct RendererList {
   var isEmpty: Bool { entries.isEmpty }
   var all: [any VideoRenderer] { entries.map(\.renderer) }
 
-  /// Adds a renderer unless it is there.
+  /// Adds a renderer unless it was added before.
   mutating func add(_ renderer: any VideoRenderer) {
     guard !entries.contains(where: { $0.renderer === renderer }) else { return }
     entries.append(Entry(renderer: renderer))
@@ -209,7 +209,7 @@ public final class MediaStream: Sendable {
 
   /// All tracks in the order in which they were added.
   public var tracks: [any MediaStreamTrack] { state.withLock { $0.tracks } }
-  /// The tracks of audio.
+  /// The audio tracks of the stream.
   public var audioTracks: [any MediaStreamTrack] { tracks.filter { $0.kind == .audio } }
   /// The tracks of video frames.
   public var videoTracks: [any MediaStreamTrack] { tracks.filter { $0.kind == .video } }

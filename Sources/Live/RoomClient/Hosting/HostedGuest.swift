@@ -42,7 +42,7 @@ final class HostedGuest: Sendable {
     var down: PeerConnection?
     var upTransceivers: [String: UInt32] = [:]
     var places: [Place] = []
-    /// What should be sent, and whether an offer is unanswered.
+    /// The media to send; an unanswered offer delays changes.
     var wanted: [RoomMedia] = []
     var isOffering = false
     var needsRestart = false
@@ -119,7 +119,7 @@ final class HostedGuest: Sendable {
 
   /// Waits until everything is sent, for at most a second: it is the last message.
   ///
-  /// A socket that nobody reads has to be abandoned then.
+  /// After that, a socket whose peer does not read is abandoned.
   func flush() async {
     let limit = Task { [weak self] in
       guard (try? await Task.sleep(for: .seconds(1))) != nil else { return }

@@ -11,7 +11,7 @@ struct HostedRoom {
   struct Media {
     var media: RoomMedia
     var owner: String
-    /// The owner's number of it, and the section in the owner's offer.
+    /// The owner's number for it, and the section in the owner's offer.
     var local: UInt32
     var mid: String
   }
@@ -65,7 +65,7 @@ struct HostedRoom {
     }
   }
 
-  /// Whether a participant may add so many bytes of details.
+  /// Whether a participant may add this many bytes of details.
   private func hasRoom(for bytes: Int, of id: String) -> Bool {
     detailBytes(of: id) + bytes <= HostedRoom.memberDetailBytes
       && detailBytes(of: nil) + bytes <= HostedRoom.detailBytes
@@ -242,7 +242,8 @@ struct HostedRoom {
     return nil
   }
 
-  /// What a participant should be sent: the audio of all others, and its subscribed videos.
+  /// The media that a participant should be sent: the audio of all others, and its subscribed
+  /// videos.
   func wanted(by id: String) -> [Media] {
     guard let member = self[id] else { return [] }
     return media.filter { entry in
@@ -293,7 +294,7 @@ struct HostedRoom {
 struct GuestOutbox {
   /// The result of queueing a text.
   enum Outcome {
-    /// Queued; somebody is already sending.
+    /// Queued; another task is already sending.
     case waits
     /// Queued; the caller has to start sending.
     case begins

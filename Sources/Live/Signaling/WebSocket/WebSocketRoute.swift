@@ -9,9 +9,12 @@ package struct WebSocketRoute: Sendable {
 
   /// The path, such as `/rooms`.
   package var path: String
+  /// Whether all paths that begin like this one belong to the route, where no other one is named.
+  package var isPrefix = false
   /// The supported subprotocols in order of preference.
   ///
-  /// A client that requests none of them is refused; empty if none is required.
+  /// A client that requests none of them is refused; empty if none is required. One that ends in an
+  /// asterisk stands for all that begin like it.
   package var subprotocols: [String]
   package var limits: WebSocketLimits
   package var handler: Handler
@@ -30,7 +33,20 @@ package struct WebSocketRoute: Sendable {
   func subprotocol(for request: HTTPRequest) -> String? {
     let named = (request.header("Sec-WebSocket-Protocol") ?? "").split(separator: ",")
       .map { $0.trimmed }
-    return subprotocols.first { named.contains($0[...]) }
+    for known in subprotocols {
+      guard known.hasSuffix("*") else {
+        if named.contains(known[...]) { return known }
+        continue
+      }
+      if let name = named.first(where: { $0.hasPrefix(known.dropLast()) }) { return String(name) }
+    }
+    return nil
+  }
+
+  /// Whether requests to a path are for the route.
+  func matches(_ request: HTTPRequest) -> Bool {
+    guard isPrefix else { return path == request.path }
+    return request.path.hasPrefix(path) && request.header("Upgrade")?.lowercased() == "websocket"
   }
 
   /// Whether a client can be served here.
@@ -81,7 +97,7 @@ struct WebSocketUpgrading: Sendable {
   }
 
   private func route(for request: HTTPRequest) -> WebSocketRoute? {
-    routes.first { $0.path == request.path }
+    routes.first { $0.matches(request) }
   }
 
   /// The fields of the response; nil if the request is answered normally.
@@ -106,7 +122,7 @@ struct WebSocketUpgrading: Sendable {
     try pipeline.addHandler(WebSocketHandler(route.limits, isServer: true, inbox: inbox))
     let socket = WebSocket(
       channel: channel, inbox: inbox, subprotocol: route.subprotocol(for: request))
-    // Somebody is waiting, as for the response to a request.
+    // A client is waiting, as for the response to a request.
     Task(priority: .high) {
       await route.handler(socket, request)
       await socket.close()

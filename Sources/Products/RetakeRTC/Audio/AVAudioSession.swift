@@ -220,7 +220,7 @@ private func prefixed(_ name: String, by prefix: String) -> String {
 
 // MARK: - Settings
 
-// What applications set and read of the audio session without `RTCAudioSession`.
+// The settings and values of the audio session that applications use without `RTCAudioSession`.
 extension AVAudioSession {
   private var shared: RTCAudioSession { RTCAudioSession.sharedInstance() }
 

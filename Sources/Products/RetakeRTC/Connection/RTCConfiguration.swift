@@ -36,9 +36,9 @@ public enum RTCBundlePolicy: Int, Sendable {
 
 /// Whether RTCP must share the port of RTP, numbered as in the Objective-C header; it always does.
 public enum RTCRtcpMuxPolicy: Int, Sendable {
-  /// Agreed upon.
+  /// RTCP may have its own port if the peer insists.
   case negotiate
-  /// Required.
+  /// RTCP must share the port of RTP.
   case require
 }
 

@@ -4,7 +4,7 @@ import Peer
 import Synchronization
 import Wire
 
-/// What local and remote tracks of both kinds have in common.
+/// The common part of local and remote tracks of both kinds.
 final class TrackCore: Sendable {
   /// A transceiver of a connection.
   struct Place: Sendable {

@@ -15,7 +15,7 @@ public protocol RTCVideoCapturerDelegate: AnyObject {
 open class RTCVideoCapturer {
   /// Receives the frames; held weakly.
   public weak var delegate: (any RTCVideoCapturerDelegate)?
-  /// What takes record of the capturer; nil: nothing.
+  /// Records the events of the capturer; nil for none.
   var note: CaptureNote?
   /// Whether it is the machine's default camera, over which every other capturer takes precedence.
   var isOfMachine = false

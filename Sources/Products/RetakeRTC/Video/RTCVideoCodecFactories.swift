@@ -37,7 +37,7 @@ public final class RTCVideoCodecInfo: Sendable, Hashable {
 
 /// The settings that an encoder is created with.
 public final class RTCVideoEncoderSettings: Sendable {
-  /// The codec's name.
+  /// The name of the codec in descriptions.
   public let name: String
   /// The width of the first video frame.
   public let width: UInt16

@@ -14,7 +14,7 @@ public final class RTCVideoSource: RTCMediaSource, RTCVideoCapturerDelegate {
   private struct State: Sendable {
     var feeds: [Feed] = []
     var camera: DefaultCamera?
-    /// What takes record of the capturer that fills it.
+    /// Records the events of the capturer that fills it; nil for none.
     var note: CaptureNote?
     var output: OutputFormat?
   }
@@ -32,7 +32,7 @@ public final class RTCVideoSource: RTCMediaSource, RTCVideoCapturerDelegate {
     super.init(received: inlet)
   }
 
-  /// The content hint that takes record: whether the frames come from a screen.
+  /// The content hint stored in takes: whether the frames come from a screen.
   nonisolated var contentHint: ContentHint? { isScreenCast ? .detail : nil }
 
   nonisolated func feed(_ track: RTCVideoTrack) {

@@ -86,7 +86,7 @@ struct ReportSchedule {
 
   init(_ entropy: EntropyStream) { self.entropy = entropy }
 
-  /// When a report needs a step of its own.
+  /// When a report requires its own step.
   var deadline: Instant? { due.map { $0 + Self.slack } }
 
   /// Schedules the first report once media is sent or received.

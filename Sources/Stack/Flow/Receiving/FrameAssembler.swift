@@ -97,7 +97,7 @@ struct FrameAssembler {
   /// How many frames wait for the first key frame.
   ///
   /// Its packets may be lost and come again later than those after it, in retransmissions that
-  /// probe the path: nobody can ask for them.
+  /// probe the path: without a key frame, no NACK can request them.
   private static let beginningMaximum = 32
 
   init(passesGaps: Bool = false, awaitsBeginning: Bool = false) {

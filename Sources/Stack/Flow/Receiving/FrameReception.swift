@@ -119,7 +119,7 @@ extension FrameAssembler.Packet {
 
 /// The missing packets of a video stream and when to request them (RFC 4585 section 6.2.1).
 struct MissingPackets {
-  /// What to do about missing packets now.
+  /// The action to take for missing packets.
   struct Demand {
     /// The sequence numbers to request, oldest first.
     var requested: [UInt16] = []
@@ -141,7 +141,7 @@ struct MissingPackets {
   /// After this time and a few tries a key frame is the better way on.
   static let longestWait = Interval.seconds(2)
   static let fewestTries = 3
-  /// How many newer packets, or how much time, tell loss from reordering.
+  /// The number of newer packets, or the time, that distinguishes loss from reordering.
   static let reorderedPackets: Int64 = 3
   static let reorderedTime = Interval.milliseconds(10)
   /// How long a gap may stay open if packets cannot be requested.

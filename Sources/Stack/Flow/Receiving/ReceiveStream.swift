@@ -21,7 +21,7 @@ struct ReceiveStream {
   private(set) var counters: InboundStreamCounters
   /// Packets of the retransmission source that repeat nothing.
   private(set) var probesReceived: UInt64 = 0
-  /// What the last packet carried.
+  /// The codec of the last packet.
   private(set) var codec: FlowSection.Codec?
   private(set) var hasEnded = false
   /// Whether another stream replaced this one in the section.
@@ -73,6 +73,12 @@ struct ReceiveStream {
     videoFrames = FrameReception(isWatched: isWatched, awaitsBeginning: awaitsBeginning)
     window = SequenceWindow()
     reports.acceptJump()
+  }
+
+  /// Begins the sequence numbers anew with the packet before.
+  mutating func beginAnew(with sequence: UInt16) {
+    window = SequenceWindow()
+    reports.beginAnew(with: sequence)
   }
 
   /// Records that the source stopped.
@@ -149,7 +155,7 @@ struct ReceiveStream {
   /// Counts the ECN mark of a packet of the stream or of its retransmissions.
   mutating func count(_ ecn: ECNMark?) { counters.ecn.count(ecn) }
 
-  /// Counts a packet of padding that came over the retransmission source before any other did.
+  /// Counts a padding packet that arrived on the retransmission source before any media.
   mutating func countProbe(_ header: RTPHeader, arrival: Instant, ecn: ECNMark?) {
     probesReceived += 1
     count(header, arrival: arrival)

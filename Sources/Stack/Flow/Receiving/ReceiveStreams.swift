@@ -28,7 +28,7 @@ struct ReceiveStreams {
   /// How many packets one request for lost ones asks for.
   private static let requestedMaximum = 200
 
-  /// What a packet says about the stream it belongs to.
+  /// The identification of a stream in a packet.
   struct Name {
     var mid: ArraySlice<UInt8>?
     /// The layer (RFC 8852 section 3.1).
@@ -228,7 +228,7 @@ struct ReceiveStreams {
     }
   }
 
-  /// Counts the padding that came before the stream that it belongs to.
+  /// Counts padding that arrived before the stream that it belongs to.
   private mutating func countEarlyProbes(_ index: Int) {
     guard !earlyProbes.isEmpty, let rtx = all[index].rtxSSRC else { return }
     for probe in earlyProbes where probe.header.ssrc == rtx {

@@ -75,6 +75,20 @@ struct ReceptionStatistics {
     return highest
   }
 
+  /// Begins the numbers anew with the packet before, which counted as one that came late.
+  mutating func beginAnew(with sequence: UInt16) {
+    guard isStarted else { return }
+    received -= 1
+    lostBefore = lost
+    let step = Int64(Int16(bitPattern: sequence &- UInt16(truncatingIfNeeded: highest)))
+    highest += step > 0 ? step : step + 65_536
+    first = highest
+    received = 1
+    expectedReported = 0
+    lostReported = lostBefore
+    transit = nil
+  }
+
   /// Returns the report block since the last one.
   mutating func report(ssrc: UInt32, lastReport: UInt32, delay: UInt32) -> ReportBlock {
     let expected = isStarted ? highest - first + 1 : 0
@@ -191,6 +205,9 @@ struct ReceptionReports {
 
   /// Accepts the next number, wherever it is.
   mutating func acceptJump() { media.acceptJump() }
+
+  /// Begins the numbers anew with the packet before.
+  mutating func beginAnew(with sequence: UInt16) { media.beginAnew(with: sequence) }
 
   /// Extends the number of a lost packet.
   func extended(_ sequence: UInt16) -> Int64? {

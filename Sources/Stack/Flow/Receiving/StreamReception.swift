@@ -41,13 +41,14 @@ package struct StreamReception {
   /// The bytes that RED headers and FEC add to the stream.
   private var redBytes = (all: UInt64(0), retransmitted: UInt64(0), padding: UInt64(0))
   private var corrections = (packets: UInt64(0), bytes: UInt64(0))
-  /// What came of a source of its own that corrects the errors of this one: libwebrtc counts it as
-  /// of the stream, and apart as well.
+  /// The packets of a separate source that corrects this one's errors: libwebrtc counts them in the
+  /// stream's totals, and separately.
   private var flexFEC = (packets: UInt64(0), bytes: UInt64(0), headers: UInt64(0))
   private var fecSSRC: UInt32?
-  /// Whether that source is there, so that the packets of the stream are held for it.
+  /// Whether that source exists, so that the stream's packets are retained for it.
   private var isProtected = false
-  /// What recovered packets may carry; empty for the codec of the packet that recovers them.
+  /// The codecs that recovered packets may carry; empty for the codec of the packet that recovers
+  /// them.
   package var codecs: [FlowSection.Codec] = []
   /// Whether recovery leaves out what header extensions got as a packet left, and the first frames
   /// wait for a key frame that comes again.
@@ -58,13 +59,21 @@ package struct StreamReception {
   private var repeated = (packets: UInt64(0), bytes: UInt64(0), headers: UInt64(0))
   private var recovery = PacketRecovery()
   private var jitter = ReceiverJitter()
+  /// Where the sender begins its numbers anew by few of them; nil in older takes, which count such
+  /// packets as repeated ones.
+  private var nearRestarts: NearRestarts?
+  /// The number of the packet before, and its step to that, where numbers may begin anew with it.
+  private var doubtful: (sequence: UInt16, step: Int)?
+  private var lastSequence: UInt16 = 0
   private var clockRate: UInt32 = 0
 
   /// Begins with the first packet of a stream.
   package init(
-    mid: String, kind: MediaKind, ssrc: UInt32, repairsFully: Bool = true, at now: Instant
+    mid: String, kind: MediaKind, ssrc: UInt32, repairsFully: Bool = true,
+    followsRestarts: Bool = true, at now: Instant
   ) {
     self.repairsFully = repairsFully
+    nearRestarts = followsRestarts ? NearRestarts() : nil
     stream = ReceiveStream(
       mid: mid, kind: kind, ssrc: ssrc, rtxSSRC: nil, isWatched: true,
       awaitsBeginning: repairsFully, at: now)
@@ -119,6 +128,7 @@ package struct StreamReception {
     if stream.hasEnded { stream.resume() }
     countRED(packet, isRetransmission)
     if !isRetransmission {
+      findRestart(packet.wire)
       clockRate = packet.codec.clockRate
       jitter.receive(packet.wire, clockRate: clockRate, arrival: arrival)
     }
@@ -136,7 +146,7 @@ package struct StreamReception {
     return removeFrames()
   }
 
-  /// Holds the packets of the stream from here on, for a source that corrects errors of it.
+  /// Retains the packets of the stream from here on, for a source that corrects its errors.
   ///
   /// - Parameter source: its SSRC, where that is known.
   package mutating func protect(by source: UInt32?) {
@@ -169,8 +179,21 @@ package struct StreamReception {
   ) {
     if stream.hasEnded { stream.resume() }
     self.clockRate = clockRate
+    findRestart(header)
     jitter.receive(header, clockRate: clockRate, arrival: arrival)
     stream.receiveSealed(header, clockRate: clockRate, arrival: arrival)
+  }
+
+  /// Begins the numbers anew with the packet before, where this one bears that out.
+  private mutating func findRestart(_ header: RTPHeader) {
+    guard let mayBegin = nearRestarts?.mayBegin(header.sequence, header.timestamp) else { return }
+    let step = Int(Int16(bitPattern: header.sequence &- lastSequence))
+    lastSequence = header.sequence
+    if let former = doubtful, NearRestarts.isBorneOut(step: former.step, next: step) {
+      stream.beginAnew(with: former.sequence)
+      jitter.beginAnew()
+    }
+    doubtful = mayBegin ? (header.sequence, step) : nil
   }
 
   /// Counts an RTX packet that cannot be read, or that arrived before the stream's first packet.
@@ -323,6 +346,9 @@ struct ReceiverJitter {
     guard size < ReceiverJitter.longestJump * Int64(clockRate) else { return }
     sixteenths += size - ((sixteenths + 8) >> 4)
   }
+
+  /// Begins with new numbers: what they are from those before is no jitter.
+  mutating func beginAnew() { last = nil }
 
   /// Continues from the jitter that the receiver reported, in timestamp units.
   mutating func correct(_ jitter: UInt32) { sixteenths = Int64(jitter) << 4 }

@@ -216,7 +216,6 @@ struct SendStream {
       at: arrival)
   }
 
-  /// Counts a NACK.
   mutating func countNACK() { tally.countNACK() }
 
   /// Handles a key frame request; returns whether to pass it on.
@@ -314,7 +313,7 @@ struct KeyframeDemands {
   enum Verdict {
     /// A repetition in case the first was lost (RFC 5104 section 4.3.1.2).
     case repeated
-    /// So soon after the last one that the same key frame serves both.
+    /// So soon after the previous one that the same key frame serves both.
     case served
     case passedOn
   }

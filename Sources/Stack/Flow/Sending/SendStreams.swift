@@ -109,7 +109,6 @@ struct SendStreams {
 
   // MARK: - Feedback and reports
 
-  /// Counts a NACK.
   mutating func countNACK(_ index: Int) { all[index].countNACK() }
 
   mutating func mayResend(
@@ -145,7 +144,7 @@ struct SendStreams {
 
 // MARK: - SendAgreement
 
-/// What a section negotiated for a sent stream; immutable until the next negotiation.
+/// The negotiated parameters of a sent stream; immutable until the next negotiation.
 struct SendAgreement {
   /// The largest packet after protection, chosen to fit all common paths.
   private static let largestPacket = 1200
@@ -260,7 +259,6 @@ struct SendTally {
 
   // MARK: Feedback
 
-  /// Counts a NACK.
   mutating func countNACK() { counters.nackCount += 1 }
 
   mutating func countKeyframeRequest(isFIR: Bool) {

@@ -54,7 +54,7 @@ package struct StreamEmission {
       mid: mid, kind: kind, ssrc: ssrc, rtxSSRC: nil, codec: codec, payloadType: payloadType)
   }
 
-  /// What a packet carries, as far as visible.
+  /// The visible contents of a packet.
   package struct Content {
     package var codec: FlowSection.Codec
     /// False for FEC and padding, which belong to no frame.

@@ -54,7 +54,7 @@ struct CandidatePair {
   /// Whether it must get its connection before it can be checked.
   var needsConnection: Bool { isActive && base.port == 0 }
 
-  /// The lower type preference of both ends: what makes a path much better than another.
+  /// The lower type preference of both ends: the main criterion for a much better path.
   var directness: UInt32 { min(local.typePreference, remote.typePreference) }
 
   // MARK: State
@@ -133,7 +133,7 @@ struct CandidatePair {
     if nomination.setNominated() { hasChanges = true }
   }
 
-  /// Lets checks carry USE-CANDIDATE, beginning with a new round.
+  /// Makes checks carry USE-CANDIDATE, beginning with a new round.
   mutating func beginNominating() {
     nomination.begin()
     round.begin()
@@ -152,7 +152,7 @@ struct CandidatePair {
     base = local
   }
 
-  /// Forgets the port of a connection that is gone.
+  /// Clears the port of a lost connection.
   mutating func disconnect() {
     if isActive { base.port = 0 }
   }
@@ -174,7 +174,7 @@ struct CandidatePair {
 
 // MARK: - PairNomination
 
-/// Which side wants a pair to be selected (RFC 8445 section 8.1).
+/// Which side has chosen a pair (RFC 8445 section 8.1).
 struct PairNomination {
   private(set) var isNominated = false
   /// Whether checks carry USE-CANDIDATE because this side chose the pair.
@@ -211,7 +211,7 @@ struct PairNomination {
     return wasChosenEarly
   }
 
-  /// Forgets who wanted it, because the sides changed their roles.
+  /// Clears the choices, because the sides changed their roles.
   mutating func forgetChoices() {
     isNominating = false
     wasChosenEarly = false
@@ -220,13 +220,14 @@ struct PairNomination {
 
 // MARK: - PairTraffic
 
-/// Counters of a pair (W3C candidate-pair), its round-trip times, and when the peer was last heard.
+/// Counters of a pair (W3C candidate-pair), its round-trip times, and when something was last
+/// received on it.
 struct PairTraffic {
   /// When anything valid was last received: a response, a check or other traffic.
   private(set) var receivedAt: Instant?
-  /// When the peer last showed that it wants to receive here: a response or a check (RFC 7675).
+  /// When the peer last consented to receive here: by a response or a check (RFC 7675).
   private(set) var consentedAt: Instant?
-  /// When the last response came in.
+  /// When the last response arrived.
   private(set) var answeredAt: Instant?
 
   private(set) var requestsSent: UInt64 = 0
@@ -302,9 +303,9 @@ struct CheckRound {
   private(set) var checks: [Check] = []
   /// How many requests of the current round were sent; a round ends with a response or in failure.
   private(set) var attempts = 0
-  /// When the next request of the round goes out, or the round ends in failure.
+  /// When the next request of the round is sent, or the round fails.
   private(set) var nextAttempt: Instant?
-  /// The number under which a connection was asked for.
+  /// The number of the requested connection.
   private(set) var connectionID: UInt32?
   /// Refused sends since the last response.
   private var refusals = 0
@@ -346,10 +347,10 @@ struct CheckRound {
     connectionID = nil
   }
 
-  /// Asks for nothing more.
+  /// Stops sending requests.
   mutating func stop() { nextAttempt = nil }
 
-  /// Waits until an instant for the connection that was asked for.
+  /// Waits until an instant for the requested connection.
   mutating func connect(_ id: UInt32, until end: Instant) {
     connectionID = id
     attempts = 1

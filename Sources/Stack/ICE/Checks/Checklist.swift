@@ -13,7 +13,7 @@ struct Checklist {
   /// Up to how many pairs are kept (RFC 8445 section 6.1.2.5).
   static let maximum = 100
 
-  /// All pairs, oldest first; the one of an earlier generation stands first.
+  /// All pairs, oldest first; one of an earlier generation is first.
   private(set) var pairs: [CandidatePair] = []
   /// Counts restarts, from 0; pairs of the current generation have this number.
   private(set) var generation: UInt32 = 0
@@ -65,7 +65,7 @@ struct Checklist {
   /// Whether a pair belongs to the current generation.
   func isPresent(_ index: Int) -> Bool { pairs[index].generation == generation }
 
-  /// Whether there is a pair of the current generation of some kind.
+  /// Whether a pair of the current generation satisfies a condition.
   func contains(where isWanted: (CandidatePair) -> Bool) -> Bool {
     pairs.contains { $0.generation == generation && isWanted($0) }
   }
@@ -139,7 +139,7 @@ struct Checklist {
       : ICEPriority.pair(controlling: remote, controlled: local)
   }
 
-  /// Ranks the pairs again for a role, in which nobody has chosen one yet.
+  /// Ranks the pairs again for a role in which no pair was chosen yet.
   ///
   /// - Parameter local: the priority of the local candidate of a pair.
   mutating func rank(for role: ICERole, _ local: (CandidatePair) -> UInt32) {
@@ -163,7 +163,7 @@ struct Checklist {
     }
   }
 
-  /// Begins another generation, into which only one pair is kept.
+  /// Starts a new generation, keeping at most the given pair.
   mutating func restart(keeping kept: Int?) {
     generation += 1
     triggered = []
@@ -175,7 +175,7 @@ struct Checklist {
     pairs = [pairs[kept]]
   }
 
-  /// Forgets the pair of an earlier generation.
+  /// Removes the pair of an earlier generation.
   mutating func retire() { pairs.removeAll { $0.generation != generation } }
 
   /// Reports of the pairs that changed since the last reports.
@@ -235,8 +235,8 @@ extension Checklist {
     return next
   }
 
-  /// How long to wait after so many requests; longer when many pairs are under way, so that they
-  /// do not exceed the pace together (RFC 8445 section 14.3).
+  /// How long to wait after this many requests; longer when many pairs are being checked, so that
+  /// together they do not exceed the pace (RFC 8445 section 14.3).
   func wait(after attempts: Int) -> Interval {
     let wait = ICETiming.checkWaits[min(attempts, ICETiming.checkWaits.count) - 1]
     let busy = pairs.reduce(into: 0) { $0 += $1.state == .inProgress ? 1 : 0 }
@@ -284,7 +284,7 @@ extension Checklist {
     fail { $0.generation == generation && $0.state != .succeeded }
   }
 
-  /// Records that the peer wants a pair (RFC 8445 section 7.3.1.5).
+  /// Records that the peer chose a pair (RFC 8445 section 7.3.1.5).
   mutating func recordChoice(_ index: Int, at now: Instant) {
     for other in pairs.indices where other != index {
       pairs[other].nomination.chooseOther()

@@ -26,7 +26,7 @@ struct CheckProgress {
   /// Begins checking, unless it has begun.
   mutating func begin(at now: Instant) { checkingSince = checkingSince ?? now }
 
-  /// Begins checking again after it led to nothing, because there is something new to check.
+  /// Restarts checking after it failed, because there is a new pair to check.
   mutating func revive(at now: Instant) {
     guard hasFailed else { return }
     hasFailed = false
@@ -94,7 +94,7 @@ struct CheckProgress {
   private func target(_ path: Path?) -> ICEConnectionState {
     if let path {
       guard path.isSilent else { return isCompleted ? .completed : .connected }
-      // A restart forgets that connectivity was lost.
+      // After a restart, lost connectivity no longer counts.
       return path.isPresent ? .disconnected : .checking
     }
     if hasFailed { return .failed }
@@ -109,7 +109,7 @@ struct CheckProgress {
 
 // MARK: - Consent
 
-/// The selected pair: since when it is selected, whether the peer is heard on it, when the next
+/// The selected pair: since when it is selected, whether anything is received on it, when the next
 /// consent check is due, and when consent has expired (RFC 7675).
 struct Consent {
   /// The result of judging the selected pair.
@@ -117,7 +117,7 @@ struct Consent {
     case nothing
     /// Nothing may be sent any more (RFC 7675 section 5.1).
     case expired
-    /// Nothing was received for long.
+    /// Nothing was received for a while.
     case silent
     case resumed
   }
@@ -131,7 +131,7 @@ struct Consent {
   /// When the next check in a row is due.
   private(set) var nextCheckAt: Instant?
   private var since = Instant.zero
-  /// When a check went out that was not answered yet.
+  /// When the unanswered check was sent.
   private var askedAt: Instant?
 
   init(silence: Interval? = nil) { self.silence = silence ?? ICETiming.silence }
@@ -181,7 +181,7 @@ struct Consent {
     let spread = UInt64(ICETiming.consentIntervalSpread.nanoseconds)
     let extra = Int64(truncatingIfNeeded: entropy.integer(below: spread))
     let usual = ICETiming.consentIntervalMinimum + Interval(nanoseconds: extra)
-    // A peer that sends nothing else is asked twice before it counts as silent.
+    // A peer that sends nothing else gets two checks before it counts as silent.
     return silence < ICETiming.silence
       ? min(usual, Interval(nanoseconds: silence.nanoseconds / 2)) : usual
   }

@@ -6,7 +6,7 @@ extension ICEAgent {
     guard generations.present.remote != nil, !progress.hasFailed else { return }
     for index in checklist.indices {
       guard let due = checklist[index].round.nextAttempt, due <= now else { continue }
-      // Nothing gets lost on a connection, so that silence is an answer.
+      // TCP loses nothing, so missing responses mean that the pair failed.
       if !checklist[index].local.isTCP, checklist[index].round.attempts < ICETiming.checkWaits.count
       {
         sendCheck(on: index)
@@ -69,7 +69,8 @@ extension ICEAgent {
     guard let generation = generations.generation(pair.generation),
       message.verifiesIntegrity(key: generation.remoteKey)
     else {
-      // Errors without integrity are not believed either; the check is repeated in its time.
+      // Error responses that fail the integrity check are not trusted either; the check is sent
+      // again on schedule.
       counters.count(.badIntegrity)
       return
     }
@@ -162,8 +163,8 @@ extension ICEAgent {
     if checklist[index].state != .succeeded { trigger(index) }
   }
 
-  /// Finds the local candidate that the peer saw; one nobody knew is peer-reflexive (RFC 8445
-  /// section 7.2.5.3.1).
+  /// Finds the local candidate with the address that the peer saw; an unknown one is peer-reflexive
+  /// (RFC 8445 section 7.2.5.3.1).
   private mutating func nameLocal(_ index: Int, _ mapped: SocketAddress) {
     let base = checklist[index].base
     guard mapped != base, mapped.port != 0, mapped.ip.isIPv4 == base.ip.isIPv4 else { return }
@@ -216,14 +217,14 @@ extension ICEAgent {
     switch message.messageClass {
     case .request: handleRequest(message, local, remote)
     case .success, .error: handleResponse(message, local, remote)
-    // An indication keeps mappings alive and wants nothing (RFC 8445 section 11).
+    // An indication keeps mappings alive and needs no response (RFC 8445 section 11).
     default: break
     }
   }
 
-  /// Whether a datagram is a check by somebody who knows the credentials of this side.
+  /// Whether a datagram is a check from a sender with this side's credentials.
   ///
-  /// Changes nothing, so that it may be asked before a datagram becomes an input.
+  /// Changes nothing, so it can be called before a datagram becomes an input.
   package func recognizes(_ bytes: [UInt8]) -> Bool {
     guard let message = try? STUNMessage(bytes), message.method == .binding,
       message.messageClass == .request, message.hasIntegrity, let username = message.username,
@@ -258,7 +259,7 @@ extension ICEAgent {
     if checklist[index].state != .succeeded { trigger(index) }
   }
 
-  /// The peer wants this pair: follow at once if it works, or as soon as it does (section 7.3.1.5).
+  /// The peer chose this pair: follow at once if it works, or as soon as it does (section 7.3.1.5).
   private mutating func peerChose(_ index: Int) {
     checklist.recordChoice(index, at: now)
     if checklist[index].state == .succeeded { followChoice(index) }
@@ -341,7 +342,7 @@ extension ICEAgent {
     return true
   }
 
-  /// Whether a check may come from this fragment of the peer's, as far as it is known.
+  /// Whether a check may come from this fragment of the peer, as far as it is known.
   private func isExpected(_ fragment: Substring, in addressed: ICEGeneration) -> Bool {
     guard let known = addressed.remote?.usernameFragment else { return true }
     return fragment == known

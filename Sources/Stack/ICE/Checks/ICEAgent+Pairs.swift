@@ -2,7 +2,7 @@ import Wire
 
 // Pairs that are made, nominated and used.
 extension ICEAgent {
-  /// Creates the pair of a base and a remote candidate unless it cannot work or is there already.
+  /// Creates the pair of a base and a remote candidate unless it cannot work or exists already.
   mutating func addPair(base: SocketAddress, remote: ICECandidate) {
     guard let target = remote.address, base.ip.isIPv4 == target.ip.isIPv4,
       // Link-local addresses reach link-local addresses only (RFC 8445 section 6.1.2.2).
@@ -163,7 +163,7 @@ extension ICEAgent {
     if remoteSide.hasChanges { progress.begin(at: now) }
   }
 
-  /// Gives up when every pair failed and no other can come, or after a long time without success.
+  /// Fails when every pair failed and no other can come, or after a long time without success.
   private mutating func checkPatience() {
     guard let end = progress.patienceEnd, !progress.hasFailed else { return }
     var hasPairs = false
@@ -173,7 +173,7 @@ extension ICEAgent {
       hasPairs = true
       isOpen = isOpen || pair.isUndecided
     }
-    // What worked once may come back, or another interface may come.
+    // A pair that worked once may recover, or another interface may appear.
     let isOver =
       hasPairs && !isOpen && !progress.hadPath && remoteSide.isComplete
       && gatheringState == .complete

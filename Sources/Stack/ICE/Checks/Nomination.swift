@@ -15,7 +15,7 @@ struct Nomination {
     nominatedAt = now
   }
 
-  /// Forgets a nomination, if it is that of a pair.
+  /// Clears the nomination of a pair.
   mutating func forget(_ id: UInt32) {
     if pairID == id { pairID = nil }
   }
@@ -28,7 +28,7 @@ struct Nomination {
   /// Nominates nothing until something changes.
   mutating func rest() { dueAt = nil }
 
-  /// The pair to nominate now; nil when there is none, or it is not time yet.
+  /// The pair to nominate now; nil if there is none, or it is too early.
   mutating func consider(
     _ checklist: Checklist, firstSuccessAt: Instant?, at now: Instant
   ) -> Int? {
@@ -57,7 +57,7 @@ struct Nomination {
     return candidate
   }
 
-  /// How long higher pairs may delay a nomination: a while, and twice what a round trip takes.
+  /// How long higher pairs may delay a nomination: a while, and twice the round trip.
   private static func patience(for pair: CandidatePair) -> Interval {
     let roundTrip = pair.traffic.roundTrip ?? .zero
     return min(
@@ -98,7 +98,7 @@ struct Nomination {
 
   // MARK: The choice
 
-  /// The nominated pair, if it works, or the one that takes its place.
+  /// The nominated pair, if it works, or its replacement.
   mutating func choose(_ checklist: Checklist, _ role: ICERole) -> Int? {
     var wanted = checklist.index(id: pairID)
     if let index = wanted, checklist[index].state != .succeeded {
@@ -118,7 +118,7 @@ struct Nomination {
 /// Decides which side chooses the pair (RFC 8445 section 6.1.1), and how it ends when both sides
 /// think the same (sections 7.2.5.1 and 7.3.1.1).
 struct RoleSettlement {
-  /// What a request says of the roles.
+  /// How the role in a request compares with this side's.
   enum Verdict {
     /// The sides agree.
     case agreed
@@ -140,7 +140,7 @@ struct RoleSettlement {
     return true
   }
 
-  /// Compares what a request claims: the tie-breaker of the role that it names.
+  /// Compares the claims of a request: the tie-breaker of its role.
   mutating func settle(controlling: UInt64?, controlled: UInt64?) -> Verdict {
     switch role {
     case .controlling:
@@ -155,8 +155,8 @@ struct RoleSettlement {
     return .changed
   }
 
-  /// Gives way to a peer that refused a role, with another tie-breaker; false when another conflict
-  /// has changed the role since the request that claimed it.
+  /// Changes the role because the peer refused the claimed one, and draws another tie-breaker;
+  /// false when another conflict has changed the role since that request.
   mutating func concede(_ claimed: ICERole, _ entropy: EntropyStream) -> Bool {
     guard claimed == role else { return false }
     tieBreaker = entropy.integer(UInt64.self)

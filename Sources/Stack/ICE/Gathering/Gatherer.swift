@@ -1,10 +1,10 @@
 import Wire
 
-/// Joins what gathering works with: sockets, connections, servers, requests to them, and local
+/// Joins the parts of gathering: sockets, connections, servers, requests to them, and local
 /// candidates; owns its state (W3C RTCIceGatheringState).
 struct Gatherer {
   private(set) var settings: ICESettings
-  /// What takes the place of the settings once another generation begins.
+  /// The settings of the next generation.
   private var upcoming: ICESettings?
   private(set) var state = ICEGatheringState.new
   var sockets = LocalSockets()
@@ -56,7 +56,7 @@ struct Gatherer {
     return (.name(name), isNew ? name : nil)
   }
 
-  /// Whether there is still a socket or a connection that a pair can send from, or connect from.
+  /// Whether a socket or a connection still exists from which a pair can send or connect.
   func hasBase(_ pair: CandidatePair) -> Bool {
     if pair.isActive { return candidates.activeBases.contains { $0.ip == pair.base.ip } }
     if pair.local.isTCP { return connections.contains(pair.base, pair.target) }
@@ -76,15 +76,15 @@ struct Gatherer {
 
 // MARK: - LocalSockets
 
-/// The sockets that an agent asked the system for, and how much each is preferred.
+/// The sockets that an agent requested, and their preferences.
 struct LocalSockets {
-  /// A socket that was asked for, and its endpoint once it is open.
+  /// A requested socket, and its endpoint once it is open.
   struct Socket {
     let id: UInt32
     let generation: UInt32
     let asked: IPAddress
     let localPreference: UInt16
-    /// Whether connections come to it; else datagrams.
+    /// Whether it accepts TCP connections; otherwise it receives datagrams.
     let isListener: Bool
     fileprivate(set) var address: SocketAddress?
   }
@@ -92,7 +92,7 @@ struct LocalSockets {
   static let maximum = 32
 
   private(set) var all: [Socket] = []
-  /// How many addresses were asked for in this generation: the next one gets the next lower
+  /// How many addresses were requested in this generation: the next one gets the next lower
   /// preference.
   private var asked: UInt16 = 0
 
@@ -109,12 +109,12 @@ struct LocalSockets {
     all.contains { $0.generation == generation && $0.asked == address }
   }
 
-  /// Whether a socket was asked for that is not open yet.
+  /// Whether a requested socket is not open yet.
   func isWaiting(of generation: UInt32) -> Bool {
     all.contains { $0.generation == generation && $0.address == nil }
   }
 
-  /// Whether something can be sent to an address at all.
+  /// Whether any socket can send to an address.
   func reaches(_ ip: IPAddress) -> Bool { all.contains { $0.asked.isIPv4 == ip.isIPv4 } }
 
   /// The endpoints of a generation.
@@ -128,7 +128,7 @@ struct LocalSockets {
     return 65535 - asked
   }
 
-  /// Records that a socket was asked for.
+  /// Records that a socket was requested.
   mutating func ask(
     _ id: UInt32, _ address: IPAddress, of generation: UInt32, localPreference: UInt16,
     isListener: Bool
@@ -148,19 +148,19 @@ struct LocalSockets {
     return all[index]
   }
 
-  /// Forgets a socket.
+  /// Removes a socket.
   mutating func remove(_ id: UInt32) -> Socket? {
     guard let index = all.firstIndex(where: { $0.id == id }) else { return nil }
     return all.remove(at: index)
   }
 
-  /// Forgets some sockets; the endpoints of those that are open.
+  /// Removes some sockets; returns the endpoints of the open ones.
   mutating func remove(where isOver: (Socket) -> Bool) -> [SocketAddress] {
     defer { all.removeAll(where: isOver) }
     return all.filter(isOver).compactMap(\.address)
   }
 
-  /// Begins another generation.
+  /// Starts another generation.
   mutating func restart() { asked = 0 }
 }
 
@@ -172,11 +172,11 @@ struct LocalCandidates {
   struct Candidate {
     let candidate: ICECandidate
     let base: SocketAddress
-    /// Who reported or allocated the address, for reflexive and relayed candidates.
+    /// The server that reported or allocated the address, for reflexive and relayed candidates.
     let server: ICEServer?
   }
 
-  /// What makes two candidates share a foundation (RFC 8445 section 5.1.1.3).
+  /// Candidates with equal keys share a foundation (RFC 8445 section 5.1.1.3).
   struct FoundationKey: Equatable {
     let kind: ICECandidate.Kind
     let base: IPAddress
@@ -202,11 +202,11 @@ struct LocalCandidates {
     all.append(Candidate(candidate: candidate, base: base, server: server))
   }
 
-  /// Forgets the candidates of a base that is gone; returns them.
+  /// Removes the candidates of a lost base; returns them.
   @discardableResult
   mutating func remove(base: SocketAddress) -> [ICECandidate] { remove { $0.base == base } }
 
-  /// Forgets the candidates that connections began at, where an address is gone; returns them.
+  /// Removes the active candidates of lost addresses; returns them.
   mutating func removeActive(where isGone: (IPAddress) -> Bool) -> [ICECandidate] {
     remove { $0.candidate.tcpType == .active && isGone($0.base.ip) }
   }
@@ -255,12 +255,12 @@ struct LocalCandidates {
   }
 }
 
-/// What candidates show of local addresses: names of the own link stand for them
-/// (draft-ietf-mmusic-mdns-ice-candidates section 3.1.1), the same for the whole session.
+/// Names that hide local addresses in candidates (draft-ietf-mmusic-mdns-ice-candidates section
+/// 3.1.1), the same for the whole session.
 struct HiddenNames {
   private var names: [(ip: IPAddress, name: String)] = []
 
-  /// The name that stands for an address, and whether it is new and has to be published.
+  /// The name of an address, and whether it is new and has to be published.
   mutating func name(of ip: IPAddress, _ entropy: EntropyStream) -> (name: String, isNew: Bool) {
     for entry in names where entry.ip == ip { return (entry.name, false) }
     let name = "\(entropy.uuid()).local"

@@ -2,7 +2,7 @@ import Wire
 
 // Local candidates, from the system and from servers.
 extension ICEAgent {
-  /// Asks for one socket per address, best address first, and for the addresses of server names.
+  /// Requests one socket per address, best address first, and the addresses of server names.
   mutating func gather(_ addresses: [IPAddress]) {
     changeGathering(to: .gathering)
     openSockets(on: addresses)
@@ -25,7 +25,7 @@ extension ICEAgent {
     openSockets(on: addresses)
   }
 
-  /// Asks for the sockets of the addresses that have none yet.
+  /// Requests the sockets of the addresses that have none yet.
   private mutating func openSockets(on addresses: [IPAddress]) {
     for address in ICEPriority.ordered(addresses) where !address.isUnspecified {
       guard !gatherer.sockets.isAsked(address, of: generations.present.number) else { continue }
@@ -37,7 +37,7 @@ extension ICEAgent {
     }
   }
 
-  /// Asks for the sockets of one address.
+  /// Requests the sockets of one address.
   private mutating func open(on address: IPAddress) {
     let localPreference = gatherer.sockets.nextPreference()
     if settings.usesUDP {
@@ -118,7 +118,7 @@ extension ICEAgent {
     return true
   }
 
-  /// Sends what is due to servers, and reports when gathering is complete.
+  /// Sends due requests to servers, and reports when gathering is complete.
   mutating func runGathering() {
     for index in gatherer.queries.all.indices { runQuery(at: index) }
     runRelays()
@@ -169,7 +169,7 @@ extension ICEAgent {
     if !candidates.isEmpty { emit(.candidatesRemoved(candidates)) }
   }
 
-  /// When gathering wants to continue by itself.
+  /// When gathering needs a step.
   var gatheringDeadline: Instant? {
     let names = gatheringState == .gathering ? gatherer.servers.namesUntil : nil
     let queries = gatherer.queries.deadline(keepsAlive: keepsAlive)
@@ -183,7 +183,7 @@ extension ICEAgent {
     ICECandidate.Extension(name: "ufrag", value: generations.present.local.usernameFragment)
   }
 
-  /// What a candidate shows of a local address.
+  /// The host of a candidate for a local address: the address, or a name that hides it.
   mutating func shown(_ ip: IPAddress) -> ICECandidate.Host {
     let (host, published) = gatherer.shown(ip, entropy)
     if let published { emit(.request(.publishName(published, ip))) }
@@ -199,7 +199,7 @@ extension ICEAgent {
   ) {
     gatherer.candidates.add(candidate, base: base, server: server)
     // After the end of candidates was reported, there are none until a restart (W3C webrtc-pc
-    // section 5.6.1): the peer learns such a path from the checks that come over it.
+    // section 5.6.1): the peer learns such a path from checks over it.
     emit(
       gatheringState == .complete ? .unsignaledCandidate(candidate) : .localCandidate(candidate))
   }
@@ -226,7 +226,8 @@ extension ICEAgent {
 
   private mutating func ask(_ server: ServerList.Server, from base: SocketAddress) {
     for ip in server.addresses ?? [] {
-      // A server is not reached from loopback, or over link-local, unless it is there itself.
+      // A server cannot be reached from loopback or link-local, unless its address is of the same
+      // kind.
       guard ip.isIPv4 == base.ip.isIPv4, ip.isLoopback == base.ip.isLoopback,
         ip.isLinkLocal == base.ip.isLinkLocal
       else { continue }
@@ -261,7 +262,7 @@ extension ICEAgent {
 }
 
 extension SocketAddress {
-  /// What stands for an address that is not shown (RFC 8839 section 5.1).
+  /// The placeholder for a hidden address (RFC 8839 section 5.1).
   static func hidden(isIPv4: Bool) -> SocketAddress {
     SocketAddress(isIPv4 ? IPAddress(ipv4: 0) : IPAddress(ipv6High: 0, low: 0), port: 0)
   }

@@ -1,7 +1,7 @@
 package import Wire
 
-// Relayed candidates: what TURN servers carry looks to the rest of the agent as if it were sent
-// from, and came to, the relayed address.
+// Relayed candidates: to the rest of the agent, data that TURN servers carry looks as if it were
+// sent from the relayed address and received there.
 extension ICEAgent {
   /// Whether a path begins at this agent and may be used by peers.
   func isBase(_ local: SocketAddress, _ remote: SocketAddress) -> Bool {
@@ -11,7 +11,7 @@ extension ICEAgent {
     return gatherer.connections.contains(local, remote)
   }
 
-  /// Hands what a TURN server sends to its client: anything but Binding messages.
+  /// Passes a message of a TURN server to its client: anything but Binding messages.
   ///
   /// Returns false when it is not for a client.
   mutating func receiveRelayMessage(
@@ -30,17 +30,17 @@ extension ICEAgent {
     if let relay = relays.index(at: base) { drive(relay: relay, .permit(ip)) }
   }
 
-  /// Wants a channel where a base is a relayed address, because media goes this way.
+  /// Requests a channel if a base is a relayed address, because it carries media.
   mutating func bindChannel(to target: SocketAddress, at base: SocketAddress) {
     if let relay = relays.index(at: base) { drive(relay: relay, .bind(target)) }
   }
 
-  /// Makes sure of the allocation behind a silent path.
+  /// Verifies the allocation of a silent path.
   mutating func verifyRelay(at base: SocketAddress) {
     if let relay = relays.index(at: base) { drive(relay: relay, .verify) }
   }
 
-  /// Whether bytes are channel data around anything but STUN: what touches no state but counters.
+  /// Whether bytes are channel data around anything but STUN, which changes only counters.
   func isRelayedMedia(_ bytes: [UInt8]) -> Bool {
     bytes.count > ChannelData.headerLength && (0x40...0x4f).contains(bytes[0])
       && bytes[ChannelData.headerLength] > 3
@@ -60,7 +60,7 @@ extension ICEAgent {
 
   // MARK: Gathering
 
-  /// Prepares to ask a TURN server; false when that was done already, or there are too many.
+  /// Prepares a request to a TURN server; false if that was done already, or there are too many.
   mutating func addRelay(
     _ server: ICEServer, at address: SocketAddress, _ credentials: TURNCredentials,
     from base: SocketAddress, due: Instant
@@ -79,7 +79,7 @@ extension ICEAgent {
     return true
   }
 
-  /// Does what is due for relays, and forgets those that are over.
+  /// Performs due actions of relays, and removes those that have ended.
   mutating func runRelays() {
     for index in relays.indices {
       switch relays.removeDue(index, at: now) {
@@ -135,7 +135,7 @@ extension ICEAgent {
     renew(index, lost: relayed)
   }
 
-  /// Ends the connection that a relay has of its own.
+  /// Closes a relay's own connection.
   private mutating func hangUp(_ relay: Relays.Relay) {
     if relay.isStream, relay.base.port != 0 { emit(.request(.closeSocket(relay.base))) }
   }
@@ -165,7 +165,7 @@ extension ICEAgent {
     relays.remove(where: isOver)
   }
 
-  /// Gives up relays whose own end is gone.
+  /// Drops relays whose local address is gone.
   mutating func loseRelays(where isLost: (Relays.Relay) -> Bool) {
     for relay in relays.all where isLost(relay) {
       if let relayed = relay.relayed { failBase(relayed) }
@@ -181,7 +181,7 @@ extension ICEAgent {
 
   // MARK: Clients
 
-  /// Steps the client of a relay and does what it wants.
+  /// Steps the client of a relay and applies its outputs.
   mutating func drive(relay index: Int, _ input: TURNClient.Input) {
     let before = relays[index].relayed
     var outputs = relays.step(index, input, at: now)
@@ -247,7 +247,7 @@ extension ICEAgent {
     let hidden = SocketAddress.hidden(isIPv4: relayed.ip.isIPv4)
     let isSecret = settings.relayOnly || settings.hidesAddresses
     let priority = ICEPriority.candidate(.relayed, localPreference: relay.localPreference)
-    // Who wants relays only does not want to reveal the local address (RFC 8828 section 5.2).
+    // With relays only, the local address must not be revealed either (RFC 8828 section 5.2).
     addLocal(
       ICECandidate(
         foundation: foundation, priority: priority, host: .address(relayed.ip), port: relayed.port,

@@ -2,7 +2,7 @@ package import Wire
 
 /// The connections between the two sides (RFC 6544), those of unknown peers among them.
 struct PeerConnections {
-  /// An open connection to the peer, or to whoever connected to a listener.
+  /// An open connection to the peer, or from it to a listener.
   struct Connection: Equatable {
     let local: SocketAddress
     let remote: SocketAddress
@@ -27,7 +27,7 @@ struct PeerConnections {
     all.count { checklist.index($0.local, $0.remote) == nil } < Self.strangersMaximum
   }
 
-  /// Forgets a connection that is gone; false when there is none.
+  /// Removes a lost connection; false if it is unknown.
   mutating func lose(_ local: SocketAddress, _ remote: SocketAddress) -> Bool {
     guard let place = all.firstIndex(where: { $0.local == local && $0.remote == remote }) else {
       return false
@@ -36,7 +36,7 @@ struct PeerConnections {
     return true
   }
 
-  /// Forgets the connections that no pair can use any more, or never came to.
+  /// Removes the connections that no pair can use any more, or ever could.
   mutating func removeUnused(_ checklist: inout Checklist, at now: Instant) -> [Connection] {
     guard !all.isEmpty else { return [] }
     var unused: [Connection] = []
@@ -58,7 +58,7 @@ struct PeerConnections {
     return unused
   }
 
-  /// Forgets all connections.
+  /// Removes all connections.
   mutating func removeAll() -> [Connection] {
     defer { all = [] }
     return all
@@ -80,10 +80,9 @@ struct PeerConnections {
 // so that to the rest of the agent a connection is a path like any other; only how it begins and
 // ends is different.
 extension ICEAgent {
-  /// Creates the candidates of an address that connections can begin at and come to.
+  /// Creates the TCP candidates of an address: one that connects, one that accepts.
   ///
-  /// The active one is known at once; where others may connect to is only known when the system has
-  /// given a port.
+  /// The active one is known at once; the passive one once the system has assigned a port.
   mutating func gatherTCP(_ ip: IPAddress, localPreference: UInt16) {
     let base = SocketAddress(ip, port: 0)
     addTCP(.active, base, port: ICECandidate.activePort, localPreference: localPreference)
@@ -107,7 +106,7 @@ extension ICEAgent {
 
   // MARK: Beginning
 
-  /// Asks for the connection of a pair whose turn has come (RFC 6544 section 7.1).
+  /// Requests the connection of a pair whose turn has come (RFC 6544 section 7.1).
   mutating func connect(_ index: Int) {
     let id = numbers.next()
     let end = now + ICETiming.connectWait
@@ -119,7 +118,7 @@ extension ICEAgent {
           StreamTarget(from: checklist[index].base.ip, to: checklist[index].target, server: nil))))
   }
 
-  /// Begins with a connection to the peer; false when no pair asked for it.
+  /// Handles a connection to the peer; false if no pair requested it.
   mutating func peerConnected(_ id: UInt32, _ local: SocketAddress) -> Bool {
     guard let index = checklist.index(connection: id) else { return false }
     checklist.change(index) { $0.connected(at: local) }
@@ -133,7 +132,7 @@ extension ICEAgent {
     checklist.change(index) { $0.fail() }
   }
 
-  /// Somebody connected; who that is will show in the first check.
+  /// Handles an incoming connection; the first check identifies the peer.
   mutating func streamAccepted(_ local: SocketAddress, _ remote: SocketAddress) {
     guard gatherer.sockets.socket(at: local)?.isListener == true,
       gatherer.connections.admitsStrangers(checklist)
@@ -164,7 +163,7 @@ extension ICEAgent {
     return true
   }
 
-  /// Closes the connections that no pair can use any more, or never came to.
+  /// Closes the connections that no pair can use any more, or ever could.
   mutating func closeStreams() {
     for connection in gatherer.connections.removeUnused(&checklist, at: now) {
       emit(.request(.closeStream(local: connection.local, remote: connection.remote)))
@@ -183,7 +182,7 @@ package enum ICEFraming: MessageFraming {
     return end <= bytes.byteCount ? (2..<end, end) : nil
   }
 
-  /// A message as it goes onto the stream; empty when it is too long for one.
+  /// A message framed for the stream; empty if it is too long.
   package static func framed(_ message: [UInt8]) -> [UInt8] {
     guard let count = UInt16(exactly: message.count) else { return [] }
     return [UInt8(count >> 8), UInt8(truncatingIfNeeded: count)] + message
@@ -193,7 +192,7 @@ package enum ICEFraming: MessageFraming {
 // MARK: - StreamTarget: Server
 
 extension StreamTarget {
-  /// A connection to a server, or to the peer when there is none.
+  /// A connection to a server, or to the peer if `server` is nil.
   init(from local: IPAddress, to remote: SocketAddress, server: ICEServer?) {
     let kind: Kind =
       switch server?.transport {

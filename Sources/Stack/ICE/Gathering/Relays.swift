@@ -1,11 +1,11 @@
 import Wire
 
-/// The allocations on TURN servers: which are asked for, over which connections, and how often they
-/// are redirected or asked for again.
+/// The allocations on TURN servers: their requests, their connections, and how often they were
+/// redirected or retried.
 ///
-/// The agent carries out what a client requests.
+/// The agent carries out the clients' requests.
 struct Relays {
-  /// A TURN server that is asked for an allocation from one local address.
+  /// An allocation on a TURN server for one local address.
   struct Relay {
     /// Names the connection, when the transport is one.
     fileprivate(set) var id: UInt32
@@ -17,7 +17,7 @@ struct Relays {
     fileprivate(set) var base: SocketAddress
     let localPreference: UInt16
     fileprivate var client: TURNClient
-    /// When the allocation is asked for (Ta between two first requests).
+    /// When the allocation is requested (Ta between two first requests).
     fileprivate var beginAt: Instant?
     /// When a connection that is being made is given up.
     fileprivate var connectBy: Instant?
@@ -26,7 +26,7 @@ struct Relays {
     fileprivate var renewals = 0
     fileprivate var sendFailures = 0
 
-    /// Whether the server is reached over a connection of its own.
+    /// Whether the server is reached over a separate connection.
     var isStream: Bool { server.transport != .udp }
     /// The address on the server; nil before it gave one.
     var relayed: SocketAddress? { client.relayed }
@@ -38,7 +38,7 @@ struct Relays {
     fileprivate var wakeAt: Instant? { beginAt ?? connectBy ?? client.deadline }
   }
 
-  /// What is due for a relay.
+  /// The due action for a relay.
   enum Due {
     case nothing
     case begin
@@ -47,10 +47,10 @@ struct Relays {
     case deadline
   }
 
-  /// What a send means that the system refused.
+  /// The meaning of a send that the system refused.
   enum Refusal {
     case nothing
-    /// A connection that does not take anything any more is gone.
+    /// The connection accepts no more data: it is lost.
     case lost
     /// The server cannot be reached from here.
     case unreachable
@@ -85,10 +85,10 @@ struct Relays {
     return nil
   }
 
-  /// The relay whose connection was asked for under a number.
+  /// The relay whose connection has this request number.
   func index(connection id: UInt32) -> Int? { all.firstIndex { $0.isStream && $0.id == id } }
 
-  /// Whether a server is asked from a base already.
+  /// Whether a server was requested from a base already.
   func isKnown(
     _ server: ICEServer, at address: SocketAddress, from base: SocketAddress, of generation: UInt32
   ) -> Bool {
@@ -104,7 +104,7 @@ struct Relays {
     all.filter { $0.generation == generation }.compactMap(\.client.relayed)
   }
 
-  /// Whether an allocation is still asked for.
+  /// Whether an allocation is still pending.
   var isAllocating: Bool { all.contains { $0.client.isAllocating } }
 
   /// When a relay is due next.
@@ -116,7 +116,7 @@ struct Relays {
 
   // MARK: Life
 
-  /// Adds a relay that is asked for an allocation at an instant.
+  /// Adds a relay, to be requested at an instant.
   mutating func add(
     _ id: UInt32, _ server: ICEServer, at address: SocketAddress, _ credentials: TURNCredentials,
     from base: SocketAddress, of generation: UInt32, localPreference: UInt16, due: Instant,
@@ -134,7 +134,7 @@ struct Relays {
         beginAt: due))
   }
 
-  /// What is due for a relay now.
+  /// Returns the due action for a relay.
   mutating func removeDue(_ index: Int, at now: Instant) -> Due {
     if let due = all[index].beginAt {
       guard due <= now else { return .nothing }
@@ -221,12 +221,12 @@ struct Relays {
     return all.filter(\.isOver)
   }
 
-  /// Forgets some relays.
+  /// Removes some relays.
   mutating func remove(where isGone: (Relay) -> Bool) { all.removeAll(where: isGone) }
 
   // MARK: Clients
 
-  /// Steps the client of a relay; returns its outputs, whose storage goes back with `recycle`.
+  /// Steps the client of a relay; returns its outputs, whose storage is reused after `recycle`.
   mutating func step(
     _ index: Int, _ input: TURNClient.Input, at now: Instant
   ) -> Outbox<TURNClient.Output> {
@@ -241,7 +241,7 @@ struct Relays {
 }
 
 extension ICEServer.Transport {
-  /// How much less preferred a relay is that is reached this way: connections stall on loss.
+  /// The deduction from the priority of a relay reached over this transport: TCP stalls on loss.
   fileprivate var drawback: UInt16 {
     switch self {
     case .udp: 0

@@ -47,7 +47,7 @@ struct ServerList {
     return names
   }
 
-  /// Stores the addresses of a name; nil when nobody waits for them.
+  /// Stores the addresses of a name; nil when no request needs them any more.
   mutating func resolve(_ id: UInt32, _ addresses: [IPAddress]) -> Server? {
     guard let index = all.firstIndex(where: { $0.nameID == id }) else { return nil }
     all[index].nameID = nil
@@ -95,7 +95,7 @@ struct ServerQueries {
     }
   }
 
-  /// What is due for a request.
+  /// The due action for a request.
   enum Due {
     case nothing, request, keepAlive, givenUp
   }
@@ -107,7 +107,7 @@ struct ServerQueries {
   /// When a new request may go out.
   func turn(at now: Instant) -> Instant { max(now, nextFirst) }
 
-  /// Records that a new request, to any server, goes out at `due`.
+  /// Records that a new request, to any server, is sent at `due`.
   mutating func useTurn(at due: Instant) { nextFirst = due + ICETiming.paceSmall }
 
   /// Adds a request that is first sent at an instant.
@@ -156,7 +156,7 @@ struct ServerQueries {
     }
   }
 
-  /// What is due for a request now.
+  /// Returns the due action for a request.
   ///
   /// - Parameter keepsAlive: whether mappings are kept alive; later checks do so.
   mutating func removeDue(_ index: Int, keepsAlive: Bool, at now: Instant) -> Due {

@@ -9,16 +9,16 @@ package struct DNSType: RawRepresentable, Hashable, Sendable {
   package static let a = DNSType(rawValue: 1)
   /// An IPv6 address.
   package static let aaaa = DNSType(rawValue: 28)
-  /// Which types a name has: says of all others that there are none.
+  /// The types that a name has, which implies that it has no others.
   package static let nsec = DNSType(rawValue: 47)
   /// Only in questions: all types.
   package static let any = DNSType(rawValue: 255)
 }
 
-/// A DNS message with what multicast name resolution needs of it (RFC 1035 section 4, RFC 6762
+/// A DNS message, reduced to what multicast name resolution needs (RFC 1035 section 4, RFC 6762
 /// section 18).
 package struct DNSMessage: Hashable, Sendable {
-  /// What somebody wants to know.
+  /// A question in a query.
   package struct Question: Hashable, Sendable {
     package var name: String
     package var type: DNSType
@@ -34,7 +34,7 @@ package struct DNSMessage: Hashable, Sendable {
 
   /// An answer.
   package struct Record: Hashable, Sendable {
-    /// What a record says.
+    /// The data of a record.
     package enum Value: Hashable, Sendable {
       case address(IPAddress)
       /// The name has these types only.
@@ -45,9 +45,9 @@ package struct DNSMessage: Hashable, Sendable {
 
     package var name: String
     package var value: Value
-    /// Seconds for which it may be kept; 0 takes it back.
+    /// The seconds for which it may be cached; 0 revokes it.
     package var lifetime: UInt32
-    /// Whether it is all there is of its kind (RFC 6762 section 10.2).
+    /// Whether no other records of its type exist (RFC 6762 section 10.2).
     package var isUnique: Bool
 
     package init(name: String, value: Value, lifetime: UInt32, isUnique: Bool = true) {
@@ -72,13 +72,13 @@ package struct DNSMessage: Hashable, Sendable {
     self.answers = answers
   }
 
-  /// The class of the internet; the highest bit has a meaning of its own in multicast messages.
+  /// The Internet class; its highest bit has a special meaning in multicast messages.
   private static let internet: UInt16 = 1
   private static let highBit: UInt16 = 0x8000
 
   // MARK: Writing
 
-  /// The message as it goes onto the network, without compression: there is little to gain.
+  /// The message as sent, without compression, which would save little.
   package var bytes: [UInt8] {
     var writer = ByteWriter(capacity: 128)
     writer.uint16(id)

@@ -1,37 +1,37 @@
 package import Wire
 
-/// Names of the link (RFC 6762, as far as WebRTC needs it): answers questions for names of this
-/// host, and finds the addresses of others.
+/// Multicast DNS (RFC 6762, as far as WebRTC needs it): answers queries for names of this host, and
+/// resolves those of others.
 ///
-/// Names are random, so that nobody else can have them: they are neither probed nor announced
+/// Names are random and thus unique: they are neither probed nor announced
 /// (draft-ietf-mmusic-mdns-ice-candidates section 3.1.1).
 package struct MulticastNames: Machine {
-  /// What can happen.
+  /// An input.
   package enum Input {
     /// Finds the addresses of a name; answered by `resolved` with the number.
     case resolve(id: UInt64, String)
     /// Answers questions for a name with an address, on behalf of an owner.
     case publish(String, IPAddress, owner: UInt64)
-    /// Takes the names of an owner back.
+    /// Withdraws the names of an owner.
     case withdraw(owner: UInt64)
-    /// A datagram that came to the multicast port.
+    /// A datagram received on the multicast port.
     case received([UInt8], from: SocketAddress)
     case deadline
   }
 
-  /// What is to be done.
+  /// An output.
   package enum Output: Hashable {
     /// Send this to everybody on every link.
     case multicast([UInt8])
     /// Send this to one asker.
     case unicast([UInt8], to: SocketAddress)
-    /// The addresses of a name; none when nobody answered.
+    /// The addresses of a name; empty without an answer.
     case resolved(id: UInt64, [IPAddress])
   }
 
   /// The port of multicast DNS.
   package static let port: UInt16 = 5353
-  /// Where questions and answers go.
+  /// The destination of queries and responses.
   package static let group = IPAddress(ipv4: 0xe000_00fb)
   package static let groupIPv6 = IPAddress(ipv6High: 0xff02_0000_0000_0000, low: 0xfb)
 
@@ -46,12 +46,12 @@ package struct MulticastNames: Machine {
     let name: String
     let ip: IPAddress
     let owner: UInt64
-    /// When everybody was last told.
+    /// When the name was last sent to the multicast group.
     var announcedAt: Instant?
   }
 
-  /// How long each of the questions waits for an answer (RFC 6762 section 5.2 wants a second
-  /// between the first two).
+  /// How long each of the queries waits for a response (RFC 6762 section 5.2: a second between the
+  /// first two).
   private static let waits = [1, 2, 2].map { Interval.seconds($0) }
   private static let questionsMaximum = 64
   /// How many may wait for the answer to one question.
@@ -115,7 +115,7 @@ package struct MulticastNames: Machine {
     ask(at: now, &outbox)
   }
 
-  /// Asks what is due, and gives up what was asked often enough.
+  /// Sends the queries that are due, and ends those that were sent often enough.
   private mutating func ask(at now: Instant, _ outbox: inout Outbox<Output>) {
     for index in questions.indices where questions[index].dueAt <= now {
       let attempts = questions[index].attempts
@@ -131,7 +131,7 @@ package struct MulticastNames: Machine {
     finish({ $0.dueAt <= now }, [], &outbox)
   }
 
-  /// Takes the addresses out of an answer that anybody may have asked for.
+  /// Learns the addresses in a response, whichever host requested it.
   private mutating func learn(_ message: DNSMessage, _ outbox: inout Outbox<Output>) {
     var names: [String] = []
     for record in message.answers where !names.contains(record.name) { names.append(record.name) }
@@ -161,7 +161,7 @@ package struct MulticastNames: Machine {
     _ message: DNSMessage, to asker: SocketAddress, at now: Instant,
     _ outbox: inout Outbox<Output>
   ) {
-    // Whoever asks from another port knows no multicast, and gets a plain answer (section 6.7).
+    // A querier on another port does not speak multicast, and gets a unicast answer (section 6.7).
     let isLegacy = asker.port != MulticastNames.port
     var answers: [DNSMessage.Record] = []
     var names: [String] = []
@@ -179,7 +179,7 @@ package struct MulticastNames: Machine {
       response.questions = message.questions
       return outbox.append(.unicast(response.bytes, to: asker))
     }
-    // Everybody is told at most once a second (section 6).
+    // A record is multicast at most once a second (section 6).
     let isRecent = published.contains { entry in
       names.contains(entry.name) && entry.announcedAt.map { now - $0 < .seconds(1) } == true
     }
@@ -195,8 +195,8 @@ package struct MulticastNames: Machine {
     outbox.append(.multicast(response.bytes))
   }
 
-  /// The addresses of the types that are asked for, or the news that there are none of them
-  /// (section 6.1); without what the asker knows already (section 7.1).
+  /// The addresses of the requested types, or a record that there are none (section 6.1); without
+  /// those that the querier knows already (section 7.1).
   private func records(
     _ own: [Published], _ types: [DNSType], _ known: [DNSMessage.Record], isLegacy: Bool
   ) -> [DNSMessage.Record] {
@@ -222,8 +222,8 @@ package struct MulticastNames: Machine {
   }
 }
 
-/// A network that an interface of this host is on: an address and the bits of it that all hosts of
-/// the link share.
+/// A network of an interface of this host: an address, and the prefix that all hosts of the link
+/// share.
 package struct LinkNetwork: Hashable, Sendable {
   private let address: IPAddress
   private let mask: IPAddress

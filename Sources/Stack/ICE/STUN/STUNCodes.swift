@@ -4,9 +4,9 @@ package struct STUNMethod: RawRepresentable, Hashable, Sendable {
 
   package init(rawValue: UInt16) { self.rawValue = rawValue }
 
-  /// Asks for, tells or checks a binding.
+  /// Requests, indicates or checks a binding.
   package static let binding = STUNMethod(rawValue: 0x001)
-  /// Asks a TURN server for an allocation (RFC 8656 section 7).
+  /// Requests an allocation (RFC 8656 section 7).
   package static let allocate = STUNMethod(rawValue: 0x003)
   /// Prolongs or ends an allocation (RFC 8656 section 8).
   package static let refresh = STUNMethod(rawValue: 0x004)
@@ -14,7 +14,7 @@ package struct STUNMethod: RawRepresentable, Hashable, Sendable {
   package static let send = STUNMethod(rawValue: 0x006)
   /// Carries data of a peer, as an indication (RFC 8656 section 11).
   package static let data = STUNMethod(rawValue: 0x007)
-  /// Lets peers send to an allocation (RFC 8656 section 10).
+  /// Permits peers to send to an allocation (RFC 8656 section 10).
   package static let createPermission = STUNMethod(rawValue: 0x008)
   /// Assigns a peer a channel number (RFC 8656 section 12).
   package static let channelBind = STUNMethod(rawValue: 0x009)
@@ -32,7 +32,7 @@ package struct STUNClass: RawRepresentable, Hashable, Sendable {
   package static let error = STUNClass(rawValue: 3)
 }
 
-/// What the first two bytes of a message say: its method and class (RFC 8489 section 5, figure 3).
+/// The first two bytes of a message: its method and class (RFC 8489 section 5, figure 3).
 package struct STUNType: Hashable, Sendable {
   package var method: STUNMethod
   package var messageClass: STUNClass
@@ -78,13 +78,13 @@ package struct STUNAttributeType: RawRepresentable, Hashable, Sendable {
   package static let fingerprint = STUNAttributeType(rawValue: 0x8028)
   package static let iceControlled = STUNAttributeType(rawValue: 0x8029)
   package static let iceControlling = STUNAttributeType(rawValue: 0x802a)
-  /// What libwebrtc tells of the network that it uses.
+  /// libwebrtc's description of the network that it uses.
   package static let googNetworkInfo = STUNAttributeType(rawValue: 0xc057)
 
   /// Whether a receiver that does not know the type must refuse the message.
   package var isComprehensionRequired: Bool { rawValue < 0x8000 }
 
-  /// Whether this module knows what the attribute means.
+  /// Whether this module supports the attribute.
   package var isKnown: Bool {
     switch self {
     case .mappedAddress, .username, .messageIntegrity, .errorCode, .unknownAttributes, .realm,
@@ -102,7 +102,7 @@ package struct STUNAttributeType: RawRepresentable, Hashable, Sendable {
 package struct STUNErrorCode: Hashable, Sendable {
   /// 300 to 699.
   package var code: UInt16
-  /// Words for people.
+  /// The reason phrase, for people.
   package var reason: String
 
   package init(code: UInt16, reason: String) {
@@ -141,7 +141,7 @@ extension STUNMethod {
 }
 
 extension STUNAttributeType {
-  /// The attribute as the registry calls it; nil for one that is in no list of this module.
+  /// The attribute's name in the IANA registry; nil if this module does not know it.
   package var name: String? {
     switch self {
     case .mappedAddress: "MAPPED-ADDRESS"

@@ -3,7 +3,7 @@ package import Wire
 
 /// Why bytes are not a STUN message.
 package enum STUNError: Error, Hashable, Sendable {
-  /// Fewer bytes than a header, or another count than the header says.
+  /// Fewer bytes than a header, or another length than the header states.
   case wrongLength
   /// The first two bits or the magic cookie belong to something else.
   case notSTUN
@@ -18,7 +18,7 @@ package enum STUNError: Error, Hashable, Sendable {
 package struct STUNMessage: Sendable {
   /// How many bytes a header has.
   package static let headerLength = 20
-  /// The value that tells STUN from other protocols on the same port.
+  /// The value that distinguishes STUN from other protocols on the same port.
   package static let magicCookie: UInt32 = 0x2112_a442
 
   /// The message as it was on the wire.
@@ -94,7 +94,7 @@ package struct STUNTransactionID: Hashable, Sendable {
 
 // MARK: - Attributes
 
-/// Where one attribute stands in its message.
+/// The location of one attribute in its message.
 package struct STUNAttribute: Hashable, Sendable {
   package var type: STUNAttributeType
   /// The place of the value in the message's bytes, without padding.
@@ -135,7 +135,7 @@ extension STUNMessage {
   /// All attributes, known or not, in order.
   package var attributes: STUNAttributes { STUNAttributes(bytes, end: bytes.count) }
 
-  /// The attributes that MESSAGE-INTEGRITY covers; what follows it does not count (section 14.5).
+  /// The attributes that MESSAGE-INTEGRITY covers; later ones are ignored (section 14.5).
   private var coveredAttributes: STUNAttributes {
     STUNAttributes(bytes, end: integrityOffset ?? bytes.count)
   }
@@ -146,7 +146,7 @@ extension STUNMessage {
     bytes.span.bytes.extracting(attribute.range)
   }
 
-  /// The first attribute of a type that MESSAGE-INTEGRITY covers, if there is one.
+  /// The first attribute of a type that MESSAGE-INTEGRITY covers, if any.
   package func attribute(_ type: STUNAttributeType) -> STUNAttribute? {
     for attribute in coveredAttributes where attribute.type == type { return attribute }
     return nil
@@ -164,7 +164,7 @@ extension STUNMessage {
     return value(attribute).uint32(at: 0)
   }
 
-  /// Whether USE-CANDIDATE is there (RFC 8445 section 7.1.2).
+  /// Whether it contains USE-CANDIDATE (RFC 8445 section 7.1.2).
   package var usesCandidate: Bool { attribute(.useCandidate) != nil }
 
   /// The tie-breaker of ICE-CONTROLLING (RFC 8445 section 7.1.3).
@@ -279,8 +279,8 @@ extension STUNMessage {
 }
 
 extension SocketAddress {
-  /// Reads the value of MAPPED-ADDRESS, or of an attribute that is masked as XOR-MAPPED-ADDRESS is
-  /// (RFC 8489 sections 14.1 and 14.2).
+  /// Reads the value of MAPPED-ADDRESS, or of an attribute masked like XOR-MAPPED-ADDRESS (RFC 8489
+  /// sections 14.1 and 14.2).
   package init?(stun value: RawSpan, maskedBy transaction: STUNTransactionID?) {
     guard value.byteCount >= 8 else { return nil }
     let mask = transaction.map { AddressMask($0) } ?? AddressMask.none
@@ -296,7 +296,7 @@ extension SocketAddress {
   }
 }
 
-/// What XOR-MAPPED-ADDRESS is masked with: the magic cookie, then the transaction (section 14.2).
+/// The mask of XOR-MAPPED-ADDRESS: the magic cookie, then the transaction (section 14.2).
 struct AddressMask {
   let port: UInt16
   let ipv4: UInt32
@@ -325,7 +325,7 @@ struct AddressMask {
 extension STUNMessage {
   /// How many bytes an HMAC-SHA1 has.
   static let integrityLength = 20
-  /// What the CRC-32 of FINGERPRINT is masked with (section 14.7).
+  /// The mask of the CRC-32 in FINGERPRINT (section 14.7).
   static let fingerprintMask: UInt32 = 0x5354_554e
 
   /// Whether the message carries MESSAGE-INTEGRITY at all.
@@ -355,7 +355,7 @@ extension STUNMessage {
     return equalInConstantTime(hmacSHA1(key: key, covered.span.bytes), received)
   }
 
-  /// Whether FINGERPRINT is right; nil when there is none (section 14.7).
+  /// Whether FINGERPRINT is correct; nil if there is none (section 14.7).
   package var hasValidFingerprint: Bool? {
     guard let offset = fingerprintOffset else { return nil }
     let span = bytes.span.bytes
@@ -367,8 +367,8 @@ extension STUNMessage {
 
 /// The key of long-term credentials: a hash over name, realm and password (RFC 8489 section 9.2.2).
 ///
-/// The name, realm and password are taken as they are; what OpaqueString preparation (RFC 8265)
-/// changes beyond ASCII is left to whoever gives them.
+/// The name, realm and password are used unchanged; OpaqueString preparation (RFC 8265), which
+/// matters beyond ASCII, is left to the caller.
 package func stunLongTermKey(username: String, realm: String, password: String) -> [UInt8] {
   md5(Array("\(username):\(realm):\(password)".utf8))
 }

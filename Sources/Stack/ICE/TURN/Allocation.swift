@@ -9,25 +9,25 @@ struct Allocation {
 
   /// An allocation that lasts longer is refreshed after this time nonetheless.
   private static let lifetimeMaximum: UInt32 = 3600
-  /// How long one lasts when the server does not say it.
+  /// The lifetime if the server does not state one.
   private static let lifetimeUsual: UInt32 = 600
 
-  /// The allocated address, while there is one.
+  /// The allocated address, while it exists.
   private(set) var relayed: SocketAddress?
   /// When it is prolonged.
   private(set) var refreshAt: Instant?
-  /// Whether an IPv6 address is asked for; a server that has none gives an IPv4 one.
+  /// Whether an IPv6 address is requested; a server without one returns an IPv4 address.
   private(set) var wantsIPv6: Bool
   private var state = State.idle
 
   init(wantsIPv6: Bool) { self.wantsIPv6 = wantsIPv6 }
 
-  /// Whether the allocation is there, whether that is open, and whether it is over for good.
+  /// Whether the allocation exists, whether it is still pending, and whether it is over for good.
   var isThere: Bool { state == .allocated }
   var isOpen: Bool { state == .allocating || state == .idle }
   var isOver: Bool { state == .over }
 
-  /// Starts to ask for it; false when that was done before.
+  /// Starts the request; false if it was started before.
   mutating func begin() -> Bool {
     guard state == .idle else { return false }
     state = .allocating
@@ -62,10 +62,9 @@ struct Allocation {
     return true
   }
 
-  /// Asks for it to be prolonged before its time.
+  /// Refreshes it early.
   mutating func hasten() { refreshAt = nil }
 
-  /// Ends it.
   mutating func end() {
     state = .over
     relayed = nil
@@ -75,24 +74,24 @@ struct Allocation {
 
 // MARK: - Permissions
 
-/// Decides which addresses the server lets send to the allocation, and what waits for that (RFC
+/// Manages the addresses that may send to the allocation, and data that waits for permission (RFC
 /// 8656 sections 9 and 10).
 struct Permissions {
-  /// What is done with data for an address.
+  /// How data for an address is sent.
   enum Passage {
-    /// The server lets the address in.
+    /// The server permits the address.
     case granted
     /// The data waits, or was dropped because too much waits.
     case waiting
     case refused
   }
 
-  /// An address whose traffic the server lets in.
+  /// A permitted address.
   private struct Permission {
     let ip: IPAddress
     var isGranted = false
     var isRefused = false
-    /// When it is asked for again, if it is in use.
+    /// When it is refreshed, if it is in use.
     var refreshAt: Instant?
     var usedAt: Instant
     /// Data that waits until the server has agreed.
@@ -104,24 +103,24 @@ struct Permissions {
 
   private var all: [Permission] = []
 
-  /// When one is asked for again.
+  /// When a permission is refreshed next.
   var deadline: Instant? {
     var deadline: Instant?
     for permission in all { deadline = earliest(deadline, permission.refreshAt) }
     return deadline
   }
 
-  /// Whether there is one for an address, whatever the server says of it.
+  /// Whether there is one for an address, even if the server has not confirmed it.
   func has(_ ip: IPAddress) -> Bool { all.contains { $0.ip == ip } }
 
-  /// Adds one that is asked for now; false when there is no room.
+  /// Adds a permission that is being requested; false when there is no room.
   mutating func add(_ ip: IPAddress, at now: Instant) -> Bool {
     guard all.count < Self.maximum else { return false }
     all.append(Permission(ip: ip, usedAt: now))
     return true
   }
 
-  /// Records that data goes to an address; it waits until the server has agreed.
+  /// Records that data is sent to an address; it waits until the server has agreed.
   mutating func send(_ bytes: [UInt8], to peer: SocketAddress, at now: Instant) -> Passage {
     guard let index = index(of: peer.ip), !all[index].isRefused else { return .refused }
     all[index].usedAt = now
@@ -144,7 +143,7 @@ struct Permissions {
     if let index = index(of: ip) { all[index].usedAt = now }
   }
 
-  /// Records that the server permits an address; returns what waited for that.
+  /// Records that the server permits an address; returns the waiting data.
   mutating func grant(_ ip: IPAddress, at now: Instant) -> [(bytes: [UInt8], peer: SocketAddress)] {
     guard let index = index(of: ip) else { return [] }
     all[index].isGranted = true
@@ -163,8 +162,8 @@ struct Permissions {
     return true
   }
 
-  /// Returns those that are to be prolonged now, which are those in use; the others lapse, and are
-  /// asked for again when needed.
+  /// Returns those to be refreshed now, which are those in use; the others lapse, and are requested
+  /// again when needed.
   mutating func refreshDue(at now: Instant, hasChannel: (IPAddress) -> Bool) -> [IPAddress] {
     let limit = now - TURNTiming.permissionRefresh
     all.removeAll { permission in
@@ -208,7 +207,7 @@ struct Channels {
     return deadline
   }
 
-  /// Whether a peer may get one: it has none, and there is room.
+  /// Whether a peer may get a channel: it has none, and there is room.
   func mayAdd(_ peer: SocketAddress) -> Bool {
     all.count < Self.maximum && !all.contains { $0.peer == peer }
   }
@@ -228,7 +227,7 @@ struct Channels {
   /// Whether a host has a channel.
   func reach(_ ip: IPAddress) -> Bool { all.contains { $0.peer.ip == ip } }
 
-  /// Adds a channel that is asked for now; returns its number.
+  /// Adds a channel that is being requested; returns its number.
   mutating func add(_ peer: SocketAddress) -> UInt16 {
     // A number is used for one peer only, for as long as the allocation lasts.
     let number = (all.map(\.number).max() ?? ChannelData.numbers.lowerBound - 1) + 1
@@ -282,9 +281,9 @@ package enum ChannelData {
     bytes.byteCount >= headerLength && (0x40...0x4f).contains(bytes.byte(at: 0))
   }
 
-  /// The channel and where its data stands; nil when there are fewer bytes than the frame says.
+  /// The channel and the range of its data; nil when there are fewer bytes than the frame states.
   ///
-  /// What follows the data is padding.
+  /// After the data there may be padding.
   package static func read(_ bytes: RawSpan) -> (channel: UInt16, data: Range<Int>)? {
     guard matches(bytes) else { return nil }
     let end = headerLength + Int(bytes.uint16(at: 2))
@@ -292,8 +291,8 @@ package enum ChannelData {
     return (bytes.uint16(at: 0), headerLength..<end)
   }
 
-  /// The same for the channels of RFC 5766 section 11 as well, up to 0x7FFF, and only where the
-  /// frame has no more bytes than it says, padded to fours at most.
+  /// Like `read`, but also for the channels of RFC 5766 section 11, up to 0x7FFF, and only if the
+  /// frame has no more bytes than it states, padded to a multiple of four at most.
   ///
   /// - Parameter isTruncated: whether only the beginning of the frame is there.
   package static func readAny(_ bytes: RawSpan, isTruncated: Bool = false)
@@ -332,7 +331,7 @@ package enum TURNFraming: MessageFraming {
     let count: Int
     switch bytes.byte(at: 0) {
     case 0...3:
-      // STUN says so in four further bytes, and counts in fours.
+      // The length of STUN excludes its 20-byte header and is a multiple of four.
       guard length % 4 == 0 else { throw FramingError() }
       count = STUNMessage.headerLength + length
     case 0x40...0x4f: count = ChannelData.headerLength + length

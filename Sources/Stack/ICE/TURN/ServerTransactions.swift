@@ -3,7 +3,7 @@ import Wire
 /// The requests that wait for a response: when they are sent again, and when they are given up (RFC
 /// 8489 section 6.2).
 struct ServerTransactions {
-  /// What a request is about.
+  /// The purpose of a request.
   enum Purpose: Equatable {
     case allocate
     case refresh
@@ -29,7 +29,7 @@ struct ServerTransactions {
 
   /// How often one request is repeated with other credentials before it counts as refused.
   private static let renewalsMaximum = 3
-  /// How long a server may take over a transport that loses nothing.
+  /// How long a server may take to answer over TCP or TLS.
   private static let reliableWait = Interval.milliseconds(9500)
 
   private var all: [Transaction] = []
@@ -58,7 +58,8 @@ struct ServerTransactions {
       Transaction(purpose: purpose, id: id, bytes: bytes, dueAt: now + wait, renewals: renewals))
   }
 
-  /// Gives what is to be sent again, and what was sent often enough and is given up.
+  /// Returns the requests to retransmit, and those that had their last retransmission and are
+  /// dropped.
   mutating func retransmitDue(at now: Instant) -> (again: [[UInt8]], silent: [Purpose]) {
     var again: [[UInt8]] = []
     for index in all.indices where all[index].dueAt <= now {
@@ -86,8 +87,8 @@ struct ServerTransactions {
 
 // MARK: - ServerAuthentication
 
-/// Owns how requests prove who makes them: the long-term credentials, and what the server wants
-/// them to be used with (RFC 8489 section 9.2).
+/// The authentication of requests: the long-term credentials, and the realm and nonce of the server
+/// (RFC 8489 section 9.2).
 struct ServerAuthentication {
   private let credentials: TURNCredentials
   private var realm: String?
@@ -96,7 +97,7 @@ struct ServerAuthentication {
 
   init(_ credentials: TURNCredentials) { self.credentials = credentials }
 
-  /// Completes a request, with credentials once the server has asked for them.
+  /// Completes a request, with credentials once the server has demanded them.
   func finish(_ request: consuming STUNWriter) -> [UInt8] {
     var writer = request
     if key != nil, let realm {
@@ -114,10 +115,9 @@ struct ServerAuthentication {
     return response.verifiesIntegrity(key: key)
   }
 
-  /// Applies what an error says that a request has to be repeated with; false when it says nothing
-  /// new.
+  /// Applies the values that an error demands for the next attempt; false if they are not new.
   ///
-  /// The first 401 tells the realm; a further one with the same realm is the server's last word.
+  /// The first 401 states the realm; another one with the same realm is final.
   mutating func learn(_ error: UInt16, _ message: STUNMessage) -> Bool {
     switch error {
     case 401 where message.realm != nil && message.realm != realm: break
@@ -144,7 +144,7 @@ struct MappingKeeper {
 
   init(isReliable: Bool) { self.isReliable = isReliable }
 
-  /// Begins, because an allocation is there.
+  /// Starts the timers once the allocation exists.
   mutating func begin(at now: Instant) {
     if !isReliable { deadline = now + TURNTiming.keepAlive }
   }

@@ -50,13 +50,13 @@ package struct TURNClient: Machine {
     swap(&self.outbox, &outbox)
   }
 
-  /// The allocated address, while there is one.
+  /// The allocated address, while it exists.
   package var relayed: SocketAddress? { allocation.relayed }
 
   /// Whether the outcome of the allocation is open.
   package var isAllocating: Bool { allocation.isOpen }
 
-  /// Whether the allocation is there.
+  /// Whether the allocation exists.
   package var isAllocated: Bool { allocation.isThere }
 
   private mutating func updateDeadline() {
@@ -112,7 +112,7 @@ package struct TURNClient: Machine {
 
   // MARK: - Requests
 
-  /// Lets an address in, which is asked for when it was not; false when there is no room.
+  /// Permits an address, requesting it if necessary; false when there is no room.
   private mutating func permit(_ ip: IPAddress) -> Bool {
     if permissions.has(ip) { return true }
     guard allocation.isThere, permissions.add(ip, at: now) else { return false }
@@ -120,13 +120,13 @@ package struct TURNClient: Machine {
     return true
   }
 
-  /// Asks for a channel, which lets the peer in as well (RFC 8656 section 12).
+  /// Requests a channel, which also permits the peer (RFC 8656 section 12).
   private mutating func bind(_ peer: SocketAddress) {
     guard allocation.isThere, channels.mayAdd(peer), permit(peer.ip) else { return }
     request(.channel(channels.add(peer)))
   }
 
-  /// A refresh before its time: a server that has forgotten the allocation says so.
+  /// Refreshes early: a server that has lost the allocation answers with an error.
   private mutating func verify() {
     guard allocation.isThere, !transactions.contains(.refresh) else { return }
     allocation.hasten()
@@ -211,7 +211,7 @@ package struct TURNClient: Machine {
     switch error.code {
     case 440 where purpose == .allocate && allocation.fallBackToIPv4():
       request(.allocate, renewals: transaction.renewals)
-    // The server knows no allocation, whatever was asked about it (RFC 8656 sections 8, 10, 12).
+    // The server has lost the allocation (RFC 8656 sections 8, 10, 12).
     case 437 where allocation.isThere:
       end()
       outbox.append(.failed(code: error.code, reason: error.reason))
@@ -261,7 +261,7 @@ package struct TURNClient: Machine {
     mapping.settle()
   }
 
-  /// Tells the server once that the allocation is no longer needed; it ends by itself otherwise.
+  /// Informs the server once that the allocation is no longer needed; otherwise it expires.
   private mutating func close() {
     if allocation.isThere {
       transmit(message(.refresh, STUNTransactionID(from: entropy), lifetime: 0))
@@ -293,19 +293,19 @@ package struct TURNCredentials: Hashable, Sendable {
 }
 
 extension TURNClient {
-  /// What can happen to a client.
+  /// An input of a client.
   package enum Input {
-    /// Asks for the allocation.
+    /// Requests the allocation.
     case begin
     /// A message from the server: STUN other than Binding, or channel data.
     case received([UInt8])
-    /// Lets a peer in before anything is sent to it.
+    /// Permits a peer before anything is sent to it.
     case permit(IPAddress)
-    /// Wants a channel to a peer, because much will be sent to it.
+    /// Requests a channel to a peer, because much will be sent to it.
     case bind(SocketAddress)
     /// Data for a peer.
     case send([UInt8], to: SocketAddress)
-    /// Asks the server whether the allocation is still there, because peers are silent.
+    /// Verifies that the allocation still exists, because peers are silent.
     case verify
     /// The deadline was reached.
     case deadline
@@ -313,19 +313,19 @@ extension TURNClient {
     case close
   }
 
-  /// What a client wants done or tells.
+  /// An action that a client requests, or an event.
   package enum Output {
     /// A message to the server.
     case send([UInt8])
-    /// The allocation is there: its address, and the local address as the server saw it.
+    /// The allocation exists: its address, and the local address as the server saw it.
     case allocated(relayed: SocketAddress, mapped: SocketAddress?)
-    /// Data of a peer.
+    /// Data from a peer.
     case received([UInt8], from: SocketAddress)
     /// The server does not let this peer in.
     case refused(IPAddress)
-    /// Another server is to be asked instead, over the same transport; a new client does that.
+    /// Another server should be used instead, over the same transport; a new client does that.
     case redirected(SocketAddress)
-    /// There is no allocation, or none any longer; the code is 0 for silence.
+    /// The allocation failed or has ended; the code is 0 for silence.
     case failed(code: UInt16, reason: String)
   }
 }

@@ -17,7 +17,8 @@ struct SignaledDescriptions {
   /// The peer's latest description.
   var remote: Entry? { pendingRemote ?? currentRemote }
 
-  /// The description that says which sections are off: the latest local one, or else the peer's.
+  /// The description that states which sections are disabled: the latest local one, or else the
+  /// peer's.
   var latest: SDPDocument? { (pendingLocal ?? currentLocal ?? remote)?.document }
 
   var localUsernameFragments: [String] {
@@ -108,7 +109,7 @@ struct CreatedDescriptions {
     let bundling: Bundling
   }
 
-  /// The session identifier of the `o=` line: below 2^62, as RFC 9429 section 5.2.1 wants it.
+  /// The session identifier of the `o=` line: below 2^62 (RFC 9429 section 5.2.1).
   let sessionID: UInt64
   /// The last offer or answer created, unless another description was set since.
   private var waiting: Created?

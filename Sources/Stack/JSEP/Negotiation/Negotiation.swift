@@ -144,7 +144,7 @@ package struct Negotiation {
     descriptions.add(remoteCandidate: text, atMLine: index, of: fragment)
   }
 
-  /// Takes a candidate that the peer took back out of its descriptions.
+  /// Removes a withdrawn candidate of the peer from its descriptions.
   package mutating func remove(remoteCandidate text: String, atMLine index: Int) {
     descriptions.remove(remoteCandidate: text, atMLine: index)
   }

@@ -156,7 +156,7 @@ package struct NegotiatedSection: Hashable, Sendable {
   package var direction: TransceiverDirection
   /// In the answer's order of preference; RTX is part of its codec.
   package var codecs: [NegotiatedCodec]
-  /// The codecs of the own offer that the answer leaves out and that are received all the same.
+  /// Codecs of the local offer that the answer omits and that are received nevertheless.
   package var unansweredCodecs: [NegotiatedCodec] = []
   /// URI and identifier, in the order of the answer.
   package var extensions: [(uri: String, id: UInt8)]
@@ -261,7 +261,8 @@ package enum DataSection {
 
   /// The lines of a local section.
   /// - Parameters:
-  ///   - formats: those of the peer's section, which tell its form; a local section has the same.
+  ///   - formats: those of the peer's section, which determine its form; a local section has the
+  ///     same.
   ///   - isLeftToBundle: whether a peer that does not know BUNDLE must reject the section (RFC 9143
   ///     section 6).
   static func section(
@@ -299,7 +300,7 @@ extension SDPSection {
     return formerDataPort ?? 0 != 0
   }
 
-  /// The SCTP port in the form from before RFC 8841: the format, or what `sctpmap` says of it.
+  /// The SCTP port in the syntax before RFC 8841: the format, or the value of its `sctpmap`.
   private var formerDataPort: UInt16? {
     guard transport == DataSection.formerProfile || DataSection.profiles.contains(transport),
       let port = formats.first.flatMap({ UInt16(decimal: $0) })

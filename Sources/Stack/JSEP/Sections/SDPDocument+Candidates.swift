@@ -62,7 +62,8 @@ extension SessionDescription {
   /// The most trickled candidates that a description stores.
   private static let trickledMaximum = 200
 
-  /// Appends an attribute to an m-section unless it is there; the rest of the text is unchanged.
+  /// Appends an attribute to an m-section unless it has it already; the rest of the text is
+  /// unchanged.
   mutating func append(attribute text: String, toSection index: Int) {
     let line = Array("a=\(text)".utf8)
     let newline: [UInt8] = sdp.utf8.contains(0x0d) ? [0x0d, 0x0a] : [0x0a]

@@ -97,7 +97,7 @@ package struct AudioCapture: Machine {
     case .block(let block):
       guard isRunning, tone == nil else { return }
       if !isEnabled { report(mutedSpeech.observe(block, at: now), into: &outbox) }
-      // Audio that arrives while the track is disabled is not heard later either.
+      // Audio that arrives while the track is disabled is not sent later either.
       let blank = AudioBlock(blank: block.frameCount, channels: block.channels)
       encodeBlocks(isEnabled ? block : blank, at: now, into: &outbox)
     case .enabled(let isEnabled):
@@ -168,8 +168,8 @@ package struct AudioCapture: Machine {
 
   /// Encodes the full blocks of the application's audio.
   ///
-  /// The media time counts samples, since the application's clock may differ. Only after a pause it
-  /// is set forward to the elapsed time.
+  /// The media time counts samples, since the application's clock may differ. It is advanced to the
+  /// elapsed time only after a pause.
   private mutating func encodeBlocks(
     _ block: AudioBlock, at now: Instant, into outbox: inout Outbox<Output>
   ) {
@@ -376,7 +376,7 @@ package struct AudioCaptureCounters: Hashable, Sendable {
 
   /// The root mean square of the last 100 ms, 0 to 1 (W3C audioLevel); nil before the first.
   package var audioLevel: Double? { loudness.level }
-  /// The level as Chromium takes it, from the loudest samples; nil before the first 100 ms.
+  /// The level as Chromium measures it, from the loudest samples; nil before the first 100 ms.
   package var peakAudioLevel: Double? { loudness.peakLevel }
   /// The sum of squared loudness times duration, in seconds (W3C totalAudioEnergy).
   package var totalAudioEnergy: Double { loudness.totalEnergy }

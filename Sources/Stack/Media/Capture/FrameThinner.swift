@@ -39,7 +39,7 @@ struct FrameClock {
 
 /// Drops frames evenly to stay below a rate.
 package struct FrameThinner {
-  /// The minimum mean distance of frames, in the 90 kHz clock; nil for no limit.
+  /// The minimum average interval between frames, in 90 kHz ticks; nil for no limit.
   private var interval: Int64?
   /// When the next frame is admitted.
   private var next: Int64?

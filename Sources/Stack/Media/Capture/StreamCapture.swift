@@ -6,7 +6,7 @@ package import Wire
 /// Frames are passed on at the instant they arrive, starting with the first key frame; some are
 /// dropped if the path carries less.
 package struct StreamCapture {
-  /// What to do with a frame.
+  /// The decision about a frame.
   package enum Verdict: Equatable, Sendable {
     case send(EncodedFrame)
     /// Not a frame, or not decodable yet.

@@ -7,7 +7,7 @@ import Wire
 ///
 /// A replay that skips the codecs substitutes one that reads the take.
 package protocol CodecFactory: AnyObject {
-  /// Those provided by the application.
+  /// The codecs that the application provides.
   var applicationCodecs: [OwnCodec] { get }
   func audioEncoder(track: String, _ settings: OpusSettings) throws(CodecError) -> any AudioEncoding
   func audioDecoder(track: String, _ codec: CodecName, channels: Int) throws(CodecError)

@@ -124,7 +124,7 @@ public enum VideoPixelFormat: String, CaseIterable, Hashable, Sendable, Codable 
 
 /// Why a frame cannot be created.
 public struct VideoFrameError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// What is wrong, as a sentence.
+  /// The error as a sentence.
   public var reason: String
 
   /// Creates an error.

@@ -7,7 +7,7 @@ package import Wire
 /// exceeds the minimum by no more than that delay. Minimum and maximum are kept per half-second
 /// slot, so that old extremes expire and clocks may drift.
 package struct ArrivalSpread {
-  /// What a frame's arrival indicates.
+  /// The meaning of a frame's arrival.
   package enum Observation: Hashable, Sendable {
     /// The stream continues.
     case steady

@@ -80,7 +80,6 @@ struct AudioPlace {
     hasPlayed = true
   }
 
-  /// Skips a packet.
   mutating func skip(_ entry: AudioPacketBuffer.Entry) {
     pass(entry)
     heldSamples = 0
@@ -188,7 +187,7 @@ struct AudioDelay {
   /// Records the level of a block that is played.
   mutating func record(level: UInt8) { isQuiet = level >= AudioDelay.quietLevel }
 
-  /// Whether a concealed block is as good as silent.
+  /// Whether a concealed block is practically silent.
   func isSilent(level: UInt8) -> Bool { isQuiet || level >= AudioDelay.quietLevel }
 
   /// Whether the delay is so much too short that a block should be inserted; earlier during quiet.
@@ -285,7 +284,7 @@ package struct PlayoutGain: Hashable, Sendable {
   package static let silence = PlayoutGain(volume: 0)
   /// The range of volumes; others are clamped.
   package static let volumes = 0.0...10.0
-  /// Volumes too close to 1 to be heard; multiplication is skipped.
+  /// Volumes so close to 1 that the difference is inaudible; multiplication is skipped.
   private static let unheard = 0.99...1.01
   /// The factor 1.
   private static let one = 65_536.0

@@ -27,8 +27,8 @@ package struct AudioPlayout: Machine {
   /// How many ticks a late step catches up on before the clock is set forward.
   private static let mostLateTicks = 10
 
-  /// After so many consecutive concealed samples the track falls silent: 1 s, or 100 ms after
-  /// quiet, when the sender is probably pausing.
+  /// The number of consecutive concealed samples after which the track falls silent: 1 s, or 100 ms
+  /// after quiet, when the sender is probably pausing.
   private static let mostConcealed = 48_000
   private static let mostConcealedWhenQuiet = 4_800
   /// A delay that exceeds the target by more than this is cut immediately.

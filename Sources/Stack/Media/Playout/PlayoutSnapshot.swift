@@ -8,7 +8,7 @@ package import Wire
 package struct AudioPlayoutCounters: Hashable, Sendable {
   /// Packets too late or too early to be played, without duplicates.
   package var packetsDiscarded: UInt64 = 0
-  /// Packets that came twice.
+  /// Packets received twice.
   package var packetsDuplicated: UInt64 = 0
   /// Packets that are not valid Opus, or of another codec.
   package var packetsMalformed: UInt64 = 0
@@ -46,7 +46,7 @@ package struct AudioPlayoutCounters: Hashable, Sendable {
   package var totalAudioEnergy: Double { loudness.totalEnergy }
   /// The root mean square of the last 100 ms, 0 to 1; nil before the first.
   package var audioLevel: Double? { loudness.level }
-  /// The level as Chromium takes it, from the loudest samples; nil before the first 100 ms.
+  /// The level as Chromium measures it, from the loudest samples; nil before the first 100 ms.
   package var peakAudioLevel: Double? { loudness.peakLevel }
 
   /// The delays above in seconds.

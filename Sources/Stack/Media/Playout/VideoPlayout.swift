@@ -251,10 +251,10 @@ struct VideoDelay {
     newestTime = nil
   }
 
-  /// Has all frames wait for repairs that take so long, once some did.
+  /// Makes all frames wait long enough for repairs, once some were repaired.
   mutating func awaitRepairs(taking time: Interval?) { repairTime = time }
 
-  /// Counts a frame of which packets were lost and repaired.
+  /// Counts a frame some of whose packets were lost and repaired.
   mutating func countRepair(at now: Instant) {
     repairs = (min(repairs.count + 1, VideoDelay.repairsNeeded), now)
   }

@@ -168,7 +168,6 @@ package struct AudioLevel: Hashable, Comparable, Sendable {
   /// Decibels relative to full scale: 0 is the loudest, -127 is silence.
   package let dbov: Int
 
-  /// Silence.
   package static let silence = AudioLevel(dbov: -127)
 
   /// Creates a level, clamped to the range.

@@ -9,7 +9,7 @@ package import Wire
 /// instant zero, and ties are broken by the order of joining, so the same levels at the same
 /// instants always give the same speakers.
 package struct DominantSpeaker: Machine {
-  /// What can happen.
+  /// An input.
   package enum Input: Hashable, Sendable {
     /// Adds a participant; a level of an unknown one does so too.
     case joined(Int)
@@ -21,7 +21,7 @@ package struct DominantSpeaker: Machine {
     case deadline
   }
 
-  /// What it tells.
+  /// An event of the detection.
   package enum Output: Hashable, Sendable {
     /// Another participant is the dominant speaker; nil if nobody speaks any more.
     case dominant(Int?)

@@ -5,7 +5,7 @@ package import Wire
 /// Levels are averaged per interval; participants with too few packets do not count. Ties are
 /// broken by the order of joining. Intervals are on a grid that starts at instant zero.
 package struct LoudestSpeakers: Machine {
-  /// What can happen.
+  /// An input.
   package enum Input: Hashable, Sendable {
     /// Adds a participant; a level of an unknown one does so too.
     case joined(Int)
@@ -28,7 +28,7 @@ package struct LoudestSpeakers: Machine {
     }
   }
 
-  /// What it tells.
+  /// An event of the ranking.
   package enum Output: Hashable, Sendable {
     /// Those at or above the threshold, loudest first.
     case loudest([Volume])
@@ -126,18 +126,17 @@ package struct LoudestSpeakers: Machine {
 
 // MARK: - AudioSlots
 
-/// Selects the participants that are heard when their number is limited: those that hold an audio
-/// slot.
+/// Selects the played participants when their number is limited: those that hold an audio slot.
 ///
-/// A participant that speaks takes a free slot, or the slot of the one silent for longest. It keeps
+/// A participant that speaks gets a free slot, or the slot of the one silent for longest. It keeps
 /// the slot when it falls silent, so that slots do not change with every pause. Nobody loses a slot
 /// while speaking.
 package struct AudioSlots: Sendable {
-  /// A change of who is heard.
+  /// A change of the played participants.
   package enum Change: Hashable, Sendable {
-    /// The participant is heard from now on.
+    /// The participant is played from now on.
     case subscribed(Int)
-    /// The participant is no longer heard.
+    /// The participant is no longer played.
     case unsubscribed(Int)
   }
 
@@ -151,7 +150,7 @@ package struct AudioSlots: Sendable {
   package static let usualCount = 4
   /// The minimum level of speech.
   package static let gate = SpeechDetector.gate
-  /// Somebody who spoke within this time still counts as speaking.
+  /// A participant who spoke within this time still counts as speaking.
   private static let hold = Interval.milliseconds(500)
 
   private let count: Int
@@ -286,7 +285,7 @@ package struct SpeechDetector: Sendable {
     return told
   }
 
-  /// Ends the speech of a participant that is no longer heard.
+  /// Ends the speech of a participant that is no longer played.
   package mutating func finish(_ participant: Int) -> Speech? {
     guard let index = spurts.firstIndex(where: { $0.participant == participant }) else {
       return nil

@@ -109,7 +109,7 @@ package enum PeerReply: Hashable, Sendable {
 public struct PeerError: Error, Hashable, Sendable, Codable, CustomStringConvertible {
   /// The DOMException name that W3C prescribes: `InvalidStateError`, ...
   public var name: String
-  /// What is wrong, as a sentence.
+  /// The error as a sentence.
   public var message: String
 
   /// The error's name if an identifier is used by another stream or track.
@@ -167,7 +167,7 @@ public struct TransceiverInfo: Hashable, Sendable, Codable {
 
 /// An event of a sender's capturer.
 package struct CaptureNote: Hashable, Sendable, Codable {
-  /// What happened.
+  /// The kind of event.
   package enum Event: String, Hashable, Sendable, Codable {
     case started, failed, stopped
     /// The user refused permission.

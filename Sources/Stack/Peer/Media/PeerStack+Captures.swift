@@ -247,9 +247,9 @@ struct LayerAllocation {
 
     /// Below this a layer is worse than the next lower one.
     var least: UInt64 { target / 4 }
-    /// What the lower layers keep when another one is added.
+    /// The rate at which lower layers continue when another one is added.
     fileprivate var modest: UInt64 { target / 2 }
-    /// What has to be left for adding it.
+    /// The rate that must be available for adding it.
     fileprivate var wanted: UInt64 { isSent ? least : least + least / 10 }
   }
 

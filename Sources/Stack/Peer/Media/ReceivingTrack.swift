@@ -145,7 +145,7 @@ struct ReceivingTrack: Machine {
     record.isVoice = own?.isVoice ?? false
     record.contributors = own?.contributors ?? []
     if !decodes, let level = own?.audioLevel {
-      // What was not decoded has the sender's level.
+      // Audio that was not decoded has the sender's level.
       let sample = AudioMeter.linear(level) * 32_767
       record.peak = UInt16(sample)
       record.energy = UInt64(sample * sample) * UInt64(played.decoded.block.frameCount)

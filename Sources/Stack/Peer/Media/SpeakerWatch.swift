@@ -26,9 +26,9 @@ struct SpeakerWatch {
     return settings
   }()
 
-  /// When the loudest are next reported; nil if nobody asks or all are silent.
+  /// When the loudest are next reported; nil if that was not requested or all are silent.
   ///
-  /// In place, because every step asks, and a call would copy all of it.
+  /// In place, because every step reads it, and a call would copy the whole structure.
   @inline(__always)
   var deadline: Instant? { loudest?.deadline }
 

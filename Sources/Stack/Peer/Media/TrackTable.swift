@@ -256,7 +256,7 @@ public struct TrackChange: Hashable, Sendable {
   public var transceiver: UInt32
   /// Whether the track is received rather than sent.
   public var isInbound: Bool
-  /// What changed.
+  /// The kind of change.
   public var kind: Kind
   /// The reason; nil if the application requested it.
   public var reason: Reason?
@@ -274,7 +274,7 @@ public struct TrackChange: Hashable, Sendable {
 
 /// Decides which layer of a received simulcast is shown: the largest one that arrives.
 struct LayerChoice {
-  /// What to do with a frame.
+  /// The fate of a frame.
   enum Fate {
     case shown
     case passedOver

@@ -22,22 +22,25 @@ struct InboundTrack {
   private var ecn: (media: ECNCounts?, all: ECNCounts?) = (nil, nil)
   /// Counts packets, sizes and losses as long as it is not known what the stream carries.
   private var unknown: StreamReception?
-  /// What came on the source of retransmissions before the first packet of the stream: probes of
-  /// the path, and what repeats packets that were lost at its beginning.
+  /// Packets on the retransmission source before the stream's first packet: probes of the path, and
+  /// repairs of packets lost at its beginning.
   private var earlyRepairs: [(packet: SeenPacket, type: UInt8?, arrival: Instant)] = []
   private var earlyRepairBytes = 0
-  /// What corrects errors, and came before it.
+  /// Correction packets that arrived before the stream's first packet.
   private var earlyCorrections: [(header: RTPHeader, arrival: Instant)] = []
   /// Whether a source of FlexFEC protects it.
   private var isProtected = false
   private let repairsFully: Bool
+  private let followsRestarts: Bool
   /// How long a retransmission takes, as far as reports show it.
   private var roundTrip: Interval?
 
   init(
     _ track: ObservedTrack, codecs: any CodecFactory, decodes: Bool,
-    furtherDecoders: [CodecName], playsG711: Bool = false, repairsFully: Bool = true
+    furtherDecoders: [CodecName], playsG711: Bool = false, repairsFully: Bool = true,
+    followsRestarts: Bool = true
   ) {
+    self.followsRestarts = followsRestarts
     self.track = track
     isProtected = track.protectedBy != nil
     self.repairsFully = repairsFully
@@ -49,7 +52,7 @@ struct InboundTrack {
 
   var deadline: Instant? { playout?.deadline }
 
-  /// How many bytes wait until it is known what the stream carries.
+  /// The bytes waiting for the stream's codec.
   var earlyBytes: Int { early.bytes + earlyRepairBytes }
 
   /// The counters of the stream; nil before its first packet.
@@ -99,7 +102,7 @@ struct InboundTrack {
     return early.removeAll().map(\.packet)
   }
 
-  /// Lets go of the packets that wait until it is known what the stream carries.
+  /// Drops the packets that wait for the stream's codec.
   mutating func forgetEarly() {
     early.forget(unknown?.counters)
     for index in earlyRepairs.indices { earlyRepairs[index].packet.forgetBytes() }
@@ -113,9 +116,11 @@ struct InboundTrack {
     -> [ReceivedFrame]
   {
     guard let kind = track.kind else {
-      // What waits too long is dropped but stays counted.
+      // Packets that wait too long are dropped but stay counted.
       if unknown == nil {
-        unknown = StreamReception(mid: track.key, kind: .audio, ssrc: track.ssrc, at: arrival)
+        unknown = StreamReception(
+          mid: track.key, kind: .audio, ssrc: track.ssrc, followsRestarts: followsRestarts,
+          at: arrival)
       }
       unknown?.receiveSealed(packet.header, clockRate: 0, arrival: arrival)
       early.hold(packet, at: arrival, counted: unknown?.counters)
@@ -142,7 +147,7 @@ struct InboundTrack {
       opened, extensions, isRetransmission: false, arrival: arrival, at: now) ?? []
   }
 
-  /// Receives what came again before the first packet of the stream.
+  /// Processes repairs that arrived before the first packet of the stream.
   private mutating func receiveEarlyRepairs(at now: Instant) -> [ReceivedFrame] {
     let repairs = earlyRepairs
     (earlyRepairs, earlyRepairBytes) = ([], 0)
@@ -157,7 +162,8 @@ struct InboundTrack {
   private mutating func begin(_ kind: MediaKind, at arrival: Instant) {
     guard reception == nil else { return }
     reception = StreamReception(
-      mid: track.key, kind: kind, ssrc: track.ssrc, repairsFully: repairsFully, at: arrival)
+      mid: track.key, kind: kind, ssrc: track.ssrc, repairsFully: repairsFully,
+      followsRestarts: followsRestarts, at: arrival)
     if isProtected { reception?.protect(by: track.protectedBy) }
     if repairsFully { reception?.codecs = track.mediaCodecs }
     if !repairsFully {
@@ -173,17 +179,17 @@ struct InboundTrack {
     earlyCorrections = []
   }
 
-  /// Holds the packets of the stream from here on, for a source of FlexFEC that protects them.
+  /// Retains the packets of the stream from here on, for a FlexFEC source that protects them.
   ///
-  /// - Parameter source: its SSRC, where that is known.
+  /// - Parameter source: its SSRC, if known.
   mutating func protect(by source: UInt32?) {
     isProtected = true
     reception?.protect(by: source)
   }
 
-  /// Receives a packet of that source; returns the frames that it completes.
+  /// Receives a packet of the correcting source; returns the frames that it completes.
   ///
-  /// - Parameter correction: what it says; nil where it cannot be read.
+  /// - Parameter correction: its content; nil if it cannot be read.
   mutating func receiveCorrection(
     _ packet: SeenPacket, _ correction: ErrorCorrection?, arrival: Instant, at now: Instant
   ) -> [ReceivedFrame] {
@@ -246,8 +252,8 @@ struct InboundTrack {
     return true
   }
 
-  /// Has frames wait for what is sent again, as libwebrtc does where no forward error correction is
-  /// agreed on.
+  /// Makes frames wait for retransmissions, as libwebrtc does without negotiated forward error
+  /// correction.
   mutating func awaitRepairs(taking roundTrip: Interval) {
     guard repairsFully else { return }
     self.roundTrip = roundTrip
@@ -255,7 +261,7 @@ struct InboundTrack {
     playout?.awaitRepairs(taking: waits ? roundTrip : nil)
   }
 
-  /// Takes the playout back after it was aligned with others.
+  /// Stores the playout after it was aligned with others.
   mutating func setAligned(_ playout: ReceivingTrack) { self.playout = playout }
 
   // MARK: RTCP

@@ -28,17 +28,19 @@ struct InboundTracks {
   private let furtherDecoders: [CodecName]
   private let playsG711: Bool
   private var earlyBytes = 0
-  /// What came on sources of retransmissions before their streams were seen.
+  /// Packets that arrived on retransmission sources before their streams were seen.
   private var earlyProbes: [(ssrc: UInt32, packet: SeenPacket, type: UInt8?, arrival: Instant)] = []
   private static let earlyProbesMaximum = 450
   private let repairsFully: Bool
+  private let followsRestarts: Bool
   private var roundTrip: Interval?
 
   init(
     codecs: (any CodecFactory)?, furtherDecoders: [CodecName], playsG711: Bool = false,
-    repairsFully: Bool = true
+    repairsFully: Bool = true, followsRestarts: Bool = true
   ) {
     self.playsG711 = playsG711
+    self.followsRestarts = followsRestarts
     self.repairsFully = repairsFully
     self.codecs = codecs
     self.furtherDecoders = furtherDecoders
@@ -71,7 +73,8 @@ struct InboundTracks {
     let decoders = all.count < InboundTracks.decodersMaximum ? codecs : nil
     var begun = InboundTrack(
       track, codecs: decoders ?? silentCodecs, decodes: decoders != nil,
-      furtherDecoders: furtherDecoders, playsG711: playsG711, repairsFully: repairsFully)
+      furtherDecoders: furtherDecoders, playsG711: playsG711, repairsFully: repairsFully,
+      followsRestarts: followsRestarts)
     begun.setExtensions(extensions)
     if let roundTrip { begun.awaitRepairs(taking: roundTrip) }
     if let other = all.first(where: { $0.track.protects == track.ssrc }) {
@@ -86,8 +89,8 @@ struct InboundTracks {
     return nil
   }
 
-  /// Lets a stream be one that repairs another, which its packets showed: those that waited are of
-  /// use to that one.
+  /// Turns a stream into one that repairs another, as its packets showed; its waiting packets are
+  /// passed to that one.
   private mutating func turn(_ place: Int, into track: ObservedTrack, at now: Instant)
     -> Completed?
   {
@@ -194,7 +197,7 @@ struct InboundTracks {
     }
   }
 
-  /// Takes the round trip between the peer and whoever sends to it, which a repair takes.
+  /// Sets the round trip between the peer and its sender, which a repair needs.
   mutating func awaitRepairs(taking roundTrip: Interval) {
     self.roundTrip = roundTrip
     for index in all.indices { all[index].awaitRepairs(taking: roundTrip) }

@@ -53,10 +53,11 @@ package struct ObservedPeer: Machine {
   ///   - furtherDecoders: pass-through codecs that are decoded here.
   ///   - playsG711: whether G.711 has playouts, which decode it even without `codecs`.
   ///   - countsEarlyRepeats: whether a retransmission counts if its request comes later.
+  ///   - followsRestarts: whether a stream begins anew where its numbers do, by however few.
   package init(
     number: UInt32, wallClock: WallClock, codecs: (any CodecFactory)?,
     furtherDecoders: [CodecName] = [], playsG711: Bool = false,
-    countsEarlyRepeats: Bool = false, repairsFully: Bool = true
+    countsEarlyRepeats: Bool = false, repairsFully: Bool = true, followsRestarts: Bool = true
   ) {
     self.number = number
     self.wallClock = wallClock
@@ -64,7 +65,7 @@ package struct ObservedPeer: Machine {
       countsEarlyRepeats: countsEarlyRepeats, repairsFully: repairsFully)
     inbound = InboundTracks(
       codecs: codecs, furtherDecoders: furtherDecoders, playsG711: playsG711,
-      repairsFully: repairsFully)
+      repairsFully: repairsFully, followsRestarts: followsRestarts)
   }
 
   package mutating func step(
@@ -207,7 +208,7 @@ package struct ObservedPeer: Machine {
     }
   }
 
-  /// What the other end reports of what this one sends.
+  /// Applies the remote end's report blocks on this end's streams.
   private mutating func receive(answers blocks: [ReportBlock], at now: Instant) {
     if let roundTrip = outbound.receive(blocks, at: now) {
       inbound.awaitRepairs(taking: roundTrip)

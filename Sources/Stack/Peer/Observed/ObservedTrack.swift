@@ -19,7 +19,7 @@ package struct ObservedTrack: Sendable {
   package var repairs: UInt32?
   /// The source whose packets it recovers, where it is one of FlexFEC (RFC 8627).
   package var protects: UInt32?
-  /// The source that protects it so, where a description names it (`FEC-FR`, RFC 5956).
+  /// The FlexFEC source that protects it, if a description names one (`FEC-FR`, RFC 5956).
   package var protectedBy: UInt32?
   /// Whether both ends agreed on ULPFEC.
   package var agreesOnCorrection = false
@@ -89,7 +89,7 @@ package struct SeenPacket: Sendable {
     (bytes, isClear) = ([], false)
   }
 
-  /// What it says of packets of another source; nil where it cannot be read.
+  /// The error correction that it carries for another source's packets; nil if it cannot be read.
   func correction(_ track: ObservedTrack) -> ErrorCorrection? {
     guard isClear, header.payload.upperBound <= bytes.count,
       let form = track.codec(of: header.payloadType)?.name.correctionForm
@@ -99,11 +99,10 @@ package struct SeenPacket: Sendable {
     return ErrorCorrection(form, bytes.span.bytes.extracting(header.payload))
   }
 
-  /// The packet as a receiver has it: of RED, the block that it is about, or what corrects errors.
+  /// The packet as a receiver sees it: the contained block of RED, or an error correction packet.
   ///
-  /// What corrects errors leaves a packet without payload, so that nothing waits for its number.
+  /// Error correction becomes a packet without payload, so that its sequence number is not missing.
   ///
-  /// FEC leaves a packet without payload, so that nothing waits for its number.
   /// - Parameters:
   ///   - codec: that of the packet.
   ///   - lead: bytes before the RED payload to keep: the original sequence number of RTX.
@@ -163,7 +162,7 @@ extension ObservedTrack {
       || codecs.contains { $0.name == .errorCorrection || $0.name == .redundant }
   }
 
-  /// What recovered packets of it may carry.
+  /// The codecs that recovered packets may carry.
   var mediaCodecs: [FlowSection.Codec] {
     codecs.filter { $0.name != .redundant && $0.name != .errorCorrection }
   }
@@ -171,7 +170,7 @@ extension ObservedTrack {
   /// Whether it is a stream of media, which statistics have an object for.
   var isMedia: Bool { repairs == nil && protects == nil }
 
-  /// What its packets carry that are no wrappers.
+  /// The codec of its media packets, without wrappers such as RTX and RED.
   fileprivate var media: FlowSection.Codec? {
     codecs.first { $0.name != .redundant && $0.name != .errorCorrection }
   }

@@ -201,7 +201,7 @@ struct OutboundTrack {
   /// Receives what arrival feedback shows to be lost.
   mutating func receive(lost sequence: UInt16) { emission?.receive(lost: sequence) }
 
-  /// Counts a packet of the source that corrects errors of it (FlexFEC).
+  /// Counts a packet of the source that corrects this one's errors (FlexFEC).
   mutating func sendCorrection(_ packet: SeenPacket) { emission?.sendCorrection(packet.header) }
 
   private func content(of packet: SeenPacket) -> StreamEmission.Content? {

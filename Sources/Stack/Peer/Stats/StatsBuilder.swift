@@ -5,9 +5,9 @@ package import Wire
 
 /// A sender or receiver whose stats are requested (the argument of W3C getStats).
 public enum StatsSelector: Hashable, Sendable, Codable {
-  /// What a transceiver sends, with everything that its stats refer to.
+  /// The sent track of a transceiver, with everything that its stats refer to.
   case sender(transceiver: UInt32)
-  /// What a transceiver receives, with everything that its stats refer to.
+  /// The received track of a transceiver, with everything that its stats refer to.
   case receiver(transceiver: UInt32)
 }
 
@@ -116,12 +116,12 @@ final class StatsNames {
 
 // RTP stream counters under their W3C names.
 extension StatsBuilder {
-  /// Adds what was counted of a received stream.
+  /// Adds the counters of a received stream.
   ///
   /// - Parameters:
-  ///   - lastPacket: when its last packet came, in milliseconds of Unix time.
+  ///   - lastPacket: the arrival of its last packet, in milliseconds of Unix time.
   ///   - isComplete: whether packets that only probe the path count as retransmitted, which
-  ///     libwebrtc cannot tell from others, and audio without RTX has none.
+  ///     libwebrtc cannot distinguish from others, and audio without RTX has none.
   mutating func add(
     _ stream: InboundStreamCounters, lastPacket: Double?, isComplete: Bool = false
   ) {

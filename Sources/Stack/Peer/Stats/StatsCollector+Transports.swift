@@ -82,8 +82,8 @@ extension StatsCollector {
     return objects
   }
 
-  /// What the peer showed behind its certificate: each issued the one before (RFC 5246 section
-  /// 7.4.2).
+  /// The certificates that the peer sent after its own: each issued the one before (RFC 5246
+  /// section 7.4.2).
   private func issuers(of bundle: Bundle) -> [[UInt8]] {
     isComplete ? bundle.transport.secured?.remoteIssuers ?? [] : []
   }
@@ -106,7 +106,7 @@ extension StatsCollector {
         let id = candidateID(candidate, bundle, isLocal: isLocal)
         guard !known.contains(id) else { continue }
         known.append(id)
-        // What stands for a candidate outside is of the network that its packets leave by.
+        // A reflexive or relayed candidate has the network that its packets leave by.
         let network = isLocal && isComplete ? bundles.networkType(of: pair.base.ip) : nil
         objects.append(
           self.candidate(candidate, bundle, id: id, isLocal: isLocal, network: network))

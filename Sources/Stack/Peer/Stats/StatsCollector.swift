@@ -18,14 +18,13 @@ struct StatsCollector {
   let bundles: BundleTable
   let tracks: TrackTable
   let data: DataTransport
-  /// The negotiated sections.
   let sections: [NegotiatedSection]
   let transceivers: [Transceiver]
   /// The audio encoder's bit rate in bits per second.
   let audioBitrate: UInt32
   /// The codecs' processing times, as measured by the caller.
   let codecTimes: [CodecTime]
-  /// Whether there are the members that came with format 7 of takes.
+  /// Whether to include the members added in format 7 of takes.
   let isComplete: Bool
 
   /// The stats of everything, or of a sender or receiver with what they refer to.

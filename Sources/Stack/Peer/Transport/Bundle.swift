@@ -134,7 +134,6 @@ struct BundleTable {
   /// The bundle of a media section.
   func carrying(_ mid: String) -> Bundle { all.first { $0.mids.contains(mid) } ?? first }
 
-  /// The bundle of a socket.
   func bound(to local: SocketAddress) -> Bundle {
     all.count == 1 ? first : all.first { $0.addresses.contains(local) } ?? first
   }
@@ -157,7 +156,7 @@ struct BundleTable {
     networkTypes[address] = type
   }
 
-  /// The kind of network that an address of this host is of; nil where nobody said it.
+  /// The kind of network of a local address; nil if unknown.
   func networkType(of address: IPAddress) -> NetworkType? { networkTypes[address] }
 
   mutating func add(_ bundle: Bundle) {

@@ -4,8 +4,8 @@ import RTP
 package import Secure
 package import Wire
 
-/// A transport under media and data of a peer, under all of it when everything is bundled: ICE
-/// finds a path, DTLS agrees on keys over it, and SRTP and DTLS protect what goes there.
+/// A transport under media and data of a peer (of all of it, if everything is bundled): ICE finds a
+/// path, DTLS agrees on keys over it, and SRTP and DTLS protect the packets.
 ///
 ///     descriptions ──▶ credentials, candidates, fingerprints
 ///     datagrams ◀──▶ ICE agent ── path ──▶ DTLS ── keys ──▶ SRTP ◀──▶ RTP, RTCP
@@ -40,7 +40,7 @@ package struct PeerTransport: Machine, ~Copyable {
   private var current = Step()
   /// The DSCP of what is being sent (RFC 2474).
   private var codePoint: UInt8 = 0
-  /// The kernel's receive time of the last datagram, where it came, and its ECN mark.
+  /// The kernel's receive time of the last datagram, its addresses, and its ECN mark.
   private var arrival: (at: Instant, local: SocketAddress, remote: SocketAddress, ecn: ECNMark?)?
   private var agentOutputs = Outbox<ICEAgent.Output>()
 

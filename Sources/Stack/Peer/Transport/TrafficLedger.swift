@@ -7,7 +7,7 @@ package struct TrafficCount {
   /// When the last packet was counted; nil before the first.
   package private(set) var last: Instant?
 
-  /// Counts a packet of so many bytes.
+  /// Counts a packet of this size.
   mutating func add(_ size: Int, at now: Instant) {
     packets += 1
     bytes += UInt64(size)
@@ -21,7 +21,7 @@ package struct TrafficCount {
   }
 }
 
-/// What went over one candidate pair: the counters of W3C candidate-pair.
+/// The traffic of one candidate pair: the counters of W3C candidate-pair.
 package struct PairTotals {
   /// The number of the pair in its agent; 0 for addresses that were no pair yet.
   package let pair: UInt32
@@ -53,7 +53,8 @@ package struct TrafficLedger {
 
   package private(set) var total = TransportCounters()
   private var entries: [PairTotals] = []
-  /// Where the last packet was counted: the next one is most likely there too, whatever its way.
+  /// The place of the pair counted last: the next packet most likely belongs to it too, in either
+  /// direction.
   private var lastPlace = 0
   private var receivedToldAt = Instant(nanoseconds: .min)
   private var sentToldAt = Instant(nanoseconds: .min)

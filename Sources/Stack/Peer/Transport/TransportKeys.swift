@@ -4,7 +4,7 @@ package import Secure
 package import Wire
 
 extension PeerTransport {
-  /// What can happen to a transport.
+  /// An input of a transport.
   package enum Input {
     /// A packet in the clear to send with a code point (RFC 2474); dropped while there are no keys.
     case rtp([UInt8], codePoint: UInt8 = 0)

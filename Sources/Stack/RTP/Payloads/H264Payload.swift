@@ -194,7 +194,7 @@ package enum H264Profile: Hashable, Sendable {
 
 /// The parameter `profile-level-id` of H.264.
 package struct H264ProfileLevelID: Hashable, Sendable {
-  /// What browsers assume if the parameter is missing: constrained baseline, level 3.1.
+  /// The value that browsers assume if the parameter is missing: constrained baseline, level 3.1.
   package static let usual = "42e01f"
 
   package var profile: H264Profile

@@ -218,7 +218,7 @@ package struct PayloadSplit: Hashable, Sendable {
 
 /// A packet's contribution to its frame, whatever the codec.
 package struct VideoPacket: Hashable, Sendable {
-  /// What a packet shows about the start of a frame.
+  /// The start of a frame, as a packet shows it.
   package enum Beginning: Hashable, Sendable {
     /// It continues a frame.
     case no
@@ -239,7 +239,7 @@ package struct VideoPacket: Hashable, Sendable {
   package var beginning = Beginning.no
   /// Whether this packet shows that a decoder can start with the frame.
   package var isKey = false
-  /// What the frame depends on, if the payload descriptor says so.
+  /// The frames that this one depends on, if the payload descriptor states it.
   package enum Dependency: Hashable, Sendable {
     /// The temporal layer and TL0PICIDX; a sync frame depends on the base layer alone (RFC 7741
     /// section 4.2, RFC 9628 section 4.2).

@@ -104,7 +104,7 @@ package struct PublishedMedia: Hashable, Sendable, Codable {
   package var kind: MediaKind
   /// Whether its owner has switched it on.
   package var isActive: Bool
-  /// Whether it is played whoever else speaks.
+  /// Whether it is played even if others are louder.
   package var isAlwaysOn: Bool
   /// The owner's label: `screen`, ...
   package var extraValue: String
@@ -227,7 +227,6 @@ package struct UserMessage: Hashable, Sendable, Codable {
 
 /// A failure of signaling.
 package struct SignalingFailure: Error, Hashable, Sendable, Codable {
-  /// The error code.
   package var code: RoomErrorCode
   /// The explanation of the server or the machine.
   package var message: String

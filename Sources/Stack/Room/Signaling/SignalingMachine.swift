@@ -25,7 +25,6 @@ where Input == SignalingInput, Output == SignalingOutput {
 
 /// The protocol and server of a room; part of its genesis.
 package struct SignalingConfiguration: Hashable, Sendable, Codable {
-  /// The name of the protocol.
   package var protocolName: String
   /// The server's URLs: `wss://host/path`, `https://host/path`; several are tried in order.
   package var urls: [String]
@@ -73,7 +72,6 @@ package struct SignalingProtocols: Sendable {
 
   package init() {}
 
-  /// Adds a protocol.
   package mutating func add<Protocol: SignalingMachine & SendableMetatype>(_ type: Protocol.Type) {
     makers[type.name] = { Protocol($0, entropy: $1) }
   }
@@ -322,7 +320,7 @@ package struct ConnectionID: Hashable, Sendable, Codable {
   package init(_ number: UInt32) { self.number = number }
 }
 
-/// Identifies an action that is answered later; numbered by whoever requests it.
+/// Identifies an action that is answered later; numbered by the side that requests it.
 package struct ActionID: Hashable, Sendable, Codable {
   package var number: UInt32
   package init(_ number: UInt32) { self.number = number }

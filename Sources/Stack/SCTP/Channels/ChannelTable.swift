@@ -1,25 +1,24 @@
 import Wire
 
-/// What a message from the peer was.
+/// The outcome of a message from the peer.
 enum ChannelOutcome {
   case nothing
   case useless
   case message(DataChannelNumber, binary: Bool, [UInt8])
   case failed(SCTPFailure)
-  /// The peer announced a channel, which is at a place now.
+  /// The peer announced a channel, which now has a place.
   case announced(Int)
-  /// What the peer announced cannot be: it is closed and not answered (RFC 8832 section 6).
+  /// The announced channel is not possible: it is closed and not answered (RFC 8832 section 6).
   case refused(UInt16)
 }
 
-/// The data channels of an association, found by place, by number and by stream: their streams,
-/// their announcements and their ends (RFC 8832, RFC 8831 section 6).
+/// The data channels of an association, by place, number and stream: their streams, announcements
+/// and ends (RFC 8832, RFC 8831 section 6).
 struct ChannelTable {
   private var slots: [Channel] = []
   private var free: [Int] = []
   private var byNumber: [(number: DataChannelNumber, place: Int)] = []
   private var byStream: [Int32] = []
-  /// The number of the next channel.
   private(set) var next: DataChannelNumber
 
   init(next: DataChannelNumber) { self.next = next }
@@ -29,10 +28,9 @@ struct ChannelTable {
   /// The places of all channels, oldest channel first.
   var places: [Int] { byNumber.map(\.place) }
 
-  /// The channel at a place, which is used again after the channel was removed.
+  /// The channel at a place; places are reused after a channel was removed.
   subscript(place: Int) -> Channel { slots[place] }
 
-  /// Adds a channel.
   mutating func add(_ options: DataChannelInit, state: DataChannelState) -> Int {
     let channel = Channel(number: next, options: options, state: state)
     let place = free.popLast() ?? slots.count
@@ -42,7 +40,6 @@ struct ChannelTable {
     return place
   }
 
-  /// Assigns a channel its stream.
   mutating func assign(_ stream: UInt16, to place: Int) {
     let index = Int(stream)
     if index >= byStream.count {
@@ -52,7 +49,6 @@ struct ChannelTable {
     slots[place].assign(stream)
   }
 
-  /// Removes a channel.
   mutating func remove(_ place: Int) {
     guard let index = index(of: slots[place].number) else { return }
     if let stream = slots[place].options.id, self.place(ofStream: stream) == place {
@@ -69,7 +65,6 @@ struct ChannelTable {
     return Int(byStream[Int(stream)])
   }
 
-  /// The place of a channel.
   func place(of number: DataChannelNumber) -> Int? { index(of: number).map { byNumber[$0].place } }
 
   /// The lowest free stream of a parity below a bound.
@@ -96,7 +91,7 @@ struct ChannelTable {
   /// Releases the stream of a channel that was refused.
   mutating func refuse(_ place: Int) { slots[place].assign(nil) }
 
-  /// Gives a channel that has no stream the lowest free one (RFC 8832 section 6); nil when there is
+  /// Assigns a channel without a stream the lowest free one (RFC 8832 section 6); nil when there is
   /// none.
   mutating func assignFreeStream(to place: Int, isEven: Bool, below bound: Int) -> UInt16? {
     guard let stream = freeStream(isEven: isEven, below: bound) else { return nil }
@@ -116,7 +111,7 @@ struct ChannelTable {
 
   // MARK: Messages
 
-  /// Creates a message for a channel (RFC 8831 section 6.6): one byte stands for none, and it is
+  /// Creates a message for a channel (RFC 8831 section 6.6): an empty one has one byte, and it is
   /// ordered until the peer knows of the channel (RFC 8832 section 6).
   mutating func message(_ bytes: [UInt8], binary: Bool, on place: Int) -> OutgoingMessage {
     slots[place].countSent(bytes.count)
@@ -132,12 +127,12 @@ struct ChannelTable {
       buffered: UInt64(bytes.count))
   }
 
-  /// Handles a whole message from a stream.
+  /// Handles a complete message from a stream.
   ///
   /// - Parameters:
-  ///   - most: how large a message may be.
+  ///   - most: the maximum size of a message.
   ///   - isClient: whether this side is the DTLS client, so that the peer has the odd streams.
-  ///   - bound: how many streams there are.
+  ///   - bound: the number of streams.
   mutating func receive(
     _ message: ReceivedMessage, most: Int, isClient: Bool, below bound: Int
   ) -> ChannelOutcome {
@@ -183,13 +178,13 @@ struct ChannelTable {
   /// Starts to close a channel; false when it is not open.
   mutating func beginClosing(_ place: Int) -> Bool { slots[place].beginClosing() }
 
-  /// Whether a closing channel wants its stream reset now, for the first time.
+  /// Whether the stream of a closing channel should be reset now, for the first time.
   mutating func wantReset(_ place: Int) -> Bool { slots[place].wantReset() }
 
-  /// Records that the peer was asked to reset the stream of a channel.
+  /// Records that the reset of a channel's stream was requested.
   mutating func recordResetRequest(_ place: Int) { slots[place].recordResetRequest() }
 
-  /// Records the response about a stream; returns the channel that is closed on both sides with it.
+  /// Records the response for a stream; returns the channel that is then closed on both sides.
   mutating func recordResetResponse(stream: UInt16) -> Int? {
     guard let place = place(ofStream: stream), slots[place].recordResetResponse() else {
       return nil
@@ -197,7 +192,7 @@ struct ChannelTable {
     return place
   }
 
-  /// Whether there is a channel at a place that has a stream.
+  /// Whether there is a channel at a place, and it has a stream.
   func isOnStream(_ place: Int) -> Bool {
     slots[place].state != .closed && slots[place].options.id != nil
   }
@@ -209,16 +204,16 @@ struct ChannelTable {
 
 // MARK: - Channel
 
-/// A data channel: what it was made with, its state and what it carried.
+/// A data channel: its options, state and traffic.
 struct Channel {
-  /// How far the reset of the stream to the peer is (RFC 8831 section 6.7).
+  /// The progress of the reset of the stream to the peer (RFC 8831 section 6.7).
   enum OutgoingReset {
     case none, wanted, asked, done
   }
 
   /// The outcome of a message.
   enum Arrival {
-    /// A part of a message, or of no use.
+    /// A part of a message, or useless.
     case nothing
     case useless
     case tooLarge
@@ -329,7 +324,7 @@ enum ChannelMessage: Hashable {
   /// The bit of the channel type that means unordered delivery.
   private static let unordered: UInt8 = 0x80
 
-  /// The message as it goes over the wire.
+  /// The encoded message.
   var bytes: [UInt8] {
     guard case .open(let channel) = self else { return [Self.acknowledgementType] }
     var type: UInt8 = 0
@@ -355,7 +350,7 @@ enum ChannelMessage: Hashable {
     return writer.bytes
   }
 
-  /// Reads a message; a limit above 65,535 becomes that.
+  /// Parses a message; a limit above 65,535 is clamped.
   init(_ bytes: RawSpan) throws(ReadError) {
     var reader = ByteReader(bytes)
     switch try reader.uint8() {

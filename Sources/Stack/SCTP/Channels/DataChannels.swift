@@ -1,8 +1,8 @@
 import Wire
 
-/// Names a data channel of one association: a number in the order in which channels were made.
+/// Identifies a data channel of one association: a number in order of creation.
 ///
-/// Both sides' channels are counted; a number is never used again.
+/// Both sides' channels are counted; a number is never reused.
 package struct DataChannelNumber: Hashable, Comparable, Sendable, CustomStringConvertible {
   /// The number, from 0.
   package var rawValue: UInt32
@@ -17,7 +17,7 @@ package struct DataChannelNumber: Hashable, Comparable, Sendable, CustomStringCo
   package var description: String { "\(rawValue)" }
 }
 
-/// How much a channel may send beside the others (RFC 8831 section 6.4).
+/// The share of a channel beside the others (RFC 8831 section 6.4).
 public enum DataChannelPriority: UInt16, Hashable, Sendable, Codable {
   /// Half of the usual share.
   case veryLow = 128
@@ -28,7 +28,7 @@ public enum DataChannelPriority: UInt16, Hashable, Sendable, Codable {
   /// Four times the usual share.
   case high = 1024
 
-  /// The class that a number from the wire stands for (RFC 8832 section 8.2.1 names the four).
+  /// The class of a number from the wire (RFC 8832 section 8.2.1 names the four).
   package init(weight: UInt16) {
     switch weight {
     case ...128: self = .veryLow
@@ -39,7 +39,7 @@ public enum DataChannelPriority: UInt16, Hashable, Sendable, Codable {
   }
 }
 
-/// What a data channel is made with (W3C RTCDataChannelInit).
+/// The options of a data channel (W3C RTCDataChannelInit).
 public struct DataChannelInit: Hashable, Sendable, Codable {
   /// The label, any text up to 65,535 bytes of UTF-8.
   public var label: String
@@ -47,13 +47,13 @@ public struct DataChannelInit: Hashable, Sendable, Codable {
   public var `protocol`: String
   /// Whether messages arrive in the order in which they were sent.
   public var ordered: Bool
-  /// How many milliseconds a message is tried; nil for no limit.
+  /// How many milliseconds a message is retransmitted; nil for no limit.
   public var maxPacketLifeTime: UInt16?
-  /// How often a message is sent again; nil for no limit.
+  /// The maximum number of retransmissions of a message; nil for no limit.
   public var maxRetransmits: UInt16?
-  /// Whether the application made the channel on both sides, so that nothing is announced.
+  /// Whether the application created the channel on both sides, so it is not announced.
   public var negotiated: Bool
-  /// The stream, which a negotiated channel must name; others may leave it to the association.
+  /// The stream, which a negotiated channel must specify; otherwise the association may choose it.
   public var id: UInt16?
   /// The share of this channel beside the others.
   public var priority: DataChannelPriority
@@ -81,19 +81,19 @@ public enum DataChannelState: String, Hashable, Sendable, Codable {
   case connecting
   /// Messages can be sent.
   case open
-  /// What was sent before is still delivered.
+  /// Messages sent before are still delivered.
   case closing
   /// The channel is closed.
   case closed
 }
 
-/// What a channel carried (W3C RTCDataChannelStats).
+/// The traffic of a channel (W3C RTCDataChannelStats).
 package struct DataChannelCounters: Hashable, Sendable {
   /// Messages passed to `send`.
   package var messagesSent: UInt64 = 0
   /// Bytes of these messages.
   package var bytesSent: UInt64 = 0
-  /// Messages handed out.
+  /// Messages delivered.
   package var messagesReceived: UInt64 = 0
   /// Bytes of these messages.
   package var bytesReceived: UInt64 = 0
@@ -124,14 +124,14 @@ package enum DataChannelRefusal: Hashable, Sendable {
 
 /// The outcome of a message from the peer.
 enum Delivery {
-  /// It was handed out, kept, or done what it asked.
+  /// It was delivered, stored, or carried out.
   case taken
   case useless
   case failed(SCTPFailure)
 }
 
-/// The lives of the data channels, from their streams to their ends: which opens when (RFC 8832
-/// section 6) and whose stream is reset when (RFC 8831 section 6.7).
+/// The lives of the data channels: when they open (RFC 8832 section 6) and when their streams are
+/// reset (RFC 8831 section 6.7).
 struct DataChannels {
   typealias Output = SCTPAssociation.Output
 
@@ -168,7 +168,7 @@ struct DataChannels {
     return true
   }
 
-  /// Gives channels their streams once the role is known (RFC 8832 section 6).
+  /// Assigns channels their streams once the role is known (RFC 8832 section 6).
   mutating func assignStreams(
     isEven: Bool, below bound: Int, _ sender: inout Sender, into outbox: inout Outbox<Output>
   ) {
@@ -184,7 +184,7 @@ struct DataChannels {
 
   /// Opens the channels that waited for the association.
   ///
-  /// They are open at once, as in browsers; until the peer knows them they send in order.
+  /// They are open at once, as in browsers; until the peer knows them, they send in order.
   mutating func openWaiting(
     below bound: Int, _ sender: inout Sender, into outbox: inout Outbox<Output>
   ) {
@@ -203,7 +203,7 @@ struct DataChannels {
 
   // MARK: Messages
 
-  /// Gives a message for a channel to the sender.
+  /// Passes a message for a channel to the sender.
   mutating func send(
     _ bytes: [UInt8], binary: Bool, on place: Int, _ sender: inout Sender, at now: Instant
   ) {
@@ -211,7 +211,7 @@ struct DataChannels {
     sender.enqueue(message, limitedBy: table[place].options, on: place, at: now)
   }
 
-  /// Hands out a whole message from a stream, or does what it asks.
+  /// Delivers a complete message of a stream, or carries it out.
   mutating func deliver(
     _ message: ReceivedMessage, _ parameters: SCTPParameters, below bound: Int,
     _ sender: inout Sender, into outbox: inout Outbox<Output>
@@ -244,7 +244,7 @@ struct DataChannels {
     }
   }
 
-  /// Acts on a queue that became shorter.
+  /// Handles a queue that became shorter.
   mutating func apply(_ change: QueueChange, into outbox: inout Outbox<Output>) {
     if change.isDrained { wantReset(change.place) }
     if change.isLow { outbox.append(.bufferedAmountLow(table[change.place].number)) }
@@ -252,7 +252,7 @@ struct DataChannels {
 
   // MARK: Closing
 
-  /// Closes a channel once what was sent on it is acknowledged.
+  /// Closes a channel once everything sent on it is acknowledged.
   mutating func close(
     _ place: Int, _ sender: inout Sender, into outbox: inout Outbox<Output>
   ) {
@@ -288,8 +288,10 @@ struct DataChannels {
   // MARK: Resets
 
   /// Creates a request to reset the streams of closing channels whose data the peer has; without
-  /// resets these are gone now.
-  /// - Parameter most: how many streams a request has room for; nil when the peer can reset none.
+  /// resets these channels end now.
+  ///
+  /// - Parameter most: how many streams fit into a request; nil if the peer does not support
+  ///   resets.
   /// - Returns: whether there is a request.
   mutating func ask(
     most: Int?, _ sender: inout Sender, into outbox: inout Outbox<Output>
@@ -309,7 +311,7 @@ struct DataChannels {
     return resets.ask(for: streams, most: most ?? 0, lastNumber: sender.sent.nextNumber &- 1)
   }
 
-  /// Closes the channels whose streams the peer has reset; none means all.
+  /// Closes the channels whose streams the peer has reset; an empty list means all.
   mutating func closeByPeer(
     _ streams: [UInt16], _ sender: inout Sender, into outbox: inout Outbox<Output>
   ) {

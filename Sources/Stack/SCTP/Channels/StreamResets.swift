@@ -1,27 +1,27 @@
 import Wire
 
-/// What a parameter of a RE-CONFIG chunk asks for.
+/// The outcome of a parameter in a RE-CONFIG chunk.
 enum ResetOutcome {
   case nothing
   case useless
-  /// The peer wants more streams (RFC 6525 section 5.2.5).
+  /// The peer requests more streams (RFC 6525 section 5.2.5).
   case addStreams(UInt16, request: UInt32)
   case respond(ControlChunk)
-  /// Restart the peer's streams, all when there are none; `respond` first.
+  /// Restart the peer's streams, all if empty; `respond` first.
   case perform([UInt16], ControlChunk)
-  /// The local request is not done yet and is asked again later.
+  /// The local request is not done yet and is repeated later.
   case askLater
   /// The streams of the local request are reset, or never will be.
   case done([UInt16])
 }
 
-/// Owns requests to reset streams in both directions, their sequence numbers and their answers
-/// (RFC 6525 section 5, RFC 8831 section 6.7).
+/// Owns requests to reset streams in both directions, their sequence numbers and responses (RFC
+/// 6525 section 5, RFC 8831 section 6.7).
 struct StreamResets {
-  /// A request to reset the streams to the peer that waits for its answer.
+  /// A request to reset the streams to the peer, waiting for its response.
   private struct Request {
     var number: UInt32
-    /// The last chunk sent when the request was made; it stays when the request is made again.
+    /// The last chunk sent when the request was created; unchanged when the request is repeated.
     var lastNumber: UInt32
     var streams: [UInt16]
   }
@@ -30,18 +30,18 @@ struct StreamResets {
   private struct Deferred {
     var number: UInt32
     var lastNumber: Int64
-    /// The streams; none means all.
+    /// The streams; empty means all.
     var streams: [UInt16]
   }
 
   /// Places of channels whose stream is to be reset once their data is acknowledged.
   private(set) var wanted: [Int] = []
-  /// The number that the peer's next request has.
+  /// The number of the peer's next request.
   private(set) var expectedRequest: UInt32 = 0
   /// The number of the next request.
   private var nextRequest: UInt32 = 0
   private var pending: Request?
-  /// Streams on which the peer announced a channel that cannot be.
+  /// Streams on which the peer announced an invalid channel.
   private var refused: [UInt16] = []
   private var lastResult = ResetResult.nothingToDo
   private var deferred: Deferred?
@@ -54,26 +54,27 @@ struct StreamResets {
 
   // MARK: Own requests
 
-  /// Whether a request is wanted and none waits for its answer.
+  /// Whether a request is needed and none is pending.
   var mayAsk: Bool { pending == nil && !(wanted.isEmpty && refused.isEmpty) }
 
-  /// Whether a request waits for its answer.
+  /// Whether a request is pending.
   var isPending: Bool { pending != nil }
 
   /// Records that a closing channel has sent all and wants its stream reset.
   mutating func want(_ place: Int) { wanted.append(place) }
 
-  /// Forgets a channel.
+  /// A channel that has ended needs no reset any more.
   mutating func forget(_ place: Int) { wanted.removeAll { $0 == place } }
 
-  /// Records a stream on which the peer announced a channel that cannot be.
+  /// Records a stream on which the peer announced an invalid channel.
   mutating func refuse(_ stream: UInt16) {
     if refused.count < SCTPLimits.channels { refused.append(stream) }
   }
 
-  /// Creates a request for streams, and for those that were refused as far as there is room.
+  /// Creates a request for streams, and for refused ones as far as there is room.
+  ///
   /// - Parameters:
-  ///   - most: how many streams a request has room for; none when the peer can reset none.
+  ///   - most: how many streams fit into a request; 0 if the peer does not support resets.
   ///   - lastNumber: the last chunk that was sent.
   /// - Returns: whether there is a request.
   mutating func ask(for streams: [UInt16], most: Int, lastNumber: UInt32) -> Bool {
@@ -85,7 +86,7 @@ struct StreamResets {
     return true
   }
 
-  /// The chunk of the request that waits for its answer (RFC 6525 section 4.1).
+  /// The chunk of the pending request (RFC 6525 section 4.1).
   var request: ControlChunk? {
     guard let pending else { return nil }
     var value = ByteWriter(capacity: 12 + 2 * pending.streams.count)
@@ -103,12 +104,12 @@ struct StreamResets {
     }
     guard let request = pending, request.number == sequence else { return .nothing }
     if ResetResult(rawValue: word) == .inProgress {
-      // Asked again later, with a new number, for peers that answer a number only once.
+      // Repeated later with a new number, for peers that answer a number only once.
       pending?.number = nextRequest
       nextRequest &+= 1
       return .askLater
     }
-    // A peer that refuses will not change its mind; its side of the channel is all that is left.
+    // A peer that refuses will do so again; only its side of the channel remains.
     pending = nil
     return .done(request.streams)
   }
@@ -129,7 +130,7 @@ struct StreamResets {
     }
   }
 
-  /// Lets the peer have more streams (RFC 6525 section 5.2.5); data channels need nothing else.
+  /// Lets the peer add streams (RFC 6525 section 5.2.5); data channels need no other request.
   private mutating func receiveOtherRequest(
     _ type: ParameterType, _ value: RawSpan
   ) -> ResetOutcome {
@@ -149,8 +150,8 @@ struct StreamResets {
     return Self.response(request, lastResult)
   }
 
-  /// The answer of a request that is not the one that is expected, one that came before as it was
-  /// then; nil for the expected one, and from then on the next one is (RFC 6525 section 5.2.1).
+  /// The response to an unexpected request: for a repeated one, the earlier response; nil for the
+  /// expected one, after which the next number is expected (RFC 6525 section 5.2.1).
   private mutating func answerUnlessNext(_ sequence: UInt32) -> ControlChunk? {
     guard sequence == expectedRequest else {
       let isRepeated = sequence == expectedRequest &- 1
@@ -172,13 +173,13 @@ struct StreamResets {
     while let stream = try? reader.uint16() { streams.append(stream) }
     deferred = Deferred(number: sequence, lastNumber: numbers.extend(last), streams: streams)
     if let due = removeDeferred(numbers) { return due }
-    // The answer that counts follows when the data is there, asked for again or not.
+    // The final response follows when the data has arrived, whether or not the request is repeated.
     lastResult = .inProgress
     return .respond(Self.response(sequence, .inProgress))
   }
 
-  /// What the peer asked for, once all data is there that it sent before; nil when that is not so
-  /// (RFC 6525 section 5.2.2).
+  /// Returns the deferred request of the peer, once all data that it sent before has arrived; nil
+  /// before that (RFC 6525 section 5.2.2).
   mutating func removeDeferred(_ numbers: ReceivedNumbers) -> ResetOutcome? {
     guard let request = deferred, numbers.cumulative >= request.lastNumber else { return nil }
     deferred = nil

@@ -23,13 +23,13 @@ struct ChunkType: RawRepresentable, Hashable, Sendable {
   static let reconfiguration = ChunkType(rawValue: 130)
   /// Padding (RFC 4820 section 3).
   static let padding = ChunkType(rawValue: 132)
-  /// Tells the receiver to pass over abandoned data (RFC 3758 section 3.2).
+  /// Makes the receiver skip abandoned data (RFC 3758 section 3.2).
   static let forward = ChunkType(rawValue: 192)
   /// The same for interleaved data (RFC 8260 section 2.3).
   static let interleavedForward = ChunkType(rawValue: 194)
 
-  /// Whether a packet may have the chunk there: some come alone, a cookie comes first (RFC 9260
-  /// sections 5.1 and 6.10).
+  /// Whether a packet may contain the chunk there: some must be alone, a cookie must be first (RFC
+  /// 9260 sections 5.1 and 6.10).
   func mayStand(isFirst: Bool, isAlone: Bool) -> Bool {
     switch self {
     case .initiation, .initiationAcknowledgement, .shutdownComplete: isAlone
@@ -38,7 +38,7 @@ struct ChunkType: RawRepresentable, Hashable, Sendable {
     }
   }
 
-  /// Whether an unknown chunk of this type is passed over; else it ends the packet.
+  /// Whether an unknown chunk of this type is skipped; otherwise it ends the packet.
   var isSkippedWhenUnknown: Bool { rawValue & 0x80 != 0 }
   /// Whether an unknown chunk of this type is reported to the peer.
   var isReportedWhenUnknown: Bool { rawValue & 0x40 != 0 }
@@ -63,9 +63,9 @@ struct ParameterType: RawRepresentable, Hashable, Sendable {
   static let addOutgoingStreamsRequest = ParameterType(rawValue: 17)
   static let addIncomingStreamsRequest = ParameterType(rawValue: 18)
   static let ecnCapable = ParameterType(rawValue: 0x8000)
-  /// The packets of the sender of this need no checksum (RFC 9653 section 4).
+  /// The packets of the sender of this parameter need no checksum (RFC 9653 section 4).
   static let zeroChecksumAcceptable = ParameterType(rawValue: 0x8001)
-  /// Which chunk types the sender knows besides the basic ones (RFC 5061 section 4.2.7).
+  /// The chunk types that the sender supports besides the basic ones (RFC 5061 section 4.2.7).
   static let supportedExtensions = ParameterType(rawValue: 0x8008)
   static let forwardSupported = ParameterType(rawValue: 0xc000)
 }
@@ -86,20 +86,20 @@ struct ErrorCause: RawRepresentable, Hashable, Sendable {
   static let userInitiated = ErrorCause(rawValue: 12)
   static let protocolViolation = ErrorCause(rawValue: 13)
 
-  /// Whether the cause may say why in words.
+  /// Whether the cause may contain a reason as text.
   var hasText: Bool { self == .userInitiated || self == .protocolViolation }
 }
 
-/// What a message is (RFC 8831 section 8).
+/// The type of a message (RFC 8831 section 8).
 struct PayloadProtocol: RawRepresentable, Hashable, Sendable {
   var rawValue: UInt32
 
   static let control = PayloadProtocol(rawValue: 50)
   static let string = PayloadProtocol(rawValue: 51)
-  /// A part of a binary message that ends with a `binary` one; nobody sends these any more.
+  /// A part of a binary message that ends with a `binary` one; obsolete.
   static let binaryPart = PayloadProtocol(rawValue: 52)
   static let binary = PayloadProtocol(rawValue: 53)
-  /// A part of a text that ends with a `string` one; nobody sends these any more.
+  /// A part of a text that ends with a `string` one; obsolete.
   static let stringPart = PayloadProtocol(rawValue: 54)
   static let emptyString = PayloadProtocol(rawValue: 56)
   static let emptyBinary = PayloadProtocol(rawValue: 57)
@@ -116,7 +116,7 @@ struct DataFlags: OptionSet, Hashable, Sendable {
   static let immediate = DataFlags(rawValue: 8)
 }
 
-/// How a request to reset streams went (RFC 6525 section 4.4).
+/// The result of a request to reset streams (RFC 6525 section 4.4).
 struct ResetResult: RawRepresentable, Hashable, Sendable {
   var rawValue: UInt32
 
@@ -129,9 +129,9 @@ struct ResetResult: RawRepresentable, Hashable, Sendable {
 
 // MARK: - SCTPText
 
-/// An SCTP packet in words, for people who look into a take; any bytes are fine.
+/// An SCTP packet as text, for people who examine a take; accepts any bytes.
 package enum SCTPText {
-  /// How many chunks are told.
+  /// The maximum number of chunks in the text.
   private static let chunksMaximum = 16
 
   /// The chunks of a packet on one line: `SCTP SACK up to 7, DATA 12 ...`.

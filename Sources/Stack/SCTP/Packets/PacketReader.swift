@@ -1,37 +1,37 @@
 import Wire
 
-/// What is to be done with a packet.
+/// The decision about a packet.
 enum PacketAdmission {
-  /// It belongs to the association: its chunks are to be read.
+  /// It belongs to the association: its chunks should be read.
   case chunks
-  /// It came before the start and is kept, or is of no use.
+  /// It is stored until the start, or dropped.
   case nothing
-  /// It is of another time and answered with a chunk and the tag that it came with.
+  /// It belongs to another association and is answered with a chunk and its own tag.
   case answer(ControlChunk, tag: UInt32)
 }
 
-/// Packets before their chunks are read: those that came before the start, and how many came or
-/// were of no use (RFC 9260 sections 8.4 and 8.5).
+/// Packets before their chunks are read: those received before the start, and counters of received
+/// and useless ones (RFC 9260 sections 8.4 and 8.5).
 struct PacketReader {
   /// Packets received before the start.
   private(set) var early: [[UInt8]] = []
   private(set) var received: UInt64 = 0
-  /// How many packets and chunks were of no use.
+  /// The number of useless packets and chunks.
   private(set) var dropped: UInt64 = 0
 
-  /// Counts what is of no use.
+  /// Counts a useless packet or chunk.
   mutating func drop() { dropped += 1 }
 
-  /// The packets that came before the start, which are handled now.
+  /// Returns the packets that arrived before the start, to be handled now.
   mutating func removeEarly() -> [[UInt8]] {
     defer { early = [] }
     return early
   }
 
-  /// Forgets the packets that came before the start.
+  /// Drops the packets that arrived before the start.
   mutating func end() { early = [] }
 
-  /// Sorts a packet by its header and by where the association is.
+  /// Classifies a packet by its header and the state of the association.
   mutating func admit(
     _ bytes: [UInt8], _ parameters: SCTPParameters, _ handshake: Handshake
   ) -> PacketAdmission {
@@ -56,7 +56,7 @@ struct PacketReader {
   }
 }
 
-/// Reads the chunks of a packet one after the other (RFC 9260 section 3.2).
+/// Reads the chunks of a packet in order (RFC 9260 section 3.2).
 struct ChunkReader: ~Escapable {
   private var reader: ByteReader
   private var isFirst = true
@@ -64,7 +64,7 @@ struct ChunkReader: ~Escapable {
   private(set) var type = ChunkType.padding
   private(set) var flags: UInt8 = 0
 
-  /// Begins behind the header of a packet.
+  /// Begins after the header of a packet.
   @_lifetime(copy packet)
   init(_ packet: RawSpan) throws(ReadError) {
     reader = ByteReader(packet)
@@ -73,7 +73,7 @@ struct ChunkReader: ~Escapable {
 
   /// The body of the next chunk; nil at the end of the packet.
   ///
-  /// A chunk where its type may not stand is malformed, like one that is cut off.
+  /// A chunk of a type not permitted there is malformed, like a truncated one.
   @_lifetime(copy self)
   mutating func next() throws(ReadError) -> RawSpan? {
     guard reader.remaining >= 4 else { return nil }
@@ -93,14 +93,15 @@ struct ChunkReader: ~Escapable {
 
 // MARK: - PacketHeader
 
-/// What a whole and unaltered packet says before its chunks are read: whose it is (RFC 9260
-/// sections 8.4 and 8.5).
+/// The header of an intact packet, and to which association it belongs (RFC 9260 sections 8.4 and
+/// 8.5).
 struct PacketHeader: Hashable {
   /// The verification tag.
   let tag: UInt32
   /// The type of the first chunk.
   let first: ChunkType
-  /// Whether the first chunk says that the tag is the sender's, of a packet that it answers.
+  /// Whether the first chunk's T bit states that the tag is reflected: it is the sender's own,
+  /// copied from the packet that this one answers.
   let isReflected: Bool
 
   /// Reads the header; nil unless the packet is long enough, between the two ports, and unaltered.
@@ -126,25 +127,25 @@ struct PacketHeader: Hashable {
     case .initiation: return tag == 0
     case .abort: return tag == (isReflected ? remoteTag : localTag) && tag != 0
     case .shutdownComplete where isReflected: return tag == remoteTag && tag != 0
-    // The cookie of a restarted peer comes with the tag that the answer offered.
+    // The cookie of a restarted peer has the tag offered in the answer.
     case .cookieEcho: return tag != 0
     default: return tag == localTag
     }
   }
 
-  /// The answer to a packet of another time, with its tag: the end of an older association while a
-  /// new one begins (section 9.2), and anything once the association is over (section 8.4).
+  /// The answer to a packet of another association, with its tag: the end of an older association
+  /// while a new one begins (section 9.2), and anything once the association is over (section 8.4).
   func answerOutOfTheBlue(_ phase: AssociationPhase, _ bytes: [UInt8]) -> ControlChunk? {
     guard phase == .ended || phase.isHandshake, tag != 0, !Self.hasAbort(bytes) else { return nil }
     switch first {
     case .shutdownAcknowledgement: return ControlChunk(type: .shutdownComplete, flags: 1)
-    // A packet without a tag begins another association, for which there is no place here.
+    // A packet without a tag begins another association, which is not accepted here.
     case .initiation, .shutdownComplete, .cookieAcknowledgement, .error: return nil
     default: return phase == .ended ? ControlChunk(type: .abort, flags: 1) : nil
     }
   }
 
-  /// Whether a packet ends an association itself, or its chunks are not whole.
+  /// Whether a packet ends an association itself, or its chunks are incomplete.
   private static func hasAbort(_ bytes: [UInt8]) -> Bool {
     var reader = ByteReader(bytes.span.bytes)
     guard (try? reader.skip(PacketBuilder.header)) != nil else { return true }
@@ -164,7 +165,7 @@ struct PacketHeader: Hashable {
 
 /// The checksum of SCTP packets: CRC32c, eight bytes at a time (RFC 9260 appendix A).
 enum CRC32C {
-  /// Where the checksum stands in the common header.
+  /// The location of the checksum in the common header.
   private static let field = 8..<12
 
   /// Eight tables of 256 words: table `k` advances a byte over `k` more bytes.
@@ -182,7 +183,7 @@ enum CRC32C {
     return tables
   }()
 
-  /// The checksum of a packet whose checksum field counts as zero; it stands there little-endian.
+  /// The checksum of a packet whose checksum field counts as zero; the field is little-endian.
   static func checksum(of packet: RawSpan) -> UInt32 {
     guard packet.byteCount >= field.upperBound else { return 0 }
     var remainder: UInt32 = .max

@@ -1,6 +1,6 @@
 import Wire
 
-/// What the packet under way has room for.
+/// The space in the packet under way.
 struct PacketSpace {
   /// How many bytes of chunks still fit.
   var room: Int
@@ -10,7 +10,7 @@ struct PacketSpace {
   var hasData: Bool
 }
 
-/// Where packets go.
+/// The destination of packets.
 struct PacketDestination {
   /// The tag of the peer.
   var tag: UInt32
@@ -31,7 +31,7 @@ struct PacketWriter {
   /// How many bytes of chunks a packet has room for.
   var capacity: Int { limit - PacketBuilder.header }
 
-  /// What the packet under way has room for.
+  /// The space in the packet under way.
   var space: PacketSpace {
     PacketSpace(room: builder.room, isEmpty: builder.isEmpty, hasData: builder.hasData)
   }
@@ -93,7 +93,7 @@ struct PacketWriter {
     outbox.append(.packet(builder.finish(checksum: peer.needsChecksum)))
   }
 
-  /// Sends a packet of its own with its checksum; the packet under way must have been sent.
+  /// Sends a separate packet with its checksum; the packet under way must have been sent.
   mutating func emit(
     _ chunks: [ControlChunk], tag: UInt32, into outbox: inout Outbox<SCTPAssociation.Output>
   ) {
@@ -117,7 +117,7 @@ struct PacketBuilder {
   /// Whether the packet has a chunk of data.
   private(set) var hasData = false
 
-  /// Creates a builder of packets of at most so many bytes.
+  /// Creates a builder of packets up to a size.
   init(limit: Int) { self.limit = limit }
 
   /// Whether the packet has no chunk.
@@ -126,7 +126,7 @@ struct PacketBuilder {
   /// How many bytes of chunks still fit.
   var room: Int { limit - max(writer.count, Self.header) }
 
-  /// Begins a packet; the last one must have been finished.
+  /// Begins a packet; the previous one must have been finished.
   mutating func begin(from localPort: UInt16, to remotePort: UInt16, tag: UInt32) {
     writer = ByteWriter(capacity: limit)
     hasData = false
@@ -146,7 +146,7 @@ struct PacketBuilder {
     pad(body.count)
   }
 
-  /// Appends a chunk of data that two parts make up: fields, and bytes that are borrowed.
+  /// Appends a chunk of data from two parts: fields, and borrowed bytes.
   mutating func chunk(
     _ type: ChunkType, flags: UInt8, fields: [6 of UInt32], count: Int, _ rest: RawSpan
   ) {
@@ -158,7 +158,7 @@ struct PacketBuilder {
     pad(length)
   }
 
-  /// Ends the packet, computes its checksum if asked, and gives it away.
+  /// Completes the packet, computes its checksum if asked, and returns it.
   mutating func finish(checksum: Bool) -> [UInt8] {
     if checksum {
       let sum = CRC32C.checksum(of: writer.bytes.span.bytes).byteSwapped
@@ -191,7 +191,7 @@ extension ByteWriter {
 }
 
 extension ByteReader {
-  /// The next parameter or error cause with its padding; nil at the end or where none is whole.
+  /// The next parameter or error cause with its padding; nil at the end or if it is incomplete.
   @_lifetime(copy self)
   mutating func parameter(_ type: inout UInt16) -> RawSpan? {
     guard remaining >= 4, let number = try? uint16(), let length = try? uint16(), length >= 4,

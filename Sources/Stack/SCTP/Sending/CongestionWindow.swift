@@ -13,13 +13,13 @@ struct CongestionWindow {
   private var threshold = Int.max
   private var credit = 0
 
-  /// No path of data channels needs more, and sums stay far from overflow.
+  /// No path of data channels needs more, and sums cannot overflow.
   private static let maximum = 64 << 20
 
   /// Creates the window of a new path.
   init(packetSize: Int) {
     chunkSize = packetSize - PacketBuilder.header
-    // That of IPv6, which makes the same number of packets over IPv4 (section 7.2.1).
+    // The window for IPv6, which makes the same number of packets over IPv4 (section 7.2.1).
     bytes = min(4 * chunkSize, max(2 * chunkSize, 4344))
   }
 
@@ -31,11 +31,11 @@ struct CongestionWindow {
   mutating func acknowledge(_ acknowledged: Int, flight: Int) {
     guard acknowledged > 0 else { return }
     isProbing = false
-    // A window that is not used says nothing about the path.
+    // A window that is not filled proves nothing about the path.
     guard flight >= bytes else { return }
     if bytes > threshold {
-      // A chunk per round trip, in steps as fine as the acknowledgements: a window that waits
-      // for a whole one is half a chunk smaller in the mean.
+      // A chunk per round trip, in steps as fine as the acknowledgements: growing by whole chunks
+      // would make the window half a chunk smaller on average.
       credit += acknowledged * chunkSize
       let gain = credit / bytes
       credit -= gain * bytes
@@ -79,7 +79,7 @@ struct CongestionWindow {
     let least = 4 * chunkSize
     var left = silence
     while left > timeout, bytes > least {
-      // What the path bore is reached again quickly.
+      // Slow start then returns to the former window quickly.
       if left == silence { threshold = bytes }
       bytes = max(bytes / 2, least)
       left = left - timeout
@@ -97,8 +97,8 @@ struct CongestionWindow {
 /// The retransmission timeout: round trips of single chunks by Karn's rule, and how long to wait
 /// for an acknowledgement (RFC 9260 section 6.3.1).
 ///
-/// Timeouts are shorter than section 16 says, as those of browsers are: liveness is the business of
-/// ICE.
+/// Timeouts are shorter than those of section 16, like those of browsers: ICE is responsible for
+/// liveness.
 struct RoundTrip {
   /// The smoothed round-trip time; nil before a measurement.
   private(set) var smoothed: Interval?
@@ -130,17 +130,17 @@ struct RoundTrip {
     if timed == nil { timed = (number, now) }
   }
 
-  /// Measures the round trip of the timed chunk when it was sent only once (rule C5).
+  /// Measures the round trip of the timed chunk if it was sent only once (rule C5).
   mutating func finish(_ number: UInt32, transmissions: Int, at now: Instant) {
     guard let timed, timed.number == number else { return }
     if transmissions == 1 { measure(now - timed.at) }
     self.timed = nil
   }
 
-  /// Discards the measurement: what comes next would say nothing about the path.
+  /// Discards the measurement: the next acknowledgement would not show the path's round trip.
   mutating func cancel() { timed = nil }
 
-  /// Doubles the timeout after it passed without an answer (section 6.3.3, rule E2).
+  /// Doubles the timeout after it expired (section 6.3.3, rule E2).
   mutating func backOff() { timeout = min(timeout * 2, SCTPLimits.maximumTimeout) }
 
   /// Undoes the doubling once the peer acknowledges new data.

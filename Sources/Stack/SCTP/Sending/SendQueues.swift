@@ -2,15 +2,15 @@ import DequeModule
 import HeapModule
 import Wire
 
-/// A message that waits to be sent.
+/// A message in the send queue.
 struct OutgoingMessage {
   var bytes: [UInt8]
   var payloadProtocol: PayloadProtocol
   var ordered: Bool
   var limits: MessageLimits
-  /// How many of its bytes count as buffered: none of announcements and of the empty message.
+  /// Its bytes that count as buffered: none for announcements and the empty message.
   var buffered: UInt64
-  /// The message among all messages of the association, which the queue gives it.
+  /// The message's number among all messages of the association, assigned by the queue.
   var number: UInt64 = 0
 }
 
@@ -23,7 +23,7 @@ extension OutgoingMessage {
   }
 }
 
-/// What changed in the queue of a channel.
+/// A change in the queue of a channel.
 struct QueueChange: Hashable {
   /// The place of the channel.
   var place: Int
@@ -33,22 +33,22 @@ struct QueueChange: Hashable {
   var isDrained = false
 }
 
-/// The messages that wait for each channel, which of them is next (RFC 8831 section 6.4), what is
-/// buffered, and the numbers of messages in their streams (RFC 9260 section 6.5, RFC 8260 section
-/// 2.2).
+/// The send queues of the channels, the choice of the next message (RFC 8831 section 6.4), the
+/// buffered amounts, and the numbers of messages in their streams (RFC 9260 section 6.5, RFC 8260
+/// section 2.2).
 struct SendQueues {
-  /// The queue of a channel and the stream to the peer that carries it.
+  /// The queue of a channel and its stream to the peer.
   private struct Queue {
     /// The stream; nil before it has one.
     var stream: UInt16?
     /// How much a byte advances the virtual time.
     var cost: UInt64 = 1
-    /// Messages that are not sent completely, oldest first.
+    /// Messages not sent completely, oldest first.
     var messages = Deque<OutgoingMessage>()
     /// How many bytes of the first message were sent, and in how many parts.
     var sentOfFirst = 0
     var partsOfFirst: UInt32 = 0
-    /// The bytes of messages from `send` that were not sent.
+    /// The unsent bytes of messages from `send`.
     var bufferedAmount: UInt64 = 0
     var lowThreshold: UInt64 = 0
     /// The virtual time of the channel in the schedule.
@@ -64,7 +64,7 @@ struct SendQueues {
 
   private var queues: [Queue] = []
   private var schedule = SendSchedule()
-  /// The channel whose message was begun and must be finished before another's.
+  /// The channel whose message was begun and must be finished before others may send.
   private var unfinished: Int?
   private var nextMessage: UInt64 = 0
 
@@ -73,7 +73,7 @@ struct SendQueues {
 
   // MARK: Channels
 
-  /// Gives a place to a new channel.
+  /// Adds a new channel to the queues.
   mutating func open(_ place: Int, priority: DataChannelPriority) {
     while queues.count <= place { queues.append(Queue()) }
     queues[place] = Queue()
@@ -83,14 +83,14 @@ struct SendQueues {
   /// Assigns a channel its stream.
   mutating func assign(_ stream: UInt16, to place: Int) { queues[place].stream = stream }
 
-  /// Forgets a channel and what it has not sent.
+  /// Removes a channel and its unsent messages.
   mutating func close(_ place: Int) {
     if unfinished == place { unfinished = nil }
     schedule.remove(place)
     queues[place] = Queue()
   }
 
-  /// Lets nobody send any more.
+  /// Ends all turns: no channel may send any more.
   mutating func removeTurns() {
     schedule.removeAll()
     unfinished = nil
@@ -124,7 +124,7 @@ struct SendQueues {
 
   // MARK: Messages
 
-  /// Puts a message at the end of a channel's queue.
+  /// Appends a message to a channel's queue.
   mutating func enqueue(_ message: OutgoingMessage, on place: Int) {
     queues[place].messages.append(message)
     queues[place].messages[queues[place].messages.count - 1].number = nextMessage
@@ -155,7 +155,7 @@ struct SendQueues {
     return chunk
   }
 
-  /// A chunk that is never sent: the end of a message that a channel has begun and gives up.
+  /// A chunk that is never sent: the end of a message that was begun and then abandoned.
   mutating func makeEnd(of message: OutgoingMessage, _ place: Int, number: UInt32) -> SentChunk {
     var end = chunk(
       of: message, place, flags: message.ordered ? .end : [.end, .unordered], number: number)
@@ -163,7 +163,7 @@ struct SendQueues {
     return end
   }
 
-  /// A chunk without bytes in the place that the channel's message has reached.
+  /// An empty chunk at the position that the channel's message has reached.
   private mutating func chunk(
     of message: OutgoingMessage, _ place: Int, flags: DataFlags, number: UInt32
   ) -> SentChunk {
@@ -175,7 +175,7 @@ struct SendQueues {
       part: queues[place].partsOfFirst, limits: message.limits, strikeFloor: number &+ 1)
   }
 
-  /// Goes on behind a part that was sent; where messages interleave, the turn ends with it.
+  /// Advances past a sent part; if messages interleave, the turn ends with it.
   mutating func finishPart(_ place: Int, count: Int, buffered: UInt64, interleaves: Bool)
     -> QueueChange
   {
@@ -190,8 +190,8 @@ struct SendQueues {
   /// Removes the first message of a channel's queue, sent or abandoned.
   ///
   /// - Parameters:
-  ///   - numbered: whether it used up a number of the stream.
-  ///   - unsent: how many of its bytes count as buffered until now.
+  ///   - numbered: whether it used a number of the stream.
+  ///   - unsent: its bytes that counted as buffered until now.
   mutating func finishFirst(_ place: Int, numbered: Bool, unsent: UInt64, interleaves: Bool)
     -> QueueChange
   {
@@ -211,7 +211,7 @@ struct SendQueues {
     return QueueChange(place: place, isLow: isLow, isDrained: isDrained)
   }
 
-  /// Counts a message as abandoned when a channel still has the stream that carried it.
+  /// Counts a message as abandoned if its stream still belongs to a channel.
   mutating func countAbandoned(_ place: Int, stream: UInt16) {
     if queues[place].stream == stream { queues[place].abandoned += 1 }
   }
@@ -219,7 +219,7 @@ struct SendQueues {
   /// Counts the first message of a channel as abandoned.
   mutating func countAbandoned(_ place: Int) { queues[place].abandoned += 1 }
 
-  /// Ends the turn of a channel, which gets a later one when it has more to send.
+  /// Ends the turn of a channel, which gets another one if it has more to send.
   ///
   /// - Returns: whether it has nothing more.
   mutating func endTurn(_ place: Int) -> Bool {
@@ -239,8 +239,8 @@ struct SendQueues {
     return before > threshold && after <= threshold
   }
 
-  /// Whether each buffered amount is that of the messages that wait; long queues are not summed up,
-  /// because this is asked after every step of a debug build.
+  /// Whether each buffered amount is that of the waiting messages; long queues are not summed up,
+  /// because this runs after every step of a debug build.
   var isConsistent: Bool {
     queues.prefix(64).allSatisfy { queue in
       guard queue.messages.count <= 64 else { return true }
@@ -251,10 +251,10 @@ struct SendQueues {
   }
 }
 
-/// Which channel sends next: each gets a share of the bytes by its priority (RFC 8831 section 6.4).
+/// Schedules the channels: each gets a share of the bytes by its priority (RFC 8831 section 6.4).
 ///
-/// A channel's virtual time advances by what it sends over its weight, and the one that is furthest
-/// behind is next.
+/// A channel's virtual time advances by its sent bytes over its weight; the channel furthest behind
+/// is next.
 struct SendSchedule {
   private struct Turn: Comparable {
     var time: UInt64
@@ -272,7 +272,7 @@ struct SendSchedule {
   /// The channel whose turn it is.
   var first: Int? { turns.min?.channel }
 
-  /// Adds a channel that stands at a time.
+  /// Adds a channel with its virtual time.
   mutating func push(_ channel: Int, time: UInt64) {
     turns.insert(Turn(time: time, channel: channel))
   }
@@ -282,19 +282,17 @@ struct SendSchedule {
     if let first = turns.popMin() { now = first.time }
   }
 
-  /// Removes a channel.
   mutating func remove(_ channel: Int) {
     if first == channel { popFirst() } else { turns.removeAll { $0.channel == channel } }
   }
 
-  /// Forgets all channels.
+  /// Removes all channels.
   mutating func removeAll() { turns = [] }
 }
 
 // MARK: - Deque: Space
 
 extension Deque {
-  /// Gives the space back when nothing waits any more: a queue that was long for a moment does not
-  /// keep it for ever.
+  /// Frees the storage when the queue is empty, so that one long burst does not occupy it forever.
   mutating func releaseSpaceWhenEmpty() { if isEmpty { self = Deque() } }
 }

@@ -1,23 +1,23 @@
 import DequeModule
 import Wire
 
-/// What a sender has for the packet under way.
+/// The next part of the packet under way.
 enum SendStep {
-  /// A chunk to be written; the first of all that are not acknowledged restarts the timer.
+  /// A chunk to be written; the first unacknowledged one restarts the timer.
   case chunk(SentChunk, number: UInt32, restartsTimer: Bool, QueueChange)
   /// A message was abandoned.
   case changed(QueueChange)
 }
 
-/// What an acknowledgement was.
+/// The kind of an acknowledgement.
 enum AcknowledgementOutcome {
-  /// Cut off or older than the last one.
+  /// Truncated, or older than the last one.
   case useless
   case failed(SCTPFailure)
   case applied(AcknowledgementEffects)
 }
 
-/// What follows from an acknowledgement.
+/// The effects of an acknowledgement.
 struct AcknowledgementEffects {
   /// How the retransmission timer changes (RFC 9260 section 6.3.2).
   var timer: [SCTPAction] = []
@@ -36,7 +36,7 @@ struct AcknowledgementEffects {
 /// - A chunk that was sent again is deemed lost again when chunks sent after it come (section 7.2.4
 ///   waits for a timeout).
 struct Sender {
-  /// What was counted.
+  /// The sender's counters.
   struct Counters: Hashable {
     var chunksSent: UInt64 = 0
     var chunksRetransmitted: UInt64 = 0
@@ -49,44 +49,45 @@ struct Sender {
   var roundTrip = RoundTrip()
   var queues = SendQueues()
   private(set) var counters = Counters()
-  /// The receive window that the peer last advertised.
+  /// The receive window last advertised by the peer.
   private(set) var peerWindow = 0
   /// How many bytes of chunks a packet has room for.
   private var capacity = 1160 - PacketBuilder.header
   private var interleaves = false
-  /// Whether the peer can pass over what is abandoned.
+  /// Whether the peer can skip abandoned messages.
   private var canForward = false
   private var lastSent: Instant?
-  /// Whether one packet of lost chunks may go in spite of the congestion window (section 7.2.4).
+  /// Whether one packet of lost chunks may be sent regardless of the congestion window (section
+  /// 7.2.4).
   private var isFastRetransmitDue = false
-  /// What is left of that packet.
+  /// The rest of that packet's space.
   private var freeRoom = 0
   private var isForwardDue = false
-  /// The last FORWARD-TSN: up to which number, and when.
+  /// The last FORWARD-TSN: its number, and its time.
   private var forwardSent: (number: UInt32, at: Instant)?
 
-  /// An acknowledgement of what was never sent (RFC 9260 section 12.2.3).
+  /// An acknowledgement of data that was never sent (RFC 9260 section 12.2.3).
   private static let impossible = SCTPFailure(
     cause: .protocolViolation, reason: "the peer acknowledged what was not sent")
 
   /// The length of the fixed part of a DATA or I-DATA chunk with its header.
   private var dataHeader: Int { interleaves ? 20 : 16 }
 
-  /// Begins with packets of a size and a number for the first chunk.
+  /// Begins with a packet size and the number of the first chunk.
   mutating func start(packetSize: Int, firstNumber: UInt32) {
     window = CongestionWindow(packetSize: packetSize)
     capacity = packetSize - PacketBuilder.header
     sent = SentChunks(firstNumber: firstNumber)
   }
 
-  /// Applies what the peer said of itself.
+  /// Applies the peer's parameters.
   mutating func establish(_ peer: Initiation, interleaves: Bool) {
     peerWindow = Int(peer.window)
     canForward = peer.features.contains(.forward)
     self.interleaves = interleaves
   }
 
-  /// Forgets everything that is under way.
+  /// Drops pending data.
   mutating func end() {
     sent = SentChunks(firstNumber: 0)
     queues.removeTurns()
@@ -96,8 +97,8 @@ struct Sender {
 
   // MARK: Channels
 
-  /// Puts a message at the end of a channel's queue, with the channel's limits if the peer can
-  /// pass over what they end (RFC 3758 section 3.3).
+  /// Appends a message to a channel's queue, with the channel's limits if the peer can skip
+  /// abandoned messages (RFC 3758 section 3.3).
   mutating func enqueue(
     _ message: consuming OutgoingMessage, limitedBy options: DataChannelInit, on place: Int,
     at now: Instant
@@ -109,12 +110,12 @@ struct Sender {
     queues.enqueue(message, on: place)
   }
 
-  /// Whether all that a channel has sent is acknowledged, so that its stream may be reset.
+  /// Whether all data of a channel is acknowledged, so that its stream may be reset.
   func isAcknowledged(_ place: Int) -> Bool {
     queues.lastNumber(of: place).map { sent.place(of: $0) < 0 } ?? true
   }
 
-  /// Whether everything that was passed to `send` is acknowledged.
+  /// Whether everything passed to `send` is acknowledged.
   var isDrained: Bool { sent.isEmpty && queues.current == nil }
 
   // MARK: Sending
@@ -128,7 +129,7 @@ struct Sender {
     }
   }
 
-  /// What goes next into the packet under way; nil when nothing may.
+  /// The next part of the packet under way; nil when nothing may be sent.
   mutating func next(_ space: PacketSpace, at now: Instant) -> SendStep? {
     sent.lostCount > 0 ? nextLost(space, at: now) : nextNew(space, at: now)
   }
@@ -136,7 +137,7 @@ struct Sender {
   private mutating func nextLost(_ space: PacketSpace, at now: Instant) -> SendStep? {
     while let index = sent.firstLost() {
       if isOver(sent.chunks[index], at: now) {
-        // Its time passed while the window was closed.
+        // Its time expired while the window was closed.
         if let change = abandon(index) { return .changed(change) }
         continue
       }
@@ -146,7 +147,8 @@ struct Sender {
       if isFree { freeRoom -= chunk.size }
       sent.resend(at: index)
       counters.chunksRetransmitted += 1
-      // What comes behind may be acknowledged only when this is (RFC 9260 section 6.3.1, rule C5).
+      // Later chunks may be acknowledged only together with this one (RFC 9260 section 6.3.1, rule
+      // C5).
       if let timed = roundTrip.timedNumber, sent.place(of: timed) >= index { roundTrip.cancel() }
       lastSent = now
       return .chunk(
@@ -156,11 +158,11 @@ struct Sender {
     return nextNew(space, at: now)
   }
 
-  /// Whether the congestion window lets a chunk go (RFC 9260 section 6.1, rule B).
+  /// Whether the congestion window permits a chunk (RFC 9260 section 6.1, rule B).
   private func mayFly(_ size: Int, _ space: PacketSpace) -> Bool {
-    // The packet that reaches the window is filled, and the window exceeded by less than a packet.
+    // The packet that reaches the window is filled; it exceeds the window by less than a packet.
     if space.hasData, size <= space.room { return true }
-    // After a timeout one packet goes, however small its chunks are.
+    // After a timeout one packet may be sent, however small its chunks are.
     return sent.flight < window.bytes && !(window.isProbing && sent.flight > 0)
   }
 
@@ -170,9 +172,9 @@ struct Sender {
     sent.flight == 0 || sent.flight + size <= peerWindow
   }
 
-  /// How much of a message the next chunk carries.
+  /// The number of bytes of a message in the next chunk.
   ///
-  /// What does not fit into one packet anyway begins in the room that others left in theirs.
+  /// A message that needs several packets anyway begins in the remaining space of the current one.
   private func partSize(of message: OutgoingMessage, rest: Int, _ space: PacketSpace) -> Int {
     let most = capacity - dataHeader
     guard rest > most || message.bytes.count > most, !space.isEmpty else {
@@ -216,7 +218,7 @@ struct Sender {
     return .chunk(chunk, number: number, restartsTimer: false, change)
   }
 
-  /// A chunk that tells the peer what to pass over, when it is due (RFC 3758 section 3.5).
+  /// A chunk with the numbers that the peer should skip, when it is due (RFC 3758 section 3.5).
   mutating func makeForward(at now: Instant) -> ControlChunk? {
     guard isForwardDue else { return nil }
     isForwardDue = false
@@ -247,7 +249,7 @@ struct Sender {
       return .failed(Self.impossible)
     }
     if progress.bytes > 0 { roundTrip.settle() }
-    // During a recovery that comes forward, all that is reported missing counts (section 7.2.4).
+    // During a recovery that advances, all missing reports count (section 7.2.4).
     let isRecovering = window.recoveryPoint != nil && progress.advanced
     window.advance(to: cumulative)
     window.acknowledge(progress.bytes, flight: flight)
@@ -277,8 +279,8 @@ struct Sender {
     return acknowledge(bytes.span.bytes, at: now)
   }
 
-  /// Tells the peer again what to pass over: the same once in a round trip, news at once, because
-  /// nothing else may be on its way whose acknowledgement would give another occasion.
+  /// Repeats the numbers to skip: unchanged ones once in a round trip, new ones at once, because
+  /// there may be no other packet whose acknowledgement triggers it.
   private mutating func wantForward(at now: Instant) {
     guard sent.abandonedPrefix > 0 else { return }
     let pause = roundTrip.smoothed ?? roundTrip.timeout
@@ -288,7 +290,7 @@ struct Sender {
     }
   }
 
-  /// Counts what is reported missing and takes it as lost at the third time (section 7.2.4).
+  /// Counts missing reports of a chunk; the third one marks it as lost (section 7.2.4).
   private mutating func strike(
     by newest: UInt32, at now: Instant, _ changes: inout [QueueChange]
   ) {
@@ -306,16 +308,16 @@ struct Sender {
     }
   }
 
-  /// Counts that the retransmission timer passed.
+  /// Counts an expired retransmission timer.
   mutating func countTimeout() { counters.timeouts += 1 }
 
-  /// Marks all that is in flight as lost (RFC 9260 section 6.3.3).
+  /// Marks all chunks in flight as lost (RFC 9260 section 6.3.3).
   mutating func timeOut(at now: Instant) -> [QueueChange] {
     roundTrip.backOff()
     window.timeOut()
     roundTrip.cancel()
     var changes: [QueueChange] = []
-    // A gap report about the very next chunk was taken back: the peer dropped what it had.
+    // The gap report about the very next chunk was revoked: the peer dropped its data.
     let isTakenBack = sent.chunks.first?.fate == .acknowledged
     for index in 0..<sent.count {
       let fate = sent.chunks[index].fate
@@ -329,20 +331,20 @@ struct Sender {
 
   // MARK: Giving up
 
-  /// Marks a chunk as lost; its message is abandoned when its limits are reached.
+  /// Marks a chunk as lost; its message is abandoned if its limits are reached.
   private mutating func lose(_ index: Int, at now: Instant) -> QueueChange? {
     if isOver(sent.chunks[index], at: now) { return abandon(index) }
     sent.lose(at: index)
     return nil
   }
 
-  /// Whether a lost chunk is abandoned instead of sent again.
+  /// Whether a lost chunk is abandoned instead of retransmitted.
   private func isOver(_ chunk: SentChunk, at now: Instant) -> Bool {
     !chunk.limits.isReliable && canForward
       && chunk.limits.isOver(transmissions: chunk.transmissions, at: now)
   }
 
-  /// Abandons the message of a chunk: its other chunks, and what of it was not sent.
+  /// Abandons the message of a chunk: its other chunks, and its unsent rest.
   private mutating func abandon(_ index: Int) -> QueueChange? {
     let message = sent.chunks[index].message
     let place = sent.chunks[index].channel
@@ -355,8 +357,8 @@ struct Sender {
 
   /// Abandons the message that a channel has begun to send.
   ///
-  /// A last chunk that is never sent gets a number, so that there is one to pass over even when
-  /// the peer has acknowledged all the others.
+  /// A last chunk that is never sent gets a number, so that the peer can skip to it even if it has
+  /// acknowledged all the others.
   private mutating func abandonBegun(_ place: Int) -> QueueChange? {
     guard let message = queues.first(of: place) else { return nil }
     queues.countAbandoned(place)
@@ -368,6 +370,6 @@ struct Sender {
     return queues.finishFirst(place, numbered: true, unsent: unsent, interleaves: interleaves)
   }
 
-  /// Whether bytes in flight and buffered amounts are what the chunks and the messages come to.
+  /// Whether the bytes in flight and the buffered amounts equal the sums over chunks and messages.
   var isConsistent: Bool { sent.isConsistent && queues.isConsistent }
 }

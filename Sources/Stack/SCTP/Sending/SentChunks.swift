@@ -1,12 +1,12 @@
 import DequeModule
 import Wire
 
-/// A DATA or I-DATA chunk that has a number and that the peer has not acknowledged cumulatively.
+/// A DATA or I-DATA chunk with a number that the peer has not acknowledged cumulatively.
 struct SentChunk {
   enum Fate {
-    /// On its way.
+    /// In flight.
     case outstanding
-    /// Deemed lost: to be sent again.
+    /// Lost: to be retransmitted.
     case lost
     /// Acknowledged in a gap report.
     case acknowledged
@@ -18,16 +18,16 @@ struct SentChunk {
   var bytes: [UInt8]
   var offset: Int
   var count: Int
-  /// What the chunk counts in the windows: payload and header.
+  /// The size that counts in the windows: payload and header.
   var size: Int
   /// The message among all messages of the association.
   var message: UInt64
-  /// The place of the channel, where the rest of the message may wait.
+  /// The place of the channel, in whose queue the rest of the message may wait.
   var channel: Int
   var stream: UInt16
   var flags: DataFlags
   var payloadProtocol: PayloadProtocol
-  /// The stream sequence number, or the message identifier when messages interleave.
+  /// The stream sequence number, or the message identifier if messages interleave.
   var order: UInt32
   /// The place of the chunk in its message.
   var part: UInt32
@@ -41,17 +41,17 @@ struct SentChunk {
   var strikeFloor: UInt32
 }
 
-/// How long and how often a message is tried (RFC 3758 section 3.5, RFC 7496).
+/// How long and how often a message is retransmitted (RFC 3758 section 3.5, RFC 7496).
 struct MessageLimits {
   /// When it is abandoned.
   var expiry: Instant?
-  /// How often a chunk of it is sent again.
+  /// The maximum number of retransmissions of each of its chunks.
   var retransmissions: Int?
 
   /// Whether the message is never abandoned.
   var isReliable: Bool { expiry == nil && retransmissions == nil }
 
-  /// Whether a chunk that was sent so often is abandoned instead of sent again.
+  /// Whether a chunk sent this often is abandoned instead of retransmitted.
   func isOver(transmissions: Int, at now: Instant) -> Bool {
     if let expiry, now >= expiry { return true }
     if let retransmissions, transmissions > retransmissions { return true }
@@ -61,10 +61,10 @@ struct MessageLimits {
 
 // MARK: - SentChunks
 
-/// What was sent and is not acknowledged cumulatively, in the order of numbers: what is in flight,
-/// lost, acknowledged in gap reports (RFC 9260 section 6.2.1) or abandoned (RFC 3758).
+/// The chunks that are not acknowledged cumulatively, in order of their numbers: in flight, lost,
+/// acknowledged in gap reports (RFC 9260 section 6.2.1) or abandoned (RFC 3758).
 struct SentChunks {
-  /// The number of the first chunk, or of the next one to be sent when there is none.
+  /// The number of the first chunk, or of the next one to be sent if empty.
   private(set) var firstNumber: UInt32
   private(set) var chunks = Deque<SentChunk>()
   /// The bytes of outstanding chunks.
@@ -73,7 +73,7 @@ struct SentChunks {
   private(set) var lostCount = 0
   /// No chunk before this place is lost.
   private var lostHint = 0
-  /// How many chunks at the front are abandoned: the peer is told to pass over them.
+  /// The number of abandoned chunks at the front: the peer is asked to skip them.
   private(set) var abandonedPrefix = 0
 
   init(firstNumber: UInt32) { self.firstNumber = firstNumber }
@@ -102,10 +102,10 @@ struct SentChunks {
     return lostHint < chunks.count ? lostHint : nil
   }
 
-  /// Marks a chunk as lost, to be sent again.
+  /// Marks a chunk as lost, to be retransmitted.
   mutating func lose(at index: Int) { set(.lost, at: index) }
 
-  /// Changes the fate of a chunk and keeps the sums.
+  /// Changes the fate of a chunk and updates the sums.
   private mutating func set(_ fate: SentChunk.Fate, at index: Int) {
     let old = chunks[index].fate
     guard old != fate else { return }
@@ -125,7 +125,7 @@ struct SentChunks {
     }
   }
 
-  /// Records that a lost chunk was sent again.
+  /// Records that a lost chunk was retransmitted.
   mutating func resend(at index: Int) {
     set(.outstanding, at: index)
     chunks[index].transmissions += 1
@@ -133,9 +133,9 @@ struct SentChunks {
     chunks[index].strikeFloor = nextNumber
   }
 
-  /// Counts that later chunks came; three times mean a loss (RFC 9260 section 7.2.4).
+  /// Counts a report of later chunks; three mean a loss (RFC 9260 section 7.2.4).
   ///
-  /// Chunks count only when they were sent after the last transmission of this one.
+  /// Chunks count only if they were sent after the last transmission of this one.
   mutating func strike(at index: Int, by newest: UInt32) -> Bool {
     guard chunks[index].fate == .outstanding, !chunks[index].strikeFloor.isNewer(than: newest)
     else { return false }
@@ -143,7 +143,7 @@ struct SentChunks {
     return chunks[index].strikes >= 3
   }
 
-  /// Forgets so many chunks at the front.
+  /// Removes a number of chunks at the front.
   private mutating func removeFirst(_ number: Int) {
     for index in 0..<number {
       switch chunks[index].fate {
@@ -171,21 +171,21 @@ struct SentChunks {
 // MARK: - Acknowledgements
 
 extension SentChunks {
-  /// What one SACK changed.
+  /// The changes by one SACK.
   struct Progress: Hashable {
-    /// Bytes that became acknowledged, cumulatively or in gap reports.
+    /// Newly acknowledged bytes, cumulatively or in gap reports.
     var bytes = 0
-    /// The highest number that was acknowledged for the first time, in a gap report.
+    /// The highest number newly acknowledged in a gap report.
     var newest: UInt32?
     /// The highest number in any gap report.
     var highest: UInt32?
-    /// Whether the cumulative number came forward.
+    /// Whether the cumulative number advanced.
     var advanced = false
-    /// Whether the gap reports ended before all that were announced.
+    /// Whether there are fewer gap reports than announced.
     var isCutOff = false
   }
 
-  /// Takes so many chunks at the front as acknowledged and forgets them.
+  /// Marks a number of chunks at the front as acknowledged and removes them.
   mutating func acknowledgeFirst(
     _ number: Int, at now: Instant, _ roundTrip: inout RoundTrip, _ progress: inout Progress
   ) {
@@ -204,7 +204,7 @@ extension SentChunks {
     removeFirst(number)
   }
 
-  /// Handles gap reports; false when they are about what was never sent.
+  /// Handles gap reports; false if they cover unsent chunks.
   mutating func acknowledge(
     gaps: Int, _ reader: inout ByteReader, at now: Instant, _ roundTrip: inout RoundTrip,
     _ progress: inout Progress
@@ -238,9 +238,9 @@ extension SentChunks {
 // MARK: - Giving up
 
 extension SentChunks {
-  /// Abandons the chunks of a message, one of which stands at a place (RFC 3758 section 3.5).
+  /// Abandons the chunks of a message, given the place of one of them (RFC 3758 section 3.5).
   mutating func abandon(_ message: UInt64, around index: Int, interleaves: Bool) {
-    // The chunks of a message stand side by side unless messages interleave.
+    // The chunks of a message are adjacent unless messages interleave.
     var first = index
     var last = index
     while first > 0, interleaves || chunks[first - 1].message == message { first -= 1 }
@@ -251,9 +251,8 @@ extension SentChunks {
     extendAbandonedPrefix()
   }
 
-  /// The body of a FORWARD-TSN or I-FORWARD-TSN chunk for what is abandoned at the front, and the
-  /// number that it passes over to; nil when there is nothing to pass over (RFC 3758 section 3.2,
-  /// RFC 8260 section 2.3.1).
+  /// The body of a FORWARD-TSN or I-FORWARD-TSN chunk for the abandoned chunks at the front, and
+  /// the number to skip to; nil if there are none (RFC 3758 section 3.2, RFC 8260 section 2.3.1).
   func forward(room: Int, interleaves: Bool) -> (body: [UInt8], end: UInt32)? {
     guard abandonedPrefix > 0 else { return nil }
     let entry = interleaves ? 8 : 4
@@ -289,8 +288,8 @@ extension SentChunks {
     return (writer.bytes, number(at: end - 1))
   }
 
-  /// Whether the sums are those of the chunks; long queues are summed up only now and then, because
-  /// this is asked after every step of a debug build.
+  /// Whether the sums are those of the chunks; long queues are summed up only occasionally, because
+  /// this runs after every step of a debug build.
   var isConsistent: Bool {
     guard count <= 256 || count & 1023 == 0 else { return flight >= 0 && lostCount >= 0 }
     return flight == chunks.reduce(0) { $1.fate == .outstanding ? $0 + $1.size : $0 }

@@ -1,4 +1,4 @@
-/// What DTLS needs of OpenSSL beyond its functions: randomness, a clock and certificates of ours.
+/// The parts of DTLS beyond OpenSSL's functions: our randomness, clock and certificates.
 #ifndef CDTLS_H
 #define CDTLS_H
 

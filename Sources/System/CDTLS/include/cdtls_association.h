@@ -14,21 +14,21 @@
 
 #include "cdtls_library.h"
 
-/// What an association asks of its owner.
+/// The callbacks of an association's owner.
 typedef struct {
   /// Passed to every callback.
   void *user;
   cdtls_draw draw;
-  /// Takes a datagram for the peer.
+  /// Sends a datagram to the peer.
   void (*send)(void *user, const uint8_t *bytes, size_t count);
-  /// Looks at the peer's certificate in DER; gives 1 to go on, 0 to refuse it.
+  /// Checks the peer's certificate in DER; returns 1 to continue, 0 to refuse it.
   int (*accept)(void *user, const uint8_t *certificate, size_t count);
 } cdtls_callbacks;
 
 /// An association.
 typedef struct cdtls_association cdtls_association;
 
-/// What a call led to.
+/// The outcome of a call.
 enum {
   CDTLS_CLOSED = -2,  ///< The peer sent close_notify.
   CDTLS_FAILED = -1,  ///< It is broken; cdtls_library_error tells why.
@@ -36,54 +36,61 @@ enum {
   CDTLS_DONE = 1,     ///< The handshake is finished.
 };
 
-/// Makes an association in the shared library; gives NULL when OpenSSL refuses. Certificates are
-/// added, then the context is prepared, then it can be started.
+/// Creates an association in the shared library; returns NULL if OpenSSL fails.
+///
+/// Certificates are added, then the context is prepared, then it can be started.
 cdtls_association *cdtls_new(const cdtls_callbacks *callbacks);
 
-/// Draws a P-256 key, or an RSA key of 2048 bits, and makes its certificate, valid between two Unix
-/// times in seconds; one of each type can be added. Gives NULL when OpenSSL refuses.
+/// Draws a P-256 key, or an RSA key of 2048 bits, and creates its certificate, valid between two
+/// Unix times in seconds; one of each type can be added.
+///
+/// Returns NULL if OpenSSL fails.
 X509 *cdtls_add_certificate(cdtls_association *dtls, int is_rsa, int64_t begin, int64_t end);
 
-/// Makes the context from the certificates and the names of SRTP profiles with colons between, the
-/// preferred one first; gives 1 or 0.
+/// Creates the context from the certificates and the names of SRTP profiles, separated by colons,
+/// the preferred one first; returns 1 or 0.
 int cdtls_prepare(cdtls_association *dtls, const char *srtp_profiles);
 
-/// Frees the association; tells the peer nothing.
+/// Frees the association without informing the peer.
 void cdtls_free(cdtls_association *dtls);
 
-/// Takes a role, with datagrams of at most `mtu` bytes; gives 1 or 0. Comes before all that
-/// follows.
+/// Sets the role and the maximum datagram size; returns 1 or 0.
+///
+/// Must precede the functions below.
 int cdtls_start(cdtls_association *dtls, int is_server, long mtu);
 
-/// Forgets the connection, so that another one can be started with the same certificates.
+/// Drops the connection, so that another one can be started with the same certificates.
 void cdtls_reset(cdtls_association *dtls);
 
 /// The connection for OpenSSL's inquiries; NULL before the start.
 SSL *cdtls_connection(const cdtls_association *dtls);
 
-/// A certificate that the peer showed behind its own, counted from 0; NULL when there is none.
+/// A certificate that the peer sent after its own, counted from 0; NULL if there is none.
 X509 *cdtls_issuer(const cdtls_association *dtls, int index);
 
-/// Goes on with the handshake, with a datagram or with NULL. Gives DONE, WAITING,
-/// CLOSED or FAILED.
+/// Continues the handshake, with a datagram or with NULL.
+///
+/// Returns DONE, WAITING, CLOSED or FAILED.
 int cdtls_handshake(cdtls_association *dtls, const uint8_t *datagram, size_t length);
 
-/// Reads application data of a datagram, or with NULL what is left of the one before. Gives the
-/// number of bytes of one message, WAITING when there are none, CLOSED or FAILED.
+/// Reads application data of a datagram, or with NULL the rest of the previous one.
+///
+/// Returns the number of bytes of one message, WAITING when there are none, CLOSED or FAILED.
 int cdtls_read(cdtls_association *dtls, const uint8_t *datagram, size_t length, uint8_t *data,
                        size_t capacity);
 
-/// Sends one message of application data; gives 1 or 0.
+/// Sends one message of application data; returns 1 or 0.
 int cdtls_write(cdtls_association *dtls, const uint8_t *data, size_t length);
 
 /// Sends close_notify.
 void cdtls_shutdown(cdtls_association *dtls);
 
-/// The number of the flight that waits for an answer, 0 when none does. A retransmission does not
-/// change it.
+/// The number of the flight that waits for an answer, 0 if none does.
+///
+/// A retransmission does not change it.
 uint32_t cdtls_flight(const cdtls_association *dtls);
 
-/// Sends the waiting flight again; gives 1, 0 when no flight waits, FAILED from the 13th time on.
+/// Sends the waiting flight again; returns 1, 0 when no flight waits, FAILED from the 13th time on.
 int cdtls_retransmit(cdtls_association *dtls);
 
 /// How often OpenSSL read the frozen clock.

@@ -1,4 +1,4 @@
-/// What the processor can do, as far as libraries choose their code by it.
+/// The processor's features, as far as libraries select code by them.
 #ifndef CDTLS_CPU_H
 #define CDTLS_CPU_H
 

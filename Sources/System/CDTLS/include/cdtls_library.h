@@ -1,4 +1,4 @@
-/// The library context of OpenSSL whose randomness is that of the peer at work.
+/// The library context of OpenSSL that draws its randomness from the peer at work.
 #ifndef CDTLS_LIBRARY_H
 #define CDTLS_LIBRARY_H
 
@@ -7,10 +7,10 @@
 
 #include <openssl/ssl.h>
 
-/// Fills in random bytes; gives 1, or 0 to make the draw fail.
+/// Fills in random bytes; returns 1, or 0 to make the draw fail.
 typedef int (*cdtls_draw)(void *user, uint8_t *bytes, size_t count);
 
-/// Where random bytes come from.
+/// The source of random bytes.
 typedef struct {
   cdtls_draw draw;
   /// Passed to every draw.
@@ -18,18 +18,20 @@ typedef struct {
 } cdtls_randomness;
 
 /// Makes this thread's draws in the shared library come from a source, or fail again for NULL; the
-/// source must stay where it is. Gives what was in force before, to be restored by the caller.
+/// source must not move.
+///
+/// Returns the previous source, to be restored by the caller.
 const cdtls_randomness *cdtls_randomness_use(const cdtls_randomness *randomness);
 
-/// The library context that all associations of the process share; NULL when OpenSSL refuses.
+/// The library context shared by all associations of the process; NULL if OpenSSL fails.
 ///
-/// It lives as long as the process: a context for each peer would hold half a megabyte and two of
-/// the 1,024 thread-specific keys that a process has, so that some 500 peers were the end. Nothing
-/// is read from configuration files.
+/// It lives as long as the process: a context for each peer would need half a megabyte and two of
+/// the process's 1,024 thread-specific keys, which would limit it to some 500 peers. No
+/// configuration files are read.
 OSSL_LIB_CTX *cdtls_library_shared(void);
 
-/// Takes the first error off this thread's OpenSSL queue as text, empties the queue, and gives 1;
-/// gives 0 and an empty text when there is none.
+/// Removes the first error of this thread's OpenSSL queue as text, empties the queue, and returns
+/// 1; returns 0 and an empty text when there is none.
 int cdtls_library_error(char *text, size_t size);
 
 #endif

@@ -1,6 +1,6 @@
-/// Files that stand in the binary, as texts.
+/// Files embedded in the binary, as texts.
 ///
-/// In C, because a Swift compiler takes half a minute over the same bytes as array literals.
+/// In C, because a Swift compiler needs half a minute for the same bytes as array literals.
 #ifndef CFILES_H
 #define CFILES_H
 
@@ -15,6 +15,13 @@ const char *cfiles_page_module(unsigned int index);
 const char *cfiles_call_html(void);
 const char *cfiles_call_css(void);
 const char *cfiles_call_script(void);
+
+/// The script that records pages, as modules, NULL after the last one; and the extension that
+/// brings it into pages.
+const char *cfiles_recorder_module_name(unsigned int index);
+const char *cfiles_recorder_module(unsigned int index);
+const char *cfiles_recorder_manifest(void);
+const char *cfiles_recorder_relay(void);
 
 /// A file of the schema of takes, oldest first; NULL after the last one.
 const char *cfiles_schema(unsigned int index);

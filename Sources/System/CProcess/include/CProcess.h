@@ -1,4 +1,4 @@
-/// What threads and processes need of the system.
+/// System functions for threads and processes.
 #ifndef CPROCESS_H
 #define CPROCESS_H
 

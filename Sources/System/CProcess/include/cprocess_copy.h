@@ -1,6 +1,6 @@
 /// Copies of a process as checkpoints, and messages between them (fork, Unix sockets).
 ///
-/// Swift does not import fork, because a process with several threads must not go on after it. A
+/// Swift does not import fork, because a process with several threads must not continue after it. A
 /// process that forks here has one thread.
 #ifndef CPROCESS_COPY_H
 #define CPROCESS_COPY_H
@@ -9,32 +9,32 @@
 
 /// Forks; both sides get their end of a channel between them.
 ///
-/// Gives 0 in the copy, its process number in the original, and a negative errno value when it
+/// Returns 0 in the copy, its process number in the original, and a negative errno value when it
 /// fails or when the process has more than one thread. The copy ignores interrupts of the terminal
 /// and forgets its own children; it must end with cprocess_exit.
 int cprocess_fork(int *channel);
 
-/// Ends a copy at once, without running what was registered for the end of the original.
+/// Ends a copy at once, without running the exit handlers of the original.
 void cprocess_exit(void);
 
-/// Sends bytes, and a descriptor with them unless it is negative; gives 0, or a negative errno
+/// Sends bytes, and a descriptor with them unless it is negative; returns 0, or a negative errno
 /// value.
 int cprocess_send(int channel, const void *bytes, uint32_t count, int descriptor);
 
-/// Waits for a message; gives its length and the descriptor that came with it (or -1), or a
-/// negative errno value; -EPIPE when the other side is gone.
+/// Waits for a message; returns its length and the descriptor sent with it (or -1), or a negative
+/// errno value; -EPIPE when the other side is gone.
 int64_t cprocess_receive_length(int channel, int *descriptor);
 
-/// Reads exactly so many bytes of a message; gives 0, or a negative errno value.
+/// Reads exactly this many bytes of a message; returns 0, or a negative errno value.
 int cprocess_receive(int channel, void *bytes, uint32_t count);
 
-/// Gives memory that is free back to the system (malloc_trim).
+/// Returns free memory to the system (malloc_trim).
 void cprocess_memory_trim(void);
 
 /// Does nothing: a place where a debugger stops a replay.
 void cprocess_stop_here(void);
 
-/// Replaces the process by a program found on PATH; gives a negative errno value when it fails.
+/// Replaces the process by a program found on PATH; returns a negative errno value when it fails.
 int cprocess_execute(const char *program, char *const arguments[]);
 
 #endif

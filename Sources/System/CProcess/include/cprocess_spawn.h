@@ -2,11 +2,13 @@
 #ifndef CPROCESS_SPAWN_H
 #define CPROCESS_SPAWN_H
 
-/// Starts a program by its path. Its standard streams lead to these three descriptors, where -1 is
-/// /dev/null; it has no others, no signal blocked or ignored, and a process group of its own. NULL
-/// as environment is that of this process.
+/// Starts a program by its path.
 ///
-/// Gives its process number, or a negative errno value.
+/// Its standard streams lead to these three descriptors, where -1 is /dev/null; it has no others,
+/// no blocked or ignored signals, and its own process group. NULL as environment is that of this
+/// process.
+///
+/// Returns its process number, or a negative errno value.
 int cprocess_spawn(
   const char *program, char *const arguments[], char *const environment[], const int streams[3]);
 

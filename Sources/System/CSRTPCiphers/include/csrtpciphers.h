@@ -1,14 +1,15 @@
-/// Ciphers of libsrtp that OpenSSL computes.
+/// Ciphers of libsrtp implemented by OpenSSL.
 #ifndef CSRTPCIPHERS_H
 #define CSRTPCIPHERS_H
 
-/// Lets libsrtp use OpenSSL for AES in Galois/Counter Mode (RFC 7714), once and after `srtp_init`.
+/// Makes libsrtp use OpenSSL for AES in Galois/Counter Mode (RFC 7714); call it once, after
+/// `srtp_init`.
 ///
-/// What Debian builds libsrtp with makes the tables of a key anew for each packet, which takes
-/// several times as long as the packet. The bytes are the same: libsrtp tests a cipher that takes
-/// the place of its own against both its vectors and ours, and keeps its own when it differs.
+/// The library that Debian builds libsrtp with recomputes the tables of a key for each packet,
+/// which takes several times as long as the packet. The bytes are the same: libsrtp tests a
+/// replacement against both its vectors and ours, and keeps its own cipher if it differs.
 ///
-/// Gives how many ciphers were replaced, of two.
+/// Returns how many ciphers were replaced, of two.
 int csrtpciphers_use_openssl(void);
 
 #endif

@@ -1,4 +1,4 @@
-/// What sockets need of the system: UDP, TCP, multicast, addresses that change, and waiting.
+/// System functions for sockets: UDP, TCP, multicast, address changes, and waiting.
 #ifndef CSOCKETS_H
 #define CSOCKETS_H
 

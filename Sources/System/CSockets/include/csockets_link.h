@@ -1,6 +1,6 @@
-/// What concerns the links of this host: multicast, and addresses that come and go.
+/// The links of this host: multicast, and changes of addresses.
 ///
-/// Functions give a negative errno value when they fail.
+/// Functions return a negative errno value when they fail.
 #ifndef CSOCKETS_LINK_H
 #define CSOCKETS_LINK_H
 
@@ -9,10 +9,9 @@
 
 #include "csockets_net.h"
 
-/// Opens a UDP socket on a port of all addresses of one family that other programs use as well.
+/// Opens a UDP socket on a port of all addresses of one family, shared with other programs.
 ///
-/// It receives what goes to the groups that were joined, from the own host too. Gives the
-/// descriptor.
+/// It receives datagrams of joined groups, also from this host. Returns the descriptor.
 int csockets_multicast_open(int family, uint16_t port);
 
 /// Joins a group on the interface with this number; 0 also when that was done before.
@@ -26,7 +25,7 @@ int csockets_multicast_send(
 /// Opens a descriptor that becomes readable when addresses or interfaces change (rtnetlink).
 int csockets_link_watch(void);
 
-/// Reads what waits there; gives the number of messages.
+/// Reads the waiting messages; returns their number.
 int csockets_link_clear(int socket);
 
 #endif

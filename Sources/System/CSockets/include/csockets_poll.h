@@ -1,61 +1,62 @@
 /// Waiting for descriptors, timers and wake-ups (epoll, timerfd, eventfd).
 ///
-/// Functions give a negative errno value when they fail. Close descriptors with csockets_close.
+/// Functions return a negative errno value when they fail. Close descriptors with csockets_close.
 #ifndef CSOCKETS_POLL_H
 #define CSOCKETS_POLL_H
 
 #include <stdint.h>
 
-/// What a descriptor is ready for, or what is waited for; combined with `|`.
+/// The events of a descriptor, or those to wait for; combined with `|`.
 enum {
   CSOCKETS_READABLE = 1,
   CSOCKETS_WRITABLE = 2,
-  /// Given, never asked for: an error is pending.
+  /// Only returned: an error is pending.
   CSOCKETS_FAILED = 4,
 };
 
 /// One ready descriptor.
 typedef struct {
-  /// The number that came with the descriptor.
+  /// The tag of the descriptor.
   uint64_t tag;
-  /// What it is ready for.
+  /// The events that it is ready for.
   uint32_t ready;
 } csockets_event;
 
 /// Makes a poll descriptor.
 int csockets_poll_create(void);
 
-/// Begins to watch a descriptor, level-triggered; its events carry the tag.
+/// Begins to watch a descriptor, level-triggered; its events have the tag.
 int csockets_poll_add(int poll, int descriptor, uint32_t interest, uint64_t tag);
 
-/// Changes what a descriptor is watched for.
+/// Changes the watched events of a descriptor.
 int csockets_poll_modify(int poll, int descriptor, uint32_t interest, uint64_t tag);
 
 /// Ends watching a descriptor.
 int csockets_poll_remove(int poll, int descriptor);
 
-/// Waits until a descriptor is ready or the time is over, and gives up to `count` (at most 64)
-/// events.
+/// Waits until a descriptor is ready or the time-out has expired, and returns up to `count` (at
+/// most 64) events.
 ///
-/// A negative time-out in milliseconds waits without limit. An interrupting signal gives 0 events.
+/// A negative time-out in milliseconds waits without limit. An interrupting signal returns 0
+/// events.
 int csockets_poll_wait(int poll, csockets_event *events, int count, int timeout_ms);
 
-/// Makes a timer on CLOCK_MONOTONIC that is readable once it is due.
+/// Creates a timer on CLOCK_MONOTONIC that is readable once it is due.
 int csockets_timer_create(void);
 
-/// Sets the timer to an absolute time in nanoseconds, which may have passed; negative stops it.
+/// Sets the timer to an absolute time in nanoseconds, which may be past; negative stops it.
 int csockets_timer_set(int timer, int64_t monotonic_ns);
 
-/// Makes the timer unreadable again; gives 0 also when it was not due.
+/// Makes the timer unreadable again; returns 0 also when it was not due.
 int csockets_timer_clear(int timer);
 
-/// Makes a wake-up that another thread may signal.
+/// Creates a wake-up that another thread may signal.
 int csockets_wake_create(void);
 
 /// Makes the wake-up readable.
 int csockets_wake_signal(int wake);
 
-/// Makes the wake-up unreadable again; gives 0 also when it was not signalled.
+/// Makes the wake-up unreadable again; returns 0 also when it was not signalled.
 int csockets_wake_clear(int wake);
 
 #endif

@@ -1,6 +1,6 @@
 /// TCP connections for the live loop.
 ///
-/// Functions give a negative errno value when they fail.
+/// Functions return a negative errno value when they fail.
 #ifndef CSOCKETS_STREAM_H
 #define CSOCKETS_STREAM_H
 
@@ -13,19 +13,19 @@
 /// writable when the outcome is known.
 int csockets_tcp_connect(const csockets_address *from, const csockets_address *to);
 
-/// The outcome of connecting: 1 with the own end point when it is done, 0 while it is not.
+/// The outcome of connecting: 1 with the local end point when connected, 0 while pending.
 int csockets_tcp_connected(int socket, csockets_address *local);
 
-/// Opens a socket that listens on an address; gives the descriptor and where it is bound.
+/// Opens a socket that listens on an address; returns the descriptor and the bound address.
 int csockets_tcp_listen(const csockets_address *address, csockets_address *bound);
 
-/// Takes the next connection that waits; gives its descriptor, or -EAGAIN when there is none.
+/// Accepts the next waiting connection; returns its descriptor, or -EAGAIN if there is none.
 int csockets_tcp_accept(int socket, csockets_address *remote);
 
-/// Reads what there is; gives 0 when nothing waits, -ECONNRESET when the other side has ended.
+/// Reads available bytes; returns 0 if there are none, -ECONNRESET when the other side has ended.
 int csockets_tcp_read(int socket, uint8_t *bytes, size_t capacity);
 
-/// Writes as much as is taken; gives 0 when nothing is.
+/// Writes as many bytes as accepted; returns 0 if none were.
 int csockets_tcp_write(int socket, const uint8_t *bytes, size_t length);
 
 #endif

@@ -5,18 +5,18 @@ import Replay
 package import Tape
 package import Wire
 
-/// Runs a session once more under other circumstances, and says of each finding in which a picture
-/// stood still or audio was concealed what would have been needed.
+/// Reruns a session with changes, to say for each finding with a freeze or concealment what would
+/// have avoided it.
 ///
-/// It is an open loop: what the other side sends is what it sent in the recording. That answers
-/// what a buffer or a packet changes where it was received. It does not answer what the sender
-/// would have done, so nothing is said of that.
+/// The loop is open: the remote side sends what it sent in the recording. That shows the effect of
+/// a buffer or a packet at the receiver, but not what the sender would have done, so nothing is
+/// said about that.
 package struct FindingExplainer {
   private let path: String
   private let codecs: () -> any CodecFactory
   private let findings: [Finding]
 
-  /// What a run came to at one place.
+  /// The harm at one place in one run.
   private struct Harm {
     var frozenSeconds = 0.0
     var concealedSeconds = 0.0
@@ -31,7 +31,7 @@ package struct FindingExplainer {
     }
   }
 
-  /// A place where a picture stood still or audio was concealed.
+  /// A place with a freeze or concealment.
   private struct Place {
     var peer: UInt32
     var isVideo: Bool
@@ -40,7 +40,7 @@ package struct FindingExplainer {
     var to: Int64
   }
 
-  /// The buffers that are tried, in milliseconds.
+  /// The buffer sizes to try, in milliseconds.
   private static let buffers: [UInt32] = [100, 200, 300, 500, 1000]
   private static let packetMaximum = 50_000
 
@@ -50,9 +50,9 @@ package struct FindingExplainer {
     self.codecs = codecs
   }
 
-  /// The explanation of each finding that has one, by its place in the list.
+  /// The explanations of findings that have one, by index.
   ///
-  /// - Parameter progress: called with what is run, and how far it is.
+  /// - Parameter progress: called with a description of the current run and its time.
   package func explain(progress: (String, Instant) -> Void) throws(TapeError) -> [Int: String] {
     let wanted = findings.enumerated().map { (index: $0.offset, places: places(of: $0.element)) }
       .filter { !$0.places.isEmpty }
@@ -89,7 +89,7 @@ package struct FindingExplainer {
     ).merging(unseen) { one, _ in one }
   }
 
-  /// Findings of what another end suffers, which the take does not have.
+  /// Findings about an end that the take does not have.
   private func findingsOfOthers() -> [Int: String] {
     var texts: [Int: String] = [:]
     for (index, finding) in findings.enumerated()
@@ -153,8 +153,8 @@ package struct FindingExplainer {
     return places
   }
 
-  /// How much is frozen or concealed of what places are about: pictures that stand still from a
-  /// second before to a second after; concealment over the session, as it is counted so.
+  /// The duration of freezes and concealment at the places: freezes from a second before to a
+  /// second after; concealment over the whole session, since its counter is cumulative.
   private func harm(_ places: [Place], _ outcomes: [PeerOutcome], _ recorded: [PeerOutcome])
     -> Harm
   {
@@ -190,8 +190,8 @@ package struct FindingExplainer {
     try FreeRun(path: path, changes: changes, codecs: codecs).run { progress(what, $0) }
   }
 
-  /// Packets of media that one peer of the take sent and another one did not get, with the time at
-  /// which they would have come.
+  /// Media packets that one peer of the take sent and another did not receive, with their expected
+  /// arrival times.
   private func lostPackets() throws(TapeError) -> [FreeRun.LostPacket] {
     let connection = try TakeFile.openForQueries(path)
     do throws(SQLiteError) {
@@ -214,7 +214,7 @@ package struct FindingExplainer {
   private func lostPackets(
     _ connection: borrowing SQLiteConnection, _ from: Int64, _ to: Int64, _ delay: Int64
   ) throws(SQLiteError) -> [FreeRun.LostPacket] {
-    // The way that most packets took.
+    // The path of most packets.
     let paths = try connection.prepare(
       """
       SELECT local, remote FROM path JOIN packet_store USING (path)

@@ -4,22 +4,21 @@ import Replay
 package import Tape
 package import Wire
 
-/// The stack running freely from the inputs of a take: what it does is not compared, but told.
+/// Runs the stack freely on the inputs of a take, reporting outcomes instead of comparing.
 ///
-/// The inputs come in open loop: at their recorded times, whatever the stack does. Only deadlines
-/// are not taken from the recording: the stack is woken when it wants to be. Where nothing is
-/// changed, that gives the recorded session again.
+/// Inputs arrive in an open loop: at their recorded times, whatever the stack does. Only deadlines
+/// are the stack's own. Without changes, the result is the recorded session.
 package final class FreeRun {
-  /// What is different from the recording.
+  /// The changes relative to the recording.
   package struct Changes: Sendable {
     package var edits: [PacketEdit] = []
-    /// What becomes of the configuration of every peer.
+    /// Modifies the configuration of every peer.
     package var configure: @Sendable (inout PeerConfiguration) -> Void = { _ in }
-    /// Whose inputs are changed; nil for all peers'.
+    /// The peer whose inputs are changed; nil for all.
     package var peer: UInt32?
-    /// Where chance in the edits comes from.
+    /// The seed of random edits.
     package var seed: UInt64 = 1
-    /// What was lost in the recording and comes all the same, in the order of time.
+    /// Packets lost in the recording that arrive in this run, in time order.
     package var delivered: [LostPacket] = []
 
     package init() {}
@@ -29,7 +28,7 @@ package final class FreeRun {
 
   /// A packet that was lost in the recording.
   package struct LostPacket: Sendable {
-    /// The number of the peer that gets it.
+    /// The number of the receiving peer.
     package var peer: UInt32
     package var at: Instant
     package var datagram: Datagram
@@ -41,7 +40,7 @@ package final class FreeRun {
     }
   }
 
-  /// A datagram that comes later than it was recorded, or again.
+  /// A delayed or duplicated datagram.
   private struct Held {
     var at: Instant
     var order: Int
@@ -52,22 +51,21 @@ package final class FreeRun {
   private struct Driven {
     /// The number of the actor in the take.
     var number: UInt32
-    /// That of the peer that it is.
+    /// The number of its peer.
     var peer: UInt32
     var machine: PeerMachine
     var outcome: PeerOutcome
-    /// The time of the last input: no later one may be earlier.
+    /// The time of the last input; time never goes back.
     var at: Instant
-    /// What was added to the peer's own times.
+    /// The offset that was added to the peer's own times.
     var clock: Interval
-    /// The least delay of its jitter buffers.
+    /// The minimum delay of its jitter buffers.
     var buffer: Interval
-    /// When it wanted to be woken in the recording.
     var recordedDeadline: Instant?
-    /// Whether what was under way at its end was waited for.
+    /// Whether the frames in flight at its end were awaited.
     var isDrained = false
 
-    /// When the peer wants to be woken, by the clock of the take.
+    /// The deadline of the peer on the take's clock.
     var deadline: Instant? { machine.deadline.map { $0 + clock } }
   }
 
@@ -77,20 +75,20 @@ package final class FreeRun {
   private var editor: PacketEditor
   private var memory = RowMemory()
   private var peers: [Driven] = []
-  /// The actors that are no endpoints, which are left out.
+  /// The actors that are not endpoints and are omitted.
   package private(set) var others: [String] = []
   private var held: [Held] = []
   private var order = 0
   private var outbox = Outbox<PeerOutput>()
 
-  /// A live recorder serves a deadline a little late; until then another one is not made up.
+  /// A live recorder serves a deadline slightly late; until then none is added.
   private static let patience = Interval.milliseconds(5)
-  /// A process that serves a deadline later than this did not run meanwhile.
+  /// A process that serves a deadline later than this was not running meanwhile.
   private static let stall = Interval.milliseconds(50)
-  /// For how long after its end a peer is asked for the frames that it has, beyond what its jitter
-  /// buffers have to wait.
+  /// How long a peer is run after its end to show the frames that it has, beyond the delay of its
+  /// jitter buffers.
   private static let drain = Interval.milliseconds(1500)
-  /// A stack that wants to be woken again and again at one instant is given up on.
+  /// The maximum number of wake-ups at one instant.
   private static let wakesMaximum = 10_000
 
   /// Opens a take.
@@ -108,13 +106,13 @@ package final class FreeRun {
     }
   }
 
-  /// The time of the last step of the take, for progress.
+  /// The time of the take's last step, for progress.
   package func lastTime() throws(TapeError) -> Instant? { try reader.lastTime() }
 
-  /// How many datagrams each edit changed.
+  /// The number of datagrams that each edit changed.
   package var changed: [Int] { editor.changed }
 
-  /// Runs to the end of the take and gives what came out for each peer.
+  /// Runs to the end of the take and returns the outcome of each peer.
   package func run(progress: (Instant) -> Void = { _ in }) throws(TapeError) -> [PeerOutcome] {
     var end = Instant.zero
     while let chunk = try reader.chunk(steps: 64) {
@@ -144,18 +142,18 @@ package final class FreeRun {
 
   // MARK: Time
 
-  /// Until when before the next step the recorded process ran: one that was stopped shows nothing,
-  /// however long its buffers are.
+  /// The time before the next step up to which the recorded process was running: a stopped process
+  /// shows nothing, however long its buffers are.
   private func awake(before next: Instant) -> Instant {
     let due = peers.compactMap { $0.clock == .zero ? $0.recordedDeadline : nil }.min()
     guard let due, due + FreeRun.stall < next else { return next }
     return due
   }
 
-  /// Waits for the frames that came before the end of a peer and were not yet shown, so that the
-  /// same frames count whatever a buffer's length.
+  /// Waits for frames that arrived before the end of a peer and were not shown yet, so that the
+  /// same frames count for any buffer size.
   ///
-  /// Nothing else of what the peer does in that time counts: there is no recording of it.
+  /// Other outputs in that time do not count, because there is no recording of it.
   private func drain(_ index: Int) {
     guard !peers[index].isDrained else { return }
     peers[index].isDrained = true
@@ -169,7 +167,7 @@ package final class FreeRun {
     }
   }
 
-  /// Does what is due before an instant: held datagrams, and deadlines that nobody recorded.
+  /// Processes what is due before an instant: held datagrams, and deadlines that were not recorded.
   private func passTime(until instant: Instant, patience: Interval) {
     for _ in 0..<FreeRun.wakesMaximum {
       let wake = peers.indices.compactMap { index in
@@ -190,14 +188,14 @@ package final class FreeRun {
 
   private func feed(_ step: TapeChunk.Step, _ rows: RowList) {
     let (peer, at) = (step.head.actor, step.head.at)
-    // What is asked here is asked of endpoints: other machines have no datagrams to change.
+    // Edits apply to endpoints only: other machines have no datagrams to change.
     guard let input = step.input as? PeerInput else {
       if step.head.kind == .genesis { others.append(step.actorName) }
       return
     }
     switch input {
     case .deadline:
-      // The stack may have other plans than it had in the recording.
+      // The stack may have another deadline than in the recording.
       guard let due = driven(peer)?.deadline, due <= at else { return }
       self.step(peer, .deadline, at: at)
     case .genesis(var genesis):
@@ -269,7 +267,7 @@ package final class FreeRun {
       input = .datagram(datagram, arrival: arrival - clock)
     }
     peers[index].machine.step(input, at: now - clock, into: &outbox)
-    // What a peer does after it was waited for happened when it was recorded.
+    // What a peer does while frames are awaited counts at its recorded end.
     let told = peers[index].isDrained ? instant : now
     while let output = outbox.next() { peers[index].outcome.record(output, at: told) }
   }

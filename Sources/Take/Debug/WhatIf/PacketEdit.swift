@@ -2,12 +2,12 @@ package import Replay
 import Tape
 package import Wire
 
-/// What happens to some of the datagrams that a take says came in.
+/// A change to some of the received datagrams of a take.
 ///
 ///     drop 'packet rtp ssrc=1 from=1.2s to=1.5s'      corrupt 'packet rtp probability=2%'
 ///     delay '80ms packet rtp every=10'                 duplicate 'packet stun'
 package struct PacketEdit: Hashable, Sendable, CustomStringConvertible {
-  /// What is done.
+  /// The kind of change.
   package enum Action: Hashable, Sendable {
     case drop
     case delay(Interval)
@@ -16,20 +16,19 @@ package struct PacketEdit: Hashable, Sendable, CustomStringConvertible {
   }
 
   package let action: Action
-  /// Which datagrams, in the words of the take.
+  /// The condition that selects datagrams.
   package let condition: StepCondition
-  /// The part of the take that counts.
+  /// The part of the take to which the edit applies.
   let from: StepCondition?
   let to: StepCondition?
-  /// Every so many of them, the first one included.
+  /// Applies to every n-th selected datagram, starting with the first.
   let every: Int
-  /// How many of a thousand of them, by seeded chance.
+  /// The probability in thousandths, drawn from a seed.
   let share: UInt64
-  /// The edit as it was written.
+  /// The edit as written.
   package let description: String
 
-  /// Reads a selector: a condition about packets with `from=`, `to=`, `every=` and
-  /// `probability=`.
+  /// Parses a selector: a condition on packets with `from=`, `to=`, `every=` and `probability=`.
   package init(_ action: Action, _ text: String) throws(ConditionError) {
     self.action = action
     description = "\(action.name) \(text)"
@@ -46,7 +45,7 @@ package struct PacketEdit: Hashable, Sendable, CustomStringConvertible {
           throw ConditionError("every= takes a number from 1 on, not \(parts[1])")
         }
         every = number
-      // It was called share once.
+      // `share` is the former name.
       case ("probability", 2), ("share", 2):
         let digits = parts[1].hasSuffix("%") ? parts[1].dropLast() : parts[1]
         guard let percent = TimeText.number(digits), (0...100).contains(percent) else {
@@ -70,7 +69,7 @@ package struct PacketEdit: Hashable, Sendable, CustomStringConvertible {
     }
   }
 
-  /// Reads what stands before the selector of a delay: `80ms packet rtp`.
+  /// Parses a delay followed by a selector, as in `80ms packet rtp`.
   package init(delay text: String) throws(ConditionError) {
     let words = text.split(separator: " ", maxSplits: 1)
     guard let first = words.first, first.hasSuffix("s") || first.hasSuffix("min"),
@@ -96,7 +95,7 @@ package struct PacketEdit: Hashable, Sendable, CustomStringConvertible {
     return place
   }
 
-  /// Whether a step lies in the part of the take that counts, its ends included.
+  /// Whether a step is within the edit's part of the take, bounds included.
   func covers(_ step: StepHead) -> Bool {
     let isLate = from.map {
       $0.stepNumber.map { step.number >= $0 } ?? ($0.instant ?? .zero <= step.at)
@@ -119,13 +118,14 @@ extension PacketEdit.Action {
   }
 }
 
-/// Decides what becomes of each datagram.
+/// Decides which edits apply to each datagram.
 struct PacketEditor {
   private let edits: [PacketEdit]
-  /// How many datagrams of each peer each edit selected: a stream of one peer is spread evenly.
+  /// The number of datagrams that each edit selected per peer, so that `every` is even within one
+  /// peer's stream.
   private var counts: [[UInt32: Int]]
   private let chance: EntropyStream
-  /// How many datagrams each edit changed.
+  /// The number of datagrams that each edit changed.
   private(set) var changed: [Int]
 
   init(_ edits: [PacketEdit], seed: UInt64) {
@@ -136,7 +136,7 @@ struct PacketEditor {
       .stream("what-if")
   }
 
-  /// The edits that apply to a step, in their order.
+  /// The edits that apply to a step, in order.
   mutating func actions(
     _ step: TapeChunk.Step, _ rows: RowList, _ memory: RowMemory
   ) -> [PacketEdit.Action] {

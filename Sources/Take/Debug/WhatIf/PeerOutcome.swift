@@ -4,13 +4,13 @@ import Stats
 import Tape
 import Wire
 
-/// What became of a session for one peer: what people would have seen and heard of it.
+/// The outcome of a session for one peer, as its user would have perceived it.
 package struct PeerOutcome: Sendable, Codable {
   private enum CodingKeys: CodingKey {
     case peer, label, states, freezes, measures, refusals
   }
 
-  /// A time in which a video frame stood still.
+  /// A time in which video was frozen.
   package struct Freeze: Hashable, Sendable, Codable {
     package var fromNanoseconds: Int64
     package var toNanoseconds: Int64
@@ -26,7 +26,7 @@ package struct PeerOutcome: Sendable, Codable {
     package var atNanoseconds: Int64
   }
 
-  /// A number that is compared.
+  /// A number to compare.
   package struct Measure: Hashable, Sendable, Codable {
     package var name: String
     package var value: Double
@@ -37,17 +37,17 @@ package struct PeerOutcome: Sendable, Codable {
   package private(set) var states: [State] = []
   package private(set) var freezes: [Freeze] = []
   package private(set) var measures: [Measure] = []
-  /// What was refused, and how often it was told.
+  /// What was refused, and how often.
   package private(set) var refusals: [String] = []
 
   private var shown: [(track: UInt32, rule: FreezeRule)] = []
   private var frames: [(name: String, count: Int)] = []
   private var samples: [(name: String, count: Int)] = []
-  /// Frames that were shown after the end, as far as they had come by then.
+  /// Frames shown after the end whose packets had arrived before.
   private var late: [(name: String, count: Int)] = []
-  /// The highest sequence number that was sent of each stream.
+  /// The highest sequence number sent on each stream.
   private var highest: [UInt32: UInt16] = [:]
-  /// Packets that the other side asked for again in the recording, and that this run did not send.
+  /// Packets that the remote peer requested in the recording and that this run did not send.
   private var unsent = 0
   private var sentBytes = 0
   private var sentPackets = 0
@@ -78,7 +78,8 @@ package struct PeerOutcome: Sendable, Codable {
     }
   }
 
-  /// Counts the frames that a peer shows after its recording ended, of packets that had arrived.
+  /// Counts frames that a peer shows after the end of its recording, from packets that arrived
+  /// before.
   mutating func countLate(_ output: PeerOutput, at now: Instant) {
     guard case .event(.frame(let frame)) = output, frame.isInbound, frame.outcome == "decoded"
     else { return }
@@ -88,11 +89,11 @@ package struct PeerOutcome: Sendable, Codable {
     record(frame, at: now)
   }
 
-  /// More streams than anybody sends.
+  /// More streams than any session has.
   private static let streamMaximum = 4_096
 
   private mutating func countSent(_ bytes: [UInt8]) {
-    // RTP, by its version and its second byte (RFC 5761 section 4).
+    // RTP, by its version and second byte (RFC 5761 section 4).
     guard bytes.count >= 12, bytes[0] >> 6 == 2, !(192...223).contains(bytes[1]) else { return }
     let sequence = UInt16(bytes[2]) << 8 | UInt16(bytes[3])
     let ssrc = bytes[8..<12].reduce(UInt32(0)) { $0 << 8 | UInt32($1) }
@@ -107,7 +108,7 @@ package struct PeerOutcome: Sendable, Codable {
     var sequences: [UInt16]
   }
 
-  /// Counts the packets that a step's NACKs ask for and that were not sent in this run.
+  /// Counts the packets requested by a step's NACKs that this run did not send.
   mutating func countUnsent(_ step: TapeChunk.Step, _ rows: RowList) {
     for row in step.rows where rows.table(row) == .rtcp {
       guard rows[row, column: "type"] == .text("nack"),
@@ -131,8 +132,8 @@ package struct PeerOutcome: Sendable, Codable {
       return
     }
     if frame.kind == .audio {
-      // What was concealed and what was added to slow down are one outcome; the statistics tell
-      // them apart.
+      // Concealment of loss and blocks added to slow down have the same outcome; the statistics
+      // distinguish them.
       guard frame.outcome != "concealed" else { return }
       var count = 0
       if case .audio(let block) = frame.decoded { count = block.frameCount }
@@ -166,7 +167,7 @@ package struct PeerOutcome: Sendable, Codable {
     }
   }
 
-  /// Handles the stats while there are streams; the last sample counts.
+  /// Samples the stats while there are streams; the last sample counts.
   mutating func sample(_ report: StatsReport) {
     guard !hasFinalReport else { return }
     self.report = report
@@ -248,13 +249,13 @@ package struct PeerOutcome: Sendable, Codable {
   }
 }
 
-/// What counts as a freeze: a gap of at least three times the average and 150 ms more than it
-/// (W3C freezeCount).
+/// The definition of a freeze: a gap of at least three times the average and at least 150 ms longer
+/// than it (W3C freezeCount).
 struct FreezeRule: Sendable {
   private var last: Instant?
   private var gaps: [Int64] = []
 
-  /// Handles a video frame that is shown; returns when the one before it was, if that was a freeze.
+  /// Handles a displayed frame; returns the time of the previous one if the gap was a freeze.
   mutating func show(at now: Instant) -> Instant? {
     defer { last = now }
     guard let last else { return nil }

@@ -3,14 +3,14 @@ package import Queries
 import Replay
 import Wire
 
-/// The outcomes of a session as it was recorded and as it might have been, side by side.
+/// A comparison of a recorded session with a run under changes.
 package struct WhatIfReport: Sendable {
   package let path: String
-  /// What was changed, in words, with how many datagrams it met where that can be counted.
+  /// Descriptions of the changes, with the number of affected datagrams where that can be counted.
   package let changes: [String]
   package let recorded: [PeerOutcome]
   package let changed: [PeerOutcome]
-  /// The actors that are no endpoints and so were left out.
+  /// The actors that are not endpoints and were omitted.
   package let others: [String]
 
   package init(
@@ -21,13 +21,13 @@ package struct WhatIfReport: Sendable {
     (self.recorded, self.changed) = (recorded, changed)
   }
 
-  /// What was left out, in one sentence.
+  /// A sentence about omitted actors.
   private var otherText: String? {
     guard !others.isEmpty else { return nil }
     return "Left out, because only endpoints can be changed: \(others.joined(separator: ", "))."
   }
 
-  /// What the comparison rests on.
+  /// The assumptions of the comparison.
   package static let meaning =
     "Open loop: what came in is what was recorded, whatever the stack did; what the other side "
     + "would have sent in answer (retransmissions, key frames, another bit rate) is not known."
@@ -88,7 +88,7 @@ package struct WhatIfReport: Sendable {
     return value.rounded() == value ? String(Int64(saturating: value)) : decimal(value, 1)
   }
 
-  /// Freezes of one side that have no part in any of the other side.
+  /// Freezes in one outcome that overlap none of the other.
   private func freezes(_ outcome: PeerOutcome, missingIn other: PeerOutcome) -> [PeerOutcome.Freeze]
   {
     outcome.freezes.filter { freeze in
@@ -107,7 +107,7 @@ package struct WhatIfReport: Sendable {
     }
   }
 
-  /// How many frames of a track were shown: where frames come less often, a longer gap is usual.
+  /// The number of displayed frames of a track: with fewer frames, longer gaps are normal.
   private func shown(_ outcome: PeerOutcome, _ track: UInt32) -> Double {
     outcome.measures.first { $0.name == "track \(track) video frames shown" }?.value ?? 0
   }
@@ -117,7 +117,7 @@ package struct WhatIfReport: Sendable {
       + "for \(Int(saturating: (freeze.seconds * 1000).rounded())) ms"
   }
 
-  /// The report for people: what differs, with the freezes that went or came.
+  /// The report as text: the differences, and freezes that disappeared or were added.
   package var text: String { text() }
 
   /// The report as text for a terminal.

@@ -4,7 +4,7 @@ import Wire
 
 /// A video frame of an H.264 byte stream.
 package struct H264AccessUnit: Hashable, Sendable {
-  /// Its units with start codes; those of a key frame begin with all parameter sets.
+  /// Its units with start codes; a key frame begins with all parameter sets.
   package var bytes: [UInt8]
   /// Whether a decoder can begin here.
   package var isKey: Bool
@@ -14,9 +14,9 @@ package struct H264AccessUnit: Hashable, Sendable {
 package enum H264Error: Error, Hashable, Sendable, CustomStringConvertible {
   /// The file does not begin with a start code.
   case noByteStream
-  /// A unit that cannot be read; its number from 0.
+  /// An invalid unit; its number from 0.
   case malformedUnit(Int)
-  /// A unit or a video frame is larger than is kept; the number of the unit from 0.
+  /// A unit or a video frame exceeds the limit; the number of the unit from 0.
   case tooLarge(Int)
   /// Video frames refer to later ones.
   case bidirectional
@@ -41,18 +41,18 @@ package enum H264Error: Error, Hashable, Sendable, CustomStringConvertible {
   }
 }
 
-/// Cuts an H.264 byte stream (annex B) into video frames, from pieces of any size: give bytes with
-/// `append`, then take video frames with `next` until there is none.
+/// Splits an H.264 byte stream (annex B) into video frames, from pieces of any size: append bytes
+/// with `append`, then read video frames with `next` until it returns nil.
 ///
-/// What comes before the first video frame that a decoder can begin with is left out.
+/// Everything before the first key frame is skipped.
 package struct H264Reader {
-  /// The most bytes that a video frame may have, and a parameter set.
+  /// The maximum size of a video frame, and of a parameter set, in bytes.
   private static let accessUnitMaximum = 16 << 20
   private static let parametersMaximum = 64 << 10
-  /// Up to how many units a video frame may have.
+  /// The maximum number of units in a video frame.
   private static let unitsMaximum = 4096
 
-  /// A parameter set that later key frames are given.
+  /// A parameter set that is repeated in later key frames.
   private struct ParameterSet {
     let type: H264UnitType
     let number: UInt32
@@ -61,11 +61,11 @@ package struct H264Reader {
 
   /// Where the unit that was read last begins, in bytes from the beginning of the file.
   package private(set) var unitPosition = 0
-  /// The sequence parameter set that came last.
+  /// The latest sequence parameter set.
   package private(set) var parameters: H264SequenceParameters?
 
   private var buffer = PieceBuffer()
-  /// How many bytes of the buffer were looked at, and how many zeros are at their end.
+  /// How many bytes of the buffer were scanned, and how many zeros are at their end.
   private var scanned = 0
   private var zeros = 0
   private var hasBegun = false
@@ -74,7 +74,7 @@ package struct H264Reader {
   private var failure: H264Error?
 
   private var sets: [ParameterSet] = []
-  /// The units of the video frame that is being put together.
+  /// The units of the incomplete video frame.
   private var units: [[UInt8]] = []
   private var unitBytes = 0
   private var hasSlices = false
@@ -85,10 +85,10 @@ package struct H264Reader {
   /// Creates a reader at the beginning of a file.
   package init() {}
 
-  /// Gives the reader the next bytes of the file.
+  /// Appends the next bytes of the file.
   package mutating func append(_ piece: RawSpan) { buffer.append(piece) }
 
-  /// Says that the file has ended, so that the last video frame is whole.
+  /// Marks the end of the file, which completes the last video frame.
   package mutating func finish() { isEnded = true }
 
   /// The next video frame, or nil when more bytes are needed or the file has ended.
@@ -103,7 +103,7 @@ package struct H264Reader {
       return ready.take()
     } catch {
       failure = error
-      // The video frame before the fault is whole.
+      // The video frame before the error is complete.
       if let videoFrame = ready.take() { return videoFrame }
       throw error
     }
@@ -183,7 +183,7 @@ package struct H264Reader {
     try add(unit)
   }
 
-  /// Remembers a parameter set in the place of an earlier one with its number.
+  /// Stores a parameter set, replacing an earlier one with its number.
   private mutating func store(_ type: H264UnitType, _ number: UInt32, _ unit: [UInt8])
     throws(H264Error)
   {
@@ -196,7 +196,8 @@ package struct H264Reader {
     } else {
       sets.append(set)
     }
-    // A change between key frames goes with the next video frame; key frames get all sets anyway.
+    // A change between key frames is sent with the next video frame; key frames get all sets
+    // anyway.
     try add(unit)
   }
 
@@ -208,7 +209,7 @@ package struct H264Reader {
     units.append(unit)
   }
 
-  /// Gives out the video frame that was put together, if a decoder has seen what it needs.
+  /// Completes the video frame, if it is decodable.
   private mutating func endFrame() {
     defer {
       units = []
@@ -236,27 +237,28 @@ package struct H264Reader {
 
 // MARK: - H264FileSource
 
-/// Video frames out of an H.264 byte stream, as they are encoded, over and over when wanted.
+/// Encoded video frames from an H.264 byte stream, optionally repeated.
 public struct H264FileSource: TimedMedia {
   private var file: RepeatedFile<H264Reader>
   private var count: Int64 = 0
 
-  /// How many video frames a second has.
+  /// The frame rate.
   public let framesPerSecond: Double
-  /// The parameter `profile-level-id` of SDP that the video frames call for (RFC 6184 section 8.1).
+  /// The `profile-level-id` of SDP that the video frames require (RFC 6184 section 8.1).
   public let profileLevelID: String
   /// The size of the first video frames in pixels.
   public let width: Int
   /// The size of the first video frames in pixels.
   public let height: Int
 
-  /// Up to how many video frames are looked at before any is sent.
+  /// The maximum number of video frames examined before any is sent.
   private static let previewMaximum = 64
 
   /// Opens a file and reads its first video frames, so that a file that cannot be sent is refused
   /// at once.
   ///
-  /// - Parameter framesPerSecond: the pace; nil takes that of the file, or 30 where it tells none.
+  /// - Parameter framesPerSecond: the frame rate; nil for that of the file, or 30 if it states
+  ///   none.
   public init(path: String, loops: Bool, framesPerSecond: Double? = nil) throws(MediaFileError) {
     file = try RepeatedFile(path: path, loops: loops)
     while file.count < H264FileSource.previewMaximum, try file.nextOnce() != nil {}
@@ -282,7 +284,7 @@ public struct H264FileSource: TimedMedia {
     return (content(videoFrame), Int64(min(seconds * 1e9, 9e18)))
   }
 
-  /// The next key frame of the file, with which it continues; the pace stays.
+  /// The next key frame of the file, where sending continues; the frame rate is unchanged.
   public mutating func nextKeyFrame() throws(MediaFileError) -> MediaContent? {
     while let videoFrame = try file.next() {
       if videoFrame.isKey { return content(videoFrame) }
@@ -306,7 +308,7 @@ extension H264Reader: PieceReader {
   }
 
   func place(of fault: H264Error, after count: Int) -> (videoFrame: Int?, byteOffset: Int?) {
-    // Nothing of what was read is of use before the reader knows it for a stream.
+    // Positions are meaningless unless the file is an H.264 stream.
     fault == .noByteStream ? (nil, nil) : (count + 1, unitPosition)
   }
 }

@@ -2,13 +2,13 @@ public import Media
 import RTP
 import Wire
 
-/// What is wrong with an IVF file.
+/// An error in an IVF file.
 package enum IVFError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// It does not begin as such files do.
+  /// The file does not begin with the magic word.
   case notIVF
-  /// A codec that is not decoded here, by its four letters.
+  /// An unsupported codec, by its four letters.
   case codec(String)
-  /// A video frame that claims to be larger than any is.
+  /// A video frame whose stated size exceeds the limit.
   case tooLong
   /// The file ends within a video frame.
   case truncated
@@ -28,7 +28,7 @@ package enum IVFError: Error, Hashable, Sendable, CustomStringConvertible {
 
 /// Reads IVF from pieces of any size: encoded video frames with their times.
 struct IVFReader {
-  /// What stands at the front of the file.
+  /// The header of the file.
   struct Header {
     var fourCC: String
     var width: Int
@@ -36,7 +36,7 @@ struct IVFReader {
     var ticksPerSecond: Double
   }
 
-  /// A video frame as it is in the file.
+  /// An encoded video frame.
   struct Frame {
     var bytes: [UInt8]
     /// In ticks.
@@ -44,7 +44,7 @@ struct IVFReader {
   }
 
   private(set) var header: Header?
-  /// Where the part that is being read begins, in bytes from the beginning.
+  /// The offset of the part being read.
   private(set) var partPosition = 0
   private var buffer = PieceBuffer()
   private var frame: (count: Int, time: UInt64)?
@@ -68,7 +68,7 @@ struct IVFReader {
     return true
   }
 
-  /// A number of several bytes, the low one first.
+  /// A number of several bytes, little-endian.
   private func number(_ bytes: [UInt8], _ start: Int, _ count: Int) -> UInt64 {
     (0..<count).reduce(0) { $0 | UInt64(bytes[start + $1]) << UInt64(8 * $1) }
   }
@@ -107,9 +107,9 @@ extension IVFReader: PieceReader {
   }
 }
 
-/// The bytes of an IVF file: encoded video frames with their times, all numbers low byte first.
+/// The bytes of an IVF file: encoded video frames with their times, all numbers little-endian.
 package enum IVFWriter {
-  /// What stands at the front of the file: 32 bytes.
+  /// The header of the file: 32 bytes.
   package static func header(
     fourCC: String, width: Int, height: Int, ticksPerSecond: UInt32, frameCount: Int
   ) -> [UInt8] {
@@ -126,7 +126,7 @@ package enum IVFWriter {
     return bytes
   }
 
-  /// What stands before each video frame.
+  /// The header of a video frame.
   package static func frameHeader(byteCount: Int, time: UInt64) -> [UInt8] {
     var bytes: [UInt8] = []
     append(UInt64(UInt32(clamping: byteCount)), 4, to: &bytes)
@@ -141,23 +141,22 @@ package enum IVFWriter {
 
 // MARK: - IVFFileSource
 
-/// Video frames out of an IVF file with VP8 or VP9, decoded, over and over when wanted.
+/// Decoded video frames from an IVF file with VP8 or VP9, optionally repeated.
 public struct IVFFileSource: TimedMedia {
   private let path: String
   private var file: RepeatedFile<IVFReader>
   private var decoder: any VideoDecoding
   private let codec: CodecName
   private let secondsPerTick: Double
-  /// When the present round of the file began, and the times of its last video frame and of the one
-  /// before.
+  /// The beginning of the current repetition, and the time and interval of the last video frame.
   private var roundBegan = 0.0
   private var last: (time: Double, step: Double)?
 
-  /// The size that the file claims.
+  /// The width stated in the header.
   public let width: Int
-  /// The size that the file claims.
+  /// The height stated in the header.
   public let height: Int
-  /// How many video frames a second has, by the first two.
+  /// The frame rate, from the first two video frames.
   public let framesPerSecond: Double
 
   /// Opens a file and reads its first video frames, so that one without any is refused at once.
@@ -199,11 +198,11 @@ public struct IVFFileSource: TimedMedia {
     guard let piece = try file.next() else { return nil }
     let step = last?.step ?? 1 / framesPerSecond
     if file.count == 1, let last {
-      // The file restarts, after as long a while as between its last video frames.
+      // The file repeats after the interval of its last video frames.
       roundBegan = last.time + step
       decoder = try IVFFileSource.decoder(codec, path)
     }
-    // A file may claim any time; none goes back.
+    // A file may state any time; times never decrease.
     let time = max(roundBegan + Double(piece.time) * secondsPerTick, last?.time ?? 0)
     last = (time, last.map { min(max(time - $0.time, 0.001), 10) } ?? step)
     do throws(CodecError) {

@@ -1,7 +1,7 @@
 import RTP
 
-/// Writes video frames of H.264 as they are into a fragmented MP4 file (ISO/IEC 14496-12 and -15),
-/// a fragment from each key frame to the next.
+/// Writes encoded video frames of H.264 into a fragmented MP4 file (ISO/IEC 14496-12 and -15), one
+/// fragment from each key frame to the next.
 package struct MP4Writer {
   private struct I420Buffer {
     var at: Int64
@@ -15,8 +15,8 @@ package struct MP4Writer {
   private var parameters: (sequence: [UInt8], videoFrame: [UInt8])?
 
   /// - Parameters:
-  ///   - width: that of the video frames, where the sequence parameter set does not tell it.
-  ///   - height: the same.
+  ///   - width: the width, if the sequence parameter set does not state it.
+  ///   - height: the height, likewise.
   package init(width: Int, height: Int) {
     self.width = width
     self.height = height
@@ -25,7 +25,7 @@ package struct MP4Writer {
   /// Adds the next video frame, a byte stream with start codes (H.264 annex B).
   ///
   /// - Parameter milliseconds: since the beginning of the file; video frames that are not later
-  /// than the one before are moved behind it.
+  ///   than the previous one are moved after it.
   package mutating func add(_ videoFrame: [UInt8], at milliseconds: Int64, isKey: Bool) {
     let at = max(milliseconds, (videoFrames.last?.at ?? -1) + 1)
     var bytes: [UInt8] = []
@@ -64,7 +64,7 @@ package struct MP4Writer {
     return found
   }
 
-  /// The whole file; nil when no parameter sets came, without which nothing can be decoded.
+  /// The whole file; nil without parameter sets, because it could not be decoded.
   package func file() -> [UInt8]? {
     guard let parameters, parameters.sequence.count >= 4, !parameters.videoFrame.isEmpty else {
       return nil
@@ -137,7 +137,7 @@ package struct MP4Writer {
           "mdia", Self.box("mdhd", media) + Self.box("hdlr", handler) + information))
   }
 
-  /// Parameter sets may also stand in the stream, where a size changes (`avc3`).
+  /// Parameter sets may also be in the stream, if the size changes (`avc3`).
   private func entry(_ parameters: (sequence: [UInt8], videoFrame: [UInt8])) -> [UInt8] {
     let (sequence, videoFrame) = parameters
     let configuration: [UInt8] =
@@ -175,7 +175,7 @@ package struct MP4Writer {
                   + Self.long(UInt64(max(videoFrames[range.lowerBound].at, 0))))
               + Self.box("trun", run)))
     }
-    // The samples begin after the head of the box that follows.
+    // The samples begin after the header of the next box.
     let length = boxes(offset: 0).count
     let data = range.flatMap { videoFrames[$0].bytes }
     return boxes(offset: UInt32(clamping: length + 8)) + Self.box("mdat", data)

@@ -15,7 +15,7 @@ package enum PNG {
       + chunk("IDAT", compressed(rows(videoFrame))) + chunk("IEND", [])
   }
 
-  /// The rows in RGB, each after a byte that says that it is not filtered.
+  /// The rows in RGB, each after a byte for "no filter".
   private static func rows(_ videoFrame: I420Buffer) -> [UInt8] {
     let (width, height) = (videoFrame.width, videoFrame.height)
     let half = (width + 1) / 2

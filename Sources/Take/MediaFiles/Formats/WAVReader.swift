@@ -35,7 +35,7 @@ package enum WAVError: Error, Hashable, Sendable, CustomStringConvertible {
 }
 
 extension WAVError {
-  /// What people call a format tag of WAVEFORMATEX, to stand behind a number of bits.
+  /// The common name of a WAVEFORMATEX format tag, to follow a number of bits.
   private static func name(ofFormat tag: UInt16) -> String {
     switch tag {
     case 1: ""
@@ -62,15 +62,15 @@ package struct WAVFormat: Hashable, Sendable {
 
 // MARK: - WAVReader
 
-/// Reads 16-bit PCM WAV from pieces of any size and gives it at 48 kHz: give bytes with `append`,
-/// then take blocks with `next` until there is none; after `finish` take the rest.
+/// Reads 16-bit PCM WAV from pieces of any size and converts it to 48 kHz: append bytes with
+/// `append`, then read blocks with `next` until it returns nil; after `finish` read the rest.
 package struct WAVReader {
   private enum Phase {
     case riff
     case chunk
     case format(size: Int)
     case skip(Int)
-    /// The bytes of audio left; nil when the file was written without knowing its length.
+    /// The remaining bytes of audio; nil if the file does not state its length.
     case data(Int?)
     case end
     case failed(WAVError)
@@ -79,12 +79,12 @@ package struct WAVReader {
   /// The format, once it was read.
   package private(set) var format: WAVFormat?
 
-  /// Where the chunk that is being read begins, in bytes from the beginning of the file.
+  /// The offset of the chunk being read.
   package private(set) var partPosition = 0
 
   private var buffer = PieceBuffer()
   private var phase = Phase.riff
-  /// Whether the file says how long it is.
+  /// Whether the file states its length.
   private var hasLength = true
   private var resampler: Resampler?
   /// Samples at 48 kHz that wait for `next`.
@@ -94,7 +94,7 @@ package struct WAVReader {
   /// Creates a reader at the beginning of a file.
   package init() {}
 
-  /// Gives the reader the next bytes of the file.
+  /// Appends the next bytes of the file.
   package mutating func append(_ piece: RawSpan) throws(WAVError) {
     buffer.append(piece)
     do throws(WAVError) {
@@ -105,7 +105,7 @@ package struct WAVReader {
     }
   }
 
-  /// The next block of so many samples per channel at 48 kHz, or nil when more bytes are needed.
+  /// The next block of this many samples per channel at 48 kHz, or nil when more bytes are needed.
   package mutating func next(frameCount: Int = 960) -> AudioBlock? {
     guard let format, frameCount > 0 else { return nil }
     let count = frameCount * format.channels
@@ -120,7 +120,7 @@ package struct WAVReader {
     return block
   }
 
-  /// Says that the file has ended; then `next` and `rest` give what is left.
+  /// Marks the end of the file; then `next` and `rest` return the remaining audio.
   package mutating func finish() throws(WAVError) {
     switch phase {
     case .failed(let error): throw error
@@ -169,7 +169,7 @@ package struct WAVReader {
     }
   }
 
-  /// Programs that write to a pipe leave 0 or nearly all ones where a length belongs.
+  /// Programs that write to a pipe leave 0 or almost all ones as length.
   private static func isLength(_ number: UInt64) -> Bool { (1..<0xFFFF_FF00).contains(number) }
 
   private mutating func beginChunk() throws(WAVError) -> Bool {
@@ -235,7 +235,7 @@ package struct WAVReader {
 package enum WAVWriter {
   /// The header of a file.
   ///
-  /// - Parameter dataByteCount: how many bytes of samples follow; nil when that is not known yet.
+  /// - Parameter dataByteCount: the number of bytes of samples; nil if not known yet.
   package static func header(_ format: WAVFormat, dataByteCount: Int?) -> [UInt8] {
     let size = dataByteCount.map { UInt32(clamping: $0) } ?? .max
     let width = UInt32(2 * format.channels)
@@ -281,9 +281,9 @@ package enum WAVWriter {
 /// A WAV file of G.711 as received (WAVE_FORMAT_MULAW and WAVE_FORMAT_ALAW), 8 kHz in one channel,
 /// with silence where nothing was played.
 package struct G711WAVWriter {
-  /// How much silence all pauses have together at most, in samples: ten minutes.
+  /// The maximum silence in all pauses together, in samples: ten minutes.
   private static let silenceMaximum = 4_800_000
-  /// Blocks that are played a little later than the ones before end leave no pause.
+  /// Shorter gaps between blocks, in samples, are not pauses.
   private static let pauseMinimum = 800
   private static let rate = 8_000
 
@@ -293,7 +293,7 @@ package struct G711WAVWriter {
 
   package init(isALaw: Bool) { self.isALaw = isALaw }
 
-  /// Appends a payload that was played at a time, in milliseconds from the first one on.
+  /// Appends a payload that was played at a time, in milliseconds since the first one.
   package mutating func add(_ payload: [UInt8], at milliseconds: Int64) {
     let place = Int(clamping: milliseconds).multipliedReportingOverflow(by: 8).partialValue
     let pause = place.subtractingReportingOverflow(samples.count).partialValue
@@ -305,7 +305,7 @@ package struct G711WAVWriter {
     samples.append(contentsOf: payload)
   }
 
-  /// The whole file; nil when it has nothing.
+  /// The whole file; nil without audio.
   package func file() -> [UInt8]? {
     guard !samples.isEmpty, let size = UInt32(exactly: samples.count + 50) else { return nil }
     var bytes = Array("RIFF".utf8)
@@ -322,7 +322,7 @@ package struct G711WAVWriter {
     append(1, 2)
     append(8, 2)
     append(0, 2)
-    // What is compressed states how many samples it has.
+    // Compressed formats state the number of samples.
     bytes += Array("fact".utf8)
     append(4)
     append(UInt32(samples.count))
@@ -332,7 +332,7 @@ package struct G711WAVWriter {
   }
 }
 
-/// Audio out of a WAV file in blocks of 20 ms at 48 kHz, over and over when wanted.
+/// Audio from a WAV file in blocks of 20 ms at 48 kHz, optionally repeated.
 public struct WAVFileSource: TimedMedia {
   private var file: RepeatedFile<WAVReader>
   private var frameCount: Int64 = 0

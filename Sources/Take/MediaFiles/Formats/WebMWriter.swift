@@ -1,11 +1,11 @@
-/// Writes frames as they are into a WebM file (Matroska, RFC 9559): a track of VP8, VP9, AV1 or
-/// Opus, with an index that players seek by.
+/// Writes encoded frames into a WebM file (Matroska, RFC 9559): one track of VP8, VP9, AV1 or Opus,
+/// with an index for seeking.
 package struct WebMWriter {
-  /// What the track holds.
+  /// The content of the track.
   package enum Content: Hashable, Sendable {
     /// `V_VP8`, `V_VP9` or `V_AV1`, and the size of the video frames.
     case video(codec: String, width: Int, height: Int)
-    /// Opus with so many channels.
+    /// Opus with this many channels.
     case opus(channels: Int)
 
     private var isVideo: Bool {
@@ -19,7 +19,7 @@ package struct WebMWriter {
   private struct Cluster {
     var begin: Int64
     var blocks: [UInt8] = []
-    /// A player can begin here.
+    /// Whether it begins with a key frame, so that players can start there.
     var beginsWithKey: Bool
   }
 
@@ -29,7 +29,46 @@ package struct WebMWriter {
 
   package init(_ content: Content) { self.content = content }
 
-  /// Whether a codec of a take can stand in such a file; its name there.
+  /// The element of a track (`TrackEntry`).
+  ///
+  /// - Parameters:
+  ///   - preSkip: the samples at 48 kHz that a player of Opus leaves out at the beginning.
+  ///   - configuration: what the codec needs before its first frame (`CodecPrivate`) of video.
+  static func entry(
+    _ content: Content, preSkip: Int = 0, configuration: [UInt8] = []
+  ) -> [UInt8] {
+    let common =
+      EBML.element([0xd7], [1]) + EBML.element([0x73, 0xc5], [1])
+      + EBML.element([0x9c], [0])
+    switch content {
+    case .video(let codec, let width, let height):
+      let size =
+        EBML.element([0xb0], EBML.number(UInt64(max(width, 0))))
+        + EBML.element([0xba], EBML.number(UInt64(max(height, 0))))
+      let needed = configuration.isEmpty ? [] : EBML.element([0x63, 0xa2], configuration)
+      return EBML.element(
+        [0xae],
+        common + EBML.element([0x83], [1]) + EBML.element([0x86], Array(codec.utf8)) + needed
+          + EBML.element([0xe0], size))
+    case .opus(let channels):
+      let audio =
+        EBML.element([0xb5], EBML.real(48_000))
+        + EBML.element([0x9f], [UInt8(clamping: channels)])
+      let skipped = UInt64(clamping: max(preSkip, 0)) * 1_000_000_000 / 48_000
+      let delay = preSkip > 0 ? EBML.element([0x56, 0xaa], EBML.number(skipped)) : []
+      return EBML.element(
+        [0xae],
+        common + EBML.element([0x83], [2]) + EBML.element([0x86], Array("A_OPUS".utf8))
+          + EBML.element([0x63, 0xa2], OpusHead.bytes(channels: channels, preSkip: preSkip))
+          + delay + EBML.element([0x56, 0xbb], EBML.number(80_000_000))
+          + EBML.element([0xe1], audio))
+    }
+  }
+
+  /// What every file begins with.
+  static var head: [UInt8] { EBML.element([0x1a, 0x45, 0xdf, 0xa3], header) }
+
+  /// The WebM name of a codec of a take; nil if the format does not support it.
   package static func videoCodec(_ name: String) -> String? {
     ["vp8": "V_VP8", "vp9": "V_VP9", "av1": "V_AV1"][name]
   }
@@ -37,12 +76,12 @@ package struct WebMWriter {
   /// Adds the next frame.
   ///
   /// - Parameter milliseconds: since the beginning of the file; frames that are not later than the
-  /// one before are moved behind it.
+  ///   previous one are moved after it.
   package mutating func add(_ frame: [UInt8], at milliseconds: Int64, isKey: Bool) {
     let at = max(milliseconds, last + 1)
     last = at
     let age = clusters.last.map { at - $0.begin } ?? .max
-    // A block tells its time in 16 bits from its cluster's.
+    // A block has a 16-bit time relative to its cluster.
     if isKey && age > 0 && (age >= content.longestCluster / 5 || clusters.isEmpty)
       || age > content.longestCluster
     {
@@ -65,13 +104,13 @@ package struct WebMWriter {
         + EBML.element([0x44, 0x89], EBML.real(Double(max(last, 0) + 20)))
         + EBML.element([0x4d, 0x80], Array("retake".utf8))
         + EBML.element([0x57, 0x41], Array("retake".utf8)))
-    let tracks = EBML.element([0x16, 0x54, 0xae, 0x6b], track)
+    let tracks = EBML.element([0x16, 0x54, 0xae, 0x6b], Self.entry(content))
     let bodies = clusters.map { cluster in
       EBML.element(
         [0x1f, 0x43, 0xb6, 0x75],
         EBML.element([0xe7], EBML.number(UInt64(max(cluster.begin, 0)))) + cluster.blocks)
     }
-    // Positions are as wide whatever they are, so that the index knows how long it is itself.
+    // Positions have a fixed width, so that the length of the index is known before it is written.
     let front = information.count + tracks.count
     let begin = front + cues(bodies, from: 0).count
     let index = cues(bodies, from: begin)
@@ -79,7 +118,7 @@ package struct WebMWriter {
       [0x18, 0x53, 0x80, 0x67], length: begin + bodies.reduce(0) { $0 + $1.count })
     segment += information + tracks + index
     for body in bodies { segment += body }
-    return EBML.element([0x1a, 0x45, 0xdf, 0xa3], Self.header) + segment
+    return Self.head + segment
   }
 
   private static let header =
@@ -103,44 +142,24 @@ package struct WebMWriter {
     }
     return EBML.element([0x1c, 0x53, 0xbb, 0x6b], points)
   }
-
-  private var track: [UInt8] {
-    let common =
-      EBML.element([0xd7], [1]) + EBML.element([0x73, 0xc5], [1])
-      + EBML.element([0x9c], [0])
-    switch content {
-    case .video(let codec, let width, let height):
-      let size =
-        EBML.element([0xb0], EBML.number(UInt64(max(width, 0))))
-        + EBML.element([0xba], EBML.number(UInt64(max(height, 0))))
-      return EBML.element(
-        [0xae],
-        common + EBML.element([0x83], [1]) + EBML.element([0x86], Array(codec.utf8))
-          + EBML.element([0xe0], size))
-    case .opus(let channels):
-      let audio =
-        EBML.element([0xb5], EBML.real(48_000))
-        + EBML.element([0x9f], [UInt8(clamping: channels)])
-      // RFC 7845 section 5.1, without samples to skip: what was played was all of it.
-      let head =
-        Array("OpusHead".utf8) + [1, UInt8(clamping: channels), 0, 0]
-        + [0x80, 0xbb, 0, 0] + [0, 0, 0]
-      return EBML.element(
-        [0xae],
-        common + EBML.element([0x83], [2]) + EBML.element([0x86], Array("A_OPUS".utf8))
-          + EBML.element([0x63, 0xa2], head)
-          + EBML.element([0x56, 0xbb], EBML.number(80_000_000)) + EBML.element([0xe1], audio))
-    }
-  }
 }
 
 /// Elements of EBML (RFC 8794).
-private enum EBML {
+enum EBML {
   static func element(_ name: [UInt8], _ body: [UInt8]) -> [UInt8] {
     head(name, length: body.count) + body
   }
 
-  /// A name and a length of eight bytes, which holds any.
+  /// A name and a length of as few bytes as hold it, for elements of which there are many.
+  static func shortHead(_ name: [UInt8], length: Int) -> [UInt8] {
+    var count = 1
+    while count < 8, length >= 1 << (7 * count) - 1 { count += 1 }
+    var size = Array(wide(UInt64(max(length, 0))).suffix(count))
+    size[0] |= 0x80 >> UInt8(count - 1)
+    return name + size
+  }
+
+  /// A name and a length in eight bytes, which fits any.
   static func head(_ name: [UInt8], length: Int) -> [UInt8] {
     var size = wide(UInt64(length))
     size[0] = 0x01

@@ -28,9 +28,9 @@ package struct Y4MHeader: Hashable, Sendable {
 package enum Y4MError: Error, Hashable, Sendable, CustomStringConvertible {
   /// The file does not begin with the magic word.
   case notY4M
-  /// A header line does not end, or a parameter has no value that makes sense.
+  /// A header line without end, or a parameter with an invalid value.
   case malformedHeader(String)
-  /// Samples of another shape than 8-bit 4:2:0; the value of the parameter C.
+  /// Samples other than 8-bit 4:2:0; the value of the parameter C.
   case unsupportedColourSpace(String)
   /// A frame does not begin with the word FRAME; its number from 0.
   case malformedFrame(Int)
@@ -56,12 +56,12 @@ package enum Y4MError: Error, Hashable, Sendable, CustomStringConvertible {
 
 // MARK: - Y4MReader
 
-/// Reads YUV4MPEG2 from pieces of any size: give bytes with `append`, then take video frames with
-/// `next` until there is none.
+/// Reads YUV4MPEG2 from pieces of any size: append bytes with `append`, then read video frames with
+/// `next` until it returns nil.
 package struct Y4MReader {
-  /// The longest header line that is accepted, in bytes.
+  /// The maximum length of a header line, in bytes.
   private static let longestLine = 4_096
-  /// The largest width and height that are accepted, in pixels.
+  /// The maximum width and height, in pixels.
   private static let largestSide = 16_383
 
   private enum Phase {
@@ -73,7 +73,7 @@ package struct Y4MReader {
 
   /// The stream header, once it was read.
   package private(set) var header: Y4MHeader?
-  /// Where the header or the frame that is being read begins, in bytes from the beginning.
+  /// The offset of the header or the frame being read.
   package private(set) var partPosition = 0
   /// How many video frames were read.
   package private(set) var frameCount = 0
@@ -84,7 +84,7 @@ package struct Y4MReader {
   /// Creates a reader at the beginning of a file.
   package init() {}
 
-  /// Gives the reader the next bytes of the file.
+  /// Appends the next bytes of the file.
   package mutating func append(_ piece: RawSpan) { buffer.append(piece) }
 
   /// The next video frame, or nil when more bytes are needed.
@@ -119,7 +119,7 @@ package struct Y4MReader {
     }
   }
 
-  /// Says that the file has ended; throws when it did so in the middle of something.
+  /// Marks the end of the file; throws if a header or a frame is incomplete.
   package func finish() throws(Y4MError) {
     switch phase {
     case .failed(let error): throw error
@@ -133,14 +133,14 @@ package struct Y4MReader {
 
   private static let magic = Array("YUV4MPEG2".utf8)
 
-  /// Whether the magic word is there; false when more bytes are needed.
+  /// Checks the magic word; false when more bytes are needed.
   private func checkMagic() throws(Y4MError) -> Bool {
     let count = min(buffer.count, Y4MReader.magic.count)
     for index in 0..<count where buffer[index] != Y4MReader.magic[index] { throw .notY4M }
     return count == Y4MReader.magic.count
   }
 
-  /// The next line without its end, or nil when it is not all there.
+  /// The next line without its end, or nil when it is incomplete.
   private mutating func line() throws(Y4MError) -> String? {
     guard let end = buffer.firstIndex(of: 0x0A, within: Y4MReader.longestLine) else {
       if buffer.count >= Y4MReader.longestLine {
@@ -225,17 +225,17 @@ package enum Y4MWriter {
 
 // MARK: - Y4MFileSource
 
-/// Video frames out of a YUV4MPEG2 file, over and over when wanted.
+/// Video frames from a YUV4MPEG2 file, optionally repeated.
 public struct Y4MFileSource: TimedMedia {
   private var file: RepeatedFile<Y4MReader>
   private let secondsPerFrame: Double
   private var count: Int64 = 0
 
-  /// The size of the video frames.
+  /// The width of the video frames.
   public let width: Int
-  /// The size of the video frames.
+  /// The height of the video frames.
   public let height: Int
-  /// How many video frames a second has.
+  /// The frame rate.
   public var framesPerSecond: Double { 1 / secondsPerFrame }
 
   /// Opens a file and reads its first video frame, so that a file without any is refused at once.
@@ -246,7 +246,7 @@ public struct Y4MFileSource: TimedMedia {
     height = header.height
     let isKnown = header.rateNumerator > 0 && header.rateDenominator > 0
     let seconds = Double(header.rateDenominator) / Double(header.rateNumerator)
-    // A file may claim any rate; a thousand video frames per second is more than any screen shows.
+    // A file may state any rate; more than a thousand video frames per second exceeds any screen.
     secondsPerFrame = max(isKnown ? seconds : 1 / 30, 0.001)
   }
 

@@ -1,21 +1,21 @@
 import Stats
 import Tape
 
-/// The frames of a take by peer, direction and track, read in one pass that can continue later.
+/// The frames of a take by peer, direction and track; reading can be continued later.
 struct FrameSeries {
-  /// What became of a frame, as the page counts it; the place in the list is its number.
+  /// The outcomes of frames; the page uses the index in this list.
   private static let outcomes = [
     "encoded", "decoded", "recovered", "concealed", "undecodable", "not decoded", "passed on",
-    // Of blocks at the device of an audio session.
+    // Outcomes of blocks at the device of an audio session.
     "captured", "mixed", "filler", "played", "silence",
   ]
 
   private struct Format {
     var place: Int
-    /// The number of the outcome, twice, and in the lowest bit whether a decoder can begin here.
+    /// Twice the index of the outcome, plus 1 if a decoder can start here.
     var flags: Int64
     var isVideo: Bool
-    /// Of video that was received and shown.
+    /// For received video that was displayed.
     var isShown: Bool
     var width: Int64
     var height: Int64
@@ -29,7 +29,7 @@ struct FrameSeries {
     var kind: String
   }
 
-  /// Pictures of one size and codec that follow each other.
+  /// The frame size of a run of frames with the same codec.
   private struct Size {
     var at: Int64
     var width: Int64
@@ -43,7 +43,7 @@ struct FrameSeries {
     var size = PageColumn(.values)
     var flags = PageColumn(.values)
     var rtpTime = PageColumn(.steps)
-    /// The quantiser of a frame of video, the peak of sound from 0 to 255.
+    /// The quantizer of a video frame, or the audio peak from 0 to 255.
     var measure = PageColumn(.values)
     var bins = FrameBins()
     var sizes: [Size] = []
@@ -53,13 +53,13 @@ struct FrameSeries {
   private var formats: [Int64: Format] = [:]
   private var tracks: [Track] = []
   private var row: Int64 = 0
-  /// When the last frame was, in nanoseconds since the take began.
+  /// The time of the last frame in nanoseconds since the start of the take.
   private(set) var end: Int64 = 0
 
-  /// More changes than anybody looks at; a hostile take can have one with each frame.
+  /// A limit, since a crafted take can change the size with each frame.
   private static let sizeMaximum = 20_000
 
-  /// Reads what came since the last time.
+  /// Reads the frames since the last call.
   mutating func read(_ connection: borrowing SQLiteConnection) throws(SQLiteError) {
     try readFormats(connection)
     let rows = try connection.prepare(
@@ -119,7 +119,7 @@ struct FrameSeries {
     }
   }
 
-  /// What was read since the last time.
+  /// Adds what was read since the last call to a list.
   mutating func drain(into list: inout PageSeriesList) {
     for place in tracks.indices {
       let track = tracks[place]
@@ -137,12 +137,12 @@ struct FrameSeries {
             ("flags", tracks[place].flags.drain()), ("rtpTime", tracks[place].rtpTime.drain()),
             ("measure", tracks[place].measure.drain()),
           ],
-          // Of blocks of a device the page needs more than an overview has.
+          // The page needs all values of device blocks, not only an overview.
           overview: track.key.kind == "pcm" ? [] : overview))
     }
   }
 
-  /// What the view `freeze` has, as rows of a JSON array: `[peer, track, from, to, text]`.
+  /// The rows of the view `freeze` as a JSON array: `[peer, track, from, to, text]`.
   var freezes: String {
     let rows = tracks.flatMap { track in
       track.freezes.gaps.map {
@@ -157,8 +157,8 @@ struct FrameSeries {
     StatsValue.number((Double(nanoseconds) / 1e4).rounded() / 1e5).json
   }
 
-  /// Which sizes the pictures of each track had from when on, as rows of a JSON array:
-  /// `[peer, direction, track, seconds, width, height]`.
+  /// The frame sizes of each track and when they began, as a JSON array: `[peer, direction, track,
+  /// seconds, width, height]`.
   var sizes: String {
     let rows = tracks.flatMap { track in
       track.sizes.map {
@@ -170,21 +170,21 @@ struct FrameSeries {
   }
 }
 
-/// The freezes of a track, by the rule of the view `freeze`: a gap between shown frames of at least
-/// three times the mean of the 30 gaps before it and at least 150 ms more than it, after 5 gaps.
+/// The freezes of a track, by the rule of the view `freeze`: after 5 gaps, a gap between displayed
+/// frames of at least three times the mean of the last 30 gaps and at least 150 ms more.
 struct FreezeLog {
   private var last: Int64?
-  /// The latest gaps that are no pauses, and their sum.
+  /// The last gaps that are not pauses, and their sum.
   private var latest: [Int64] = []
   private var sum: Int64 = 0
 
-  /// From when to when, in nanoseconds.
+  /// The freezes, in nanoseconds.
   private(set) var gaps: [(from: Int64, to: Int64)] = []
 
   private static let pause: Int64 = 5_000_000_000
   private static let count = 30
 
-  /// Handles the time of the next frame that was shown.
+  /// Adds the time of the next displayed frame.
   mutating func shown(at: Int64) {
     defer { last = at }
     guard let last else { return }

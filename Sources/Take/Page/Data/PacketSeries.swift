@@ -1,14 +1,15 @@
+import RTP
 import Stats
 import Tape
 
-/// The packets of a take by peer, direction and stream, read in one pass that can continue later.
+/// The packets of a take by peer, direction and stream; reading can be continued later.
 struct PacketSeries {
-  /// What a datagram is (RFC 7983).
+  /// The kind of a datagram (RFC 7983).
   private enum Kind {
     case rtp, rtcp, stun, dtls, turn, other
   }
 
-  /// A peer and a direction; what an observer saw belongs to two of them.
+  /// A peer and a direction; an observed packet belongs to two of them.
   private struct End: Hashable {
     var peer: Int64
     var direction: String
@@ -19,10 +20,10 @@ struct PacketSeries {
     var kind: Kind
     var ssrc: Int64?
     var payloadType: Int64?
-    /// Whether it is media by its payload type, and not what repairs or pads.
+    /// Whether its payload type is that of media rather than repair or padding.
     var isMedia = true
     var at = PageColumn(.steps)
-    /// Of RTP twice the size, and the marker in the lowest bit.
+    /// For RTP twice the size, plus 1 with the marker.
     var size = PageColumn(.values)
     var sequence = PageColumn(.steps)
     var rtpTime = PageColumn(.steps)
@@ -36,14 +37,14 @@ struct PacketSeries {
     var ssrc: Int64?
   }
 
-  /// What packets have in common that belong to the same streams: one of each end of their path.
+  /// Identifies packets of the same streams, one at each end of their path.
   private struct Source: Hashable {
     var path: Int64
     var kind: Kind
     var ssrc: Int64?
   }
 
-  /// What passed a peer in one direction.
+  /// The totals of a peer in one direction.
   struct Total {
     let peer: Int64
     let direction: String
@@ -51,7 +52,7 @@ struct PacketSeries {
     fileprivate(set) var bytes: Int64 = 0
   }
 
-  /// Of each end, in the order of `ends`.
+  /// By end, in the order of `ends`.
   private(set) var totals: [Total] = []
   private var ends: [End] = []
   private var isIncoming: [Bool] = []
@@ -60,22 +61,22 @@ struct PacketSeries {
   private var places: [Key: Int] = [:]
   /// The streams of a source.
   private var placesOfSource: [Source: [Int]] = [:]
-  /// The latest sources, whose streams need no search: each where its numbers say.
+  /// A hash table of recent sources, which need no search.
   private var latest = [(source: Source, places: [Int])?](repeating: nil, count: latestCount)
   private var row: Int64 = 0
-  /// Payload types of media by end: everything else repairs or pads.
+  /// The payload types of media by end; all others repair or pad.
   private var media: [End: Set<Int64>] = [:]
 
-  /// A power of two: more streams than a call has at once.
+  /// A power of two, larger than the number of concurrent streams in a call.
   private static let latestCount = 64
 
-  /// How many packets were read so far.
+  /// The number of packets read so far.
   private(set) var count = 0
 
-  /// The packets with what came since the last time, up to a row.
+  /// Returns a copy that includes further packets up to a row.
   func read(_ path: String, through last: Int64) throws(TapeError) -> PacketSeries {
     var later = self
-    // A row names what other tables say of it, so all of them are read as of one moment.
+    // Rows refer to other tables, so all of them are read from one snapshot.
     let connection = try TakeFile.openSnapshot(path)
     do throws(SQLiteError) {
       try later.read(connection, through: last)
@@ -85,7 +86,7 @@ struct PacketSeries {
     return later
   }
 
-  /// Reads what came since the last time, up to a row.
+  /// Reads the packets since the last call, up to a row.
   mutating func read(_ connection: borrowing SQLiteConnection, through last: Int64 = .max)
     throws(SQLiteError)
   {
@@ -208,7 +209,7 @@ struct PacketSeries {
     return streams.count - 1
   }
 
-  /// Without a track that says otherwise, what comes is media.
+  /// If no track says otherwise, packets are media.
   private func isMedia(_ stream: Stream) -> Bool {
     guard let type = stream.payloadType, let types = media[ends[stream.end]] else { return true }
     return types.contains(type)
@@ -221,7 +222,7 @@ struct PacketSeries {
     }
   }
 
-  /// What was read since the last time, and all losses.
+  /// Adds what was read since the last call, and all losses, to a list.
   mutating func drain(into list: inout PageSeriesList) {
     for place in streams.indices {
       let stream = streams[place]
@@ -258,14 +259,14 @@ struct PacketSeries {
 
 // MARK: - LossLog
 
-/// The packets that a received stream of RTP misses, found by its sequence numbers.
+/// Finds the missing packets of a received RTP stream by its sequence numbers.
 struct LossLog {
-  /// What became of a packet that was missing when a later one came.
+  /// The fate of a packet that was missing when a later one arrived.
   enum Fate: Int64 {
     case lost = 0
-    /// A retransmission with the timestamp of its frame came.
+    /// A retransmission with the timestamp of its frame arrived.
     case repaired = 1
-    /// It came itself, out of order or sent again.
+    /// It arrived late, out of order or retransmitted.
     case late = 2
   }
 
@@ -273,34 +274,42 @@ struct LossLog {
     var at: Int64
     var number: Int64
     var fate = Fate.lost
-    /// The timestamps of the packets before and after.
+    /// The timestamps of the preceding and following packet.
     var before: Int64
     var after: Int64
   }
 
   private var entries: [Entry] = []
-  /// Where a missing number stands in `entries`.
+  /// The indexes of missing numbers in `entries`.
   private var missing: [Int64: Int] = [:]
   private var highest: Int64?
   private var lastTime: Int64 = 0
+  private var lastSequence: Int64 = 0
+  private var nearRestarts = NearRestarts()
+  /// The step to the packet before, where numbers may begin anew with that.
+  private var doubtfulStep: Int?
 
-  /// A jump by more is another beginning (RFC 3550 appendix A.1).
+  /// A larger jump is a restart (RFC 3550 appendix A.1).
   private static let jumpMaximum: Int64 = 3_000
-  /// How many are told; a stream that loses more needs no list of them.
+  /// The maximum number of entries; for a stream that loses more, a list is useless.
   private static let entryMaximum = 100_000
-  /// How many of the latest ones a retransmission is looked for among.
+  /// The number of recent entries that a retransmission is matched with.
   private static let searchMaximum = 512
 
-  /// Handles the number and the timestamp of the next packet that came.
+  /// Adds the next received packet.
   mutating func came(sequence: Int64, rtpTime: Int64, at: Int64) {
-    defer { lastTime = rtpTime }
+    findRestart(sequence, rtpTime)
+    defer { (lastTime, lastSequence) = (rtpTime, sequence) }
     guard let highest else {
       self.highest = sequence
       return
     }
     let difference = Int64(Int16(truncatingIfNeeded: sequence &- highest))
     if difference <= 0 {
-      if let place = missing.removeValue(forKey: highest &+ difference) {
+      if difference <= -100, Int32(truncatingIfNeeded: rtpTime &- lastTime) > 0 {
+        self.highest = sequence
+        missing.removeAll()
+      } else if let place = missing.removeValue(forKey: highest &+ difference) {
         entries[place].fate = .late
       } else if difference < -Self.jumpMaximum {
         self.highest = sequence
@@ -317,8 +326,20 @@ struct LossLog {
     self.highest = highest &+ difference
   }
 
-  /// Handles a retransmission of some stream (RFC 4588: it has the timestamp of what it repeats);
-  /// true when a packet that is missing here may be what it repeats.
+  /// Begins with the packet before where this one bears out that numbers began anew with it.
+  private mutating func findRestart(_ sequence: Int64, _ rtpTime: Int64) {
+    let mayBegin = nearRestarts.mayBegin(
+      UInt16(truncatingIfNeeded: sequence), UInt32(truncatingIfNeeded: rtpTime))
+    let step = Int(Int16(truncatingIfNeeded: sequence &- lastSequence))
+    if let former = doubtfulStep, NearRestarts.isBorneOut(step: former, next: step) {
+      highest = lastSequence
+      missing.removeAll()
+    }
+    doubtfulStep = mayBegin ? step : nil
+  }
+
+  /// Adds a retransmission of any stream (RFC 4588: it has the original timestamp); returns whether
+  /// it may repeat a packet that is missing here.
   mutating func repaired(rtpTime: Int64) -> Bool {
     for place in entries.indices.suffix(Self.searchMaximum).reversed() {
       let entry = entries[place]
@@ -332,11 +353,11 @@ struct LossLog {
 
   private func isBetween(_ time: Int64, _ before: Int64, _ after: Int64) -> Bool {
     let length = UInt32(truncatingIfNeeded: after &- before)
-    // Timestamps of neighbours are close to each other, also over the end of their range.
+    // Timestamps of neighbours are close, also across the wraparound.
     return length < 1 << 31 && UInt32(truncatingIfNeeded: time &- before) <= length
   }
 
-  /// When each was missed, its number and its fate.
+  /// Time, sequence number and fate of each missing packet.
   var columns: [(name: String, column: PageColumn)] {
     var at = PageColumn(.steps)
     var sequence = PageColumn(.steps)

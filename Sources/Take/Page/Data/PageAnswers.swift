@@ -3,9 +3,9 @@ import Stats
 import Tape
 import Wire
 
-/// The answers of the page's queries.
+/// The results of the page's queries.
 enum PageAnswers {
-  /// A curve or a list of events whose rows follow each other.
+  /// Consecutive rows of one curve or list of events.
   private struct Run {
     var facts: [(String, StatsValue?)]
     var key: [Value]
@@ -13,7 +13,7 @@ enum PageAnswers {
     var value = PageColumn(.values)
   }
 
-  /// What lasted, as rows of a JSON array: `[peer, subject, from, to, text]`; nil for none.
+  /// Time spans as a JSON array: `[peer, subject, from, to, text]`; nil if there are none.
   static func spans(_ query: PageQuery, _ connection: borrowing SQLiteConnection)
     throws(SQLiteError) -> String?
   {
@@ -28,22 +28,22 @@ enum PageAnswers {
     return items.isEmpty ? nil : "[" + items.joined(separator: ",") + "]"
   }
 
-  /// More than anybody looks through; a hostile take can have as many as it has bytes.
+  /// A limit, since a crafted take can have as many as it has bytes.
   private static let spanMaximum = 20_000
 
   private static func seconds(_ value: Double) -> String {
     StatsValue.number((value * 1e5).rounded() / 1e5).json
   }
 
-  /// The series of several queries of any other form, in their order; nil when the take is not as
-  /// it was at a moment any more.
+  /// The series of several queries (in any other form), in order; nil if the take has changed since
+  /// a moment.
   static func series(_ queries: [PageQuery], path: String, at moment: PageMoment)
     throws(TapeError) -> [PageSeries]?
   {
     let connection = try TakeFile.openSnapshot(path)
     do throws(SQLiteError) {
       guard try PageMoment(connection) == moment else { return nil }
-      // Most queries read all statistics, which stay at hand for the next one.
+      // Most queries read all statistics, which a larger cache retains.
       try connection.execute("PRAGMA cache_size = -\(cacheKilobytes)")
     } catch {
       throw TapeError(path: path, error)
@@ -53,7 +53,7 @@ enum PageAnswers {
 
   private static let cacheKilobytes = 64_000
 
-  /// The series of several queries of any other form, in their order.
+  /// The series of several queries (in any other form), in order.
   static func series(
     _ queries: [PageQuery], path: String, _ connection: borrowing SQLiteConnection
   ) throws(TapeError) -> [PageSeries] {
@@ -75,7 +75,7 @@ enum PageAnswers {
     var run: Run?
     while try rows.step() {
       guard !rows.isNull(columns + 1) else { continue }
-      // Most rows continue with the run, which is seen without a copy of what they have.
+      // Most rows continue the run, which is checked without copying their values.
       if run.map({ run in !(0..<columns).allSatisfy { rows.has(run.key[$0], $0) } }) ?? true {
         let key = (0..<columns).map { rows.value($0) ?? .null }
         if run?.key != key {
@@ -95,7 +95,7 @@ enum PageAnswers {
       what: query.what, facts: run.facts, columns: [("at", run.at), ("value", run.value)])
   }
 
-  /// The nearest whole number of a value that may be anything.
+  /// The nearest whole number to any value.
   private static func whole(_ value: Double) -> Int64 {
     Int64(saturating: value)
   }
@@ -119,7 +119,7 @@ enum PageAnswers {
 }
 
 extension PageQuery {
-  /// What its series are called.
+  /// The kind of its series.
   fileprivate var what: String {
     switch form {
     case .curves: "curve"
@@ -129,7 +129,7 @@ extension PageQuery {
 }
 
 extension Value {
-  /// The value as JSON has it; nil for nothing.
+  /// The value for JSON; nil for null.
   fileprivate var stats: StatsValue? {
     switch self {
     case .null, .blob: nil
@@ -140,14 +140,13 @@ extension Value {
   }
 }
 
-/// How far a take has come: what is read through several connections is of one moment when each of
-/// them finds the same.
+/// The size of a take at a moment: reads through several connections are consistent if it is equal.
 struct PageMoment: Equatable, Sendable {
-  /// The last packet that belongs to it.
+  /// The last packet of that moment.
   let lastPacket: Int64
   private let ends: [Int64]
 
-  /// The moment that a snapshot is of, which begins with this.
+  /// The moment of a snapshot, which begins here.
   init(_ connection: borrowing SQLiteConnection) throws(SQLiteError) {
     var ends: [Int64] = []
     for query in Self.queries { ends.append(try connection.integer(query) ?? 0) }
@@ -162,12 +161,12 @@ struct PageMoment: Equatable, Sendable {
   ]
 }
 
-/// What went wrong, as the page and a catalogue of takes show it: the same list, words and
-/// severities that `retake findings` prints.
+/// The findings for the page and the catalogue: the same list, words and severities as in `retake
+/// findings`.
 struct PageFindings {
   private let found: TakeFindings
 
-  /// How many spans of a finding are drawn.
+  /// The maximum number of spans per finding.
   private static let spanMaximum = 500
 
   init(_ found: TakeFindings) { self.found = found }
@@ -176,7 +175,7 @@ struct PageFindings {
   var json: String { "[" + found.findings.map { json($0) }.joined(separator: ",\n") + "]" }
 
   private func json(_ finding: Finding) -> String {
-    // The longest first, wherever one stands for all.
+    // The longest first, since some places show only one.
     let sorted = finding.detections.sorted {
       ($0.length, $1.fromNanoseconds) > ($1.length, $0.fromNanoseconds)
     }

@@ -2,12 +2,13 @@ import Queries
 import Stats
 package import Tape
 
-/// All that the page of a take shows: one JSON object, and the bytes of the columns that it names.
+/// Everything that the page of a take shows: a JSON object, and the bytes of the columns that it
+/// refers to.
 ///
 /// This is the contract between Swift and the page's script, described in the article on the page:
-/// `columns.js` reads the bytes, `take.js` the object, and nothing else looks at either. A content
-/// can be read again while its take grows: then `series` holds what came since, to be added to what
-/// was there, except for `lost` and `curve`, which are whole each time; all else is whole.
+/// only `columns.js` parses the bytes, and only `take.js` the object. While a take grows, its
+/// content can be read again: `series` then has only additions, except for `lost` and `curve`;
+/// everything else is complete each time.
 package struct PageContent: Sendable {
   private let path: String
   private var packets = PacketSeries()
@@ -15,37 +16,36 @@ package struct PageContent: Sendable {
 
   package init(path: String) { self.path = path }
 
-  /// What was read: the members of the object in their order, and the columns.
+  /// The result of a read: the members of the object in order, and the columns.
   package struct Reading: Sendable {
     fileprivate var members: [(String, String)]
     package fileprivate(set) var columns: [UInt8]
-    /// How many bytes of `columns` a page needs to draw the whole take: the values of long series
-    /// stand behind them.
+    /// The number of bytes of `columns` that a page needs to draw the whole take; the values of
+    /// long series follow.
     package fileprivate(set) var earlyCount: Int
-    /// How the page is called.
     package fileprivate(set) var title: String
 
-    /// The object with further members, whose values are JSON.
+    /// The object with additional members, whose values are JSON.
     package func object(with more: [(String, String)]) -> String {
       "{" + (members + more).map { "\(jsonString($0.0)):\($0.1)" }.joined(separator: ",\n") + "}"
     }
   }
 
-  /// How many packets were read so far.
+  /// The number of packets read so far.
   package var packetCount: Int { packets.count }
 
-  /// Reads what came since the last time.
+  /// Reads the take, or what was added since the last call.
   ///
   /// - Parameters:
-  ///   - keepsMessages: whether the texts of signaling messages belong to it.
-  ///   - shortMaximum: packets and frames of a series with more have an overview, and their values
-  ///     stand behind all others.
-  ///   - tell: hears what is being read.
+  ///   - keepsMessages: whether to include the texts of signaling messages.
+  ///   - shortMaximum: longer series of packets and frames get an overview, and their values follow
+  ///     all others.
+  ///   - tell: called with what is being read.
   package mutating func read(
     keepsMessages: Bool = true, shortMaximum: Int = .max, tell: (String) -> Void = { _ in }
   ) throws(TapeError) -> Reading {
-    // Packets are the most rows by far, then reports and statistics: both are read on their own,
-    // as of the moment of all the rest, however the take grows.
+    // Packets are by far the most rows, followed by reports and statistics: both are read on
+    // separate threads, from the same moment as the rest.
     let (path, former) = (path, packets)
     let connection = try TakeFile.openSnapshot(path)
     let moment: PageMoment
@@ -99,9 +99,9 @@ package struct PageContent: Sendable {
       title: PageContent.title(of: info))
   }
 
-  /// Reads what came of packets, frames and states since the last time.
+  /// Reads new packets, frames and states only.
   ///
-  /// It is all that has to be quick while a take is recorded; everything else stays as it was.
+  /// This is what must be fast while a take is being recorded; everything else stays as it was.
   package mutating func readBriefly() throws(TapeError) -> Reading {
     let connection = try TakeFile.openSnapshot(path)
     var list = PageSeriesList()
@@ -139,7 +139,7 @@ package struct PageContent: Sendable {
     PageFindings(try TakeFindings(path: path)).json
   }
 
-  /// The label of a take, else who is in it, else what its file is called.
+  /// The label of a take, or else the names in it, or else its file name.
   static func title(of info: TakeInfo) -> String {
     if !info.label.isEmpty { return info.label }
     // The connections of a room are named after it.
@@ -198,7 +198,7 @@ package struct PageContent: Sendable {
     return "[" + rows.joined(separator: ",\n") + "]"
   }
 
-  /// More lines than anybody reads; `retake timeline` has all of them.
+  /// A limit; `retake timeline` lists all events.
   private static let entryMaximum = 20_000
 
   private static let queries: String = {

@@ -1,12 +1,12 @@
-/// A question to a take whose answer the page draws; the page shows its SQL, so that whoever doubts
-/// a drawing can ask for the numbers with `retake sql`.
+/// A query whose result the page draws; the page shows the SQL so that users can check the numbers
+/// with `retake sql`.
 package struct PageQuery: Sendable {
-  /// What the rows of the answer are.
+  /// The shape of the result.
   package enum Form: Hashable, Sendable {
-    /// Columns peer, subject, from_s, to_s, text: what lasted from when to when.
+    /// Columns peer, subject, from_s, to_s, text: time spans.
     case spans
-    /// Columns peer, direction, kind, ssrc, at_ns, value: the value is drawn in the unit after it
-    /// was divided by `divisor`.
+    /// Columns peer, direction, kind, ssrc, at_ns, value: the value divided by `divisor` is in the
+    /// unit.
     case curves(unit: String, divisor: Double)
     /// Columns peer, direction, type, ssrc, at_ns, value.
     case events
@@ -14,19 +14,18 @@ package struct PageQuery: Sendable {
     case messages
   }
 
-  /// What the page calls it.
   package let name: String
   package let form: Form
-  /// One statement.
+  /// A single statement.
   package let sql: String
 
-  /// All queries; their order does not matter to the page.
+  /// All queries; the page does not depend on their order.
   package static let all: [PageQuery] = spans + inSeries
 
-  /// Those whose answers are series.
+  /// The queries whose results are series.
   static let inSeries: [PageQuery] = curves + [reports, messages]
 
-  /// When the take ends; one that was cut short has no ending.
+  /// The end of the take, also for one that was cut short.
   private static let end = "coalesce((SELECT at_ns FROM ending), (SELECT max(at_ns) FROM tape))"
 
   // MARK: - What lasted
@@ -197,7 +196,8 @@ package struct PageQuery: Sendable {
 
   // MARK: - What is read in one pass
 
-  /// Queries for what the page has from every packet and frame; they give the same per second.
+  /// Queries for what the page computes from every packet and frame; they return the same per
+  /// second.
   package static let equivalents: [(name: String, sql: String)] = [
     (
       "packets",

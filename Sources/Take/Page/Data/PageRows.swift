@@ -4,9 +4,9 @@ import Stats
 import Tape
 import Wire
 
-/// Rows of a take as JSON for the page: what is told in words and tables.
+/// Rows of a take as JSON for the page's texts and tables.
 enum PageRows {
-  /// A list of the page and the statement that gives it; columns keep their names.
+  /// A list on the page, with its statement; columns keep their names.
   struct List {
     let name: String
     let sql: String
@@ -79,8 +79,8 @@ enum PageRows {
         WHERE row IN (SELECT max(row) FROM stat GROUP BY peer, id)
         ORDER BY peer, type, id LIMIT 1000
         """),
-    // Who came into a room and went, and whose media which track carries from when to when. The
-    // view `participant_track` says the same, but looks at all rows for each of them.
+    // Who entered and left a room, and which track carried whose media when. The view
+    // `participant_track` has the same, but scans all rows for each of them.
     List(
       name: "presence",
       sql: """
@@ -101,7 +101,7 @@ enum PageRows {
         )
         WHERE carried = 1 ORDER BY row LIMIT 5000
         """),
-    // What a connection was asked to be, without the secrets of its servers.
+    // The configuration of a connection, without the secrets of its servers.
     List(
       name: "settings",
       sql: """
@@ -128,7 +128,7 @@ enum PageRows {
         """),
   ]
 
-  /// The objects of a list as a JSON array.
+  /// The rows of a statement as a JSON array of objects.
   static func json(_ sql: String, _ connection: borrowing SQLiteConnection) throws(SQLiteError)
     -> String
   {
@@ -148,11 +148,11 @@ enum PageRows {
 
 // MARK: - PageCover
 
-/// Names in place of IP addresses and of mDNS names: the same one wherever an address stands.
+/// Replaces IP addresses and mDNS names by consistent names.
 struct AddressCover {
   private var names: [String: String] = [:]
 
-  /// The text with every address covered.
+  /// The text with every address replaced.
   mutating func covered(_ text: some StringProtocol) -> String {
     let bytes = Array(text.utf8)
     var output: [UInt8] = []
@@ -188,7 +188,8 @@ struct AddressCover {
     return name
   }
 
-  /// How much of a run of digits, dots and colons is an address; nil for none.
+  /// The length of an address at the start of a run of digits, dots and colons; nil if there is
+  /// none.
   private func addressLength(_ run: ArraySlice<UInt8>, followed next: UInt8?) -> Int? {
     if next.map({ !Self.isWord($0) }) ?? true, Self.isAddress(run, AF_INET6) { return run.count }
     let version4 = run.prefix { $0 == UInt8(ascii: ".") || Self.isDigit($0) }
@@ -196,7 +197,7 @@ struct AddressCover {
     return Self.isAddress(end, AF_INET) ? end.count : nil
   }
 
-  /// The length of a name that stands for an address (RFC 8839 section 5.1: a UUID and `.local`).
+  /// The length of an mDNS name (RFC 8839 section 5.1: a UUID and `.local`).
   private func localNameLength(_ text: ArraySlice<UInt8>) -> Int? {
     let name = text.prefix(42)
     guard name.count == 42, name.suffix(6).elementsEqual(".local".utf8),
@@ -206,7 +207,7 @@ struct AddressCover {
   }
 
   private static func isAddress(_ text: ArraySlice<UInt8>, _ family: Int32) -> Bool {
-    // Longer ones are none, and short ones like `::` tell nothing.
+    // Longer runs cannot be addresses, and short ones such as `::` reveal nothing.
     guard (3...45).contains(text.count) else { return false }
     var address = in6_addr()
     return String(decoding: text, as: UTF8.self).withCString {

@@ -1,22 +1,22 @@
 import Stats
 
-/// Many values of one thing: the packets of a stream, the frames of a track, a curve.
+/// The values of one thing: the packets of a stream, the frames of a track, a curve.
 struct PageSeries: Sendable {
   typealias Columns = [(name: String, column: PageColumn)]
 
-  /// What it is: `packets`, `lost`, `frames`, `rtcp`, `curve`, `messages`.
+  /// The kind: `packets`, `lost`, `frames`, `rtcp`, `curve`, `messages`.
   let what: String
-  /// What tells it from others of its kind: peer, direction, ssrc, ...
+  /// The identity within its kind: peer, direction, ssrc and so on.
   let facts: [(String, StatsValue?)]
   var columns: Columns
-  /// What it comes to by bins, for who draws the whole take before all values are there.
+  /// Aggregated values, for drawing the whole take before all values are loaded.
   var overview: Columns = []
 }
 
-/// All series of a page with their columns one after another: those that a page needs first in
-/// front, then the values of long series, which have an overview there.
+/// All series of a page with their columns concatenated: first those that a page needs at once,
+/// then the values of long series, which have an overview in the first part.
 struct PageSeriesList {
-  /// Where a column stands among those of its part.
+  /// The location of a column in its part.
   private struct Place {
     var name: String
     var begin: Int
@@ -30,7 +30,7 @@ struct PageSeriesList {
     var overview: [Place] = []
   }
 
-  /// A series of more values has its columns behind those of all others, and an overview.
+  /// Longer series have their values in the second part, and an overview.
   private let shortMaximum: Int
   private var entries: [Entry] = []
   private var early: [UInt8] = []
@@ -63,13 +63,13 @@ struct PageSeriesList {
     }
   }
 
-  /// How many bytes stand in front of the values of long series.
+  /// The number of bytes before the values of long series.
   var earlyCount: Int { early.count }
 
   /// The bytes of all columns.
   var bytes: [UInt8] { late.isEmpty ? early : early + late }
 
-  /// A JSON array: what each series is, and where its columns stand in `bytes`.
+  /// A JSON array with each series and the locations of its columns in `bytes`.
   var json: String {
     let objects = entries.map { entry in
       let isLong = !entry.overview.isEmpty
@@ -90,7 +90,7 @@ struct PageSeriesList {
 
 // MARK: - PageBins
 
-/// What a stream carried, by bins of half a second: the bytes of each bin that has any.
+/// The bytes of a stream in bins of half a second; empty bins are omitted.
 struct PacketBins: Sendable {
   private var bin: Int64 = 0
   private var sum: Int64 = 0
@@ -111,7 +111,7 @@ struct PacketBins: Sendable {
     (bin, sum) = (next, 0)
   }
 
-  /// What there is so far; what follows begins a list of its own.
+  /// Returns the bins so far and starts a new list.
   mutating func drain() -> PageSeries.Columns {
     close(before: bin)
     defer { self = PacketBins() }
@@ -119,9 +119,9 @@ struct PacketBins: Sendable {
   }
 }
 
-/// What became of the frames of a track, by bins of half a second.
+/// The outcomes of a track's frames in bins of half a second.
 struct FrameBins: Sendable {
-  /// Of one bin that has frames.
+  /// A bin that has frames.
   private struct Bin {
     var number: Int64 = 0
     var frames: Int64 = 0
@@ -139,8 +139,8 @@ struct FrameBins: Sendable {
   private var recovered = PageColumn(.values)
 
   /// - Parameters:
-  ///   - outcome: its number.
-  ///   - measure: the peak of sound.
+  ///   - outcome: the index of the outcome.
+  ///   - measure: the audio peak.
   mutating func add(outcome: Int64, measure: Int64, at units: Int64) {
     let now = PageTime.bin(units)
     if now != open.number { close(before: now) }
@@ -165,7 +165,7 @@ struct FrameBins: Sendable {
     open = Bin(number: next)
   }
 
-  /// What there is so far; what follows begins a list of its own.
+  /// Returns the bins so far and starts a new list.
   mutating func drain() -> PageSeries.Columns {
     close(before: open.number)
     defer { self = FrameBins() }
@@ -178,17 +178,16 @@ struct FrameBins: Sendable {
 
 // MARK: - PageColumn
 
-/// Whole numbers in as few bytes as a page needs: one list of a series, such as the times of its
-/// packets.
+/// Integers in a compact encoding: one column of a series, such as the times of its packets.
 ///
-/// Each number is a zigzag varint: sign in the lowest bit, then seven bits to a byte, low ones
-/// first, with the highest bit set in all bytes but the last. `columns.js` reads them.
+/// Each number is a zigzag varint: the sign in the lowest bit, then seven bits per byte, low ones
+/// first, with the highest bit set in all bytes but the last. `columns.js` decodes them.
 struct PageColumn: Sendable {
-  /// What the varints are.
+  /// The meaning of the varints.
   enum Coding: Int, Sendable {
     /// The numbers themselves.
     case values = 0
-    /// The difference of each number to the one before; the first to 0.
+    /// The difference from the previous number; the first from 0.
     case steps = 1
   }
 
@@ -214,7 +213,7 @@ struct PageColumn: Sendable {
     count += 1
   }
 
-  /// The list so far; what follows begins a list of its own.
+  /// Returns the column so far and starts a new one.
   mutating func drain() -> PageColumn {
     let whole = self
     self = PageColumn(coding)
@@ -222,10 +221,10 @@ struct PageColumn: Sendable {
   }
 }
 
-/// How a page counts time: in units of 10 µs since the take began, as integers.
+/// The time unit of pages: 10 µs since the start of the take, as integers.
 enum PageTime {
   static func units(_ nanoseconds: Int64) -> Int64 { nanoseconds / 10_000 }
 
-  /// Which half second of the take units are in.
+  /// The half second that contains a time.
   static func bin(_ units: Int64) -> Int64 { units / 50_000 }
 }

@@ -1,16 +1,16 @@
 package import Wire
 
-/// A packet down to its fields, each with its place in the bytes: STUN (RFC 8489), DTLS (RFC 6347
-/// and 9147), RTP and RTCP (RFC 3550), SCTP (RFC 9260), the header of a TURN channel (RFC 8656).
+/// Dissects a packet into fields with their positions: STUN (RFC 8489), DTLS (RFC 6347 and 9147),
+/// RTP and RTCP (RFC 3550), SCTP (RFC 9260), TURN channel headers (RFC 8656).
 ///
-/// The machines of the stack read what they act upon; this reads for a person, as far as the bytes
-/// go, and whatever they are.
+/// The stack's machines parse the fields they act upon; this parses for display, as far as
+/// possible, any bytes.
 package struct PacketFields: Sendable {
-  /// A field in words, with its place.
+  /// A field with its formatted value and position.
   package struct Field: Hashable, Sendable {
     package let name: String
     package let value: String
-    /// The place of its first byte in the packet, and how many bytes it has.
+    /// The offset of its first byte in the packet, and its length in bytes.
     package let from: Int
     package let length: Int
   }
@@ -21,14 +21,14 @@ package struct PacketFields: Sendable {
     package internal(set) var fields: [Field]
   }
 
-  /// From the outermost layer on.
+  /// From the outermost layer inwards.
   package private(set) var layers: [Layer] = []
 
-  /// Reads a packet.
+  /// Dissects a packet.
   ///
   /// - Parameters:
-  ///   - kind: the protocol in the words of the view `packet`, or `sctp` for what DTLS held.
-  ///   - isClear: whether RTP and RTCP were opened; else SRTP hides what follows their headers.
+  ///   - kind: the protocol as in the view `packet`, or `sctp` for the contents of DTLS.
+  ///   - isClear: whether RTP and RTCP are decrypted; otherwise only their headers are readable.
   package init(_ bytes: [UInt8], kind: String, isClear: Bool = false) {
     guard let first = bytes.first else { return }
     var reader = FieldReader(bytes)
@@ -49,7 +49,7 @@ package struct PacketFields: Sendable {
     }
   }
 
-  /// What is inside of a TURN channel, by its first byte (RFC 7983 section 7).
+  /// The protocol within a TURN channel, by its first byte (RFC 7983 section 7).
   private static func kind(after reader: FieldReader) -> String {
     switch reader.next ?? 0xff {
     case 0..<4: "stun"
@@ -58,7 +58,8 @@ package struct PacketFields: Sendable {
     }
   }
 
-  /// A packet in one line, by its first field that says what it is; its beginning is enough.
+  /// Summarizes a packet in one line by its first characteristic field; the beginning of the packet
+  /// suffices.
   package static func line(_ bytes: [UInt8], kind: String) -> String {
     let layers = PacketFields(bytes, kind: kind).layers
     let fields = layers.flatMap(\.fields)
@@ -71,7 +72,6 @@ package struct PacketFields: Sendable {
     }
   }
 
-  /// The layers as JSON.
   package var json: JSONText {
     .list(
       layers.map { layer in
@@ -92,18 +92,18 @@ package struct PacketFields: Sendable {
   }
 }
 
-/// Reads numbers and bytes one after the other, and records each as a field with its place.
+/// Reads numbers and bytes sequentially, recording each as a field with its position.
 struct FieldReader {
-  /// There are not as many bytes as a field has.
+  /// There are fewer bytes than the field has.
   struct End: Error {}
 
   let bytes: [UInt8]
-  /// The place of the next byte.
+  /// The offset of the next byte.
   var at: Int
   private(set) var fields: [PacketFields.Field] = []
-  /// Nobody reads more of one layer, and a packet of 64 KiB could have as many fields.
+  /// A limit per layer, since a packet of 64 KiB could have as many fields.
   private static let fieldMaximum = 1_000
-  /// How many bytes of a field are shown.
+  /// The maximum number of bytes shown of a field.
   private static let shownMaximum = 24
 
   init(_ bytes: [UInt8], at begin: Int = 0) {
@@ -116,10 +116,10 @@ struct FieldReader {
   /// The next byte, which is not consumed.
   var next: UInt8? { at < bytes.count ? bytes[at] : nil }
 
-  /// Whether another field has room.
+  /// Whether another field may be added.
   var hasRoom: Bool { fields.count < Self.fieldMaximum }
 
-  /// The next number of at most four bytes, which is part of a field.
+  /// The next number of at most four bytes, as a part of a field.
   mutating func number(_ length: Int) throws(End) -> Int {
     guard left >= length else { throw End() }
     let value = bytes[at..<(at + length)].reduce(0) { $0 << 8 | Int($1) }
@@ -138,27 +138,27 @@ struct FieldReader {
     return value
   }
 
-  /// The next bytes, or those that are left of them, as a field.
+  /// The next bytes, or the remaining ones if there are fewer, as a field.
   mutating func block(_ name: String, _ length: Int, words: ([UInt8]) -> String = Self.text) {
     let from = at
     let part = part(length)
     add(name, words(part), from: from)
   }
 
-  /// The next bytes, or those that are left of them.
+  /// The next bytes, or the remaining ones if there are fewer.
   mutating func part(_ length: Int) -> [UInt8] {
     let end = min(at + max(length, 0), bytes.count)
     defer { at = end }
     return Array(bytes[at..<end])
   }
 
-  /// A field that ends where the reader stands.
+  /// Adds a field that ends at the current offset.
   mutating func add(_ name: String, _ value: String, from: Int) {
     guard hasRoom else { return }
     fields.append(.init(name: name, value: value, from: from, length: at - from))
   }
 
-  /// What is read as a layer; where the bytes end too early, its last field says so.
+  /// Reads a layer; if the bytes end too early, a last field says so.
   mutating func layer(_ name: String, _ read: (inout FieldReader) throws(End) -> Void)
     -> PacketFields.Layer
   {
@@ -171,14 +171,14 @@ struct FieldReader {
     return .init(name: name, fields: fields)
   }
 
-  /// Whether the layer that was read last ended too early.
+  /// Whether the last layer ended too early.
   var isCutShort: Bool { fields.last?.name == Self.cutShort }
 
   private static let cutShort = "cut short"
 
   // MARK: Words
 
-  /// Bytes in hexadecimal, shortened when there are many.
+  /// Bytes in hexadecimal, shortened if there are many.
   static func text(_ bytes: [UInt8]) -> String {
     let shown = bytes.prefix(shownMaximum).map { hexadecimal([$0]) }.joined(separator: " ")
     return bytes.count > shownMaximum ? "\(shown) … (\(bytes.count) bytes)" : shown
@@ -189,7 +189,7 @@ struct FieldReader {
     return "0x" + String(repeating: "0", count: max(8 - digits.count, 0)) + digits
   }
 
-  /// Names for numbers; numbers without a name stay as they are.
+  /// Formats numbers by name; numbers without a name stay as they are.
   static func named(_ names: [Int: String]) -> (Int) -> String {
     { value in names[value].map { "\($0) (\(value))" } ?? String(value) }
   }

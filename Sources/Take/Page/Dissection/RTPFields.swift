@@ -19,7 +19,7 @@ enum RTPFields {
     let profile = try reader.field("extension profile", 2, words: FieldReader.hexadecimal32)
     let words = try reader.field("extension length", 2) { "\(4 * $0) bytes" }
     let end = min(reader.at + 4 * words, reader.bytes.count)
-    // One byte or two before each extension (sections 4.2 and 4.3).
+    // Extensions have headers of one or two bytes (sections 4.2 and 4.3).
     let isShort = profile == 0xbede
     guard isShort || profile >> 4 == 0x100 else {
       return reader.block("extension", end - reader.at)
@@ -149,14 +149,14 @@ enum STUNFields {
         let type = try reader.number(2)
         let length = try reader.number(2)
         let value = value(reader.part(length), of: type, transaction: transaction)
-        // Attributes end at a multiple of four bytes.
+        // Attributes are padded to a multiple of four bytes.
         _ = reader.part((4 - length % 4) % 4)
         reader.add(attributes[type] ?? "attribute 0x\(String(type, radix: 16))", value, from: from)
       }
     }
   }
 
-  /// The method and the class, whose bits are between those of the method.
+  /// The method and the class, whose bits lie between those of the method.
   private static func type(_ type: Int) -> String {
     let method = (type & 0x0f) | ((type >> 1) & 0x70) | ((type >> 2) & 0xf80)
     let kind = ((type >> 4) & 1) | ((type >> 7) & 2)
@@ -180,7 +180,8 @@ enum STUNFields {
     }
   }
 
-  /// An address (section 14.1), which the cookie and the transaction may cover (section 14.2).
+  /// An address (section 14.1), which may be XORed with the cookie and transaction id (section
+  /// 14.2).
   private static func address(_ part: [UInt8], key: [UInt8]) -> String? {
     guard part.count >= 8 else { return nil }
     func clear(_ bytes: ArraySlice<UInt8>) -> [UInt8] {
@@ -200,8 +201,8 @@ enum STUNFields {
 
 // MARK: - DTLSFields
 
-/// The fields of DTLS records (RFC 6347 section 4.1, RFC 9147 section 4), and the beginning of
-/// handshake messages that are not encrypted; and of SCTP packets, which DTLS carries.
+/// The fields of DTLS records (RFC 6347 section 4.1, RFC 9147 section 4), the beginning of
+/// unencrypted handshake messages, and SCTP packets, which DTLS carries.
 enum DTLSFields {
   private static let types = [
     20: "change cipher spec", 21: "alert", 22: "handshake", 23: "application data",
@@ -226,7 +227,7 @@ enum DTLSFields {
   }
 
   private static func record(_ reader: inout FieldReader) throws(FieldReader.End) {
-    // Records of DTLS 1.3 that are encrypted have a header of their own.
+    // Encrypted DTLS 1.3 records have a unified header.
     if reader.next.map({ $0 & 0xe0 == 0x20 }) ?? false {
       try reader.field("unified header", 1, words: FieldReader.hexadecimal32)
       return reader.block("encrypted", reader.left)
@@ -303,7 +304,7 @@ enum SCTPFields {
       try reader.field("duplicates", 2)
     }
     if reader.at < end { reader.block("body", end - reader.at) }
-    // Chunks end at a multiple of four bytes.
+    // Chunks are padded to a multiple of four bytes.
     _ = reader.part((4 - length % 4) % 4)
   }
 }

@@ -1,4 +1,4 @@
-// Brings everything up, and switches between the views.
+// Starts the page and switches between its views.
 import { choosePeer, findLane, makeBoard, updateBoard } from "./board/board.js";
 import { drawingTime, readAhead, readFurtherAhead, redraw, soon } from "./board/redraw.js";
 import { board } from "./board/state.js";
@@ -66,7 +66,7 @@ function makeViews() {
   chooseView(views[0].id, false);
 }
 
-/** Restores what the address names. */
+/** Restores the view that the address names. */
 function followAddress() {
   const parts = readAddress();
   chooseScheme(parts.get("scheme"));
@@ -102,8 +102,8 @@ async function addFindings() {
 }
 
 /**
- * Loads the values that the first reply left out, and draws with them as soon as what lanes need
- * is computed.
+ * Loads the values that the first response omitted, and draws them as soon as the lanes' data is
+ * computed.
  */
 async function addLate() {
   if (!hasLateValues()) return;
@@ -122,13 +122,13 @@ function* lateShown() {
   fillSelection();
 }
 
-/** How often a growing take is read, in milliseconds. */
+/** The interval between reads of a growing take, in milliseconds. */
 const liveMilliseconds = 300;
 
-/** Packets, frames and states are read each time, all else once in so many. */
+/** Packets, frames and states are read each time; everything else once in this many reads. */
 const roundsToAll = 8;
 
-/** Reads what was added; a view that reaches to the end follows it. */
+/** Reads what was added; a view that reaches to the end follows. */
 async function readMore(isBrief) {
   const reading = await askReading("more", {
     session: take.session, ...(isBrief ? { brief: 1 } : {}),

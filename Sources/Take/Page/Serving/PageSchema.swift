@@ -2,12 +2,11 @@ import Stats
 package import Tape
 import Wire
 
-/// The tables and views of a take for somebody who writes a query: their columns, and what the
-/// comments of the schema say of each.
+/// The schema for writing queries: tables and views with their columns and comments.
 package enum PageSchema {
-  /// Relations as a JSON array of `{name, kind, comment, columns: [{name, comment}]}`.
+  /// The relations as a JSON array of `{name, kind, comment, columns: [{name, comment}]}`.
   ///
-  /// They come in the order of the schema, without storage tables: each has a view before it.
+  /// They are in schema order, without storage tables, each of which has a view.
   package static func json(path: String) throws(TapeError) -> String {
     let connection = try TakeFile.openForQueries(path)
     do throws(SQLiteError) {
@@ -27,7 +26,7 @@ package enum PageSchema {
     }
   }
 
-  /// What columns mean that nearly all tables have, as the head of the schema says.
+  /// Columns that nearly all tables have, explained at the head of the schema.
   private static let common = [
     "row": "step * 65536 + the position in the step: the exact order of events",
     "step": "the step that it belongs to", "peer": "the number of the peer: see peer",
@@ -35,7 +34,7 @@ package enum PageSchema {
     "from_ns": "nanoseconds since the take began", "to_ns": "nanoseconds since the take began",
   ]
 
-  /// The columns that a query sees, by SQLite itself.
+  /// The columns visible to queries, according to SQLite.
   private static func columns(
     of relation: SchemaComments.Relation, _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> [JSONText] {
@@ -50,26 +49,26 @@ package enum PageSchema {
   }
 }
 
-/// The comments of the schema of takes, by tables, views and columns.
+/// The comments of the schema, by table or view and by column.
 struct SchemaComments {
   struct Relation {
     let name: String
     let isView: Bool
-    /// What stands before it.
+    /// The comment before it.
     let comment: String
-    /// What stands behind a column, or in lines of their own before it.
+    /// The comments after columns, or on lines before them.
     var columns: [String: String] = [:]
   }
 
-  /// In the order of the schema; a relation of a later format stands where that adds it.
+  /// In schema order; a relation of a later format is at the place of its migration.
   static let all: [Relation] = TakeSchema.migrations.flatMap { SchemaComments($0).relations }
 
   private(set) var relations: [Relation] = []
   private var before: [Substring] = []
-  /// What stands behind a CASE, whose column is named where it ends.
+  /// The comment of a CASE whose column name follows at its end.
   private var pending = ""
 
-  /// Reads the text of a migration, line by line, as the files of `Schema/` are written.
+  /// Parses the text of a migration line by line, in the layout of `Schema/`.
   init(_ sql: String) {
     var open: Relation?
     for line in sql.split(separator: "\n", omittingEmptySubsequences: false) {
@@ -96,7 +95,7 @@ struct SchemaComments {
   private func begun(by line: Substring) -> Relation? {
     for (start, isView) in [("CREATE TABLE ", false), ("CREATE VIEW ", true)] {
       guard line.hasPrefix(start) else { continue }
-      // A name that other dialects take for a word of theirs is quoted.
+      // Names that are keywords in other dialects are quoted.
       let name = line.dropFirst(start.count).drop { $0 == "\"" }
         .prefix { $0.isLetter || $0.isNumber || $0 == "_" }
       return Relation(name: String(name), isView: isView, comment: joined(before))
@@ -108,7 +107,7 @@ struct SchemaComments {
     let code = Self.code(line)
     let behind = line.dropFirst(code.count).trimmed.drop { $0 == "-" }.trimmed
     defer { before = [] }
-    // What is deeper belongs to a part of a query.
+    // Deeper indentation belongs to a part of a query.
     guard code.hasPrefix("  "), !code.hasPrefix("   ") else { return }
     var comment = joined(before + (behind.isEmpty ? [] : [behind]))
     if relation.isView, code == "  CASE" { pending = comment }
@@ -119,18 +118,19 @@ struct SchemaComments {
     }
   }
 
-  /// The line without the comment behind it; no text in the schema has two hyphens.
+  /// The line without its trailing comment; no string in the schema contains two hyphens.
   private static func code(_ line: Substring) -> Substring {
     line[..<(line.firstRange(of: "--")?.lowerBound ?? line.endIndex)].trimmedAtEnd
   }
 
-  /// A column that a line of a table declares: its first word.
+  /// The column that a line of a table declares: its first word.
   private static func declared(_ code: Substring) -> [String] {
     [String(code.trimmed.prefix { $0.isLetter || $0.isNumber || $0 == "_" })]
   }
 
-  /// The column that a line of a view ends: `... AS name,`; where it begins one that takes several
-  /// lines, as with CASE, its name comes later and nobody looks for it.
+  /// The column whose definition ends on a line of a view: `...
+  ///
+  /// AS name,`. A definition of several lines, such as a CASE, is named on its last line.
   private static func named(_ code: Substring) -> [String] {
     let words = code.split { " ,;()".contains($0) }
     guard words.count > 1, words[words.count - 2] == "AS", let name = words.last else {

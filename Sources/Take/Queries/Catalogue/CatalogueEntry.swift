@@ -2,24 +2,24 @@ import Stats
 package import Tape
 import Wire
 
-/// What is read of each take for its rows in a catalogue.
+/// Settings for reading takes into a catalogue.
 package struct CatalogueReading: Sendable {
-  /// Chooses the part of a take that findings and speakers are of; nil leaves the take out.
+  /// Selects the part of a take for findings and speakers; nil skips the take.
   package typealias Selection = @Sendable (_ take: String) -> TakeSelection?
-  /// Says what replaying a take otherwise shows of findings, by their places.
+  /// Returns explanations for findings, by their index, from replaying a take with changes.
   package typealias Explanation =
     @Sendable (_ take: String, [Finding]) throws(TapeError) -> [Int: String]
 
   let rules: [FindingRule]
   let selection: Selection?
   let explanation: Explanation?
-  /// Whether it reads what a catalogue keeps.
+  /// Whether the rows are those that a catalogue keeps, without a selection or other rules.
   let isUsual: Bool
 
-  /// Whether takes may be left out.
+  /// Whether takes may be skipped.
   package var isPart: Bool { selection != nil }
 
-  /// Reads all of a take by the rules of this version, unless something else is said.
+  /// Creates settings; by default, all of a take is read with the rules of this version.
   package init(
     rules: [FindingRule]? = nil, selection: Selection? = nil, explanation: Explanation? = nil
   ) {
@@ -32,38 +32,58 @@ package struct CatalogueReading: Sendable {
 
 /// The rows of a take in a catalogue.
 ///
-/// Everything that a catalogue has of a take is read here, in one pass and through one connection.
+/// They are all read here, in one pass over the take and through one connection.
 struct CatalogueEntry: Sendable {
-  /// What stands in the place of a take's path in the results that are kept: a character that
-  /// Unicode keeps for the inside of programs.
+  /// Stands for the take's path in stored results: a Unicode noncharacter, which does not occur in
+  /// text.
   static let placeholder = Unicode.Scalar(0xfdd5 as UInt32).map { String($0) } ?? "TAKE"
-  /// How long reading one take may take, in seconds; a file can be made so that it takes for ever.
+  /// The time limit for reading one take, in seconds; a crafted file could take forever.
   private static let secondsMaximum = 300.0
-  /// The longest text that a row keeps, and the largest result, in bytes.
+  /// The size limits of a text in a row and of a stored result, in bytes.
   private static let textMaximum = 4_000
   private static let documentMaximum = 4 << 20
 
-  /// Rows by the names of their relations.
   private(set) var rows: [(relation: String, values: [[Value]])] = []
-  /// The relations that have more rows than are kept.
+  /// The relations that have more rows than a catalogue keeps.
   private(set) var cut: [String] = []
 
-  /// Reads a take; nil where nothing of it is wanted.
-  init?(path: String, reading: CatalogueReading, isWanted: @escaping @Sendable () -> Bool)
-    throws(TapeError)
-  {
+  /// Reads a take; nil if the reading skips it.
+  ///
+  /// - Parameter short: reads one take after the other; nil where there is but one.
+  init?(
+    path: String, reading: CatalogueReading, through short: ShortTakes? = nil,
+    isWanted: @escaping @Sendable () -> Bool
+  ) throws(TapeError) {
     var part = TakeSelection()
     if let selection = reading.selection {
       guard let chosen = selection(path) else { return nil }
       part = chosen
     }
-    let connection = try TakeFile.openForQueries(path, largestValue: TakeFile.largestOnPage)
+    let limit = TakeFile.largestOnPage
+    // Parts of takes, and rules of others, leave a connection as another one than it was.
+    if let short, reading.isUsual {
+      self = try short.read(path, largestValue: limit) { (connection) throws(TapeError) in
+        try Self(path, connection, reading, part, isWanted)
+      }
+    } else {
+      let connection = try TakeFile.openForQueries(path, largestValue: limit)
+      try self.init(path, connection, reading, part, isWanted)
+    }
+  }
+
+  private init(
+    _ path: String, _ connection: borrowing SQLiteConnection, _ reading: CatalogueReading,
+    _ part: TakeSelection, _ isWanted: @escaping @Sendable () -> Bool
+  ) throws(TapeError) {
     let begin = ContinuousClock.now
     let watch = SQLiteWatch {
       isWanted() && ContinuousClock.now - begin < .seconds(Self.secondsMaximum)
     }
     connection.setWatch(watch)
-    defer { withExtendedLifetime(watch) {} }
+    defer {
+      connection.setWatch(nil)
+      withExtendedLifetime(watch) {}
+    }
     do throws(TapeError) {
       if reading.isUsual { try readRelations(path, connection) }
       try readSpeakers(try SpeakerTimeline(path: path, connection, part))
@@ -89,7 +109,7 @@ struct CatalogueEntry: Sendable {
     rows.append((relation.name, values.map { $0.map(Self.short) }))
   }
 
-  /// A value as a row keeps it.
+  /// Shortens a value for a row.
   private static func short(_ value: Value) -> Value {
     switch value {
     case .text(let text) where text.utf8.count > textMaximum:
@@ -144,10 +164,10 @@ struct CatalogueEntry: Sendable {
           .integer(voice.speakingNanoseconds), .integer(voice.dominantNanoseconds),
           .measure(voice.meanTenthsOfDecibels.map { Double($0) / 10 }),
           .number(voice.loudestDecibels), .number(voice.loudestPercent),
-          .integer(voice.heardNanoseconds), .integer(voice.silentNanoseconds),
+          .integer(voice.measuredNanoseconds), .integer(voice.silentNanoseconds),
         ]
       })
-    // What it prints of one take does not name it.
+    // The JSON for one take lacks its path.
     let take = JSONText.text(Self.placeholder).text
     addDocument("speakers", "{\"take\":\(take),\(speakers.json.dropFirst())")
   }
@@ -181,7 +201,7 @@ struct CatalogueEntry: Sendable {
 // MARK: Values
 
 extension CatalogueEntry {
-  /// `label` to `keeps_media` of the row of a take but for its length and end.
+  /// The columns `label` to `keeps_media` of a `take` row, except for the duration and the end.
   private static func header(_ connection: borrowing SQLiteConnection) throws(SQLiteError)
     -> [Value]
   {
@@ -196,7 +216,7 @@ extension CatalogueEntry {
 
   private static let trafficParts: Int64 = 60
 
-  /// Bytes on the wire in each part of the take.
+  /// The bytes on the wire in each part of the take.
   private static func traffic(_ connection: borrowing SQLiteConnection) throws(SQLiteError)
     -> [Int64]
   {
@@ -214,7 +234,7 @@ extension CatalogueEntry {
     return values
   }
 
-  /// `bytes` to `traffic` of the row of a take.
+  /// The columns `bytes` to `traffic` of a `take` row.
   private static func values(_ summary: TakeSummary, _ info: TakeInfo, _ traffic: [Int64])
     -> [Value]
   {
@@ -277,7 +297,7 @@ extension CatalogueEntry {
 struct FindingRow: Sendable {
   var values: [Value]
 
-  /// The causes and their symptoms, each behind what led to it.
+  /// The rows of all findings, each followed by its symptoms.
   static func all(of found: TakeFindings) -> [FindingRow] {
     var rows: [FindingRow] = []
     func add(_ finding: Finding, parent: Int?, depth: Int) {

@@ -4,23 +4,24 @@ import Glibc
 import Tape
 import Wire
 
-/// An open catalogue.
+/// An open catalogue database.
 final class CatalogueDatabase {
   let connection: SQLiteConnection
 
   init(_ connection: consuming SQLiteConnection) { self.connection = connection }
 }
 
-/// The catalogue of one folder as a file: kept beside the takes, or in the user's cache where
-/// nothing can be written there.
+/// The catalogue file of one folder: beside the takes, or in the user's cache if that folder is not
+/// writable.
 ///
-/// A file is complete when it gets its name, and is never changed after that: two processes that
-/// make one at once each replace the other's, and whoever reads goes on with the one that it has.
+/// A file is complete when it gets its name and is never changed afterwards. When two processes
+/// write one at once, the later replaces the other's; readers continue with the file that they have
+/// open.
 struct CatalogueFile {
-  /// The name beside takes, which no list of takes has.
+  /// The file's name in the folder, which lists of takes ignore.
   static let name = ".retake.catalogue"
 
-  /// Where it may stand, the best place first.
+  /// The possible locations, best first.
   private let places: [String]
 
   init(folder: String) {
@@ -32,7 +33,7 @@ struct CatalogueFile {
     self.places = places
   }
 
-  /// The folder of the user's cache (XDG Base Directory Specification); nil without a home.
+  /// The cache folder of the user (XDG Base Directory Specification); nil without a home directory.
   private static var cache: String? {
     let environment = ProcessInfo.processInfo.environment
     if let chosen = environment["XDG_CACHE_HOME"], chosen.hasPrefix("/") {
@@ -51,7 +52,7 @@ struct CatalogueFile {
 
   // MARK: Reading
 
-  /// The file that is there and was made by this build; nil where there is none.
+  /// Opens the existing file, if this build made it.
   func existing() -> (database: CatalogueDatabase, path: String)? {
     for path in places {
       if let database = try? Self.open(path) { return (database, path) }
@@ -59,10 +60,10 @@ struct CatalogueFile {
     return nil
   }
 
-  /// Opens a file; nil for what this build did not make.
+  /// Opens a file; nil if this build did not make it.
   private static func open(_ path: String) throws(SQLiteError) -> CatalogueDatabase? {
     var status = stat()
-    // What somebody else put there, or may write into, is none of ours.
+    // A file that another user owns or can write is not trusted.
     guard lstat(path.systemPath, &status) == 0, status.st_mode & S_IFMT == S_IFREG,
       status.st_uid == geteuid(), status.st_mode & 0o022 == 0, status.st_size > 0
     else { return nil }
@@ -81,7 +82,7 @@ struct CatalogueFile {
     return CatalogueDatabase(connection)
   }
 
-  /// What tells this build from another one: the rules of another may find other things.
+  /// Identifies this build, since the rules of another build may find other things.
   private static let build: String = {
     var status = stat()
     guard stat("/proc/self/exe", &status) == 0 else { return retakeVersion }
@@ -91,15 +92,15 @@ struct CatalogueFile {
 
   // MARK: Writing
 
-  /// A file that is being made.
+  /// A catalogue file under construction.
   struct Draft {
     let database: CatalogueDatabase
-    /// Whether it has what the existing one has.
+    /// Whether it started as a copy of the existing one.
     let isCopy: Bool
-    /// Where it is and where it goes; nil for one that nobody keeps.
+    /// The temporary and final paths; nil if the file is not kept.
     fileprivate let paths: (temporary: String, final: String)?
 
-    /// Gives the file its name; what is open stays so.
+    /// Renames the file to its final name; open connections stay valid.
     func finish() {
       guard let paths else { return }
       let descriptor = Glibc.open(paths.temporary.systemPath, O_RDONLY | O_CLOEXEC)
@@ -115,11 +116,11 @@ struct CatalogueFile {
     }
   }
 
-  /// Begins a file anew, with what an existing one has.
+  /// Starts a new file, with the contents of an existing one if given.
   func draft(copying existing: String?) throws(SQLiteError) -> Draft {
     for place in places where Self.mayStand(at: place) {
       let folder = FileBytes.folder(of: place)
-      // That of the takes is there; the cache may have to be made.
+      // The folder of the takes exists; the cache folder may have to be created.
       if FileBytes.kind(of: folder) == nil {
         guard place != places.first, case .success = NewFile.makeFolder(folder) else { continue }
       }
@@ -144,14 +145,14 @@ struct CatalogueFile {
     return try Self.unkept()
   }
 
-  /// Whether a catalogue may get this name: nothing but an older one is there.
+  /// Whether the path is free or holds an older catalogue.
   private static func mayStand(at path: String) -> Bool {
     var status = stat()
     guard lstat(path.systemPath, &status) == 0 else { return errno == ENOENT }
     return status.st_mode & S_IFMT == S_IFREG && status.st_uid == geteuid()
   }
 
-  /// Tables in a file that goes with its connection.
+  /// Creates the tables in a temporary file that disappears with its connection.
   static func unkept() throws(SQLiteError) -> Draft {
     let connection = try SQLiteConnection(path: "", mode: .readWrite)
     try prepare(connection, isNew: true)
@@ -161,7 +162,7 @@ struct CatalogueFile {
   private static func prepare(_ connection: borrowing SQLiteConnection, isNew: Bool)
     throws(SQLiteError)
   {
-    // It has no reader before it is complete, and is thrown away when this ends before that.
+    // Nobody reads it before it is complete, and it is discarded if that fails.
     try connection.execute("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF")
     guard isNew else { return }
     for statement in CatalogueSchema.creation { try connection.execute(statement) }
@@ -171,7 +172,7 @@ struct CatalogueFile {
     try connection.prepare("INSERT INTO origin VALUES (?)").insert([.text(build)])
   }
 
-  /// Copies a file by pieces; false where that cannot be done.
+  /// Copies a file in chunks; returns false on failure.
   private static func copy(_ path: String, into descriptor: Int32) -> Bool {
     guard case .success(let source) = FileBytes.open(path) else { return false }
     defer { close(source) }

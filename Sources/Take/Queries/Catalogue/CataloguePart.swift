@@ -1,18 +1,18 @@
 import Tape
 import Wire
 
-/// The takes of one folder in its catalogue.
+/// The part of a catalogue that covers one folder.
 struct CataloguePart {
   let database: CatalogueDatabase
   private(set) var failures: [TapeError] = []
   private(set) var cut: [String] = []
-  /// The takes that have rows, by the numbers of their entries.
+  /// The selected takes that have rows, with their entry numbers.
   private(set) var chosen: [(entry: Int64, path: String)] = []
-  /// How many takes were read for this, and how many that are new were not.
+  /// The number of takes read now, and of new ones left for later.
   private(set) var readCount = 0
   private(set) var waitingCount = 0
 
-  /// What a file knows of a take.
+  /// A take as the existing file lists it.
   private struct Known {
     var entry: Int64
     var stamp: String
@@ -20,17 +20,18 @@ struct CataloguePart {
     var cut: String
   }
 
-  /// What came of reading a take.
+  /// The result of reading a take.
   private enum Outcome: Sendable {
     case read(CatalogueEntry)
     case failed(TapeError)
-    /// Nothing of it is wanted.
+    /// The reading skips the take.
     case leftOut
   }
 
-  /// Opens the catalogue of a folder, and reads the takes that are new or other ones.
+  /// Opens the catalogue of a folder and reads new and changed takes.
   ///
-  /// - Parameter isWhole: whether these are all takes of the folder, so that others are gone.
+  /// - Parameter isWhole: whether the entries are all takes of the folder, so that others are
+  ///   removed.
   init(
     _ group: (folder: String, entries: [TakeList.Entry]), isWhole: Bool,
     reading: CatalogueReading, jobs: Int, progress: TakeCatalogue.Progress, readMaximum: Int
@@ -82,7 +83,7 @@ struct CataloguePart {
     }
   }
 
-  /// Puts the relations over the file, of the chosen takes and with their paths.
+  /// Creates views over the file, restricted to the selected takes and with their paths.
   func putViews() throws(SQLiteError) {
     try database.connection.execute(
       """
@@ -92,7 +93,7 @@ struct CataloguePart {
     let insert = try database.connection.prepare("INSERT INTO chosen (entry, path) VALUES (?, ?)")
     for take in chosen { try insert.insert([.integer(take.entry), .text(take.path)]) }
     for relation in CatalogueSchema.relations + [CatalogueSchema.document] {
-      // The takes in their order, and the rows of each in theirs.
+      // Takes in list order, and the rows of each in their order.
       try database.connection.execute(
         """
         CREATE TEMP VIEW \(relation.name) AS
@@ -140,20 +141,20 @@ struct CataloguePart {
     try database.connection.execute("DELETE FROM entry WHERE id IN (\(list))")
   }
 
-  /// Reads takes on several threads, and writes what came of each.
+  /// Reads takes on several threads and writes their results.
   private func read(
     _ takes: [(entry: TakeList.Entry, stamp: String)], from first: Int64,
     _ reading: CatalogueReading, _ jobs: Int, _ progress: TakeCatalogue.Progress
   ) throws(SQLiteError) {
     let writer = try EntryWriter(database)
     var next = first
-    try ParallelTakes.run(takes.count, jobs: jobs) {
-      (index: Int, post: (Outcome) -> Void) in
+    try ParallelTakes.run(takes.count, jobs: jobs, tool: ShortTakes.init) {
+      (short: ShortTakes, index: Int, post: (Outcome) -> Void) in
       guard progress.isWanted() else { return post(.leftOut) }
       let path = takes[index].entry.path
       do throws(TapeError) {
         let entry = try CatalogueEntry(
-          path: path, reading: reading, isWanted: progress.isWanted)
+          path: path, reading: reading, through: short, isWanted: progress.isWanted)
         post(entry.map { .read($0) } ?? .leftOut)
       } catch {
         post(.failed(error))
@@ -164,7 +165,7 @@ struct CataloguePart {
       case .leftOut: break
       case .read(let entry): try writer.insert(next, name: name, stamp: stamp, entry)
       case .failed(let error):
-        // What the system did may be better the next time.
+        // An error of the system may not recur, so the take is read again next time.
         try writer.insert(
           next, name: name, stamp: error.kind == .invalid ? stamp : "", error,
           kind: Self.kinds.firstIndex(of: error.kind) ?? 0)

@@ -1,37 +1,37 @@
 package import Tape
 import Wire
 
-/// The tables of a catalogue of takes, as queries name them.
+/// The tables that queries on a catalogue can name.
 ///
-/// Those that are named like a view or table of a take have its columns, with the take in front;
-/// the others sum a take up.
+/// Those with the name of a take's view or table have its columns after a column `take`; the others
+/// summarize takes.
 package enum CatalogueSchema {
-  /// A table, with what each of its columns means where no schema of takes says it.
+  /// A table of a catalogue.
   struct Relation: Sendable {
     var name: String
     var columns: [String]
-    /// What the columns mean; empty for a relation of takes, which the schema of takes explains.
+    /// Descriptions of the columns; empty for a table of takes, which the schema of takes explains.
     var meanings: [String] = []
     /// What it is for.
     var purpose: String
 
-    /// The name under which the file has the rows.
+    /// The name of the table that stores the rows.
     var storage: String { "\(name)_row" }
     var isOfTakes: Bool { meanings.isEmpty }
   }
 
-  /// Tables and views of takes that a catalogue keeps: a row or two hundred a take.
+  /// The tables and views of takes that a catalogue copies: up to a few hundred rows per take.
   ///
-  /// Those that this version's schema does not have are left out.
+  /// Names that this version's schema does not have are skipped.
   private static let kept = [
     "peer", "actor", "state", "track", "selected_pair", "stream", "participant",
-    "participant_track", "speaker", "coverage", "first_frame", "milestone", "gap",
+    "participant_track", "speaker", "coverage", "first_frame", "milestone", "gap", "tag",
   ]
 
-  /// How many rows of a table a catalogue keeps of one take; what is cut is said with each answer.
+  /// The maximum number of rows per table and take; answers mention what is cut.
   static let mostRows = 5_000
 
-  /// All that queries can name, in the order in which the schema is printed.
+  /// All tables that queries can name, in the order of the printed schema.
   static let relations: [Relation] = own + ofTakes
 
   private static let ofTakes: [Relation] = {
@@ -125,22 +125,21 @@ package enum CatalogueSchema {
       "silent_ns": "how much of that is silence",
     ])
 
-  /// What sums a take up under names that no take has.
+  /// Summaries under names that takes do not use.
   static let summaries = [connection, quality, finding, voice]
 
   private static let own = [take] + summaries
 
-  /// Whole results as JSON, which no query names; of a take they have a placeholder in the place of
-  /// its path.
+  /// Complete results as JSON, which queries cannot name; a placeholder stands for the take's path.
   static let document = Relation(
     name: "document", columns: ["kind", "json"], purpose: "Results of verbs.")
 
-  /// What tells a file of this layout.
+  /// The version of the file's layout.
   static let version: Int64 = 1
   /// "RTKC": the application_id of a catalogue.
   static let applicationID: Int64 = 0x5254_4b43
 
-  /// The statements that make the tables of an empty file.
+  /// The statements that create the tables in an empty file.
   static let creation: [String] =
     [
       """
@@ -156,12 +155,12 @@ package enum CatalogueSchema {
       ]
     }
 
-  /// Columns for a statement.
+  /// Joins column names for a statement.
   static func list(_ columns: [String]) -> String {
     columns.map { "\"\($0)\"" }.joined(separator: ", ")
   }
 
-  /// Tables of these names without rows, to see whether they can answer a query.
+  /// Creates empty tables of these names, to check whether they can answer a query.
   static func emptyRelations() throws(SQLiteError) -> SQLiteConnection {
     let connection = try SQLiteConnection(path: ":memory:", mode: .readWrite)
     for relation in relations {
@@ -170,7 +169,7 @@ package enum CatalogueSchema {
     return connection
   }
 
-  /// The tables for people, with what each column means.
+  /// The documentation of the tables and their columns.
   package static var text: String {
     var text = "-- What a query over a folder, or over several takes, can name besides.\n"
     for relation in relations {

@@ -1,9 +1,9 @@
 package import Tape
 import Wire
 
-// What verbs say of many takes: a line or a few of each, out of the catalogue.
+// The output of verbs for many takes, read from the catalogue: a line or a few per take.
 extension TakeCatalogue {
-  /// The causes of all takes, each with what it led to.
+  /// The findings of all takes, each with its symptoms.
   package func findingsText(_ look: TableLook = TableLook()) throws(TapeError) -> String {
     let rows = try read { (connection) throws(SQLiteError) in
       let found = try connection.prepare(
@@ -19,7 +19,7 @@ extension TakeCatalogue {
             "",
           ])
         } else if let last = rows.indices.last, rows[last][0] == take {
-          // Symptoms stand behind their cause.
+          // Symptoms follow their cause.
           let known = rows[last][6]
           if !known.split(separator: ", ").contains(Substring(id)) {
             rows[last][6] = known.isEmpty ? id : "\(known), \(id)"
@@ -41,7 +41,7 @@ extension TakeCatalogue {
     severity == "critical" || severity == "high" ? .bad : nil
   }
 
-  /// A line of each take.
+  /// One line per take.
   package func summaryText(_ look: TableLook = TableLook()) throws(TapeError) -> String {
     let rows = try read { (connection) throws(SQLiteError) in
       let found = try connection.prepare(
@@ -87,7 +87,7 @@ extension TakeCatalogue {
     ]
   }
 
-  /// What each take holds, a line of each.
+  /// One line per take about its contents.
   package func infoText(_ look: TableLook = TableLook()) throws(TapeError) -> String {
     let rows = try read { (connection) throws(SQLiteError) in
       let found = try connection.prepare(
@@ -121,7 +121,7 @@ extension TakeCatalogue {
     ).text(look)
   }
 
-  /// Who spoke how much in each take.
+  /// The speaking times of each take.
   package func speakersText(_ look: TableLook = TableLook()) throws(TapeError) -> String {
     let rows = try read { (connection) throws(SQLiteError) in
       let found = try connection.prepare(
@@ -150,7 +150,7 @@ extension TakeCatalogue {
     ).text(look)
   }
 
-  /// The rules that found something, of some.
+  /// The rules among the given ones that found something.
   package func foundRules(_ rules: [FindingRule]) throws(TapeError) -> [FindingRule] {
     let ids = try read { (connection) throws(SQLiteError) in
       let found = try connection.prepare("SELECT DISTINCT id FROM finding")
@@ -161,8 +161,8 @@ extension TakeCatalogue {
     return rules.filter { ids.contains($0.id) }
   }
 
-  /// The takes with findings of these severities or worse, or with these ids: how many, and the
-  /// first of them.
+  /// The takes with findings of these severities or worse, or with these ids: the number of
+  /// findings, and the first one.
   package func offences(severities: [FindingSeverity], ids: [String]) throws(TapeError)
     -> [(take: String, count: Int, first: String)]
   {
@@ -175,7 +175,7 @@ extension TakeCatalogue {
       while try found.step() {
         let (take, parent, severity) = found.values(String.self, Int64?.self, String.self)
         let (id, text) = found.values(from: 3, String.self, String.self)
-        // A symptom counts as well as its cause.
+        // A symptom counts like its cause.
         if parent == nil { (cause, isCounted) = (text, false) }
         let isSevere =
           if let least, parent == nil, let severity = FindingSeverity(name: severity) {

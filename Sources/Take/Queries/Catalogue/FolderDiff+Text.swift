@@ -1,6 +1,6 @@
 import Wire
 
-// What differs between two folders, for people and programs.
+// The output of a comparison of folders.
 extension FolderDiff {
   /// The differences as tables.
   package func text(_ look: TableLook = TableLook()) -> String {
@@ -43,7 +43,7 @@ extension FolderDiff {
     }
   }
 
-  /// What the difference of a measure means.
+  /// Whether a difference is better or worse.
   private func verdict(_ row: Row) -> String {
     guard row.differs else { return "" }
     let (first, second) = (row.sides[0], row.sides[1])

@@ -1,26 +1,26 @@
 package import Tape
 import Wire
 
-/// How the takes of one folder differ from those of another: in medians and quantiles, in what was
-/// found, and pair by pair where takes have the same label.
+/// A comparison of the takes in two folders: medians and quantiles, findings, and pairs of takes
+/// with the same label.
 package struct FolderDiff: Sendable {
-  /// Something that is measured of each take.
+  /// A quantity measured for each take.
   struct Measure: Sendable {
-    /// Its name in JSON, with the unit of its values.
+    /// The name in JSON, which ends in the unit.
     var name: String
     var title: String
-    /// The unit for people, and what a value is multiplied by for it.
+    /// The unit for display, and the factor for values in it.
     var unit: String
     var scale: Double
-    /// The smallest difference that counts, beside a tenth of the value.
+    /// The smallest significant difference, besides a tenth of the value.
     var least: Double
-    /// Whether more of it is worse; nil where it is neither.
+    /// Whether higher values are worse; nil if neither direction is.
     var moreIsWorse: Bool?
-    /// Of a row of the relation `take`.
+    /// An expression over a row of the table `take`.
     var sql: String
   }
 
-  /// A measure over the takes of one folder.
+  /// The distribution of a measure over the takes of one folder.
   struct Distribution: Sendable {
     var count = 0
     var low = 0.0
@@ -28,12 +28,12 @@ package struct FolderDiff: Sendable {
     var high = 0.0
   }
 
-  /// A measure in both folders.
+  /// A measure compared between the folders.
   struct Row: Sendable {
     var measure: Measure
     var sides: [Distribution]
-    /// Labels that both have with this measure: how many, the median of the changes, and how many
-    /// went up and down by more than what counts.
+    /// Labels that have this measure in both folders: their number, the median change, and how many
+    /// rose or fell significantly.
     var pairs = 0
     var pairedChange: Double?
     var rose = 0
@@ -41,7 +41,7 @@ package struct FolderDiff: Sendable {
     var differs = false
   }
 
-  /// How many takes of each folder have a finding.
+  /// The number of takes with a finding in each folder.
   struct Found: Sendable {
     var id: String
     var severity: FindingSeverity
@@ -49,31 +49,31 @@ package struct FolderDiff: Sendable {
     var differs: Bool
   }
 
-  /// One label whose takes came out otherwise.
+  /// A label whose takes changed.
   struct Change: Sendable {
     var label: String
     var measure: Measure
     var values: [Double]
   }
 
-  /// The folders as they were named, and how many takes were read of each.
+  /// The folders as named by the user, and the number of takes in each.
   package let folders: [String]
   let takes: [Int]
   private(set) var rows: [Row] = []
   private(set) var findings: [Found] = []
-  /// The largest changes of takes with the same label.
+  /// The largest changes between takes with the same label.
   private(set) var changes: [Change] = []
-  /// How many labels both have, and which only one of them has.
+  /// The number of labels in both folders, and the labels that are in one only.
   private(set) var commonLabels = 0
   private(set) var onlyLabels: [[String]] = []
 
-  /// Whether something differs by more than what counts.
+  /// Whether nothing differs significantly.
   package var isEmpty: Bool {
     !rows.contains(where: \.differs) && !findings.contains(where: \.differs)
       && onlyLabels.allSatisfy(\.isEmpty)
   }
 
-  /// A tenth of a value, and of the takes, is no difference.
+  /// Differences below a tenth of a value, or of the takes, are not significant.
   private static let tolerance = 0.1
   private static let changeMaximum = 20
 
@@ -123,12 +123,12 @@ package struct FolderDiff: Sendable {
 
   // MARK: Comparing
 
-  /// What is read of one folder.
+  /// The values of one folder.
   private struct Side {
-    /// The values of each measure, one a take; and the same by the labels of takes.
+    /// The values of each measure, one per take; and the same by label.
     var values = [[Double]](repeating: [], count: measures.count)
     var labelled: [String: [[Double]]] = [:]
-    /// The takes with a finding, by its id.
+    /// The number of takes with a finding, by its id.
     var findings: [String: (severity: FindingSeverity, takes: Int)] = [:]
     var takes = 0
 
@@ -178,7 +178,7 @@ package struct FolderDiff: Sendable {
     let labels = sides.map { Set($0.labelled.keys) }
     let common = labels[0].intersection(labels[1]).sorted()
     commonLabels = common.count
-    // Where nothing has the label of anything else, labels are no pairs.
+    // If no label occurs in both folders, labels do not pair takes.
     onlyLabels =
       common.isEmpty
       ? [[], []]
@@ -215,7 +215,7 @@ package struct FolderDiff: Sendable {
     row.pairs = differences.count
     if !differences.isEmpty {
       row.pairedChange = Self.distribution(differences).median
-      // A pair that came out otherwise may hide in the middle of the others.
+      // A changed pair may not show in the distribution.
       row.differs = row.differs || row.rose + row.fell > 0
     }
     rows.append(row)
@@ -240,7 +240,7 @@ package struct FolderDiff: Sendable {
     abs(change.values[1] - change.values[0]) / change.measure.least
   }
 
-  /// The median, and the values below which a tenth and nine tenths are.
+  /// Computes the median and the 10th and 90th percentiles.
   static func distribution(_ values: [Double]) -> Distribution {
     let sorted = values.sorted()
     func quantile(_ share: Double) -> Double {

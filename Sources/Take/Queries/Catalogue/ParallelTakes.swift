@@ -2,22 +2,36 @@ import Dispatch
 import Synchronization
 package import Tape
 
-/// Work on many takes at once, whose results come in the order of the takes.
+/// Parallel work on many takes, with results in the order of the takes.
 package enum ParallelTakes {
-  /// How many results may wait for the first of them, for each thread: a take that takes long does
+  /// The number of results per thread that may wait for an earlier one, so that a slow take does
   /// not make memory grow.
   private static let ahead = 4
 
-  /// Does work for each number below `count`, and hands what it posts to the caller's thread.
+  /// Runs `work` for each index below `count` and delivers its values on the caller's thread.
   ///
   /// - Parameters:
-  ///   - jobs: how many threads work.
-  ///   - discard: gets the values that are not delivered, where somebody waits for them to be read.
-  ///   - work: posts one value, at its end or earlier.
-  ///   - deliver: gets the values in the order of their numbers; what it throws ends all of it.
+  ///   - jobs: the number of threads.
+  ///   - discard: receives values that are not delivered, in case a producer waits for its reader.
+  ///   - work: posts one value, when it is done or earlier.
+  ///   - deliver: receives the values in index order; an error ends all work.
   package static func run<Value: Sendable, Failure: Error>(
     _ count: Int, jobs: Int, discard: @escaping @Sendable (Value) -> Void = { _ in },
     work: @escaping @Sendable (_ index: Int, _ post: (Value) -> Void) -> Void,
+    deliver: (_ index: Int, Value) throws(Failure) -> Void
+  ) throws(Failure) {
+    try run(
+      count, jobs: jobs, discard: discard, tool: {}, work: { _, index, post in work(index, post) },
+      deliver: deliver)
+  }
+
+  /// The same, where each thread has something of its own that it works with.
+  ///
+  /// - Parameter tool: makes that, once on each thread.
+  static func run<Tool, Value: Sendable, Failure: Error>(
+    _ count: Int, jobs: Int, discard: @escaping @Sendable (Value) -> Void = { _ in },
+    tool: @escaping @Sendable () -> Tool,
+    work: @escaping @Sendable (_ tool: Tool, _ index: Int, _ post: (Value) -> Void) -> Void,
     deliver: (_ index: Int, Value) throws(Failure) -> Void
   ) throws(Failure) {
     let threads = max(1, min(jobs, count))
@@ -25,11 +39,12 @@ package enum ParallelTakes {
     let done = DispatchSemaphore(value: 0)
     for _ in 0..<threads {
       startWorker(named: "takes") {
-        while let index = board.next() { work(index) { board.post($0, at: index) } }
+        let own = tool()
+        while let index = board.next() { work(own, index) { board.post($0, at: index) } }
         done.signal()
       }
     }
-    // Nothing goes on behind the back of whoever called this.
+    // All threads end before this function returns.
     defer {
       board.end(threads: threads)
       for _ in 0..<threads { done.wait() }
@@ -37,7 +52,7 @@ package enum ParallelTakes {
     for index in 0..<count { try deliver(index, board.value(at: index)) }
   }
 
-  /// Which number is next, and what was posted and not yet delivered.
+  /// The next index, and values that were posted but not delivered.
   private final class Board<Value: Sendable>: Sendable {
     private struct State {
       var next = 0
@@ -57,12 +72,12 @@ package enum ParallelTakes {
       for _ in 0..<free { room.signal() }
     }
 
-    /// The next number, once there is room for its value; nil at the end.
+    /// Returns the next index as soon as there is room for its value; nil at the end.
     func next() -> Int? {
       room.wait()
       return state.withLock { state in
         guard state.next < count, !state.isOver else {
-          // Who waits behind this one ends as well.
+          // Wakes the next waiting thread, which ends as well.
           room.signal()
           return nil
         }
@@ -79,7 +94,7 @@ package enum ParallelTakes {
       if isWanted { posted.signal() } else { discard(value) }
     }
 
-    /// Waits for a value, and makes room for another.
+    /// Waits for a value, then makes room for another.
     func value(at index: Int) -> Value {
       while true {
         if let value = state.withLock({ $0.values.removeValue(forKey: index) }) {
@@ -102,13 +117,13 @@ package enum ParallelTakes {
   }
 }
 
-/// The rows of one take on their way to whoever prints them: few wait at a time.
+/// Passes the rows of one take to the printing thread, with a bounded queue.
 final class RowChannel: Sendable {
-  /// A part of what a query gives.
+  /// A chunk of a query's result.
   enum Piece: Sendable {
     case columns([String])
     case rows([[Value]])
-    /// The last one; why there are no more rows, where there should be.
+    /// The end of the result; with an error if it is incomplete.
     case end(TapeError?)
   }
 
@@ -126,7 +141,7 @@ final class RowChannel: Sendable {
     for _ in 0..<RowChannel.depth { room.signal() }
   }
 
-  /// Hands a piece over when there is room; false when nobody wants more.
+  /// Enqueues a piece when there is room; returns false after `cancel`.
   func put(_ piece: Piece) -> Bool {
     room.wait()
     let isWanted = state.withLock { state in
@@ -145,7 +160,7 @@ final class RowChannel: Sendable {
     return state.withLock { $0.pieces.removeFirst() }
   }
 
-  /// Wants nothing more: whoever waits for room goes on without it.
+  /// Stops the producer, even while it waits for room.
   func cancel() {
     state.withLock { $0.isCancelled = true }
     room.signal()

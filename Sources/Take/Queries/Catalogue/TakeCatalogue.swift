@@ -1,13 +1,13 @@
 package import Tape
 import Wire
 
-/// What is known of many takes, to be asked with SQL: a row or two hundred of each, read from
-/// files that are kept beside the takes and made anew where a take is another one.
+/// A database about many takes, for SQL queries: up to a few hundred rows per take, in files beside
+/// the takes that are updated when a take changes.
 package final class TakeCatalogue {
-  /// Whether the work on it is wanted, and how far it is.
+  /// Callbacks for cancellation and progress.
   package struct Progress: Sendable {
     package var isWanted: @Sendable () -> Bool
-    /// Hears of each take that was read.
+    /// Called after each take that was read.
     package var report: @Sendable (_ done: Int, _ count: Int) -> Void
 
     package init(
@@ -19,22 +19,22 @@ package final class TakeCatalogue {
     }
   }
 
-  /// The takes that could not be read, in their order.
+  /// The takes that could not be read, in order.
   package let failures: [TapeError]
-  /// Takes of which more rows are there than are kept: `calls/a.take: state`.
+  /// Tables of which not all rows are kept, as in `calls/a.take: state`.
   package let cut: [String]
-  /// How many takes have rows in it.
+  /// The number of takes in the catalogue.
   package let takeCount: Int
-  /// How many takes are not in it yet, where only some of those that are new were to be read.
+  /// The number of new takes that were not read because of `readMaximum`.
   package let waitingCount: Int
-  /// Has the relations as tables or views, each with the column `take`.
+  /// Has the relations as tables or views with a column `take`.
   private let database: CatalogueDatabase
 
-  /// Reads what is new, and opens the catalogue of some takes.
+  /// Reads new takes and opens the catalogue of the listed ones.
   ///
   /// - Parameters:
-  ///   - jobs: how many takes are read at once.
-  ///   - readMaximum: how many takes are read at most.
+  ///   - jobs: the number of takes read in parallel.
+  ///   - readMaximum: the maximum number of takes to read.
   package init(
     _ list: TakeList, reading: CatalogueReading = CatalogueReading(), jobs: Int,
     progress: Progress = Progress(), readMaximum: Int = .max
@@ -60,7 +60,7 @@ package final class TakeCatalogue {
     waitingCount = parts.reduce(0) { $0 + $1.waitingCount }
   }
 
-  /// All rows of several catalogues.
+  /// Copies the rows of several catalogues into one database.
   private static func joint(_ parts: [CataloguePart]) throws(SQLiteError) -> CatalogueDatabase {
     let joint = try SQLiteConnection(path: "", mode: .readWrite)
     try joint.execute("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; BEGIN")
@@ -82,7 +82,7 @@ package final class TakeCatalogue {
     return CatalogueDatabase(joint)
   }
 
-  /// Reads rows with a statement of Retake's own.
+  /// Runs an internal statement on the catalogue.
   package func read<Value>(
     _ body: (borrowing SQLiteConnection) throws(SQLiteError) -> Value
   ) throws(TapeError) -> Value {
@@ -95,15 +95,15 @@ package final class TakeCatalogue {
 
   // MARK: Questions
 
-  /// Whether a query names nothing but what catalogues have.
+  /// Whether a query names only tables that catalogues have.
   package static func answers(_ sql: String) -> Bool {
     guard let empty = try? CatalogueSchema.emptyRelations() else { return false }
     return (try? empty.prepare(sql)) != nil
   }
 
-  /// Answers one query, after which the catalogue answers nothing else.
+  /// Answers one query; the catalogue cannot be used afterwards.
   ///
-  /// - Returns: how many rows there were.
+  /// - Returns: the number of rows.
   package func answer(
     _ sql: String, format: SQLConsole.Format, look: TableLook,
     isWanted: @escaping () -> Bool, write: @escaping (String) -> Void
@@ -113,7 +113,7 @@ package final class TakeCatalogue {
       isWanted: isWanted, write: write)
   }
 
-  /// Hands the results of a verb over, in the order of the takes, each as JSON of one take.
+  /// Passes on the stored JSON results of a verb, take by take in order.
   package func documents(_ kind: String, _ body: (String) -> Void) throws(TapeError) {
     try read { (connection) throws(SQLiteError) in
       let rows = try connection.prepare("SELECT take, json FROM document WHERE kind = '\(kind)'")
@@ -124,12 +124,12 @@ package final class TakeCatalogue {
     }
   }
 
-  /// A result that was kept, with the path of its take in it.
+  /// Inserts the take's path into a stored result.
   static func document(_ json: String, take: String) -> String {
     func inside(_ text: String) -> String {
       String(JSONText.text(text).text.dropFirst().dropLast())
     }
-    // Commands have it as a word of a shell.
+    // In commands, the path is quoted for the shell.
     let word = inside(ShellText.word(CatalogueEntry.placeholder))
     return json.replacing(word, with: inside(ShellText.word(take)))
       .replacing(CatalogueEntry.placeholder, with: inside(take))

@@ -2,29 +2,29 @@ import Glibc
 package import Tape
 import Wire
 
-/// The takes that paths name: files, and all `.take` files below folders, each once.
+/// The takes named by paths: files, and all `.take` files below folders, without duplicates.
 ///
-/// Every verb that works on several takes lists them here.
+/// Every verb that works on several takes uses this list.
 package struct TakeList: Sendable {
-  /// One take.
+  /// A take of the list.
   package struct Entry: Sendable, Hashable {
-    /// The take as a command finds it from where it runs.
+    /// The path relative to the working directory.
     package var path: String
-    /// The folder that was named, or that of the file; `.` for the present one.
+    /// The folder that was named, or that of the file; `.` for the working directory.
     package var folder: String
-    /// The take's name below that folder.
+    /// The path below that folder.
     package var name: String
   }
 
   package private(set) var entries: [Entry] = []
-  /// Folders that are listed whole, so that what a catalogue knows besides is gone.
+  /// Folders that are listed completely, so that other entries of their catalogues are obsolete.
   package private(set) var wholeFolders: [String] = []
-  /// The paths that were named, for sentences about all of them.
+  /// The paths as the user named them, for messages.
   package let title: String
 
   /// Lists takes.
   ///
-  /// - Throws: where a path leads nowhere, or no take is there.
+  /// - Throws: if a path does not exist or no take is found.
   package init(_ paths: [String]) throws(TapeError) {
     self.init(present: paths)
     for path in paths where FileBytes.kind(of: path) == nil {
@@ -38,9 +38,9 @@ package struct TakeList: Sendable {
     }
   }
 
-  /// Lists what is there at this moment, which may be nothing.
+  /// Lists the takes that exist now, possibly none.
   ///
-  /// - Parameter limit: how many takes of each folder are listed.
+  /// - Parameter limit: the maximum number of takes per folder.
   package init(present paths: [String], limit: Int = .max) {
     title = paths.joined(separator: " ")
     var seen: Set<String> = []
@@ -63,7 +63,7 @@ package struct TakeList: Sendable {
     }
   }
 
-  /// The folders of the entries, each once and in their order, with the entries of each.
+  /// The entries grouped by folder, in order.
   var groups: [(folder: String, entries: [Entry])] {
     var groups: [(folder: String, entries: [Entry])] = []
     var places: [String: Int] = [:]
@@ -79,13 +79,12 @@ package struct TakeList: Sendable {
   }
 }
 
-/// What tells that a file is another one than before: its size, its times and its number, with
-/// those of the log beside it.
+/// Detects changes of a file: its size, times and inode, and those of its write-ahead log.
 ///
-/// The time of its last change of any kind cannot be set by whoever made the file, so that a
-/// catalogue that came from elsewhere with its takes is believed nothing.
+/// The time of the last status change cannot be set by the file's author, so a catalogue that was
+/// copied along with its takes is not trusted.
 package struct TakeStamp: Hashable, Sendable {
-  /// One line; empty where there is no such file.
+  /// One line; empty if the file does not exist.
   package let text: String
 
   package init(path: String) {

@@ -1,17 +1,17 @@
 package import Tape
 import Wire
 
-/// What sums a take up, as tables beside its own, for a query that names them: `finding`,
-/// `quality`, `connection` and `voice_total`, with the columns that a catalogue has but for `take`.
+/// Summary tables for a query on one take: `finding`, `quality`, `connection` and `voice_total`,
+/// with the columns that they have in a catalogue except `take`.
 package enum TakeRelations {
-  /// The relations that a query may name.
+  /// The summary tables that a query may name.
   static func named(in sql: String) -> [CatalogueSchema.Relation] {
     let words = Set(
       sql.lowercased().split { !($0.isLetter || $0.isNumber || $0 == "_") }.map(String.init))
     return CatalogueSchema.summaries.filter { words.contains($0.name) }
   }
 
-  /// Makes the tables that a query names, without rows.
+  /// Creates the tables that a query names, empty.
   static func make(
     _ relations: [CatalogueSchema.Relation], in connection: borrowing SQLiteConnection
   ) throws(SQLiteError) {
@@ -21,7 +21,7 @@ package enum TakeRelations {
     }
   }
 
-  /// Puts the tables that a query names over a take, which is summed up for it.
+  /// Creates and fills the tables that a query names.
   package static func put(
     namedIn sql: String, over connection: borrowing SQLiteConnection, path: String,
     isWanted: @escaping @Sendable () -> Bool = { true }

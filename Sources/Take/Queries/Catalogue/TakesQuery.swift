@@ -1,27 +1,26 @@
 package import Tape
 import Wire
 
-/// One query on each of many takes, whose rows are united in the order of the takes, with the take
-/// in front of each.
+/// One query run on each of many takes, with the results concatenated in the order of the takes and
+/// a column for the take.
 ///
-/// The takes are read in parallel, and few of their rows wait for those before them.
+/// The takes are read in parallel, with few rows waiting for those of earlier takes.
 package struct TakesQuery: Sendable {
   let takes: [String]
   let sql: String
   let jobs: Int
   let isWanted: @Sendable () -> Bool
-  /// The columns of the query, without the take.
+  /// The columns of the query, without the one for the take.
   package let columns: [String]
 
-  /// The name of the column with the take.
   static let takeColumn = "take"
-  /// How many rows are handed over at once, and bytes of them.
+  /// The size of a piece in rows and in bytes.
   private static let pieceRows = 256
   private static let pieceBytes = 64 << 10
 
-  /// Compiles a query over a take without rows.
+  /// Compiles a query against an empty take.
   ///
-  /// - Throws: what is wrong with the query, with the place `SQLConsole.queryPlace`.
+  /// - Throws: errors in the query, with the place `SQLConsole.queryPlace`.
   package init(
     _ list: TakeList, sql: String, jobs: Int, isWanted: @escaping @Sendable () -> Bool
   ) throws(TapeError) {
@@ -53,7 +52,7 @@ package struct TakesQuery: Sendable {
   private static func columns(of statement: borrowing SQLiteStatement) throws(SQLiteError)
     -> [String]
   {
-    // What gives no rows asks nothing.
+    // A statement without a result is not a query.
     guard statement.isReadOnly, statement.columnCount > 0 else {
       throw SQLiteError(code: .readOnly, message: "a take is only read, never written")
     }
@@ -62,9 +61,9 @@ package struct TakesQuery: Sendable {
 
   // MARK: Running
 
-  /// Runs it, and hands the rows over, each with its take in front.
+  /// Runs the query and delivers its rows, each after its take.
   ///
-  /// - Returns: the takes that gave no rows, or not all of them, and why.
+  /// - Returns: the errors of takes whose rows are missing or incomplete.
   func run<Failure: Error>(
     _ deliver: ([Value]) throws(Failure) -> Void
   ) throws(Failure) -> [TapeError] {
@@ -90,7 +89,7 @@ package struct TakesQuery: Sendable {
                   + "\(found.joined(separator: ", ")); name them"))
             return
           }
-          // Columns of one name are told apart by their places alone.
+          // Columns with equal names are matched by position.
           if Set(columns).count < columns.count { order = Array(columns.indices) }
         case .rows(let rows):
           for row in rows { try deliver([take] + order.map { row[$0] }) }
@@ -103,7 +102,7 @@ package struct TakesQuery: Sendable {
     return failures
   }
 
-  /// Asks one take.
+  /// Runs the query on one take.
   private func ask(_ path: String, _ channel: RowChannel) {
     var failure: TapeError?
     do throws(TapeError) {
@@ -149,9 +148,9 @@ package struct TakesQuery: Sendable {
 
   // MARK: Answers
 
-  /// Prints the united rows.
+  /// Prints all rows.
   ///
-  /// - Returns: how many there were, and the takes that failed.
+  /// - Returns: the number of rows, and the errors of failed takes.
   package func print(
     format: SQLConsole.Format, look: TableLook, write: @escaping (String) -> Void
   ) -> (rows: Int, failures: [TapeError]) {
@@ -161,9 +160,9 @@ package struct TakesQuery: Sendable {
     return (printer.count, failures)
   }
 
-  /// Puts the united rows into a table `rows`, and prints what a second query says of them.
+  /// Collects all rows in a table `rows` and prints the result of a second query on it.
   ///
-  /// - Returns: how many rows the second query gave, and the takes that failed.
+  /// - Returns: the number of rows of the second query, and the errors of failed takes.
   package func print(
     over second: String, format: SQLConsole.Format, look: TableLook,
     write: @escaping (String) -> Void
@@ -173,7 +172,7 @@ package struct TakesQuery: Sendable {
     let united: CatalogueDatabase
     do throws(SQLiteError) {
       united = CatalogueDatabase(try Self.table(names))
-      // What is wrong with it is said before all takes are read.
+      // Errors in it are reported before all takes are read.
       _ = try united.connection.prepare(second)
       let marks = names.map { _ in "?" }.joined(separator: ", ")
       let insert = try united.connection.prepare("INSERT INTO rows VALUES (\(marks))")
@@ -192,7 +191,7 @@ package struct TakesQuery: Sendable {
     return (count, failures)
   }
 
-  /// A table in a file that goes with its connection, so that many rows fill no memory.
+  /// Creates the table in a temporary file, so that many rows do not fill the memory.
   private static func table(_ names: [String]) throws(SQLiteError) -> SQLiteConnection {
     var seen: Set<String> = []
     for name in names where !seen.insert(name.lowercased()).inserted {
@@ -208,7 +207,7 @@ package struct TakesQuery: Sendable {
 }
 
 extension Value {
-  /// About how much memory the value takes.
+  /// The approximate memory of the value.
   fileprivate var byteCount: Int {
     switch self {
     case .text(let text): 16 + text.utf8.count

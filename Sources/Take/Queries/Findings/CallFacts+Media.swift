@@ -1,7 +1,7 @@
 import Tape
 import Wire
 
-// What RTCP, frames and levels say.
+// Facts from RTCP, frames and levels.
 
 extension CallFacts {
   mutating func readFeedback(_ connection: borrowing SQLiteConnection) throws(SQLiteError) {
@@ -102,7 +102,7 @@ extension CallFacts {
     var isVideo: Bool
     var isKey: Bool
     var isGood: Bool
-    /// Of audio.
+    /// For audio only.
     var block: VoiceFacts.Outcome
     var source: Int64
     var width: Int32
@@ -199,7 +199,7 @@ extension CallFacts.Track {
     }
   }
 
-  /// The place of a time among `voices`.
+  /// The index of a time in `voices`.
   func second(of at: Int64) -> Int {
     Int(min(max(at / 1_000_000_000, 0), Int64(CallFacts.most)))
   }
@@ -207,18 +207,18 @@ extension CallFacts.Track {
 
 // MARK: - Agreements
 
-// What was agreed on, and the times without media that it makes wrong.
+// Negotiated media, and times without media that contradict it.
 
 extension CallFacts {
-  /// A time of two seconds or more in which no media passed one way that should have.
+  /// Two seconds or more without media in a direction in which it was negotiated.
   struct SilentWay {
     var peer: Int64
     var direction: WireDirection
     var from: Int64
     var to: Int64
-    /// Whether it has no packet before or after it in the time that was agreed on.
+    /// Whether there is no packet before or after it within the negotiated time.
     var isWhole: Bool
-    /// How many packets went the other way.
+    /// The number of packets in the other direction.
     var others: Int64
     var length: Int64 { to -| from }
   }
@@ -241,7 +241,7 @@ extension CallFacts {
     }
   }
 
-  /// Whether media of a kind was agreed on at a time, and two seconds longer.
+  /// Whether a kind of media was negotiated at a time and for the two seconds after.
   func isAgreed(_ peer: Int64, _ direction: WireDirection, _ kind: String, at: Int64) -> Bool {
     agreements.contains {
       $0.peer == peer && $0.direction == direction && $0.kind == kind && $0.from <= at
@@ -249,7 +249,7 @@ extension CallFacts {
     }
   }
 
-  /// When a peer was connected: that of one that was only seen shows in its packets.
+  /// The time in which a peer was connected; for an observed peer it follows from its packets.
   func live(_ peer: Peer) -> ClosedRange<Int64>? {
     if let live = peer.live,
       states.contains(where: {
@@ -266,14 +266,15 @@ extension CallFacts {
     return first...max(first, last)
   }
 
-  /// Where no media passed one way.
+  /// Finds times in which media passed in one direction only.
   func silentWays() -> [SilentWay] {
     var found: [SilentWay] = []
     for peer in peers {
       guard let live = live(peer) else { continue }
       let isSeen = !states.contains { $0.peer == peer.number && $0.machine == "connection" }
       for agreement in agreements where agreement.peer == peer.number && agreement.kind.isEmpty {
-        // Each way is judged at its receiver; in an observed call both ends have the same packets.
+        // Each direction is judged at its receiver; in an observed call both ends have the same
+        // packets.
         guard agreement.direction == .inbound || !isSeen else { continue }
         let (from, to) = (
           max(agreement.from, live.lowerBound), min(agreement.to, live.upperBound)
@@ -289,7 +290,7 @@ extension CallFacts {
     _ peer: Int64, _ direction: WireDirection, _ span: ClosedRange<Int64>
   ) -> [SilentWay] {
     let opposite = way(peer, direction == .inbound ? .outbound : .inbound)
-    // A way over which nothing passed at all has no row.
+    // A direction without any packet has no row.
     let quiet = way(peer, direction)?.quiet ?? [Quiet(from: .min, to: .max)]
     return quiet.compactMap { quiet in
       let (from, to) = (max(quiet.from, span.lowerBound), min(quiet.to, span.upperBound))
@@ -301,7 +302,7 @@ extension CallFacts {
     }
   }
 
-  /// What reports say of own streams in a time: how many there were, and how much more was lost.
+  /// The number of reports on sent streams within a time, and the loss that they add.
   func reports(to peer: Int64, from: Int64, to: Int64) -> (count: Int, lost: Int64) {
     var former: [Int64: Int64] = [:]
     var (count, lost): (Int, Int64) = (0, 0)

@@ -1,6 +1,6 @@
 import Tape
 
-// Who the peers are, what they went through, and what each stream carries.
+// Facts about peers, their states, and the contents of streams.
 
 extension CallFacts {
   mutating func readPeers(_ connection: borrowing SQLiteConnection) throws(SQLiteError) {
@@ -29,7 +29,8 @@ extension CallFacts {
     }
   }
 
-  /// What streams carry, by the rows of tracks and formats, and by what descriptions say of SSRCs.
+  /// Determines what streams carry, from rows of tracks and formats and from SSRC lines in
+  /// descriptions.
   mutating func nameStreams(_ connection: borrowing SQLiteConnection) throws(SQLiteError) {
     let rows = try connection.prepare(
       """
@@ -42,7 +43,7 @@ extension CallFacts {
       for place in streams.indices
       where streams[place].peer == peer && streams[place].direction == direction {
         let hasType = streams[place].payloadTypes.contains { $0.type == type }
-        // A row without an SSRC is of those whose packets have its payload type.
+        // A row without an SSRC applies to the streams whose packets have its payload type.
         guard ssrc >= 0 ? streams[place].ssrc == ssrc : hasType else { continue }
         guard ssrc >= 0 || streams[place].track == nil else { continue }
         streams[place].kind = rows.text(4) ?? ""
@@ -69,7 +70,7 @@ extension CallFacts {
       else { continue }
       streams[place].kind = formats.text(3) ?? ""
       streams[place].track = formats.integer(4)
-      // RED carries what the frames are of (RFC 2198).
+      // RED carries the codec of the frames (RFC 2198).
       if streams[place].codec.isEmpty || streams[place].codec == "red" {
         streams[place].codec = formats.text(5) ?? ""
       }
@@ -77,8 +78,8 @@ extension CallFacts {
     try findRepairs(connection)
   }
 
-  /// Which streams repair which: by `a=ssrc-group:FID` (RFC 5576 section 4.2), or else the only
-  /// video of that way.
+  /// Assigns repair streams to the streams that they repair: by `a=ssrc-group:FID` (RFC 5576
+  /// section 4.2), else to the only video in that direction.
   private mutating func findRepairs(_ connection: borrowing SQLiteConnection) throws(SQLiteError) {
     var groups: [Int64: Int64] = [:]
     let texts = try connection.prepare(
@@ -118,9 +119,10 @@ extension CallFacts {
     }
   }
 
-  /// Copies to a repair stream the track of its original.
+  /// Copies the track of the original to a repair stream.
   ///
-  /// Where no description says which that is, it is the only video sent that way, if there is one.
+  /// If no description names the original, it is the only video sent in that direction, if there is
+  /// exactly one.
   private mutating func adopt(_ place: Int) {
     let stream = streams[place]
     let others = streams.filter {
@@ -138,15 +140,15 @@ extension CallFacts {
     streams[place].mid = media.mid
   }
 
-  /// Finds which peers are the two ends of a connection: by streams that one sends and the other
-  /// receives, or else by a pair of addresses that both have the other way round.
+  /// Pairs the peers that are the two ends of a connection: by streams that one sends and the other
+  /// receives, else by mirrored pairs of addresses.
   mutating func joinPeers() {
     for (one, other) in mirrored { join(one, other) }
     var sent: [Int64: Stream] = [:]
     for stream in streams where stream.direction == .outbound { sent[stream.ssrc] = stream }
     for stream in streams where stream.direction == .inbound {
       guard let sender = sent[stream.ssrc], sender.peer != stream.peer,
-        // What a server passes on goes out after it came in.
+        // A server forwards a stream after it has received it.
         sender.first <= stream.first
       else { continue }
       join(stream.peer, sender.peer)
@@ -154,7 +156,8 @@ extension CallFacts {
     for place in peers.indices { peers[place].live = liveTime(of: peers[place]) }
   }
 
-  /// Joins ends that never had a packet of each other: what one signaled came to the other.
+  /// Pairs ends without any packet of each other by their signaling: one received what the other
+  /// sent.
   mutating func joinBySignaling(_ connection: borrowing SQLiteConnection) throws(SQLiteError) {
     guard peers.contains(where: { $0.other == nil }), peers.count <= 1000 else { return }
     let rows = try connection.prepare(
@@ -192,7 +195,7 @@ extension CallFacts {
   }
 
   mutating func readUnseen(_ connection: borrowing SQLiteConnection) throws(SQLiteError) {
-    // A later row of a kind counts what the earlier ones did, and more.
+    // Counters of later rows include those of earlier rows of the kind.
     let missing = try connection.prepare(
       """
       SELECT what, reason FROM coverage WHERE row IN (SELECT max(row) FROM coverage GROUP BY what)
@@ -202,7 +205,7 @@ extension CallFacts {
       let (what, reason) = missing.values(String.self, String.self)
       if let text = CoverageText.text(what: what, reason: reason) { unseen.append(text) }
     }
-    // What is missing in a capture looks like what is missing on the way.
+    // Packets missing in a capture look like lost ones.
     let gaps = try connection.prepare(
       """
       SELECT peer, from_ns, to_ns, what, reason FROM coverage

@@ -1,9 +1,10 @@
+import RTP
 import Tape
 import Wire
 
-/// A packet of RTP, as every part of the facts sees it in the one pass over the take.
+/// An RTP packet, as passed to all facts in one pass over the take.
 package struct PacketSight {
-  /// The number of its row in the table.
+  /// The row number in the table.
   package var row: Int64
   package var at: Int64
   package var peer: Int64
@@ -14,7 +15,7 @@ package struct PacketSight {
   package var sequence: Int64
   package var rtpTime: Int64
   package var size: Int64
-  /// Its number over the transport; nil where it has none.
+  /// The transport-wide sequence number, if it has one.
   package var transportSequence: Int64?
 }
 
@@ -22,11 +23,11 @@ extension CallFacts {
   private struct End {
     var peer: Int64
     var direction: WireDirection
-    /// Its place among `ways`.
+    /// The index in `ways`.
     var way: Int
   }
 
-  /// Reads the packets of RTP once, in their order.
+  /// Reads all RTP packets once, in order.
   mutating func readPackets(_ connection: borrowing SQLiteConnection) throws(SQLiteError) {
     var ends: [Int64: [End]] = [:]
     let paths = try connection.prepare(
@@ -84,11 +85,11 @@ extension CallFacts {
         perception.add(sight, place)
       }
     }
-    for place in streams.indices { streams[place].finish(end) }
+    for place in streams.indices { streams[place].finish(end, interval: intervalNanoseconds) }
     for place in ways.indices { ways[place].finish() }
   }
 
-  /// Finds peers that have the same addresses the other way round.
+  /// Finds peers with mirrored addresses.
   private mutating func seeAddresses(_ peer: Int64, _ local: String, _ remote: String) {
     guard addresses.count < Self.most else { return }
     let name = "\(local) \(remote)"
@@ -99,7 +100,7 @@ extension CallFacts {
     mirrored.append((other, peer))
   }
 
-  /// More streams than this are of a flood.
+  /// More streams than this are a flood.
   private static let mostStreams = 2000
 
   private struct StreamName: Hashable {
@@ -124,7 +125,7 @@ extension CallFacts {
     -> [RateName: Clock]
   {
     var clocks: [RateName: Clock] = [:]
-    // What was concluded of a stream of others may be revised: the last row counts.
+    // Inferred streams may be revised: the last row counts.
     let rows = try connection.prepare(
       """
       SELECT peer, direction, payload_type, clock_rate,
@@ -164,7 +165,7 @@ extension CallFacts.Way {
 
   mutating func finish() { quiet.append(CallFacts.Quiet(from: lastMedia, to: .max)) }
 
-  /// How many packets of RTP passed in a time, to the interval.
+  /// The number of RTP packets in a time, rounded to intervals.
   package func count(from: Int64, to: Int64, interval: Int64) -> Int64 {
     let first = max(0, from / interval +| 1)
     let last = min(Int64(packets.count), to / interval)
@@ -172,7 +173,7 @@ extension CallFacts.Way {
     return packets[Int(first)..<Int(last)].reduce(0) { $0 +| Int64($1) }
   }
 
-  /// Whether anything but RTP passed in a time.
+  /// Whether a packet other than RTP passed in a time.
   package func hasOther(from: Int64, to: Int64) -> Bool {
     var (low, high) = (0, others.count)
     while low < high {
@@ -184,21 +185,19 @@ extension CallFacts.Way {
 }
 
 extension CallFacts.Stream {
-  /// Adds a packet.
   mutating func add(_ sight: PacketSight, interval: Int64) {
     count(sight)
+    let mayBegin = tail.nearRestarts.mayBegin(
+      UInt16(truncatingIfNeeded: sight.sequence), UInt32(truncatingIfNeeded: sight.rtpTime))
     if packets == 1 { return enter(sight, interval, begins: true) }
-    guard let pending = tail.pending else {
-      if beginsAnew(sight, after: tail) {
-        tail.pending = sight
-      } else {
-        enter(sight, interval, begins: false)
-      }
-      return
-    }
+    guard let pending = tail.pending else { return consider(sight, mayBegin, interval) }
     tail.pending = nil
+    if tail.pendingIsNear {
+      settle(pending, next: sight, interval)
+      return consider(sight, mayBegin, interval)
+    }
     if !beginsAnew(sight, after: tail) {
-      // The one before was astray: single packets begin nothing.
+      // The previous packet was an outlier: single packets do not restart a stream.
       return enter(sight, interval, begins: false)
     }
     let step = ((sight.sequence &- pending.sequence &+ 32_768) & 65_535) &- 32_768
@@ -206,16 +205,43 @@ extension CallFacts.Stream {
       tail.pending = sight
       return
     }
-    if restarts.count < CallFacts.most {
-      restarts.append((pending.at, tail.sequence, pending.sequence))
-    }
-    enter(pending, interval, begins: true)
+    restart(with: pending, interval)
     enter(sight, interval, begins: false)
+  }
+
+  /// Enters a packet, or lets it wait for the next one where numbers may begin anew with it.
+  private mutating func consider(_ sight: PacketSight, _ mayBegin: Bool, _ interval: Int64) {
+    let isFar = beginsAnew(sight, after: tail)
+    guard isFar || mayBegin else { return enter(sight, interval, begins: false) }
+    tail.pending = sight
+    tail.pendingIsNear = !isFar
+  }
+
+  /// Enters a packet that may begin numbers by few of them, which the next packet shows.
+  private mutating func settle(_ pending: PacketSight, next: PacketSight?, _ interval: Int64) {
+    func step(_ from: Int64, _ to: Int64) -> Int {
+      Int(((to &- from &+ 32_768) & 65_535) &- 32_768)
+    }
+    if let next,
+      NearRestarts.isBorneOut(
+        step: step(tail.sequence, pending.sequence), next: step(pending.sequence, next.sequence))
+    {
+      restart(with: pending, interval)
+    } else {
+      enter(pending, interval, begins: false)
+    }
+  }
+
+  private mutating func restart(with sight: PacketSight, _ interval: Int64) {
+    if restarts.count < CallFacts.most {
+      restarts.append((sight.at, tail.sequence, sight.sequence))
+    }
+    enter(sight, interval, begins: true)
   }
 
   private mutating func enter(_ sight: PacketSight, _ interval: Int64, begins: Bool) {
     let index = max(0, sight.at / interval -| first / interval)
-    // A clock that jumped would make as many intervals as there is time between.
+    // A clock that jumped would add an interval for all the time between.
     let place = Int(min(index, Int64(CallFacts.most) *| 10))
     while buckets.count <= place { buckets.append(CallFacts.Bucket()) }
     var bucket = buckets[place]
@@ -292,7 +318,7 @@ extension CallFacts.Stream {
     }
   }
 
-  /// Whether a sender began its numbers anew: as in the view `loss`.
+  /// Whether the sender restarted its sequence numbers, by the rule of the view `loss`.
   private func beginsAnew(_ sight: PacketSight, after tail: StreamTail) -> Bool {
     let step = ((sight.sequence &- tail.sequence &+ 32_768) & 65_535) &- 32_768
     let ticks = ((sight.rtpTime &- tail.rtpTime &+ 0x8000_0000) & 0xffff_ffff) &- 0x8000_0000
@@ -321,8 +347,9 @@ extension CallFacts.Stream {
       bucket.latenessMicroseconds, Int32(truncatingIfNeeded: min(lateness, 1_000_000_000)))
   }
 
-  /// Adds what the end of the take says.
-  mutating func finish(_ end: Int64) {
+  /// Completes the stream at the end of the take.
+  mutating func finish(_ end: Int64, interval: Int64) {
+    if let pending = tail.pending, tail.pendingIsNear { settle(pending, next: nil, interval) }
     if end &- last >= CallFacts.leastGap, gaps.count < CallFacts.most {
       gaps.append(
         CallFacts.Gap(from: last, to: nil, missing: 0, ticks: 0, payloadType: tail.payloadType))
@@ -331,8 +358,8 @@ extension CallFacts.Stream {
     tail = StreamTail()
   }
 
-  /// Packets last multiples of 2.5 ms; a longer step than the usual one is a pause where the packet
-  /// came later by as much.
+  /// Packets last multiples of 2.5 ms; a step longer than usual is a pause if the packet arrived
+  /// later by as much.
   private mutating func judgeSteps() {
     steps = tail.steps.reduce(0) { $0 +| $1.count }
     guard clockRate > 0,

@@ -1,30 +1,30 @@
 import Tape
 import Wire
 
-/// What rules in Swift look at: a take summed up in one pass over each of its tables.
+/// A take summarized for rules in Swift, in one pass over each of its tables.
 ///
-/// Packets are counted by stream and interval, so that memory grows with the length of the call and
-/// not with its packets.
+/// Packets are counted by stream and interval, so memory grows with the length of the call rather
+/// than with its packets.
 package struct CallFacts: Sendable {
-  /// A peer of the take, and what it is connected with.
+  /// A peer of the take and its connection.
   package struct Peer: Sendable {
     package var number: Int64
     package var label: String
-    /// Whether it was only seen; else Retake was this end.
+    /// Whether an observer saw it, rather than Retake being this end.
     package var isObserved: Bool
     /// Whether another stack reported it about itself.
     package var isReported = false
-    /// Which machine it belongs to.
+    /// The number of its machine.
     package var actor: Int64
-    /// The peer of the take that is its other side; nil where the take does not have it.
+    /// The peer at the other end, if the take has it.
     package var other: Int64?
-    /// When it was connected first and last; nil for never.
+    /// The first and last time at which it was connected; nil if it never was.
     ///
-    /// Of one that was only seen, from its first packet of media to its last.
+    /// For an observed peer, its first and last media packet.
     package var live: ClosedRange<Int64>?
   }
 
-  /// A transition of one of the state machines.
+  /// A transition of a state machine.
   package struct State: Sendable {
     package var peer: Int64
     package var at: Int64
@@ -33,7 +33,7 @@ package struct CallFacts: Sendable {
     package var to: String
   }
 
-  /// A time in which a capture lacks what may have passed.
+  /// A time for which a capture may lack packets.
   struct Unseen: Sendable {
     var peer: Int64?
     var from: Int64
@@ -46,103 +46,104 @@ package struct CallFacts: Sendable {
     }
   }
 
-  /// What a stream carries.
+  /// The contents of a stream.
   package enum Role: Sendable, Hashable {
     case media
     /// Retransmissions (RFC 4588).
     case repair
-    /// Forward error correction, and comfort noise apart.
+    /// Forward error correction, or comfort noise as a stream of its own.
     case redundancy
   }
 
-  /// One interval of packets, `intervalNanoseconds` long.
+  /// The packets of one interval of `intervalNanoseconds`.
   package struct Bucket: Sendable, Hashable {
     package var packets: Int32 = 0
     package var bytes: Int32 = 0
-    /// Missing before packets of this interval, less those that came later after all.
+    /// Packets missing before those of this interval, less those that arrived later.
     package var lost: Int32 = 0
-    /// In how many places of the numbers they are missing.
+    /// The number of gaps in the sequence numbers.
     package var holes: Int32 = 0
-    /// Packets that came after one with a higher number.
+    /// Packets that arrived after one with a higher number.
     package var reordered: Int32 = 0
     package var duplicates: Int32 = 0
-    /// How many packets had one before them to compare their spacing with, and the sum of what it
-    /// differs from the spacing of their timestamps, in microseconds (RFC 3550 section 6.4.1).
+    /// The number of packets whose spacing could be compared with that of their timestamps, and the
+    /// sum of the differences in microseconds (RFC 3550 section 6.4.1).
     package var spaced: Int32 = 0
     package var jitterMicroseconds: Int32 = 0
-    /// The latest packet's delay over the least one of the stream so far, in microseconds.
+    /// The last packet's delay relative to the stream's minimum so far, in microseconds.
     package var latenessMicroseconds: Int32 = 0
   }
 
-  /// A time in which no packet of a stream passed.
+  /// A time without packets of a stream.
   package struct Gap: Sendable, Hashable {
     package var from: Int64
-    /// nil: none until the end of the take.
+    /// nil if no packet follows before the end of the take.
     package var to: Int64?
-    /// How many numbers are missing between the packets around it, and how far its clock went on.
+    /// The number of missing sequence numbers across the gap, and the advance of the stream's
+    /// clock.
     package var missing: Int64
     package var ticks: Int64
-    /// Of the packet before it.
+    /// Of the last packet before the gap.
     package var payloadType: Int64
   }
 
-  /// A time in which no packet of RTP passed one way.
+  /// A time without RTP packets in one direction.
   package struct Quiet: Sendable, Hashable {
-    /// The smallest number: none passed before.
+    /// `.min` if no packet precedes it.
     package var from: Int64
-    /// The largest number: none passed after.
+    /// `.max` if no packet follows it.
     package var to: Int64
   }
 
-  /// Everything that a peer received, or sent.
+  /// All packets that a peer received, or all that it sent.
   package struct Way: Sendable {
     package var peer: Int64
     package var direction: WireDirection
-    /// Packets of RTP in each interval of the take, from its beginning on.
+    /// RTP packets per interval from the start of the take.
     package var packets: [Int32] = []
-    /// Of two seconds and more, those before the first packet and after the last one included.
+    /// Two seconds or longer, including those before the first packet and after the last.
     package var quiet: [Quiet] = []
-    /// When datagrams passed that are no RTP, in order; those of RTCP among them.
+    /// The times of datagrams that are not RTP, including RTCP.
     package var others: [Int64] = []
-    /// The first and the last packet of RTP or RTCP.
+    /// The first and last RTP or RTCP packet.
     package var first: Int64?
     package var last: Int64 = 0
     var lastMedia = Int64.min
   }
 
-  /// A time in which media of a kind was to be sent or received by what was agreed on.
+  /// A time for which sending or receiving a kind of media was negotiated.
   package struct Agreement: Sendable {
     package var peer: Int64
     package var direction: WireDirection
-    /// `audio`, `video`; empty where any of them was.
+    /// `audio` or `video`; empty if any.
     package var kind: String
     package var from: Int64
     package var to: Int64
   }
 
-  /// Packets that are missing in a row.
+  /// Consecutive missing packets.
   package struct Burst: Sendable, Hashable {
     package var from: Int64
     package var to: Int64
     package var missing: Int64
   }
 
-  /// An RTP stream as it passed the recorder.
+  /// An RTP stream at one end.
   package struct Stream: Sendable {
     package var peer: Int64
     package var direction: WireDirection
     package var ssrc: Int64
-    /// `audio`, `video`; empty where unknown.
+    /// `audio` or `video`; empty if unknown.
     package var kind = ""
     package var role = Role.media
-    /// Of a repair stream: the stream that it repairs, where that is known.
+    /// For a repair stream, the SSRC that it repairs, if known.
     package var original: Int64?
     package var track: Int64?
     package var mid = ""
     package var codec = ""
-    /// Hz; 0 where unknown.
+    /// In Hz; 0 if unknown.
     package var clockRate: Int64 = 0
-    /// Packets of each payload type, in the order in which they came up.
+    /// The packets of each payload type, in order of first appearance.
     package var payloadTypes: [(type: Int64, packets: Int64, first: Int64)] = []
     package var first: Int64
     package var last: Int64
@@ -152,53 +153,53 @@ package struct CallFacts: Sendable {
     package var lost: Int64 = 0
     package var reordered: Int64 = 0
     package var duplicates: Int64 = 0
-    /// From the interval of `first` on.
+    /// Starting with the interval of `first`.
     package var buckets: [Bucket] = []
-    /// Of `CallFacts.leastGap` and more, the first of them.
+    /// The first gaps of at least `CallFacts.leastGap`.
     package var gaps: [Gap] = []
-    /// Of `CallFacts.leastBurst` and more, the first of them; a packet that came late ends none.
+    /// The first bursts of at least `CallFacts.leastBurst`; a late packet does not end one.
     package var bursts: [Burst] = []
-    /// When the numbers began anew, and the numbers before and after.
+    /// Restarts of the sequence numbers: the time, and the numbers before and after.
     package var restarts: [(at: Int64, before: Int64, after: Int64)] = []
-    /// How many steps between timestamps of packets in a row there were, how many of them are no
-    /// lengths of packets, and when; of audio alone.
+    /// For audio: the number of steps between timestamps of consecutive packets, how many of them
+    /// are not the length of a packet, and when.
     package var steps: Int64 = 0
     package var unevenSteps: Int64 = 0
     package var unevenTime: ClosedRange<Int64>?
-    /// Of a stream of which there are statistics and no packets.
+    /// For a stream with statistics but no packets.
     package var counted: CountedStream?
     var tail = StreamTail()
   }
 
-  /// A demand of a receiver: NACK, PLI or FIR.
+  /// A request of a receiver: NACK, PLI or FIR.
   package struct Demand: Sendable {
-    /// Which feedback message it is (RFC 4585, RFC 5104).
+    /// The feedback message (RFC 4585, RFC 5104).
     package enum Kind: Sendable { case nack, pli, fir }
     package var peer: Int64
     package var at: Int64
-    /// `outbound`: this peer asks for what it receives.
+    /// `outbound` if this peer sends the request, about a stream that it receives.
     package var direction: WireDirection
     package var kind: Kind
     package var ssrc: Int64
-    /// How many packets a NACK names.
+    /// The number of packets that a NACK names.
     package var packets: Int64
   }
 
-  /// A report block: what a receiver says of a stream.
+  /// A report block: a receiver's statistics of a stream.
   package struct Report: Sendable {
     package var peer: Int64
     package var at: Int64
-    /// `inbound`: the other side says it of what this peer sends.
+    /// `inbound` if the remote peer reports on a stream that this peer sends.
     package var direction: WireDirection
     package var ssrc: Int64
-    /// From 0 to 1, since the report before.
+    /// From 0 to 1, since the previous report.
     package var fractionLost: Double
     package var lost: Int64
     package var highest: Int64
     /// In units of the stream's clock.
     package var jitter: Int64
-    /// The middle of the NTP time of the last sender report that it got, 0 for none, and how long
-    /// ago that was, in units of 1/65,536 s.
+    /// The middle 32 bits of the NTP time in the last sender report received (0 if none), and the
+    /// delay since then in units of 1/65,536 s.
     package var lastSent: Int64 = 0
     package var sinceLastSent: Int64 = 0
   }
@@ -207,7 +208,7 @@ package struct CallFacts: Sendable {
   package struct SenderReport: Sendable {
     package var peer: Int64
     package var at: Int64
-    /// `inbound`: the other side reports on what it sends.
+    /// `inbound` if the remote peer reports on a stream that it sends.
     package var direction: WireDirection
     package var ssrc: Int64
     package var packets: Int64
@@ -216,7 +217,7 @@ package struct CallFacts: Sendable {
     package var unixMicroseconds: Int64
   }
 
-  /// A video frame that was encoded or shown.
+  /// An encoded or displayed video frame.
   package struct Picture: Sendable {
     package var row: Int64
     package var at: Int64
@@ -226,35 +227,35 @@ package struct CallFacts: Sendable {
     package var height: Int32
     package var quantiser: Int16
     package var isKey: Bool
-    /// Whether it was encoded, or shown; else it could not be decoded.
+    /// Whether it was encoded or displayed; false if decoding failed.
     package var isGood: Bool
   }
 
-  /// Audio blocks of a second.
+  /// The audio blocks of a second.
   package struct Voice: Sendable, Hashable {
     package var blocks: Int32 = 0
     package var concealed: Int32 = 0
-    /// From redundancy in the band.
+    /// Recovered from in-band redundancy.
     package var recovered: Int32 = 0
-    /// Concealed ones that hide no loss: its sender paused, or the playout slowed down.
+    /// Concealed without a loss: the sender paused, or playout slowed down.
     package var spared: Int32 = 0
-    /// When the first and the last one that was not spared was played.
+    /// The times of the first and last concealed block that was not spared.
     package var firstConcealed: Int64 = 0
     package var lastConcealed: Int64 = 0
   }
 
-  /// A level, of 100 ms.
+  /// The level over 100 ms.
   package struct Level: Sendable {
     package var at: Int64
     /// The root mean square of the samples, from 0 to 32,768.
     package var rms: Float
     package var peak: Int32
-    /// dBov from the audio level extension, negative; nil where packets have none.
+    /// From the audio level extension, in dBov (negative); nil if packets do not have it.
     package var senderDecibels: Int32?
     package var isVoice: Bool
   }
 
-  /// The media of one transceiver in one direction.
+  /// The media of a transceiver in one direction.
   package struct Track: Sendable {
     package var peer: Int64
     package var track: Int64
@@ -263,20 +264,18 @@ package struct CallFacts: Sendable {
     package var codec: String
     /// The SSRCs of its frames.
     package var sources: [Int64] = []
-    /// In the order of time, of video alone.
+    /// For video, in time order.
     package var pictures: [Picture] = []
-    /// When its key frames were encoded or shown, in order.
+    /// The times at which key frames were encoded or displayed, in order.
     package var keys: [Int64] = []
-    /// By the second, from second 0 of the take on.
-    ///
-    /// Of audio alone.
+    /// For audio, by second from the start of the take.
     package var voices: [Voice] = []
     package var levels: [Level] = []
   }
 
-  /// How long an interval of `Bucket` is: 100 ms, of takes over an hour a second.
+  /// The length of a `Bucket`: 100 ms, or one second in takes of over an hour.
   package private(set) var intervalNanoseconds: Int64 = 100_000_000
-  /// When the take ends.
+  /// The end of the take.
   package private(set) var end: Int64 = 0
   package var peers: [Peer] = []
   package var states: [State] = []
@@ -286,37 +285,37 @@ package struct CallFacts: Sendable {
   package var demands: [Demand] = []
   package var reports: [Report] = []
   package var senderReports: [SenderReport] = []
-  /// When reports came to each peer, with blocks or without, in order.
+  /// The times at which each peer received reports, with or without blocks, in order.
   package var reportTimes: [Int64: [Int64]] = [:]
   package var tracks: [Track] = []
-  /// What could not be seen, each kind once.
+  /// Kinds of things that could not be seen, without duplicates.
   package var unseen: [String] = []
-  /// Times in which packets passed that the capture does not have.
+  /// Times for which the capture lacks packets.
   var gapsOfSight: [Unseen] = []
-  /// Long times between video frames that were shown.
+  /// Long times between displayed video frames.
   var pictureGaps: [PictureGap] = []
-  /// What was played of audio, block by block.
+  /// Playout of audio, by block.
   var voices = VoiceFacts()
-  /// What rules about the network look at besides.
+  /// Further facts for rules about the network.
   package var network = NetworkFacts()
-  /// Counters of streams that another stack reported, in the order of time.
+  /// Counters of streams as reported by another stack, in time order.
   var countedSamples: [CountedSample] = []
-  /// What rules about audio and video look at besides.
+  /// Further facts for rules about audio and video.
   package var perception = PerceptionFacts()
 
   package static let leastGap: Int64 = 120_000_000
   package static let leastQuiet: Int64 = 2_000_000_000
   package static let leastBurst: Int64 = 3
-  /// How many entries a list has at most.
+  /// The maximum length of a list.
   static let most = 100_000
 
-  /// Whose pair of addresses it is, and peers that have the same ones the other way round.
+  /// The peer of each pair of addresses, and pairs of peers with mirrored addresses.
   var addresses: [String: Int64] = [:]
   var mirrored: [(Int64, Int64)] = []
-  /// Which rows of packets and frames are looked at, as SQL.
+  /// The SQL condition that selects rows of packets and frames.
   let part: String
 
-  /// - Parameter selection: the part of the take whose packets and frames are looked at.
+  /// - Parameter selection: limits the packets and frames.
   init(_ connection: borrowing SQLiteConnection, _ selection: TakeSelection = TakeSelection())
     throws(SQLiteError)
   {
@@ -341,34 +340,32 @@ package struct CallFacts: Sendable {
     try perception.read(connection, self)
   }
 
-  /// A peer by its number.
   package func peer(_ number: Int64) -> Peer? { peers.first { $0.number == number } }
 
-  /// A stream of a peer; nil for one of which no packet passed.
+  /// A stream of a peer; nil if it has no packet.
   package func stream(_ peer: Int64, _ direction: WireDirection, _ ssrc: Int64) -> Stream? {
     streams.first { $0.ssrc == ssrc && $0.peer == peer && $0.direction == direction }
   }
 
-  /// The same stream at its other end, where the take has that.
+  /// The same stream at its other end, if the take has that.
   package func otherEnd(of stream: Stream) -> Stream? {
     guard let other = peer(stream.peer)?.other else { return nil }
     return self.stream(other, stream.direction == .inbound ? .outbound : .inbound, stream.ssrc)
   }
 
-  /// What a peer received, or sent, in all.
+  /// All that a peer received, or sent.
   package func way(_ peer: Int64, _ direction: WireDirection) -> Way? {
     ways.first { $0.peer == peer && $0.direction == direction }
   }
 
-  /// The media of a transceiver.
+  /// The media of a transceiver in a direction.
   package func track(_ peer: Int64, _ track: Int64, _ direction: WireDirection) -> Track? {
     tracks.first { $0.track == track && $0.peer == peer && $0.direction == direction }
   }
 
-  /// Runs of intervals of a stream for which something holds, with the share of `lost` and so on
-  /// left to the caller: bounds in nanoseconds.
+  /// Returns the runs of intervals that satisfy a condition, as bounds in nanoseconds.
   ///
-  /// Intervals up to `tolerance` apart are joined.
+  /// Runs up to `tolerance` intervals apart are joined.
   package func runs(
     of stream: Stream, tolerance: Int = 0, where holds: (Bucket) -> Bool
   ) -> [ClosedRange<Int64>] {
@@ -391,7 +388,7 @@ package struct CallFacts: Sendable {
     return runs
   }
 
-  /// The intervals of a stream that touch a time, summed up.
+  /// The sum of the intervals of a stream that overlap a time.
   package func sum(of stream: Stream, from: Int64, to: Int64) -> Bucket {
     let origin = stream.first / intervalNanoseconds
     let first = max(0, from / intervalNanoseconds -| origin)

@@ -2,28 +2,28 @@ import Observer
 import Tape
 import Wire
 
-/// What SCTP sent, sent again and acknowledged, of connections whose keys the take has.
+/// SCTP chunks that were sent, retransmitted and acknowledged, for connections whose keys the take
+/// has.
 ///
-/// Both ends of a connection see it: what a receiver lacks shows to its sender in acknowledgements
-/// with gaps and in chunks that are sent again.
+/// Both ends show losses: the sender sees acknowledgements with gaps and retransmits.
 package struct ChannelFacts: Sendable {
-  /// Chunks of data that a peer sent or received.
+  /// The data chunks that a peer sent, or received.
   package struct Way: Sendable {
     package var peer: Int64
     package var direction: WireDirection
-    /// Different chunks, and those that came or went again.
+    /// Distinct chunks, and retransmissions.
     package var chunks: Int64 = 0
     package var repeated: Int64 = 0
-    /// Numbers that were passed over when later ones came.
+    /// Numbers skipped when later chunks arrived.
     package var skipped: Int64 = 0
-    /// Acknowledgements of them, and those that name gaps (RFC 9260 section 3.3.4).
+    /// Acknowledgements of these chunks, and those with gap blocks (RFC 9260 section 3.3.4).
     package var acknowledgements: Int64 = 0
     package var withGaps: Int64 = 0
-    /// When chunks were repeated, or gaps named: the first and the last time.
+    /// The first and last time of a retransmission or a gap block.
     package var firstTrouble: Int64 = .max
     package var lastTrouble: Int64 = .min
-    /// The longest time from a chunk to its repetition after which it was acknowledged: what the
-    /// timeout of a sender grew to.
+    /// The longest time between a chunk and the retransmission that was acknowledged: how far the
+    /// sender's timeout grew.
     package var longestRepeat: Int64 = 0
     fileprivate var highest: UInt32?
     fileprivate var times: [UInt32: Int64] = [:]
@@ -31,7 +31,7 @@ package struct ChannelFacts: Sendable {
 
   package private(set) var ways: [Way] = []
 
-  /// Whether there are keys.
+  /// Whether the take has keys.
   private(set) var isNeeded = false
   private var log = NSSKeyLog()
   private var followers: [Int64: DTLSFollower] = [:]
@@ -59,12 +59,12 @@ package struct ChannelFacts: Sendable {
     }
   }
 
-  /// Whether a datagram is one of DTLS, by its first byte (RFC 7983).
+  /// Whether a datagram is DTLS, by its first byte (RFC 7983).
   static func mayCarry(_ head: [UInt8]) -> Bool {
     head.first.map { (20...63).contains($0) } ?? false
   }
 
-  /// Adds a datagram, with the peers that sent and received it as far as the take has them.
+  /// Adds a datagram, with its sender and receiver as far as the take has them.
   mutating func add(
     _ bytes: [UInt8], _ ends: [(peer: Int64, direction: WireDirection)], _ at: Int64
   ) {
@@ -74,10 +74,10 @@ package struct ChannelFacts: Sendable {
     packets += 1
     var events: [DTLSFollower.Event] = []
     let sender = first.direction == .outbound ? 0 : 1
-    followers[first.peer, default: DTLSFollower()].take(bytes, from: sender, log, into: &events)
+    followers[first.peer, default: DTLSFollower()].receive(bytes, from: sender, log, into: &events)
     for case .data(let from, let packet) in events {
       for end in ends {
-        // Whatever the order of the records, an end sent what goes out of it.
+        // Independent of the order of the records, an end's outgoing data is what it sent.
         let isSent = (from == 0) == (end.peer == first.peer)
         read(packet, end.peer, isSent ? .outbound : .inbound, at)
       }
@@ -86,7 +86,7 @@ package struct ChannelFacts: Sendable {
 
   // MARK: SCTP
 
-  /// Reads the chunks of a packet (RFC 9260 section 3).
+  /// Parses the chunks of a packet (RFC 9260 section 3).
   private mutating func read(
     _ packet: [UInt8], _ peer: Int64, _ direction: WireDirection, _ at: Int64
   ) {
@@ -100,7 +100,7 @@ package struct ChannelFacts: Sendable {
         countData(number(packet, place +| 4), peer, direction, at)
       case 3 where length >= 16:
         let gaps = Int(packet[place +| 12]) << 8 | Int(packet[place +| 13])
-        // It is about what goes the other way.
+        // An acknowledgement is about the other direction.
         countAcknowledgement(gaps, peer, direction == .inbound ? .outbound : .inbound, at)
       default: break
       }
@@ -135,7 +135,7 @@ package struct ChannelFacts: Sendable {
     }
     let step = Int32(bitPattern: number &- highest)
     guard abs(Int64(step)) < 1 << 24 else {
-      // Another association begins.
+      // The numbers are those of a new association.
       ways[place].highest = number
       ways[place].times.removeAll(keepingCapacity: true)
       ways[place].chunks +|= 1
@@ -145,7 +145,7 @@ package struct ChannelFacts: Sendable {
       ways[place].highest = number
       ways[place].chunks +|= 1
       if step > 1 { ways[place].skipped +|= Int64(step) - 1 }
-      // Far behind nothing is sent again.
+      // Chunks this old are no longer retransmitted.
       ways[place].times[number &- UInt32(Self.mostTimes)] = nil
       return
     }

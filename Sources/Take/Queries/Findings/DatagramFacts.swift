@@ -1,17 +1,19 @@
 import Wire
 
-/// What datagrams that are neither RTP nor RTCP show in the clear: STUN, and the heads of DTLS.
+/// Unencrypted contents of datagrams other than RTP and RTCP: STUN messages and DTLS headers.
 package struct DatagramFacts: Sendable {
-  /// A Binding request, however often it was sent.
+  /// A Binding request with its retransmissions.
   package struct Check: Sendable {
     package var peer: Int64
     package var at: Int64
     package var path: Int64
-    /// When the answer came; nil: none did.
+    /// The time of the response; nil if there was none.
     package var answered: Int64?
+    /// Whether that was an error.
+    package var isRefused = false
   }
 
-  /// An error that a STUN or TURN server, or the other side, answered with.
+  /// An error response of a STUN or TURN server, or of the remote peer.
   package struct Refusal: Sendable {
     package var peer: Int64
     package var at: Int64
@@ -20,18 +22,18 @@ package struct DatagramFacts: Sendable {
     package var code: Int
   }
 
-  /// A message of a handshake, or a part of one.
+  /// A handshake message, or a fragment of one.
   package struct Message: Sendable {
     package var peer: Int64
     package var direction: WireDirection
     package var at: Int64
     /// 1 ClientHello, 2 ServerHello, ...
     package var type: UInt8
-    /// Whether it was sent before: a retransmission.
+    /// Whether it is a retransmission.
     package var isRepeat: Bool
   }
 
-  /// An alert in the clear (RFC 5246 section 7.2).
+  /// An unencrypted alert (RFC 5246 section 7.2).
   package struct Alert: Sendable {
     package var peer: Int64
     package var direction: WireDirection
@@ -40,7 +42,7 @@ package struct DatagramFacts: Sendable {
     package var code: UInt8
   }
 
-  /// Records of application data that a peer received: DTLS 1.2 numbers them in the clear.
+  /// Application data records that a peer received; DTLS 1.2 numbers them in the clear.
   package struct Records: Sendable {
     package var peer: Int64
     package var direction: WireDirection
@@ -50,16 +52,18 @@ package struct DatagramFacts: Sendable {
     package var count: Int64
     package var lowest: Int64
     package var highest: Int64
-    /// By the second: how many came, and the highest number.
+    /// Per second: the number of records and the highest sequence number.
     package var seconds: [(second: Int64, count: Int64, highest: Int64)] = []
 
     package var lost: Int64 { max(0, highest -| lowest +| 1 -| count) }
   }
 
   package private(set) var checks: [Check] = []
-  /// How many checks of the other side came to each peer, and the first and the last of them.
+  /// The number of checks that each peer received, and the times of the first and last.
   package private(set) var incoming: [(peer: Int64, count: Int64, first: Int64, last: Int64)] = []
   package private(set) var refusals: [Refusal] = []
+  /// Those that a peer itself answered with.
+  package private(set) var localRefusals: [Refusal] = []
   package private(set) var messages: [Message] = []
   package private(set) var alerts: [Alert] = []
   package private(set) var records: [Records] = []
@@ -83,13 +87,12 @@ package struct DatagramFacts: Sendable {
     var digest: UInt64
   }
 
-  /// Whether more than the head of a datagram matters: handshakes, and errors of STUN.
+  /// Whether the whole datagram is needed and not only its head, as for handshakes and STUN errors.
   static func needsAll(_ head: [UInt8]) -> Bool {
     guard let first = head.first else { return false }
     return first == 22 || first == 1
   }
 
-  /// Adds a datagram of a peer.
   mutating func add(
     _ bytes: [UInt8], _ size: Int64, _ peer: Int64, _ direction: WireDirection, _ path: Int64,
     _ at: Int64
@@ -109,7 +112,7 @@ package struct DatagramFacts: Sendable {
   ) {
     guard bytes.count >= 20, number(bytes, 4, 4) == 0x2112_a442 else { return }
     let type = Int(number(bytes, 0, 2))
-    // RFC 8489 section 5: the bits of the class stand between those of the method.
+    // The class bits lie between those of the method (RFC 8489 section 5).
     let method = type & 0x000f | (type & 0x00e0) >> 1 | (type & 0x3e00) >> 2
     let name = Transaction(
       peer: peer, one: number(bytes, 8, 8), two: UInt32(truncatingIfNeeded: number(bytes, 16, 4)))
@@ -123,9 +126,12 @@ package struct DatagramFacts: Sendable {
       if let place = transactions[name], checks[place].answered == nil {
         checks[place].answered = at
       }
+    case (0x0110, .outbound):
+      guard let code = errorCode(bytes), localRefusals.count < Self.most else { return }
+      localRefusals.append(Refusal(peer: peer, at: at, method: method, code: code))
     case (0x0110, .inbound):
       if let place = transactions[name], checks[place].answered == nil {
-        checks[place].answered = at
+        (checks[place].answered, checks[place].isRefused) = (at, true)
       }
       guard let code = errorCode(bytes), refusals.count < Self.most else { return }
       refusals.append(Refusal(peer: peer, at: at, method: method, code: code))
@@ -142,7 +148,7 @@ package struct DatagramFacts: Sendable {
     }
   }
 
-  /// ERROR-CODE (RFC 8489 section 14.8).
+  /// The ERROR-CODE attribute (RFC 8489 section 14.8).
   private func errorCode(_ bytes: [UInt8]) -> Int? {
     var place = 20
     while place +| 4 <= bytes.count {
@@ -191,7 +197,7 @@ package struct DatagramFacts: Sendable {
       }
       let length = Int(field(9, 3))
       let end = min(bytes.endIndex, place +| 12 +| length)
-      // A handshake that begins anew numbers its messages from 0 again, with other contents.
+      // A new handshake numbers its messages from 0 again, with other contents.
       let digest = bytes[place..<end].reduce(0xcbf2_9ce4_8422_2325 as UInt64) {
         ($0 ^ UInt64($1)) &* 0x100_0000_01b3
       }

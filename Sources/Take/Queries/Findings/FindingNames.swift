@@ -1,12 +1,12 @@
 import Tape
 import Wire
 
-/// What people call peers, ways and streams.
+/// The display names of peers, directions and streams.
 package struct FindingNames: Sendable {
   private var labels: [Int64: String] = [:]
   private var others: [Int64: Int64] = [:]
   private let people: RoomPeople
-  /// Transceivers that carry a screen, by what rooms say.
+  /// Transceivers that carry a screen, according to rooms.
   private var screens: Set<String> = []
   private let streams: [CallFacts.Stream]
 
@@ -29,7 +29,7 @@ package struct FindingNames: Sendable {
     if count == 1, let only = facts.peers.first, only.label.isEmpty {
       labels[only.number] = "this side"
     }
-    // Without what only matters while packets are counted.
+    // Without the state that only counting packets needs.
     streams = facts.streams.map {
       var stream = $0
       (stream.buckets, stream.gaps, stream.bursts) = ([], [], [])
@@ -40,23 +40,23 @@ package struct FindingNames: Sendable {
   /// The name of a peer of the take.
   package func end(_ peer: Int64) -> String { labels[peer] ?? "peer \(peer)" }
 
-  /// The name of the other side of a peer.
+  /// The name of a peer's other end.
   package func otherEnd(of peer: Int64) -> String { others[peer].map(end) ?? "the other side" }
 
-  /// `caller to callee`, by what a peer receives or sends.
+  /// A direction by name, as in `caller to callee`.
   func way(_ peer: Int64, _ direction: WireDirection) -> String {
     direction == .inbound
       ? "\(otherEnd(of: peer)) to \(end(peer))" : "\(end(peer)) to \(otherEnd(of: peer))"
   }
 
-  /// `caller's video to callee`.
+  /// As in `caller's video to callee`.
   package func media(of detection: Detection) -> String {
     guard let direction = detection.direction else { return end(detection.peer) }
     let receiver = direction == .inbound ? end(detection.peer) : otherEnd(of: detection.peer)
     return "\(stream(of: detection)) to \(receiver)"
   }
 
-  /// `caller's video`.
+  /// As in `caller's video`.
   package func stream(of detection: Detection) -> String {
     guard let direction = detection.direction else { return end(detection.peer) }
     let stream = streams.first {
@@ -75,16 +75,20 @@ package struct FindingNames: Sendable {
     return "\(sender)'s \(kind.isEmpty ? "media" : isScreen ? "screen" : kind)"
   }
 
+  /// Rules that a peer's packets fire and that are about whoever sent them.
+  private static let aboutSender: Set = ["peer-starved", "wall-clock-jump", "address-changed"]
+
   func subject(of finding: Finding, _ scope: FindingRule.Scope, _ ends: FindingEnds) -> String {
     guard let worst = finding.worst else { return "" }
+    if Self.aboutSender.contains(finding.id) { return "at \(otherEnd(of: worst.peer))" }
     switch scope {
     case .call: return ""
     case .end: return "at \(end(worst.peer))"
     case .connection:
-      return others[worst.peer].map {
-        "between \(end(min(worst.peer, $0))) and \(end(max(worst.peer, $0)))"
-      }
-        ?? "at \(end(worst.peer))"
+      guard let other = others[worst.peer] else { return "at \(end(worst.peer))" }
+      let peers = Set(finding.detections.map(\.peer))
+      return "between \(end(min(worst.peer, other))) and \(end(max(worst.peer, other)))"
+        + (peers.count == 1 ? ", seen at \(end(worst.peer))" : "")
     case .flow:
       return worst.direction.map { "from \(way(worst.peer, $0))" } ?? "at \(end(worst.peer))"
     case .stream: return media(of: worst)
@@ -94,32 +98,32 @@ package struct FindingNames: Sendable {
 
 // MARK: - FindingEnds
 
-/// Which things detections are about, whoever of both ends saw them.
+/// Maps detections to their subject, whichever end saw them.
 struct FindingEnds: Sendable {
-  /// What detections of one finding have in common.
+  /// The subject that the detections of one finding share.
   struct Subject: Hashable, Sendable {
-    /// Who sends, and who receives; negative where the take has only the other end of it.
+    /// The sender and the receiver; negative if the take has only the other one.
     var from: Int64
     var to: Int64
-    /// The stream, by its number among those of the facts; -1 for all.
+    /// The index of the stream in the facts; -1 for all streams.
     var stream: Int64
   }
 
   private var others: [Int64: Int64] = [:]
-  /// The number of a stream, by SSRC and by transceiver: the same at both ends.
+  /// The index of a stream by SSRC and by transceiver, the same at both ends.
   private var bySource: [Source: Int64] = [:]
   private var byTrack: [Source: Int64] = [:]
 
   private struct Source: Hashable {
     var peer: Int64
     var direction: WireDirection
-    /// An SSRC or a transceiver.
+    /// An SSRC or a transceiver number.
     var number: Int64
   }
 
   init(_ facts: CallFacts) {
     for peer in facts.peers { others[peer.number] = peer.other }
-    // Layers of one transceiver and repairs are of one stream; whoever sends names it.
+    // Simulcast layers and repairs of a transceiver are one stream, named by the sender.
     let sorted = facts.streams.sorted {
       ($0.direction == .outbound ? 0 : 1, $0.role == .media ? 0 : 1, $0.first)
         < ($1.direction == .outbound ? 0 : 1, $1.role == .media ? 0 : 1, $1.first)
@@ -145,7 +149,7 @@ struct FindingEnds: Sendable {
     }
   }
 
-  /// The stream that a detection is about; nil for none, or one that is not known.
+  /// The stream that a detection is about; nil if none or unknown.
   func stream(of detection: Detection) -> Int64? {
     guard let direction = detection.direction else { return nil }
     if let ssrc = detection.ssrc,
@@ -158,14 +162,14 @@ struct FindingEnds: Sendable {
     return byTrack[Source(peer: detection.peer, direction: direction, number: track)]
   }
 
-  /// Who sends and who receives what a detection is about; 0 for an unknown end.
+  /// The sender and receiver of a detection's subject; 0 for an unknown end.
   func flow(of detection: Detection) -> (from: Int64, to: Int64)? {
     guard let direction = detection.direction else { return nil }
     let other = others[detection.peer] ?? -detection.peer
     return direction == .inbound ? (other, detection.peer) : (detection.peer, other)
   }
 
-  /// The lower of the numbers of both ends.
+  /// Identifies a connection by the lower number of its two peers.
   func connection(of peer: Int64) -> Int64 { min(peer, others[peer] ?? peer) }
 
   func subject(of detection: Detection, _ scope: FindingRule.Scope) -> Subject {
@@ -184,17 +188,18 @@ struct FindingEnds: Sendable {
     }
   }
 
-  /// Whether what a cause is about holds what a symptom is about.
+  /// Whether the subject of a cause includes that of a symptom.
   func isAbout(_ cause: Detection, _ scope: FindingRule.Scope, _ symptom: Detection) -> Bool {
     if scope == .call { return true }
     guard connection(of: cause.peer) == connection(of: symptom.peer) else { return false }
     if scope == .end || scope == .connection { return true }
     if let one = flow(of: cause), let other = flow(of: symptom), one != other { return false }
     if let one = stream(of: cause), let other = stream(of: symptom) { return one == other }
-    return scope == .flow || cause.kind.isEmpty || cause.kind == symptom.kind
+    return scope == .flow || cause.kind.isEmpty || symptom.kind.isEmpty
+      || cause.kind == symptom.kind
   }
 
-  /// What detections cost together; seconds of one stream at one time count once.
+  /// The joint impact of detections; overlapping times of one stream count once.
   func impact(of detections: [Detection]) -> FindingImpact {
     var impact = FindingImpact()
     func seconds(_ member: KeyPath<FindingImpact, Double>) -> Double {

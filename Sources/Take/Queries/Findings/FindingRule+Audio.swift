@@ -2,7 +2,7 @@
 
 extension FindingRule {
   static let concealed = FindingRule(
-    id: "concealed-audio", severity: .medium, title: "Concealment",
+    id: "concealed-audio", severity: .medium, title: "Audio concealed",
     thresholds: [
       .init("least_share", 20, "%", "of a second; Webex calls more than 5 % a severe second"),
       .init("least_blocks", 20, "blocks", "of fewer in a second no share is stated"),
@@ -53,7 +53,9 @@ extension FindingRule {
             -- block that was recovered has the time of the packet after it.
             ((next.rtp_time - former.rtp_time) & 0xffffffff) / usual.ticks - 1
               - (next.outcome = 'recovered') AS missing,
-            ((arrival.sequence - past.sequence) & 65535) - 1 - (next.outcome = 'recovered') AS lost,
+            -- Numbers that began anew say nothing.
+            max(0, ((arrival.sequence - past.sequence + 32768) & 65535) - 32769)
+              - (next.outcome = 'recovered') AS lost,
             arrival.row < made.row AS has_come, next.row IS NULL AS is_end
           FROM block AS made
           LEFT JOIN block AS former ON former.peer = made.peer AND former.track = made.track
@@ -99,10 +101,12 @@ extension FindingRule {
       FROM numbered GROUP BY peer, track, run
       """, detector: findConcealment)
 
-  /// Who is silent listens, as a rule: a microphone that gives nothing at all from its first block
-  /// to its last one, for ten seconds or more, or for half a minute in which nobody else speaks.
+  /// A participant who is silent usually listens.
   ///
-  /// Muted microphones and silence that the sender does not transmit (DTX) are none of it.
+  /// Reported is a microphone that delivers nothing but digital silence from its first block to its
+  /// last, for ten seconds or more, or for half a minute in which nobody else speaks.
+  ///
+  /// Muted microphones and silence that is not transmitted (DTX) do not count.
   static let silence = FindingRule(
     id: "silent-audio", severity: .low, title: "Digital silence",
     thresholds: [.init("least_unspoken_s", 30, "s", "in which nobody else speaks; ORC")],
@@ -171,7 +175,7 @@ extension FindingRule {
       FROM judged WHERE loud = 0 OR unspoken_ns >= 30000000000
       """, detector: findSilence)
 
-  /// The packets say that somebody speaks, and what was decoded from them is silence.
+  /// The packets announce speech, but the decoded audio is silent.
   static let mutedSpeech = FindingRule(
     id: "silent-while-speaking", severity: .high, title: "Voice not heard",
     sql: """
@@ -198,7 +202,7 @@ extension FindingRule {
       FROM numbered GROUP BY peer, track, run HAVING count(*) >= 10
       """)
 
-  /// Who does not say so is not told by the stack: the notice is one of genesis.
+  /// The stack reports speech while muted only if its genesis enables the notice.
   static let speechWhileMuted = FindingRule(
     id: "speech-while-muted", severity: .high, title: "Spoken while muted",
     sql: """

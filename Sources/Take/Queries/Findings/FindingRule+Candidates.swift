@@ -3,7 +3,7 @@ import Tape
 // Rules about candidates, servers and pairs.
 
 extension FindingRule {
-  /// Peers without a connection: none of `connected` and `completed`, and no media that came.
+  /// Peers that never reached `connected` or `completed` and received no media.
   private static let unconnected = """
         unconnected AS (
           SELECT peer, min(at_ns) AS from_ns,
@@ -16,7 +16,7 @@ extension FindingRule {
         )
     """
 
-  /// Telnyx' 33003: without a candidate nobody can answer.
+  /// Telnyx 33003: without a candidate, the remote peer cannot reply.
   static let noCandidates = FindingRule(
     id: "no-candidates", severity: .high, title: "No candidate of its own", scope: .connection,
     causes: ["socket-refused", "turn-refused", "turn-unreachable"],
@@ -37,20 +37,28 @@ extension FindingRule {
     ],
     causes: ["description-refused", "no-candidates", "name-unresolved"],
     sql: """
-      WITH
-      \(unconnected)
+      -- Without a candidate ICE has nothing to check, and may never say that it does.
+      WITH waiting AS (
+        SELECT peer, min(at_ns) AS from_ns,
+          coalesce(min(iif(to_state = 'closed', at_ns, NULL)), \(end)) AS to_ns
+        FROM state WHERE machine IN ('ice-connection', 'connection')
+        GROUP BY peer HAVING sum(to_state IN ('connected', 'completed')) = 0
+          AND peer NOT IN (
+            SELECT path_end.peer FROM packet_store JOIN path_end USING (path)
+            WHERE marker_type IS NOT NULL AND path_end.direction = 'in')
+      )
       SELECT peer, from_ns, to_ns,
         'no candidate of the other side came in ' || round((to_ns - from_ns) / 1e9, 1) || ' s'
           AS evidence
-      FROM unconnected
+      FROM waiting
       WHERE to_ns - from_ns >= :least_ms * 1000000
         AND peer NOT IN (SELECT peer FROM candidate WHERE type = 'remote-candidate')
         AND peer NOT IN (SELECT peer FROM network WHERE kind = 'resolve' AND address LIKE '%.local')
         AND peer IN (SELECT peer FROM state WHERE machine = 'signaling' AND to_state = 'stable')
       """)
 
-  /// A name of RFC 8828's mDNS candidates that multicast questions do not answer here; a candidate
-  /// that the other side's checks show saves it.
+  /// An mDNS candidate (RFC 8828) whose name did not resolve here; harmless if the remote peer's
+  /// checks reveal the address.
   static let nameUnresolved = FindingRule(
     id: "name-unresolved", severity: .info, title: "Candidate name not resolved",
     scope: .connection,
@@ -82,7 +90,7 @@ extension FindingRule {
       FROM asked LEFT JOIN unconnected USING (peer) GROUP BY asked.peer
       """)
 
-  /// Addresses of one family on each side, and no family on both.
+  /// Each side has addresses of one family, and they differ.
   static let familyMismatch = FindingRule(
     id: "family-mismatch", severity: .high, title: "No address family in common",
     scope: .connection,
@@ -105,8 +113,8 @@ extension FindingRule {
       WHERE own.has_four + theirs.has_four = 1 AND own.has_six + theirs.has_six = 1
       """)
 
-  /// Addresses that only their own network reaches (RFC 1918, RFC 3927, RFC 4193, RFC 6598), and
-  /// names of RFC 8828, which hide such.
+  /// Addresses that are reachable only within their network (RFC 1918, RFC 3927, RFC 4193, RFC
+  /// 6598), and mDNS names (RFC 8828), which hide such addresses.
   private static let isPrivate = """
     (address LIKE '10.%' OR address LIKE '192.168.%' OR address LIKE '169.254.%'
             OR address LIKE '172.%' AND CAST(substr(address, 5) AS INTEGER) BETWEEN 16 AND 31
@@ -115,11 +123,11 @@ extension FindingRule {
             OR address LIKE '%.local')
     """
 
-  /// Telnyx' 33005, where it did harm.
+  /// Telnyx 33005, if it had consequences.
   ///
-  /// Within one network, and between public addresses, nobody needs more, and what keeps checks
-  /// away is something else. Whether two networks have the same addresses nobody knows; then
-  /// `checks-unanswered` says what there is.
+  /// Host candidates suffice within one network and between public addresses; if checks fail there,
+  /// the reason is another. Whether two private networks are the same cannot be known; then
+  /// `checks-unanswered` reports the facts.
   static let onlyHostCandidates = FindingRule(
     id: "only-host-candidates", severity: .medium, title: "Host candidates alone",
     scope: .connection,
@@ -163,7 +171,8 @@ extension FindingRule {
           SELECT peer FROM candidate_pair GROUP BY peer HAVING max(requests_sent) > 0)
       """)
 
-  /// Checks that go out and are never answered, for 5 s as webrtc-inspector's `ice_stuck_checking`.
+  /// Checks that are sent and never answered, for 5 s as in webrtc-inspector's
+  /// `ice_stuck_checking`.
   static let checksUnanswered = FindingRule(
     id: "checks-unanswered", severity: .high, title: "Connectivity checks not answered",
     scope: .connection,
@@ -195,7 +204,7 @@ extension FindingRule {
       GROUP BY unconnected.peer HAVING sum(sent) > 0 AND sum(answered) = 0
       """)
 
-  /// callstats' "aborted": nobody waited for the end of the checks.
+  /// callstats' "aborted": closed before the checks ended.
   static let closedWhileChecking = FindingRule(
     id: "closed-while-checking", severity: .low, title: "Closed while ICE was checking",
     scope: .connection,
@@ -221,7 +230,7 @@ extension FindingRule {
 
   // MARK: The pair in use
 
-  /// A relay costs delay and money; another pair that works says that nobody needs it.
+  /// A relay costs delay and money, and another pair that works shows that it is not needed.
   static let needlessRelay = FindingRule(
     id: "needless-relay", severity: .low, title: "Relay although a direct path worked",
     scope: .connection,
@@ -241,7 +250,7 @@ extension FindingRule {
         AND used.to_ns - max(used.from_ns, direct.at_ns) >= 2000000000
       """)
 
-  /// TCP below media holds up all that follows a lost packet.
+  /// Over TCP, a lost packet delays all media behind it.
   static let relayOverTCP = FindingRule(
     id: "relay-over-tcp", severity: .low, title: "Relay over TCP or TLS", scope: .connection,
     sql: """
@@ -265,7 +274,7 @@ extension FindingRule {
       GROUP BY path_end.peer HAVING count(*) >= 50
       """)
 
-  /// rtcstats' connectionchurn: a middlebox that lets a path go, or opens late.
+  /// rtcstats' connectionchurn: a middlebox that drops a path, or opens it late.
   static let connectionChurn = FindingRule(
     id: "connection-churn", severity: .medium, title: "Connection lost right after it came about",
     scope: .connection,
@@ -288,7 +297,7 @@ extension FindingRule {
       WHERE down_ns - up_ns BETWEEN 0 AND :most_ms * 1000000 GROUP BY turn.peer
       """)
 
-  /// rtcstats' icewarmup: the first try had too few candidates.
+  /// rtcstats' icewarmup: the first attempt had too few candidates.
   static let iceWarmUp = FindingRule(
     id: "ice-warm-up", severity: .low, title: "ICE failed before its other candidates came",
     scope: .connection,

@@ -1,22 +1,23 @@
+import RTP
 import Tape
 import Wire
 
-// Rules about clocks: those of media, and those of machines.
+// Rules about media clocks and wall clocks.
 
 extension FindingRule {
-  /// A microphone's clock against this side's: its samples come faster or slower than they are
-  /// played.
+  /// A sender's sample clock that runs faster or slower than the local one.
   ///
-  /// Receivers stretch audio for it, up to some 200 ppm without anybody noticing.
+  /// Receivers stretch audio to compensate, up to some 200 ppm without an audible effect.
   static let clockDrift = FindingRule(
     id: "clock-drift", severity: .low, title: "Media clock that drifts",
     thresholds: [
-      Threshold("least_ppm", 100, "ppm", "crystals stay below; own choice"),
+      Threshold("least_ppm", 90, "ppm", "crystals stay below 100, less what is off; own choice"),
       Threshold("medium_ppm", 500, "ppm", "own choice"),
-      Threshold("least_seconds", 8, "s", "of packets; own choice"),
+      Threshold("least_seconds", 15, "s", "whose delays compare; own choice"),
       Threshold("least_ms", 3, "ms", "of drift in all, and four times what is off its line"),
+      Threshold("stop_s", 5, "s", "between stops of a sender: then it lacks processor time"),
     ],
-    silentUnder: ["standing-queue", "path-became-longer", "high-jitter"],
+    silentUnder: ["standing-queue", "path-became-longer", "high-jitter", "microphone-gaps"],
     sql: """
       SELECT peer, direction, ssrc, min(at_ns) AS first_ns, max(at_ns) AS last_ns,
         min(rtp_time) AS first_time, max(rtp_time) AS last_time
@@ -30,66 +31,54 @@ extension FindingRule {
     var found: [Detection] = []
     for (place, stream) in facts.streams.enumerated()
     where stream.role == .media && stream.kind == "audio" {
-      // A sender's own clock shows in what it sends, too; an observer has both ends of each packet.
-      guard stream.direction == .inbound || facts.peer(stream.peer)?.isObserved != true else {
-        continue
-      }
-      let all = facts.network.timings[place].seconds.filter { $0.packets >= 5 }
-      guard let part = longestPart(all), part.count >= Int(saturating: limits["least_seconds"]),
-        let first = part.first, let last = part.last
+      // The sender's clock also shows in what it sends; an observer has both ends of each packet.
+      guard stream.direction == .inbound || facts.peer(stream.peer)?.isObserved != true,
+        !isStarved(stream, facts, limits),
+        let drift = ClockDrift(
+          facts.network.timings[place].seconds, starved: lateSeconds(of: stream.peer, facts),
+          least: Int(saturating: limits["least_seconds"])),
+        abs(drift.partsPerMillion) >= limits["least_ppm"], drift.total >= limits["least_ms"],
+        drift.off * 4 <= drift.total
       else { continue }
-      let line = drift(part)
-      let parts = line.slope  // Microseconds each second are parts of a million.
-      let total = abs(parts) * Double(last.second - first.second) / 1000
-      guard abs(parts) >= limits["least_ppm"], total >= limits["least_ms"],
-        line.off * 4 <= total * 1000
-      else { continue }
+      let parts = drift.partsPerMillion
       found.append(
         Detection(
-          "clock-drift", peer: stream.peer, from: first.second *| 1_000_000_000,
-          to: min(stream.last, (last.second +| 1) *| 1_000_000_000),
+          "clock-drift", peer: stream.peer, from: drift.first *| 1_000_000_000,
+          to: min(stream.last, (drift.last +| 1) *| 1_000_000_000),
           "its samples \(stream.direction == .inbound ? "came" : "were captured") "
             + "\(Int64(saturating: abs(parts))) ppm too "
-            + "\(parts > 0 ? "slowly" : "fast"): \(rounded(total)) ms in "
-            + "\(last.second - first.second) s",
+            + "\(parts > 0 ? "slowly" : "fast"): \(rounded(drift.total)) ms in "
+            + "\(drift.last -| drift.first) s",
           ssrc: stream.ssrc, track: stream.track, direction: stream.direction, kind: stream.kind,
-          impact: FindingImpact(delay: total),
+          impact: FindingImpact(delay: drift.total),
           severity: abs(parts) >= limits["medium_ppm"] ? .medium : .low))
     }
     return found
   }
 
-  private static func longestPart(_ seconds: [StreamTiming.Second]) -> [StreamTiming.Second]? {
-    var parts: [[StreamTiming.Second]] = []
-    for second in seconds {
-      if parts.last?.last?.part == second.part {
-        parts[parts.count - 1].append(second)
-      } else {
-        parts.append([second])
-      }
-    }
-    return parts.max { $0.count < $1.count }
+  /// Whether who sent a stream stood still again and again: it captured nothing meanwhile, and its
+  /// timestamps count what it captured.
+  private static func isStarved(
+    _ stream: CallFacts.Stream, _ facts: CallFacts, _ limits: Limits
+  ) -> Bool {
+    let stops = facts.network.way(stream.peer, stream.direction)?.silences ?? []
+    let during = stops.filter { $0.burst > 0 && $0.to > stream.first && $0.from < stream.last }
+    return Double(during.count) * limits["stop_s"] * 1e9 >= Double(stream.last -| stream.first)
   }
 
-  /// The slope between the middles of the first and the last third, and how far off that line nine
-  /// in ten of the seconds are.
-  private static func drift(_ part: [StreamTiming.Second]) -> (slope: Double, off: Double) {
-    let third = max(1, part.count / 3)
-    func middle(_ some: ArraySlice<StreamTiming.Second>) -> (at: Double, delay: Double) {
-      let delays = some.map(\.least).sorted()
-      let times = some.map(\.second).sorted()
-      return (Double(times[times.count / 2]), Double(delays[delays.count / 2]))
+  /// The seconds in which the process that recorded a peer did not get to its steps.
+  private static func lateSeconds(of peer: Int64, _ facts: CallFacts) -> Set<Int64> {
+    guard let actor = facts.peer(peer)?.actor else { return [] }
+    var seconds: Set<Int64> = []
+    for step in facts.network.lateSteps where step.actor == actor {
+      let last = step.at / 1_000_000_000
+      let first = min(max(step.due / 1_000_000_000, last -| 60), last)
+      for second in first...last { seconds.insert(second) }
     }
-    let (begin, end) = (middle(part.prefix(third)), middle(part.suffix(third)))
-    guard end.at > begin.at else { return (0, 0) }
-    let slope = (end.delay - begin.delay) / (end.at - begin.at)
-    let off = part.map {
-      abs(Double($0.least) - begin.delay - slope * (Double($0.second) - begin.at))
-    }.sorted()
-    return (slope, off[off.count *| 9 / 10])
+    return seconds
   }
 
-  /// Chromium's event log viewer has ten seconds; no queue and no pause explains three.
+  /// Chromium's event log viewer uses ten seconds; no queue and no pause explains three.
   static let mediaClockJump = FindingRule(
     id: "media-clock-jump", severity: .medium, title: "Timestamps that jump",
     thresholds: [
@@ -121,9 +110,9 @@ extension FindingRule {
     return found
   }
 
-  /// rtcstats-features' `clockSkew`: a machine that slept, or whose clock was set.
+  /// rtcstats-features' `clockSkew`: the machine slept, or its clock was set.
   static let wallClockJump = FindingRule(
-    id: "wall-clock-jump", severity: .low, title: "Wall clock of the other side set",
+    id: "wall-clock-jump", severity: .low, title: "Wall clock set",
     scope: .connection,
     thresholds: [
       Threshold("least_ms", 1_000, "ms", "own choice; rtcstats-features gives the value alone")
@@ -146,7 +135,7 @@ extension FindingRule {
       guard let last = former[name] else { continue }
       let passed = (report.at -| last.at) / 1000
       let jump = report.unixMicroseconds &- last.unixMicroseconds &- passed
-      // Each source says the same of one clock.
+      // All sources of a peer share one clock.
       guard Double(abs(jump)) / 1000 >= limits["least_ms"],
         report.at -| (told[report.peer] ?? .min / 2) > 10_000_000_000
       else { continue }
@@ -164,28 +153,43 @@ extension FindingRule {
 
 // MARK: - Streams
 
-// Rules about RTP streams: their numbers, their times, and the reports on them.
+// Rules about RTP streams: sequence numbers, timestamps and reports.
 
 extension FindingRule {
-  /// The packets that came, with the part of their stream that they are of: a sender that begins
-  /// its sequence numbers anew begins a part, as in the view `loss`.
+  /// Received packets with the part of their stream that they belong to: a restart of the sequence
+  /// numbers begins a part, as in the view `loss`.
   static let sequenceParts = """
+      numbered AS (
+        SELECT peer, ssrc, row, at_ns, sequence, rtp_time,
+          row_number() OVER (PARTITION BY peer, ssrc ORDER BY row) AS number
+        FROM packet WHERE protocol = 'rtp' AND direction = 'in'
+      ),
+      met AS (
+        SELECT *, coalesce(number - lag(number) OVER again <= \(NearRestarts.window)
+          AND rtp_time <> lag(rtp_time) OVER again, 0) AS is_reused
+        FROM numbered WINDOW again AS (PARTITION BY peer, ssrc, sequence ORDER BY row)
+      ),
       spaced AS (
-        SELECT peer, ssrc, row, at_ns, sequence,
+        SELECT peer, ssrc, row, at_ns, sequence, is_reused,
+          lag(is_reused) OVER stream AS was_reused,
           lag(sequence) OVER stream AS former,
           ((sequence - lag(sequence) OVER stream + 32768) & 65535) - 32768 AS step_size,
+          ((lead(sequence) OVER stream - sequence + 32768) & 65535) - 32768 AS next_step,
           ((rtp_time - lag(rtp_time) OVER stream + 0x80000000) & 0xffffffff) - 0x80000000 AS ticks,
           at_ns - lag(at_ns) OVER stream AS pause,
           lag(at_ns) OVER stream - first_value(at_ns) OVER stream AS lasted,
-          row_number() OVER stream - 1.0 AS packets
-        FROM packet WHERE protocol = 'rtp' AND direction = 'in'
+          number - 1.0 AS packets
+        FROM met
         WINDOW stream AS (PARTITION BY peer, ssrc ORDER BY row)
       ),
       marked AS (
         SELECT peer, ssrc, row, at_ns, sequence, former, coalesce(step_size, 0) AS step_size,
           coalesce((abs(step_size) >= 3000 OR step_size <= -100 AND ticks > 0) AND NOT (
             step_size > 0
-            AND step_size * 1.0 * lasted BETWEEN packets * pause / 2 AND packets * pause * 2), 0)
+            AND step_size * 1.0 * lasted BETWEEN packets * pause / 2 AND packets * pause * 2)
+            OR is_reused AND step_size BETWEEN 1 - \(NearRestarts.most) AND 0
+              AND (ticks > 0 OR NOT was_reused)
+              AND (next_step = 1 OR next_step BETWEEN 1 - \(NearRestarts.most) AND -step_size), 0)
             AS begins
         FROM spaced
       ),
@@ -194,7 +198,7 @@ extension FindingRule {
       )
     """
 
-  /// A part of a single packet is no beginning: it came from elsewhere.
+  /// A part of a single packet is not a restart but a stray packet.
   static let sequenceRestart = FindingRule(
     id: "sequence-restart", severity: .medium, title: "Sequence numbers began anew",
     sql: """
@@ -210,7 +214,7 @@ extension FindingRule {
       WHERE begins AND size > 1 AND former_size > 1
       """, detector: findRestarts)
 
-  /// A stream that is paused has reports without packets, too; those say that nothing is sent.
+  /// A paused stream also has reports without packets, but their counters stand still.
   static let rtcpOfOtherSource = FindingRule(
     id: "rtcp-other-ssrc", severity: .low, title: "Sender reports of another source",
     sql: """
@@ -242,7 +246,7 @@ extension FindingRule {
 
   /// Packets of these codecs last multiples of 2.5 ms.
   ///
-  /// A longer step is a pause where the packet came later by as much.
+  /// A longer step is a pause if the packet arrived later by as much.
   static let unevenTimestamps = FindingRule(
     id: "uneven-timestamps", severity: .medium, title: "Uneven timestamps",
     thresholds: [

@@ -1,4 +1,4 @@
-// Rules about the connection and what goes over it.
+// Rules about the connection and its path.
 
 extension FindingRule {
   static let neverConnected = FindingRule(
@@ -29,8 +29,8 @@ extension FindingRule {
       WHERE machine = 'ice-connection' AND state IN ('disconnected', 'failed')
       """)
 
-  /// The first pair of all, and the first one after an ICE restart, are chosen because somebody
-  /// wanted that: only what is changed after them is a path that does not hold.
+  /// The first pair, and the first one after an ICE restart, are intended: only further changes
+  /// mean an unstable path.
   static let flapping = FindingRule(
     id: "ice-flapping", severity: .medium, title: "Unstable path", scope: .connection,
     sql: """
@@ -131,9 +131,9 @@ extension FindingRule {
       FROM sorted WHERE missing >= :least_burst AND at_ns >= before_ns
       """, detector: findBursts)
 
-  /// What the other side does not get shows in its reports alone when only this side is recorded.
+  /// If only this side is recorded, losses at the remote peer show only in its reports.
   static let lossAtPeer = FindingRule(
-    id: "loss-at-peer", severity: .medium, title: "Packet loss at the other side", scope: .flow,
+    id: "loss-at-peer", severity: .medium, title: "Packet loss reported", scope: .flow,
     thresholds: lossThresholds,
     causes: ["disconnected", "loss", "loss-burst"],
     sql: """
@@ -144,9 +144,9 @@ extension FindingRule {
       ORDER BY ssrc, rtcp.row
       """, detector: findLossAtPeer)
 
-  /// The encoder calls frames limited that are poor.
+  /// Covers frames whose quality the encoder reports as limited.
   ///
-  /// A target that fell to a quarter of what it was is a limit too, unless the application set it.
+  /// A target that fell to a quarter is a limit too, unless the application set it.
   static let limited = FindingRule(
     id: "encoder-limited", severity: .low, title: "Encoder held down",
     sumsUp: true,
@@ -197,21 +197,24 @@ extension FindingRule {
 
   private static let sectionRules: [FindingRule] = [
     sectionRejected, directionRefused, doubledLines, payloadTypeUnknown, payloadTypeChanged,
-    mediaWithoutTransceiver,
+    mediaWithoutTransceiver, crossedTypes, undecodable,
   ]
 
   private static let candidateRules: [FindingRule] = [
     turnRefused, turnRefusedOnTheWire, turnUnreachable, slowServer, socketRefused, noCandidates,
     noRemoteCandidates, nameUnresolved, familyMismatch, onlyHostCandidates, checksUnanswered,
     closedWhileChecking, sendFailed, needlessRelay, relayOverTCP, connectionChurn, iceWarmUp,
+    wrongPassword, addressChanged,
   ]
 
   private static let establishmentRules: [FindingRule] = [
     fingerprintMismatch, dtlsFailed, slowHandshake, slowConnect, consentLost, consentNearlyLost,
+    rolesClash,
   ]
 
   private static let wayRules: [FindingRule] = [
     pathDead, processStarved, peerStarved, pathStalled, reportsMissing, sentNotArriving,
+    largePacketsLost,
   ]
 
   private static let timingRules: [FindingRule] = [
@@ -220,54 +223,99 @@ extension FindingRule {
 
   private static let repairRules: [FindingRule] = [
     reordering, duplicates, lossWithoutRepair, repairsMissing, lateRepair, nackStorm, srtpRefused,
-    dataBehindLoss, estimateLow, pacerDelay,
+    dataBehindLoss, channelNotOpen, estimateLow, pacerDelay,
   ]
 
-  /// Causes of other rules' detections among these, before those that they name themselves.
+  /// Causes of other rules' detections among these rules; they precede the causes that a rule names
+  /// itself.
   static let networkCauses: [String: [String]] = [
     "never-connected": [
-      "fingerprint-mismatch", "dtls-failed", "name-unresolved", "turn-refused",
+      "dtls-roles-clash", "ice-password-wrong", "fingerprint-mismatch", "dtls-failed",
+      "name-unresolved", "turn-refused",
       "turn-refused-seen", "turn-unreachable", "no-candidates", "no-remote-candidates",
       "family-mismatch", "only-host-candidates", "checks-unanswered", "restart-unfinished",
       "negotiation-open", "description-refused", "slow-handshake", "closed-while-checking",
     ],
-    "disconnected": ["consent-lost", "path-dead", "restart-unfinished", "process-starved"],
-    "ice-flapping": ["path-dead", "consent-lost"],
+    "disconnected": [
+      "turn-refused", "turn-refused-seen", "address-changed", "ice-password-wrong",
+      "consent-lost", "path-dead", "restart-unfinished", "process-starved",
+    ],
+    "ice-flapping": ["address-changed", "path-dead", "consent-lost"],
+    "slow-handshake": ["dtls-roles-clash", "ice-password-wrong"],
+    "dtls-failed": ["dtls-roles-clash"],
+    "checks-unanswered": ["ice-password-wrong"],
+    "consent-lost": ["turn-refused", "turn-refused-seen", "address-changed"],
+    "consent-nearly-lost": ["turn-refused", "turn-refused-seen", "address-changed"],
+    "path-dead": ["turn-refused", "turn-refused-seen", "address-changed", "ice-password-wrong"],
+    "sent-not-arriving": [
+      "turn-refused", "turn-refused-seen", "address-changed", "payload-types-crossed",
+    ],
+    "rtcp-silence": ["turn-refused", "address-changed"],
+    "key-frame-requests-unanswered": [
+      "large-packets-lost", "payload-types-crossed", "video-undecodable", "encoder-stopped",
+    ],
+    "key-frame-storm": ["large-packets-lost", "payload-types-crossed", "video-undecodable"],
+    "repairs-missing": ["large-packets-lost"],
+    "no-repair": ["large-packets-lost"],
+    "nack-storm": ["large-packets-lost", "high-jitter"],
+    "encoder-behind-source": ["encoder-stopped"],
+    "video-paused": ["encoder-stopped"],
+    "frames-dropped": ["video-undecodable", "payload-types-crossed", "large-packets-lost"],
+    "audio-stretched": ["microphone-gaps"],
+    "audio-late": ["microphone-gaps"],
+    "audio-interrupted": ["microphone-gaps"],
+    "standing-queue": ["microphone-gaps"],
     "one-way-media": [
-      "path-dead", "section-rejected", "direction-refused", "payload-type-unknown",
+      "turn-refused", "turn-refused-seen", "address-changed", "path-dead", "section-rejected",
+      "direction-refused", "payload-type-unknown",
       "media-without-transceiver", "sent-not-arriving", "srtp-refused", "consent-lost",
     ],
     "stream-gap": [
-      "path-dead", "consent-lost", "process-starved", "peer-starved", "path-stalled",
+      "turn-refused", "turn-refused-seen", "address-changed", "encoder-stopped", "path-dead",
+      "consent-lost", "process-starved", "peer-starved", "path-stalled",
       "sent-not-arriving",
     ],
-    "loss": ["path-dead", "standing-queue"],
-    "loss-burst": ["path-dead", "standing-queue"],
+    "loss": [
+      "large-packets-lost", "address-changed", "srtp-refused", "path-dead", "standing-queue",
+    ],
+    "loss-burst": [
+      "large-packets-lost", "address-changed", "srtp-refused", "path-dead", "standing-queue",
+      "high-jitter",
+    ],
     "loss-at-peer": [
-      "path-dead", "standing-queue", "sent-not-arriving", "no-repair", "repairs-missing",
+      "large-packets-lost", "address-changed", "srtp-refused", "path-dead", "standing-queue",
+      "sent-not-arriving", "no-repair", "repairs-missing",
     ],
     "high-round-trip": [
       "standing-queue", "path-became-longer", "process-starved", "peer-starved", "path-stalled",
     ],
     "freeze": [
-      "path-dead", "consent-lost", "process-starved", "peer-starved", "path-stalled",
+      "large-packets-lost", "address-changed", "turn-refused", "turn-refused-seen",
+      "encoder-stopped", "srtp-refused", "path-dead", "consent-lost", "process-starved",
+      "peer-starved", "path-stalled",
       "repairs-missing", "no-repair", "standing-queue", "payload-type-unknown", "rtcp-silence",
       "path-became-longer",
     ],
     "video-stopped": [
-      "path-dead", "consent-lost", "process-starved", "peer-starved", "payload-type-unknown",
+      "large-packets-lost", "address-changed", "turn-refused", "turn-refused-seen",
+      "encoder-stopped", "payload-types-crossed", "path-dead", "consent-lost", "process-starved",
+      "peer-starved", "payload-type-unknown",
       "direction-refused", "section-rejected", "sent-not-arriving", "no-repair", "rtcp-silence",
     ],
     "no-key-frame": [
-      "path-dead", "consent-lost", "repairs-missing", "no-repair", "payload-type-unknown",
+      "large-packets-lost", "address-changed", "payload-types-crossed", "video-undecodable",
+      "turn-refused", "path-dead", "consent-lost", "repairs-missing", "no-repair",
+      "payload-type-unknown",
       "rtcp-silence", "process-starved", "peer-starved",
     ],
     "late-first-frame": [
-      "path-dead", "slow-handshake", "slow-connect", "payload-type-unknown", "no-repair",
+      "large-packets-lost", "payload-types-crossed", "video-undecodable", "path-dead",
+      "slow-handshake", "slow-connect", "payload-type-unknown", "no-repair",
       "process-starved",
     ],
     "concealed-audio": [
-      "path-dead", "consent-lost", "process-starved", "peer-starved", "path-stalled",
+      "address-changed", "turn-refused", "microphone-gaps", "path-dead", "consent-lost",
+      "process-starved", "peer-starved", "path-stalled",
       "payload-type-unknown", "standing-queue", "high-jitter", "reordering", "clock-drift",
       "srtp-refused", "path-became-longer",
     ],

@@ -1,11 +1,11 @@
 import Tape
 import Wire
 
-// Rules about encoders: what holds them down, and what they cannot do in time.
+// Rules about encoders: what limits them, and what they cannot do in time.
 
 extension FindingRule {
-  /// An encoder whose target stands at a limit that somebody set: the other side by a line of its
-  /// description (RFC 8866 section 5.8), the application by a parameter.
+  /// An encoder whose target is at a configured limit: a bandwidth line in the remote description
+  /// (RFC 8866 section 5.8), or a parameter of the application.
   static let cappedEncoder = FindingRule(
     id: "encoder-capped", severity: .low, title: "Encoder held down by a limit", scope: .stream,
     thresholds: [
@@ -53,7 +53,7 @@ extension FindingRule {
     return found
   }
 
-  /// The least limit in force at an instant, and who set it.
+  /// The lowest limit in force at an instant, and its origin.
   private static func cap(
     _ facts: CallFacts, _ peer: Int64, _ track: Int64?, at: Int64
   ) -> (limit: Int64, by: String)? {
@@ -145,7 +145,7 @@ extension FindingRule {
       "decoding took", .inbound)
   }
 
-  /// Codecs that need more of the time than there is.
+  /// Finds codecs that need more time than there is.
   private static func busy(
     _ facts: CallFacts, _ limits: Limits, _ rule: String, _ type: String,
     _ time: StatSample.Member, _ frames: StatSample.Member, _ words: String,
@@ -170,8 +170,8 @@ extension FindingRule {
     }
   }
 
-  /// An encoder that leaves frames of its source out, and no limit of the path or of the
-  /// application explains it.
+  /// An encoder that skips source frames although no limit of the path or the application explains
+  /// it.
   static let encoderBehind = FindingRule(
     id: "encoder-behind-source", severity: .low, title: "Frames left out before the encoder",
     scope: .stream,
@@ -202,7 +202,8 @@ extension FindingRule {
     }
     return facts.perception.series("outbound-rtp", "video").flatMap { series -> [Detection] in
       let peer = series[0].peer
-      // Of several cameras nobody knows whose frames these are; a layer may have fewer on purpose.
+      // With several cameras it is unknown whose frames these are, and a simulcast layer may have
+      // fewer on purpose.
       guard sources[peer] == 1, series[0].rid.isEmpty else { return [] }
       let points = series.points { _, after in
         guard let source = rates[peer]?[after.call], source >= limits["least_rate"],
@@ -221,7 +222,7 @@ extension FindingRule {
     }
   }
 
-  /// A layer of a simulcast that is sent no more while others are: receivers of it go down to a
+  /// A simulcast layer that is no longer sent while others are: its receivers fall back to a
   /// smaller one.
   static let layerEnded = FindingRule(
     id: "simulcast-layer-ended", severity: .low, title: "Layer of a simulcast ended",
@@ -240,7 +241,7 @@ extension FindingRule {
   ) throws(SQLiteError) -> [Detection] {
     let least = Int64(saturating: limits["least_pause"] * 1e9)
     var found: [Detection] = []
-    // A receiver of several layers sees it too, where the take does not have their sender.
+    // A receiver of several layers sees it too, if the take lacks their sender.
     let layers = facts.streams.filter { stream in
       stream.role == .media && stream.kind == "video" && stream.track != nil
         && (stream.direction == .outbound || facts.peer(stream.peer)?.other == nil)
@@ -249,7 +250,7 @@ extension FindingRule {
       let others = layers.filter {
         $0.peer == layer.peer && $0.track == layer.track && $0.ssrc != layer.ssrc
           && $0.direction == layer.direction
-          // Both at once: a stream that took another one's place is none of its layers.
+          // They overlap; a stream that replaced another is not one of its layers.
           && min($0.last, layer.last) -| max($0.first, layer.first) >= 1_000_000_000
       }
       guard !others.isEmpty else { continue }
@@ -282,8 +283,8 @@ extension FindingRule {
     return found
   }
 
-  /// Quantisers near the end of their scale: VP8's runs to 127, VP9's and AV1's to 255, H.264's to
-  /// 51.
+  /// Quantizers near the end of their scale, which is 127 for VP8, 255 for VP9 and AV1, and 51 for
+  /// H.264.
   static let poorPicture = FindingRule(
     id: "picture-coarse", severity: .low, title: "Coarse picture", scope: .stream,
     thresholds: [
@@ -336,7 +337,7 @@ extension FindingRule {
   ) throws(SQLiteError) -> [Detection] {
     let least = Int(saturating: limits["least_changes"])
     return facts.tracks.compactMap { track -> Detection? in
-      // Layers that are sent at once are pictures of several sizes by turns.
+      // Frames of layers that are sent at once alternate between sizes.
       let layers = facts.streams.count {
         $0.peer == track.peer && $0.track == track.track && $0.direction == track.direction
           && $0.role == .media

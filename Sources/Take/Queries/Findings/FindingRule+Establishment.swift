@@ -1,12 +1,12 @@
 import Tape
 import Wire
 
-// Rules about the time that a connection takes, the handshake, and consent.
+// Rules about connection establishment, the DTLS handshake and consent.
 
 extension FindingRule {
   /// ObserveRTC's longPcConnectionEstablishment.
   ///
-  /// It says which part took the time: the answer, candidates and checks, or the handshake.
+  /// It names the phase that was slow: the answer, candidates and checks, or the handshake.
   static let slowConnect = FindingRule(
     id: "slow-connect", severity: .medium, title: "Slow to connect", scope: .connection,
     thresholds: [
@@ -40,9 +40,9 @@ extension FindingRule {
 
   // MARK: DTLS
 
-  /// The peer at the end of the path is not the one that was described (RFC 8827 section 6.5).
+  /// The peer on the path is not the one in the description (RFC 8827 section 6.5).
   static let fingerprintMismatch = FindingRule(
-    id: "fingerprint-mismatch", severity: .high, title: "Certificate other than described",
+    id: "fingerprint-mismatch", severity: .high, title: "Certificate differs from its fingerprint",
     scope: .connection,
     sql: """
       SELECT peer, min(at_ns) AS from_ns, max(at_ns) AS to_ns,
@@ -94,7 +94,7 @@ extension FindingRule {
           "dtls-failed", peer: state.peer, from: state.at, to: state.at,
           "the handshake failed" + words))
     }
-    // A peer that was only seen: a fatal alert, and no handshake that ended.
+    // For an observed peer: a fatal alert, and no completed handshake.
     for peer in facts.peers where peer.isObserved {
       let isDone = facts.states.contains {
         $0.peer == peer.number && $0.machine.hasPrefix("dtls") && $0.to == "connected"
@@ -112,7 +112,7 @@ extension FindingRule {
     return found
   }
 
-  /// RFC 8446 section 6.
+  /// The name of an alert (RFC 8446 section 6).
   private static func name(ofAlert code: UInt8) -> String {
     switch code {
     case 10: "unexpected message"
@@ -136,8 +136,8 @@ extension FindingRule {
     }
   }
 
-  /// A second is the first timeout of DTLS 1.2 (RFC 6347 section 4.2.4.1): longer, and a flight
-  /// was lost or late.
+  /// One second is the first timeout of DTLS 1.2 (RFC 6347 section 4.2.4.1): a longer handshake
+  /// lost or delayed a flight.
   static let slowHandshake = FindingRule(
     id: "slow-handshake", severity: .low, title: "Slow DTLS handshake", scope: .connection,
     thresholds: [
@@ -183,7 +183,7 @@ extension FindingRule {
     for direction in [WireDirection.outbound, .inbound] {
       let names = repeated.filter { $0.direction == direction }
       guard let first = names.first else { continue }
-      // A flight is known by its first message.
+      // A flight is identified by its first message.
       let times = names.filter { $0.type == first.type }.count
       words.append(
         "\(direction == .outbound ? "its own" : "the other side's") "
@@ -213,7 +213,7 @@ extension FindingRule {
 
   // MARK: Consent
 
-  /// Media comes and checks do not: RFC 7675 makes the sender stop, whatever comes.
+  /// Media arrives but checks are not answered: RFC 7675 makes the sender stop all the same.
   static let consentLost = FindingRule(
     id: "consent-lost", severity: .high, title: "Consent lost while media came",
     scope: .connection,
@@ -238,7 +238,7 @@ extension FindingRule {
         }?.at ?? facts.end
       let unanswered = openRun(of: state.peer, before: state.at, facts)
       guard let first = unanswered.first, unanswered.count >= 3 else { continue }
-      // What came while checks were not answered, and before consent ran out.
+      // Media received while checks were unanswered and before consent expired.
       let came = media(to: state.peer, first.at, state.at, facts)
       guard Double(came) >= limits["least_packets"] * Double(max(1, unanswered.count - 1)) else {
         continue
@@ -253,7 +253,7 @@ extension FindingRule {
     return found
   }
 
-  /// Three of the five or so checks that RFC 7675's 30 s have room for.
+  /// Three of the five or so checks within RFC 7675's 30 s.
   static let consentNearlyLost = FindingRule(
     id: "consent-nearly-lost", severity: .low, title: "Consent checks not answered",
     scope: .connection,
@@ -276,7 +276,7 @@ extension FindingRule {
       let checks = facts.network.datagrams.checks.filter {
         $0.peer == peer.number && live.contains($0.at) && $0.at < live.upperBound -| 1_000_000_000
       }
-      // A pair that no check ever succeeded on gives no consent that could be lost.
+      // A pair without any successful check never had consent to lose.
       let valid = Set(
         facts.network.datagrams.checks.filter { $0.peer == peer.number && $0.answered != nil }
           .map(\.path))
@@ -285,7 +285,7 @@ extension FindingRule {
           continue
         }
         let came = media(to: peer.number, first.at, last.at, facts)
-        // Where nothing comes the path is dead.
+        // Without any media the path is dead.
         guard came >= 10 *| Int64(run.count - 1) else { continue }
         found.append(
           Detection(
@@ -298,7 +298,7 @@ extension FindingRule {
     return found
   }
 
-  /// Runs of checks on one path of which none was answered.
+  /// Returns runs of consecutive unanswered checks on one path.
   private static func openRuns(_ checks: [DatagramFacts.Check]) -> [[DatagramFacts.Check]] {
     var paths: [Int64] = []
     for check in checks where !paths.contains(check.path) { paths.append(check.path) }
@@ -307,7 +307,7 @@ extension FindingRule {
     }
   }
 
-  /// The checks without an answer before a time, back to the last one that had one.
+  /// Returns the unanswered checks before a time, back to the last answered one.
   private static func openRun(of peer: Int64, before at: Int64, _ facts: CallFacts)
     -> [DatagramFacts.Check]
   {
@@ -315,7 +315,7 @@ extension FindingRule {
     return openRuns(checks).last { ($0.last?.at ?? 0) > at -| 10_000_000_000 } ?? []
   }
 
-  /// How many packets of media a peer received in a time.
+  /// The number of media packets that a peer received in a time.
   static func media(to peer: Int64, _ from: Int64, _ to: Int64, _ facts: CallFacts) -> Int64 {
     guard from <= to else { return 0 }
     return facts.streams.reduce(0) { sum, stream in
@@ -324,7 +324,7 @@ extension FindingRule {
     }
   }
 
-  /// A number with one digit behind the point.
+  /// Formats a number with one decimal.
   static func rounded(_ value: Double) -> String {
     let tenths = (value * 10).rounded()
     guard abs(tenths) < 1e15 else { return "\(value)" }

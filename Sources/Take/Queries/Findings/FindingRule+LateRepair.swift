@@ -1,19 +1,20 @@
 import Tape
 import Wire
 
-// Rules about pictures that are late: repairs, and key frames that a path holds up.
+// Rules about late video: repairs, and key frames that clog a path.
 
 extension FindingRule {
-  /// One packet that came very late moved the delay of all that follows: a receiver that waits for
-  /// repairs learns from it how long they take, and keeps its pictures back for as long.
+  /// One very late packet raised the delay of everything after it: a receiver that waits for
+  /// retransmissions learns how long they take and delays its frames by that.
   ///
-  /// Known of libwebrtc's video jitter estimator, and measured on it.
+  /// Known from libwebrtc's video jitter estimator, and measured on it.
   static let lateRepairDelay = FindingRule(
-    id: "late-repair-delay", severity: .medium, title: "A late repair moved the delay",
+    id: "late-repair-delay", severity: .medium, title: "Delay raised by a late repair",
     scope: .stream,
     thresholds: [
       Threshold("least_step", 80, "ms", "or a round trip; what people notice beside sound"),
       Threshold("least_time", 4, "s", "for which the delay stays"),
+      Threshold("medium_step", 200, "ms", "more than sound may be early (ITU-R BT.1359)"),
       Threshold("most_lateness", 0.5, "", "of the step: what packets themselves are later by"),
     ], causes: ["late-repair", "loss", "loss-burst", "reordering"],
     silentUnder: ["standing-queue", "path-became-longer"],
@@ -39,7 +40,9 @@ extension FindingRule {
       let (least, hold) = (limits["least_step"], Int(saturating: limits["least_time"]))
       var place = 4
       while place +| hold < delays.count {
-        let before = median(delays[max(0, place -| 5)..<place].compactMap { $0 })
+        let earlier = delays[max(0, place -| 5)..<place].compactMap { $0 }
+        // Before the first picture there is nothing to compare with.
+        let before = earlier.count >= 3 ? median(earlier) : Int64.max / 2
         let after = delays[(place +| 1)...(place +| hold)].compactMap { $0 }
         guard let lowest = after.min(), after.count == hold,
           Double(lowest -| before) / 1e6 >= least
@@ -52,7 +55,7 @@ extension FindingRule {
         let lateness = facts.sum(
           of: media, from: second +| 1_500_000_000, to: second +| Int64(hold) *| 1_000_000_000
         ).latenessMicroseconds
-        let earlier = facts.sum(of: media, from: max(0, from -| 4_000_000_000), to: from)
+        let former = facts.sum(of: media, from: max(0, from -| 4_000_000_000), to: from)
           .latenessMicroseconds
         let isRepaired =
           repairs.contains {
@@ -60,7 +63,7 @@ extension FindingRule {
           }
           || facts.sum(of: media, from: from, to: second +| 1_200_000_000).reordered > 0
         if isRepaired,
-          Double(lateness - earlier) * 1000 < limits["most_lateness"] * Double(lowest - before)
+          Double(lateness - former) * 1000 < limits["most_lateness"] * Double(lowest - before)
         {
           found.append(
             Detection(
@@ -69,7 +72,8 @@ extension FindingRule {
               "pictures came \(whole(Double(lowest - before) / 1e6)) ms later for more than "
                 + "\(hold) s after a repair, though packets came as before",
               ssrc: media.ssrc, track: track.track, direction: .inbound, kind: "video",
-              impact: FindingImpact(delay: Double(lowest -| before) / 1e6)))
+              impact: FindingImpact(delay: Double(lowest -| before) / 1e6),
+              severity: Double(lowest -| before) / 1e6 >= limits["medium_step"] ? .medium : .low))
         }
         place +|= hold
       }
@@ -77,7 +81,8 @@ extension FindingRule {
     return found
   }
 
-  /// For each second of the take the median delay of its pictures, over media time, in nanoseconds.
+  /// The median delay of the frames in each second of the take, relative to media time, in
+  /// nanoseconds.
   private static func secondDelays(_ track: CallFacts.Track) -> [Int64?] {
     var seconds: [[Int64]] = []
     var media: Int64 = 0
@@ -94,8 +99,8 @@ extension FindingRule {
     return seconds.map { $0.count >= 3 ? median($0) : nil }
   }
 
-  /// A key frame is ten times as large as the frames after it; over a path that is just wide enough
-  /// for those it takes as long as they all.
+  /// A key frame is ten times as large as the frames after it; on a path with just enough capacity
+  /// for those, it takes as long as all of them together.
   static let largeKeyFrame = FindingRule(
     id: "key-frame-too-large", severity: .medium, title: "Key frames too large for the path",
     scope: .stream,
@@ -126,7 +131,7 @@ extension FindingRule {
         track.pictures.filter {
           $0.isKey && Double($0.size) >= limits["least_factor"] * Double(usual)
         }.map(\.rtpTime))
-      // Of a frame whose packets were lost, the spread is that of its repairs.
+      // For a frame with lost packets, the spread is that of its repairs.
       let large = slow.filter { frame in
         keys.contains(frame.rtpTime)
           && facts.sum(of: stream, from: frame.from, to: frame.to).lost == 0
@@ -151,15 +156,15 @@ extension FindingRule {
 
 // MARK: - Gaps
 
-// Rules about streams that pause, or stop to arrive.
+// Rules about streams that pause or stop arriving.
 
 extension FindingRule {
-  /// A stream of which nothing came for three seconds or more although it was sent, or with which
-  /// all else ceased to come.
+  /// A stream of which nothing arrived for three seconds or more although it was sent, or together
+  /// with which everything else stopped.
   ///
-  /// Where its sender paused, nothing is missing.
+  /// If the sender paused, nothing is missing.
   static let streamGap = FindingRule(
-    id: "stream-gap", severity: .high, title: "Interruption",
+    id: "stream-gap", severity: .high, title: "Stream interrupted",
     causes: ["disconnected", "one-way-media", "sequence-restart"],
     sql: """
       WITH
@@ -236,8 +241,8 @@ extension FindingRule {
       FROM judged WHERE is_sent OR is_last AND NOT is_alive
     """
 
-  /// A voice whose sender sent nothing for a while: muted by taking the microphone away, or a page
-  /// that slept.
+  /// An audio sender that sent nothing for a while: muted by removing the microphone, or a
+  /// suspended page.
   static let pausedAudio = FindingRule(
     id: "audio-paused", severity: .low, title: "Audio paused by its sender",
     sql: """
@@ -247,7 +252,7 @@ extension FindingRule {
       \(pausedJudgement)
       """, detector: findAudioPauses)
 
-  /// Of G.711 the last packet before a silence may be comfort noise (RFC 3389), payload type 13.
+  /// With G.711, the last packet before a silence may be comfort noise (RFC 3389), payload type 13.
   private static let pausedJudgement = """
     \(longPauses)
       SELECT peer, begin_ns AS from_ns, end_ns AS to_ns,

@@ -1,13 +1,14 @@
-// Rules about media that does not arrive, whatever it is.
+// Rules about media of any kind that does not arrive.
 
 extension FindingRule {
   // MARK: What was agreed on
 
-  /// What the answers say of who sends what: `agreed`, a row for each time in which a peer's
-  /// direction was on for a kind of media; the empty kind is on where any is.
+  /// The negotiated directions as `agreed`: a row for each time in which a peer's direction was
+  /// active for a kind of media; the empty kind is active while any is.
   ///
-  /// Only answers count: an offer alone changes nothing. Without their text a track is on from
-  /// its agreement until the other side ends it. What was only seen is on from the first packet.
+  /// Only answers count: an offer alone changes nothing. Without descriptions, a track is active
+  /// from its agreement until the remote peer ends it. Observed media is active from its first
+  /// packet.
   static let agreed = """
         answer AS (
           -- A message is the description, or JSON that holds it: line ends may be written out.
@@ -69,7 +70,7 @@ extension FindingRule {
         )
     """
 
-  /// From when to when each peer was connected: `live`.
+  /// The times in which each peer was connected: `live`.
   static let lives = """
         -- From when to when each peer was connected; that of one that was only seen shows in its
         -- packets.
@@ -87,10 +88,10 @@ extension FindingRule {
         )
     """
 
-  /// Both.
+  /// `agreed` and `live` together.
   static let agreements = "\(agreed),\n\(lives)"
 
-  /// When a peer should have received or sent media: `span`.
+  /// The times in which a peer should have received or sent media: `span`.
   private static let spans = """
         span AS MATERIALIZED (
           SELECT agreed.peer AS peer, direction, max(agreed.from_ns, live.from_ns) AS from_ns,
@@ -105,9 +106,9 @@ extension FindingRule {
 
   // MARK: Times without packets
 
-  /// Where a received stream had no packet for two seconds or more: `pause`.
+  /// Two seconds or more without packets of a received stream: `pause`.
   ///
-  /// It has how many packets are missing when it goes on. The last one goes on to the
+  /// It has the number of packets missing when the stream continues. The last one lasts until the
   /// end of the connection.
   static let pauses = """
         came AS (
@@ -131,8 +132,8 @@ extension FindingRule {
         )
     """
 
-  /// Times of two seconds or more in which nothing came or went that should have, and how many
-  /// packets went the other way: `gap`.
+  /// Two seconds or more without media that should have passed, with the number of packets in the
+  /// other direction: `gap`.
   private static let oneWayGaps = """
         passed AS (
           SELECT path_end.peer AS peer, path_end.direction AS direction, packet_store.row AS row,
@@ -167,8 +168,8 @@ extension FindingRule {
         )
     """
 
-  /// What both sides tell of a stream in their reports: `counted` has the sender reports that came
-  /// with those before them, `reported` what the other side said of own streams.
+  /// Both sides' reports on a stream: `counted` has the received sender reports with their
+  /// predecessors, `reported` the remote peer's reports on sent streams.
   static let reports = """
         counted AS MATERIALIZED (
           SELECT peer, ssrc, at_ns, fields ->> '$.packets' AS packets,
@@ -188,10 +189,11 @@ extension FindingRule {
 
   // MARK: One way
 
-  /// Media that goes one way: the other side is there and sends, and nothing of it arrives; or it
-  /// gets nothing of what is sent, by its own reports; or this side sends nothing that was agreed.
+  /// Media in one direction only: the remote peer sends and nothing arrives; or it receives nothing
+  /// of what is sent, according to its reports; or this side sends nothing although that was
+  /// negotiated.
   ///
-  /// A path that is dead both ways is no path that goes one way.
+  /// A path that is dead both ways does not count.
   static let oneWay = FindingRule(
     id: "one-way-media", severity: .high, title: "Media in one direction only", scope: .flow,
     causes: ["disconnected"],

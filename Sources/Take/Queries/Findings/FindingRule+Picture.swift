@@ -1,12 +1,12 @@
 import Tape
 import Wire
 
-// Rules about pictures that are received: requests for key frames, decoders, repairs.
+// Rules about received video: key frame requests, decoders, repairs.
 
 extension FindingRule {
-  /// A receiver asks for a key frame again and again, its sender goes on sending, and none comes.
+  /// A receiver keeps requesting a key frame while the sender keeps sending, and none arrives.
   ///
-  /// Whatever was lost before, it is this that keeps the picture away.
+  /// Whatever was lost before, this is why there is no picture.
   static let unansweredRequests = FindingRule(
     id: "key-frame-requests-unanswered", severity: .high, title: "Key frame requests unanswered",
     scope: .stream,
@@ -40,7 +40,7 @@ extension FindingRule {
           Double(length) / 1e9 >= limits["least_wait"],
           Double(packets) >= limits["least_packets"] * Double(length) / 1e9
         else { continue }
-        // Other layers of the same track may be shown meanwhile.
+        // Other layers of the track may be displayed meanwhile.
         let shown = track.pictures.filter { $0.isGood && $0.at > wait.from && $0.at < wait.to }
         let isShown = stream.direction == .inbound && Double(shown.count) >= Double(length) / 1e9
         found.append(
@@ -58,7 +58,7 @@ extension FindingRule {
     return found
   }
 
-  /// From the first of some requests to the key frame after them.
+  /// Returns the times from the first of several requests to the next key frame.
   private static func waits(
     _ requests: [Int64], _ keys: [Int64], end: Int64
   ) -> [(from: Int64, to: Int64, requests: Int)] {
@@ -134,7 +134,7 @@ extension FindingRule {
     }
   }
 
-  /// Packets of video come without a loss, and the decoder shows nothing.
+  /// Video packets arrive without loss, and the decoder outputs nothing.
   static let stuckDecoder = FindingRule(
     id: "decoder-stuck", severity: .high, title: "Decoder shows nothing of what comes",
     scope: .stream,
@@ -169,7 +169,7 @@ extension FindingRule {
         points, on: limits["least_rate"], off: limits["least_rate"],
         least: Int64(saturating: limits["least_time"] * 1e9)
       ).compactMap { run in
-        // Layers of which another one is shown are not decoded.
+        // Layers are not decoded while another one is displayed.
         let shows = facts.perception.samples.contains {
           $0.peer == series[0].peer && $0.type == "inbound-rtp" && $0.kind == "video"
             && $0.mid == series[0].mid && $0.ssrc != series[0].ssrc
@@ -313,7 +313,7 @@ extension FindingRule {
       guard track.kind == "video", track.direction == .inbound, let first = pictures.first,
         let last = pictures.last, Double(last.at -| first.at) / 1e9 >= limits["least_time"]
       else { return nil }
-      // Without the first second and the last one, which are not whole.
+      // Without the incomplete first and last second.
       let seconds = Int((last.at -| first.at) / 1_000_000_000)
       var counts = [Double](repeating: 0, count: max(seconds, 1))
       for picture in pictures {
@@ -321,7 +321,7 @@ extension FindingRule {
         if place < counts.count { counts[place] += 1 }
       }
       counts.removeFirst()
-      // A pause, and the seconds in which it begins and ends, are told of by other rules.
+      // Other rules report pauses, including the seconds in which they begin and end.
       counts = counts.indices.filter { place in
         counts[max(0, place -| 1)...min(counts.count - 1, place +| 1)].allSatisfy { $0 > 0 }
       }.map { counts[$0] }

@@ -1,10 +1,10 @@
 import Tape
 import Wire
 
-// Rules about how received media is played, as statistics tell it.
+// Rules about the playout of received media, according to statistics.
 
 extension FindingRule {
-  /// What makes a buffer grow or run empty.
+  /// Causes of a buffer that grows or runs empty.
   private static let buffering = [
     "process-starved", "peer-starved", "path-became-longer", "path-stalled", "standing-queue",
     "high-jitter", "loss-burst", "loss", "reordering",
@@ -50,8 +50,8 @@ extension FindingRule {
     }
   }
 
-  /// G.114: up to 150 ms one way nobody minds, beyond 400 ms nobody can talk; the buffer is a part
-  /// of it.
+  /// ITU-T G.114: one-way delays up to 150 ms are unnoticed, and beyond 400 ms conversation is
+  /// impossible; the buffer is a part of the delay.
   static let lateAudio = FindingRule(
     id: "audio-late", severity: .medium, title: "Audio played late",
     thresholds: [
@@ -115,7 +115,7 @@ extension FindingRule {
     }
   }
 
-  /// Packets come and the buffer gives nothing: nobody plays the track.
+  /// Packets arrive and the buffer emits nothing: the track is not played.
   static let notPlayed = FindingRule(
     id: "audio-not-played", severity: .medium, title: "Audio received and never played",
     thresholds: [
@@ -180,8 +180,8 @@ extension FindingRule {
     }
   }
 
-  /// Concealment of 150 ms and more is an interruption; more than a second of it in a call is one
-  /// that people speak about.
+  /// Concealment of 150 ms or more is an interruption; more than a second of it in a call is what
+  /// users complain about.
   static let audioOutage = FindingRule(
     id: "audio-interrupted", severity: .medium, title: "Audio interrupted",
     thresholds: [
@@ -208,7 +208,7 @@ extension FindingRule {
         })
       else { continue }
       let outages = facts.perception.concealments.filter { one in
-        // A sender that pauses (DTX, a microphone taken away) has no packets missing.
+        // A sender that pauses (DTX, a removed microphone) has no packets missing.
         one.peer == track.peer && one.track == track.track
           && Double(one.to -| one.from + 20_000_000) / 1e6 >= limits["least_outage"]
           && isMissing(stream, one.from, one.to, facts)
@@ -227,7 +227,7 @@ extension FindingRule {
     return found
   }
 
-  /// Whether packets of a stream are missing or late at about a time.
+  /// Whether packets of a stream are missing or late around a time.
   static func isMissing(
     _ stream: CallFacts.Stream, _ from: Int64, _ to: Int64, _ facts: CallFacts
   ) -> Bool {
@@ -239,10 +239,10 @@ extension FindingRule {
     }
   }
 
-  /// Sound and picture of one person that are not played together.
+  /// Audio and video of one participant that are not played in sync.
   ///
-  /// Broadcasters accept sound that is 90 ms early or 185 ms late (ITU-R BT.1359); what the clocks
-  /// of a sender's reports tell is good for some 40 ms.
+  /// Broadcasters accept audio that is 90 ms early or 185 ms late (ITU-R BT.1359); the clocks in
+  /// sender reports are accurate to some 40 ms.
   static let audioVideoApart = FindingRule(
     id: "audio-video-apart", severity: .medium, title: "Sound and picture apart",
     scope: .connection,
@@ -250,7 +250,7 @@ extension FindingRule {
       Threshold("most_early_sound", 140, "ms", "BT.1359: 90 is acceptable; reports cost 50"),
       Threshold("most_late_sound", 235, "ms", "BT.1359: 185 is acceptable; reports cost 50"),
       Threshold("least_time", 3, "s", "the playouts need as long to meet"),
-    ], causes: buffering + ["late-repair-delay"],
+    ], causes: ["wall-clock-jump", "media-clock-jump"] + buffering + ["late-repair-delay"],
     silentUnder: ["camera-stopped"],
     sql: """
       SELECT peer, at_ns, members ->> '$.kind' AS kind,
@@ -273,7 +273,7 @@ extension FindingRule {
       let of = others.filter {
         name != nil && facts.perception.names[$0[0].ssrc ?? -1] == name
       }
-      // Without names, a single voice is of the person in the picture.
+      // Without names, a single audio stream belongs to the participant in the video.
       guard let audio = of.first ?? (name == nil && others.count == 1 ? others[0] : nil) else {
         continue
       }
@@ -289,15 +289,15 @@ extension FindingRule {
               "audio-video-apart", peer: peer, from: run.from, to: run.to,
               "the \(sign < 0 ? "picture" : "sound") was \(whole(run.mean)) ms later for "
                 + "\(tenths(run.to - run.from)) s",
-              ssrc: video[0].ssrc, direction: .inbound, kind: "video",
-              impact: FindingImpact(delay: run.peak)))
+              direction: .inbound, impact: FindingImpact(delay: run.peak)))
         }
       }
     }
     return found
   }
 
-  /// By how much the picture that is played was captured later than the sound, in milliseconds.
+  /// The difference between the capture times of the video and the audio being played, in
+  /// milliseconds.
   private static func distances(_ audio: [StatSample], _ video: [StatSample]) -> [StatPoint] {
     var times: [Int64: Double] = [:]
     for sample in audio { times[sample.call] = sample[.estimatedPlayoutTimestamp] }
@@ -308,8 +308,11 @@ extension FindingRule {
       guard let playout = sample[.estimatedPlayoutTimestamp], let sound = times[sample.call],
         let before = previous, before.at < sample.at
       else { continue }
-      // A picture that stands still is not played; what its time would be says nothing.
-      if let frames = sample[.framesDecoded], let former = before.frames, frames <= former {
+      // While the video is frozen, its estimated playout time is meaningless.
+      // A screen that changes now and then has no picture for most of the sound.
+      if let frames = sample[.framesDecoded], let former = before.frames,
+        frames - former < 4 * Double(sample.at &- before.at) / 1e9
+      {
         continue
       }
       let distance = playout - sound

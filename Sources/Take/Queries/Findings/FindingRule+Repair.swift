@@ -1,10 +1,10 @@
 import Tape
 import Wire
 
-// Rules about packets that come late, twice, or are asked for again, and about what repairs them.
+// Rules about late, duplicate and retransmitted packets.
 
 extension FindingRule {
-  /// libwebrtc counts what comes late as lost until it comes; LiveKit takes it off the loss.
+  /// libwebrtc counts a late packet as lost until it arrives; LiveKit subtracts it then.
   static let reordering = FindingRule(
     id: "reordering", severity: .low, title: "Packets out of order", scope: .flow,
     thresholds: [
@@ -26,13 +26,13 @@ extension FindingRule {
     for (place, stream) in facts.streams.enumerated()
     where stream.direction == .inbound && stream.role == .media {
       let asked = requests(for: stream, facts)
-      // What comes a few milliseconds after its followers disturbs nobody.
+      // A few milliseconds behind the following packets do no harm.
       let displaced = facts.perception.displaced[place]?.packets ?? 0
       let hasRepairs = facts.streams.contains {
         $0.role == .repair && $0.peer == stream.peer && $0.direction == .inbound
           && $0.original == stream.ssrc
       }
-      // Without a stream of their own repairs come in this one, late.
+      // Without a stream of their own, retransmissions arrive late in this one.
       let late = min(
         displaced,
         hasRepairs || asked == 0 ? stream.reordered : max(0, stream.reordered -| asked))
@@ -56,7 +56,7 @@ extension FindingRule {
 
   /// Wireshark marks each duplicate; SRTP's replay protection drops them.
   static let duplicates = FindingRule(
-    id: "duplicates", severity: .low, title: "Packets that came twice", scope: .flow,
+    id: "duplicates", severity: .low, title: "Duplicate packets", scope: .flow,
     thresholds: [
       Threshold("least_share", 0.01, "", "of the packets; own choice"),
       Threshold("least_packets", 10, "packets", "own choice"),
@@ -89,7 +89,7 @@ extension FindingRule {
     return found
   }
 
-  /// From the first interval of which something holds to the last one.
+  /// From the first interval that satisfies a condition to the last.
   private static func span(
     of stream: CallFacts.Stream, _ facts: CallFacts, where holds: (CallFacts.Bucket) -> Bool
   ) -> (from: Int64, to: Int64)? {
@@ -98,7 +98,7 @@ extension FindingRule {
     return (max(first.lowerBound, stream.first), min(last.upperBound, stream.last))
   }
 
-  /// How many packets the receiver of a stream asked for again.
+  /// The number of packets of a stream that its receiver requested with NACKs.
   private static func requests(
     for stream: CallFacts.Stream, _ facts: CallFacts, _ from: Int64 = .min, _ to: Int64 = .max
   ) -> Int64 {
@@ -114,7 +114,7 @@ extension FindingRule {
 
   // MARK: Repairs
 
-  /// Without NACK a lost packet of video lasts until the next key frame.
+  /// Without NACK, a lost video packet does damage until the next key frame.
   static let lossWithoutRepair = FindingRule(
     id: "no-repair", severity: .medium, title: "Loss that nothing repairs",
     thresholds: [
@@ -148,7 +148,7 @@ extension FindingRule {
     return found + findUnrepairedAtPeer(facts, limits)
   }
 
-  /// The same by the receiver's reports.
+  /// Finds the same in the receiver's reports.
   private static func findUnrepairedAtPeer(_ facts: CallFacts, _ limits: Limits) -> [Detection] {
     var found: [Detection] = []
     for peer in lonelySenders(facts) {
@@ -179,7 +179,8 @@ extension FindingRule {
     return found
   }
 
-  /// What was not agreed on to repair a stream; nil where something was, or where it is unknown.
+  /// The repair mechanisms that were not negotiated for a stream; nil if one was, or if it is
+  /// unknown.
   private static func missingRepairs(_ stream: CallFacts.Stream, _ facts: CallFacts) -> String? {
     guard let type = stream.payloadTypes.max(by: { $0.packets < $1.packets })?.type else {
       return nil
@@ -194,7 +195,7 @@ extension FindingRule {
     }
     let asked = requests(for: stream, facts)
     if !hasDemands && asked == 0 { return "no NACK" }
-    // Some stacks send again in the stream itself: then packets come late, or twice.
+    // Some stacks retransmit within the stream itself, which shows as late or duplicate packets.
     let hasStream = sides.allSatisfy { side in side.contains { $0.repaired.contains(type) } }
     let isCorrected = sides.allSatisfy { side in
       side.contains { $0.codecs.values.contains { ["ulpfec", "flexfec-03"].contains($0) } }
@@ -205,7 +206,8 @@ extension FindingRule {
     return nil
   }
 
-  /// Requests that nothing came of: what repairs takes another way, or its sender has nothing left.
+  /// Requests without effect: retransmissions take another path, or the sender no longer has the
+  /// packets.
   static let repairsMissing = FindingRule(
     id: "repairs-missing", severity: .medium, title: "Retransmissions lost",
     thresholds: [
@@ -257,7 +259,7 @@ extension FindingRule {
     return try found + findRepairsLostAtPeer(facts, limits, connection)
   }
 
-  /// What comes again after its frame was due repairs nothing.
+  /// A retransmission after its frame was due repairs nothing.
   static let lateRepair = FindingRule(
     id: "late-repair", severity: .low, title: "Retransmissions that come late",
     thresholds: [
@@ -283,7 +285,7 @@ extension FindingRule {
       }
       let origin = repair.first / facts.intervalNanoseconds
       let filled = repair.buckets.indices.filter { repair.buckets[$0].packets > 0 }
-      // To a tenth of a second: the first repair after each request.
+      // Matches the first repair after each request, to a tenth of a second.
       var delays: [Int64] = []
       var place = 0
       for demand in asked.prefix(5000) {
@@ -307,7 +309,8 @@ extension FindingRule {
     return found
   }
 
-  /// More requests than a tenth of what comes load the way back, and say that repairs do not help.
+  /// Requests for more than a tenth of the packets load the reverse path and show that repairs do
+  /// not help.
   static let nackStorm = FindingRule(
     id: "nack-storm", severity: .medium, title: "Many packets asked for again",
     thresholds: [
@@ -360,9 +363,9 @@ extension FindingRule {
 
   // MARK: SRTP
 
-  /// Packets that SRTP did not open.
+  /// Packets that SRTP could not decrypt.
   ///
-  /// It counts them at powers of two, so that this is the least.
+  /// They are reported at powers of two, so this is a lower bound.
   static let srtpRefused = FindingRule(
     id: "srtp-refused", severity: .medium, title: "Packets that SRTP refused", scope: .flow,
     thresholds: [
@@ -373,7 +376,10 @@ extension FindingRule {
     sql: """
       SELECT peer, min(at_ns) AS from_ns, max(at_ns) AS to_ns,
         'at least ' || (1 << (count(*) - 1)) || ' packets were refused: '
-          || min(detail ->> '$.reason') AS evidence,
+          || min(detail ->> '$.reason')
+          || iif(detail ->> '$.reason' LIKE 'authentication%',
+            ', so that they were changed on the way or protected with another key', '')
+          AS evidence,
         'in' AS direction,
         CASE WHEN detail ->> '$.reason' LIKE '%replay%' THEN 'low'
           WHEN detail ->> '$.reason' LIKE 'packet before%' THEN 'low' ELSE 'high' END AS severity,

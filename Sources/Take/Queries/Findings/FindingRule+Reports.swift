@@ -1,10 +1,10 @@
 import Tape
 import Wire
 
-// Rules about RTCP: reports that are missing, and reports that stand still.
+// Rules about RTCP: missing reports, and reports that stand still.
 
 extension FindingRule {
-  /// Chromium's event log viewer has three seconds; senders of audio alone report each five.
+  /// Chromium's event log viewer uses three seconds; audio-only senders report every five.
   static let reportsMissing = FindingRule(
     id: "rtcp-silence", severity: .low, title: "No RTCP while media came", scope: .flow,
     thresholds: [
@@ -47,7 +47,7 @@ extension FindingRule {
         let usual =
           Double(max(0, way.lastReport -| way.firstReport -| silent))
           / Double(max(1, way.reports -| 1))
-        // Reports each five seconds leave no gap of two out.
+        // Reports every five seconds cover any gap of two intervals.
         let interval = max(usual, way.reports < 10 ? 5e9 / limits["times"] * 1.5 : 0)
         least = max(least, interval * limits["times"])
       }
@@ -67,9 +67,9 @@ extension FindingRule {
     return found + findReportsNotArriving(facts, limits)
   }
 
-  /// What this side sends, and the other side's reports say that none of it comes.
+  /// Streams that are sent and do not arrive according to the remote peer's reports.
   static let sentNotArriving = FindingRule(
-    id: "sent-not-arriving", severity: .high, title: "Sent and not arriving",
+    id: "sent-not-arriving", severity: .high, title: "Sent but not arriving",
     thresholds: [
       Threshold("least_ms", 2_000, "ms", "of reports that stand still; as `one-way-media`"),
       Threshold("least_packets", 20, "packets", "sent meanwhile; own choice"),
@@ -108,8 +108,8 @@ extension FindingRule {
     return found
   }
 
-  /// Times in which the other side reported and counted nothing new of a stream: its block says the
-  /// same, or, as of a source that is silent (RFC 3550 section 6.4), it is left out.
+  /// Times in which the remote peer reported without counting anything new of a stream: its block
+  /// is unchanged or, as for a silent source (RFC 3550 section 6.4), left out.
   private static func standing(
     _ reports: [CallFacts.Report], of stream: CallFacts.Stream, _ facts: CallFacts
   ) -> [(from: Int64, to: Int64, count: Int)] {
@@ -118,10 +118,10 @@ extension FindingRule {
       times.append((run[0].at, run[run.count - 1].at, run.count))
     }
     times += leftOut(reports, of: stream, facts)
-    // Who never reported on it may not report at all.
+    // A peer that never reported on the stream may not report at all.
     guard let last = reports.last?.at else { return times }
     let later = (facts.reportTimes[stream.peer] ?? []).filter { $0 > last && $0 <= stream.last }
-    // Each source may have an interval of its own, of five seconds and more.
+    // Each source may have a report interval of its own, of five seconds or more.
     let usual =
       reports.count > 1
       ? (last -| reports[0].at) / Int64(reports.count - 1)
@@ -132,8 +132,8 @@ extension FindingRule {
     return times
   }
 
-  /// Times between two blocks on a stream in which several reports had none, after which nearly all
-  /// of its packets are lost.
+  /// Times between two blocks on a stream across which several reports had none and nearly all of
+  /// its packets were lost.
   private static func leftOut(
     _ reports: [CallFacts.Report], of stream: CallFacts.Stream, _ facts: CallFacts
   ) -> [(from: Int64, to: Int64, count: Int)] {

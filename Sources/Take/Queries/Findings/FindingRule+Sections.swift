@@ -2,10 +2,10 @@ import RTP
 import Tape
 import Wire
 
-// Rules about what descriptions agree on, and about packets that keep to none of it.
+// Rules about negotiated media, and packets that do not match it.
 
 extension FindingRule {
-  /// rtcstats' "duplicated lines in SDP": a program that edits descriptions did it twice.
+  /// rtcstats' "duplicated lines in SDP": a program edited the description twice.
   static let doubledLines = FindingRule(
     id: "duplicate-lines", severity: .info, title: "Lines twice in a description",
     scope: .connection,
@@ -32,7 +32,7 @@ extension FindingRule {
     return found
   }
 
-  /// An answer with port 0 (RFC 3264 section 6) to a section that somebody wants to send in.
+  /// An answer with port 0 (RFC 3264 section 6) to a section in which one side wants to send.
   static let sectionRejected = FindingRule(
     id: "section-rejected", severity: .medium, title: "Media refused in the answer",
     scope: .connection, causes: ["refused-section"],
@@ -52,7 +52,7 @@ extension FindingRule {
           let answered = exchange.answer.sections[place]
           let name = "\(offered.kind) \(offered.mid)"
           if !answered.isRejected { agreed.insert(name) }
-          // A section that was in use is stopped on purpose.
+          // A section that was in use is stopped deliberately.
           guard answered.isRejected, !offered.isRejected, offered.sends || offered.receives,
             !agreed.contains(name), told.insert(name).inserted
           else { continue }
@@ -67,7 +67,7 @@ extension FindingRule {
               "\(who) refused the \(offered.kind) section"
                 + (offered.mid.isEmpty ? "" : " (mid \(offered.mid))"),
               direction: direction, kind: offered.kind == "application" ? "data" : offered.kind,
-              // Many servers have no data channels, and say so like this.
+              // Many servers do not support data channels and reject them like this.
               severity: offered.kind == "application"
                 ? .low : direction == nil ? .low : .medium))
         }
@@ -78,9 +78,9 @@ extension FindingRule {
 
   /// One side offers media, and the other never agrees to receive it.
   ///
-  /// A hold is not this: there, media was agreed on before.
+  /// A hold is different: there, media was negotiated before.
   static let directionRefused = FindingRule(
-    id: "direction-refused", severity: .high, title: "Direction that leaves media out",
+    id: "direction-refused", severity: .high, title: "Media left out by its direction",
     scope: .connection, silentUnder: ["section-rejected"],
     sql: "SELECT peer, at_ns, direction, type, message FROM signaling",
     detector: findRefusedDirections)
@@ -126,7 +126,8 @@ extension FindingRule {
 
   // MARK: Packets
 
-  /// A receiver drops what it cannot name; ex_webrtc's guide to debugging begins with this.
+  /// A receiver drops packets of unknown payload types; ex_webrtc's debugging guide begins with
+  /// this.
   static let payloadTypeUnknown = FindingRule(
     id: "payload-type-unknown", severity: .high, title: "Payload type that nobody negotiated",
     thresholds: [
@@ -166,7 +167,8 @@ extension FindingRule {
     return found
   }
 
-  /// Wireshark marks each change; agreed codecs may change by agreement, so it is worth knowing.
+  /// Wireshark marks each change; switching between negotiated codecs is legitimate, so this is
+  /// informational.
   static let payloadTypeChanged = FindingRule(
     id: "payload-type-changed", severity: .info, title: "Codec changed in the stream",
     thresholds: [
@@ -201,7 +203,8 @@ extension FindingRule {
     return found
   }
 
-  /// Packets of an agreed type whose source no m-section has: a missing mid or SSRC line.
+  /// Packets of a negotiated payload type whose source no m-section claims: the mid or an SSRC line
+  /// is missing.
   static let mediaWithoutTransceiver = FindingRule(
     id: "media-without-transceiver", severity: .medium, title: "Media that no transceiver takes",
     scope: .flow,
@@ -221,7 +224,7 @@ extension FindingRule {
   private static func findUntaken(
     _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> [Detection] {
-    // A source is taken when frames came of it, or statistics name it.
+    // A source is claimed if it has frames or statistics.
     var taken: Set<[Int64]> = []
     var judged: [Int64: Int64] = [:]
     let rows = try connection.prepare(
@@ -264,8 +267,8 @@ extension FindingRule {
 // Rules about session descriptions.
 
 extension FindingRule {
-  /// A section of an offer that Retake accepted as a whole and refused in part: of all codecs in it
-  /// the peer has none.
+  /// A section of an offer that was rejected because the peer has none of its codecs, while the
+  /// offer as a whole was accepted.
   static let refusedSection = FindingRule(
     id: "refused-section", severity: .high, title: "Section of an offer refused",
     scope: .connection,
@@ -334,7 +337,7 @@ extension FindingRule {
       HAVING NOT max(name IN (SELECT lower(value) FROM json_each(codecs)))
       """)
 
-  /// What a connection has whose configuration names no codecs.
+  /// The codecs of a connection whose configuration names none.
   private static var usualCodecs: String {
     Codec.all.filter(\.isUsual).map { "\"\($0.spelling.lowercased())\"" }.joined(separator: ",")
   }

@@ -1,27 +1,27 @@
 import Tape
 import Wire
 
-// What a sender alone can name of the way to its receiver: by feedback, reports and requests.
-// Where the take has the receiver too, its own sight is the better one.
+// Problems on the path to a receiver that only its sender can see: from feedback, reports and
+// requests. If the take has the receiver too, the receiver's view is better.
 
 extension FindingRule {
-  /// Peers whose receiver was not recorded, or was seen at one place with it.
+  /// Peers whose receiver was not recorded, or was observed at the same place.
   static func lonelySenders(_ facts: CallFacts) -> [CallFacts.Peer] {
     facts.peers.filter { $0.other == nil || $0.isObserved }
   }
 
   // MARK: Queues
 
-  /// How much longer than at its best the way from a peer took, at a time.
+  /// The additional one-way delay of a peer's packets over their minimum, at a time.
   struct OutboundWait {
     var from: Int64
     var to: Int64
-    /// In microseconds: that of most packets, and the middle one.
+    /// The excess of the 20th percentile and of the median, in microseconds.
     var low: Int64
     var wait: Int64
   }
 
-  /// The waits of a peer's packets by transport-wide feedback, or by round trips where none comes.
+  /// The delays of a peer's packets by transport-wide feedback, or by round trips without feedback.
   static func outboundWaits(of peer: CallFacts.Peer, _ facts: CallFacts)
     -> (waits: [OutboundWait], isByFeedback: Bool)
   {
@@ -29,7 +29,7 @@ extension FindingRule {
     for isVideo in [false, true] {
       let seconds = facts.network.sending.seconds(of: peer.number, isVideo: isVideo)
       for wait in feedbackWaits(seconds) {
-        // One queue holds up all: what holds up one kind alone is something else.
+        // A queue delays both kinds of media; a delay of one kind alone has another reason.
         if let other = waits[wait.from], other.low < wait.low { continue }
         waits[wait.from] = wait
       }
@@ -38,7 +38,7 @@ extension FindingRule {
     return (roundTripWaits(of: peer, facts), false)
   }
 
-  /// As `StreamTiming.excess`: clocks that drift apart by 150 ppm and less add nothing.
+  /// As in `StreamTiming.excess`, clock drift up to 150 ppm adds nothing.
   private static func feedbackWaits(_ seconds: [SenderFacts.Second]) -> [OutboundWait] {
     func waits(_ delay: KeyPath<SenderFacts.Second, Int64>) -> [Int64] {
       var best = seconds.map { $0[keyPath: delay] }
@@ -58,27 +58,33 @@ extension FindingRule {
     }
   }
 
-  /// What of round trips the way back does not explain.
+  /// The part of round trips that the return path does not explain.
   private static func roundTripWaits(of peer: CallFacts.Peer, _ facts: CallFacts)
     -> [OutboundWait]
   {
     let trips = facts.network.sending.roundTrips[peer.number] ?? []
     guard let best = trips.map(\.nanoseconds).min() else { return [] }
     let back = inboundWaits(to: peer, facts)
+    // Who stands still answers late, and so does what is held up on its way back.
+    let silences = facts.network.way(peer.number, .inbound)?.silences ?? []
     return trips.map { trip in
       let second = trip.at / 1_000_000_000
-      let wait = (trip.nanoseconds &- best) / 1000 &- (back[second] ?? 0)
-      return OutboundWait(from: trip.at &- trip.nanoseconds, to: trip.at, low: wait, wait: wait)
+      let from = trip.at &- trip.nanoseconds
+      let silent = silences.reduce(Int64(0)) {
+        $0 &+ max(0, min($1.to, trip.at) &- max($1.from, from))
+      }
+      let wait = (trip.nanoseconds &- best &- silent) / 1000 &- (back[second] ?? 0)
+      return OutboundWait(from: from, to: trip.at, low: wait, wait: wait)
     }
   }
 
-  /// A time in which packets of a peer waited on their way.
+  /// A time in which a peer's packets were delayed.
   struct OutboundQueue {
     var from: Int64
     var to: Int64
-    /// The middle one, in microseconds.
+    /// The median, in microseconds.
     var wait: Int64
-    /// Whether every packet took as much longer as every other one.
+    /// Whether all packets were delayed equally.
     var isStep: Bool
   }
 
@@ -89,12 +95,12 @@ extension FindingRule {
     var run: [OutboundWait] = []
     func close() {
       defer { run = [] }
-      // A pause of a process delays some, and round trips are few.
+      // A pause of a process delays some packets, and round trips are few.
       guard run.count >= 3, let first = run.first, let last = run.last else { return }
       let inner = (run.count > 4 ? Array(run.dropFirst().dropLast()) : run).map(\.wait).sorted()
       let middle = inner[inner.count / 2]
       let swing = inner[inner.count - 1] &- inner[0]
-      // Feedback states times to 64 ms.
+      // The resolution of feedback reference times is 64 ms.
       let isFlat = swing < max(isByFeedback ? 40_000 : 15_000, middle / (isByFeedback ? 8 : 20))
       queues.append(OutboundQueue(from: first.from, to: last.to, wait: middle, isStep: isFlat))
     }
@@ -106,7 +112,7 @@ extension FindingRule {
     return queues
   }
 
-  /// Queues behind what a peer sends, by what it hears of them.
+  /// Finds queues on the path from a peer, by the feedback that it receives.
   static func findOutboundQueues(_ facts: CallFacts, _ limits: Limits) -> [Detection] {
     var found: [Detection] = []
     for peer in lonelySenders(facts) {
@@ -118,7 +124,7 @@ extension FindingRule {
         guard Double(queue.to &- queue.from) >= limits["least_seconds"] * 1e9 else { continue }
         let (lost, expected) = facts.lossAtPeer(of: peer.number, queue.from, queue.to)
         let isLossy = lost >= 4 && lost *| 50 >= expected
-        guard !queue.isStep || isLossy,
+        guard !queue.isStep || isLossy, isLossy || !followsInboundStep(queue, peer, facts),
           !isByFeedback || isConfirmed(queue, of: peer, on: limits["feedback_ms"] * 1e6, facts),
           !isJitter(queue, of: peer.number, facts)
         else { continue }
@@ -135,9 +141,20 @@ extension FindingRule {
     return found
   }
 
-  /// Whether round trips of that time, if there are some, are longer too.
+  /// Whether the way to this side became longer by as much at about the time at which a queue seems
+  /// to begin: another route is longer both ways.
+  private static func followsInboundStep(
+    _ queue: OutboundQueue, _ peer: CallFacts.Peer, _ facts: CallFacts
+  ) -> Bool {
+    steps(to: peer, facts).contains {
+      ($0.from &- queue.from).magnitude <= 3_000_000_000 && $0.wait *| 10 >= queue.wait *| 6
+        && $0.wait *| 6 <= queue.wait *| 10
+    }
+  }
+
+  /// Whether round trips of that time, if there are any, are longer as well.
   ///
-  /// Feedback names the first of several packets, which may have waited for the others longest.
+  /// Feedback names the first of several packets, which may have waited longest for the others.
   private static func isConfirmed(
     _ queue: OutboundQueue, of peer: CallFacts.Peer, on: Double, _ facts: CallFacts
   ) -> Bool {
@@ -147,8 +164,7 @@ extension FindingRule {
     return Double(inside[inside.count / 4]) * 1000 >= on / 2
   }
 
-  /// Whether most reports of that time state jitter of audio: packets that wait in one queue keep
-  /// their distance.
+  /// Whether most audio reports of that time state jitter: packets in one queue keep their spacing.
   private static func isJitter(_ queue: OutboundQueue, of peer: Int64, _ facts: CallFacts) -> Bool {
     let clocks = facts.streams.filter {
       $0.peer == peer && $0.direction == .outbound && $0.kind == "audio" && $0.clockRate > 0
@@ -165,8 +181,8 @@ extension FindingRule {
     return reports.count >= 2 && jittery.count *| 2 > reports.count
   }
 
-  /// Times from which on every packet to the receiver took as much longer, by feedback alone: round
-  /// trips do not say which way it is.
+  /// Finds times from which on every packet was delayed equally, by feedback alone: round trips do
+  /// not tell the direction.
   static func findOutboundSteps(_ facts: CallFacts, _ limits: Limits) -> [Detection] {
     var found: [Detection] = []
     for peer in lonelySenders(facts) {
@@ -197,9 +213,9 @@ extension FindingRule {
 
   // MARK: Jitter
 
-  /// Times in which the receiver's reports state jitter (RFC 3550 section 6.4.1).
+  /// Finds times in which the receiver's reports state jitter (RFC 3550 section 6.4.1).
   ///
-  /// Of video a frame's packets count too, which leave one after another.
+  /// For video, the packets of one frame count too, which are sent one after another.
   static func findJitterAtPeer(_ facts: CallFacts, _ limits: Limits) -> [Detection] {
     var found: [Detection] = []
     for peer in lonelySenders(facts) {
@@ -233,8 +249,8 @@ extension FindingRule {
 
   // MARK: Reports
 
-  /// Times in which the other side answers a sender report that is old, although newer ones were
-  /// sent: RTCP does not arrive there, and media does.
+  /// Finds times in which the remote peer refers to an old sender report although newer ones were
+  /// sent: RTCP does not arrive there while media does.
   static func findReportsNotArriving(_ facts: CallFacts, _ limits: Limits) -> [Detection] {
     var found: [Detection] = []
     for peer in lonelySenders(facts) {
@@ -245,13 +261,13 @@ extension FindingRule {
         let reports = facts.reports.filter {
           $0.peer == peer.number && $0.direction == .inbound && $0.ssrc == stream.ssrc
         }
-        // Who never names one may not do that at all.
+        // A peer that never refers to one may not support it.
         guard reports.contains(where: { $0.lastSent != 0 }) else { continue }
         for run in reports.runs(where: { $0.lastSent == $1.lastSent }) {
           guard let first = run.first, let last = run.last, run.count >= 3,
             last.highest &- first.highest >= Int64(saturating: limits["least_packets"])
           else { continue }
-          // When what they answer was sent, or the first of all.
+          // The time at which the referenced report was sent, or the first of all.
           let from = first.at &- first.sinceLastSent *| 1_000_000_000 / 65_536
           let missed = own.filter { $0 > from && $0 < last.at &- 300_000_000 }
           guard missed.count >= 3, let since = missed.first,
@@ -270,13 +286,41 @@ extension FindingRule {
     return found
   }
 
+  /// Reports whose numbers go on by far more than was sent: somebody on the way numbers anew.
+  static func findRestartsAtPeer(_ facts: CallFacts) -> [Detection] {
+    var found: [Detection] = []
+    for peer in lonelySenders(facts) {
+      for stream in facts.streams
+      where stream.peer == peer.number && stream.direction == .outbound && stream.role == .media {
+        let reports = facts.reports.filter {
+          $0.peer == peer.number && $0.direction == .inbound && $0.ssrc == stream.ssrc
+        }
+        for (before, after) in zip(reports, reports.dropFirst()) where after.at > before.at {
+          let sent = Int64(facts.sum(of: stream, from: before.at, to: after.at).packets)
+          // Reports of one interval are of packets before it, too; a wrap of the numbers is 65,536.
+          let grown = after.highest &- before.highest
+          guard grown.magnitude >= UInt64(3_000 +| 4 *| max(0, sent)), grown.magnitude < 60_000
+          else { continue }
+          found.append(
+            Detection(
+              "sequence-restart", peer: peer.number, from: before.at, to: after.at,
+              "the receiver's reports went from \(before.highest & 0xffff) to "
+                + "\(after.highest & 0xffff) while \(sent) packets were sent: somebody on the way "
+                + "changes the numbers",
+              ssrc: stream.ssrc, track: stream.track, direction: .outbound, kind: stream.kind))
+        }
+      }
+    }
+    return found
+  }
+
   // MARK: Repairs
 
-  /// What a receiver asked for again of one stream.
+  /// NACKs of a receiver for one stream.
   private struct Requested {
     var peer: Int64
     var ssrc: Int64
-    /// Different packets, and how often they were asked for in all.
+    /// Distinct packets, and the total number of requests.
     var packets: Int64
     var requests: Int64
     var from: Int64
@@ -305,7 +349,8 @@ extension FindingRule {
     return found
   }
 
-  /// Packets that the other side asks for again, and does not count as lost: they came late.
+  /// Packets that the remote peer requests with NACKs but does not count as lost: they arrived
+  /// late.
   static func findReorderingAtPeer(
     _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> [Detection] {
@@ -316,7 +361,7 @@ extension FindingRule {
         $0.peer == asked.peer && $0.direction == .inbound && $0.ssrc == asked.ssrc
       }
       guard let report = reports.last, let before = reports.first else { continue }
-      // Without a stream of their own repairs fill the holes before a report counts them.
+      // Retransmissions within the stream fill gaps before a report counts them.
       let hasRepairs = facts.repairs(of: asked.peer, asked.ssrc, from: .min, to: .max) > 0
       let share = Double(asked.packets) / Double(max(1, stream.packets))
       let lost = max(0, report.lost &- before.lost)
@@ -335,7 +380,7 @@ extension FindingRule {
     return found
   }
 
-  /// Packets that the other side asks for again and again although they were sent again.
+  /// Packets that the remote peer keeps requesting although they were retransmitted.
   static func findRepairsLostAtPeer(
     _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> [Detection] {
@@ -347,7 +392,7 @@ extension FindingRule {
       let stream = facts.stream(asked.peer, .outbound, asked.ssrc)
       let again = facts.repairs(
         of: asked.peer, asked.ssrc, from: asked.from, to: asked.to +| 1_000_000_000)
-      // What was not sent again, as it was too old, was not lost once more.
+      // A packet that was too old to be retransmitted was not lost again.
       guard again *| 2 >= asked.requests else { continue }
       found.append(
         Detection(
@@ -362,14 +407,14 @@ extension FindingRule {
 }
 
 extension CallFacts {
-  /// How many packets of a peer's repairs of a stream it sent in a time.
+  /// The number of repair packets for a stream that a peer sent in a time.
   fileprivate func repairs(of peer: Int64, _ ssrc: Int64, from: Int64, to: Int64) -> Int64 {
     streams.filter {
       $0.role == .repair && $0.original == ssrc && $0.peer == peer && $0.direction == .outbound
     }.reduce(0) { $0 +| Int64(sum(of: $1, from: from, to: to).packets) }
   }
 
-  /// What the other side's reports say was lost of all that a peer sent in a time.
+  /// The loss of everything that a peer sent in a time, by the remote peer's reports.
   func lossAtPeer(of peer: Int64, _ from: Int64, _ to: Int64) -> (lost: Int64, expected: Int64) {
     var former: [Int64: Report] = [:]
     var (lost, expected): (Int64, Int64) = (0, 0)
@@ -386,7 +431,7 @@ extension CallFacts {
 }
 
 extension Array {
-  /// Parts whose neighbours belong together.
+  /// Splits the elements into runs whose neighbours satisfy a condition.
   func runs(where belong: (Element, Element) -> Bool) -> [Self] {
     var runs: [Self] = []
     for element in self {

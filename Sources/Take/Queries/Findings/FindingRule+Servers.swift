@@ -3,7 +3,7 @@ import Tape
 // Rules about STUN and TURN servers, and sockets.
 
 extension FindingRule {
-  /// What `icecandidateerror` says, and what the stack refused: a code of STUN, or no answer.
+  /// Failures from `icecandidateerror` and from the stack: a STUN error code, or no response.
   private static let serverFailures = """
         failure AS (
           SELECT peer, at_ns, detail ->> '$.reason' AS reason,
@@ -19,26 +19,47 @@ extension FindingRule {
         )
     """
 
-  /// A server that says no: 401 and 403 for credentials, 486 for a quota, 508 for its capacity
-  /// (RFC 8656 section 19).
+  /// A server that refuses: 401 and 403 for credentials, 486 for a quota, 508 for capacity (RFC
+  /// 8656 section 19).
   static let turnRefused = FindingRule(
     id: "turn-refused", severity: .medium, title: "TURN server refused", scope: .connection,
     sql: """
       WITH
-      \(serverFailures)
-      SELECT peer, min(at_ns) AS from_ns, max(at_ns) AS to_ns,
-        'it answered ' || group_concat(DISTINCT reason) AS evidence, count(*) AS count,
+      \(serverFailures),
+        relayed AS (
+          SELECT peer, min(from_ns) AS from_ns, max(to_ns) AS to_ns FROM selected_pair
+          WHERE local_type = 'relay' GROUP BY peer
+        ),
+        -- Who loses the relay that carries the call loses the call when its lifetime is over.
+        lost AS (
+          SELECT failure.peer AS peer, max(state_time.to_ns) AS to_ns
+          FROM failure JOIN relayed ON relayed.peer = failure.peer
+            AND failure.at_ns >= relayed.from_ns
+          JOIN state_time ON state_time.peer = failure.peer AND machine = 'ice-connection'
+            AND state IN ('disconnected', 'failed')
+            AND state_time.from_ns >= failure.at_ns - 1000000000
+          WHERE NOT is_gone GROUP BY failure.peer
+        )
+      SELECT failure.peer AS peer, min(at_ns) AS from_ns,
+        max(max(at_ns), coalesce(max(lost.to_ns), 0)) AS to_ns,
+        group_concat(DISTINCT iif(instr(reason, ': ') > 0,
+          substr(reason, 1, instr(reason, ': ') - 1) || ' answered '
+            || substr(reason, instr(reason, ': ') + 2), reason))
+          || iif(max(lost.peer) IS NULL, '', ', while the call went over it') AS evidence,
+        count(*) AS count,
         -- Without a relay the call may do well.
-        iif(peer IN (
+        iif(max(lost.peer) IS NULL AND failure.peer IN (
           SELECT peer FROM state
           WHERE machine = 'ice-connection' AND to_state IN ('connected', 'completed')
         ), 'low', 'high') AS severity
-      FROM failure WHERE NOT is_gone GROUP BY peer
+      FROM failure LEFT JOIN lost ON lost.peer = failure.peer
+      WHERE NOT is_gone GROUP BY failure.peer
       """)
 
-  /// The same of calls between others: the answers of servers are in the clear.
+  /// The same for observed calls, since the responses of servers are not encrypted.
   ///
-  /// The first 401 of a client asks for its name (RFC 8489 section 9.2.4), 438 for a fresh nonce.
+  /// A client's first 401 is the challenge (RFC 8489 section 9.2.4), and 438 asks for a fresh
+  /// nonce.
   static let turnRefusedOnTheWire = FindingRule(
     id: "turn-refused-seen", severity: .medium, title: "TURN server refused a client",
     scope: .connection, silentUnder: ["turn-refused"],
@@ -59,7 +80,7 @@ extension FindingRule {
       }
       let challenges = all.filter { $0.code == 401 }
       let named = all.filter { ![401, 438, 300].contains($0.code) }
-      // One is the challenge; a client that knows the password gets no third.
+      // The first is the challenge; a client with the right password gets no third one.
       let refused = named.isEmpty && challenges.count >= 3 ? challenges : named
       guard let first = refused.first, let last = refused.last else { continue }
       found.append(
@@ -91,7 +112,7 @@ extension FindingRule {
       FROM failure WHERE is_gone GROUP BY peer
       """)
 
-  /// rtcstats' highstundelay and highturndelay: 500 ms from the begin of gathering.
+  /// rtcstats' highstundelay and highturndelay: 500 ms from the start of gathering.
   static let slowServer = FindingRule(
     id: "slow-server", severity: .low, title: "Slow STUN or TURN server", scope: .connection,
     thresholds: [
@@ -116,7 +137,7 @@ extension FindingRule {
       WHERE first.at_ns - gathering.at_ns > :least_ms * 1000000
       """)
 
-  /// A system that gives no socket, and datagrams that it does not send.
+  /// A system that refuses a socket, or datagrams that it does not send.
   static let socketRefused = FindingRule(
     id: "socket-refused", severity: .medium, title: "Socket refused by the system", scope: .end,
     sql: """

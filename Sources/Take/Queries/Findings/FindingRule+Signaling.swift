@@ -1,12 +1,13 @@
 import Tape
 import Wire
 
-// Rules about calls of the negotiation and their order.
+// Rules about the calls of a negotiation and their order.
 
 extension FindingRule {
   /// The `Failure` of each call in rtcstats-features.
   ///
-  /// One that went well at the next try was a hiccup of the application's, such as glare.
+  /// A failure that succeeds on the next attempt is a transient problem of the application, such as
+  /// glare.
   static let descriptionRefused = FindingRule(
     id: "description-refused", severity: .medium, title: "Description refused", scope: .connection,
     thresholds: [
@@ -27,7 +28,7 @@ extension FindingRule {
         AND NOT (error LIKE 'InvalidStateError%' AND arguments ->> '$._0.type' = 'answer')
       """)
 
-  /// Telnyx' 33006 and 33007: an application that handles one message twice.
+  /// Telnyx 33006 and 33007: an application that handles a message twice.
   static let answerWithoutOffer = FindingRule(
     id: "answer-without-offer", severity: .low, title: "Answer to no offer", scope: .connection,
     sql: """
@@ -62,9 +63,9 @@ extension FindingRule {
             AND state.at_ns > open.from_ns)
       """)
 
-  /// More than a second is what rtcstats calls high; a person who has to accept takes longer.
+  /// rtcstats calls more than a second high; a person who has to accept takes longer.
   static let slowSignaling = FindingRule(
-    id: "slow-signaling", severity: .low, title: "Slow answer", scope: .connection,
+    id: "slow-signaling", severity: .low, title: "Slow answer to an offer", scope: .connection,
     thresholds: [
       Threshold("least_ms", 1_000, "ms", "rtcstats highsignalingtime")
     ],
@@ -79,7 +80,7 @@ extension FindingRule {
         AND open.to_ns - open.from_ns > :least_ms * 1000000
       """)
 
-  /// rtcstats-features gives the time and no bound.
+  /// rtcstats-features reports the time without a threshold.
   static let slowDescription = FindingRule(
     id: "slow-description", severity: .low, title: "Slow negotiation call", scope: .end,
     thresholds: [
@@ -95,7 +96,7 @@ extension FindingRule {
         AND reply_at_ns - at_ns > :least_ms * 1000000
       """)
 
-  /// A restart that nobody answered leaves the path that did not hold (Telnyx' 47001).
+  /// A restart without an answer leaves the broken path in use (Telnyx 47001).
   static let restartUnfinished = FindingRule(
     id: "restart-unfinished", severity: .high, title: "ICE restart not finished",
     scope: .connection,
@@ -136,9 +137,9 @@ extension FindingRule {
       GROUP BY peer, done_ns
       """)
 
-  /// What an application does whose handler of `negotiationneeded` answers itself.
+  /// An application whose `negotiationneeded` handler triggers itself.
   ///
-  /// Once a second may be a meeting whose people come in.
+  /// Once a second may be a meeting that participants are joining.
   static let renegotiationStorm = FindingRule(
     id: "renegotiation-storm", severity: .low, title: "Renegotiation storm", scope: .connection,
     thresholds: [
@@ -168,13 +169,13 @@ extension FindingRule {
 
 // MARK: - Channels
 
-// Rules about data channels, the estimate of the bit rate and the pacer.
+// Rules about data channels, the bit rate estimate and the pacer.
 
 extension FindingRule {
-  /// DTLS 1.2 numbers its records in the clear, so that lost ones show without keys.
+  /// DTLS 1.2 numbers its records in the clear, so losses show without keys.
   ///
-  /// SCTP sends what was lost again, and all that was sent after it on an ordered channel waits.
-  /// With keys its sender knows by what it sends again, and by gaps in acknowledgements.
+  /// SCTP retransmits lost data, and everything behind it on an ordered channel waits. With keys,
+  /// the sender shows losses by its retransmissions and by gaps in acknowledgements.
   static let dataBehindLoss = FindingRule(
     id: "data-behind-loss", severity: .medium, title: "Data channel behind lost packets",
     scope: .flow,
@@ -198,7 +199,7 @@ extension FindingRule {
       guard share >= limits["least_share"], Double(records.lost) >= limits["least_lost"] else {
         continue
       }
-      // The seconds in which numbers are missing.
+      // The seconds with missing record numbers.
       var former = records.lowest -| 1
       var spans: [Int64] = []
       for second in records.seconds {
@@ -218,7 +219,7 @@ extension FindingRule {
     }
     for way in facts.network.channels.ways {
       let isLonely = facts.peer(way.peer).map { $0.other == nil || $0.isObserved } ?? true
-      // Without the numbers of DTLS 1.2 a receiver knows it by those of the chunks.
+      // Without DTLS 1.2 record numbers, a receiver shows losses by the chunk numbers.
       let isCounted = facts.network.datagrams.records.contains {
         $0.peer == way.peer && $0.direction == .inbound
       }
@@ -228,7 +229,7 @@ extension FindingRule {
     return found
   }
 
-  /// What acknowledgements with gaps and chunks that were sent again say.
+  /// Finds loss by acknowledgements with gaps and by retransmitted chunks.
   private static func dataLoss(
     _ way: ChannelFacts.Way, _ facts: CallFacts, _ limits: Limits
   ) -> [Detection] {
@@ -257,7 +258,7 @@ extension FindingRule {
     ]
   }
 
-  /// How long the slowest message took, where both ends are in the take.
+  /// The latency of the slowest message, if the take has both ends.
   private static func delayWords(
     _ peer: Int64, _ facts: CallFacts, _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> String {
@@ -281,9 +282,9 @@ extension FindingRule {
     return "; the slowest message took \(rows.integer(0)) ms"
   }
 
-  /// VL's webrtc-issue-detector: less than audio and a little video need.
+  /// VL's webrtc-issue-detector: less than audio and a small video need.
   static let estimateLow = FindingRule(
-    id: "estimate-low", severity: .low, title: "Little bit rate available", scope: .flow,
+    id: "estimate-low", severity: .low, title: "Low bandwidth estimate", scope: .flow,
     thresholds: [
       Threshold("most_kbps", 100, "kbit/s", "webrtc-issue-detector, with video"),
       Threshold("least_seconds", 2, "s", "of samples; own choice"),
@@ -306,7 +307,7 @@ extension FindingRule {
       GROUP BY peer HAVING max(at_ns) - min(at_ns) >= :least_seconds * 1000000000
       """)
 
-  /// rtcstats' delayedthroughput: what waits here already waits before it reaches the network.
+  /// rtcstats' delayedthroughput: the packets wait before they reach the network.
   static let pacerDelay = FindingRule(
     id: "pacer-delay", severity: .low, title: "Packets waiting to be sent", scope: .stream,
     thresholds: [

@@ -1,14 +1,14 @@
 import Tape
 import Wire
 
-// Rules about silence of all protocols, and whose fault it is.
+// Rules about silence of all protocols, and who is responsible.
 
 extension FindingRule {
-  /// No packets of any protocol arrive: no media, no checks, no reports.
+  /// No packets of any protocol arrive: no media, checks or reports.
   ///
-  /// Missing sequence numbers tell a dead path from a sender that sent nothing.
+  /// Missing sequence numbers distinguish a dead path from a sender that stopped.
   static let pathDead = FindingRule(
-    id: "path-dead", severity: .high, title: "Path dead for every protocol", scope: .connection,
+    id: "path-dead", severity: .high, title: "Path dead", scope: .connection,
     thresholds: [
       Threshold(
         "least_ms", 1_000, "ms", "own choice; Chromium's event log viewer has 500 ms for RTP"),
@@ -35,7 +35,7 @@ extension FindingRule {
       }
       var silences = way.silences.filter { $0.length >= least && live.contains($0.from) }
       let last = min(live.upperBound, facts.end)
-      // To the end: nothing is missing, as nothing came after it.
+      // At the end nothing counts as missing, because no packet follows.
       var isTail = false
       if last -| way.last >= least, live.contains(way.last) {
         silences.append(
@@ -53,7 +53,7 @@ extension FindingRule {
         } else if !isOpen {
           guard Double(silence.missing) >= expected * limits["least_share"] else { continue }
         } else if peer.isObserved || saidGoodbye(peer.number, silence.from, facts) {
-          // A capture of others may end before the call does.
+          // A capture may end before the call does.
           continue
         }
         found.append(deadPath(peer, silence, isOpen, facts))
@@ -80,7 +80,8 @@ extension FindingRule {
       impact: FindingImpact(withoutMedia: seconds, count: silence.missing))
   }
 
-  /// How many packets of media the other end sent in a silence; nil where it is not in the take.
+  /// The number of media packets that the other end sent during a silence; nil if it is not in the
+  /// take.
   private static func sentMeanwhile(
     to peer: CallFacts.Peer, _ silence: NetworkFacts.Silence, _ facts: CallFacts
   ) -> Int64? {
@@ -96,7 +97,7 @@ extension FindingRule {
     }
   }
 
-  /// Whether the other side said that it leaves.
+  /// Whether the remote peer announced that it leaves.
   private static func saidGoodbye(_ peer: Int64, _ at: Int64, _ facts: CallFacts) -> Bool {
     facts.states.contains {
       $0.peer == peer && $0.at >= at -| 2_000_000_000 && $0.to == "closed"
@@ -107,8 +108,8 @@ extension FindingRule {
 
   // MARK: Who did not run
 
-  /// A machine that was not called when it wanted to be: the processor had no time for it, or a
-  /// step before took too long.
+  /// A machine that was not run at its deadline: the processor was busy, or the previous step took
+  /// too long.
   ///
   /// The tape has both times.
   static let processStarved = FindingRule(
@@ -160,7 +161,7 @@ extension FindingRule {
     return found
   }
 
-  /// Parts without pauses.
+  /// Groups spans that are less than a pause apart.
   private static func grouped(_ spans: [(from: Int64, to: Int64)], pause: Int64)
     -> [[(from: Int64, to: Int64)]]
   {
@@ -175,18 +176,19 @@ extension FindingRule {
     return groups
   }
 
-  /// Why a silence of every protocol ended without loss.
+  /// The reason for a silence of every protocol that ended without loss.
   private enum Silencer { case sender, path, unknown }
 
-  /// Everything stops and goes on with a burst, and nothing is missing: it was not sent.
+  /// Everything stops, then continues with a burst and without loss: it was not sent.
   static let peerStarved = FindingRule(
-    id: "peer-starved", severity: .low, title: "The other side's process stood still",
+    id: "peer-starved", severity: .low, title: "Process stood still",
     scope: .flow,
     thresholds: [
       Threshold("least_ms", 200, "ms", "of no protocol; own choice"),
       Threshold("medium_ms", 350, "ms", "longer than a jitter buffer hides; own choice"),
       Threshold(
         "least_lateness_ms", 40, "ms", "of the first packets after it, or a burst; own choice"),
+      Threshold("least_burst", 1.5, "", "times the usual packets in 60 ms after it; own choice"),
     ],
     causes: ["process-starved"], silentUnder: ["path-dead"],
     sql: """
@@ -215,8 +217,8 @@ extension FindingRule {
     }
   }
 
-  /// The same, where the sender went on sending: a link that holds everything up and loses none of
-  /// it, as radio does.
+  /// The same, but the sender continued sending: a link that holds packets up without losing them,
+  /// as radio does.
   static let pathStalled = FindingRule(
     id: "path-stalled", severity: .low, title: "Packets held up on the way", scope: .flow,
     thresholds: [
@@ -260,16 +262,47 @@ extension FindingRule {
       }
       for silence in way.silences where silence.length >= least && live.contains(silence.from) {
         let expected = Double(silence.pace) * Double(silence.length) / 1e9
-        // A pause of the sender ends without a burst, and so does a way that became longer.
+        // A pause of the sender ends without a burst, and so does an increase of the path's delay.
         let usual = Double(silence.pace) * 0.06
         let isBurst = Double(silence.burst) >= limits["least_burst"] * usual + 2
-        guard expected >= 5, Double(silence.missing) <= max(1, expected * 0.1), isBurst else {
-          continue
-        }
+        let lateness = limits["least_lateness_ms"] * 1e6
+        let isLate = lateness > 0 && silence.burst >= 2 && Double(silence.lateness) >= lateness
+        guard expected >= 5, Double(silence.missing) <= max(1, expected * 0.1), isBurst || isLate,
+          !staysLate(silence, peer.number, facts),
+          // A hold ends with a negotiation.
+          !facts.perception.negotiations.contains(where: {
+            $0.peer == peer.number && $0.at >= silence.from
+              && ($0.at &- silence.to).magnitude <= 1_000_000_000
+          })
+        else { continue }
         held.append((peer.number, silence, silencer(of: silence, to: peer, facts)))
       }
     }
     return held
+  }
+
+  /// Whether what came long after a silence was as late as what came right after it: then nothing
+  /// stood still, the way became longer.
+  private static func staysLate(
+    _ silence: NetworkFacts.Silence, _ peer: Int64, _ facts: CallFacts
+  ) -> Bool {
+    var rises: [Int64] = []
+    for (place, stream) in facts.streams.enumerated()
+    where stream.peer == peer && stream.direction == .inbound && stream.role == .media {
+      let seconds = facts.network.timings[place].seconds
+      guard
+        let before = seconds.last(where: {
+          ($0.second +| 1) *| 1_000_000_000 <= silence.from && $0.packets >= 5
+        }),
+        let after = seconds.first(where: {
+          $0.second *| 1_000_000_000 >= silence.to +| 1_000_000_000 && $0.packets >= 5
+        }), before.part == after.part, after.second -| before.second <= 5
+      else { continue }
+      rises.append((after.low -| before.low) *| 1_000)
+    }
+    // What a microphone lost meanwhile makes its own stream late, and no other one.
+    guard let least = rises.min() else { return false }
+    return least *| 10 > silence.length *| 6
   }
 
   private static func silencer(
@@ -281,7 +314,7 @@ extension FindingRule {
       }
       return isSilent ? .sender : .path
     }
-    // What was recorded meanwhile would come late by as much as it waited.
+    // Media captured during the silence would arrive late by the time that it waited.
     return silence.lateness *| 10 > silence.length *| 6 ? .unknown : .sender
   }
 }

@@ -1,13 +1,13 @@
 import Tape
 import Wire
 
-// Rules about what cameras and screens give.
+// Rules about cameras and screens.
 
 extension FindingRule {
-  /// A camera that gives no frames any more while it is meant to.
+  /// A camera that stops delivering frames while it should.
   ///
-  /// A screen gives none where nothing changes on it; what the application or both sides changed
-  /// about the track is meant.
+  /// A screen delivers none while its content does not change; changes of the track by the
+  /// application or by negotiation are intended.
   static let stoppedCamera = FindingRule(
     id: "camera-stopped", severity: .high, title: "Camera stopped", scope: .stream,
     thresholds: [
@@ -32,17 +32,17 @@ extension FindingRule {
     let captured = facts.perception.captured.filter {
       $0.peer == track.peer && $0.track == track.track && $0.isVideo
     }
-    // Without frames that were handed in, those that were encoded show the source.
+    // Without captured frames, encoded frames represent the source.
     let times = captured.isEmpty ? Self.runs(of: track.pictures) : captured
     guard let live = facts.peer(track.peer)?.live,
       !facts.perception.isScreen(track.peer, track.track),
-      // Single frames here and there are those of a screen.
+      // Isolated frames are typical of a screen.
       times.count(where: { $0.count <= 3 }) < 2
     else { return [] }
     var found: [Detection] = []
     for (place, run) in times.enumerated() {
       let end = min(place +| 1 < times.count ? times[place +| 1].from : live.upperBound, facts.end)
-      // The seconds before it, of which none may be a screen's.
+      // The seconds before the pause, none of which may look like a screen's.
       guard Double(end -| run.to) / 1e9 >= limits["least_pause"], run.to >= live.lowerBound,
         Double(run.count) >= limits["least_frames"],
         Double(run.longestGap) / 1e6 <= limits["most_gap"],
@@ -67,11 +67,11 @@ extension FindingRule {
     return found
   }
 
-  /// Whether a peer's process did something at least every second of a time.
+  /// Whether a peer's process was active at least every second of a time.
   private static func runsOn(
     _ facts: CallFacts, _ peer: Int64, from: Int64, to: Int64
   ) -> Bool {
-    // Its statistics and its audio stop with the process; a camera does that alone.
+    // If the process stops, its statistics and audio stop too; a camera stops alone.
     let voices = facts.tracks.filter {
       $0.peer == peer && $0.kind == "audio" && $0.direction == .outbound && !$0.levels.isEmpty
     }
@@ -82,7 +82,7 @@ extension FindingRule {
     } || voices.allSatisfy { $0.levels.count < 10 }
   }
 
-  /// Runs of frames without a pause of a second.
+  /// Splits frames at pauses of a second.
   private static func runs(of pictures: [CallFacts.Picture]) -> [PerceptionFacts.Captured] {
     var runs: [PerceptionFacts.Captured] = []
     for picture in pictures {
@@ -100,10 +100,10 @@ extension FindingRule {
     return runs
   }
 
-  /// A camera never gives the same picture twice, because its sensor has noise.
+  /// A camera never delivers the same picture twice, because its sensor is noisy.
   ///
-  /// A screen does, and a capturer that hangs. Of what is received the digests of the pictures tell
-  /// it, or their sizes: there is nothing to send in a picture that came before.
+  /// A screen does, and so does a capturer that hangs. For received video, equal digests of
+  /// pictures show it, or frame sizes: a repeated picture needs next to no bits.
   static let stuckCamera = FindingRule(
     id: "camera-repeats", severity: .high, title: "Camera repeats one picture", scope: .stream,
     thresholds: [
@@ -161,7 +161,7 @@ extension FindingRule {
     return found
   }
 
-  /// Times in which the frames of a track have next to nothing in them.
+  /// Times in which the frames of a track are almost empty.
   private static func smallRuns(
     of track: CallFacts.Track, _ limits: Limits
   ) -> [ClosedRange<Int64>] {
@@ -178,7 +178,7 @@ extension FindingRule {
       }
       var end = place
       var larger = 0
-      // One in twenty may be larger.
+      // One frame in twenty may be larger.
       while end < pictures.count {
         if pictures[end].size > most { larger +|= 1 }
         if larger *| 20 > end -| place +| 20 { break }
@@ -190,7 +190,7 @@ extension FindingRule {
         Double(end - place) >= limits["least_rate"] * seconds
       {
         runs.append(from...max(from, to))
-        // What comes after it is compared with what was before it.
+        // The next run is compared with the frames before this one.
         place = end +| 60
       } else {
         place +|= 1
@@ -204,7 +204,8 @@ extension FindingRule {
     return values.sorted()[values.count / 2]
   }
 
-  /// Whether a track behaved as screens do: pauses, or a hint of the application that sends it.
+  /// Whether a track behaved like a screen: by its pauses, or by a content hint of its sender's
+  /// application.
   private static func isScreen(
     _ facts: CallFacts, _ peer: Int64, _ track: Int64, _ direction: WireDirection, before: Int64
   ) -> Bool {
@@ -222,10 +223,10 @@ extension FindingRule {
     return gaps.count { $0 > 700_000_000 } >= 2
   }
 
-  /// A covered lens, a capturer without permission, a camera that another program has: pictures of
-  /// one dark shade.
+  /// A covered lens, a capturer without permission, or a camera in use by another program: frames
+  /// of a single dark shade.
   ///
-  /// A track that is switched off sends such pictures too: who receives cannot tell.
+  /// A disabled track also sends such frames; a receiver cannot tell the difference.
   static let blackCamera = FindingRule(
     id: "camera-black", severity: .medium, title: "Black picture", scope: .stream,
     thresholds: [
@@ -244,7 +245,7 @@ extension FindingRule {
     for still in facts.perception.stills where still.shade != nil {
       let seconds = Double(still.to -| still.from) / 1e9
       let sender = still.direction == .inbound ? facts.peer(still.peer)?.other : still.peer
-      // Switched off at the end that the take has: meant.
+      // Disabled at the end that the take has: intended.
       let isOff =
         sender.map { sender in
           facts.perception.isOff(
@@ -271,7 +272,7 @@ extension FindingRule {
     return found
   }
 
-  /// A camera that gives fewer frames than it did.
+  /// A camera that delivers fewer frames than before.
   static let slowCamera = FindingRule(
     id: "camera-slow", severity: .low, title: "Camera slower than before", scope: .stream,
     thresholds: [

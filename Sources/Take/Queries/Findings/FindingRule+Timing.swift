@@ -1,13 +1,13 @@
 import Tape
 import Wire
 
-// Rules about when packets came: jitter, queues, other ways, clocks.
+// Rules about arrival times: jitter, queues, path changes, clocks.
 
 extension FindingRule {
-  /// The jitter of RFC 3550 as Twilio and Telnyx watch it: three of five seconds above 30 ms.
+  /// RFC 3550 jitter, watched as Twilio and Telnyx do: above 30 ms in three of five seconds.
   ///
-  /// Of video the first packet of each frame counts: the others leave one after another. A queue
-  /// and a process that stands still move many packets by the same time, and swing little.
+  /// For video, only the first packet of each frame counts, because the others are sent one after
+  /// another. A queue or a stalled process delays many packets equally and swings little.
   static let highJitter = FindingRule(
     id: "high-jitter", severity: .medium, title: "Jitter", scope: .flow,
     thresholds: [
@@ -47,7 +47,7 @@ extension FindingRule {
       }
       for (index, second) in seconds.enumerated() {
         let jitter = Double(second.jitter) / 1000
-        // Some packets that are overtaken swing a lot, and most do not.
+        // A few overtaken packets swing a lot, while most do not.
         let isReordered = reordered(stream, second.second, facts) >= 0.02
         let share = isReordered ? limits["reordered_swings"] : limits["least_swings"]
         let isHit =
@@ -66,7 +66,7 @@ extension FindingRule {
     return found + findJitterAtPeer(facts, limits)
   }
 
-  /// The share of packets of a second that came after later ones.
+  /// The share of a second's packets that arrived after later ones.
   private static func reordered(
     _ stream: CallFacts.Stream, _ second: Int64, _ facts: CallFacts
   ) -> Double {
@@ -77,7 +77,8 @@ extension FindingRule {
 
   // MARK: Queues
 
-  /// The least delay of all streams of a way in a second over the best of the call.
+  /// The minimum additional delay over all streams of a direction in a second, relative to the best
+  /// of the call.
   private struct Wait {
     var second: Int64
     var least: Int64
@@ -86,13 +87,15 @@ extension FindingRule {
     var leap: Int64
   }
 
-  /// How much longer than at their best packets to a peer were on their way, by the second.
+  /// The additional delay of packets to a peer per second, relative to their best.
   ///
-  /// What already their sender held back is taken off where the take has it.
+  /// Delays at the sender are subtracted if the take has it.
   private static func waits(to peer: CallFacts.Peer, _ facts: CallFacts) -> [Wait] {
     var waits: [Int64: Wait] = [:]
     for (place, stream) in facts.streams.enumerated()
-    where stream.peer == peer.number && stream.direction == .inbound && stream.role == .media {
+    where stream.peer == peer.number && stream.direction == .inbound && stream.role == .media
+      && slowRuns(place, facts).isEmpty
+    {
       let timing = facts.network.timings[place]
       var held: [Int64: Int64] = [:]
       if let other = peer.other, !peer.isObserved,
@@ -106,7 +109,7 @@ extension FindingRule {
         }
       }
       for (second, excess) in zip(timing.seconds, timing.excess) where second.packets >= 5 {
-        // The best of the part, by what the middle one is over it.
+        // The best of the part, derived from the median and its excess.
         let best = second.median -| excess
         let own = held[second.second] ?? 0
         let wait = Wait(
@@ -116,7 +119,7 @@ extension FindingRule {
           waits[second.second] = wait
           continue
         }
-        // One queue holds up all streams: what holds up one alone is something else.
+        // A queue delays all streams; a delay of one stream alone has another reason.
         waits[second.second] = Wait(
           second: wait.second, least: min(known.least, wait.least),
           median: min(known.median, wait.median), spread: min(known.spread, wait.spread),
@@ -126,7 +129,7 @@ extension FindingRule {
     return waits.values.sorted { $0.second < $1.second }
   }
 
-  /// Runs of seconds in which packets waited, and how the wait came about.
+  /// Runs of seconds with delayed packets, and how the delay arose.
   private static func waitRuns(
     _ waits: [Wait], on: Int64, off: Int64
   ) -> [(part: ArraySlice<Wait>, isStep: Bool)] {
@@ -137,12 +140,15 @@ extension FindingRule {
       guard let begin = from, begin < end else { return }
       let part = waits[begin..<end]
       let middle = part.map(\.median).sorted()[part.count / 2]
-      // A way that became longer holds back one packet by all of it, and then every one the same.
+      // A longer path delays one packet by the full amount, and then every packet equally.
       let leap =
         waits[max(0, begin -| 1)...min(begin +| 1, waits.count - 1)].map(\.leap).max() ?? 0
       let inner = part.count > 2 ? part.dropFirst().dropLast() : part
       let spreads = inner.map(\.spread).sorted()
-      let isFlat = spreads[spreads.count / 2] < 25_000
+      // As flat as the way was before: a busy machine or a radio moves packets by itself.
+      let usual = waits[max(0, begin -| 10)..<begin].map(\.spread).sorted()
+      let usualSpread = usual.count >= 3 ? usual[usual.count / 2] : 0
+      let isFlat = spreads[spreads.count / 2] < max(25_000, min(usualSpread, 80_000) *| 3 / 2)
       let levels = inner.map(\.median)
       let isLevel = (levels.max() ?? 0) -| (levels.min() ?? 0) < max(30_000, middle / 5)
       runs.append((part, isFlat && isLevel && leap *| 10 > middle *| 6))
@@ -159,8 +165,8 @@ extension FindingRule {
     return runs
   }
 
-  /// Packets wait before a link that is too narrow for what is sent: the delay grows with what is
-  /// in the queue, and each packet has its own.
+  /// Packets queue before a link that is too slow for what is sent: the delay grows with the queue
+  /// and differs from packet to packet.
   static let standingQueue = FindingRule(
     id: "standing-queue", severity: .medium, title: "Packets waiting in a queue", scope: .flow,
     thresholds: [
@@ -187,7 +193,7 @@ extension FindingRule {
       let runs = waitRuns(
         waits(to: peer, facts), on: Int64(saturating: limits["least_ms"] * 1000),
         off: Int64(saturating: limits["off_ms"] * 1000))
-      for run in runs where !run.isStep {
+      for run in runs where !run.isStep || isOverflowing(run.part, peer.number, facts) {
         guard let first = run.part.first, let last = run.part.last,
           Double(last.second -| first.second + 1) >= limits["least_seconds"]
         else { continue }
@@ -207,7 +213,22 @@ extension FindingRule {
     return found + findOutboundQueues(facts, limits)
   }
 
-  /// How much longer than at its best the way to a peer took, by the second, in microseconds.
+  /// Whether packets are lost as of a queue that is full from its first second to its last: one
+  /// large frame fills it, and then each packet waits as long as every other one.
+  private static func isOverflowing(
+    _ part: ArraySlice<Wait>, _ peer: Int64, _ facts: CallFacts
+  ) -> Bool {
+    guard let first = part.first, let last = part.last else { return false }
+    let (from, to) = (first.second *| 1_000_000_000, (last.second +| 1) *| 1_000_000_000)
+    let inside = packets(to: peer, from, to, facts)
+    let before = packets(to: peer, 0, from -| 1, facts)
+    // What was lost before, too, is not lost for the queue.
+    let usual = Double(before.lost) / Double(max(1, before.lost +| before.packets))
+    let share = Double(inside.lost) / Double(max(1, inside.lost +| inside.packets))
+    return inside.lost >= 4 && share >= 0.02 + 1.5 * usual
+  }
+
+  /// The additional delay of the path to a peer per second, relative to its best, in microseconds.
   static func inboundWaits(to peer: CallFacts.Peer, _ facts: CallFacts) -> [Int64: Int64] {
     var sum: [Int64: Int64] = [:]
     for wait in waits(to: peer, facts) { sum[wait.second] = max(0, wait.median) }
@@ -225,13 +246,13 @@ extension FindingRule {
       if stream.role == .media { sum.lost +|= max(0, Int64(part.lost)) }
       bytes +|= Int64(part.bytes)
     }
-    sum.bits = Int64(saturating: Double(bytes) * 8e9 / Double(max(1, to - from)))
+    sum.bits = Int64(saturating: Double(bytes) * 8e9 / Double(max(1, to &- from)))
     return sum
   }
 
-  /// Another route, or a handover: every packet takes as much longer, from one to the next.
+  /// Another route, or a handover: from one packet to the next, every packet is delayed equally.
   static let longerPath = FindingRule(
-    id: "path-became-longer", severity: .low, title: "The way became longer",
+    id: "path-became-longer", severity: .low, title: "Path became longer",
     scope: .connection,
     thresholds: [
       Threshold("least_ms", 80, "ms", "own choice"),
@@ -244,6 +265,15 @@ extension FindingRule {
       """,
     detector: findLongerPaths)
 
+  /// From when on each packet to a peer took as much longer as every other one, and how much, in
+  /// microseconds.
+  static func steps(to peer: CallFacts.Peer, _ facts: CallFacts) -> [(from: Int64, wait: Int64)] {
+    waitRuns(waits(to: peer, facts), on: 80_000, off: 40_000).compactMap { run in
+      guard run.isStep, let first = run.part.first else { return nil }
+      return (first.second *| 1_000_000_000, run.part.map(\.median).sorted()[run.part.count / 2])
+    }
+  }
+
   private static func findLongerPaths(
     _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> [Detection] {
@@ -252,14 +282,19 @@ extension FindingRule {
       let runs = waitRuns(
         waits(to: peer, facts), on: Int64(saturating: limits["least_ms"] * 1000),
         off: Int64(saturating: limits["off_ms"] * 1000))
-      for run in runs where run.isStep {
+      for run in runs where run.isStep && !isOverflowing(run.part, peer.number, facts) {
         guard let first = run.part.first, let last = run.part.last,
           Double(last.second - first.second + 1) >= limits["least_seconds"]
         else { continue }
         let middle = run.part.map(\.median).sorted()[run.part.count / 2]
+        // It begins with the packets that are missing for as long.
+        let second = first.second *| 1_000_000_000
+        let silence = facts.network.way(peer.number, .inbound)?.silences.last {
+          $0.length *| 2 >= middle *| 1_000 && ($0.to &- second).magnitude <= 1_100_000_000
+        }
         found.append(
           Detection(
-            "path-became-longer", peer: peer.number, from: first.second *| 1_000_000_000,
+            "path-became-longer", peer: peer.number, from: min(second, silence?.from ?? second),
             to: min((last.second +| 1) *| 1_000_000_000, facts.end),
             "every packet took \(middle / 1000) ms more than before", direction: .inbound,
             impact: FindingImpact(delay: Double(middle) / 1000),

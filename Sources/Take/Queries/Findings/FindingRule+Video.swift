@@ -1,4 +1,4 @@
-// Rules about video that is received.
+// Rules about received video.
 
 extension FindingRule {
   static let noKeyFrame = FindingRule(
@@ -34,8 +34,7 @@ extension FindingRule {
       FROM waiting WHERE to_ns - from_ns >= 2000000000
       """, detector: findMissingKeyFrames)
 
-  /// What a demand for a key frame took that was answered at last: it stands between a loss and a
-  /// picture that stood still.
+  /// The duration of an answered key frame request: it links a loss to a freeze.
   static let lateKeyFrame = FindingRule(
     id: "key-frame-late", severity: .info, title: "Late key frame",
     thresholds: [
@@ -48,10 +47,10 @@ extension FindingRule {
       WHERE direction = 'out' AND type IN ('pli', 'fir') ORDER BY row
       """, detector: findLateKeyFrames)
 
-  /// The time between one shown video frame and the next, where it is long: `gap`, with the packets
-  /// of the stream that came, how many are missing, and for how long its sender sent nothing.
+  /// Long times between displayed video frames: `gap`, with the number of packets that arrived and
+  /// that are missing, and how long the sender sent nothing.
   ///
-  /// Only the rows of such a time are looked at, which the numbers of the frames' rows bound.
+  /// Only rows within such a time are examined, bounded by the row numbers of the two frames.
   private static let gaps = """
         coming AS MATERIALIZED (SELECT path, peer FROM path_end WHERE direction = 'in'),
         shown AS (
@@ -114,7 +113,7 @@ extension FindingRule {
                 AND path IN (SELECT path FROM coming WHERE coming.peer = long.peer)
     """
 
-  /// The end of the take for a peer, or that of its connection.
+  /// The end of the take or of the peer's connection, whichever is first.
   private static let lastMoment = """
     min(\(end), coalesce((
             SELECT min(at_ns) FROM state
@@ -122,8 +121,8 @@ extension FindingRule {
           ), 9223372036854775807))
     """
 
-  /// Where the sender had no frame for a while, as of a screen on which nothing changes, nothing is
-  /// missing, and its clock went on for as long as no packet came: nothing stood still there.
+  /// If the sender had no frame for a while, as with a static screen, no packet is missing and the
+  /// stream's clock advanced by the length of the pause: that is not a freeze.
   static let freeze = FindingRule(
     id: "freeze", severity: .high, title: "Freeze",
     causes: [
@@ -144,8 +143,8 @@ extension FindingRule {
         OR coalesce(paused_ns, 0) < 0.8 * (gap.to_ns - gap.from_ns)
       """, detector: findFreezes)
 
-  /// Longer than what counts as a freeze, or for good; unless the two sides agreed on that, or the
-  /// sender said good-bye.
+  /// Longer than a freeze, or until the end; unless both sides negotiated that, or the sender said
+  /// goodbye.
   static let stopped = FindingRule(
     id: "video-stopped", severity: .high, title: "Picture stopped",
     causes: [
@@ -167,7 +166,7 @@ extension FindingRule {
           END AS evidence
       FROM gap
       WHERE (to_ns - from_ns > 5000000000
-          OR is_last AND to_ns - from_ns > 2000000000
+          OR is_last AND to_ns - from_ns > iif(missing > 0, 1000000000, 2000000000)
             AND packets * 1e9 >= 5.0 * (to_ns - from_ns))
         -- A sender that had nothing to send, as of a still screen, and went on where it was.
         AND (is_last OR missing > 0 OR coalesce(paused_ns, 0) < 0.8 * (to_ns - from_ns))
@@ -183,8 +182,7 @@ extension FindingRule {
         )
       """, detector: findStops)
 
-  /// A screen on which nothing changed, or a camera that was off: nothing was sent, and nothing is
-  /// missing.
+  /// A static screen or a disabled camera: nothing was sent, and nothing is missing.
   static let pausedVideo = FindingRule(
     id: "video-paused", severity: .low, title: "Video paused by its sender",
     sql: """
@@ -204,8 +202,8 @@ extension FindingRule {
         )
       """, detector: findVideoPauses)
 
-  /// The time until a picture, from when the peer was connected and its packets came; of a call
-  /// whose beginning was seen.
+  /// The time from the connection and the first packet to the first picture, in calls whose
+  /// beginning was seen.
   static let lateFrame = FindingRule(
     id: "late-first-frame", severity: .high, title: "Late first picture",
     thresholds: [.init("least_s", 3, "s", "from connected and first packet to picture")],

@@ -1,14 +1,15 @@
 import Tape
 import Wire
 
-// Rules about what microphones give, and about agreements on audio.
+// Rules about microphones, and about agreements on audio.
 
 extension FindingRule {
-  /// A microphone that gives next to nothing although nobody muted it.
+  /// A microphone that delivers almost nothing although it is not muted.
   ///
-  /// Of received audio nobody knows whether its sender is muted: there it is worth knowing only.
+  /// Whether the sender of received audio is muted is unknown, so there it is informational.
   static let silentMicrophone = FindingRule(
-    id: "microphone-without-signal", severity: .medium, title: "No signal", scope: .stream,
+    id: "microphone-without-signal", severity: .medium, title: "Microphone without a signal",
+    scope: .stream,
     thresholds: [
       Threshold(
         "most_level", 0.001, "", "of full scale; ORC and TX: at most 0.001 is no microphone"),
@@ -35,7 +36,7 @@ extension FindingRule {
         let (from, to) = (track.levels[first].at -| 100_000_000, track.levels[next -| 1].at)
         let isAll = first == 0 && next == isSilent.endIndex
         let least = isAll ? limits["least_silence_from_start"] : limits["least_silence"]
-        // A sender that pauses gives a block now and then.
+        // A sender that pauses (DTX) sends a block now and then.
         let isFlowing = Double(next - first) >= 0.5 * Double(to - from) / 1e8
         guard Double(to -| from) / 1e9 >= least, isFlowing,
           !facts.perception.isOff(
@@ -54,7 +55,7 @@ extension FindingRule {
     return found
   }
 
-  /// Whether the sender of a received track, where the take has it, switched audio off.
+  /// Whether the sender of a received track disabled audio, if the take has it.
   private static func isMutedAtSource(
     _ facts: CallFacts, _ track: CallFacts.Track, to: Int64
   ) -> Bool {
@@ -66,8 +67,8 @@ extension FindingRule {
     }
   }
 
-  /// Samples that reach full scale again and again while somebody speaks; speech that nobody
-  /// distorted has peaks four times as high as its mean (a crest factor of 12 dB).
+  /// Samples that keep reaching full scale during speech; undistorted speech has peaks four times
+  /// its RMS (a crest factor of 12 dB).
   static let clippedMicrophone = FindingRule(
     id: "clipped-microphone", severity: .medium, title: "Clipped audio", scope: .stream,
     thresholds: [
@@ -90,7 +91,7 @@ extension FindingRule {
     let crest = Float(limits["most_crest"])
     var found: [Detection] = []
     for track in facts.tracks where track.kind == "audio" {
-      // What is 40 dB and more below full scale is no speech.
+      // A level of -40 dB or less is not speech.
       let loud = track.levels.filter { $0.rms > 327 }
       var run: [CallFacts.Level] = []
       var others = 0
@@ -118,7 +119,7 @@ extension FindingRule {
           run.append(level)
         } else if !run.isEmpty {
           waiting +|= 1
-          // Two seconds of speech that is none.
+          // Two seconds that look like speech but are not.
           if waiting >= 20 {
             waiting = 0
             close()
@@ -130,7 +131,7 @@ extension FindingRule {
     return found
   }
 
-  /// A hum or a tone: a level that does not move is no voice.
+  /// A hum or a tone: a constant level is not a voice.
   static let constantMicrophone = FindingRule(
     id: "microphone-constant", severity: .info, title: "A level that does not change",
     scope: .stream,
@@ -152,7 +153,7 @@ extension FindingRule {
     let most = Float(limits["most_deviation"] * 32_768)
     let least = Int64(saturating: limits["least_constant"] * 1e9)
     var found: [Detection] = []
-    // Whose microphone it is, the sender knows; what pauses and breathes is louder and softer.
+    // Judged at the sender, which has the microphone; speech varies with pauses and breathing.
     for track in facts.tracks where track.kind == "audio" && track.direction == .outbound {
       let levels = track.levels
       guard let first = levels.first, let last = levels.last, last.at -| first.at >= least,
@@ -188,7 +189,7 @@ extension FindingRule {
     }
   }
 
-  /// Tones of a keypad (RFC 4733): no fault, and the reason why speech pauses.
+  /// Telephone keypad tones (RFC 4733): harmless, and the reason why speech pauses.
   static let dialTones = FindingRule(
     id: "dtmf", severity: .info, title: "Keypad tones", scope: .stream,
     sql: """
@@ -215,19 +216,19 @@ extension FindingRule {
       FROM stream JOIN known USING (peer, payload_type)
       """)
 
-  /// A tenth of a second, for people.
+  /// Formats a duration in tenths of a second.
   static func tenths(_ nanoseconds: Int64) -> String {
     let value = (max(0, nanoseconds) +| 50_000_000) / 100_000_000
     return "\(value / 10).\(value % 10)"
   }
 
-  /// A share, for people: `12.3 %`.
+  /// Formats a ratio as a percentage, as in `12.3 %`.
   static func shareText(_ share: Double) -> String {
     let value = Int64((min(max(share, 0), 1e6) * 1000).rounded())
     return "\(value / 10).\(value % 10) %"
   }
 
-  /// A number without a fraction, whatever it is.
+  /// Formats a number rounded to an integer; any value is safe.
   static func whole(_ value: Double) -> String {
     "\(Int64(min(max(value.isNaN ? 0 : value, -9e15), 9e15).rounded()))"
   }
@@ -235,23 +236,24 @@ extension FindingRule {
 
 // MARK: - Perception
 
-// Rules about audio and video as people hear and see them.
+// Rules about perceived audio and video.
 
 extension FindingRule {
   static let perceptionRules: [FindingRule] = [
-    // What is put in.
+    // Sources.
     stoppedCamera, stuckCamera, blackCamera, slowCamera, silentMicrophone, clippedMicrophone,
-    constantMicrophone,
-    // What encoders make of it.
-    cappedEncoder, processorLimit, slowEncoder, encoderBehind, layerEnded, poorPicture,
-    huntingResolution, codecChanged, dialTones,
-    // What receivers make of it.
+    quietMicrophone, microphoneGaps, constantMicrophone,
+    // Encoders.
+    cappedEncoder, processorLimit, slowEncoder, stoppedEncoder, encoderBehind, layerEnded,
+    poorPicture, huntingResolution, codecChanged, dialTones,
+    // Receivers.
     unansweredRequests, requestStorm, stuckDecoder, slowDecoder, droppedFrames, nullDecoder,
     corruptPicture, unsteadyRate, lateRepairDelay, largeKeyFrame, stretchedAudio, lateAudio,
     flushedBuffer, notPlayed, synthesizedPlayout, audioOutage, audioVideoApart,
   ]
 
-  /// Causes of other rules' detections among these, before those that they name themselves.
+  /// Causes of other rules' detections among these rules; they precede the causes that a rule names
+  /// itself.
   static let perceptionCauses: [String: [String]] = [
     "freeze": [
       "key-frame-requests-unanswered", "camera-stopped", "camera-repeats", "simulcast-layer-ended",
@@ -274,9 +276,9 @@ extension FindingRule {
     "encoder-limited": ["encoder-capped", "encoder-limited-by-processor"],
     "silent-audio": ["microphone-without-signal"],
     "concealed-audio": ["audio-interrupted"],
-    // What keeps one end without candidates is what the other one misses.
+    // An end that lacks candidates leaves the other one without remote candidates.
     "no-remote-candidates": ["turn-refused", "turn-refused-seen", "turn-unreachable"],
-    // A way that became longer holds packets up once.
+    // A change to a longer path delays packets once.
     "path-stalled": ["path-became-longer"],
     "nack-storm": ["reordering", "loss", "loss-burst", "no-repair", "repairs-missing"],
   ]

@@ -1,35 +1,35 @@
 package import Tape
 import Wire
 
-/// Something that an engineer would look for in a take, with the query that finds or shows it.
+/// A problem that an engineer would look for in a take, with the query that finds or shows it.
 package struct FindingRule: Sendable {
-  /// What a detection of a rule is about.
+  /// The subject of a rule's detections.
   ///
-  /// Detections of one rule about the same thing are one finding, and a cause explains only
-  /// symptoms of what it is about.
+  /// Detections of one rule about the same subject form one finding, and a cause explains only
+  /// symptoms within its subject.
   package enum Scope: Sendable {
     /// One stream in one direction, seen by either end.
     case stream
-    /// Everything that goes from one end of a connection to the other.
+    /// Everything sent from one end of a connection to the other.
     case flow
     /// A connection, with both of its ends.
     case connection
     /// One end: its process, microphone, camera or interfaces.
     case end
-    /// The take as a whole.
+    /// The whole take.
     case call
   }
 
   /// A number that a rule decides by.
   package struct Threshold: Sendable {
-    /// As the query names it after a colon: `:least_share`.
+    /// The name in the query after a colon, as in `:least_share`.
     ///
     /// Lower case with underscores.
     package let name: String
     package let value: Double
-    /// `ms`, `s`, `%`, `packets`, ...; empty for a ratio.
+    /// `ms`, `s`, `%`, `packets` and so on; empty for a ratio.
     package let unit: String
-    /// What it bounds, and where it comes from: `more is loss; RKB networkaudiolossout`.
+    /// What it bounds and its origin, as in `more is loss; RKB networkaudiolossout`.
     package let source: String
 
     package init(_ name: String, _ value: Double, _ unit: String, _ source: String) {
@@ -40,44 +40,44 @@ package struct FindingRule: Sendable {
     }
   }
 
-  /// What a rule in Swift looks at, besides the facts: its thresholds, as they are in force.
+  /// The effective thresholds, for a rule in Swift.
   package struct Limits: Sendable {
     var values: [String: Double] = [:]
-    /// The value of a threshold of the rule; 0 for a name that it does not have.
+    /// The value of a threshold; 0 for an unknown name.
     package subscript(name: String) -> Double { values[name] ?? 0 }
   }
 
   /// Detects in Swift.
   ///
-  /// It must not depend on the order of a dictionary.
+  /// The result must not depend on the order of a dictionary.
   package typealias Detector =
     @Sendable (CallFacts, Limits, borrowing SQLiteConnection) throws(SQLiteError) -> [Detection]
 
   /// The id: lower case with hyphens.
   ///
-  /// It stays valid for ever.
+  /// It never changes.
   package let id: String
   package var severity: FindingSeverity
-  /// A noun phrase in the words of a person, without the subject: `Packet loss`.
+  /// A noun phrase in plain words without the subject, as in `Packet loss`.
   package let title: String
   package let scope: Scope
   package let thresholds: [Threshold]
-  /// The ids of rules that may stand above this one, the likeliest cause first.
+  /// The ids of rules that can cause this one, the most likely first.
   package let causes: [String]
-  /// The ids of rules that take this one back where they fired about the same thing at that time.
+  /// The ids of rules that suppress this one if they fired about the same subject at the same time.
   package let silentUnder: [String]
-  /// Whether it adds up rows of packets, frames or statistics, so that of a part of a take it must
-  /// see the rows of that part alone.
+  /// Whether it aggregates rows of packets, frames or statistics, so that for a part of a take it
+  /// must see only the rows of that part.
   package let sumsUp: Bool
-  /// Whether it only explains: it stands between a cause and a symptom, and is no finding alone.
+  /// Whether it only links a cause to a symptom and is not a finding by itself.
   package let isLink: Bool
   /// One statement, with thresholds as `:name`.
   ///
-  /// Without `detector` it gives `peer`, `from_ns`, `to_ns`, `evidence` and optionally the columns
-  /// of `Detection`; with it, the rows that show it.
+  /// Without `detector` it returns `peer`, `from_ns`, `to_ns`, `evidence` and optionally the
+  /// columns of `Detection`; with it, rows that illustrate the detection.
   let template: String
   let detector: Detector?
-  /// Thresholds that a file of rules moved.
+  /// Thresholds that a rule file overrides.
   var moved: [String: Double] = [:]
 
   package init(
@@ -106,9 +106,9 @@ package struct FindingRule: Sendable {
     return limits
   }
 
-  /// The query with its thresholds as numbers, which anyone can run.
+  /// The query with its thresholds as numbers, ready to run.
   package var sql: String {
-    // The longest names first, as one may begin like another.
+    // Longest names first, because one may be a prefix of another.
     thresholds.sorted { $0.name.utf8.count > $1.name.utf8.count }.reduce(template) {
       let value = moved[$1.name] ?? $1.value
       let isWhole = value == value.rounded() && abs(value) < 9e15
@@ -116,49 +116,48 @@ package struct FindingRule: Sendable {
     }
   }
 
-  /// Where a query that needs all rows adds up those of a part of the take: see `sql(of:)`.
+  /// Marks the place where an aggregating query is restricted to a part of the take: see
+  /// `sql(of:)`.
   static let window = "/* only a part */"
 
-  /// The query for a part of the take.
+  /// The query restricted to a part of the take.
   func sql(of selection: TakeSelection) -> String {
     let (from, to) = (selection.fromNanoseconds, selection.toNanoseconds)
     return from == .min && to == .max
       ? sql : sql.replacing(Self.window, with: "AND at_ns BETWEEN \(from) AND \(to)")
   }
 
-  /// When the take ends; one that was cut short has no ending.
+  /// The end of the take, also for one that was cut short.
   static let end = TakeInfo.end
 }
 
 // MARK: - Finding
 
-/// A cause, with what it led to.
+/// A cause with its symptoms.
 package struct Finding: Sendable {
-  /// The id of its rule.
   package var id: String
   package var title: String
-  /// The worst of its own and its symptoms'.
+  /// The worst of its own and its symptoms' severity.
   package var severity: FindingSeverity
   package var scope: FindingRule.Scope
-  /// Of whom: `caller's video to callee`, `from caller to callee`.
+  /// The affected stream or direction, as in `caller's video to callee` or `from caller to callee`.
   package var subject: String
-  /// What of it was found, in the order of time: of one stream, or of several that one fault hit.
+  /// The detections in time order, of one stream or of several that one fault affected.
   package var detections: [Detection]
-  /// What the cause and its symptoms cost together.
+  /// The joint impact of the cause and its symptoms.
   package var impact: FindingImpact
-  /// What it led to, the worst first.
+  /// Its symptoms, the worst first.
   package var symptoms: [Finding]
-  /// Which stream its worst detection is of, where several were hit: `callee's audio`.
+  /// The stream of its worst detection if several were affected, as in `callee's audio`.
   package var worstStream: String?
-  /// What could not be seen at that time and weakens it.
+  /// Gaps in what could be seen at that time, which weaken the finding.
   package var doubts: [String] = []
-  /// What replaying it otherwise showed, where that was asked for.
+  /// The result of replaying it with changes, if requested.
   package var explanation: String?
 
   package var fromNanoseconds: Int64 { detections.map(\.fromNanoseconds).min() ?? 0 }
   package var toNanoseconds: Int64 { detections.map(\.toNanoseconds).max() ?? 0 }
 
-  /// Its worst detection.
   package var worst: Detection? {
     detections.max {
       ($0.impact.harmSeconds, $0.impact.share, $0.length, $1.fromNanoseconds)
@@ -166,12 +165,12 @@ package struct Finding: Sendable {
     }
   }
 
-  /// How long it lasted in all; what went on at the same time counts once.
+  /// The total duration; overlapping times count once.
   package var lengthNanoseconds: Int64 {
     Finding.union(detections.map { ($0.fromNanoseconds, $0.toNanoseconds) })
   }
 
-  /// The ids of the cause and all of its symptoms, from the cause down.
+  /// The ids of the cause and all its symptoms, from the cause down.
   package var ids: [String] { [id] + symptoms.flatMap(\.ids) }
 
   static func union(_ spans: [(from: Int64, to: Int64)]) -> Int64 {
@@ -189,24 +188,24 @@ extension Detection {
   package var length: Int64 { toNanoseconds &- fromNanoseconds }
 }
 
-/// How much a finding matters, in the words of rtcstats.
+/// The severity of a finding, in the terms of rtcstats.
 package enum FindingSeverity: Int, Sendable, Hashable, Comparable, CaseIterable {
-  /// Worth knowing; nothing is wrong.
+  /// Informational; nothing is wrong.
   case info = 1
-  /// May be meant: a microphone taken away, an encoder held down by its application.
+  /// May be intended: a removed microphone, an encoder limited by its application.
   case low
-  /// Costs quality that somebody may notice.
+  /// Reduces quality, perhaps noticeably.
   case medium
-  /// Somebody noticed: a picture that stood still, a voice that was not heard.
+  /// Was noticed: a frozen picture, a voice that was not heard.
   case high
-  /// The call, or the media of one side, did not happen.
+  /// The call, or one side's media, failed altogether.
   case critical
 
   package static func < (one: Self, other: Self) -> Bool { one.rawValue < other.rawValue }
 
   package var name: String { "\(self)" }
 
-  /// The severity of a name; nil for another word.
+  /// Creates the severity of a name; nil for other words.
   package init?(name: String) {
     guard let found = Self.allCases.first(where: { $0.name == name }) else { return nil }
     self = found
@@ -215,7 +214,7 @@ package enum FindingSeverity: Int, Sendable, Hashable, Comparable, CaseIterable 
 
 // MARK: - Detection
 
-/// Whether something was received by a peer or sent by it.
+/// Whether a peer received or sent something.
 package enum WireDirection: String, Sendable, Hashable, Comparable {
   case inbound = "in"
   case outbound = "out"
@@ -223,21 +222,21 @@ package enum WireDirection: String, Sendable, Hashable, Comparable {
   package static func < (one: Self, other: Self) -> Bool { one.rawValue < other.rawValue }
 }
 
-/// What one fault cost, as far as a rule knows.
+/// The known impact of a fault.
 ///
-/// Seconds of one thing at one time count once.
+/// Overlapping times of one subject count once.
 package struct FindingImpact: Sendable, Hashable {
-  /// Seconds in which a picture stood still.
+  /// Seconds of frozen video.
   package var frozenSeconds = 0.0
   /// Seconds of audio that were concealed.
   package var concealedSeconds = 0.0
-  /// Seconds without media that somebody waited for.
+  /// Seconds without expected media.
   package var withoutMediaSeconds = 0.0
-  /// Delay that was added on the way, at its worst.
+  /// The largest additional delay on the path.
   package var delayMilliseconds = 0.0
-  /// The share of what was affected, from 0 to 1: packets lost, frames dropped.
+  /// The affected share from 0 to 1: packets lost, frames dropped.
   package var share = 0.0
-  /// How many packets, frames or requests it was.
+  /// The number of packets, frames or requests.
   package var count: Int64 = 0
 
   package init() {}
@@ -254,29 +253,29 @@ package struct FindingImpact: Sendable, Hashable {
     self.count = count
   }
 
-  /// Seconds in which somebody saw or heard less than was sent.
+  /// Seconds in which a participant saw or heard less than was sent.
   package var harmSeconds: Double { frozenSeconds + concealedSeconds + withoutMediaSeconds }
 }
 
-/// What a rule found, once: of one peer, at one time.
+/// One occurrence of a problem, at one peer and time.
 package struct Detection: Sendable, Hashable {
   /// The id of its rule.
   package var rule: String
   package var peer: Int64
   package var fromNanoseconds: Int64
   package var toNanoseconds: Int64
-  /// What was measured, as a sentence without a subject where the rule's title has it.
+  /// The measurement as a sentence, without a subject if the rule's title has one.
   package var evidence: String
-  /// The stream, where it is about one; the media's, also where its repair shows it.
+  /// The affected stream, if any; for a repair stream, that of the media.
   package var ssrc: Int64?
-  /// The transceiver's number, where it is known.
+  /// The number of the transceiver, if known.
   package var track: Int64?
-  /// Of the media that suffers: received by the peer, or sent by it.
+  /// Whether the affected media is received or sent by the peer.
   package var direction: WireDirection?
-  /// `audio`, `video`, `data`; empty for all.
+  /// `audio`, `video` or `data`; empty for all.
   package var kind = ""
   package var impact = FindingImpact()
-  /// Where it is worse or milder than its rule says.
+  /// A severity that differs from the rule's.
   package var severity: FindingSeverity?
 
   package init(
@@ -286,7 +285,7 @@ package struct Detection: Sendable, Hashable {
   ) {
     self.rule = rule
     self.peer = peer
-    // None ends before it begins, whatever the rows say.
+    // Never ends before it begins, whatever the rows say.
     fromNanoseconds = min(from, to)
     toNanoseconds = max(from, to)
     self.evidence = evidence
@@ -305,13 +304,13 @@ package struct Detection: Sendable, Hashable {
 }
 
 extension Detection {
-  /// The columns that a query may give besides those that it must; others are for people.
+  /// The optional columns of a query; further columns are only displayed.
   static let optionalColumns = [
     "ssrc", "track", "direction", "kind", "severity", "frozen_s", "concealed_s",
     "without_media_s", "delay_ms", "share", "count",
   ]
 
-  /// A row of the query of a rule.
+  /// Reads a row of a rule's query.
   init(_ rule: String, _ row: borrowing SQLiteStatement, _ columns: [String: Int]) {
     func number(_ name: String) -> Int64? {
       guard let column = columns[name], !row.isNull(column) else { return nil }

@@ -1,9 +1,9 @@
 import FoundationEssentials
 package import Tape
 
-/// Rules of a user, and other thresholds and severities for those that there are.
+/// Custom rules, and overrides of thresholds and severities.
 ///
-/// A file of JSON:
+/// A JSON file:
 ///
 ///     {"rules": [{"id": "small-video", "severity": "low", "title": "Small video",
 ///        "sql": "SELECT peer, at_ns AS from_ns, at_ns AS to_ns, ... AS evidence FROM frame ...",
@@ -22,11 +22,11 @@ package enum FindingRuleFile {
     var id: String
     var severity: String?
     var title: String?
-    /// The same as `title`.
+    /// An alias of `title`.
     var text: String?
     var scope: String?
     var sql: String?
-    /// The same as `sql`.
+    /// An alias of `sql`.
     var query: String?
     var thresholds: [String: Double]?
     var causes: [String]?
@@ -35,7 +35,7 @@ package enum FindingRuleFile {
 
   private static let largest = 4 << 20
 
-  /// All rules with those of a file, as it changes them.
+  /// All rules, as changed and extended by a file.
   package static func rules(path: String) throws(TapeError) -> [FindingRule] {
     let bytes: [UInt8]
     switch FileBytes.read(path, atMost: largest) {

@@ -2,8 +2,8 @@ import Tape
 import Wire
 
 extension TakeFindings {
-  /// The findings for people, each with its symptoms beneath it; then the queries that found them,
-  /// where they are wanted.
+  /// The findings as text, each with its symptoms indented; optionally followed by the queries that
+  /// found them.
   package func text(_ look: TableLook = TableLook(), showsQueries: Bool = false) -> String {
     guard !findings.isEmpty else { return nothing + "\n" }
     var text = TextTable(
@@ -19,7 +19,7 @@ extension TakeFindings {
     return text
   }
 
-  /// What is said where nothing was found: what was looked at, and what could not be seen.
+  /// The text if nothing was found: what was examined, and what could not be seen.
   package var nothing: String {
     unseen.isEmpty
       ? "Nothing seems wrong. Looked at: \(looked)."
@@ -27,7 +27,7 @@ extension TakeFindings {
         + "\(unseen.joined(separator: "; "))"
   }
 
-  /// The worst findings, for a screen that has more to tell.
+  /// The worst findings, for a screen with other contents.
   func shortText(_ look: TableLook) -> String {
     guard !findings.isEmpty else { return nothing + "\n" }
     let most = 12
@@ -43,7 +43,7 @@ extension TakeFindings {
     return text
   }
 
-  /// The cells of a table: a line of each finding, and below it one of each symptom.
+  /// The table rows: a line per finding, followed by one per symptom.
   var rows: [[String]] {
     var rows: [[String]] = []
     func add(_ finding: Finding, _ depth: Int) {
@@ -66,7 +66,7 @@ extension TakeFindings {
     return rows
   }
 
-  /// `Packet loss from caller to callee: 36 of 128 packets lost (28.1 %)`.
+  /// As in `Packet loss from caller to callee: 36 of 128 packets lost (28.1 %)`.
   package func sentence(of finding: Finding) -> String { finding.text }
 
   /// The findings as a JSON object.
@@ -78,8 +78,7 @@ extension TakeFindings {
     ]).text
   }
 
-  /// What rules found before causes and symptoms were told apart, as a JSON array: the form of
-  /// `stats --problems`.
+  /// All detections, without causes and symptoms, as a JSON array: the form of `stats --problems`.
   package var detectionsJSON: String {
     let objects = detections.map { detection in
       JSONText.object([
@@ -140,7 +139,7 @@ extension TakeFindings {
 }
 
 extension Finding {
-  /// The finding as a sentence: what, whose, how much, and what weakens it.
+  /// The finding as a sentence: the problem, the subject, the extent, and what weakens it.
   package var text: String {
     guard let worst else { return title }
     let head = subject.isEmpty ? title : "\(title)\(scope == .stream ? "," : "") \(subject)"
@@ -160,7 +159,7 @@ extension Finding {
     return text
   }
 
-  /// The command that shows the part of the take where it is worst.
+  /// A command that shows the worst part of the finding.
   package func command(take: String) -> String {
     let from = max(0, (worst?.fromNanoseconds ?? 0) / 1_000_000 -| 500)
     let to = (worst?.toNanoseconds ?? 0) / 1_000_000 +| 500
@@ -169,15 +168,15 @@ extension Finding {
   }
 }
 
-/// Words that findings share.
+/// Wording that findings share.
 enum FindingWords {
-  /// Small numbers as people write them.
+  /// Small numbers as words.
   static func number(_ count: Int) -> String {
     let words = ["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
     return words.indices.contains(count) ? words[count] : "\(count)"
   }
 
-  /// What a cause and its symptoms cost together: `2.1 s frozen, 0.6 s concealed`.
+  /// The impact in words, as in `2.1 s frozen, 0.6 s concealed`.
   static func cost(_ impact: FindingImpact) -> String {
     [
       (impact.frozenSeconds, "frozen"), (impact.concealedSeconds, "concealed"),

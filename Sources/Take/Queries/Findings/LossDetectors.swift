@@ -1,7 +1,7 @@
 import Tape
 import Wire
 
-// Rules about packets that are missing, and about numbers that begin anew.
+// Rules about lost packets and restarted sequence numbers.
 
 extension FindingRule {
   static let lossThresholds = [
@@ -17,9 +17,9 @@ extension FindingRule {
     Threshold("least_burst", 5, "packets", "missing in a row; concealment and FEC bridge fewer")
   ]
 
-  /// Times in which a stream lost packets, joined over calm ones.
+  /// Finds times in which a stream lost packets, joining those with calm between them.
   ///
-  /// What is lost in bursts alone is told as that.
+  /// Losses in bursts alone are reported as bursts.
   static func findLoss(
     _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> [Detection] {
@@ -28,13 +28,13 @@ extension FindingRule {
     let calm = Int(saturating: limits["calm_s"] * 1e9) / Int(interval)
     for stream in facts.streams where stream.direction == .inbound && stream.role != .repair {
       for run in facts.runs(of: stream, tolerance: calm, where: { $0.holes > 0 && $0.lost > 0 }) {
-        // At least a second around it, so that few packets make no large share.
+        // At least a second around it, so that a few packets do not make a large share.
         let around = max(0, 1_000_000_000 -| (run.upperBound -| run.lowerBound)) / 2
         let (from, to) = (run.lowerBound -| around, run.upperBound +| around)
         let sum = facts.sum(of: stream, from: from, to: to -| 1)
         let (lost, expected) = (Int64(sum.lost), Int64(sum.packets +| sum.lost))
         guard Double(lost) >= limits["least_lost"], sum.holes >= 2 else { continue }
-        // A share of few packets is that of the stream.
+        // With few packets, the share is that of the whole stream.
         let isLong = Double(expected) >= limits["least_expected"]
         let share = isLong ? (lost, expected) : (stream.lost, stream.expected)
         guard Double(share.1) >= limits["least_expected"],
@@ -64,7 +64,7 @@ extension FindingRule {
     var found: [Detection] = []
     for stream in facts.streams where stream.direction == .inbound && stream.role != .repair {
       for burst in stream.bursts
-      // What came before the packet that it follows was reordered.
+      // A packet that arrived before its predecessor was reordered.
       where Double(burst.missing) >= limits["least_burst"] && burst.to >= burst.from {
         let length = (burst.to -| burst.from) / 1_000_000
         found.append(
@@ -78,7 +78,7 @@ extension FindingRule {
     return found
   }
 
-  /// What the other side does not get, by its reports: shown where only this side is recorded.
+  /// Finds losses at the remote peer by its reports, if only this side is recorded.
   static func findLossAtPeer(
     _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> [Detection] {
@@ -94,7 +94,7 @@ extension FindingRule {
         report.highest &- report.lost)
     }
     let withReports = Set(order.map(\.peer))
-    // What somebody else's stack reported has samples of statistics alone.
+    // Takes of other stacks' reports have only samples of statistics.
     let samples = try connection.prepare(
       """
       SELECT peer, at_ns, members ->> '$.ssrc', members ->> '$.packetsLost',
@@ -143,7 +143,7 @@ extension FindingRule {
     for (before, report) in zip(reports, reports.dropFirst()) {
       let lost = report.lost &- before.lost
       let received = report.received &- before.received
-      // The numbers of a report begin anew with those of its stream.
+      // Counters of reports restart with their stream.
       guard lost >= 0, received >= 0, lost &+ received < 1 << 31 else {
         end()
         continue
@@ -168,15 +168,16 @@ extension FindingRule {
   static func findRestarts(
     _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> [Detection] {
-    facts.streams.filter { $0.direction == .inbound }.flatMap { stream in
-      stream.restarts.prefix(1000).map {
-        Detection(
-          "sequence-restart", peer: stream.peer, from: $0.at, to: $0.at,
-          "its sequence numbers went from \($0.before) to \($0.after); a receiver of SRTP may "
-            + "refuse such packets as repeated ones", ssrc: stream.ssrc, track: stream.track,
-          direction: .inbound, kind: stream.kind)
+    findRestartsAtPeer(facts)
+      + facts.streams.filter { $0.direction == .inbound }.flatMap { stream in
+        stream.restarts.prefix(1000).map {
+          Detection(
+            "sequence-restart", peer: stream.peer, from: $0.at, to: $0.at,
+            "its sequence numbers went from \($0.before) to \($0.after); a receiver of SRTP may "
+              + "refuse such packets as repeated ones", ssrc: stream.ssrc, track: stream.track,
+            direction: .inbound, kind: stream.kind)
+        }
       }
-    }
   }
 
   static func findForeignReports(
@@ -198,7 +199,7 @@ extension FindingRule {
       for ssrc in reporting.subtracting(known).sorted()
       where facts.stream(peer.number, .inbound, ssrc) == nil {
         let own = reports.filter { $0.ssrc == ssrc }
-        // A stream that is paused has reports without packets, which say that nothing is sent.
+        // Reports of a paused stream show that nothing is sent.
         guard let first = own.first, let last = own.last,
           own.contains(where: { $0.packets > first.packets })
         else { continue }
@@ -235,7 +236,7 @@ extension FindingRule {
 }
 
 extension CallFacts {
-  /// How many packets of a stream's repair came in a time.
+  /// The number of repair packets of a stream received in a time.
   func repairs(of stream: Stream, from: Int64, to: Int64) -> Int64 {
     streams.filter {
       $0.role == .repair && $0.original == stream.ssrc && $0.peer == stream.peer

@@ -4,7 +4,7 @@ import Wire
 // Rules about media that does not arrive.
 
 extension FindingRule {
-  /// Media that goes one way: see `oneWay`.
+  /// Finds media in one direction only: see `oneWay`.
   static func findOneWay(
     _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> [Detection] {
@@ -27,7 +27,8 @@ extension FindingRule {
     return found + standingReports(facts)
   }
 
-  /// Whether what was lost had been sent: sequence numbers are missing, or a sender report says so.
+  /// Whether the missing media had been sent: sequence numbers are missing, or a sender report
+  /// counts it.
   private static func wasSent(_ gap: CallFacts.SilentWay, _ facts: CallFacts) -> Bool {
     let streams = facts.streams.filter { $0.peer == gap.peer && $0.direction == .inbound }
     if gap.isWhole, !streams.contains(where: { $0.first < gap.from }) { return true }
@@ -52,10 +53,10 @@ extension FindingRule {
     return false
   }
 
-  /// Whether the way to the other side held meanwhile: a path that is dead both ways is no path
-  /// that goes one way.
+  /// Whether the other direction worked meanwhile: a path that is dead both ways is reported
+  /// elsewhere.
   private static func arrivedThere(_ gap: CallFacts.SilentWay, _ facts: CallFacts) -> Bool {
-    // Reports must have come six seconds after the end.
+    // Reports must have arrived within six seconds of the end.
     let after = gap.to &+ 6_000_000_000
     guard facts.reports(to: gap.peer, from: gap.to, to: after).count > 0 else {
       return facts.way(gap.peer, .inbound)?.hasOther(from: gap.from, to: gap.to) ?? false
@@ -64,7 +65,7 @@ extension FindingRule {
     return Double(gap.others - lost) * 1e9 >= 5 * Double(gap.length)
   }
 
-  /// Whether the application had taken its source away.
+  /// Whether the application had removed the source.
   private static func hadNothingToSend(
     _ gap: CallFacts.SilentWay, _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> Bool {
@@ -76,7 +77,7 @@ extension FindingRule {
       """) == 1
   }
 
-  /// Reports in which an own stream stands still, from the second one on, though it is sent.
+  /// Reports in which a sent stream stands still, from the second one on, though it is being sent.
   private static func standingReports(_ facts: CallFacts) -> [Detection] {
     var found: [Detection] = []
     for stream in facts.streams where stream.direction == .outbound {
@@ -109,7 +110,7 @@ extension FindingRule {
 
   // MARK: Streams
 
-  /// A pause of a stream that was agreed on.
+  /// A pause of a negotiated stream.
   private struct LongPause {
     var stream: CallFacts.Stream
     var from: Int64
@@ -144,7 +145,7 @@ extension FindingRule {
     _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> [Detection] {
     try longPauses(facts, connection).filter {
-      // The last packet of G.711 before a silence may be comfort noise (RFC 3389).
+      // With G.711, the last packet before a silence may be comfort noise (RFC 3389).
       $0.stream.kind == "audio" && !$0.isSent && $0.payloadType != 13 && !($0.isLast && !$0.isAlive)
     }.map {
       Detection(
@@ -169,7 +170,7 @@ extension FindingRule {
           facts.isAgreed(stream.peer, .inbound, stream.kind, at: gap.from)
         else { continue }
         guard try !wasEnded(stream, gap.from, to, connection) else { continue }
-        // What jumps by more than can have been sent began anew.
+        // A jump beyond what can have been sent is a restart.
         let isPossible = gap.missing <= 32_767 && gap.missing <= (to -| gap.from) / 500_000
         let missing = isPossible ? gap.missing : 0
         found.append(
@@ -183,7 +184,7 @@ extension FindingRule {
     return found
   }
 
-  /// Whether the sender reports that it sent more of a stream meanwhile.
+  /// Whether sender reports show that more of a stream was sent meanwhile.
   private static func countedOn(
     _ stream: CallFacts.Stream, _ from: Int64, _ to: Int64, _ facts: CallFacts
   ) -> Bool {
@@ -194,7 +195,7 @@ extension FindingRule {
     return zip(reports, reports.dropFirst()).contains { $0.packets < $1.packets }
   }
 
-  /// Whether both sides agreed that a track ends, or its sender said good-bye.
+  /// Whether both sides negotiated the end of a track, or its sender said goodbye.
   private static func wasEnded(
     _ stream: CallFacts.Stream, _ from: Int64, _ to: Int64,
     _ connection: borrowing SQLiteConnection
@@ -213,7 +214,7 @@ extension FindingRule {
 }
 
 extension CallFacts {
-  /// Whether a peer received anything in a time but a stream that was silent.
+  /// Whether a peer received anything but the silent stream in a time.
   fileprivate func hasOthers(than stream: Stream, from: Int64, to: Int64) -> Bool {
     guard let way = way(stream.peer, .inbound) else { return false }
     if way.hasOther(from: from, to: to) { return true }
@@ -225,7 +226,7 @@ extension CallFacts {
   }
 }
 
-/// A number with one decimal at most.
+/// Formats a number with at most one decimal.
 func decimal(_ value: Double) -> String {
   let tenths = (value * 10).rounded()
   guard abs(tenths) < 9e15 else { return "\(value)" }
@@ -233,7 +234,7 @@ func decimal(_ value: Double) -> String {
   return whole % 10 == 0 ? "\(whole / 10).0" : "\(Double(whole) / 10)"
 }
 
-/// A share as a percentage with one decimal.
+/// Formats a share as a percentage with one decimal.
 func percent(_ part: Int64, of whole: Int64) -> String {
   whole > 0 ? "\(decimal(100 * Double(part) / Double(whole))) %" : "0.0 %"
 }

@@ -1,20 +1,20 @@
 package import Tape
 import Wire
 
-/// What rules about the network look at besides what all look at: how late packets were, times in
-/// which nothing came, checks, handshakes and descriptions.
+/// Facts for rules about the network: delays of packets, silences, checks, handshakes and
+/// descriptions.
 package struct NetworkFacts: Sendable {
-  /// What a peer sent or received, whatever the protocol.
+  /// All that a peer sent or received, of any protocol.
   package struct Way: Sendable {
     package var peer: Int64
     package var direction: WireDirection
     package var first: Int64
     package var last: Int64
     package var packets: Int64 = 0
-    /// Of `leastSilence` and more, the first of them.
+    /// The first silences of at least `leastSilence`.
     package var silences: [Silence] = []
-    /// RTCP: how many packets, when the first and the last one passed, and the times of two seconds
-    /// and more without one, the first of them.
+    /// RTCP: the number of packets, the times of the first and the last, and the first pauses of
+    /// two seconds or more.
     package var reports: Int64 = 0
     package var firstReport: Int64 = 0
     package var lastReport: Int64 = 0
@@ -22,49 +22,63 @@ package struct NetworkFacts: Sendable {
     var pace = Pace()
   }
 
-  /// A time in which nothing passed, of no protocol, and what came right after it.
+  /// A time without packets of any protocol, and what followed it.
   package struct Silence: Sendable {
     package var from: Int64
     package var to: Int64
     /// RTP packets in the second before.
     package var pace: Int64
-    /// RTP packets in the 60 ms from its end on, and of how many streams.
+    /// RTP packets in the 60 ms after its end, and the number of their streams.
     package var burst: Int64 = 0
     package var streams: Int64 = 0
-    /// How many numbers the streams skipped over the silence.
+    /// The number of sequence numbers that the streams skipped.
     package var missing: Int64 = 0
-    /// How much later than before the first of these packets came, in nanoseconds.
+    /// The increase of delay of the first of these packets, in nanoseconds.
     package var lateness: Int64 = 0
 
     package var length: Int64 { to -| from }
   }
 
-  /// How late packets of the streams were, each at its place in `CallFacts.streams`.
+  /// Packets of media over one path, seen from one end.
+  package struct PathUse: Sendable {
+    package var path: Int64
+    package var peer: Int64
+    package var direction: WireDirection
+    package var local: String
+    package var remote: String
+    /// How many packets of RTP, and when the first and the last of them passed.
+    package var media: Int64 = 0
+    package var firstMedia: Int64 = 0
+    package var lastMedia: Int64 = 0
+  }
+
+  /// Delays of packets per stream, by its index in `CallFacts.streams`.
   package private(set) var timings: [StreamTiming] = []
   package private(set) var ways: [Way] = []
+  package private(set) var pathUses: [PathUse] = []
   package internal(set) var datagrams = DatagramFacts()
-  /// What senders know of the way from them.
+  /// Senders' knowledge of the path from them.
   package private(set) var sending = SenderFacts()
-  /// What data channels sent, acknowledged and sent again.
+  /// Data channel chunks that were sent, acknowledged and retransmitted.
   package private(set) var channels = ChannelFacts()
-  /// Steps of endpoints that ran 100 ms after they were due, and more.
+  /// Steps of endpoints that ran 100 ms or more after their deadline.
   package private(set) var lateSteps: [StepTimes.Late] = []
   package private(set) var descriptions: [SignaledDescription] = []
 
   package static let leastSilence: Int64 = 150_000_000
   static let leastLateness: Int64 = 100_000_000
-  /// How long after a silence packets belong to its end.
+  /// The time after a silence in which packets count as its end.
   static let burstTime: Int64 = 60_000_000
   static let most = 20_000
 
   init() {}
 
-  /// Sees a packet of RTP in the pass over all; `stream` is its place in `CallFacts.streams`.
+  /// Receives an RTP packet in the common pass; `stream` is its index in `CallFacts.streams`.
   ///
-  /// Clocks are known after that pass alone, so that these facts have a pass of their own.
+  /// Does nothing: clock rates are known only after that pass, so these facts make their own.
   mutating func add(_ sight: PacketSight, _ stream: Int) {}
 
-  /// Reads what stands in other tables.
+  /// Reads the other tables.
   mutating func read(_ connection: borrowing SQLiteConnection, _ facts: CallFacts)
     throws(SQLiteError)
   {
@@ -85,7 +99,9 @@ package struct NetworkFacts: Sendable {
   /// One end of a path.
   private struct End {
     var way: Int
-    /// The places of its streams.
+    /// Its place among `pathUses`; nil beyond the most of them.
+    var use: Int?
+    /// The indexes of its streams.
     var streams: [Int64: Int]
   }
 
@@ -107,6 +123,7 @@ package struct NetworkFacts: Sendable {
       if rows.integer(3) != 0 {
         let (ssrc, sequence, rtpTime) = (rows.integer(2), rows.integer(4), rows.integer(5))
         for end in ends {
+          if let use = end.use { pathUses[use].add(at) }
           guard let stream = end.streams[ssrc] else { continue }
           addMedia(end.way, stream, at, sequence, rtpTime)
         }
@@ -139,9 +156,10 @@ package struct NetworkFacts: Sendable {
   {
     var ends: [Int64: [End]] = [:]
     let paths = try connection.prepare(
-      "SELECT path, peer, direction FROM path_end ORDER BY path, peer, direction")
+      "SELECT path, peer, direction, local, remote FROM path_end ORDER BY path, peer, direction")
     while try paths.step() {
-      let (path, peer, direction) = paths.values(Int64.self, Int64.self, String.self)
+      let (path, peer, direction, local, remote) = paths.values(
+        Int64.self, Int64.self, String.self, String.self, String.self)
       guard let direction = WireDirection(rawValue: direction) else { continue }
       var way = ways.firstIndex { $0.peer == peer && $0.direction == direction } ?? ways.count
       if way == ways.count {
@@ -154,7 +172,12 @@ package struct NetworkFacts: Sendable {
       where stream.peer == peer && stream.direction == direction {
         streams[stream.ssrc] = place
       }
-      ends[path, default: []].append(End(way: way, streams: streams))
+      let use = pathUses.count < Self.most ? pathUses.count : nil
+      if use != nil {
+        pathUses.append(
+          PathUse(path: path, peer: peer, direction: direction, local: local, remote: remote))
+      }
+      ends[path, default: []].append(End(way: way, use: use, streams: streams))
     }
     return ends
   }
@@ -191,14 +214,21 @@ package struct NetworkFacts: Sendable {
       ways[way].silences[silence].lateness, step.lateness)
   }
 
-  /// What a peer sent or received.
+  /// The packets that a peer sent or received.
   package func way(_ peer: Int64, _ direction: WireDirection) -> Way? {
     ways.first { $0.peer == peer && $0.direction == direction }
   }
 
-  /// The descriptions of a peer.
   package func descriptions(of peer: Int64) -> [SignaledDescription] {
     descriptions.filter { $0.peer == peer }
+  }
+}
+
+extension NetworkFacts.PathUse {
+  fileprivate mutating func add(_ at: Int64) {
+    if media == 0 { firstMedia = at }
+    media +|= 1
+    lastMedia = max(lastMedia, at)
   }
 }
 
@@ -213,7 +243,7 @@ extension NetworkFacts.Way {
   }
 }
 
-/// How many packets there were in each of the last tenths of a second.
+/// A sliding count of packets in tenths of a second.
 struct Pace: Sendable {
   private var counts = [Int64](repeating: 0, count: 16)
   private var slots = [Int64](repeating: -1, count: 16)
@@ -226,7 +256,7 @@ struct Pace: Sendable {
     counts[place] +|= 1
   }
 
-  /// How many there were in the second before a time.
+  /// The number of packets in the second before a time.
   func packets(before at: Int64) -> Int64 {
     let last = at / Self.slot
     return zip(slots, counts).reduce(0) { sum, entry in
@@ -235,7 +265,7 @@ struct Pace: Sendable {
   }
 }
 
-/// Reads bytes of datagrams, which stand one after another in pieces.
+/// Reads datagrams from the pieces of a byte stream.
 struct WirePieces: ~Copyable {
   private var rows: SQLiteStatement
   private var piece: Int64 = -1
@@ -246,7 +276,7 @@ struct WirePieces: ~Copyable {
     rows = try connection.prepare("SELECT bytes FROM wire WHERE piece = ?1")
   }
 
-  /// The bytes from a position on; fewer where the take does not have them.
+  /// The bytes at a position; fewer if the take lacks them.
   mutating func read(_ position: Int64, _ count: Int64) throws(SQLiteError) -> [UInt8] {
     guard position >= 0, count > 0 else { return [] }
     var result: [UInt8] = []

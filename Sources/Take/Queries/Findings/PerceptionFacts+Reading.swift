@@ -33,7 +33,7 @@ extension PerceptionFacts {
     }
   }
 
-  /// Descriptions: when there were any, and what the other side's say of the rate of video.
+  /// Reads when there were descriptions, and the remote peer's limits for video.
   mutating func readDescriptions(_ connection: borrowing SQLiteConnection) throws(SQLiteError) {
     let rows = try connection.prepare(
       """
@@ -52,19 +52,35 @@ extension PerceptionFacts {
     }
   }
 
-  /// What a description allows of video, in bits per second (RFC 8866 section 5.8, RFC 3890).
+  /// The bandwidth that a description allows for video, in bits per second (RFC 8866 section 5.8,
+  /// RFC 3890).
   private static func videoLimit(_ description: String) -> Int64? {
-    guard let section = description.firstRange(of: "m=video ") else { return nil }
-    var rest = description[section.upperBound...]
-    if let next = rest.firstRange(of: "\r\nm=") ?? rest.firstRange(of: "\nm=")
-      ?? rest.firstRange(of: "\\nm=")
-    {
-      rest = rest[..<next.lowerBound]
+    let bytes = Array(description.utf8)
+    guard let section = place(behind: "m=video ", in: bytes[...]) else { return nil }
+    var rest = bytes[section...]
+    for ending in ["\r\nm=", "\nm=", "\\nm="] {
+      guard let next = place(behind: ending, in: rest) else { continue }
+      rest = rest[..<(next - ending.utf8.count)]
+      break
     }
     for (name, factor) in [("b=TIAS:", Int64(1)), ("b=AS:", Int64(1000))] {
-      guard let place = rest.firstRange(of: name) else { continue }
-      let digits = rest[place.upperBound...].prefix { $0.isASCII && $0.isNumber }
-      if let value = Int64(digits), value < 1 << 40 { return value *| factor }
+      guard let place = place(behind: name, in: rest) else { continue }
+      let digits = rest[place...].prefix { (0x30...0x39).contains($0) }
+      let value = Int64(String(decoding: digits, as: UTF8.self))
+      if let value, value < 1 << 40 { return value *| factor }
+    }
+    return nil
+  }
+
+  /// Where a text ends that stands first in some bytes.
+  private static func place(behind text: String, in bytes: ArraySlice<UInt8>) -> Int? {
+    let wanted = Array(text.utf8)
+    var place = bytes.startIndex
+    while place + wanted.count <= bytes.endIndex {
+      if bytes[place] == wanted[0], bytes[place..<place + wanted.count].elementsEqual(wanted) {
+        return place + wanted.count
+      }
+      place += 1
     }
     return nil
   }
@@ -82,11 +98,10 @@ extension PerceptionFacts {
     var count: Int64
   }
 
-  /// Fewer equal pictures in a row are no run.
+  /// The minimum duration of a run of equal frames, in nanoseconds.
   private static let leastStill: Int64 = 2_000_000_000
 
-  /// Runs of equal pictures: those that were decoded, by their digests, and those that an
-  /// application handed in, by their contents.
+  /// Finds runs of equal frames: decoded ones by digest, captured ones by content number.
   mutating func readStills(_ connection: borrowing SQLiteConnection) throws(SQLiteError) {
     var runs: [Name: Run] = [:]
     var sizes: [Name: (Int64, Int64)] = [:]
@@ -145,9 +160,9 @@ extension PerceptionFacts {
         shade: Self.shade(run.mark, size.0, size.1, isDecoded: name.isInbound)))
   }
 
-  /// The luma of the grey picture of one shade that has a digest; nil when it is another picture.
+  /// The luma of the single-shade frame that has a digest; nil if none matches.
   ///
-  /// Only dark ones are tried: muted cameras, covered lenses and capturers without a picture.
+  /// Only dark shades are tried, as of muted cameras, covered lenses and idle capturers.
   private static func shade(
     _ mark: [UInt8], _ width: Int64, _ height: Int64, isDecoded: Bool
   ) -> Int? {
@@ -194,8 +209,8 @@ extension PerceptionFacts {
     }
   }
 
-  /// Blocks of audio are concealed every 10 or 20 ms; 150 ms of it are an interruption (W3C
-  /// interruptionCount, in the proposal of its standard).
+  /// Audio is concealed in blocks of 10 or 20 ms; 150 ms in a row are an interruption (W3C
+  /// interruptionCount, as proposed).
   mutating func readConcealments(_ connection: borrowing SQLiteConnection) throws(SQLiteError) {
     var open: [Name: Concealment] = [:]
     func isLong(_ run: Concealment) -> Bool { run.to &- run.from >= 130_000_000 }

@@ -2,23 +2,23 @@ import Crypto
 import Tape
 import Wire
 
-/// What rules about audio and video look at besides what all look at.
+/// Facts for rules about perceived audio and video.
 package struct PerceptionFacts: Sendable {
-  /// A call of the application that changes what is sent, or what of it is heard.
+  /// An API call that changes what is sent or played.
   package struct Change: Sendable {
     package var at: Int64
     package var peer: Int64
     package var name: String
     package var track: Int64?
-    /// Of `setEnabled`: whether of received media.
+    /// For `setEnabled`: whether it is about received media.
     package var isInbound: Bool
-    /// Of `setEnabled` and `replaceSource`: whether there is media from now on.
+    /// For `setEnabled` and `replaceSource`: whether there is media from now on.
     package var isOn: Bool
-    /// Of `setParameters` and `limitBitrate`: the least of the limits, in bits per second.
+    /// For `setParameters` and `limitBitrate`: the lowest limit in bits per second.
     package var limit: Int64?
   }
 
-  /// A time in which the pictures of a track were the same over and over.
+  /// A time in which the frames of a track were all equal.
   package struct Still: Sendable {
     package var peer: Int64
     package var track: Int64
@@ -26,11 +26,11 @@ package struct PerceptionFacts: Sendable {
     package var from: Int64
     package var to: Int64
     package var pictures: Int64
-    /// The luma of a picture of one shade, 0 to 255; nil for another one.
+    /// The luma of single-shade frames, 0 to 255; nil for others.
     package var shade: Int?
   }
 
-  /// Frames that the application handed to a sender, between two pauses of a second and more.
+  /// Captured frames between two pauses of a second or more.
   package struct Captured: Sendable {
     package var peer: Int64
     package var track: Int64
@@ -42,7 +42,7 @@ package struct PerceptionFacts: Sendable {
     package var longestGap: Int64
   }
 
-  /// Blocks of audio that were concealed one after another.
+  /// Consecutive concealed blocks of audio.
   package struct Concealment: Sendable {
     package var peer: Int64
     package var track: Int64
@@ -52,7 +52,7 @@ package struct PerceptionFacts: Sendable {
 
   /// A video frame whose packets took long to arrive.
   package struct SlowFrame: Sendable {
-    /// The place in `CallFacts.streams`.
+    /// The index in `CallFacts.streams`.
     package var stream: Int
     package var rtpTime: Int64
     package var from: Int64
@@ -61,7 +61,7 @@ package struct PerceptionFacts: Sendable {
     package var packets: Int64
   }
 
-  /// A codec that a track went over to.
+  /// A change of a track's codec.
   package struct CodecChange: Sendable {
     package var peer: Int64
     package var track: Int64
@@ -72,7 +72,7 @@ package struct PerceptionFacts: Sendable {
     package var to: String
   }
 
-  /// Packets of a stream that came so much later than later ones that it matters.
+  /// Packets of a stream that arrived noticeably later than following ones.
   package struct Displaced: Sendable {
     package var packets: Int64 = 0
     package var from: Int64
@@ -86,27 +86,27 @@ package struct PerceptionFacts: Sendable {
   package var concealments: [Concealment] = []
   package var slowFrames: [SlowFrame] = []
   package var codecChanges: [CodecChange] = []
-  /// When peers had descriptions from or for each other.
+  /// The times at which peers exchanged descriptions.
   package var negotiations: [(peer: Int64, at: Int64)] = []
-  /// What the other side allows to be sent of video, in bits per second, since when (`b=`).
+  /// The remote peer's limit for sent video in bits per second, and since when (`b=`).
   package var lines: [(peer: Int64, at: Int64, limit: Int64)] = []
-  /// Who is behind each source, as its reports say (RFC 3550 section 6.5.1).
+  /// The CNAME of each source (RFC 3550 section 6.5.1).
   package var names: [Int64: String] = [:]
   package var samples: [StatSample] = []
 
-  /// By the place of the stream.
+  /// By the index of the stream.
   package var displaced: [Int: Displaced] = [:]
-  /// The latest packets of each stream, of which the oldest goes first.
+  /// The most recent packets of each stream.
   private var latest: [[(sequence: Int64, at: Int64)]] = []
-  /// Of each stream the frame that is arriving.
+  /// The frame that is currently arriving, by stream.
   private var arriving: [SlowFrame] = []
 
   init() {}
 
-  /// Frames that take less are of no interest.
+  /// Faster frames are ignored.
   private static let leastSpread: Int64 = 150_000_000
 
-  /// Sees a packet of RTP in the pass over all; `stream` is its place in `CallFacts.streams`.
+  /// Receives an RTP packet in the common pass; `stream` is its index in `CallFacts.streams`.
   mutating func add(_ sight: PacketSight, _ stream: Int) {
     guard sight.direction == .inbound else { return }
     while arriving.count <= stream {
@@ -133,7 +133,7 @@ package struct PerceptionFacts: Sendable {
       packets: 1)
   }
 
-  /// Packets that come less late than this after later ones disturb no receiver.
+  /// Packets displaced by less than this do no harm.
   private static let leastDisplacement: Int64 = 10_000_000
 
   private mutating func order(_ sight: PacketSight, _ stream: Int) {
@@ -141,7 +141,7 @@ package struct PerceptionFacts: Sendable {
       let step = ((sight.sequence &- last.sequence &+ 32_768) & 65_535) &- 32_768
       if step <= 0 {
         guard step > -64, step < 0 else { return }
-        // The first of those that should have come after it.
+        // The first packet that should have followed it.
         guard
           let later = latest[stream].first(where: {
             ((($0.sequence &- sight.sequence) & 65_535) &- 1) < 64
@@ -161,7 +161,7 @@ package struct PerceptionFacts: Sendable {
     if latest[stream].count > 96 { latest[stream].removeFirst(48) }
   }
 
-  /// Reads what stands in other tables.
+  /// Reads the other tables.
   mutating func read(_ connection: borrowing SQLiteConnection, _ facts: CallFacts)
     throws(SQLiteError)
   {
@@ -178,7 +178,7 @@ package struct PerceptionFacts: Sendable {
 
   // MARK: Questions
 
-  /// Whether a track was off at some time between two instants, as far as this end knows.
+  /// Whether a track was disabled at some time between two instants, as far as this end knows.
   package func isOff(
     _ peer: Int64, _ track: Int64?, _ direction: WireDirection, from: Int64, to: Int64
   ) -> Bool {
@@ -189,14 +189,14 @@ package struct PerceptionFacts: Sendable {
       && ["setEnabled", "replaceSource", "disabled", "mute", "enabled", "unmute"]
         .contains(change.name)
     {
-      // A quarter of a second of grace at both ends.
+      // With a tolerance of a quarter of a second on both sides.
       if !isOn, change.at &- 250_000_000 > from { return true }
       isOn = change.isOn
     }
     return !isOn
   }
 
-  /// Whether the application or a negotiation changed what a peer sends at about an instant.
+  /// Whether the application or a negotiation changed what a peer sends around an instant.
   package func isMeant(_ peer: Int64, at: Int64, within nanoseconds: Int64 = 1_500_000_000) -> Bool
   {
     negotiations.contains { $0.peer == peer && abs($0.at &- at) <= nanoseconds }
@@ -206,7 +206,7 @@ package struct PerceptionFacts: Sendable {
       }
   }
 
-  /// Whether what a transceiver sends is a screen, by its hint.
+  /// Whether a transceiver sends a screen, according to its content hint.
   package func isScreen(_ peer: Int64, _ track: Int64) -> Bool {
     changes.contains { $0.peer == peer && $0.track == track && $0.name == "setContentHint" }
   }

@@ -1,9 +1,9 @@
 import Wire
 
-/// What counters of another stack show, where the take has no frames: under the ids of the rules
-/// that find the same in frames.
+/// Finds problems in another stack's counters if the take has no frames, under the ids of the rules
+/// that use frames.
 enum ReportedDetectors {
-  /// Everything that the samples of reported connections show, for the rules that are asked.
+  /// All detections in the samples of reported connections, for the given rules.
   static func found(_ facts: CallFacts, rules: [FindingRule]) -> [Detection] {
     guard !facts.countedSamples.isEmpty else { return [] }
     let ids = Set(rules.map(\.id))
@@ -31,7 +31,7 @@ enum ReportedDetectors {
       track: stream.track, direction: .inbound, kind: stream.kind, impact: impact)
   }
 
-  /// By freezeCount and totalFreezesDuration; a freeze is counted when it is over.
+  /// Uses freezeCount and totalFreezesDuration; a freeze is counted when it ends.
   private static func freezes(
     _ stream: CallFacts.Stream, _ samples: [CountedSample]
   ) -> [Detection] {
@@ -47,13 +47,13 @@ enum ReportedDetectors {
     }
   }
 
-  /// Rules that look for frames, packets or answers that nobody reports.
+  /// Rules that need frames, packets or responses, which no report has.
   static let unreported: Set<String> = [
     "late-first-frame", "name-unresolved", "key-frame-late", "no-key-frame", "media-not-played",
   ]
 
-  /// A picture that no frame followed for more than five seconds, after the first; where nothing of
-  /// it came meanwhile, as of a video that a server holds back, it is a pause.
+  /// No frame for more than five seconds after the first; if no packets arrived either, as when a
+  /// server withholds a video, it is a pause.
   private static func stops(
     _ stream: CallFacts.Stream, _ samples: [CountedSample]
   ) -> [Detection] {
@@ -88,7 +88,7 @@ enum ReportedDetectors {
     return found
   }
 
-  /// Samples that were concealed and not silent, by the share of what was played meanwhile.
+  /// Concealed samples that are not silent, by their share of the playout.
   private static func concealment(
     _ stream: CallFacts.Stream, _ samples: [CountedSample], _ leastShare: Double
   ) -> [Detection] {
@@ -98,7 +98,7 @@ enum ReportedDetectors {
       else { return nil }
       let share = Double(now -| then) / Double(all -| allThen)
       let seconds = share * Double(after.at -| before.at) / 1e9
-      // A fifth of a second, or of a longer time so much in all.
+      // A fifth of a second, or that much in total over a longer time.
       guard share * 100 >= leastShare || seconds >= leastShare / 100 && share >= 0.02 else {
         return nil
       }

@@ -1,23 +1,22 @@
 import Tape
 import Wire
 
-/// What another stack counted of a stream, by its own statistics.
+/// Another stack's counters of a stream, from its statistics.
 package struct CountedStream: Sendable {
   package var width: Int32 = 0
   package var height: Int32 = 0
-  /// The mean over the time in which frames came; 0 where none did.
+  /// The mean over the time in which frames arrived; 0 without frames.
   package var framesPerSecond = 0.0
-  /// The last of the call.
+  /// The last value in the call.
   package var jitterSeconds: Double?
   package var freezes: Int64 = 0
   package var frozenSeconds = 0.0
   package var concealedShare: Double?
-  /// The name of the connection's object, by which its samples are found.
+  /// The id of the stats object, which identifies its samples.
   var id = ""
 }
 
-/// A sample of a stream's counters, as another stack gave it; counters that it did not give are
-/// nil.
+/// A sample of a stream's counters as another stack reported it; missing counters are nil.
 struct CountedSample {
   var peer: Int64
   var at: Int64
@@ -40,10 +39,10 @@ struct CountedSample {
 }
 
 extension CallFacts {
-  /// Reads streams of connections of which the take has statistics and no packets.
+  /// Reads streams of connections that have statistics but no packets.
   ///
-  /// What a counter grew by is spread over the time between two samples, so that rules see it as if
-  /// the packets had passed one by one; what is finer than the samples cannot be seen.
+  /// The growth of a counter is spread evenly between two samples, so that rules see it as if the
+  /// packets had passed one by one; details between samples are lost.
   mutating func readReported(_ connection: borrowing SQLiteConnection) throws(SQLiteError) {
     let isThere = try connection.integer("SELECT count(*) FROM peer WHERE role = 'reported'") ?? 0
     guard isThere > 0 else { return }
@@ -76,7 +75,7 @@ extension CallFacts {
     return streams.count - 1
   }
 
-  /// Lets rules about everything that goes one way see the stream.
+  /// Adds the stream to its direction, for rules about all streams of one.
   private mutating func addWay(of stream: Stream) {
     let place =
       ways.firstIndex { $0.peer == stream.peer && $0.direction == stream.direction } ?? ways.count
@@ -89,11 +88,11 @@ extension CallFacts {
 }
 
 extension CallFacts.Stream {
-  /// Adds what counters grew by since the sample before.
+  /// Adds the growth of counters since the previous sample.
   fileprivate mutating func count(
     _ sample: CountedSample, since before: CountedSample, _ interval: Int64
   ) {
-    // A counter that fell began anew, with another object of the same name.
+    // A counter that fell has restarted, with another object of the same id.
     let packets = max(0, (sample.packets ?? 0) -| (before.packets ?? 0))
     let bytes = max(0, (sample.bytes ?? 0) -| (before.bytes ?? 0))
     let lost = max(0, (sample.lost ?? 0) -| (before.lost ?? 0))
@@ -122,7 +121,7 @@ extension CallFacts.Stream {
     last = max(last, sample.at)
   }
 
-  /// Takes what a sample says of the whole life of the stream.
+  /// Applies values of a sample that cover the whole life of the stream.
   fileprivate mutating func conclude(_ sample: CountedSample) {
     packets = max(packets, sample.packets ?? 0)
     bytes = max(bytes, sample.bytes ?? 0)
@@ -149,7 +148,7 @@ extension CallFacts.Stream {
 }
 
 extension CountedSample {
-  /// All samples of connections that were only reported, in their order.
+  /// All samples of reported connections, in order.
   fileprivate static func all(_ connection: borrowing SQLiteConnection, _ part: String)
     throws(SQLiteError) -> [CountedSample]
   {

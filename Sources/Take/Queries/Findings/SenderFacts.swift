@@ -1,50 +1,50 @@
 import Tape
 import Wire
 
-/// What a peer alone knows of the way from it to its receiver: when packets arrived, by
-/// transport-wide feedback, and how long reports took there and back.
+/// A peer's knowledge of the path to its receiver: arrival times from transport-wide feedback, and
+/// round trips of reports and checks.
 package struct SenderFacts: Sendable {
-  /// How long packets of a second were on their way.
+  /// One-way delays of the packets of a second.
   package struct Second: Sendable, Hashable {
     package var second: Int64
     package var samples: Int32
-    /// One fifth of them, and the middle one, in microseconds, over a constant that nobody knows.
+    /// The 20th percentile and the median in microseconds, relative to an unknown constant.
     package var low: Int64
     package var delay: Int64
-    /// Delays of one part compare with each other.
+    /// Delays are comparable within a part only.
     package var part: Int32
   }
 
-  /// A round trip of a check or of a sender report and its answer.
+  /// A round trip of a check, or of a sender report and its answer.
   package struct RoundTrip: Sendable, Hashable {
     package var at: Int64
     package var nanoseconds: Int64
   }
 
-  /// Feedback that came to a peer (draft-holmer-rmcat-transport-wide-cc-extensions-01).
+  /// Feedback that a peer received (draft-holmer-rmcat-transport-wide-cc-extensions-01).
   fileprivate struct Feedback {
     var row: Int64
     var peer: Int64
     var at: Int64
-    /// The number of the first packet that it names, and how many of them arrived.
+    /// The number of the first packet in it, and how many of its packets arrived.
     var base: Int
     var arrived: Int64
-    /// When the first of them arrived, in units of 64 ms, 24 bits.
+    /// The reference time, in units of 64 ms modulo 2^24.
     var reference: Int64
   }
 
-  /// What is known of one peer's packets while the take is read.
+  /// A peer's packets while the take is read.
   fileprivate struct Sending {
-    /// When the packet of each transport-wide number was sent last, and whether it was of video.
+    /// When the packet of each transport-wide number was last sent, and whether it was video.
     var times = [Int64](repeating: .min, count: 65_536)
     var isVideo = [Bool](repeating: false, count: 65_536)
     var reference: Int64?
-    /// The reference time without its limit of 24 bits.
+    /// The reference time without its wrap at 24 bits.
     var unwrapped: Int64 = 0
     var lanes = [Lane(), Lane()]
   }
 
-  /// The packets of audio, or those of video: one of them may be held up alone.
+  /// The packets of audio or of video, since only one kind may be delayed.
   fileprivate struct Lane {
     var part: Int32 = 0
     var second = Int64.min
@@ -56,16 +56,16 @@ package struct SenderFacts: Sendable {
   private var feedback: [Feedback] = []
   private var next = 0
   private var sendings: [Int64: Sending] = [:]
-  /// In the order of time.
+  /// In time order.
   package private(set) var roundTrips: [Int64: [RoundTrip]] = [:]
 
   private static let most = 200_000
-  /// Feedback on packets that are older says nothing of the way.
+  /// Feedback on older packets says nothing about the path.
   fileprivate static let oldest: Int64 = 10_000_000_000
 
   init() {}
 
-  /// The seconds of a peer's audio, or of its video; empty without feedback.
+  /// The seconds of a peer's audio or video; empty without feedback.
   package func seconds(of peer: Int64, isVideo: Bool) -> [Second] {
     sendings[peer]?.lanes[isVideo ? 1 : 0].seconds ?? []
   }
@@ -87,10 +87,10 @@ package struct SenderFacts: Sendable {
     }
   }
 
-  /// Whether packets with transport-wide numbers matter.
+  /// Whether transport-wide numbers are needed.
   var isNeeded: Bool { !feedback.isEmpty }
 
-  /// Adds a packet that a peer sent; packets come in the order of rows.
+  /// Adds a packet that a peer sent; packets must be added in row order.
   mutating func add(
     _ row: Int64, _ peer: Int64, _ number: Int64, isVideo: Bool, _ at: Int64
   ) {
@@ -117,24 +117,24 @@ package struct SenderFacts: Sendable {
     feedback = []
   }
 
-  /// Of consent checks, and of sender reports by the blocks that answer them (RFC 3550 section
-  /// 6.4.1).
+  /// Measures round trips of consent checks, and of sender reports by the blocks that refer to them
+  /// (RFC 3550 section 6.4.1).
   private mutating func readRoundTrips(_ checks: [DatagramFacts.Check], _ facts: CallFacts) {
     for check in checks {
       guard let answered = check.answered, answered >= check.at else { continue }
       roundTrips[check.peer, default: []].append(
         RoundTrip(at: answered, nanoseconds: answered &- check.at))
     }
-    // When each report was sent, by its peer and the time that it states.
+    // The time at which each report was sent, by its peer and NTP time.
     var sent: [Int64: [Int64: Int64]] = [:]
     for report in facts.senderReports where report.direction == .outbound {
       sent[report.peer, default: [:]][report.compactTime] = report.at
     }
     var told: Set<[Int64]> = []
     for report in facts.reports where report.direction == .inbound && report.lastSent != 0 {
-      // Blocks of one packet answer the same report.
+      // All blocks of a packet refer to the same report.
       guard told.insert([report.peer, report.at, report.lastSent]).inserted,
-        // Microseconds round its fraction.
+        // Conversion to microseconds rounds the fraction.
         let own = (-2...2).lazy.compactMap({ sent[report.peer]?[report.lastSent &+ $0] }).first,
         own <= report.at
       else { continue }
@@ -168,7 +168,7 @@ extension SenderFacts.Sending {
 
 extension SenderFacts.Lane {
   fileprivate mutating func add(_ delay: Int64, _ second: Int64) {
-    // Whoever answers now has another clock.
+    // A sudden change means that another receiver with another clock responds.
     let isOther = last.map { abs(delay &- $0) > 20_000_000 } ?? false
     if second != self.second || isOther { flush() }
     if isOther { part &+= 1 }
@@ -189,7 +189,7 @@ extension SenderFacts.Lane {
 }
 
 extension CallFacts.SenderReport {
-  /// The middle of its NTP time, as report blocks name it.
+  /// The middle 32 bits of its NTP time, as report blocks contain them.
   var compactTime: Int64 {
     let seconds = unixMicroseconds / 1_000_000
     let rest = unixMicroseconds &- seconds &* 1_000_000

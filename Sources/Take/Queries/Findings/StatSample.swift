@@ -1,9 +1,9 @@
 import Tape
 import Wire
 
-/// What getStats said of one stream, source or playout, as far as rules look at it.
+/// A stats sample of one stream, source or playout, as far as rules examine it.
 package struct StatSample: Sendable {
-  /// The members that are numbers, in the order of the query's columns.
+  /// The numeric members, in the order of the query's columns.
   package enum Member: String, CaseIterable, Sendable {
     case targetBitrate, framesEncoded, framesSent, qpSum, frameWidth, frameHeight
     case framesPerSecond, totalEncodeTime, hugeFramesSent, active, bytesSent, packetsSent
@@ -29,7 +29,7 @@ package struct StatSample: Sendable {
   package var rid: String
   package var reason: String
   package var decoder: String
-  /// Not a number where the sample does not have the member.
+  /// NaN if the sample lacks the member.
   fileprivate var values: [Double]
 
   package subscript(member: Member) -> Double? {
@@ -37,8 +37,7 @@ package struct StatSample: Sendable {
     return value.isNaN ? nil : value
   }
 
-  /// How much a member grew since another sample, which is earlier; nil where it did not, or is not
-  /// there.
+  /// The growth of a member since an earlier sample; nil if it fell or is missing.
   package func growth(_ member: Member, since other: StatSample) -> Double? {
     guard let now = self[member], let before = other[member], now >= before else { return nil }
     return now - before
@@ -47,27 +46,28 @@ package struct StatSample: Sendable {
   package func seconds(since other: StatSample) -> Double { Double(at &- other.at) / 1e9 }
 }
 
-/// A value over a time between two samples.
+/// A value for the time between two samples.
 struct StatPoint {
   var from: Int64
   var to: Int64
   var value: Double
 }
 
-/// A time in which a value was over its threshold.
+/// A time in which a value exceeded its threshold.
 struct StatRun {
   var from: Int64
   var to: Int64
-  /// The highest value, and the mean over time.
+  /// The highest value, and the time-weighted mean.
   var peak: Double
   var mean: Double
 }
 
 extension StatRun {
-  /// Times in which values rise over `on` and until they fall below `off`, at least so long, in
+  /// Returns times from a value above `on` until one below `off`, with a minimum length in
   /// nanoseconds.
   ///
-  /// A pause of more than five seconds between samples ends a run: nobody knows what was there.
+  /// A pause of more than five seconds between samples ends a run, because the values in between
+  /// are unknown.
   static func runs(
     _ points: [StatPoint], on: Double, off: Double, least nanoseconds: Int64
   ) -> [StatRun] {
@@ -134,8 +134,7 @@ extension PerceptionFacts {
     }
   }
 
-  /// The samples of each thing of a type, in the order of time, of a kind of media where one is
-  /// named.
+  /// The samples of each object of a type, in time order, optionally of one kind of media.
   func series(_ type: String, _ kind: String = "") -> [[StatSample]] {
     struct Thing: Hashable {
       var peer: Int64
@@ -159,7 +158,7 @@ extension PerceptionFacts {
 }
 
 extension [StatSample] {
-  /// A value for each two samples that follow each other.
+  /// A value for each two consecutive samples.
   func points(_ value: (_ before: StatSample, _ after: StatSample) -> Double?) -> [StatPoint] {
     zip(self, dropFirst()).compactMap { before, after in
       value(before, after).map { StatPoint(from: before.at, to: after.at, value: $0) }

@@ -1,9 +1,10 @@
+import RTP
 import Tape
 import Wire
 
-/// Where a stream stands while its packets are read.
+/// The state of a stream while its packets are read.
 struct StreamTail: Sendable {
-  /// The highest number so far without the wrap of its 16 bits, and its packet.
+  /// The highest sequence number so far, unwrapped, and its packet.
   var highest: Int64 = 0
   var highestRTPTime: Int64 = 0
   var sequence: Int64 = 0
@@ -12,29 +13,32 @@ struct StreamTail: Sendable {
   var payloadType: Int64 = 0
   var partFirst: Int64 = 0
   var partPackets: Int64 = 0
-  /// Whether each of the 1,024 numbers below the highest came, as bits.
+  /// A bitmap of the 1,024 numbers below the highest.
   var window = [UInt64](repeating: 0, count: 16)
-  /// The least delay so far: time of arrival less media time, in nanoseconds.
+  /// The minimum delay so far: arrival time minus media time, in nanoseconds.
   var leastDelay = Int64.max
-  /// A packet whose numbers are elsewhere: the beginning of new ones, or astray.
+  /// A packet with a distant number: a restart, or an outlier.
   var pending: PacketSight?
-  /// Whether its timestamps go on by lengths of packets, so that others are judged.
+  /// Whether that one goes back by so few numbers that it may as well be late.
+  var pendingIsNear = false
+  var nearRestarts = NearRestarts()
+  /// Whether its timestamps advance by packet lengths, so that deviations are judged.
   var judgesSteps = false
   var steps: [StepLength] = []
-  /// How far its media went on, in units of its clock.
+  /// The advance of its media time, in units of its clock.
   var mediaTicks: Int64 = 0
 
-  /// Steps of one length between timestamps.
+  /// Timestamp steps of one length.
   struct StepLength: Sendable {
     var ticks: Int64
     var count: Int64 = 0
     var first: Int64
     var last: Int64
-    /// How many of these steps were followed by a packet that came too early for its timestamp.
+    /// The number of these steps after which the packet arrived earlier than its timestamp implies.
     var early: Int64 = 0
   }
 
-  /// Counts a step between packets in a row.
+  /// Counts a step between consecutive packets.
   mutating func count(_ ticks: Int64, _ at: Int64, _ pause: Int64, _ rate: Int64) {
     guard ticks > 0 else { return }
     let place = steps.firstIndex { $0.ticks == ticks } ?? steps.count
@@ -64,20 +68,20 @@ struct StreamTail: Sendable {
 
 // MARK: - PictureGaps
 
-/// A long time between one shown video frame and the next.
+/// A long time between displayed video frames.
 struct PictureGap: Sendable {
   var peer: Int64
   var track: Int64
   var ssrc: Int64
   var from: Int64
   var to: Int64
-  /// Whether it goes on to the end of the connection.
+  /// Whether it lasts until the end of the connection.
   var isLast: Bool
-  /// The mean of the thirty frame times before it, in nanoseconds; nil where it is no freeze by the
-  /// rule of freezeCount.
+  /// The mean of the thirty preceding frame intervals in nanoseconds; nil if it is not a freeze by
+  /// the rule of freezeCount.
   var freezeMean: Double?
-  /// How many packets of the stream came meanwhile, how many are missing, and for how long its
-  /// sender sent nothing: no packet came, and its clock went on as long.
+  /// The packets received and missing meanwhile, and how long the sender sent nothing: no packet
+  /// arrived, and the stream's clock advanced by as much.
   var packets: Int64 = 0
   var missing: Int64 = 0
   var paused: Int64 = 0
@@ -87,15 +91,15 @@ struct PictureGap: Sendable {
 
   var length: Int64 { to -| from }
   var seconds: Double { Double(length) / 1e9 }
-  /// Whether the sender had nothing to send, as of a screen on which nothing changes.
+  /// Whether the sender had nothing to send, as with a static screen.
   var isPause: Bool { missing == 0 && Double(paused) >= 0.8 * Double(length) }
 
   fileprivate static let least: Int64 = 150_000_000
-  /// Gaps of more than that are pauses and no freezes (freezeCount of webrtc-stats).
+  /// Longer gaps are pauses rather than freezes (freezeCount of webrtc-stats).
   static let longestFreeze: Int64 = 5_000_000_000
   private static let most = 5000
 
-  /// All of a take, in order.
+  /// All gaps of a take, in order.
   static func all(_ facts: CallFacts, _ connection: borrowing SQLiteConnection)
     throws(SQLiteError) -> [PictureGap]
   {
@@ -115,7 +119,7 @@ struct PictureGap: Sendable {
     guard let last = shown.last else { return [] }
     let ssrc = track.sources.last ?? 0
     var found: [PictureGap] = []
-    // The frame times before, as freezeCount has them.
+    // The preceding frame intervals, as in freezeCount.
     var times: [Int64] = []
     var sum: Int64 = 0
     // The first frame within a second before each.
@@ -155,7 +159,7 @@ struct PictureGap: Sendable {
     return found
   }
 
-  /// The packets of a stream from a little before the gap on.
+  /// The packets of a stream from shortly before the gap on.
   private static let packetQuery = """
     SELECT packet_store.row, at_ns, sequence & 0xffff, packet_store.rtp_time & 0xffffffff
     FROM packet_store JOIN path_end USING (path)
@@ -189,7 +193,7 @@ struct PictureGap: Sendable {
 }
 
 extension CallFacts {
-  /// The end of the take for a peer, or that of its connection.
+  /// The end of the take or of the peer's connection, whichever is first.
   func lastMoment(of peer: Int64) -> Int64 {
     let closed = states.first {
       $0.peer == peer && $0.machine == "connection" && $0.to == "closed"

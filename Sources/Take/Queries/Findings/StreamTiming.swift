@@ -1,46 +1,45 @@
 import Wire
 
-/// When the packets of a stream came, against the times that they carry.
+/// Arrival times of a stream's packets compared with their timestamps.
 package struct StreamTiming: Sendable {
-  /// The packets of a second, each timestamp once.
+  /// The packets of a second, one per timestamp.
   package struct Second: Sendable, Hashable {
     package var second: Int64
     package var packets: Int32
-    /// Arrival less media time, in microseconds from the stream's first packet on: the least, one
-    /// tenth of them, the middle one, and nine tenths.
+    /// Arrival time minus media time in microseconds, relative to the stream's first packet:
+    /// minimum, 10th percentile, median and 90th percentile.
     package var least: Int64
     package var low: Int64
     package var median: Int64
     package var high: Int64
     /// The interarrival jitter at its end, in microseconds (RFC 3550 section 6.4.1).
     package var jitter: Int64
-    /// Packets that came 15 ms and more nearer to or farther from the one before than they were
-    /// sent.
+    /// Packets whose spacing changed by 15 ms or more.
     package var swings: Int32
-    /// By how much more at most one packet was delayed than the one before it, in microseconds.
+    /// The largest increase of delay from one packet to the next, in microseconds.
     package var leap: Int64
-    /// Delays of one part compare with each other; a pause or a clock set anew begins another.
+    /// Delays are comparable within a part only; a pause or a clock change begins another.
     package var part: Int32
   }
 
-  /// Timestamps that went on otherwise than time did.
+  /// Timestamps that advanced differently than time.
   package struct Jump: Sendable, Hashable {
     package var at: Int64
-    /// By how much they went farther, in nanoseconds; negative: backwards.
+    /// The excess advance in nanoseconds; negative means backwards.
     package var length: Int64
   }
 
-  /// A packet against the one before it.
+  /// A packet relative to the previous one.
   struct Step {
-    /// How much farther its number is.
+    /// The advance of the sequence number.
     var numbers: Int64
-    /// How much later it came than its timestamp says, in nanoseconds.
+    /// The delay relative to its timestamp, in nanoseconds.
     var lateness: Int64
   }
 
   package private(set) var seconds: [Second] = []
   package private(set) var jumps: [Jump] = []
-  /// The last silence after which a packet of it came; for who counts them.
+  /// The last silence after which a packet of the stream arrived; maintained by the caller.
   var silence = -1
 
   private let clockRate: Int64
@@ -48,24 +47,37 @@ package struct StreamTiming: Sendable {
   private var at: Int64 = 0
   private var sequence: Int64 = 0
   private var rtpTime: Int64 = 0
-  /// Arrival less media time, in nanoseconds.
+  /// Arrival time minus media time, in nanoseconds.
   private var delay: Int64 = 0
-  /// That of the first packet of the timestamp that came last.
+  /// That of the first packet with the latest timestamp.
   private var firstDelay: Int64 = 0
   private var jitter: Int64 = 0
   private var part: Int32 = 0
+  /// Whether the last packet followed a silence of its sender.
+  private var wasSilent = false
   private var current: (second: Int64, swings: Int32, leap: Int64) = (.min, 0, 0)
   private var delays: [Int64] = []
+  /// The least delay of this part, and when the last pause of a stream that goes on ended, in
+  /// nanoseconds.
+  private var leastDelay: Int64 = 0
+  private var resumed = Int64.min / 2
+  private var ranAhead = false
 
-  /// A stream that pauses this long may have delays that do not compare.
+  /// After a pause this long, delays may not be comparable.
   private static let pause: Int64 = 1_000_000_000
   private static let swing: Int64 = 15_000_000
   private static let leap: Int64 = 150_000_000
+  /// Packets of silence are farther apart (DTX), and speech after it may begin later by its clock.
+  private static let silence: Int64 = 150_000_000
+  private static let shift: Int64 = 40_000_000
+  /// What was captured meanwhile comes at once after a pause of this length, within that time.
+  private static let halt: Int64 = 150_000_000
+  private static let burst: Int64 = 60_000_000
   private static let most = 200_000
 
   init(clockRate: Int64) { self.clockRate = clockRate }
 
-  /// Adds a packet; nil for the first one, and for a stream whose clock is unknown.
+  /// Adds a packet; returns nil for the first one, and if the clock rate is unknown.
   mutating func add(_ at: Int64, _ sequence: Int64, _ rtpTime: Int64) -> Step? {
     guard hasBegun else {
       hasBegun = true
@@ -75,7 +87,7 @@ package struct StreamTiming: Sendable {
     }
     let numbers = ((sequence &- self.sequence &+ 32_768) & 65_535) &- 32_768
     guard numbers > 0 || numbers <= -100 else {
-      // One that came after its followers counts as jitter, and its delay is no other's.
+      // A packet that was overtaken counts as jitter, and its delay is not representative.
       if numbers < 0 { addLate(at, rtpTime) }
       return nil
     }
@@ -90,21 +102,35 @@ package struct StreamTiming: Sendable {
       begin(at)
       return Step(numbers: numbers, lateness: 0)
     }
-    // Packets that waited come one after another, each by its own length nearer at most: one that
-    // is farther ahead has another time of its sender's clock, which stood still or lost samples.
-    let isAnew = numbers == 1 && late <= -Self.leap
+    // Queued packets arrive in a row, each earlier by at most its own length. One that is further
+    // ahead has a different time of its sender's clock, which stopped or lost samples.
+    // So has one that begins to talk out of silence, when the application was late with it.
+    let isAnew = numbers == 1 && (late <= -Self.leap || wasSilent && late >= Self.shift)
+    wasSilent = numbers == 1 && media >= Self.silence && clockRate != 90_000
     if passed >= Self.pause || abs(numbers) >= 3000 || isAnew {
       begin(at)
       return Step(numbers: numbers, lateness: max(0, late))
     }
-    // Packets of one video frame leave one after another: only the first one counts.
+    // Who stood still and hands in what its device kept may count that twice: no way gets shorter
+    // like this.
+    if ranAhead, at &- resumed > Self.burst {
+      begin(at)
+      return Step(numbers: numbers, lateness: max(0, late))
+    }
+    if passed >= Self.halt { resumed = at }
+    // The packets of a video frame are sent one after another, so only the first counts.
     delay &+= late
+    if at &- resumed <= Self.burst, delay < leastDelay &- 100_000_000 {
+      ranAhead = true
+      return Step(numbers: numbers, lateness: late)
+    }
+    leastDelay = min(leastDelay, delay)
     guard ticks != 0 else { return Step(numbers: numbers, lateness: 0) }
     collect(at, spread(to: delay))
     return Step(numbers: numbers, lateness: late)
   }
 
-  /// Adds what a delay differs from the one before it to the jitter, and returns it.
+  /// Adds the change of delay to the jitter and returns it.
   private mutating func spread(to delay: Int64) -> Int64 {
     let change = delay &- firstDelay
     firstDelay = delay
@@ -119,8 +145,8 @@ package struct StreamTiming: Sendable {
     if abs(change) >= Self.swing { current.swings +|= 1 }
   }
 
-  /// Neither a pause nor a queue makes timestamps run three seconds ahead, and none makes them go
-  /// back while the numbers go on.
+  /// Neither a pause nor a queue moves timestamps three seconds ahead, and nothing moves them back
+  /// while the sequence numbers advance.
   private func isJump(_ numbers: Int64, _ media: Int64, _ late: Int64) -> Bool {
     guard (1...100).contains(numbers) else { return false }
     return late <= -3_000_000_000 || media <= -1_000_000_000
@@ -129,7 +155,7 @@ package struct StreamTiming: Sendable {
   private mutating func begin(_ at: Int64) {
     flush()
     part &+= 1
-    (delay, firstDelay) = (0, 0)
+    (delay, firstDelay, leastDelay, ranAhead) = (0, 0, 0, false)
     current = (.min, 0, 0)
     collect(at, 0)
   }
@@ -161,10 +187,9 @@ package struct StreamTiming: Sendable {
 
   mutating func finish() { flush() }
 
-  /// How much more than at its best each second's packets were on their way, in microseconds: the
-  /// middle one.
+  /// The median excess delay of each second, in microseconds.
   ///
-  /// The best is that of the whole part; clocks that drift apart by 150 ppm and less add nothing.
+  /// It is relative to the minimum of the whole part; clock drift up to 150 ppm adds nothing.
   package var excess: [Int64] {
     guard !seconds.isEmpty else { return [] }
     var best = seconds.map(\.least)

@@ -1,23 +1,23 @@
 package import Tape
 import Wire
 
-/// What went wrong in a take: causes with their symptoms, as `retake findings` prints them.
+/// The problems of a take: causes with their symptoms, as `retake findings` prints them.
 package struct TakeFindings: Sendable {
-  /// The causes, the one that cost most first.
+  /// The causes, the most costly first.
   package private(set) var findings: [Finding] = []
-  /// Everything that rules found, in the order of time, before causes and symptoms were told apart.
+  /// All detections in time order, without causes and symptoms.
   package private(set) var detections: [Detection] = []
-  /// What could not be seen, each kind once: it weakens what is said here.
+  /// Kinds of things that could not be seen, which weaken the findings.
   package private(set) var unseen: [String] = []
-  /// What was looked at, for who finds nothing: `4 streams of RTP over 12.0 s`.
+  /// A description of what was examined, as in `4 streams of RTP over 12.0 s`.
   package private(set) var looked = ""
-  /// The rules that were asked.
+  /// The rules that were applied.
   package private(set) var rules: [FindingRule]
   let names: FindingNames
-  /// What the rules looked at.
+  /// The data that the rules examined.
   let facts: CallFacts
 
-  /// Runs rules over a take, and keeps what touches a part of it.
+  /// Applies rules to a take and keeps what touches a part of it.
   package init(
     path: String, selection: TakeSelection = TakeSelection(),
     rules: [FindingRule] = FindingRule.all
@@ -25,7 +25,8 @@ package struct TakeFindings: Sendable {
     try self.init(path: path, try TakeFile.openForQueries(path), selection, rules)
   }
 
-  /// The same through a connection that is there; one with a selection has its rows alone then.
+  /// Applies rules through an open connection; with a selection, the connection is restricted to
+  /// its rows afterwards.
   init(
     path: String, _ connection: borrowing SQLiteConnection,
     _ selection: TakeSelection = TakeSelection(), _ rules: [FindingRule] = FindingRule.all
@@ -58,6 +59,10 @@ package struct TakeFindings: Sendable {
       add(ReportedDetectors.found(ofPart, rules: rules), selection)
       unseen = facts.unseen
       looked = facts.looked
+      // Some are found by tenths of a second, the last of which is not whole.
+      for place in detections.indices where detections[place].fromNanoseconds < facts.end {
+        detections[place].toNanoseconds = min(detections[place].toNanoseconds, facts.end)
+      }
       detections.sort(by: <)
       findings = FindingTree(detections, rules: rules, facts: facts, names: names).findings
     } catch {
@@ -65,7 +70,7 @@ package struct TakeFindings: Sendable {
     }
   }
 
-  /// Adds what replaying it otherwise showed to findings, by their places.
+  /// Adds the results of replaying with changes to findings, by index.
   package mutating func explain(_ texts: [Int: String]) {
     for place in findings.indices { findings[place].explanation = texts[place] }
   }
@@ -83,17 +88,17 @@ package struct TakeFindings: Sendable {
     return found
   }
 
-  /// How much one rule finds at most.
+  /// The maximum number of detections per rule.
   private static let mostOfRule = 20_000
 
-  /// Lets what follows see the packets, frames and statistics of a part of the take alone.
+  /// Restricts the packets, frames and statistics that later queries see to a part of the take.
   private static func limit(
     _ connection: borrowing SQLiteConnection, to selection: TakeSelection
   ) throws(SQLiteError) {
     let part = "at_ns BETWEEN \(selection.fromNanoseconds) AND \(selection.toNanoseconds)"
     let format = try connection.integer("PRAGMA user_version") ?? TakeHeader.currentFormat
     let views = [Table.packet, .frame, .stat].map { table in
-      // What stands there in an older take has the columns that its format lacks.
+      // Has all columns of the newest format, like the view that it replaces.
       """
       DROP VIEW IF EXISTS temp.\(table.storageName);
       CREATE TEMP VIEW \(table.storageName) AS
@@ -104,14 +109,13 @@ package struct TakeFindings: Sendable {
       "PRAGMA query_only = OFF;\(views.joined())PRAGMA query_only = ON")
   }
 
-  /// Adds what touches the selection.
+  /// Adds the detections that touch the selection.
   private mutating func add(_ found: [Detection], _ selection: TakeSelection) {
     detections += found.prefix(Self.mostOfRule).filter {
       selection.holds(peer: $0.peer, from: $0.fromNanoseconds, to: $0.toNanoseconds)
     }
   }
 
-  /// The rules that found something.
   package var foundRules: [FindingRule] {
     let ids = Set(detections.map(\.rule))
     return rules.filter { ids.contains($0.id) }
@@ -119,7 +123,7 @@ package struct TakeFindings: Sendable {
 }
 
 extension CallFacts {
-  /// What there was to look at.
+  /// A description of what was examined.
   var looked: String {
     var parts = [counted(Int64(peers.count), "peer")]
     let media = streams.count { $0.role == .media }
@@ -135,11 +139,11 @@ extension CallFacts {
 
 // MARK: - FindingTree
 
-/// Tells causes and symptoms apart.
+/// Separates causes from symptoms.
 ///
-/// A detection is a symptom of another one when its rule names that one's as a cause, both are
-/// about the same thing, and it began while the other one lasted or soon after. What is left are
-/// causes; all that one rule found of one thing is one finding.
+/// A detection is a symptom of another if its rule names the other's as a cause, both are about the
+/// same subject, and it began while the other lasted or soon after. The remaining detections are
+/// causes; those of one rule about one subject form a finding.
 struct FindingTree {
   private(set) var findings: [Finding] = []
 
@@ -149,11 +153,11 @@ struct FindingTree {
   private let ends: FindingEnds
   private let names: FindingNames
   private let gaps: [CallFacts.Unseen]
-  /// The cause of each detection.
+  /// The index of each detection's cause.
   private var parents: [Int?]
 
-  /// How long before its cause a symptom may begin: what is counted by the second begins with it,
-  /// and a picture stands still since the frame before the one that was lost.
+  /// How long before its cause a symptom may begin: values per second begin with the second, and a
+  /// freeze begins with the frame before the lost one.
   private static let lead: Int64 = 1_200_000_000
   /// How long after its cause a symptom may begin.
   private static let lag: Int64 = 3_000_000_000
@@ -184,7 +188,7 @@ struct FindingTree {
 
   // MARK: Relations
 
-  /// Leaves out what a rule takes back where another one fired.
+  /// Drops detections that another rule suppresses.
   private static func unsilenced(
     _ found: [Detection], _ rules: [String: FindingRule], _ ends: FindingEnds
   ) -> [Detection] {
@@ -208,7 +212,7 @@ struct FindingTree {
       let symptom = detections[place]
       for cause in rules[symptom.rule]?.allCauses ?? [] {
         let candidates = (places[cause] ?? []).filter { isCause($0, of: place) }
-        // The one that began last before it is the nearest.
+        // The latest beginning before it is the nearest.
         guard let best = candidates.max(by: { nearness($0, place) < nearness($1, place) }) else {
           continue
         }
@@ -234,7 +238,7 @@ struct FindingTree {
       symptom.toNanoseconds >= cause.fromNanoseconds,
       ends.isAbout(cause, rules[cause.rule]?.scope ?? .stream, symptom)
     else { return false }
-    // Nothing is its own cause, by whatever way round.
+    // Cycles are avoided.
     var above = parents[one]
     var steps = 0
     while let place = above, steps < 100 {
@@ -287,7 +291,7 @@ struct FindingTree {
     return finding
   }
 
-  /// What could not be seen while it was found.
+  /// The gaps in what could be seen at that time.
   private func doubts(of found: [Detection]) -> [String] {
     var doubts: [String] = []
     for gap in gaps where found.contains(where: { gap.weakens($0) }) && !doubts.contains(gap.text) {
@@ -300,13 +304,13 @@ struct FindingTree {
     finding.detections + finding.symptoms.flatMap { all(of: $0) }
   }
 
-  /// By what it cost; then by severity and length.
+  /// Orders findings by impact, then by severity and length.
   ///
-  /// What may be meant stands behind what is wrong, however long it lasted.
+  /// A problem that may be intended follows the others, however long it lasted.
   private func isWorse(_ one: Finding, _ other: Finding) -> Bool {
     func rank(_ finding: Finding) -> (Int, Double, Int, Int64) {
       let place = finding.severity == .critical ? 2 : finding.severity >= .medium ? 1 : 0
-      // Tenths of a second decide nothing.
+      // Differences below half a second do not decide.
       let harm = (finding.impact.harmSeconds * 2).rounded(.down)
       return (place, harm, finding.severity.rawValue, finding.lengthNanoseconds)
     }

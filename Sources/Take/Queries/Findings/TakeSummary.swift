@@ -1,23 +1,22 @@
 package import Tape
 import Wire
 
-/// A call on one screen: who, over which path, what was sent and how it arrived, and what went
-/// wrong.
+/// A call on one screen: participants, path, media and quality, and problems.
 package struct TakeSummary: Sendable {
-  /// One end of a connection, with its path.
+  /// One end of a connection with its path.
   struct Connection: Sendable {
     var peer: Int64
     var name: String
     var other: String
     var isObserved: Bool
     var state: String
-    /// From the peer's genesis to connected.
+    /// From the peer's genesis to `connected`.
     var connectedNanoseconds: Int64?
     var pair: Pair?
     var roundTrip: RoundTrip?
   }
 
-  /// The pair of addresses that was used last.
+  /// The last selected candidate pair.
   struct Pair: Sendable {
     var local: String
     var localType: String
@@ -32,7 +31,7 @@ package struct TakeSummary: Sendable {
     var most: Double
   }
 
-  /// Media that went one way, as its receiver had it, or else its sender.
+  /// Media in one direction, measured at its receiver, or else at its sender.
   struct Media: Sendable {
     var peer: Int64
     var name: String
@@ -51,11 +50,11 @@ package struct TakeSummary: Sendable {
     var frozenSeconds = 0.0
     var freezes = 0
     var concealedShare: Double?
-    /// The mean of what is no silence, in dBov.
+    /// The mean level excluding silence, in dBov.
     var level: Double?
   }
 
-  /// What the take is called in texts and JSON.
+  /// The name of the take in texts and JSON.
   var path: String
   package let findings: TakeFindings
   let label: String
@@ -69,7 +68,7 @@ package struct TakeSummary: Sendable {
     try self.init(path: path, try TakeFile.openForQueries(path), findings: findings)
   }
 
-  /// The same through a connection that is there.
+  /// Summarizes a take through an open connection.
   init(path: String, _ connection: borrowing SQLiteConnection, findings: TakeFindings)
     throws(TapeError)
   {
@@ -157,7 +156,7 @@ package struct TakeSummary: Sendable {
       levels[name] = rows.real(3)
     }
     for stream in facts.streams where stream.role == .media {
-      // What both ends saw is told by who received it.
+      // If both ends are in the take, the receiver's measurement is used.
       guard stream.direction == .inbound || facts.otherEnd(of: stream) == nil else { continue }
       media.append(described(stream, facts, levels))
     }
@@ -216,10 +215,10 @@ package struct TakeSummary: Sendable {
 }
 
 extension TakeSummary {
-  /// How many streams stand in the text before the rest is counted.
+  /// The number of streams in the text; further ones are only counted.
   private static let mediaMaximum = 16
 
-  /// The summary for people.
+  /// The summary as printed text.
   package func text(_ look: TableLook = TableLook()) -> String {
     var text = head + "\n"
     if !media.isEmpty {
@@ -240,7 +239,7 @@ extension TakeSummary {
     return text + "\n" + findings.shortText(look)
   }
 
-  /// Who, when, and over which path.
+  /// Participants, time and path.
   package var head: String {
     var lines = [
       "\(path): \(label.isEmpty ? "a call" : label), \(thousandths(end / 1_000_000)) s, "
@@ -278,10 +277,10 @@ extension TakeSummary {
     ]
   }
 
-  /// How large the JSON is at most, in bytes: it is handed to programs and language models.
+  /// The size limit of the JSON in bytes, since it is passed to programs and language models.
   private static let largest = 19_000
 
-  /// The summary as a JSON object, less than 20 kB: of what is cut it says how much there was.
+  /// The summary as a JSON object of less than 20 kB; lists that are cut have their full count.
   package var json: String {
     for (streams, count, depth) in [(40, 20, 3), (24, 12, 2), (12, 8, 2), (8, 5, 1), (4, 3, 0)] {
       let text = json(streams, count, depth, length: 600)
@@ -349,7 +348,7 @@ extension TakeSummary {
     return .object(members)
   }
 
-  /// A length of time in milliseconds, as whole nanoseconds.
+  /// Converts milliseconds to whole nanoseconds.
   private static func nanoseconds(_ milliseconds: Double) -> JSONText {
     .integer(Int64(saturating: max(min(milliseconds, 9e9), 0) * 1e6))
   }

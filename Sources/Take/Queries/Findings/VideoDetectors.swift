@@ -8,7 +8,10 @@ extension FindingRule {
     _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> [Detection] {
     facts.pictureGaps.compactMap { gap in
-      guard let mean = gap.freezeMean, !gap.isPause else { return nil }
+      // Of a screen that did not change for a part of it, only the rest was too long.
+      guard let mean = gap.freezeMean, !gap.isPause,
+        Double(gap.length &- gap.paused) >= max(3 * mean, mean + 150e6)
+      else { return nil }
       let length = Int64((Double(gap.length) / 1e6).rounded())
       return Detection(
         "freeze", peer: gap.peer, from: gap.from, to: gap.to,
@@ -19,16 +22,17 @@ extension FindingRule {
     }
   }
 
-  /// Longer than what counts as a freeze, or for good; unless the two sides agreed on that, or the
-  /// sender said good-bye.
+  /// Longer than a freeze, or until the end; unless both sides negotiated that, or the sender said
+  /// goodbye.
   static func findStops(
     _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> [Detection] {
     var found: [Detection] = []
     for gap in facts.pictureGaps {
       let hasPackets = Double(gap.packets) >= 5 * gap.seconds
-      guard gap.length > PictureGap.longestFreeze || gap.isLast && gap.seconds > 2 && hasPackets,
-        gap.isLast || !gap.isPause
+      // What was lost shortly before the end may be under way once more.
+      let isOver = gap.isLast && hasPackets && gap.seconds > (gap.missing > 0 ? 1 : 2)
+      guard gap.length > PictureGap.longestFreeze || isOver, gap.isLast || !gap.isPause
       else { continue }
       guard try !wasAgreed(gap, connection), try !saidGoodbye(gap, connection) else { continue }
       var text =
@@ -51,8 +55,7 @@ extension FindingRule {
     return found
   }
 
-  /// A screen on which nothing changed, or a camera that was off: nothing was sent, and nothing is
-  /// missing.
+  /// A static screen or a disabled camera: nothing was sent, and nothing is missing.
   static func findVideoPauses(
     _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> [Detection] {
@@ -102,7 +105,7 @@ extension FindingRule {
     }
   }
 
-  /// Waits that are worth no finding by themselves, and explain why a picture stood still.
+  /// Answered key frame requests that are not findings by themselves but explain a freeze.
   static func findLateKeyFrames(
     _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> [Detection] {
@@ -160,8 +163,8 @@ extension FindingRule {
     return waits
   }
 
-  /// The time until a picture, from when the peer was connected and its packets came; of a call
-  /// whose beginning was seen.
+  /// Finds received video whose first picture came late, measured from the connection or the first
+  /// packet, whichever is later; only in calls whose start was seen.
   static func findLateFirstFrames(
     _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> [Detection] {
@@ -181,7 +184,7 @@ extension FindingRule {
       let from = max(connected, stream.first)
       let to = shown?.at ?? stream.last
       let seconds = Double(to &- from) / 1e9
-      // Of whom anything was opened.
+      // Only for peers with decrypted media.
       let isOpened = facts.tracks.contains { $0.peer == peer && $0.direction == .inbound }
       guard seconds > limits["least_s"],
         shown != nil || Double(stream.packets) >= 5 * seconds || isOpened
@@ -201,7 +204,7 @@ extension FindingRule {
 }
 
 extension CallFacts {
-  /// When a peer was connected first, as far as that was seen.
+  /// The first time at which a peer was connected, as far as it was seen.
   fileprivate func connected(_ peer: Int64) -> Int64? {
     let own = states.filter { $0.peer == peer }
     let machine = own.contains { $0.machine == "connection" } ? "connection" : "ice-connection"
@@ -210,7 +213,7 @@ extension CallFacts {
 }
 
 extension CallFacts.Track {
-  /// When the first key frame after a time was shown.
+  /// The time of the first displayed key frame after a time.
   fileprivate func keyFrame(after at: Int64) -> Int64? {
     var (low, high) = (0, keys.count)
     while low < high {
@@ -226,7 +229,8 @@ extension CallFacts.Track {
 // Rules about audio.
 
 extension FindingRule {
-  /// Seconds in a row of which a fifth was concealed, without what hides no loss.
+  /// Finds consecutive seconds of which a fifth was concealed, excluding concealment without a
+  /// loss.
   static func findConcealment(
     _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> [Detection] {
@@ -265,7 +269,7 @@ extension FindingRule {
     return found
   }
 
-  /// How long a block lasts as a rule.
+  /// The usual length of a block.
   private static let blockNanoseconds: Int64 = 20_000_000
 
   static func findSilence(

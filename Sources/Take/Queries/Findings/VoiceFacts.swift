@@ -1,13 +1,12 @@
 import Tape
 import Wire
 
-/// What was played of audio: which concealed blocks hide a loss, and where there was nothing but
-/// digital silence.
+/// Audio playout: which concealed blocks hide a loss, and where there was only digital silence.
 struct VoiceFacts: Sendable {
-  /// What became of a block.
+  /// The outcome of a block.
   enum Outcome: Sendable {
     case decoded, recovered, concealed
-    /// Not decoded here, or passed on.
+    /// Not decoded here, or forwarded.
     case untouched
 
     init(_ outcome: String) {
@@ -28,13 +27,13 @@ struct VoiceFacts: Sendable {
     var rtpTime: Int64
     var source: Int64
     var outcome: Outcome
-    /// As RFC 6464 has it: 127 is silence; nil where nothing tells.
+    /// As in RFC 6464: 127 is silence; nil if unknown.
     var level: Int64?
-    /// Whether all of its samples are zero.
+    /// Whether all samples are zero.
     var isQuiet: Bool
   }
 
-  /// Blocks in a row that were digital silence.
+  /// Consecutive blocks of digital silence.
   struct Silence: Sendable {
     var place: Int
     var from: Int64
@@ -48,12 +47,12 @@ struct VoiceFacts: Sendable {
     var row: Int64
   }
 
-  /// A stream of audio that was received.
+  /// A received audio stream.
   fileprivate struct Source: Sendable {
     var arrivals: [Arrival] = []
     var isSorted = true
     var last: Arrival?
-    /// The least step between the timestamps of packets in a row.
+    /// The smallest timestamp step between consecutive packets.
     var usual: Int64?
   }
 
@@ -62,9 +61,9 @@ struct VoiceFacts: Sendable {
     var source: Int64
   }
 
-  /// Where a track stands while its blocks are read.
+  /// The state of a track while its blocks are read.
   private struct Playing: Sendable {
-    /// The last block that was not concealed, and the concealed ones since then.
+    /// The last block that was not concealed, and the concealed blocks since then.
     var former: Block?
     var concealed: [(row: Int64, at: Int64)] = []
     var silence: Silence?
@@ -80,21 +79,21 @@ struct VoiceFacts: Sendable {
     var isMuted: Bool
   }
 
-  /// Of ten seconds or more, without what was muted.
+  /// Silences of ten seconds or more, except while muted.
   private(set) var silences: [Silence] = []
-  /// How many blocks of each track had a sound, by its place.
+  /// The number of blocks with sound, by track.
   private(set) var loud: [Int64] = []
 
   private var playing: [Playing] = []
   private var switches: [Switch] = []
   private var wanted: Set<Name> = []
-  /// By stream; nil for those that carry no audio which was played.
+  /// By stream; nil for streams whose audio was not played.
   private var sources: [Source?] = []
   private var places: [Name: Int] = [:]
 
   static let leastSilence: Int64 = 10_000_000_000
 
-  /// Reads what must be known before packets and blocks are.
+  /// Reads what is needed before packets and blocks.
   mutating func prepare(_ connection: borrowing SQLiteConnection) throws(SQLiteError) {
     let formats = try connection.prepare(
       """
@@ -123,7 +122,7 @@ struct VoiceFacts: Sendable {
     }
   }
 
-  /// Sees a packet that was received; `stream` is its place among the streams.
+  /// Receives an inbound packet; `stream` is its index.
   mutating func add(_ sight: PacketSight, _ stream: Int) {
     if stream >= sources.count {
       for _ in sources.count...stream { sources.append(nil) }
@@ -140,7 +139,7 @@ struct VoiceFacts: Sendable {
     sources[stream]?.add(arrival)
   }
 
-  /// Sees a block of a track in their order.
+  /// Receives a block of a track; blocks come in order.
   mutating func add(_ block: Block, _ place: Int, _ track: inout CallFacts.Track) {
     while playing.count <= place {
       playing.append(Playing())
@@ -156,7 +155,7 @@ struct VoiceFacts: Sendable {
     playing[place].former = block
   }
 
-  /// Ends the reading of a track.
+  /// Completes a track.
   mutating func finish(_ place: Int, _ track: inout CallFacts.Track) {
     guard place < playing.count else { return }
     judge(place, next: nil, &track)
@@ -166,8 +165,8 @@ struct VoiceFacts: Sendable {
 
   // MARK: Concealment
 
-  /// Tells concealed blocks that hide a loss from those where the sender paused (DTX) or sent no
-  /// more, and from those by which the playout slowed down (insertedSamplesForDeceleration).
+  /// Separates concealed blocks that hide a loss from those where the sender paused (DTX) or
+  /// stopped, or where the playout slowed down (insertedSamplesForDeceleration).
   private mutating func judge(_ place: Int, next: Block?, _ track: inout CallFacts.Track) {
     let (former, concealed) = (playing[place].former, playing[place].concealed)
     guard !concealed.isEmpty else { return }
@@ -186,7 +185,10 @@ struct VoiceFacts: Sendable {
         }
         let past = self.arrival(of: former, Name(peer: track.peer, source: former.source))
         if let arrival, let past {
-          lost = Int64(arrival.sequence &- past.sequence) -| 1 -| recovered
+          let step = Int64(Int16(bitPattern: arrival.sequence &- past.sequence))
+          // Numbers that began anew say nothing of what is missing between.
+          let isAnew = step <= 0 || step >= 3000 && step / 2 > missing ?? step
+          lost = isAnew ? 0 : step -| 1 -| recovered
         }
       }
     }
@@ -238,7 +240,7 @@ struct VoiceFacts: Sendable {
     guard let silence = playing[place].silence else { return }
     playing[place].silence = nil
     let length = silence.to &- silence.from
-    // Fewer than five blocks a second are those of a sender that pauses.
+    // Fewer than five blocks per second come from a sender that pauses.
     guard length >= Self.leastSilence, Double(silence.blocks) * 1e9 >= 5 * Double(length),
       silences.count < CallFacts.most
     else { return }
@@ -256,7 +258,7 @@ extension VoiceFacts.Source {
       isSorted = isSorted && arrival.rtpTime >= last.rtpTime
     }
     last = arrival
-    // A stream of ten hours has two million.
+    // A stream of ten hours has two million packets.
     if arrivals.count < 5_000_000 { arrivals.append(arrival) }
   }
 
@@ -275,7 +277,7 @@ extension VoiceFacts.Source {
 }
 
 extension CallFacts.Track {
-  /// Counts a concealed block once more, when it is known what it hides.
+  /// Counts a concealed block once it is known what it hides.
   fileprivate mutating func conceal(_ at: Int64, isSpared: Bool) {
     let second = self.second(of: at)
     guard second < voices.count else { return }

@@ -1,39 +1,40 @@
 import Tape
 import Wire
 
-/// The first place where the stack did not do again what it did in the recording, in protocol
-/// terms.
+/// The first place where the stack behaved differently from the recording, in protocol terms.
 package struct Divergence: Hashable, Sendable, Codable {
-  /// How many inputs before it are listed.
+  /// The number of preceding inputs that are listed.
   package static let historyLength = 10
 
   package var step: Int
   package var atNanoseconds: Int64
   package var actor: UInt32
-  /// The number of the peer that the actor is; nil when it is none.
+  /// The number of the peer that the actor is; nil if it is not an endpoint.
   package var peer: UInt32?
   package var peerLabel: String
-  /// `ice`, `dtls`, `rtp`, `rtcp`, `signaling`, `media`, `stats`, `api`, `timer`, `entropy`, ...
+  /// `ice`, `dtls`, `rtp`, `rtcp`, `signaling`, `media`, `stats`, `api`, `timer`, `entropy` and so
+  /// on.
   package var layer: String
-  /// The output that differs: `packet out STUN Binding request to 127.0.0.1:5000`.
+  /// The output that differs, as in `packet out STUN Binding request to 127.0.0.1:5000`.
   package var what: String
-  /// The field of it: a column, or for wire bytes the protocol's field and the offset.
+  /// The differing field: a column, or the protocol's field and offset for wire bytes.
   package var field: String
   package var recorded: String
   package var replayed: String
   /// The input of the step.
   package var input: String
-  /// The inputs of the steps before it, latest last.
+  /// The inputs of the preceding steps, latest last.
   package var previous: [String]
-  /// The fields of both messages side by side; empty when only the inside differs.
+  /// The fields of both messages side by side; empty if only the machine's state differs.
   package var fields: [FieldPair]
-  /// The inside of the peer after the step: deadline, random bytes, and who waits for what.
+  /// The state of the peer after the step: deadline, random bytes, and pending wake-ups.
   package var inside: [FieldPair]
-  /// Where a difference inside first shows in an output; nil when it shows at once or not soon.
+  /// The first output in which a difference of state shows; nil if the step itself shows it, or no
+  /// output does soon.
   package var shows: String?
-  /// What else differs after the step and may lead to the reason.
+  /// Other differences after the step that may point to the cause.
   package var notes: [String]
-  /// The command that replays to just before the step.
+  /// The command that replays up to the step.
   package var command: String
 
   init(
@@ -86,7 +87,7 @@ package struct Divergence: Hashable, Sendable, Codable {
 }
 
 extension Divergence: CustomStringConvertible {
-  /// The divergence for people, on several lines.
+  /// The divergence as text on several lines.
   package var description: String {
     var lines = [
       "diverged at step \(step), \(timeText(atNanoseconds)), "
@@ -112,7 +113,7 @@ extension Divergence: CustomStringConvertible {
   package var json: String { CanonicalJSON.text(self, isIndented: true) }
 }
 
-/// A difference in words.
+/// Describes a difference.
 private struct Finding {
   var layer = ""
   var what = ""
@@ -147,7 +148,7 @@ private struct Finding {
       recorded = recordedText?.title ?? "nothing"
       replayed = replayedText?.title ?? "nothing"
     case .value(let before, let after, let column):
-      // What the stack made says which layer made it, whatever the file says.
+      // The replayed row determines the layer, because the file may be altered.
       layer = RowText(right, after).layer
       let isInput = inputRows.contains(before)
       what = (isInput ? "input " : "") + RowText(left, before, isInput: isInput).title
@@ -176,7 +177,7 @@ private struct Finding {
     replayed = excerpt(new, around: offset)
   }
 
-  /// A short text as a whole, of a long one what is around the first difference.
+  /// Sets a short text completely, and of a long one the part around the first difference.
   private mutating func setText(_ name: String, _ old: String, _ new: String) {
     field = name
     let longest = 100

@@ -3,20 +3,20 @@ import SCTP
 import Tape
 import Wire
 
-/// A field of two messages that should be equal.
+/// A field in which two messages are compared.
 package struct FieldPair: Hashable, Sendable, Codable {
   package var name: String
-  /// What the recording has; nil when it has no such field.
+  /// The recorded value; nil if the recording does not have the field.
   package var recorded: String?
   package var replayed: String?
 
-  /// Whether the field is the same on both sides.
   package var isEqual: Bool { recorded == replayed }
 }
 
 extension FieldPair {
-  /// The decoded fields of the two rows of a difference side by side; `open` gives what a DTLS
-  /// record carries, where its keys are known.
+  /// Decodes the two rows of a difference into fields side by side.
+  ///
+  /// - Parameter open: decrypts a DTLS record if its keys are known.
   static func pairs(
     _ difference: StepDifference, _ left: RowList, _ right: RowList,
     open: ([UInt8]) -> [UInt8]? = { _ in nil }
@@ -35,11 +35,11 @@ extension FieldPair {
         right.table($0) == .packet
       } ?? false
     guard isPacket else { return distinctive(pairs) }
-    // What the columns of a packet say stands in its bytes too.
+    // The columns of a packet repeat what its bytes contain.
     return distinctive(pairs.filter { !$0.isEqual || !Table.packet.columnNames.contains($0.name) })
   }
 
-  /// Of many fields those that differ, and the first ones, which say what the message is.
+  /// Reduces many fields to the differing ones, and the first ones that identify the message.
   private static func distinctive(_ pairs: [FieldPair]) -> [FieldPair] {
     guard pairs.count > FieldPair.manyFields, pairs.contains(where: { !$0.isEqual }) else {
       return pairs.map(\.withoutSecrets)
@@ -48,7 +48,7 @@ extension FieldPair {
       .map(\.element.withoutSecrets)
   }
 
-  /// The pair as it can be shown: of passwords and tokens only whether they are the same.
+  /// A copy for display: passwords and tokens are replaced by whether they are equal.
   var withoutSecrets: FieldPair {
     var pair = self
     if SecretText.isSecret(field: name) {
@@ -67,10 +67,10 @@ extension FieldPair {
   private static let manyFields = 32
   private static let namingFields = 6
 
-  /// What the recording and the machine tell of the inside after the step.
+  /// Compares the recorded and the actual state after the step.
   ///
-  /// The recording keeps the earliest deadline and the sum of random bytes; which layer they belong
-  /// to, only the machine can say.
+  /// The recording has only the earliest deadline and the total of random bytes; the layers they
+  /// belong to are known only from the machine.
   static func inside(
     _ finding: StepCheck.Finding, _ snapshot: (any MachineSnapshot)?
   ) -> [FieldPair] {
@@ -104,19 +104,19 @@ extension FieldPair {
     return pairs
   }
 
-  /// An instant in words; `none` where nothing is waited for.
+  /// Formats an instant; `none` for nil.
   static func text(_ instant: Instant?) -> String {
     instant.map { timeText($0.nanoseconds) } ?? "none"
   }
 
-  /// The same to the nanosecond.
+  /// Formats an instant to the nanosecond; `none` for nil.
   static func exact(_ instant: Instant?) -> String {
     instant.map { exactTimeText($0.nanoseconds) } ?? "none"
   }
 
-  /// The pairs as aligned lines, with a mark at those that differ; none for no pairs.
+  /// The pairs as aligned lines with a mark at differing ones; empty if there are none.
   ///
-  /// - Parameter marksNew: whether what only the replay has is a difference too.
+  /// - Parameter marksNew: whether a field that only the replay has counts as different.
   static func table(_ pairs: [FieldPair], title: String, marksNew: Bool) -> [String] {
     guard !pairs.isEmpty else { return [] }
     let width = max(24, pairs.map(\.name.count).max() ?? 0)
@@ -164,7 +164,7 @@ extension FieldPair {
     return fields
   }
 
-  /// Puts fields of the same name side by side, in the order in which they stand.
+  /// Pairs fields with the same name, in order.
   private static func joined(_ left: [DecodedField], _ right: [DecodedField]) -> [FieldPair] {
     var rest = right
     var pairs: [FieldPair] = []
@@ -175,7 +175,7 @@ extension FieldPair {
       }
       let other = rest.remove(at: index)
       var pair = FieldPair(name: field.name, recorded: field.value, replayed: other.value)
-      // Of long bytes the place where they differ is shown.
+      // For long bytes, the place where they differ is shown.
       if let bytes = field.bytes, let others = other.bytes, bytes != others,
         max(bytes.count, others.count) > DecodedField.shownBytes
       {
@@ -189,14 +189,14 @@ extension FieldPair {
   }
 }
 
-/// A field of a message with its value in words.
+/// A decoded field of a message, with its formatted value.
 struct DecodedField {
   var name: String
   var value: String
-  /// The bytes that the value shows, perhaps not all of them.
+  /// The bytes behind the value, which may show only some of them.
   var bytes: [UInt8]?
 
-  /// How many bytes are shown of a field.
+  /// The number of bytes that are shown of a field.
   static let shownBytes = 16
 
   init(_ name: String, _ value: String) {
@@ -204,7 +204,7 @@ struct DecodedField {
     self.value = value
   }
 
-  /// Bytes as text where they are one, and in hexadecimal digits.
+  /// Formats bytes as text if they are printable, otherwise in hexadecimal.
   init(_ name: String, _ bytes: [UInt8]) {
     self.name = name
     self.bytes = bytes
@@ -219,15 +219,15 @@ struct DecodedField {
 
 // MARK: - DocumentFields
 
-/// The members of a JSON document, and the lines of the session descriptions in it, so that what
-/// differs between two documents is a field and not a long text.
+/// The members of a JSON document, including the lines of session descriptions in it, so that a
+/// difference between documents is a field rather than a long text.
 struct DocumentFields {
   private(set) var all: [(name: String, value: String)] = []
 
-  /// How deep objects within objects are taken apart.
+  /// The maximum nesting depth that is split up.
   private static let depth = 6
 
-  /// Takes a text apart; nil when it is no JSON object or list.
+  /// Splits a document; nil if the text is not a JSON object or array.
   init?(_ text: String) {
     guard let first = text.utf8.first, first == UInt8(ascii: "{") || first == UInt8(ascii: "["),
       let value = try? JSONValue(parsing: text)
@@ -254,7 +254,7 @@ struct DocumentFields {
     }
   }
 
-  /// The lines of a description by section and type; of several alike each has a number.
+  /// Adds the lines of a description by section and type, numbering lines of the same type.
   private mutating func addDescription(_ text: String, at path: String) {
     var section = "session"
     var sections = 0
@@ -264,7 +264,7 @@ struct DocumentFields {
         sections += 1
         section = "m-section \(sections)"
       }
-      // An attribute is known by its name, another line by its type (RFC 8866 section 5).
+      // An attribute is identified by its name, another line by its type (RFC 8866 section 5).
       let isAttribute = line.hasPrefix("a=")
       let key = "\(section) \(isAttribute ? line.prefix { $0 != ":" } : line.prefix(2))"
       let count = counts[key, default: 0] + 1

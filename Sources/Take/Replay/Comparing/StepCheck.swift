@@ -4,9 +4,9 @@ import Synchronization
 import Tape
 import Wire
 
-/// What the stack did with the first steps of a chunk.
+/// The results of executing the first steps of a chunk.
 struct ExecutedChunk: Sendable {
-  /// What followed from a step, and what is told of the machine after it.
+  /// The outputs of a step, and the state of the machine after it.
   struct Step: Sendable {
     var outputs: any RecordedOutputs
     var deadline: Instant?
@@ -14,7 +14,7 @@ struct ExecutedChunk: Sendable {
   }
 
   let chunk: TapeChunk
-  /// The executed steps, perhaps not all of the chunk.
+  /// The executed steps, possibly not all of the chunk.
   var steps: [Step] = []
 
   init(_ chunk: TapeChunk) {
@@ -26,11 +26,11 @@ struct ExecutedChunk: Sendable {
   var last: Instant? { steps.isEmpty ? nil : chunk.steps[steps.count - 1].head.at }
 }
 
-/// Compares what the stack did with the recording, step by step, up to the first difference.
+/// Compares the stack's behaviour with the recording, step by step, up to the first difference.
 ///
-/// One thread compares while another may ask what was found.
+/// One thread compares while another may read the result.
 final class StepCheck: Sendable {
-  /// A difference with all that a report about it says.
+  /// A difference with all data for the report about it.
   struct Finding: Sendable {
     var difference: StepDifference
     var step: TapeChunk.Step
@@ -43,29 +43,30 @@ final class StepCheck: Sendable {
 
   private let comparison: Mutex<Comparison>
 
-  /// Begins the check of a take; decoded media is not compared where nothing was decoded.
+  /// Starts the check of a take.
+  ///
+  /// - Parameter comparesMedia: false if nothing was decoded.
   init(_ header: TakeHeader, comparesMedia: Bool) {
     comparison = Mutex(Comparison(header, comparesMedia: comparesMedia))
   }
 
-  /// The first difference.
   var finding: Finding? { comparison.withLock { $0.finding } }
-  /// The first output that differs after a difference inside, which the wire did not show yet.
+  /// The first differing output after a difference of state that no output showed at first.
   var consequence: Finding? { comparison.withLock { $0.consequence } }
-  /// Whether nothing more is to be found out.
+  /// Whether the check has found everything it looks for.
   var isDone: Bool { comparison.withLock { $0.isDone } }
-  /// How many steps were equal.
+  /// The number of steps that were equal.
   var steps: Int { comparison.withLock { $0.steps } }
-  /// The time of the last of them.
+  /// The time of the last equal step.
   var at: Instant { comparison.withLock { $0.at } }
 
-  /// Locks and unlocks once with the code of this file; `TapeWalk.prepareForCopy` says why.
+  /// Locks and unlocks once in this file's code; `TapeWalk.prepareForCopy` explains why.
   static func useLock() { Mutex(0).withLock { $0 += 1 } }
 
-  /// Compares the executed steps of a chunk; nothing once all was found out.
+  /// Compares the executed steps of a chunk; does nothing when the check is done.
   func compare(_ executed: ExecutedChunk) { comparison.withLock { $0.compare(executed) } }
 
-  /// Compares one executed step; nothing once all was found out.
+  /// Compares one executed step; does nothing when the check is done.
   func compare(
     _ step: TapeChunk.Step, _ rows: RowList, _ result: ExecutedChunk.Step
   ) {
@@ -73,16 +74,17 @@ final class StepCheck: Sendable {
   }
 }
 
-/// What a check has compared so far.
+/// The state of a comparison.
 private struct Comparison {
   private(set) var finding: StepCheck.Finding?
   private(set) var consequence: StepCheck.Finding?
-  /// Whether there are these two, which are large: every step asks.
+  /// Whether the finding and the consequence are set; checked at every step, and the values are
+  /// large.
   private var hasFinding = false
   private var hasConsequence = false
   var isDone: Bool { hasFinding && (hasConsequence || stepsAfter >= Comparison.outlook) }
 
-  /// For how many steps a difference inside is followed until it shows.
+  /// The number of steps in which a difference of state is followed until an output shows it.
   private static let outlook = 4_096
   private var stepsAfter = 0
   private(set) var steps = 0
@@ -115,8 +117,8 @@ private struct Comparison {
     remember([step])
   }
 
-  /// Compares one of some steps; all of these are handed over, because a copy of one would count
-  /// every part of it.
+  /// Compares one of several steps; the arrays are passed whole, because copying an element would
+  /// retain every part of it.
   private mutating func compare(
     _ steps: [TapeChunk.Step], _ rows: RowList, _ results: [ExecutedChunk.Step], _ index: Int
   ) {
@@ -135,7 +137,7 @@ private struct Comparison {
       } else {
         finding = found
         hasFinding = true
-        // What shows at once needs no search for where it shows.
+        // A difference that the step itself shows needs no search for its consequence.
         if !difference.isInside { stepsAfter = Comparison.outlook }
       }
     }
@@ -151,7 +153,7 @@ private struct Comparison {
     let head = steps[index].head
     if head.kind == .genesis { transcript.adopt(ActorWords(steps[index], rows), of: head.actor) }
     transcript.begin(actor: head.actor, at: head.at)
-    // Where they are, because a copy counts every part.
+    // Read in place, because a copy retains every part.
     steps.span[index].writeInput(to: &transcript)
     results.span[index].outputs.write(to: &transcript)
     let shown = StepDifference(
@@ -161,11 +163,11 @@ private struct Comparison {
       head: head, deadline: results[index].deadline, entropyDrawn: results[index].entropyDrawn)
   }
 
-  /// Records steps that were equal, up to the first difference.
+  /// Remembers equal steps, until there is a difference.
   private mutating func remember(_ steps: ArraySlice<TapeChunk.Step>) {
     guard !hasFinding else { return }
     let length = Divergence.historyLength
-    // A slice: the suffix of a sequence would copy every step to find the last ones.
+    // A slice: `suffix` of a sequence would copy every step to find the last ones.
     let last: ArraySlice<TapeChunk.Step> = steps.suffix(length)
     if history.count + last.count > 2 * length {
       history.removeFirst(min(history.count, length))
@@ -176,25 +178,25 @@ private struct Comparison {
 
 // MARK: - CheckLine
 
-/// Runs a check on a thread of its own where codecs run: digesting video frames takes time that
-/// they would otherwise wait for.
+/// Runs a check, on its own thread if codecs run: they would otherwise wait while frames are
+/// digested.
 ///
-/// Where none run, rows are made and compared right where the outputs are still in the processor's
-/// caches, and their memory is free for the next ones at once.
+/// Without codecs, rows are produced and compared while the outputs are still in the processor's
+/// caches, and their memory is reused immediately.
 final class CheckLine: Sendable {
   private let check: StepCheck
   private let recycle: @Sendable (consuming TapeChunk) -> Void
-  /// What waits for the thread; nil without one.
+  /// The queue of the thread; nil without one.
   private let queue: BoundedQueue<ExecutedChunk>?
   private let hasFinding = Mutex(false)
   private let done = DispatchSemaphore(value: 0)
 
-  /// How many chunks may wait: their decoded video frames are held until they are compared.
+  /// The capacity of the queue: decoded video frames stay in memory until they are compared.
   private static let depth = 8
 
   /// - Parameters:
-  ///   - isThread: whether it compares on a thread of its own.
-  ///   - recycle: gets each chunk once it is compared.
+  ///   - isThread: whether to compare on a separate thread.
+  ///   - recycle: receives each chunk after it was compared.
   init(
     _ check: StepCheck, isThread: Bool,
     recycle: @escaping @Sendable (consuming TapeChunk) -> Void
@@ -211,7 +213,7 @@ final class CheckLine: Sendable {
     done.signal()
   }
 
-  /// Compares the next chunk and gives it away; nil at the end.
+  /// Compares the next chunk and returns it for reuse; nil at the end.
   private func compareNext(_ queue: BoundedQueue<ExecutedChunk>) -> TapeChunk? {
     guard let next = queue.dequeue() else { return nil }
     check.compare(next)
@@ -219,12 +221,12 @@ final class CheckLine: Sendable {
     return next.chunk
   }
 
-  /// Hands a chunk over; false when a difference was found in an earlier one, or in this one.
+  /// Submits a chunk; returns false once a difference was found.
   func put(_ executed: consuming ExecutedChunk) -> Bool {
     guard let queue else {
       check.compare(executed)
       let chunk = executed.chunk
-      // The chunk alone has its memory then, which is needed to use it again.
+      // The chunk is now uniquely referenced, so its memory can be reused.
       _ = consume executed
       recycle(chunk)
       return !check.isDone
@@ -232,7 +234,7 @@ final class CheckLine: Sendable {
     return queue.put(executed) && !hasFinding.withLock { $0 }
   }
 
-  /// Waits until everything that was handed over is compared; called once.
+  /// Waits until all submitted chunks are compared; called once.
   func finish() {
     guard let queue else { return }
     queue.finish()
@@ -242,16 +244,16 @@ final class CheckLine: Sendable {
 
 // MARK: - StepDifference
 
-/// The first thing in which a re-executed step differs from its recording.
+/// The first difference between a re-executed step and its recording.
 enum StepDifference {
-  /// A column of two rows of one table; row numbers are those of the two lists.
+  /// A column of two rows of one table; the row numbers are indexes into the two lists.
   case value(recorded: Int, replayed: Int, column: Int)
-  /// Rows of different tables, or a row that only one side has.
+  /// Rows of different tables, or a row that is on one side only.
   case row(recorded: Int?, replayed: Int?)
   case deadline(recorded: Instant?, replayed: Instant?)
   case entropy(recorded: UInt64, replayed: UInt64)
 
-  /// Whether the difference is inside of the machine and shows in no output yet.
+  /// Whether only the machine's state differs and no output yet.
   var isInside: Bool {
     switch self {
     case .deadline, .entropy: true
@@ -259,7 +261,7 @@ enum StepDifference {
     }
   }
 
-  /// Compares the rows of a step; nil when they are equal.
+  /// Compares the rows of a step; nil if they are equal.
   init?(
     recorded: borrowing RowList, _ range: Range<Int>, replayed: borrowing RowList,
     comparesMedia: Bool
@@ -283,7 +285,7 @@ enum StepDifference {
     return nil
   }
 
-  /// Compares what is told of the machine after the step; nil when it is equal.
+  /// Compares the state of the machine after a step; nil if it is equal.
   init?(head: StepHead, deadline: Instant?, entropyDrawn: UInt64) {
     if head.deadline != deadline {
       self = .deadline(recorded: head.deadline, replayed: deadline)
@@ -294,7 +296,7 @@ enum StepDifference {
     }
   }
 
-  /// The column of each table that only a codec can tell, by the table's number.
+  /// The column that depends on a codec, by table number.
   private static let codecColumns: [Int?] =
     [nil] + Table.allCases.map { table in table.columns.firstIndex(where: \.needsCodec) }
 }

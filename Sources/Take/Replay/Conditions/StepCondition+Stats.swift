@@ -1,9 +1,9 @@
 package import Stats
 import Tape
 
-// Conditions about members of stats objects.
+// Conditions on members of stats objects.
 extension StepCondition {
-  /// The types of objects that may meet comparisons of their members.
+  /// The types of objects that have the members of all tests.
   static func statsTypes(of tests: [Test]) throws(ConditionError) -> Set<String> {
     let members = tests.map(\.field).filter { !["type", "id", "peer"].contains($0) }
     for member in members where StatsMembers.types(with: [member]).isEmpty {
@@ -24,24 +24,24 @@ extension StepCondition {
     return types
   }
 
-  /// Whether the stats of a peer meet the condition.
+  /// Whether the stats of a peer satisfy the condition.
   package func matches(_ report: StatsReport, of peer: UInt32) -> Bool {
     tests.allSatisfy { $0.field != "peer" || $0.holds(String(peer)) }
       && report.objects.contains(where: matches)
   }
 
-  /// A threshold that only growth passes.
+  /// A threshold on a cumulative member.
   struct Growth {
     var member: String
     var threshold: Double
-    /// By how much the member may fall for a moment.
+    /// The amount by which the member may fall for a moment.
     var slack: Double
-    /// What else must hold; it does not change while an object lives.
+    /// Further tests, on members that never change during the life of an object.
     var others: [Test]
   }
 
-  /// What a condition about stats compares when only growth can make it true: then the samples that
-  /// a take has tell between which two of them that happens.
+  /// The threshold of a condition that only growth can satisfy: the samples in a take then bracket
+  /// the moment at which it is reached.
   var growth: Growth? {
     guard subject == .stat else { return nil }
     let thresholds = tests.filter { $0.comparison.hasPrefix(">") }
@@ -54,7 +54,7 @@ extension StepCondition {
       member: thresholds[0].field, threshold: threshold, slack: slack, others: others)
   }
 
-  /// Members that an object keeps as long as it lives.
+  /// Members that are constant during the life of an object.
   private static let lasting: Set<String> = ["type", "id", "peer", "kind", "ssrc", "mid"]
 
   private func matches(_ object: StatsObject) -> Bool {
@@ -75,7 +75,7 @@ extension StepCondition {
 }
 
 extension StepCondition.Test {
-  /// Refuses what cannot be compared.
+  /// Validates the test.
   func check() throws(ConditionError) {
     guard !value.isEmpty else { throw ConditionError("\(field)\(comparison) takes a value") }
     let isOrder = comparison.hasPrefix("<") || comparison.hasPrefix(">")
@@ -90,7 +90,7 @@ extension StepCondition.Test {
     "ssrc", "step", "track", "transport_sequence", "width",
   ]
 
-  /// Whether a value stands to the wanted one as it should; numbers are compared as such.
+  /// Whether a value satisfies the comparison; numbers are compared numerically.
   func holds(_ actual: String) -> Bool {
     if comparison == "~" { return actual.contains(value) }
     if let left = Double(actual), let right = Double(value) {
@@ -113,10 +113,10 @@ extension StepCondition.Test {
 
 // MARK: - Completion
 
-// What may follow the words of a condition.
+// Completion of conditions.
 extension StepCondition {
-  /// The words that may come after some words of a condition, and in place of the one that is being
-  /// typed: what it may be about, then what rows of that kind have.
+  /// The words that may follow some words of a condition, in place of the last one being typed:
+  /// subjects first, then the words of that subject's rows.
   package static func completions(after words: [String], _ last: String) -> [String] {
     guard let subject = words.first else {
       return Table.allCases.map(\.name) + subjects
@@ -135,7 +135,7 @@ extension StepCondition {
       + Self.fields(of: tables).map { $0 + "=" }
   }
 
-  /// Plain words that describe rows of a table.
+  /// The plain words that describe rows of a table.
   private static func vocabulary(of tables: [Table], after words: [String]) -> [String] {
     let directions = ["in", "out"]
     return tables.flatMap { table -> [String] in
@@ -158,12 +158,12 @@ extension StepCondition {
 
   private static let protocols = ["stun", "dtls", "rtp", "rtcp"]
 
-  /// The types of RTCP, as rows name them.
+  /// The RTCP types as rows name them.
   private static let reports = [
     "sr", "rr", "sdes", "bye", "nack", "pli", "fir", "remb", "transport-cc", "xr",
   ]
 
-  /// The states of each machine, as W3C and RFC 9429 name them.
+  /// The states of each state machine, as W3C and RFC 9429 name them.
   private static let stateNames = [
     "signaling": [
       "stable", "have-local-offer", "have-remote-offer", "have-local-pranswer",
@@ -194,12 +194,12 @@ extension StepCondition {
 
 // MARK: - Nearest
 
-/// What somebody may have meant who misspelt a word.
+/// Suggestions for misspelt words.
 package enum Nearest {
-  /// The words of a list that are near to one, the nearest first; at most three.
+  /// Returns up to three similar words of a list, the most similar first.
   ///
-  /// A word is near that begins with it or with which it begins, and one that is told apart from it
-  /// by few letters that are missing, added, others or swapped with the next.
+  /// Similar words are a prefix of each other or differ in few letters: missing, added, replaced,
+  /// or swapped with the next.
   package static func words(to word: String, among known: some Sequence<String>) -> [String] {
     let wanted = Array(word.lowercased().unicodeScalars.prefix(longest + 1))
     guard (1...longest).contains(wanted.count) else { return [] }
@@ -215,14 +215,14 @@ package enum Nearest {
         found.append((limit + 1, candidate))
       }
     }
-    // Equal distances stay in the order of the list.
+    // Equal distances keep the order of the list.
     return found.enumerated().sorted {
       ($0.element.distance, $0.offset) < ($1.element.distance, $1.offset)
     }.prefix(3).map(\.element.word)
   }
 
-  /// The end of a sentence that refuses a word: `; did you mean a or b?`, or all words when none is
-  /// near.
+  /// The end of a message that rejects a word: `; did you mean a or b?`, or the list of all words
+  /// if none is similar.
   package static func hint(_ word: String, among known: some Sequence<String>) -> String {
     let near = words(to: word, among: known)
     return near.isEmpty
@@ -230,10 +230,10 @@ package enum Nearest {
       : "; did you mean \(near.joined(separator: " or "))?"
   }
 
-  /// The longest word that is compared.
+  /// Longer words are not compared.
   private static let longest = 40
 
-  /// By how many changes of a letter two words differ (optimal string alignment).
+  /// The edit distance of two words (optimal string alignment).
   private static func distance(_ left: [Unicode.Scalar], _ right: [Unicode.Scalar]) -> Int {
     var rows = [Array(0...right.count)]
     for (i, letter) in left.enumerated() {

@@ -2,20 +2,21 @@ package import Stats
 package import Tape
 package import Wire
 
-/// A condition that names a place of a take in the words of its tables.
+/// A condition that names a place in a take, in the words of its tables.
 ///
 ///     12.3s   step:120   state ice-connection failed   packet rtcp pli   packet in rtp sequence>=9
 ///     frame in video key   event refused   call createOffer   message offer   stat freezeCount>0
 ///
-/// After the subject, plain words must all describe the row and `field=value` (also `!=`, `<`,
-/// `<=`, `>`, `>=`, and `~` for "contains") must all hold; fields are the columns of the take.
+/// After the subject, all plain words must describe the row, and all tests `field=value` (also
+/// `!=`, `<`, `<=`, `>`, `>=`, and `~` for "contains") must hold; fields are the columns of the
+/// take.
 package struct StepCondition: Hashable, Sendable, CustomStringConvertible {
-  /// What a condition is about.
+  /// The subject of a condition.
   enum Subject: Hashable, Sendable {
     case step(Int)
     case time(Instant)
     case rows([Table])
-    /// A member of a stats object, with the threshold first among the tests.
+    /// A stats member, with its threshold as the first test.
     case stat
   }
 
@@ -29,12 +30,12 @@ package struct StepCondition: Hashable, Sendable, CustomStringConvertible {
   let subject: Subject
   let words: [String]
   let tests: [Test]
-  /// The types of stats that a condition about stats needs; nil for any other.
+  /// The types of stats objects that the condition needs; nil if it is not about stats.
   package let statsTypes: Set<String>?
-  /// The condition as it was written.
+  /// The condition as written.
   package let description: String
 
-  /// Reads a condition; throws with what is wrong and what would be right.
+  /// Parses a condition; the error says what is wrong and what would be right.
   package init(_ text: String) throws(ConditionError) {
     description = text.split(separator: " ").joined(separator: " ")
     var tokens = description.split(separator: " ").map { String($0) }
@@ -78,8 +79,7 @@ package struct StepCondition: Hashable, Sendable, CustomStringConvertible {
     try checkFields()
   }
 
-  /// Whether a replay stops before the step at this condition, and not after the step that meets
-  /// it.
+  /// Whether a replay stops before the step of the condition rather than after it.
   package var stopsBefore: Bool {
     switch subject {
     case .step, .time: true
@@ -87,16 +87,16 @@ package struct StepCondition: Hashable, Sendable, CustomStringConvertible {
     }
   }
 
-  /// Whether the condition looks at the machine and not only at the rows of a step.
+  /// Whether the condition needs the machine's stats and not only a step's rows.
   package var needsStats: Bool { subject == .stat }
 
-  /// Whether the rows of a step alone decide.
+  /// Whether the rows of a step decide.
   package var isAboutRows: Bool {
     if case .rows = subject { return true }
     return false
   }
 
-  /// Whether the condition can select datagrams: as such, or by what they hold.
+  /// Whether the condition can select datagrams, directly or by their contents.
   package var selectsDatagrams: Bool {
     guard case .rows(let tables) = subject else { return false }
     return tables.contains(.packet) || tables.contains(.rtcp)
@@ -149,7 +149,7 @@ package struct StepCondition: Hashable, Sendable, CustomStringConvertible {
     case "pair": return [.candidatePair]
     case "call": return [.callRequest]
     case "packet" where words.contains("rtcp") && (words.count > 1 || !tests.isEmpty):
-      // What is inside of an SRTCP compound stands in rows of its own.
+      // The contents of an SRTCP compound have rows of their own.
       words.removeAll { $0 == "rtcp" }
       return [.rtcp]
     default: break
@@ -179,9 +179,9 @@ package struct StepCondition: Hashable, Sendable, CustomStringConvertible {
     }
   }
 
-  /// Refuses a misspelt state.
+  /// Rejects a misspelt state.
   ///
-  /// A word that is near to none may be one of a machine that has states of its own.
+  /// A word that resembles no known state may be a state of another machine.
   private func checkStates() throws(ConditionError) {
     let named = tests.filter { ["machine", "from_state", "to_state"].contains($0.field) }
     for word in words + named.filter({ $0.comparison.hasSuffix("=") }).map(\.value)
@@ -194,7 +194,7 @@ package struct StepCondition: Hashable, Sendable, CustomStringConvertible {
     }
   }
 
-  /// The machines of a connection and their states, as W3C spells those that it has.
+  /// The state machines of a connection with their states, spelt as in W3C where W3C has them.
   static let states = [
     "signaling", "ice-connection", "ice-gathering", "connection", "dtls", "sctp", "establishment",
     "new", "checking", "connecting", "connected", "completed", "disconnected", "failed", "closed",
@@ -202,7 +202,7 @@ package struct StepCondition: Hashable, Sendable, CustomStringConvertible {
     "have-local-pranswer", "have-remote-pranswer", "establishing", "established", "timed-out",
   ]
 
-  /// The fields that rows of tables have: columns, and what views of the take add to them.
+  /// The fields of tables: their columns, and those that views add.
   static func fields(of tables: [Table]) -> [String] {
     var names: [String] = []
     for table in tables {
@@ -218,7 +218,7 @@ package struct StepCondition: Hashable, Sendable, CustomStringConvertible {
 
   // MARK: Matching
 
-  /// Whether a step that is over meets the condition; `stats` is asked only when it has to be.
+  /// Whether an executed step satisfies the condition; `stats` is called only if needed.
   package func matches(
     _ step: TapeChunk.Step, _ rows: RowList, _ memory: RowMemory, stats: () -> StatsReport
   ) -> Bool {
@@ -236,14 +236,14 @@ package struct StepCondition: Hashable, Sendable, CustomStringConvertible {
     }
   }
 
-  /// Whether a row meets the condition.
+  /// Whether a row satisfies the condition.
   func matches(_ facts: RowFacts) -> Bool {
     tests.allSatisfy { test in facts.field(test.field).map(test.holds) ?? false }
       && words.allSatisfy(facts.has)
   }
 }
 
-/// Why a text is no condition, in one sentence.
+/// An error in a condition, as one sentence.
 package struct ConditionError: Error, Hashable, Sendable, CustomStringConvertible {
   package let description: String
 
@@ -251,7 +251,7 @@ package struct ConditionError: Error, Hashable, Sendable, CustomStringConvertibl
 }
 
 extension StepCondition {
-  /// Whether the place that the condition names lies before a step; only for places.
+  /// Whether the time or step of the condition comes before a step; for places only.
   package func isReached(before step: StepHead) -> Bool {
     switch subject {
     case .step(let number): step.number >= number
@@ -262,26 +262,26 @@ extension StepCondition {
 }
 
 extension StepCondition {
-  /// The step that the condition names; nil for anything else.
+  /// The step number of the condition, if it has one.
   package var stepNumber: Int? {
     if case .step(let number) = subject { return number }
     return nil
   }
 
-  /// The time that the condition names; nil for anything else.
+  /// The time of the condition, if it has one.
   package var instant: Instant? {
     if case .time(let instant) = subject { return instant }
     return nil
   }
 
-  /// What a condition may begin with besides the name of a table.
+  /// The subjects of conditions besides table names.
   static let subjects = ["message", "call", "pair", "ssrc", "step:", "stat"]
 }
 
 extension StepCondition {
-  /// Whether the input of a step is a datagram that the condition selects.
+  /// Whether the condition selects the datagram that is the input of a step.
   ///
-  /// Rows of the step that tell of its contents count too: the RTCP blocks that it held.
+  /// Rows about its contents count too, such as its RTCP blocks.
   package func selects(_ step: TapeChunk.Step, _ rows: RowList, _ memory: RowMemory) -> Bool {
     guard step.head.kind == .datagram, case .rows(let tables) = subject else { return false }
     return step.rows.contains { row in

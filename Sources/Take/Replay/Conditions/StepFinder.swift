@@ -1,16 +1,16 @@
 package import Tape
 import Wire
 
-/// Finds the steps of a take whose rows meet a condition, by its tables and without driving the
-/// stack: a table of an hour is read in a moment.
+/// Finds the steps whose rows satisfy a condition by reading tables, without running the stack:
+/// scanning a table of an hour is fast.
 package final class StepFinder {
   let path: String
   let connection: SQLiteConnection
-  /// The format of the take, which says what its tables have.
+  /// The format of the take, which determines its columns.
   private let format: Int64
   private var memory = RowMemory()
 
-  /// Opens a take and learns what its rows refer to by number.
+  /// Opens a take and reads the rows that others refer to by number.
   package init(path: String) throws(TapeError) {
     self.path = path
     connection = try TakeFile.open(path)
@@ -25,14 +25,14 @@ package final class StepFinder {
     }
   }
 
-  /// The first step after one that meets a condition about rows; nil when there is none, and for
-  /// other conditions.
+  /// The first step after another whose rows satisfy a condition; nil if there is none, or if the
+  /// condition is not about rows.
   package func first(_ condition: StepCondition, after step: Int) throws(TapeError) -> Int? {
     try find(condition, "row >= \(Int64(step + 1) << 16)", "ASC") { $0.min() }
   }
 
-  /// The last step before one that meets a condition about rows; nil when there is none, and for
-  /// other conditions.
+  /// The last step before another whose rows satisfy a condition; nil if there is none, or if the
+  /// condition is not about rows.
   package func last(_ condition: StepCondition, before step: Int) throws(TapeError) -> Int? {
     try find(condition, "row < \(Int64(step) << 16)", "DESC") { $0.max() }
   }
@@ -54,17 +54,17 @@ package final class StepFinder {
     return among(found)
   }
 
-  /// The columns that the take has of a table.
+  /// The columns of a table in the take's format.
   private func columns(of table: Table) -> [String] { table.columnNames(format: format) }
 
   private struct Head {
     var step: Int
     var peer: UInt32
-    /// Whether the row is a datagram that came in.
+    /// Whether the row is a received datagram.
     var isInput: Bool
   }
 
-  /// Goes through the rows of a query until the body has seen enough.
+  /// Visits the rows of a query until the body returns true.
   private func scan(
     _ table: Table, _ sql: String, _ body: (RowList, Head) -> Bool
   ) throws(TapeError) {
@@ -72,7 +72,7 @@ package final class StepFinder {
       let statement = try connection.prepare(sql)
       while try statement.step() {
         let (row, peer, isInput) = statement.values(Int64.self, UInt32.self, Bool.self)
-        // Behind these three stand the table's columns.
+        // The table's columns follow the first three.
         let values = columns(of: table).indices.map { statement.value(3 + $0) ?? .null }
         var rows = RowList()
         rows.append(table, values)
@@ -111,12 +111,12 @@ package final class StepFinder {
     }
   }
 
-  /// The columns of a table whose bytes stand in a stream.
+  /// Lists the columns of a table, with an expression for its streamed bytes.
   private func list(_ table: Table, bytes: String) -> String {
     columns(of: table).map { $0 == "bytes" ? bytes : "store.\($0)" }.joined(separator: ", ")
   }
 
-  /// What a condition about datagrams says in columns, so that the bytes of others are not read.
+  /// An SQL condition that excludes datagrams early, so that their bytes are not read.
   private func narrowed(_ condition: StepCondition) -> String {
     var terms = ""
     for word in condition.words {
@@ -139,12 +139,11 @@ package final class StepFinder {
 // MARK: - Stats
 
 extension StepFinder {
-  /// The steps among which a condition about growing stats comes true, in order; nil when samples
-  /// of a take cannot tell.
+  /// The ranges of steps within which a condition on a cumulative member becomes true; nil if the
+  /// samples in the take cannot tell.
   ///
-  /// A take has a sample of the stats now and then. A counter that had not reached a threshold in
-  /// one of them and has in the next reached it in between; where a stream ended it may have done
-  /// so after the last sample.
+  /// A counter that is below the threshold in one sample and above it in the next reaches it in
+  /// between; when a stream ended, it may have done so after the last sample.
   package func spans(of condition: StepCondition, stepCount: Int) throws(TapeError)
     -> [ClosedRange<Int>]?
   {
@@ -184,9 +183,9 @@ extension StepFinder {
     return samples.spans(stepCount: stepCount)
   }
 
-  /// What the samples say of the objects that a condition is about.
+  /// The samples of the objects that a condition is about.
   private struct Samples {
-    /// The steps at which each peer's stats were taken.
+    /// The steps with samples of each peer.
     var steps: [Int64: [Int]] = [:]
     private var objects: [String: Object] = [:]
     private var spans: [ClosedRange<Int>] = []
@@ -202,7 +201,7 @@ extension StepFinder {
 
     mutating func record(_ name: String, peer: Int64, step: Int, _ value: Double) {
       var object = objects[name] ?? Object(peer: peer)
-      // A value equal to the threshold may be on either side of it.
+      // A value equal to the threshold may be on either side.
       if object.value <= growth.threshold + growth.slack,
         value >= growth.threshold - growth.slack
       {
@@ -224,14 +223,14 @@ extension StepFinder {
       return low > 0 ? steps[low - 1] : nil
     }
 
-    /// The spans in order, those that overlap as one.
+    /// The ranges in order, merged where they overlap.
     func spans(stepCount: Int) -> [ClosedRange<Int>] {
       var spans = spans
       for object in objects.values where object.value <= growth.threshold + growth.slack {
         let next = steps[object.peer]?.first { $0 > object.last } ?? stepCount
         spans.append(min(object.last + 1, next)...next)
       }
-      // An object that no sample saw may have lived before the first or after the last of them.
+      // An object that is in no sample may have existed before the first or after the last one.
       for steps in steps.values {
         spans.append(1...(steps.first ?? stepCount))
         spans.append(min((steps.last ?? 0) + 1, stepCount)...stepCount)

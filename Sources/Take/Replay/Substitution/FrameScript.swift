@@ -5,12 +5,12 @@ import Peer
 import Tape
 import Wire
 
-/// The recorded frames of a take as the answers to codec calls.
+/// Replays recorded frames as the results of codec calls.
 ///
-/// Frames are taken from the steps as these are read; an answer belongs to one direction of one
-/// transceiver of one peer.
+/// Frames are collected as steps are read; each belongs to one direction of one transceiver of one
+/// peer.
 final class FrameScript {
-  /// A recorded call of a codec.
+  /// A recorded codec call.
   struct Entry {
     var step: Int
     var format: Format
@@ -19,18 +19,18 @@ final class FrameScript {
     var peak: UInt16
     var energy: UInt64
     var size: Int
-    /// The encoded frame; nil for one that was received.
+    /// The encoded frame; nil for a received one.
     var bytes: [UInt8]?
-    /// What tells the bytes of a frame that was received; nil in a take that keeps no media.
+    /// The hash of a received frame's bytes; nil in a take without media.
     var mark: XXH3.Mark?
 
-    /// Whether these may be the bytes of the frame.
+    /// Whether these can be the bytes of the frame.
     func holds(_ other: [UInt8]) -> Bool {
       other.count == size && (mark == nil || mark == XXH3.mark(other.span.bytes))
     }
   }
 
-  /// What frames of one kind have in common; a class, because every frame refers to its own.
+  /// The properties that frames share; a class, because every frame refers to one.
   final class Format {
     let voice: Voice
     let ssrc: UInt32
@@ -41,7 +41,7 @@ final class FrameScript {
     let height: Int
     let channels: Int
     let samples: Int
-    /// Where its frames wait.
+    /// The queue of its frames.
     let line: Line
 
     fileprivate init(_ row: FormatRow, _ voice: Voice, _ line: Line) {
@@ -57,18 +57,18 @@ final class FrameScript {
       samples = row.samples ?? 0
     }
 
-    /// Whether a codec is asked about such frames; others would wait for ever.
+    /// Whether a codec is called for such frames; others would stay queued forever.
     var isAsked: Bool { outcome != "not decoded" && outcome != "passed on" }
   }
 
-  /// Whose frames an entry stands among.
+  /// Identifies the queue of an entry.
   struct Voice: Hashable {
     var peer: UInt32
     var track: UInt32
     var isInbound: Bool
   }
 
-  /// The entries of a voice that were read and not yet asked for.
+  /// The queued entries of a voice.
   final class Line {
     fileprivate var entries = Deque<Entry>()
 
@@ -78,48 +78,49 @@ final class FrameScript {
     }
 
     fileprivate func consume(_ matches: (Entry) -> Bool) -> Entry? {
-      // It is the first one as a rule.
+      // It is usually the first.
       if let first = entries.first, matches(first) { return entries.popFirst() }
       guard let index = entries.firstIndex(where: matches) else { return nil }
-      // What was passed over was never asked for and will not be.
+      // Skipped entries were never requested and will not be.
       entries.removeFirst(index)
       return entries.popFirst()
     }
   }
 
   private var known: [Int64: Format] = [:]
-  /// What was sent, where the take keeps no media.
+  /// The frames recovered from sent packets, if the take has no media.
   private let sent: SentFrames?
-  /// Where more steps come from.
+  /// Where further steps are read from.
   private var source: StepSource?
   private var lines: [Voice: Line] = [:]
   private var step = 0
-  /// The frames that were not sent whole: how many, and the step of the first.
+  /// Frames that were not sent completely: their number, and the step of the first.
   private(set) var unsent: (count: Int, step: Int)?
-  /// How many frames were read so far.
+  /// The number of frames read so far.
   private var count = 0
 
-  /// How many frames ahead of the replay may be looked at.
+  /// The maximum number of frames to look ahead.
   private static let lookahead = 256
-  /// How many entries of a voice wait at most: nobody asks for those of another kind of machine.
+  /// The maximum number of queued entries per voice; entries of other kinds of machines are never
+  /// requested.
   fileprivate static let waitingMaximum = 1_024
 
-  /// - Parameter keepsMedia: whether the take has the frames themselves; else they are read from
-  ///   the packets that were sent.
+  /// - Parameter keepsMedia: whether the take stores frames; otherwise they are recovered from sent
+  ///   packets.
   init(path: String, keepsMedia: Bool) throws(TapeError) {
     sent = keepsMedia ? nil : try SentFrames(path: path)
   }
 
-  /// Takes the frames from the steps of a source, as they are read.
+  /// Collects frames from a source as steps are read.
   func follow(_ source: StepSource) {
     self.source = source
     source.onlooker = { [unowned self] in learn($0) }
   }
 
-  /// Tells which step is replayed from now on.
+  /// Sets the step that is being replayed.
   func begin(step: Int) { self.step = step }
 
-  /// Where the frames of a voice wait.
+  /// The queue of a voice.
   func line(of voice: Voice) -> Line {
     if let known = lines[voice] { return known }
     let line = Line()
@@ -127,12 +128,12 @@ final class FrameScript {
     return line
   }
 
-  /// The next encoded frame of the present step; nil when the encoder gave none.
+  /// The next encoded frame of the current step; nil if the encoder emitted none.
   func encoded(_ line: Line) -> Entry? { line.consume { $0.step == self.step } }
 
-  /// The result of decoding a payload, or of making audio up; nil when none was recorded.
+  /// The result of decoding or concealing; nil if none was recorded.
   ///
-  /// A decoder may run before its result is shown, so entries of later steps count too.
+  /// A decoder may run before its result is shown, so entries of later steps match too.
   func decoded(_ line: Line, where matches: (Entry) -> Bool) -> Entry? {
     let limit = count + FrameScript.lookahead
     while true {
@@ -143,7 +144,7 @@ final class FrameScript {
 
   // MARK: Reading
 
-  /// Records the frames of steps, before they are executed.
+  /// Collects the frames of steps before they are executed.
   func learn(_ chunk: TapeChunk) {
     for index in chunk.steps.indices {
       for row in chunk.steps[index].outputRows {
@@ -165,7 +166,7 @@ final class FrameScript {
 
   private func learn(_ rows: RowList, _ row: Int, of step: Int) {
     count += 1
-    // A frame without a format stands in a file that was altered, which its reader will say.
+    // A frame without a format means an altered file, which the reader reports.
     guard let frame = FrameRow.withoutBytes(rows, row), let format = known[frame.format.number],
       format.isAsked
     else { return }
@@ -188,10 +189,10 @@ final class FrameScript {
   }
 }
 
-/// Codecs that applications brought, as a take names them.
+/// Finds takes whose applications supplied their own codecs.
 enum OwnCodecCheck {
-  /// Whether the frames of a take have to stand in for its codecs, because peers of it had codecs
-  /// of their application's that are not here; throws when the take cannot be read.
+  /// Whether recorded frames must replace the codecs because peers used codecs of their application
+  /// that are missing here; throws if the take cannot be read.
   static func needsFrames(
     _ reader: TapeReader, codecs: () -> any CodecFactory
   ) throws(TapeError) -> Bool {

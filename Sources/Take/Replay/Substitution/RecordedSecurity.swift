@@ -3,14 +3,13 @@ package import Secure
 import Tape
 package import Wire
 
-/// What secures the transport of a replayed peer when its take was made with other libraries: DTLS
-/// is not computed but told from the recording, and the protected packets that a peer sends are
-/// those of the recording wherever they hold the same.
+/// Replaces DTLS and SRTP of a replayed peer if its take was made with other libraries: the results
+/// of DTLS come from the recording, and so do sent protected packets whose contents are the same.
 ///
-/// All the rest of the stack runs: what the recording has in the clear or behind the keys that its
-/// key log tells is read, and compared with what the stack does now.
+/// The rest of the stack runs, and everything recorded unencrypted or under the keys of the key log
+/// is compared.
 package final class RecordedSecurity: SecurityFactory {
-  /// Which libraries are not asked.
+  /// The replaced libraries.
   package struct Parts: OptionSet, Hashable, Sendable {
     package let rawValue: UInt8
     package init(rawValue: UInt8) { self.rawValue = rawValue }
@@ -22,10 +21,9 @@ package final class RecordedSecurity: SecurityFactory {
   private let parts: Parts
   private var parcel = SecuredParcel()
   private var transports: [RecordedTransport] = []
-  /// How much more, or less, randomness the recorded peer had drawn.
+  /// The difference between the randomness that the recorded and the replayed peer have drawn.
   private var drawnOffset: UInt64 = 0
   private var didSubstitute = false
-  /// What was taken from the recording.
   private(set) var ledger = SubstitutionLedger()
 
   init(_ parts: Parts) { self.parts = parts }
@@ -44,7 +42,7 @@ package final class RecordedSecurity: SecurityFactory {
     return make(parcel.certificates)
   }
 
-  /// Creates a transport that shows these certificates.
+  /// Creates a transport with these local certificates.
   func make(_ certificates: [[UInt8]]) -> RecordedTransport {
     didSubstitute = true
     let made = RecordedTransport(self, certificates: certificates)
@@ -61,31 +59,31 @@ package final class RecordedSecurity: SecurityFactory {
 
   // MARK: Steps
 
-  /// Tells which step is executed next, and what the recording has of it.
+  /// Starts the next step, given its recording.
   func begin(_ step: TapeChunk.Step, _ rows: RowList) {
     parcel = SecuredParcel(step, rows)
     didSubstitute = false
   }
 
-  /// Tells that the step was executed, and what the recording says of the machine after it.
+  /// Ends a step, given the recorded state of the machine after it.
   ///
   /// - Parameters:
   ///   - recorded: the random bytes that the recorded peer had drawn.
   ///   - drawn: those that the machine has drawn.
   func end(deadline: Instant?, recorded: UInt64, drawn: UInt64) {
     for transport in transports { transport.recordedDeadline = deadline }
-    // Only a step in which DTLS did something may have drawn other randomness.
+    // Only steps in which DTLS was active may have drawn different randomness.
     if didSubstitute { drawnOffset = recorded &- drawn }
-    // What was not asked for is not to come with a step that the recording does not have.
+    // Leftovers must not leak into a step that the recording does not have.
     parcel = SecuredParcel()
   }
 
   /// The random bytes that the recorded peer would have drawn.
   func drawn(_ machine: UInt64) -> UInt64 { machine &+ drawnOffset }
 
-  /// The next things that DTLS did in this step, up to a record with data.
+  /// Consumes the recorded DTLS outputs of this step, up to an application data record.
   ///
-  /// - Parameter isClosing: whether one transport after the other closes.
+  /// - Parameter isClosing: whether transports close one after another.
   func consumeTransportItems(isClosing: Bool = false) -> [SecuredParcel.Item] {
     let items = parcel.consumeTransportItems(isClosing: isClosing)
     if !items.isEmpty { didSubstitute = true }
@@ -94,7 +92,7 @@ package final class RecordedSecurity: SecurityFactory {
     return items
   }
 
-  /// The next record with data that was sent in this step.
+  /// Consumes the next sent application data record of this step.
   func consumeDataRecord() -> DTLSRecord? {
     didSubstitute = true
     return parcel.consumeDataRecord()
@@ -112,14 +110,14 @@ extension RecordedSecurity: SRTPContext.Recording {
   package func didReplace(isRTCP: Bool) { ledger.replaced += 1 }
 }
 
-/// How much of a replay was taken from the recording.
+/// Counts what a replay took from the recording.
 struct SubstitutionLedger: Hashable, Sendable {
   var certificates = 0
   var associations = 0
-  /// Datagrams of handshakes and alerts, and records with data.
+  /// Handshake and alert datagrams, and application data records.
   var datagrams = 0
   var records = 0
-  /// Media and control packets, and how many of them this library would have made otherwise.
+  /// Media and control packets, and how many of them this library would have produced differently.
   var protected = 0
   var replaced = 0
 
@@ -133,7 +131,7 @@ struct SubstitutionLedger: Hashable, Sendable {
 }
 
 extension SubstitutionLedger {
-  /// What was taken, in words: one line for each layer.
+  /// A description with one line per layer.
   func words(_ parts: RecordedSecurity.Parts) -> [String] {
     var lines: [String] = []
     if parts.contains(.dtls) {
@@ -152,16 +150,16 @@ extension SubstitutionLedger {
 
 // MARK: - RecordedTransport
 
-/// DTLS as a recording has it: what was sent and what became of it is told, not computed.
+/// DTLS replayed from a recording: results of handshakes are reported, not computed.
 ///
-/// Data is opened with the logged keys, and what the stack sends now is compared with what it sent
-/// then: another message goes out as another record.
+/// Application data is decrypted with the logged keys, and what the stack sends is compared with
+/// the recorded data; a different message is sent as a new record.
 final class RecordedTransport: DTLSTransporting {
   let fingerprints: [CertificateFingerprint]
   let certificates: [[UInt8]]
   private(set) var state = DTLSTransportState.new
-  /// The deadline of the recorded peer after the last step; while a handshake is under way, that of
-  /// DTLS is not later.
+  /// The recorded peer's deadline after the last step; during a handshake, that of DTLS is no
+  /// later.
   var recordedDeadline: Instant?
 
   private unowned let security: RecordedSecurity
@@ -169,11 +167,11 @@ final class RecordedTransport: DTLSTransporting {
   private var sealing: DTLSRecordProtection?
   private var opening: DTLSRecordProtection?
   private var window = RecordWindow()
-  /// The last record with data that was sent: one that the recording does not have comes after it.
+  /// The last sent application data record; an additional one follows it in number.
   private var lastSent = DTLSRecord(
     type: DTLSRecord.applicationData, epoch: 1, sequence: 0,
     fragment: [UInt8](repeating: 0, count: 8))
-  /// Datagrams with data that overtook the end of the handshake.
+  /// Application data that arrived before the end of the handshake.
   private var early: [[UInt8]] = []
 
   private static let earlyMaximum = 16
@@ -227,7 +225,7 @@ final class RecordedTransport: DTLSTransporting {
     outbox.append(.state(state))
   }
 
-  /// Puts out what the recording has next.
+  /// Emits the next recorded outputs.
   private func report(isClosing: Bool = false, into outbox: inout Outbox<DTLSTransport.Output>) {
     for item in security.consumeTransportItems(isClosing: isClosing) {
       switch item {
@@ -270,13 +268,13 @@ final class RecordedTransport: DTLSTransporting {
   }
 }
 
-/// Which records came already (RFC 6347 section 4.1.2.6).
+/// The replay window of received records (RFC 6347 section 4.1.2.6).
 private struct RecordWindow {
   private var newest: UInt64 = 0
-  /// The newest record and the 63 before it, one bit each.
+  /// A bitmap of the newest record and the 63 before it.
   private var seen: UInt64 = 0
 
-  /// Whether a record is neither known nor too old to tell; notes that it came.
+  /// Records a sequence number; returns whether it is new, and not too old to tell.
   mutating func isNew(_ sequence: UInt64) -> Bool {
     if seen == 0 || sequence > newest {
       let distance = seen == 0 ? 0 : sequence - newest

@@ -4,9 +4,9 @@ import Secure
 import Tape
 import Wire
 
-/// What a recorded step tells of DTLS and SRTP, in its order.
+/// The DTLS and SRTP outputs of a recorded step, in order.
 struct SecuredParcel {
-  /// Something that DTLS put out.
+  /// An output of DTLS.
   enum Item {
     case datagram([UInt8])
     case data(DTLSRecord)
@@ -17,7 +17,7 @@ struct SecuredParcel {
 
   private var items: [Item] = []
   private var protected: [[UInt8]] = []
-  /// The certificates that the peer made in this step.
+  /// The certificates that the peer created in this step.
   private(set) var certificates: [[UInt8]] = []
 
   init() {}
@@ -96,13 +96,14 @@ struct SecuredParcel {
     items.append(.established(result))
   }
 
-  /// Why DTLS could not begin at all.
+  /// The reason why DTLS could not start.
   var failure: String? {
     if certificates.isEmpty, case .failure(let reason)? = items.first { return reason }
     return nil
   }
 
-  /// Takes what comes next, up to a record with data, or to the end of an association that closes.
+  /// Consumes the next items up to an application data record, or to the end of a closing
+  /// association.
   mutating func consumeTransportItems(isClosing: Bool) -> [Item] {
     let last = items.firstIndex {
       if case .state(.closed) = $0 { return isClosing }
@@ -117,7 +118,7 @@ struct SecuredParcel {
     return Array(items[..<end])
   }
 
-  /// Handles the next record with data.
+  /// Consumes the next application data record.
   mutating func consumeDataRecord() -> DTLSRecord? {
     for (index, item) in items.enumerated() {
       guard case .data(let record) = item else { continue }
@@ -127,7 +128,7 @@ struct SecuredParcel {
     return nil
   }
 
-  /// Handles the protected packet with the same length and the same bytes in the clear.
+  /// Consumes the protected packet with the same length and unencrypted bytes.
   mutating func consumeProtected(like packet: [UInt8], isRTCP: Bool) -> [UInt8]? {
     let clear = isRTCP ? 8 : RTPHead.length(packet)
     let index = protected.firstIndex {
@@ -137,7 +138,7 @@ struct SecuredParcel {
   }
 }
 
-/// The part of an RTP packet that SRTP leaves in the clear (RFC 3711 section 3.1).
+/// The part of an RTP packet that SRTP leaves unencrypted (RFC 3711 section 3.1).
 private enum RTPHead {
   static func length(_ packet: [UInt8]) -> Int {
     guard packet.count >= 12 else { return packet.count }
@@ -147,13 +148,13 @@ private enum RTPHead {
   }
 }
 
-/// A datagram that goes through a TURN server.
+/// Unwraps datagrams relayed by a TURN server.
 enum RelayedBytes {
   private static let sendIndication = 0x0016
   private static let dataAttribute = 0x0013
 
-  /// What is inside of a channel message or a Send indication (RFC 8656 sections 12.4 and 11.1);
-  /// other bytes as they are.
+  /// The contents of a channel message or a Send indication (RFC 8656 sections 12.4 and 11.1);
+  /// other bytes unchanged.
   static func inside(_ bytes: [UInt8]) -> [UInt8] {
     func number(_ offset: Int) -> Int? {
       guard offset >= 0, offset + 1 < bytes.count else { return nil }

@@ -4,12 +4,12 @@ import Secure
 import Tape
 import Wire
 
-/// The encoded frames of a take without a media copy, read from the packets that they were sent in.
+/// The encoded frames of a take without media, recovered from the packets that carried them.
 ///
-/// The packets are opened with the keys that the take has. They are read on only as far as a frame
-/// needs: they follow it within the time that a pacer holds them back.
+/// The packets are decrypted with the take's keys, and read only as far as needed: they follow
+/// their frame within the pacer's delay.
 final class SentFrames {
-  /// A frame as the take's rows tell of it.
+  /// A frame as the rows describe it.
   struct Wanted {
     var peer: UInt32
     var ssrc: UInt32
@@ -18,13 +18,13 @@ final class SentFrames {
     var at: Instant
   }
 
-  /// One stream of packets of a peer.
+  /// An outgoing stream of a peer.
   private struct Source: Hashable {
     var peer: UInt32
     var ssrc: UInt32
   }
 
-  /// What the packets of one RTP timestamp brought.
+  /// The packets with one RTP timestamp.
   private struct Group {
     var timestamp: UInt32
     var bytes: [UInt8] = []
@@ -33,15 +33,15 @@ final class SentFrames {
   private struct Stream {
     let codec: Codec
     var groups: [Group] = []
-    /// The RTP timestamp of the packets less that of the rows; nil before it is known.
+    /// The offset from the rows' RTP timestamps to those of the packets; nil until known.
     var offset: UInt32?
   }
 
-  /// How much later than a frame its packets are looked for.
+  /// How much later than the frame its packets are searched.
   private static let patience = Interval.seconds(10)
-  /// More bytes than an encoder ever makes of one picture.
+  /// More bytes than any encoded frame has.
   private static let frameMaximum = 2 << 20
-  /// How many frames of a stream are compared with its first packets to find the offset.
+  /// The number of first frames that are matched with the first packets to find the offset.
   private static let firstFrames = 64
 
   private let connection: SQLiteConnection
@@ -53,7 +53,7 @@ final class SentFrames {
   private var readUntil = Instant.zero
   private var isAtEnd = false
 
-  /// Opens a take; throws when it does not have the keys of its packets.
+  /// Opens a take; throws if it does not have the keys of its packets.
   init(path: String) throws(TapeError) {
     connection = try TakeFile.open(path, cacheKilobytes: TapeReader.cacheKilobytes)
     do throws(SQLiteError) {
@@ -94,7 +94,7 @@ final class SentFrames {
     }
   }
 
-  /// Learns which streams have encoded frames, and their first ones.
+  /// Finds the streams with encoded frames, and their first frames.
   private func readStreams() throws(SQLiteError) {
     let formats = try connection.prepare(
       "SELECT format, peer, ssrc, codec FROM format WHERE outcome = 'encoded' ORDER BY format")
@@ -122,8 +122,8 @@ final class SentFrames {
 
   // MARK: Frames
 
-  /// The bytes of a frame; where it was not sent whole, what was sent of it and zeros for the rest,
-  /// with false.
+  /// The bytes of a frame; if it was not sent completely, the sent part padded with zeros, and
+  /// false.
   func bytes(of wanted: Wanted) -> (bytes: [UInt8], isWhole: Bool) {
     let source = Source(peer: wanted.peer, ssrc: wanted.ssrc)
     let limit = wanted.at + SentFrames.patience
@@ -131,7 +131,7 @@ final class SentFrames {
       if let found = consume(wanted, source, isLast: isAtEnd || readUntil > limit) {
         let rest = wanted.size - found.count
         if rest == 0 { return (found, true) }
-        // The size is a number in a file: what no frame can have is not filled up.
+        // The size comes from the file: an impossible one is not padded.
         let zeros = rest <= SentFrames.frameMaximum ? max(0, rest) : 0
         return (
           Array(found.prefix(max(0, wanted.size))) + [UInt8](repeating: 0, count: zeros), false
@@ -141,7 +141,7 @@ final class SentFrames {
     }
   }
 
-  /// What was sent of a frame; nil when more of it may come.
+  /// The sent bytes of a frame; nil if more of it may follow.
   private func consume(_ wanted: Wanted, _ source: Source, isLast: Bool) -> [UInt8]? {
     guard var stream = streams[source] else { return [] }
     if stream.offset == nil, isLast || stream.groups.count > SentFrames.firstFrames {
@@ -151,7 +151,7 @@ final class SentFrames {
     guard let offset = stream.offset else { return isLast ? [] : nil }
     let timestamp = wanted.rtpTime &+ offset
     guard let index = stream.groups.firstIndex(where: { $0.timestamp == timestamp }) else {
-      // Frames are sent in their order, so packets of a later one tell that it was left out.
+      // Frames are sent in order, so packets of a later one mean that this one was dropped.
       let isPast = stream.groups.contains { Int32(bitPattern: $0.timestamp &- timestamp) > 0 }
       return isLast || isPast ? [] : nil
     }
@@ -164,8 +164,8 @@ final class SentFrames {
     return bytes
   }
 
-  /// The timestamp offset with which most of the first frames fit the first packets; of several
-  /// the one by which the stream begins with its first frame.
+  /// The timestamp offset under which most of the first frames match the first packets; ties go to
+  /// the one by which the stream starts with its first frame.
   private func offset(_ groups: [Group], _ frames: [(rtpTime: UInt32, size: Int)]) -> UInt32? {
     guard let first = groups.first else { return nil }
     var sizes: [UInt32: Int] = [:]
@@ -225,22 +225,23 @@ final class SentFrames {
   }
 }
 
-/// Opens the packets that a peer sent, with the keys of one of its DTLS associations.
+/// Decrypts the packets that a peer sent, with the keys of one of its DTLS associations.
 final class PacketOpener {
   private var context: SRTPContext
 
-  /// Handles the keys of an association; nil when it has none for packets.
+  /// Creates an opener; nil if the association has no SRTP keys.
   init?(_ secured: SecuredText, _ secrets: DTLSSecrets) {
     guard let profile = SRTPProtection(rawValue: secured.profile)?.profile,
       let role = DTLSRole(rawValue: secured.role),
       let keys = secrets.srtpKeys(profile, cipherSuite: secured.cipherSuite, role: role),
-      // What was sent is opened like what comes in, so the keys change places.
+      // Sent packets are decrypted like received ones, so the keys are swapped.
       let context = try? SRTPContext(profile: profile, sendKey: keys.receive, receiveKey: keys.send)
     else { return nil }
     self.context = context
   }
 
-  /// Opens a packet in place; false when it was protected with other keys, or came before.
+  /// Decrypts a packet in place; returns false if the key does not fit or the packet was seen
+  /// before.
   func open(_ packet: inout [UInt8]) -> Bool {
     var opened = packet
     guard (try? context.unprotectRTP(&opened)) != nil else { return false }

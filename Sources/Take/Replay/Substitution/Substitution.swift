@@ -2,31 +2,31 @@ import Media
 import RTP
 package import Tape
 
-/// What has to stand in for the libraries of this machine when a take was made with others.
+/// The substitutions needed to replay a take that was made with other libraries.
 package struct Substitution: Hashable, Sendable {
-  /// Whether the take's frames stand in for the codecs.
+  /// Whether recorded frames replace the codecs.
   package var skipsCodecs = false
-  /// What of DTLS and SRTP is taken from the recording.
+  /// The parts of DTLS and SRTP that are taken from the recording.
   package var security: RecordedSecurity.Parts = []
   /// Whether the rest can be compared byte for byte.
   package var isReplayable = true
-  /// What is said about it.
+  /// Remarks about the substitutions.
   package var notes: [String] = []
 
   package init() {}
 
-  /// Compares the toolchains of a take and of this machine; throws when the take cannot be read.
+  /// Compares the toolchains of a take and of this machine; throws if the take cannot be read.
   ///
-  /// Another processor alone changes nothing here: codecs mostly come to the same on it. Where they
-  /// do not, see `standingIn`.
+  /// A different CPU alone changes nothing here: codecs usually produce the same results. For
+  /// exceptions see `standingIn`.
   package init(of path: String, _ header: TakeHeader, by toolchain: Toolchain) throws(TapeError) {
     try self.init(
       of: path, header,
       parts: toolchain.differences(from: header.toolchain).map(\.part).filter { $0 != "cpu" })
   }
 
-  /// Lets the frames of a take stand in for codecs that come to something else on another
-  /// processor, as a divergence shows; nil when that is not what happened.
+  /// Substitutes the codecs if a divergence shows that they produce other results on this CPU; nil
+  /// if the divergence has another cause.
   package func standingIn(
     for divergence: Divergence, in path: String, _ header: TakeHeader, by toolchain: Toolchain
   ) -> Substitution? {
@@ -42,7 +42,7 @@ package struct Substitution: Hashable, Sendable {
     return changed
   }
 
-  /// The libraries that made the frames of a step, encoded or decoded.
+  /// The libraries that encoded or decoded the frames of a step.
   private static func codecLibraries(_ path: String, step: Int) -> [String] {
     var libraries: [String] = []
     guard let connection = try? TakeFile.open(path),
@@ -62,14 +62,14 @@ package struct Substitution: Hashable, Sendable {
     return libraries
   }
 
-  /// Lets recorded results stand in for everything that a library makes, wherever the take has
-  /// them; throws when the take cannot be read.
+  /// Substitutes the results of all libraries, as far as the take has them; throws if it cannot be
+  /// read.
   package init(all path: String, _ header: TakeHeader) throws(TapeError) {
     try self.init(of: path, header, parts: ["openssl", "srtp", "opus", "vpx", "openh264", "dav1d"])
   }
 
-  /// What stands in when it is asked for: what differs of the libraries, or all of them where
-  /// nothing does; throws when nothing can.
+  /// The substitutions for an explicit request: the libraries that differ, or all of them if none
+  /// does; throws if none is possible.
   package init(asked path: String, _ header: TakeHeader, by toolchain: Toolchain)
     throws(TapeError)
   {
@@ -87,13 +87,23 @@ package struct Substitution: Hashable, Sendable {
   }
 
   private init(of path: String, _ header: TakeHeader, parts: [String]) throws(TapeError) {
+    if let redacted = header.redacted {
+      guard !redacted.isFactsOnly else {
+        isReplayable = false
+        notes.append("redacted: only its digests are checked")
+        return
+      }
+      skipsCodecs = redacted.parts.contains(.media)
+      security = redacted.security
+      notes.append(redacted.sentence)
+    }
     guard !parts.isEmpty else { return }
     let names = parts.joined(separator: ", ")
-    // Features of the processor change the results of codecs only.
+    // CPU features affect only the results of codecs.
     if parts.contains(where: { ["opus", "vpx", "openh264", "dav1d", "cpu"].contains($0) }) {
       isReplayable = header.keepsMedia
-      skipsCodecs = header.keepsMedia
-      if skipsCodecs {
+      skipsCodecs = skipsCodecs || header.keepsMedia
+      if header.keepsMedia {
         notes.append("made with other \(names): its frames stand in for the codecs")
       } else {
         notes.append("made with other \(names) and without media: only its digests are checked")
@@ -115,7 +125,7 @@ package struct Substitution: Hashable, Sendable {
     }
   }
 
-  /// Whether a take tells the secrets of its associations; old ones do not.
+  /// Whether a take has the secrets of its associations; old ones do not.
   private static func hasKeyLog(_ path: String) throws(TapeError) -> Bool {
     let connection = try TakeFile.open(path)
     do throws(SQLiteError) {
@@ -130,10 +140,15 @@ package struct Substitution: Hashable, Sendable {
   }
 }
 
+extension Redaction {
+  /// What of DTLS and SRTP has to be taken from a take that has its seeds no more.
+  var security: RecordedSecurity.Parts { parts.contains(.keys) ? [.dtls] : [] }
+}
+
 // MARK: - ScriptedCodecs
 
-/// Codecs that answer from a take instead of computing: encoders give the recorded frames, decoders
-/// blank results of the recorded shape, loudness and quantiser.
+/// Codecs that return recorded results: encoders the recorded frames, decoders blank media of the
+/// recorded size, level and quantizer.
 final class ScriptedCodecs: CodecFactory {
   private let peer: UInt32
   private let script: FrameScript
@@ -143,7 +158,7 @@ final class ScriptedCodecs: CodecFactory {
     self.script = script
   }
 
-  /// The name of a track is its transceiver's number.
+  /// A track is named by the number of its transceiver.
   private func line(_ track: String, isInbound: Bool) throws(CodecError) -> FrameScript.Line {
     guard let transceiver = UInt32(track) else {
       throw CodecError(reason: "no recorded frames for track \(track)")
@@ -189,7 +204,7 @@ private final class ScriptedAudioEncoder: AudioEncoding {
   var wantsSamples: Bool { false }
 
   func encode(_ block: AudioBlock) throws(CodecError) -> EncodedAudio {
-    // No frame was recorded when discontinuous transmission left it out.
+    // Discontinuous transmission skipped this frame.
     guard let entry = script.encoded(line) else {
       return EncodedAudio(bytes: [], isVoice: false, level: 127)
     }
@@ -270,7 +285,8 @@ private final class ScriptedVideoDecoder: VideoDecoding {
   }
 
   func decode(_ bytes: [UInt8]) throws(CodecError) -> DecodedVideo {
-    // A frame that was decoded and never shown left no row; its size is that of the last one.
+    // A decoded frame that was never shown has no row; it is assumed to have the size of the last
+    // one.
     guard let entry = script.decoded(line, where: { $0.holds(bytes) }) else {
       return DecodedVideo(
         videoFrame: I420Buffer(width: lastSize.width, height: lastSize.height, samples: []),

@@ -4,13 +4,13 @@ import Secure
 import Tape
 import Wire
 
-/// The fields of a datagram, decoded as far as they are in the clear; any bytes are fine.
+/// Decodes the unencrypted fields of a datagram; safe for any bytes.
 enum PacketFields {
-  /// The fields in the order of the wire, at most 200 of them.
+  /// The fields in wire order, at most 200.
   static func of(_ bytes: [UInt8]) -> [DecodedField] {
     var reader = FieldReader(bytes: bytes)
     if let first = bytes.first, (64..<80).contains(first), bytes.count > 4 {
-      // ChannelData of TURN (RFC 8656 section 12.4).
+      // A TURN ChannelData message (RFC 8656 section 12.4).
       reader.integer("TURN channel", 2)
       reader.integer("TURN length", 2)
       reader.fields += of(Array(bytes.dropFirst(4)))
@@ -27,7 +27,7 @@ enum PacketFields {
   }
 }
 
-/// Cuts bytes into named fields from the front.
+/// Reads named fields from bytes.
 private struct FieldReader {
   let bytes: [UInt8]
   var position = 0
@@ -37,7 +37,7 @@ private struct FieldReader {
 
   var isAtEnd: Bool { position >= bytes.count }
 
-  /// A big-endian number at an offset from the position; nil when the bytes end before it.
+  /// The big-endian number at an offset from the position; nil if it is past the end.
   func number(_ offset: Int, _ width: Int) -> UInt64? {
     let start = position + offset
     guard start >= 0, start <= bytes.count - width else { return nil }
@@ -72,7 +72,7 @@ private struct FieldReader {
       fields.append(
         STUNValueText(type: attribute.type, value)?.text.map { DecodedField(name, $0) }
           ?? DecodedField(name, value))
-      // DATA of a Send or Data indication is a packet again (RFC 8656 section 18.4).
+      // The DATA attribute of a Send or Data indication contains a packet (RFC 8656 section 18.4).
       if attribute.type == .data, PacketText(value).layer != "transport" {
         fields += PacketFields.of(value)
       }
@@ -128,7 +128,7 @@ private struct FieldReader {
     rest("SRTP payload and tag")
   }
 
-  /// Extensions with headers of one byte (RFC 8285 section 4.2).
+  /// Header extensions with one-byte headers (RFC 8285 section 4.2).
   private mutating func readElements(to end: Int) {
     while position < end, bytes[position] >> 4 != 15 {
       let (number, length) = (bytes[position] >> 4, Int(bytes[position] & 15) + 1)
@@ -148,7 +148,7 @@ private struct FieldReader {
   }
 }
 
-/// The value of a STUN attribute in words, where its bytes alone say little.
+/// Describes the value of a STUN attribute if its bytes are hard to read.
 private struct STUNValueText {
   let text: String?
 
@@ -163,7 +163,7 @@ private struct STUNValueText {
     case .requestedTransport where value.count == 4: text = "protocol \(value[0])"
     case .mappedAddress where value.count == 8, .xorPeerAddress where value.count == 8,
       .xorRelayedAddress where value.count == 8, .xorMappedAddress where value.count == 8:
-      // Of the transaction, only addresses of IPv6 need anything.
+      // Only IPv6 addresses depend on the transaction id.
       let transaction = type == .mappedAddress ? nil : STUNTransactionID(high: 0, low: 0)
       text = SocketAddress(stun: value.span.bytes, maskedBy: transaction)?.description
     default: return nil
@@ -173,14 +173,14 @@ private struct STUNValueText {
 
 // MARK: - PacketPlace
 
-/// What a take tells, at a place of it, about the packets that a peer sends there: where a path
-/// leads, and the keys of their data.
+/// The context of a peer's sent packets at a place in a take: the addresses of paths, and the keys
+/// of DTLS data.
 struct PacketPlace {
-  /// Opens the records that the peer protects; nil before its handshake, and without a key log.
+  /// Decrypts the peer's records; nil before its handshake or without a key log.
   private var protection: DTLSRecordProtection?
   private let path: String
 
-  /// Reads what came before a step ended; a file that cannot be read tells nothing.
+  /// Reads the take up to a step; an unreadable file leaves the context empty.
   init(path: String, peer: UInt32?, before step: Int) {
     self.path = path
     protection = peer.flatMap { try? Self.protection(path, $0, step) }
@@ -212,14 +212,14 @@ struct PacketPlace {
     return DTLSRecordProtection(log.secrets, cipherSuite: secured.cipherSuite, sender: role)
   }
 
-  /// What a record of data carries; nil when it is none, or when the recorded keys do not open it.
+  /// Decrypts an application data record; nil for other records, or if the keys do not fit.
   func data(_ record: [UInt8]) -> [UInt8]? {
     let records = DTLSRecord.all(in: record)
     guard records.count == 1, records[0].type == DTLSRecord.applicationData else { return nil }
     return protection?.open(records[0])
   }
 
-  /// The address that a packet of a difference was sent to.
+  /// The destination of the packet in a difference.
   func remote(_ difference: StepDifference, _ rows: RowList) -> String? {
     let row: Int?
     switch difference {

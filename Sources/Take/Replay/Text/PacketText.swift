@@ -2,13 +2,13 @@ import Glibc
 import ICE
 import Wire
 
-/// A datagram in words: what a person looks for in a divergence or in a list of inputs.
+/// Describes a datagram as an engineer would look for it in a divergence or a list of inputs.
 ///
-/// What SRTP and DTLS encrypt stays unread; any bytes are fine.
+/// Contents encrypted by SRTP and DTLS are not decoded; safe for any bytes.
 struct PacketText {
-  /// `ice`, `dtls`, `rtp`, `rtcp`, or `transport` for what is none of them.
+  /// `ice`, `dtls`, `rtp`, `rtcp`, or `transport` for other datagrams.
   let layer: String
-  /// The packet on one line.
+  /// A description on one line.
   let title: String
 
   init(_ bytes: [UInt8]) {
@@ -24,10 +24,10 @@ struct PacketText {
     }
   }
 
-  /// An attribute of STUN by its name.
+  /// The name of a STUN attribute.
   static func name(_ type: STUNAttributeType) -> String { "STUN \(STUNText.name(type))" }
 
-  /// The field of the protocol that a byte belongs to.
+  /// The protocol field that contains a byte.
   static func field(of bytes: [UInt8], at offset: Int) -> String {
     switch DatagramClass(bytes.span.bytes) {
     case .stun: STUNText.field(bytes, offset)
@@ -41,13 +41,13 @@ struct PacketText {
     }
   }
 
-  /// Channel data around channel data is nothing that anybody sends.
+  /// Channel data is never nested.
   private static func isChannelData(_ bytes: [UInt8]) -> Bool {
     bytes.count > 4 && !(64..<80).contains(bytes[4])
   }
 }
 
-/// Reads a big-endian number of up to 8 bytes; nil when the bytes end before it.
+/// Returns a big-endian number of up to 8 bytes; nil if it is past the end.
 private func number(_ bytes: [UInt8], _ offset: Int, _ width: Int) -> UInt64? {
   guard offset >= 0, offset <= bytes.count - width else { return nil }
   return bytes[offset..<offset + width].reduce(0) { $0 << 8 | UInt64($1) }
@@ -90,7 +90,7 @@ private enum STUNText {
 // MARK: DTLS
 
 private enum DTLSText {
-  /// The records of a datagram: `DTLS ServerHello, Certificate, ...`.
+  /// The records of a datagram, as in `DTLS ServerHello, Certificate, ...`.
   static func title(_ bytes: [UInt8]) -> String {
     var names: [String] = []
     var start = 0
@@ -173,7 +173,7 @@ private enum RTPText {
     return "SRTP payload or authentication tag"
   }
 
-  /// SRTP leaves only the first header of a compound in the clear (RFC 3711 section 3.4).
+  /// SRTCP leaves only the first header of a compound unencrypted (RFC 3711 section 3.4).
   static func compoundTitle(_ bytes: [UInt8]) -> String {
     let name = types.first { $0.0 == bytes[1] }?.1 ?? "type \(bytes[1])"
     return "RTCP \(name), ssrc \(text(number(bytes, 4, 4))), \(bytes.count) bytes"
@@ -195,10 +195,10 @@ private enum RTPText {
   ]
 }
 
-/// A time of the take as seconds with microseconds.
+/// Formats a time in seconds with microseconds.
 func timeText(_ nanoseconds: Int64) -> String { decimal(Double(nanoseconds) / 1e9, 6) + " s" }
 
-/// A time of the take to the nanosecond, where two may differ by so little.
+/// Formats a time to the nanosecond, for times that differ by little.
 func exactTimeText(_ nanoseconds: Int64) -> String {
   let (seconds, rest) = nanoseconds.quotientAndRemainder(dividingBy: 1_000_000_000)
   let digits = String(rest.magnitude)
@@ -206,15 +206,15 @@ func exactTimeText(_ nanoseconds: Int64) -> String {
     + String(repeating: "0", count: 9 - digits.count) + digits + " s"
 }
 
-/// A number with so many digits after the point, whatever the language of the machine.
+/// Formats a number with a fixed number of decimals, independent of the locale.
 package func decimal(_ value: Double, _ digits: Int) -> String {
-  // The longest finite number has 309 digits before the point.
+  // The largest finite number has 309 digits before the point.
   var text = [CChar](repeating: 0, count: 330 + digits)
   let length = withVaList([Int32(digits), value]) { vsnprintf(&text, text.count, "%.*f", $0) }
   return String(decoding: text.prefix(Int(length)).map { UInt8(bitPattern: $0) }, as: UTF8.self)
 }
 
-/// Some bytes before and after an offset, and the length of all.
+/// Formats a few bytes around an offset, and the total length.
 func excerpt(_ bytes: [UInt8], around offset: Int) -> String {
   let start = max(0, min(offset, bytes.count) - 4)
   let part = bytes[start..<min(bytes.count, offset + 12)]
@@ -222,13 +222,13 @@ func excerpt(_ bytes: [UInt8], around offset: Int) -> String {
     + (start + part.count < bytes.count ? "..." : "") + " (\(bytes.count) bytes)"
 }
 
-/// Where two lists of bytes begin to differ.
+/// The first index at which two byte arrays differ.
 func firstDifference(_ left: [UInt8], _ right: [UInt8]) -> Int {
   zip(left, right).enumerated().first { $0.element.0 != $0.element.1 }?.offset
     ?? min(left.count, right.count)
 }
 
-/// A number of things in words.
+/// Formats a count with its noun.
 func counted(_ count: Int, _ name: String) -> String {
   "\(count) \(name)\(count == 1 ? "" : "s")"
 }

@@ -5,9 +5,9 @@ import RTP
 package import Tape
 import Wire
 
-/// A row in words: what an output was.
+/// Describes a row as an output.
 struct RowText {
-  /// The layer that made the output.
+  /// The layer that produced the output.
   let layer: String
   /// The output on one line.
   let title: String
@@ -75,7 +75,7 @@ struct RowText {
     }
   }
 
-  /// A row about media in words.
+  /// Describes a row about media.
   private static func media(_ table: Table, _ text: (String) -> String) -> String {
     switch table {
     case .format: "a new \(text("codec")) format \(text("direction")), \(text("outcome"))"
@@ -88,7 +88,6 @@ struct RowText {
   }
 }
 
-/// An event in words.
 private struct EventText {
   let layer: String
   let title: String
@@ -107,7 +106,7 @@ private struct EventText {
       title = "event refused: \(refusal?.reason ?? detail)"
       return
     default:
-      // Of rooms and audio sessions, whose rows say in JSON what happened.
+      // Events of rooms and audio sessions have their details in JSON.
       (layer, title) = ("api", "event \(EventWords.text(type: type, detail: detail))")
       return
     }
@@ -120,14 +119,13 @@ private struct EventText {
   }
 }
 
-/// An input in words.
+/// Describes the input of a step.
 package struct InputText {
   /// The input with its step, time and peer.
   package let line: String
   /// The input alone.
   package let title: String
 
-  /// Describes the input of a step.
   package init(_ step: TapeChunk.Step) {
     title = InputText.title(step)
     line =
@@ -176,9 +174,9 @@ package struct InputText {
 
 // MARK: - RowFacts
 
-/// What rows of a take refer to by number: paths, frame formats and peers.
+/// Remembers the rows that others refer to by number: paths, frame formats and peers.
 ///
-/// It learns from the rows as they pass by, so it begins with the first one.
+/// It must receive all rows from the first step on.
 package struct RowMemory {
   private var paths: [Int64: (local: String, remote: String)] = [:]
   private var formats: [Int64: [Value]] = [:]
@@ -186,7 +184,7 @@ package struct RowMemory {
 
   package init() {}
 
-  /// Records the rows of a step.
+  /// Remembers the rows of a step.
   package mutating func learn(_ rows: RowList, _ range: Range<Int>) {
     for row in range {
       switch rows.table(row) {
@@ -211,11 +209,10 @@ package struct RowMemory {
     return formats[number].map { $0[index] }
   }
 
-  /// The label of a peer.
   package func label(of peer: UInt32) -> String { labels[peer] ?? "" }
 }
 
-/// A row with the names and words by which people look for it.
+/// A row with the names and words for searching it.
 struct RowFacts {
   let rows: RowList
   let row: Int
@@ -226,7 +223,7 @@ struct RowFacts {
 
   var table: Table { rows.table(row) }
 
-  /// The value of a field: a column, or what a view of the take adds to it.
+  /// The value of a field: a column, or one that a view adds.
   func field(_ name: String) -> String? {
     switch (table, name) {
     case (_, "peer"): return String(peer)
@@ -251,7 +248,7 @@ struct RowFacts {
     return nil
   }
 
-  /// Whether a word, in lower case, is one of those that describe the row.
+  /// Whether a lower-case word describes the row.
   func has(_ word: String) -> Bool {
     switch table {
     case .packet:

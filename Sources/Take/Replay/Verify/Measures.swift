@@ -1,17 +1,17 @@
 import Queries
 package import Tape
 
-/// The outcome of a session, measured in its take: states, frames, freezes, bit rates, loss,
+/// The outcome of a session, measured from its take: states, frames, freezes, bit rates, loss,
 /// levels.
 package struct Measures: Hashable, Sendable {
-  /// In the order of the peers, then in the order in which a session goes.
+  /// Ordered by peer, then by the course of a session.
   package private(set) var all: [Measure] = []
 
-  /// Measures a take; nothing is verified or replayed.
+  /// Measures a take without verifying or replaying it.
   ///
   /// - Parameters:
-  ///   - isForPin: whether what better rules took the place of is left out, and findings are in.
-  ///   - hasFindings: whether what went wrong is measured, too.
+  ///   - isForPin: omits superseded measures, and includes findings.
+  ///   - hasFindings: whether to include findings.
   package init(path: String, isForPin: Bool = false, hasFindings: Bool = false)
     throws(TapeError)
   {
@@ -35,10 +35,10 @@ package struct Measures: Hashable, Sendable {
     if isForPin || hasFindings { all += try Measures.findings(path) }
   }
 
-  /// The end of the name of what went wrong.
+  /// The suffix of the measure that lists findings.
   static let findings = ": findings"
 
-  /// The ids of what went wrong at each peer, worst first; what is only worth knowing is left out.
+  /// The ids of each peer's findings, worst first, from medium severity on.
   private static func findings(_ path: String) throws(TapeError) -> [Measure] {
     let found = try TakeFindings(path: path).findings.filter { $0.severity >= .medium }
     return try TakePeers.all(in: path).map { peer in
@@ -65,13 +65,13 @@ package struct Measures: Hashable, Sendable {
     Measure(name: name, value: .number(number), tolerance: rule.tolerance(of: number))
   }
 
-  /// The value of a measure; nil when the take has none of it.
+  /// The value of a measure, if the take has it.
   package subscript(name: String) -> MeasuredValue? { all.first { $0.name == name }?.value }
 }
 
 // MARK: - Measure
 
-/// The outcome of a session in one respect: a number, or words.
+/// A measured value: a number or a text.
 package enum MeasuredValue: Hashable, Sendable, Codable, CustomStringConvertible {
   case number(Double)
   case words(String)
@@ -100,7 +100,7 @@ package enum MeasuredValue: Hashable, Sendable, Codable, CustomStringConvertible
     }
   }
 
-  /// The value for people.
+  /// The value as text.
   package var description: String {
     switch self {
     case .number(let number): Int64(exactly: number).map { String($0) } ?? String(number)
@@ -109,28 +109,27 @@ package enum MeasuredValue: Hashable, Sendable, Codable, CustomStringConvertible
   }
 }
 
-/// A measured value of a take with what it is called.
+/// A named measurement of a take.
 package struct Measure: Hashable, Sendable, Codable {
-  /// `peer 1 track 2 video in: frames`.
+  /// As in `peer 1 track 2 video in: frames`.
   package var name: String
   package var value: MeasuredValue
-  /// By how much a number may differ and mean the same; nil for words.
+  /// The difference within which numbers count as equal; nil for texts.
   package var tolerance: Double?
 }
 
 // MARK: - MeasureRule
 
-/// Something that is measured in every take, as the SQL that does it.
+/// A quantity measured in every take, with its SQL.
 ///
-/// Every query gives the peer, what else it is about (or nothing), and the value.
+/// Every query returns the peer, a further subject (or an empty text), and the value.
 struct MeasureRule: Sendable {
   let name: String
   let sql: String
-  /// How far a number may be off by default: absolutely, and as a part of the value.
+  /// The default tolerance: absolute, and relative to the value.
   let least: Double
   let part: Double
-  /// Whether a better rule took its place: it is measured for pins that have it, and not pinned
-  /// any more.
+  /// Whether a better rule replaced it: it is measured for existing pins but no longer pinned.
   let isSuperseded: Bool
 
   init(
@@ -146,11 +145,11 @@ struct MeasureRule: Sendable {
   /// The tolerance that is pinned for a value.
   func tolerance(of value: Double) -> Double {
     let tolerance = max(least, value.magnitude * part)
-    // Three digits are enough for a bound that a person reads.
+    // Three decimals are enough for a bound that people read.
     return (tolerance * 1_000).rounded() / 1_000
   }
 
-  /// All rules in the order in which a session goes.
+  /// All rules, in the order in which a session proceeds.
   static let all: [MeasureRule] = [
     states, connectedAfter, pair, streams, bitrate("in"), bitrate("out"), sumOfBitrates("in"),
     sumOfBitrates("out"), lost, nacks, keyFrameRequests,
@@ -191,7 +190,7 @@ struct MeasureRule: Sendable {
     GROUP BY peer
     """)
 
-  /// Of what was sent or received from the first to the last packet of a peer.
+  /// The rate between the first and last packet of a peer.
   private static func bitrate(_ direction: String) -> MeasureRule {
     MeasureRule(
       "bit rate \(direction), bit/s", least: 8_000, part: 0.1,
@@ -201,7 +200,7 @@ struct MeasureRule: Sendable {
       """)
   }
 
-  /// The rates of all streams added up, each from its first to its last packet: too much where
+  /// The sum of all streams' rates, each between its first and last packet: an overestimate if
   /// streams follow each other.
   private static func sumOfBitrates(_ direction: String) -> MeasureRule {
     MeasureRule(

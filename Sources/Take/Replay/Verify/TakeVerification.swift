@@ -4,18 +4,18 @@ import Peer
 package import Tape
 import Wire
 
-/// One take as a test: what was compared, and what came of it.
+/// A take run as a test, with its result.
 package struct TakeVerification: Sendable {
-  /// How a test ended.
+  /// The outcome of a test.
   package enum Outcome: Hashable, Sendable {
     case passed
     /// The stack behaves differently.
     case diverged(Divergence)
-    /// The file is not what was recorded.
+    /// The file was altered.
     case altered(Alteration)
-    /// The outcome of the session is not what was pinned.
+    /// The session's outcome does not match the pin.
     case missed([Miss])
-    /// Libraries that differ made part of it, which a strict test does not let pass.
+    /// A part came from other libraries, which a strict test does not accept.
     case partial
     /// The take, or its pin, cannot be read.
     case unreadable(TapeError)
@@ -24,42 +24,42 @@ package struct TakeVerification: Sendable {
   package var path: String
   package var mode: Pin.Mode
   package var outcome: Outcome
-  /// What was taken from the recording or left out, and why.
+  /// What was taken from the recording or omitted, and why.
   ///
-  /// Other libraries made it; what passes with this has passed in part.
+  /// Other libraries produced it; a test that passes with it has passed in part.
   package var leftOut: [String] = []
-  /// What else there is to say.
+  /// Further remarks.
   package var notes: [String] = []
   package var steps = 0
-  /// The length of the session.
+  /// The duration of the session.
   package var durationNanoseconds: Int64 = 0
-  /// How long the test took.
+  /// The duration of the test.
   package var elapsedSeconds = 0.0
 
   package var isPassed: Bool { outcome == .passed }
 
-  /// Whether all of the take was replayed, as far as that went.
+  /// Whether the whole take was replayed without substitutions.
   package var isWhole: Bool { leftOut.isEmpty }
 
-  /// Whether the environment says that a take which can be replayed only in part has to fail:
-  /// `RETAKE_STRICT=1`, for machines that have all that the takes were made with.
+  /// Whether takes that can be replayed only in part fail: set by `RETAKE_STRICT=1`, for machines
+  /// with all the libraries that the takes were made with.
   package static var isStrictHere: Bool {
     ProcessInfo.processInfo.environment["RETAKE_STRICT"] == "1"
   }
 
-  /// How a peer of the stack under test is made, with its codecs.
+  /// Creates a peer of the stack under test with its codecs.
   package typealias MakePeer = @Sendable (any CodecFactory) -> any ReplayedPeer
 
-  /// The stack of this build.
+  /// Creates a peer of this build.
   package static let stack: MakePeer = { PeerMachine(codecs: $0) }
 
   /// Runs a take as a test.
   ///
   /// - Parameters:
-  ///   - mode: how to compare; nil as the pin says, and exactly without one.
-  ///   - isStrict: whether what can be replayed only in part fails.
+  ///   - mode: how to compare; nil uses the pin's mode, or exact without a pin.
+  ///   - isStrict: whether a take that can be replayed only in part fails.
   ///   - kinds: the kinds of machines besides the endpoint.
-  ///   - makePeer: the stack under test.
+  ///   - makePeer: creates the stack under test.
   package static func run(
     path: String, mode: Pin.Mode? = nil, isStrict: Bool = false,
     kinds: MachineKinds = MachineKinds(), makePeer: @escaping MakePeer = stack
@@ -107,7 +107,7 @@ package struct TakeVerification: Sendable {
       let other = substitution.standingIn(for: divergence, in: path, header, by: toolchain)
     {
       let second = try replay(other, toolchain, kinds, makePeer)
-      // With another stack, what differs may be the codecs' input: then the first report tells.
+      // With another stack, the difference may be the codecs' input; then the first report stands.
       if case .identical = second.verdict { (substitution, report) = (other, second) }
     }
     leftOut = substitution.notes
@@ -169,7 +169,7 @@ package struct TakeVerification: Sendable {
     if !misses.isEmpty { outcome = .missed(misses) }
   }
 
-  /// What comes of a session when the stack is driven with its inputs on its own terms.
+  /// The measures of a session when the stack is driven with its inputs freely.
   package static func redriven(
     _ path: String, kinds: MachineKinds = MachineKinds(), hasFindings: Bool = false,
     _ makePeer: @escaping MakePeer
@@ -177,7 +177,7 @@ package struct TakeVerification: Sendable {
     let folder = FileManager.default.temporaryDirectory.path
     let whole: WholeFile
     do throws(WholeFile.Failure) {
-      // It is never finished: only its measures are wanted, and it goes when they are there.
+      // It is never finished: only its measures are needed, and it is removed afterwards.
       whole = try WholeFile("\(folder)/retake-verify-\(UUID().uuidString)", .kept, isTake: true)
     } catch {
       throw TapeError(path: folder, place: "", reason: error.description, kind: .failed)

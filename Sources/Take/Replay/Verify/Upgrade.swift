@@ -4,8 +4,7 @@ import Peer
 package import Tape
 import Wire
 
-/// A take re-made by this build: its inputs, and what this stack with these libraries and this
-/// schema does with them.
+/// A take re-created by this build from the inputs of another.
 package struct Upgrade: Sendable, Codable {
   package var path: String
   package var output: String
@@ -17,17 +16,16 @@ package struct Upgrade: Sendable, Codable {
   package var toolchain: [ToolchainDifference]
   package var stepsBefore: Int
   package var steps: Int
-  /// The first recorded step that came out different; nil when none did.
+  /// The first recorded step that came out differently, if any.
   package var firstDifference: Int?
-  /// What was taken over from the recording, because this machine's libraries would make it
-  /// otherwise.
+  /// Results taken from the recording because this machine's libraries would produce others.
   package var substituted: [String]
-  /// What the session no longer comes to.
+  /// Measures that changed beyond their tolerance.
   package var misses: [Miss]
 
   /// Writes the new take; `output` must not exist.
   ///
-  /// - Parameter decodes: whether whatever this build can decode is decoded from now on.
+  /// - Parameter decodes: whether observers decode everything that this build can decode.
   package init(
     path: String, output: String, decodes: Bool = false,
     kinds: MachineKinds = MachineKinds(),
@@ -42,15 +40,15 @@ package struct Upgrade: Sendable, Codable {
     header.toolVersion = retakeVersion
     header.revision = stackRevision
     let substitution = try Substitution(of: path, before, by: present)
-    header.toolchain = present
-    // The flights and keys stay those of the library that made them.
-    if substitution.security.contains(.dtls) { header.toolchain.openssl = before.toolchain.openssl }
-    if substitution.security.contains(.srtp) { header.toolchain.srtp = before.toolchain.srtp }
-    header.toolchainText = CanonicalJSON.text(header.toolchain)
+    var toolchain = present
+    // Flights and keys remain those of the original library.
+    if substitution.security.contains(.dtls) { toolchain.openssl = before.toolchain.openssl }
+    if substitution.security.contains(.srtp) { toolchain.srtp = before.toolchain.srtp }
+    header.change(toolchain: toolchain)
     substituted = substitution.notes.filter { !$0.contains("frames") }
     (formatBefore, format) = (before.format, header.format)
     (toolVersionBefore, toolVersion) = (before.toolVersion, header.toolVersion)
-    toolchain = present.differences(from: before.toolchain).map {
+    self.toolchain = present.differences(from: before.toolchain).map {
       ToolchainDifference(part: $0.part, recorded: $0.there, present: $0.here)
     }
     var options = Redrive.Options()
@@ -65,7 +63,7 @@ package struct Upgrade: Sendable, Codable {
         peer: makePeer
       ).run()
     } catch {
-      // Half of a take is worse than none; a file that was there before is not ours to remove.
+      // An incomplete take is removed, but not a file that existed before.
       if isNew { FileBytes.remove(output) }
       throw error
     }
@@ -76,8 +74,7 @@ package struct Upgrade: Sendable, Codable {
       .misses(of: try Measures(path: output))
   }
 
-  /// The same input with a genesis that names the revision of this build and, when that is wanted,
-  /// has everything decoded.
+  /// Updates a genesis to the revision of this build and, on request, enables all decoders.
   private static func adapted(_ input: any RecordedInput, decodes: Bool) -> any RecordedInput {
     switch input {
     case ObserverInput.genesis(var genesis):
@@ -85,6 +82,7 @@ package struct Upgrade: Sendable, Codable {
       genesis.playsG711 = true
       genesis.countsEarlyRepeats = true
       genesis.repairsFully = true
+      genesis.judgesClosely = true
       if decodes { genesis.decodeAll() }
       return ObserverInput.genesis(genesis)
     case PeerInput.genesis(var genesis) where decodes:
@@ -94,7 +92,7 @@ package struct Upgrade: Sendable, Codable {
     }
   }
 
-  /// What changed, on several lines.
+  /// The changes on several lines.
   package var text: String {
     var lines = ["\(output): \(counted(steps, "step")), \(path) had \(stepsBefore)"]
     if format != formatBefore { lines.append("  format \(formatBefore) is now \(format)") }
@@ -117,19 +115,19 @@ package struct Upgrade: Sendable, Codable {
     return lines.joined(separator: "\n")
   }
 
-  /// The same as a JSON object.
+  /// The changes as a JSON object.
   package var json: String { CanonicalJSON.text(self) }
 }
 
 // MARK: - Minimiser
 
-/// Shortens a take that diverges to the shortest one that still diverges in the same way.
+/// Shortens a diverging take to the shortest one with the same divergence.
 ///
-/// Everything after the differing step goes: nothing there is ever reached. So do the other peers:
-/// in a take peers share a clock and nothing else. Of what is left no step can be spared, because
-/// each one's outputs are in the take and are compared.
+/// Everything after the differing step is dropped, and so are the other peers, since peers of a
+/// take share nothing but a clock. No other step can be dropped, because the outputs of each are in
+/// the take and are compared.
 package struct Minimiser {
-  /// What was made.
+  /// The result of shortening.
   package struct Summary: Hashable, Sendable, Codable {
     package var path: String
     package var output: String
@@ -137,16 +135,16 @@ package struct Minimiser {
     package var recordedSteps: Int
     package var bytes: Int
     package var recordedBytes: Int
-    /// The difference as it shows in the short take.
+    /// The divergence of the short take.
     package var divergence: Divergence
   }
 
-  /// Why there is nothing to shorten.
+  /// The reason why a take cannot be shortened.
   package enum Refusal: Error, Hashable, Sendable {
     case unreadable(TapeError)
     case identical
     case altered(Alteration)
-    /// The short take does not show the same difference.
+    /// The short take does not diverge in the same way.
     case different(String)
   }
 
@@ -197,7 +195,7 @@ package struct Minimiser {
     }
   }
 
-  /// Writes the steps of one peer up to the one that differs.
+  /// Writes the steps of one peer up to the differing one.
   private static func shorten(_ path: String, to divergence: Divergence, _ output: String)
     throws(TapeError)
   {

@@ -4,22 +4,22 @@ import Queries
 import Synchronization
 package import Tape
 
-/// Many takes as tests, on all cores.
+/// Runs many takes as tests, on all cores.
 package struct VerificationRun: Sendable {
-  /// In the order of their paths.
+  /// Ordered by path.
   package private(set) var results: [TakeVerification] = []
-  /// How long all of it took.
+  /// The total duration.
   package private(set) var elapsedSeconds = 0.0
 
   package var failures: [TakeVerification] { results.filter { !$0.isPassed } }
 
-  /// What passed as far as it could be replayed here.
+  /// Takes that passed but could be replayed only in part.
   package var inPart: [TakeVerification] { results.filter { $0.isPassed && !$0.isWhole } }
 
-  /// Results as they come in, in any order.
+  /// Called with each result, in any order.
   package typealias Progress = @Sendable (_ done: Int, _ latest: TakeVerification) -> Void
 
-  /// Runs takes; each of `jobs` threads runs one at a time.
+  /// Runs takes on `jobs` threads.
   package init(
     takes: [String], mode: Pin.Mode? = nil, isStrict: Bool = false, jobs: Int,
     progress: @escaping Progress = { _, _ in }
@@ -27,10 +27,11 @@ package struct VerificationRun: Sendable {
     let clock = ContinuousClock()
     let begin = clock.now
     let board = Board(count: takes.count)
-    // Long takes first would need their lengths; in the order of paths the last ones may wait.
+    // Starting with long takes would need their lengths; in path order, threads may idle at the
+    // end.
     let count = max(1, min(jobs, takes.count))
     let done = DispatchSemaphore(value: 0)
-    // Threads of their own: a pool gives a second one late, or not at all, on a machine with load.
+    // Dedicated threads: under load, a pool may start a second one late or never.
     for _ in 0..<count {
       startWorker(named: "verify") {
         while let index = board.next() {
@@ -46,12 +47,12 @@ package struct VerificationRun: Sendable {
     elapsedSeconds = Double(elapsed.seconds) + Double(elapsed.attoseconds) / 1e18
   }
 
-  /// The takes that paths name: files, and all `.take` files below folders, each once.
+  /// The takes named by paths: files, and all `.take` files below folders, without duplicates.
   package static func takes(in paths: [String]) throws(TapeError) -> [String] {
     try TakeList(paths).entries.map(\.path)
   }
 
-  /// Which take is next, and what came of those that are done.
+  /// The next take, and the results so far.
   private final class Board: Sendable {
     private struct State {
       var next = 0
@@ -71,7 +72,7 @@ package struct VerificationRun: Sendable {
       }
     }
 
-    /// Keeps a result and says how many there are.
+    /// Stores a result; returns the number of results.
     func finish(_ index: Int, _ result: TakeVerification) -> Int {
       state.withLock { state in
         state.results[index] = result
@@ -86,21 +87,21 @@ package struct VerificationRun: Sendable {
 
 // MARK: - Pin
 
-/// What a take has to come to, written down beside it: `call.pin.json` for `call.take`.
+/// The expected outcome of a take, stored beside it: `call.pin.json` for `call.take`.
 ///
-/// `retake pin` makes it from a good run; a person reads it, changes tolerances and takes out what
-/// does not matter.
+/// `retake pin` creates it from a good run; people edit tolerances and remove checks that do not
+/// matter.
 package struct Pin: Hashable, Sendable, Codable {
   /// How a take is compared.
   package enum Mode: String, Hashable, Sendable, Codable, CaseIterable {
-    /// Every byte, deadline and random draw.
+    /// Every byte, deadline and random draw must match.
     case exact
-    /// The outcome of the session, within tolerances.
+    /// The outcome of the session must match within tolerances.
     case meaning
   }
 
   package var mode: Mode
-  /// Free text: what the take is kept for.
+  /// Free text, for example why the take is kept.
   package var note: String
   package var checks: [Measure]
 
@@ -110,12 +111,12 @@ package struct Pin: Hashable, Sendable, Codable {
     checks = measures.all
   }
 
-  /// Where the pin of a take stands.
+  /// The path of a take's pin.
   package static func path(ofTake path: String) -> String {
     (path.hasSuffix(".take") ? String(path.dropLast(5)) : path) + ".pin.json"
   }
 
-  /// The pin of a take; nil when it has none.
+  /// Reads the pin of a take; nil if it has none.
   package static func read(forTake take: String) throws(TapeError) -> Pin? {
     let path = path(ofTake: take)
     guard let bytes = try? FileBytes.read(path, atMost: pinBytes).get() else { return nil }
@@ -128,7 +129,7 @@ package struct Pin: Hashable, Sendable, Codable {
     }
   }
 
-  /// Far more than the checks of any take are.
+  /// Far larger than any pin.
   private static let pinBytes = 16 << 20
 
   private static func place(of error: any Error) -> String {
@@ -143,11 +144,11 @@ package struct Pin: Hashable, Sendable, Codable {
     return path.map { $0.intValue.map { "\($0 + 1)" } ?? $0.stringValue }.joined(separator: " ")
   }
 
-  /// Writes the pin of a take, one check on a line.
+  /// Writes the pin of a take, one check per line.
   package func write(forTake take: String) throws(TapeError) {
     let path = Pin.path(ofTake: take)
     do throws(WholeFile.Failure) {
-      // It is read by everybody who reads the tests.
+      // A pin is not secret, unlike a take.
       try WholeFile.write(text.utf8, to: path, .replaced, mode: 0o644)
     } catch {
       throw TapeError(
@@ -156,7 +157,7 @@ package struct Pin: Hashable, Sendable, Codable {
     }
   }
 
-  /// The pin as JSON that people can edit line by line.
+  /// The pin as JSON that can be edited line by line.
   package var text: String {
     let lines = checks.map { "    " + CanonicalJSON.text($0) }.joined(separator: ",\n")
     return """
@@ -171,7 +172,7 @@ package struct Pin: Hashable, Sendable, Codable {
       """
   }
 
-  /// The checks that measures do not meet, with what was found instead.
+  /// Returns the checks that the given measures do not meet.
   package func misses(of measures: Measures) -> [Miss] {
     checks.compactMap { check in
       let found = measures[check.name]
@@ -180,13 +181,13 @@ package struct Pin: Hashable, Sendable, Codable {
   }
 }
 
-/// A check that was not met.
+/// A failed check.
 package struct Miss: Hashable, Sendable, Codable, CustomStringConvertible {
   package var check: Measure
-  /// What was measured instead; nil when there was nothing to measure.
+  /// The measured value; nil if there is none.
   package var found: MeasuredValue?
 
-  /// `peer 1: lost in, %: 0 ± 1 was pinned, 3 was measured`.
+  /// As in `peer 1: lost in, %: 0 ± 1 was pinned, 3 was measured`.
   package var description: String {
     let tolerance = check.tolerance.map { $0 == 0 ? "" : " ± \(MeasuredValue.number($0))" } ?? ""
     return "\(check.name): \(check.value)\(tolerance) was pinned, "
@@ -195,11 +196,11 @@ package struct Miss: Hashable, Sendable, Codable, CustomStringConvertible {
 }
 
 extension Measure {
-  /// Whether a measured value means the same.
+  /// Whether a measured value is within the tolerance.
   func isMet(by found: MeasuredValue?) -> Bool {
     switch (value, found) {
     case (.number(let wanted), .number(let found)?):
-      // Sums of decimal fractions are off by parts of 1e-16.
+      // Sums of decimal fractions are inexact by about 1e-16.
       return (wanted - found).magnitude <= (tolerance ?? 0) + 1e-9
     case (.number(let wanted), nil): return wanted.magnitude <= tolerance ?? 0
     case (.words(let wanted), .words(let found)?): return wanted == found

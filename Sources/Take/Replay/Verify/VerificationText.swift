@@ -2,9 +2,9 @@ import FoundationEssentials
 package import Tape
 import Wire
 
-// What is printed and kept of tests.
+// The output of tests.
 extension TakeVerification {
-  /// One line: the result, the take, and why.
+  /// The result on one line: outcome, take and reason.
   package var line: String {
     let seconds = decimal(elapsedSeconds, 3)
     let time = String(repeating: " ", count: max(0, 7 - seconds.utf8.count)) + seconds + " s"
@@ -17,7 +17,7 @@ extension TakeVerification {
     return "FAILED  \(time)  \(path): \(summary)\(end)"
   }
 
-  /// Why a take failed, in one sentence; what was compared when it passed.
+  /// The reason for a failure as one sentence; the extent of the comparison if it passed.
   package var summary: String {
     switch outcome {
     case .passed: "\(counted(steps, "step")), \(mode.rawValue)"
@@ -33,7 +33,7 @@ extension TakeVerification {
     }
   }
 
-  /// Everything about a failure, on several lines.
+  /// The details of a failure on several lines.
   package var details: String {
     switch outcome {
     case .passed, .partial: summary
@@ -44,7 +44,7 @@ extension TakeVerification {
     }
   }
 
-  /// The layer that behaves differently; what kind of failure it is otherwise.
+  /// The diverging layer, or the kind of failure.
   package var kind: String {
     switch outcome {
     case .passed: "passed"
@@ -56,7 +56,7 @@ extension TakeVerification {
     }
   }
 
-  /// The command that shows the failure again.
+  /// A command that reproduces the failure.
   package var command: String {
     switch outcome {
     case .diverged, .altered, .unreadable: ShellText.command("retake", "replay", path)
@@ -66,9 +66,9 @@ extension TakeVerification {
     }
   }
 
-  /// The report of a failing take: what failed, how to see it again, and what it means.
+  /// The report of a failing take: the failure, how to reproduce it, and its meaning.
   ///
-  /// The outcome of a divergence is told too: what the session comes to under this stack.
+  /// - Parameter meaning: the outcome of the session under this stack, for a divergence.
   package func report(meaning: String?) -> String {
     var parts = [
       "\(path): \(isPassed ? "passed" : "failed")", details, "To see it again:\n  \(command)",
@@ -79,11 +79,11 @@ extension TakeVerification {
     }
     parts += (leftOut + notes).map { "Note: \($0)" }
     if let meaning { parts.append(meaning) }
-    // People read it in terminals, and what took part in a call stands in it.
+    // The report is printed on terminals and may contain secrets and untrusted text of a call.
     return SecretText.hidden(in: PrintableText.lines(parts.joined(separator: "\n\n") + "\n"))
   }
 
-  /// What a session comes to under this stack, beside what its take says.
+  /// The outcome of the session under this stack, compared with the recorded one.
   package func meaning() throws(TapeError) -> String {
     let recorded = try Measures(path: path)
     let now = try TakeVerification.redriven(path, TakeVerification.stack)
@@ -127,7 +127,7 @@ extension TakeVerification {
 }
 
 extension VerificationRun {
-  /// How many passed, failed, and how fast: the last line for people.
+  /// The numbers of passed and failed takes and the speed, as the last line.
   package var totals: String {
     let recorded = results.reduce(0) { $0 + Double($1.durationNanoseconds) / 1e9 }
     let failed = failures.count
@@ -185,7 +185,7 @@ extension VerificationRun {
     return lines.joined(separator: "\n")
   }
 
-  /// Text for an attribute or an element; what XML 1.0 cannot hold becomes a question mark.
+  /// Escapes text for XML; characters that XML 1.0 does not allow become question marks.
   private func xml(_ text: String) -> String {
     var result = ""
     for scalar in text.unicodeScalars {

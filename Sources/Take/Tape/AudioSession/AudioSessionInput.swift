@@ -3,24 +3,24 @@ import Media
 import Wire
 
 extension MachineKind {
-  /// An audio session with its device.
+  /// The kind of an audio session together with its device.
   package static let audioSession = MachineKind(rawValue: 4)
 }
 
 extension StepKind {
-  /// A piece of recorded audio.
+  /// A block of recorded audio.
   fileprivate static let deliver = StepKind(5)
-  /// Received audio that is to be played.
+  /// Received audio, to be played.
   fileprivate static let rendered = StepKind(6)
-  /// Something that happens to the device.
+  /// An event of the device.
   fileprivate static let event = StepKind(7)
-  /// What the device answers.
+  /// The device's answer to a request.
   fileprivate static let answer = StepKind(8)
-  /// The device wants audio to play.
+  /// A request of the device for audio to play.
   fileprivate static let pull = StepKind(9)
 }
 
-/// What a delivery says besides its samples.
+/// A delivery without its samples, as JSON.
 private struct DeliveryHead: Codable {
   var source: AudioSourceID
   var format: AudioFormat
@@ -83,7 +83,7 @@ extension AudioSessionAction: RecordedInput {
       if !chunk.data.isEmpty { row.content = transcript.content(chunk.data) }
       transcript.add(row)
     case .rendered(let track, let block):
-      // The samples are not kept: the receiving peer's replay decodes them again.
+      // The samples are not stored: replaying the receiving peer decodes them again.
       var row = CaptureRow(track: track, kind: "rendered")
       (row.channels, row.samples) = (block.channels, block.frameCount)
       transcript.add(row)
@@ -121,7 +121,7 @@ extension AudioDeviceAnswer {
   }
 }
 
-/// Creates the inputs of audio sessions again from their rows.
+/// Restores the inputs of audio sessions from their rows.
 package struct AudioSessionDecoder: InputDecoder {
   private let source: ContentSource
   private var last: (number: Int64, bytes: [UInt8])?
@@ -157,7 +157,7 @@ package struct AudioSessionDecoder: InputDecoder {
     }
   }
 
-  /// The format that a delivery's row says; nil when it says none.
+  /// The format that the row of a delivery states, if any.
   package static func format(ofDelivery kind: String) -> AudioFormat? {
     CanonicalJSON.value(DeliveryHead.self, from: kind)?.format
   }
@@ -171,7 +171,7 @@ package struct AudioSessionDecoder: InputDecoder {
     }
     let chunk = PCMChunk(
       format: head.format, captureTimeNanoseconds: head.captureTime, data: data)
-    // What is said of the samples is what they are.
+    // The row must describe the samples that it refers to.
     guard row.track == head.source.number, row.channels == head.format.channels,
       row.samples == chunk.frameCount
     else { return nil }

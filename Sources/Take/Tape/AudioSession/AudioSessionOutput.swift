@@ -4,7 +4,7 @@ import Peer
 import Stats
 package import Wire
 
-/// An audio session as a machine on the tape.
+/// An audio session that can be recorded and replayed.
 package final class RecordedAudioSession: RecordedMachine {
   package static var machineKind: MachineKind { .audioSession }
   package static func decoder(_ contents: ContentSource) -> AudioSessionDecoder {
@@ -13,14 +13,13 @@ package final class RecordedAudioSession: RecordedMachine {
 
   private var machine = AudioSessionMachine()
 
-  /// Creates a session that waits for its genesis.
+  /// Creates a session that expects its genesis as its first input.
   package init() {}
 
   package var deadline: Instant? { machine.deadline }
   package var machineSnapshot: (any MachineSnapshot)? { machine.snapshot }
-  /// What the device plays; nil when it cannot.
+  /// The format in which the device plays; nil if it cannot play.
   package var renderFormat: AudioFormat? { machine.renderFormat }
-  /// The state as plain data.
   package var snapshot: AudioSessionSnapshot { machine.snapshot }
 
   package func step(
@@ -54,7 +53,7 @@ extension AudioSessionEffect: RecordedOutput {
       transcript.add(StateRow(machine: machine, from: from, to: to))
     case .captured(let captured): transcript.append(captured)
     case .played(let played): transcript.append(played)
-    // The caller hears of it; the states of the source are what a take tells.
+    // The caller receives it; the take has the states of the source.
     case .delivered: break
     }
   }
@@ -71,7 +70,7 @@ extension AudioSessionReply {
   }
 }
 
-// Blocks of the device stand in `frame` as audio that no codec has seen: only their digest.
+// Blocks of the device become rows of `frame` without a codec; only their digest is stored.
 extension Transcript {
   fileprivate mutating func append(_ captured: CapturedBlock) {
     let outcome = captured.sources == 0 ? "filler" : captured.sources == 1 ? "captured" : "mixed"
@@ -86,7 +85,7 @@ extension Transcript {
 
   fileprivate mutating func append(_ played: RenderedAudio) {
     let outcome = played.tracks == 0 ? "silence" : "played"
-    // A replay has no samples of received audio, so nothing is said of them.
+    // A replay has no samples of received audio, so the row has no digest of them.
     add(
       FrameRow(
         at: at,
@@ -96,14 +95,15 @@ extension Transcript {
 }
 
 extension WireNumber<UInt32> {
-  /// The place of a unit of 10 ms on a clock of 48 kHz.
+  /// The number of a 10 ms block as RTP time of a 48 kHz clock.
   fileprivate static func unit(_ index: UInt64) -> WireNumber<UInt32> {
     WireNumber(number: UInt32(truncatingIfNeeded: index) &* UInt32(AudioBlock.sampleRate / 100))
   }
 }
 
 extension FormatRow {
-  /// What comes from the device came in, and so did what it plays: nothing of it was encoded here.
+  /// Blocks recorded by the device and blocks that it plays are both inbound: nothing was encoded
+  /// here.
   fileprivate static func device(_ outcome: String, _ block: AudioBlock) -> FormatRow {
     FormatRow(
       kind: "pcm", direction: .inbound, codec: "pcm", outcome: outcome,
@@ -112,7 +112,7 @@ extension FormatRow {
 }
 
 extension AudioBlock {
-  /// The largest magnitude, and the sum of the squares of the first channel.
+  /// The peak magnitude over all channels, and the energy (sum of squares) of the first.
   fileprivate var loudness: (peak: UInt16, energy: UInt64) {
     var (peak, energy) = (0, 0)
     samples.withUnsafeBufferPointer { samples in
@@ -153,7 +153,7 @@ extension AudioDeviceOperation {
 }
 
 extension AudioSessionOptions {
-  /// The names of the options, with spaces between.
+  /// The names of the options, separated by spaces.
   fileprivate var names: String {
     let known: [(AudioSessionOptions, String)] = [
       (.mixWithOthers, "mixWithOthers"), (.duckOthers, "duckOthers"),

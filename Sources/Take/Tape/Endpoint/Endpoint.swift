@@ -4,7 +4,7 @@ import RTP
 import Stats
 package import Wire
 
-// The endpoint as a machine on the tape: the kinds of its inputs, and what of it is written.
+// The endpoint as a recorded machine: the kinds of its inputs, and which of its outputs have rows.
 
 extension StepKind {
   package static let interfaces = StepKind(1)
@@ -81,7 +81,7 @@ extension PeerInput: RecordedInput {
 
 extension PeerOutput: RecordedOutput {
   package static func write(_ outputs: [Self], to transcript: inout Transcript) {
-    // Where they are, because a copy of an output counts every part of it.
+    // Read in place, because a copy of an output retains every part of it.
     let outputs = outputs.span
     for index in outputs.indices { transcript.append(outputs[index]) }
   }
@@ -102,11 +102,11 @@ extension PeerOutput: RecordedOutput {
 
   package func write(to transcript: inout Transcript) { transcript.append(self) }
 
-  /// Puts a digest in the place of a decoded video frame.
+  /// Replaces a decoded video frame by its digest.
   ///
-  /// It is made on the thread that decoded, while a video frame is in the processor's caches and so
-  /// that the next one is decoded into the same memory: left to the writer's thread, both cost more
-  /// than the digest itself.
+  /// This happens on the thread that decoded the frame, while it is still in the processor's caches
+  /// and so that the next one can be decoded into the same memory. On the writer's thread both
+  /// would cost more than the digest itself.
   package mutating func digest() {
     guard case .event(.frame(var frame)) = self, case .videoFrame(let videoFrame) = frame.decoded,
       !videoFrame.samples.isEmpty
@@ -117,7 +117,7 @@ extension PeerOutput: RecordedOutput {
 }
 
 extension StepRecord {
-  /// A step of an endpoint.
+  /// Creates a step of an endpoint.
   package init(
     peer: UInt32, at: Instant, input: PeerInput, outputs: [PeerOutput], deadline: Instant?,
     entropyDrawn: UInt64
@@ -127,35 +127,35 @@ extension StepRecord {
       entropyDrawn: entropyDrawn)
   }
 
-  /// The input and the outputs of an endpoint; nil and none for another machine.
+  /// The input and outputs of an endpoint; nil and empty for another machine.
   package var peerInput: PeerInput? { input as? PeerInput }
   package var peerOutputs: [PeerOutput] { (outputs as? OutputList<PeerOutput>)?.all ?? [] }
 }
 
-/// What the rows of an endpoint need of its steps before.
+/// State that the rows of an endpoint depend on and that outlives a step.
 final class EndpointNotes: ActorNotes {
-  /// The number of the header extension that counts packets over all streams of the transport.
+  /// The id of the header extension with transport-wide sequence numbers; 0 if not negotiated.
   var transportSequenceID: UInt8 = 0
   var meter = LevelMeter()
   var calls = CallMemory()
 
-  /// The members of each stats object as they were last written.
+  /// The members of each stats object as last written.
   private var samples: [String: String] = [:]
-  /// The objects of the last whole report, in its order.
+  /// The ids of the last complete report, in its order.
   private var reported: [String] = []
 
-  /// Whether a stats object differs from the one that the peer's last report had under its name.
+  /// Returns whether a stats object differs from the last one with its id, and remembers it.
   func isNews(_ id: String, _ members: String) -> Bool {
     samples.updateValue(members, forKey: id) != members
   }
 
-  /// The objects of the peer's last whole report that the present one no longer has.
+  /// Returns the ids of the last complete report that are missing from this one.
   func gone(_ report: StatsReport) -> [String] {
     let present = report.objects.map(\.id)
     let known = Set(present)
     let gone = reported.filter { !known.contains($0) }
     reported = present
-    // An object that comes back is news again, whatever it says.
+    // An object that comes back is written again, even if its members are the same.
     for id in gone { samples[id] = nil }
     return gone
   }
@@ -163,21 +163,20 @@ final class EndpointNotes: ActorNotes {
 
 // MARK: - LevelMeter
 
-/// Sums up the blocks of audio of each track of a peer over 100 ms: the rows of `level`.
+/// Aggregates each track's audio over 100 ms: the rows of `level`.
 struct LevelMeter {
-  /// What was heard of a track in the last tenth of a second.
+  /// Audio of a track within the current window.
   struct Sum {
     var began: Instant
     var energy: UInt64 = 0
     var samples: Int64 = 0
     var peak: UInt16 = 0
-    /// The largest absolute sample with what is left of those before: libwebrtc's meter falls to a
-    /// quarter in each 110 ms.
+    /// The decayed peak, as in libwebrtc's meter: the maximum falls to a quarter every 110 ms.
     var meter: UInt16 = 0
-    /// The loudest level that the sender put into its packets; nil when it put none.
+    /// The loudest level that the sender put into its packets (RFC 6464); nil if there was none.
     var senderLevel: UInt8?
     var isVoice = false
-    /// Who was mixed into it, with the loudest level that the mixer told of each.
+    /// The sources mixed into the track (RFC 6465), with the loudest level reported for each.
     var contributors: [Contributor] = []
 
     mutating func add(_ contributor: Contributor) {
@@ -189,7 +188,7 @@ struct LevelMeter {
       contributors[index].level = min(level, contributors[index].level ?? level)
     }
 
-    /// A packet names 15 at most; who names others in each packet is not believed.
+    /// A packet names at most 15; a remote peer that names new ones in each packet is cut off here.
     private static let contributorsMaximum = 32
   }
 
@@ -202,14 +201,14 @@ struct LevelMeter {
 
   private var tracks: [Track] = []
 
-  /// How many samples make a row: 100 ms.
+  /// The number of samples in a row: 100 ms.
   private static let window = Int64(AudioBlock.sampleRate / 10)
-  /// What lies longer apart is not summed up together.
+  /// Blocks further apart than this are not added up.
   private static let longestWindow = Interval.milliseconds(300)
-  /// A transceiver number comes from this side, so there are few; more have no rows.
+  /// Transceiver numbers are local, so there are few of them; any beyond this get no rows.
   private static let tracksMaximum = 1024
 
-  /// Handles a block; returns the sum of a tenth of a second when that is full.
+  /// Adds a block; returns the sum once a window of 100 ms is full.
   mutating func add(_ frame: borrowing FrameRecord, samples: Int, at now: Instant) -> Sum? {
     let transceiver = frame.transceiver
     let isInbound = frame.isInbound

@@ -3,7 +3,7 @@ import Peer
 import RTP
 import Wire
 
-/// Creates the inputs of endpoints again from their rows: the inverse of `Transcript`'s inputs.
+/// Restores the inputs of endpoints from their rows: the inverse of `Transcript+Inputs.swift`.
 package struct EndpointDecoder: InputDecoder {
   private var paths = PathMemory()
   private var contents: [Int64: [UInt8]] = [:]
@@ -11,10 +11,10 @@ package struct EndpointDecoder: InputDecoder {
   private let source: ContentSource
   private var calls = CallMemory()
 
-  /// How many bytes of captured media are kept at hand for when they come again.
+  /// Bytes of captured media that stay in memory in case they are used again.
   private static let contentLimit = 64 << 20
 
-  /// - Parameter source: finds a content again by its number.
+  /// - Parameter source: looks contents up by number.
   package init(_ source: ContentSource) { self.source = source }
 
   package mutating func input(of head: StepHead, _ rows: borrowing RowList, _ range: Range<Int>)
@@ -23,7 +23,7 @@ package struct EndpointDecoder: InputDecoder {
     peerInput(of: head, rows, range)
   }
 
-  /// The same as what it is.
+  /// Restores an input with its static type.
   mutating func peerInput(of head: StepHead, _ rows: borrowing RowList, _ range: Range<Int>)
     -> PeerInput?
   {
@@ -111,7 +111,7 @@ package struct EndpointDecoder: InputDecoder {
   }
 }
 
-/// Finds what was written down once by its number.
+/// Looks up contents (captured media) by number.
 package final class ContentSource {
   private let statement: SQLiteStatement
   private let isCoded: Bool
@@ -179,7 +179,7 @@ extension NetworkRow {
       return .answer(.nameResolved(id: request, addresses))
     case .sendFailed:
       guard let local, let remote, let code else { return nil }
-      // Format 2 did not count what was refused.
+      // Format 2 did not count the datagrams that were refused.
       return .sendFailed(
         SendFailure(
           local: local, remote: remote, code: code, packets: packets ?? 1, bytes: bytes ?? 0))
@@ -190,7 +190,7 @@ extension NetworkRow {
     }
   }
 
-  /// Several addresses with spaces between; nil when one of them is none.
+  /// Addresses separated by spaces; nil if any of them is malformed.
   private var addresses: [IPAddress]? {
     guard let text = address else { return nil }
     var found: [IPAddress] = []

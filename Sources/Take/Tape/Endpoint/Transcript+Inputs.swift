@@ -8,9 +8,8 @@ import SDP
 import Stats
 import Wire
 
-// The rows of what came in. `EndpointDecoder` is the inverse of this file.
+// The rows of inputs. `EndpointDecoder` is the inverse of this file.
 extension Transcript {
-  /// Adds the rows of an input.
   package mutating func append(_ input: PeerInput) {
     switch input {
     case .genesis(let genesis): append(genesis)
@@ -53,7 +52,8 @@ extension Transcript {
     }
   }
 
-  /// Adds a datagram of an endpoint, which knows how its packets are counted.
+  /// Adds the row of a datagram, with the transport-wide sequence number if the endpoint negotiated
+  /// that.
   mutating func append(_ datagram: borrowing Datagram, at time: Instant, isInbound: Bool) {
     let id = notes(EndpointNotes.init).transportSequenceID
     append(datagram, at: time, isInbound: isInbound, transportSequenceID: id)
@@ -122,7 +122,7 @@ extension ClearPacket.Kind {
   }
 }
 
-/// 16-bit samples as bytes, low byte first.
+/// Returns 16-bit samples as little-endian bytes.
 func littleEndianBytes(_ samples: [Int16]) -> [UInt8] {
   var bytes: [UInt8] = []
   bytes.reserveCapacity(samples.count * 2)
@@ -133,7 +133,7 @@ func littleEndianBytes(_ samples: [Int16]) -> [UInt8] {
   return bytes
 }
 
-/// The inverse of `littleEndianBytes`; an odd byte at the end is left out.
+/// The inverse of `littleEndianBytes`; an odd trailing byte is ignored.
 func samples(littleEndian bytes: [UInt8]) -> [Int16] {
   var samples: [Int16] = []
   samples.reserveCapacity(bytes.count / 2)
@@ -144,13 +144,12 @@ func samples(littleEndian bytes: [UInt8]) -> [Int16] {
   return samples
 }
 
-/// The last call and its text: most calls of a recording ask for the same statistics again.
+/// Caches the last call and its text, because most calls of a recording repeat the same `getStats`.
 struct CallMemory {
   private var last: (call: PeerCall, text: CallText)?
 
-  /// The text of a call.
   mutating func text(_ call: PeerCall) -> CallText {
-    // Of others a number may be equal and written in two ways.
+    // In other calls, equal numbers may have different texts (0.0 and -0.0).
     guard case .getStats = call else { return CallText(call) }
     if let last, last.call == call { return last.text }
     let text = CallText(call)
@@ -158,7 +157,7 @@ struct CallMemory {
     return text
   }
 
-  /// The call of a text; nil when the text is not one that this version knows.
+  /// Parses a call; nil if this version does not know it.
   mutating func call(_ name: String, _ arguments: String) -> PeerCall? {
     if let last, last.text.arguments == arguments, last.text.name == name { return last.call }
     let text = CallText(name: name, arguments: arguments)
@@ -168,7 +167,7 @@ struct CallMemory {
   }
 }
 
-/// An API call as its name and its arguments, both from the JSON that Codable gives.
+/// An API call as name and arguments, split from its Codable JSON.
 struct CallText {
   var name: String
   var arguments: String
@@ -178,10 +177,10 @@ struct CallText {
     self.arguments = arguments
   }
 
-  /// An enumeration's JSON is `{"name":{arguments}}`.
+  /// Codable encodes an enumeration as `{"name":{arguments}}`.
   init(_ call: PeerCall) { self.init(encoding: call) }
 
-  /// The same for calls of other machines.
+  /// Encodes a call of another kind of machine.
   init(encoding call: some Encodable) {
     let text = CanonicalJSON.text(call)
     guard text.hasPrefix("{\""), let end = text.dropFirst(2).firstIndex(of: "\"") else {
@@ -193,7 +192,7 @@ struct CallText {
       arguments: String(text[text.index(end, offsetBy: 2)...].dropLast()))
   }
 
-  /// The call; nil when the text is not one that this version knows.
+  /// The decoded call; nil if this version does not know it.
   var call: PeerCall? { value(PeerCall.self) }
 
   func value<Call: Decodable>(_ type: Call.Type) -> Call? {
@@ -221,15 +220,15 @@ extension Transcript {
         bytesReceived: counters.bytesReceived))
   }
 
-  /// Adds a message; one that was given to `send` has the number of the call.
+  /// Adds a message; one that the application sent has the number of its call.
   ///
-  /// A replay needs what the application sent, so its bytes are always kept. What the peer sent
-  /// comes again out of its packets; a take that keeps no media has only its digest.
+  /// A replay needs the bytes that the application sent, so these are always stored. Bytes from the
+  /// remote peer result from its packets; a take without media has only their digest.
   mutating func append(_ message: DataMessage, call: UInt32?) {
     append(message, call: call, isInbound: call == nil)
   }
 
-  /// Adds a message that somebody else was seen to send.
+  /// Adds a message that an observer saw an end send.
   mutating func append(seen message: DataMessage) {
     append(message, call: nil, isInbound: false)
   }
@@ -247,9 +246,9 @@ extension Transcript {
 
 // MARK: - Notices
 
-// What is told of tracks, candidates and ends, with reasons.
+// Notices about tracks, candidates and ends, with reasons.
 extension Transcript {
-  /// Adds the row of what a peer told as a notice, or of a track that was muted.
+  /// Adds the row of a notice, or of a muted track.
   mutating func appendNotice(_ event: PeerEvent) {
     switch event {
     case .trackChanged(let change):
@@ -291,9 +290,9 @@ extension Transcript {
 
 // MARK: - Speakers
 
-// The rows of how loud it was and who spoke.
+// Rows about levels and speakers.
 extension Transcript {
-  /// Takes a block of audio into the sums of its track; adds the row of a full tenth of a second.
+  /// Adds a block of audio to the sums of its track, and a row when 100 ms are full.
   mutating func appendLevel(_ frame: borrowing FrameRecord, samples: Int) {
     let notes = notes(EndpointNotes.init)
     guard let sum = notes.meter.add(frame, samples: samples, at: at) else { return }
@@ -310,7 +309,7 @@ extension Transcript {
     }
   }
 
-  /// The loudest voices, and how loud they are.
+  /// Adds the loudest voices with their levels.
   mutating func appendLoudest(_ volumes: [SpeakerVolume]) {
     let list = volumes.map { volume in
       JSONText.object(members(of: volume.track) + [("dbov", .integer(volume.decibels))])
@@ -318,7 +317,7 @@ extension Transcript {
     add(EventRow(type: "loudest", detail: JSONText.object([("speakers", .list(list))]).text))
   }
 
-  /// The name of a voice.
+  /// Returns the members that identify a voice in JSON.
   func members(of track: SpeakingTrack) -> [(String, JSONText?)] {
     [
       ("contributor", track.contributor.map { .integer(Int64($0)) }),
@@ -328,7 +327,7 @@ extension Transcript {
   }
 
   mutating func append(_ speech: SpeechRecord) {
-    // Here alone a peer tells its own time.
+    // These times are on the peer's own clock; all others were converted already.
     let clock = words.clock
     add(
       SpeechRow(

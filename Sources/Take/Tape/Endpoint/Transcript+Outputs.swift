@@ -9,9 +9,8 @@ import Secure
 import Stats
 import Wire
 
-// The rows of what followed from an input.
+// The rows of outputs.
 extension Transcript {
-  /// Adds the rows of an output.
   package mutating func append(_ output: PeerOutput) {
     switch output {
     case .datagram(let datagram): append(datagram, at: at, isInbound: false)
@@ -67,10 +66,11 @@ extension Transcript {
     if case .stats(let report) = reply { append(report, id: id) }
   }
 
-  /// How many objects a report has; when some of the last whole report are gone, which ones.
+  /// Returns the number of objects in a report, followed by the ids of those that disappeared since
+  /// the last complete report, if any.
   private mutating func summary(of report: StatsReport) -> String {
-    // The report of a single sender or receiver says nothing about other objects; nothing refers
-    // to the connection's own object, so that one is in whole reports alone.
+    // Only complete reports have the connection's own object, because nothing refers to it. The
+    // report of a single sender or receiver says nothing about other objects.
     guard report.objects.contains(where: { $0.type == "peer-connection" }) else {
       return String(report.objects.count)
     }
@@ -81,9 +81,9 @@ extension Transcript {
     ]).text
   }
 
-  /// Adds the objects of a report that changed since the one before.
+  /// Adds the objects of a report that changed since the previous one.
   ///
-  /// - Parameter id: the call that asked for it; 0 for none.
+  /// - Parameter id: the call that asked for the report; 0 for a periodic one.
   mutating func append(_ report: StatsReport, id: UInt32) {
     let notes = notes(EndpointNotes.init)
     for object in report.objects {
@@ -96,7 +96,7 @@ extension Transcript {
     }
   }
 
-  /// Adds the rows of something that a peer told.
+  /// Adds the rows of an event.
   mutating func append(_ event: PeerEvent) {
     switch event {
     case .state(let transition):
@@ -158,7 +158,7 @@ extension Transcript {
     }
   }
 
-  /// What lets a take outlive the libraries that it was made with; format 2 did not have it.
+  /// Secrets that keep a take readable when its libraries are gone; format 2 did not have them.
   private mutating func appendSecret(_ event: PeerEvent) {
     switch event {
     case .certificate(let bytes):
@@ -232,7 +232,7 @@ extension Transcript {
         size: frame.bytes.count, quantiser: Int(frame.quantiser), audioLevel: frame.audioLevel,
         peak: frame.peak, energy: frame.energy, digest: digest(of: frame.decoded),
         bytes: keepsMedia ? frame.bytes : nil))
-    // Of audio that was not decoded, only its sender can say how loud it is.
+    // For audio that was not decoded, the level in the sender's packets is the only one.
     let isMute: Bool = if case .none = frame.decoded { frame.isInbound } else { false }
     if frame.kind == .audio, !isMute || frame.audioLevel != nil {
       appendLevel(frame, samples: format.samples ?? AudioBlock.sampleRate / 50)
@@ -241,7 +241,7 @@ extension Transcript {
 }
 
 extension StreamTarget {
-  /// How a row calls the question for such a connection.
+  /// The name that a row has for this kind of connection.
   fileprivate var rowKind: String {
     switch kind {
     case .server: "connect"
@@ -253,10 +253,10 @@ extension StreamTarget {
 
 // MARK: - KeyLogText
 
-/// The secrets of a DTLS association as the detail of a `keylog` event.
+/// The secrets of a DTLS association: the detail of a `keylog` event.
 ///
-/// Randoms and the master secret are hexadecimal, as in the key logs that other tools read;
-/// certificates are base64, as in stats.
+/// Randoms and the master secret are hexadecimal as in NSS key logs, certificates base64 as in
+/// stats.
 package struct KeyLogText: Codable {
   private var transport: Int?
   private var clientRandom: String
@@ -264,7 +264,7 @@ package struct KeyLogText: Codable {
   private var masterSecret: String
   private var localCertificate: Data
   private var remoteCertificate: Data
-  /// nil where the peer showed its certificate alone.
+  /// nil if the peer sent its certificate without a chain.
   private var remoteIssuers: [Data]?
 
   init(_ log: KeyLog) {
@@ -277,7 +277,7 @@ package struct KeyLogText: Codable {
     remoteIssuers = log.remoteIssuers.isEmpty ? nil : log.remoteIssuers.map { Data($0) }
   }
 
-  /// The log that the text tells; nil when a number in it is none.
+  /// The parsed log; nil if a value in it is malformed.
   package var log: KeyLog? {
     guard let client = [UInt8](hexadecimal: clientRandom),
       let server = [UInt8](hexadecimal: serverRandom),
@@ -291,7 +291,7 @@ package struct KeyLogText: Codable {
   }
 }
 
-/// A local certificate as the detail of a `certificate` event.
+/// A local certificate: the detail of a `certificate` event.
 package struct CertificateText: Codable {
   private var certificate: Data
 
@@ -301,7 +301,7 @@ package struct CertificateText: Codable {
   package var bytes: [UInt8] { [UInt8](certificate) }
 }
 
-/// What a `secured` event tells.
+/// The detail of a `secured` event.
 package struct SecuredText: Codable {
   package var version: String
   package var cipherSuite: String

@@ -7,10 +7,11 @@ import SCTP
 import Stats
 import Wire
 
-/// The ends of the calls that an observer found: hands each what it receives and sends.
+/// Models the two ends of each observed call: feeds each one the packets that it receives and
+/// sends.
 ///
-/// Packets that waited for keys are older than the step that opens them; their ends then live
-/// through the time in between within that step.
+/// Packets that waited for keys are older than the step that opens them, so the ends then catch up
+/// with their times within that one step.
 struct ObservedPeers {
   private struct End {
     var peer: ObservedPeer
@@ -19,25 +20,27 @@ struct ObservedPeers {
 
   private let firstPeer: UInt32
   private let wallClock: WallClock
-  private let codecs: (any CodecFactory)?
+  /// Makes the codecs of an end; nil where nothing is decoded.
+  private let makeCodecs: ((UInt32) -> any CodecFactory)?
   private let furtherDecoders: [CodecName]
   private let playsG711: Bool
   private let countsEarlyRepeats: Bool
   private let repairsFully: Bool
+  private let followsRestarts: Bool
   private var ends: [End] = []
-  /// The streams as they are known, and the first peer of the call that they were given to.
+  /// The known streams, each with the first peer of the call that it was assigned to.
   private var streams: [Int: (stream: ObservedStream, given: UInt32)] = [:]
-  /// Nil where samples of the stats say nothing about them.
+  /// nil in takes whose stats do not cover transports.
   private var transports: ObservedTransports?
   private var channels = ObservedChannels()
   private var outputs = Outbox<ObservedPeer.Output>()
-  /// When some end wants its deadline; it may be too early, never too late.
+  /// The earliest deadline of any end; may be too early, never too late.
   private(set) var deadline: Instant?
   private var dues = DueQueue()
-  /// The multiples of time at which they are woken; 0 for any time.
+  /// The granularity of wake-ups in nanoseconds; 0 wakes each end exactly on time.
   private let wakeInterval: Int64
 
-  /// When some end is to be woken.
+  /// The time of the next wake-up.
   var wake: Instant? {
     guard wakeInterval > 0, let deadline else { return deadline }
     let rest = deadline.nanoseconds % wakeInterval
@@ -45,29 +48,31 @@ struct ObservedPeers {
     return Instant(nanoseconds: deadline.nanoseconds -| rest +| wakeInterval)
   }
 
-  init(_ genesis: ObserverGenesis) {
+  /// - Parameter codecs: stands in for the libraries, by the number of the peer.
+  init(_ genesis: ObserverGenesis, codecs: ((UInt32) -> any CodecFactory)? = nil) {
     firstPeer = min(genesis.firstPeer, ObserverGenesis.firstPeerMaximum)
     wakeInterval = min(max(genesis.wakeMilliseconds ?? 0, 0), 1_000) * 1_000_000
     wallClock = WallClock(unixNanosecondsAtZero: genesis.startUnixNanoseconds)
-    codecs = genesis.decodes ? LibraryCodecs() : nil
+    makeCodecs = genesis.decodes ? codecs ?? { _ in LibraryCodecs() } : nil
     furtherDecoders = (genesis.decoders ?? []).map { CodecName(rawValue: $0) }
     playsG711 = genesis.playsG711 ?? false
     countsEarlyRepeats = genesis.countsEarlyRepeats ?? false
     repairsFully = genesis.repairsFully ?? false
+    followsRestarts = genesis.judgesClosely ?? false
     transports = genesis.tellsTransports == true ? ObservedTransports() : nil
   }
 
-  /// Records what the wire shows below the streams.
+  /// Counts what the observer saw below the streams.
   mutating func record(_ output: Observer.Output) { transports?.handle(output) }
 
-  /// What getStats would give at a peer.
+  /// The statistics that `getStats` would return at a peer.
   func report(of peer: UInt32, at now: Instant) -> StatsReport {
     let index = Int(peer) - Int(firstPeer)
     guard ends.indices.contains(index) else { return StatsReport() }
     return whole(ends[index].peer.report(at: now), of: peer, at: now)
   }
 
-  /// A report of an end with what is known of its transports.
+  /// Completes the report of an end with its data channels and transports.
   private func whole(_ report: StatsReport, of peer: UInt32, at now: Instant) -> StatsReport {
     guard let transports else { return report }
     let index = Int(peer) - Int(firstPeer)
@@ -78,7 +83,7 @@ struct ObservedPeers {
     return report
   }
 
-  /// Handles what the wire showed of a call.
+  /// Handles what the observer saw of a call.
   mutating func handle(
     _ output: Observer.Output, _ peers: [UInt32], into outbox: inout Outbox<ObserverOutput>
   ) {
@@ -100,7 +105,7 @@ struct ObservedPeers {
     }
   }
 
-  /// Lets all ends do what is due.
+  /// Runs all ends whose deadline has passed.
   mutating func reachDeadline(at now: Instant, into outbox: inout Outbox<ObserverOutput>) {
     guard let due = deadline, due <= now else { return }
     for index in dues.removeDue(until: now, { ends[$0].peer.deadline }) {
@@ -109,7 +114,7 @@ struct ObservedPeers {
     deadline = dues.first { ends[$0].peer.deadline }
   }
 
-  /// Ends the capture.
+  /// Reports the end of the capture to all ends.
   mutating func end(at now: Instant, into outbox: inout Outbox<ObserverOutput>) {
     for index in ends.indices {
       drive(firstPeer + UInt32(index), .end, at: now, into: &outbox)
@@ -124,9 +129,10 @@ struct ObservedPeers {
       ends.append(
         End(
           peer: ObservedPeer(
-            number: number, wallClock: wallClock, codecs: codecs,
+            number: number, wallClock: wallClock, codecs: makeCodecs?(number),
             furtherDecoders: furtherDecoders, playsG711: playsG711,
-            countsEarlyRepeats: countsEarlyRepeats, repairsFully: repairsFully)))
+            countsEarlyRepeats: countsEarlyRepeats, repairsFully: repairsFully,
+            followsRestarts: followsRestarts)))
     }
   }
 
@@ -167,7 +173,7 @@ struct ObservedPeers {
   ) {
     streams[stream.number] = (stream, peers[0])
     guard !stream.isRepair || stream.repairs != nil else { return }
-    // What it protects is not known yet.
+    // A FlexFEC stream is announced once the stream that it protects is known.
     guard !repairsFully || !stream.isCorrection || stream.protects != nil else { return }
     for end in 0..<2 {
       var track = ObservedTrack(stream, isInbound: stream.from != end)
@@ -181,7 +187,7 @@ struct ObservedPeers {
   ) {
     switch packet.kind {
     case .rtp(let header, let number):
-      // A stream that continues in another call is news to its ends.
+      // The ends of the next call have not seen a stream that continues from the previous one.
       if let known = streams[number], known.given != peers[0] {
         learn(known.stream, peers, into: &outbox)
       }
@@ -212,15 +218,15 @@ struct ObservedPeers {
 }
 
 extension ObservedStream {
-  /// Whether it sends packets of another one again.
+  /// Whether it retransmits the packets of another stream.
   fileprivate var isRepair: Bool { payloads.first?.codec == "rtx" }
 
-  /// Whether it corrects errors of another one.
+  /// Whether it carries forward error correction for another stream.
   fileprivate var isCorrection: Bool { payloads.first?.codec.hasPrefix("flexfec") == true }
 }
 
 extension ObservedTrack {
-  /// A stream as one of its ends has it.
+  /// Creates a track from the view of one end.
   fileprivate init(_ stream: ObservedStream, isInbound: Bool) {
     self.init(
       number: UInt32(clamping: stream.number), ssrc: stream.ssrc, isInbound: isInbound,
@@ -241,7 +247,7 @@ extension ObservedTrack {
         FlowSection.Codec(
           payloadType: payload.payloadType, name: CodecName(rawValue: payload.codec),
           clockRate: payload.clockRate, rtxPayloadType: nil,
-          // Whether the real receiver asks for lost packets shows in whether they come.
+          // Whether the real receiver sends NACKs can only be told from the packets.
           feedback: stream.kind == .video ? ["nack"] : []))
     }
   }
@@ -249,28 +255,29 @@ extension ObservedTrack {
 
 // MARK: - ObservedChannels
 
-/// The data channels of calls between others, as both ends have them.
+/// The data channels of observed calls, from the view of both ends.
 struct ObservedChannels {
   private struct Association {
     var transport: Int
     var peers: [UInt32]
     var follower = SCTPFollower()
-    /// The number that its first channel has in its peers.
+    /// The number of its first channel in its peers.
     var numbers: [Int: UInt32] = [:]
   }
 
-  /// How many associations are followed: each may hold some megabytes of messages on their way.
+  /// The number of associations that are followed, since each may hold several megabytes of
+  /// messages in transit.
   private static let associationsMaximum = 64
 
   private var associations: [Association] = []
-  /// The places by number of the transport.
+  /// Indexes into `associations` by transport number.
   private var places: [Int: Int] = [:]
-  /// How many channels the first peer of a call has: peers of a call count alike.
+  /// The number of channels by the first peer of each call; both peers of a call count alike.
   private var counts: [UInt32: UInt32] = [:]
-  /// Chunks that were acknowledged and not seen, of all.
+  /// Chunks over all associations that were acknowledged but not captured.
   private(set) var missed = 0
 
-  /// Handles a packet of SCTP in the clear.
+  /// Handles a decrypted SCTP packet.
   mutating func receive(
     _ packet: [UInt8], transport: Int, from end: Int, _ peers: [UInt32], at now: Instant,
     into outbox: inout Outbox<ObserverOutput>
@@ -311,7 +318,7 @@ struct ObservedChannels {
     }
   }
 
-  /// The number of a channel in its peers, which may have others on other transports.
+  /// The number of a channel in its peers, which count over all transports.
   private mutating func number(of channel: FollowedChannel, _ place: Int) -> UInt32 {
     if let known = associations[place].numbers[channel.number] { return known }
     let first = associations[place].peers[0]
@@ -321,7 +328,7 @@ struct ObservedChannels {
     return number
   }
 
-  /// The channels of a peer that are not closed, as its statistics have them.
+  /// Returns the stats objects of a peer's open channels.
   func objects(of peer: UInt32, at now: Instant, _ wallClock: WallClock) -> [StatsObject] {
     var objects: [StatsObject] = []
     for association in associations {
@@ -347,7 +354,7 @@ struct ObservedChannels {
 }
 
 extension DataChannelRecord {
-  /// A channel as one of its ends has it.
+  /// Creates a channel from the view of one end.
   fileprivate init(_ channel: FollowedChannel, _ number: UInt32, _ end: Int) {
     var counters = DataChannelCounters()
     counters.messagesSent = channel.messages[end]

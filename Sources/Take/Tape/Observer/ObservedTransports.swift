@@ -5,11 +5,10 @@ import Secure
 import Stats
 import Wire
 
-/// The transports of calls between others with their pairs and candidates, as statistics of each
-/// end.
+/// The transports of observed calls with their candidate pairs, as statistics of each end.
 ///
-/// Media and data are counted, which is what W3C counts on a pair; of the handshake of DTLS and of
-/// checks that is said in other members, or not at all.
+/// Media and data are counted, as W3C counts them on a pair; DTLS handshakes and connectivity
+/// checks have members of their own or are left out.
 struct ObservedTransports {
   private struct Transport {
     var number: Int
@@ -20,7 +19,7 @@ struct ObservedTransports {
     var dtls: [String] = ["new", "new"]
     var handshake: DTLSFacts?
     var candidates: [ObservedCandidate] = []
-    /// The places of its pairs.
+    /// Indexes into `pairs`.
     var pairs: [Int] = []
     var selected: Int?
     var selectedChanges = 0
@@ -28,7 +27,7 @@ struct ObservedTransports {
 
   private struct Pair {
     var seen: ObservedPair
-    /// What each end sent.
+    /// Sent by each end.
     var packets: [UInt64] = [0, 0]
     var bytes: [UInt64] = [0, 0]
     var last: [Instant?] = [nil, nil]
@@ -36,17 +35,17 @@ struct ObservedTransports {
 
   private var transports: [Transport] = []
   private var pairs: [Pair] = []
-  /// The places by number.
+  /// Indexes by number.
   private var transportPlaces: [Int: Int] = [:]
-  /// The places of the transports of each call.
+  /// Indexes of the transports of each call.
   private var placesOfCall: [Int: [Int]] = [:]
   private var pairPlaces: [Int: Int] = [:]
 
-  /// How many pairs and candidates of a transport are told: checks from ever new addresses must
-  /// not make every sample longer.
+  /// The number of pairs and of candidates per transport in a report: checks from ever new
+  /// addresses must not make every report longer.
   private static let pairsMaximum = 32
   private static let candidatesMaximum = 32
-  /// How many transports of a call are told.
+  /// The number of transports per call in a report.
   private static let transportsMaximum = 64
 
   // MARK: What the wire shows
@@ -133,9 +132,10 @@ struct ObservedTransports {
 
   // MARK: Statistics
 
-  /// The objects of one end of a call: its transports, each with what belongs to it.
+  /// Returns the stats objects of one end of a call: its transports, each followed by its pairs,
+  /// candidates and certificates.
   ///
-  /// - Parameter peer: the number of the end's peer, which its objects are named after.
+  /// - Parameter peer: the number of the end, which is part of the ids.
   func objects(
     ofCall call: Int, end: Int, peer: UInt32, at now: Instant, _ wallClock: WallClock
   ) -> [StatsObject] {
@@ -151,7 +151,7 @@ struct ObservedTransports {
     return objects
   }
 
-  /// The objects as one end would have them.
+  /// The view of one end.
   private struct Side {
     var end: Int
     var peer: UInt32
@@ -189,7 +189,7 @@ struct ObservedTransports {
             side == end ? "localCertificateId" : "remoteCertificateId",
             certificateID(transport, side))
         }
-        // As in webrtc-stats: the four digits of the version.
+        // As webrtc-stats has it: four hexadecimal digits.
         stats.set(
           "tlsVersion",
           facts.version.map { hexadecimal([UInt8($0 >> 8), UInt8($0 & 255)]).uppercased() })
@@ -260,7 +260,7 @@ struct ObservedTransports {
 }
 
 extension DTLSFacts {
-  /// The IANA name of the profile, for the rarer ones that of the SDES suite.
+  /// The IANA name of the SRTP profile; for the rarer profiles the name of the SDES suite.
   var profileName: String? {
     guard let profile else { return nil }
     return SRTPProtection(profile)?.rawValue ?? SRTPSuite(profile)?.rawValue

@@ -3,59 +3,62 @@ import Media
 import Observer
 package import Wire
 
-/// What an observer of other people's calls is made from: the configuration of its actor.
+/// The configuration of an observer.
 package struct ObserverGenesis: Codable, Hashable, Sendable {
-  /// The number of its first peer; each call that it finds has the next two.
+  /// The number of its first peer; each call gets the next two.
   package var firstPeer: UInt32 = 1
-  /// Whether protected packets wait for keys that may come.
+  /// Whether protected packets are held back until their keys arrive.
   package var awaitsKeys = true
   package var waitingPacketsMaximum = 20_000
   package var waitingBytesMaximum = 64 << 20
-  /// What payload types stand for, as in `96=vp8,97=rtx`.
+  /// The encodings of dynamic payload types, as in `96=vp8,97=rtx`.
   package var payloadTypes = ""
-  /// Whether media without keys is in the clear, whatever it looks like; nil in takes of before.
+  /// Whether media without keys is unencrypted even if it does not look like it; nil in older
+  /// takes.
   package var isClear: Bool?
-  /// Whether what the ends receive is decoded.
+  /// Whether received media is decoded.
   package var decodes = false
-  /// The codecs beyond VP8 and VP9 that are decoded then, by encoding name; nil for none.
+  /// Decoders besides VP8 and VP9, by encoding name; nil means none.
   package var decoders: [String]?
-  /// Whether samples of the stats tell of transports, pairs and candidates; nil, in takes of before
-  /// that was told, does not.
+  /// Whether stats include transports, pairs and candidates; nil in older takes means no.
   package var tellsTransports: Bool?
-  /// The ends are woken at multiples of this; nil, in takes of before, wakes each by itself.
+  /// The granularity at which the ends are woken; nil in older takes wakes each end on its own.
   ///
-  /// So those of many streams share a step; what they do has its own time all the same.
+  /// The deadlines of many streams then share a step; their outputs still have their exact times.
   package var wakeMilliseconds: Int64?
-  /// About how many rows a step writes at most; nil, in takes of before, writes all that one input
-  /// leads to.
+  /// The approximate number of rows per step; nil in older takes means no limit.
   ///
-  /// What is more comes with the steps that follow at once.
+  /// The surplus is written by further steps that follow at once.
   package var rowsPerStep: Int?
-  /// How many paths are told apart; nil in takes of before, which had no room for more than 32,768.
+  /// The number of paths; nil in older takes, which were limited to 32,768.
   package var pathsMaximum: Int?
-  /// Whether G.711 is played, and so decoded, whatever `decodes` says; nil, in takes of before, is
-  /// not.
+  /// Whether G.711 is decoded and played even if `decodes` is false; nil in older takes means no.
   package var playsG711: Bool?
-  /// Whether what was sent again counts when it is asked for after that; nil, in takes of before,
-  /// takes it for padding.
+  /// Whether a packet counts as sent again if its NACK is seen only afterwards; nil in older takes
+  /// means no: it then counts as padding.
   package var countsEarlyRepeats: Bool?
-  /// Whether all is repaired that receivers repair; nil, in takes of before, is not.
+  /// Whether all repairs are applied that a receiver applies; nil in older takes means no.
   ///
-  /// Then streams of FlexFEC (RFC 8627) were taken for media, retransmissions that came before the
-  /// first packet of a stream were counted alone, recovery took header extensions as they arrived,
-  /// and video frames waited for no repairs. Nor was the size of AV1 read of what is sent, or that
-  /// of the highest layer of VP9.
+  /// Without it, FlexFEC streams (RFC 8627) count as media, retransmissions before the first packet
+  /// of a stream are only counted, recovery uses header extensions as they arrived, video frames do
+  /// not wait for repairs, and the sizes of sent AV1 frames and of the highest VP9 layer are not
+  /// read.
   package var repairsFully: Bool?
-  /// What ends are called, by address with or without a port; nil for none.
+  /// Whether streams and relays are judged by all that they show; nil, in takes of before, is not.
+  ///
+  /// Then packets whose numbers begin anew by less than a hundred counted as repeated ones, a relay
+  /// stayed where its port let it be guessed, and video inside of RED was taken for H.264.
+  package var judgesClosely: Bool?
+  /// The names of the ends, by address with or without a port; nil for none.
   package var names: [EndName]?
-  /// The revision of the observer that the take was made with; nil in takes of revision 1.
+  /// The revision of the observer that made the take; nil in takes of revision 1.
   package var revision: Int64?
-  /// Unix time in nanoseconds at the instant zero: the times of stats are reckoned from it.
+  /// Unix time in nanoseconds at instant zero; the timestamps of stats are relative to it.
   package var startUnixNanoseconds: Int64 = 0
 
   package init() {}
 
-  /// The name of the end that uses an address.
+  /// The name of the end at an address.
   package struct EndName: Codable, Hashable, Sendable {
     /// `192.0.2.1`, `192.0.2.1:5000` or `[2001:db8::1]:5000`.
     package var address: String
@@ -67,7 +70,7 @@ package struct ObserverGenesis: Codable, Hashable, Sendable {
     }
   }
 
-  /// What the end at an address is called: by the address with its port first, else by the address.
+  /// Returns the name of the end at an address: an entry with the port goes before one without.
   func label(of address: SocketAddress) -> String {
     let named =
       names?.first { $0.address == address.description }
@@ -75,7 +78,7 @@ package struct ObserverGenesis: Codable, Hashable, Sendable {
     return named?.name ?? address.description
   }
 
-  /// The genesis of a take that is made now: it tells all that can be told.
+  /// The genesis of a new take, with everything enabled that this version supports.
   package static var ofToday: ObserverGenesis {
     var genesis = ObserverGenesis()
     genesis.tellsTransports = true
@@ -86,14 +89,16 @@ package struct ObserverGenesis: Codable, Hashable, Sendable {
     genesis.playsG711 = true
     genesis.countsEarlyRepeats = true
     genesis.repairsFully = true
+    genesis.judgesClosely = true
     return genesis
   }
 
-  /// A quarter of what a step can hold: one output may have as many again.
+  /// A quarter of a step's capacity, since a single output may add as many rows again.
   private static let usualRowsPerStep = 16_384
 
-  /// The same genesis for a take that is made now, where the head of a capture states it: anybody
-  /// may have written that, so its numbers are those that a take of today can have.
+  /// The genesis for a new take whose capture file stores one.
+  ///
+  /// Anybody may have written the file, so its numbers are clamped to those of a new take.
   package var ofAFile: ObserverGenesis {
     let usual = ObserverGenesis.ofToday
     var genesis = self
@@ -106,14 +111,15 @@ package struct ObserverGenesis: Codable, Hashable, Sendable {
     genesis.playsG711 = usual.playsG711
     genesis.countsEarlyRepeats = usual.countsEarlyRepeats
     genesis.repairsFully = usual.repairsFully
+    genesis.judgesClosely = usual.judgesClosely
     genesis.names = names.map { Array($0.prefix(1000)) }
     return genesis
   }
 
-  /// The numbers of the peers behind it, two for each call, stay within 32 bits.
+  /// Leaves room for the peer numbers behind it, two for each call, within 32 bits.
   static let firstPeerMaximum: UInt32 = 1 << 24
 
-  /// Has decoded whatever this build can decode.
+  /// Enables all decoders of this build.
   package mutating func decodeAll() {
     decodes = true
     decoders = LibraryCodecs.furtherDecoders
@@ -126,34 +132,37 @@ package struct ObserverGenesis: Codable, Hashable, Sendable {
     settings.waitingPacketsMaximum = waitingPacketsMaximum
     settings.waitingBytesMaximum = waitingBytesMaximum
     settings.repairsFully = repairsFully ?? false
+    settings.judgesClosely = judgesClosely ?? false
     settings.pathsMaximum = pathsMaximum ?? ObserverSettings.formerPathsMaximum
     settings.payloadTypes = PayloadTypeMapping.list(parsing: payloadTypes) ?? []
     return settings
   }
 }
 
-/// What an observer is told that is no datagram.
+/// An input of an observer other than a datagram.
 package enum ObserverCall: Codable, Hashable, Sendable {
   /// Further lines of an NSS key log.
   case keyLog(String)
   /// An SRTP key as `SRTPKey` reads it.
   case srtpKey(String)
   case description(String)
-  /// A description that stood in signaling in the clear, which itself is not kept.
+  /// A description found in unencrypted signaling; the signaling itself is not stored.
   case signaling(String)
-  /// What one side of a TCP connection sent next, after `lost` bytes that nobody saw.
+  /// The next bytes of one direction of a TCP connection, after `lost` bytes that are missing.
   case segment(source: String, destination: String, bytes: Data, lost: Int, isEnd: Bool)
-  /// What was left out before the observer, or lost: a kind of coverage, how much, and in words.
+  /// Something that was dropped before it reached the observer: the kind of coverage, a count, and
+  /// a sentence.
   case notSeen(kind: String, count: UInt64, detail: String)
   case noMoreKeys
   case end
 }
 
-/// An input of an observer as the tape has it.
+/// An input of an observer as it is recorded.
 package enum ObserverInput: RecordedInput {
   case genesis(ObserverGenesis)
-  /// A UDP datagram between others; one of which only the beginning was captured is marked. It
-  /// arrived before its step when it had to wait until it showed to be of a call.
+  /// An observed UDP datagram, marked if only its beginning was captured.
+  ///
+  /// It arrived before its step if it was held back until its path turned out to belong to a call.
   case datagram(Datagram, isTruncated: Bool, arrival: Instant)
   case call(ObserverCall)
   case deadline
@@ -201,16 +210,16 @@ package enum ObserverInput: RecordedInput {
 }
 
 extension StepKind {
-  /// A datagram of which only the beginning was captured.
+  /// A truncated datagram.
   fileprivate static let truncated = StepKind(5)
 }
 
 extension MachineKind {
-  /// Sees the packets of calls between others.
+  /// Observes the packets of calls between other endpoints.
   package static let observer = MachineKind(rawValue: 1)
 }
 
-/// Creates the inputs of observers again from their rows.
+/// Restores the inputs of observers from their rows.
 package struct ObserverDecoder: InputDecoder {
   private var paths = PathMemory()
 

@@ -1,6 +1,7 @@
 import Flow
 import FoundationEssentials
 import ICE
+package import Media
 package import Observer
 package import Peer
 import RTP
@@ -9,40 +10,46 @@ import Secure
 package import Stats
 package import Wire
 
-/// An observer as a machine on the tape: two peers for each call that it finds.
+/// An observer that can be recorded: it adds two peers for each call that it finds.
 package final class ObserverMachine: RecordedMachine {
   package static var machineKind: MachineKind { .observer }
   package static func decoder(_ contents: ContentSource) -> ObserverDecoder { ObserverDecoder() }
 
   private var observer = Observer()
   private var firstPeer: UInt32 = 1
-  /// What it was told at the beginning, for the names of ends.
+  /// Its configuration, which has the names of the ends.
   private var genesis = ObserverGenesis()
-  /// The two ends of the call of each transport.
+  /// The two peers of the call on each transport.
   private var peersOfTransport: [Int: [UInt32]] = [:]
   private var outputs = Outbox<Observer.Output>()
   private var receivers = ObservedPeers(ObserverGenesis())
-  /// What came of inputs and did not fit into their steps, first made first.
+  /// Outputs that did not fit into the steps of their inputs, oldest first.
   private var surplus = Outbox<ObserverOutput>()
   private var rowsPerStep: Int?
   private var now = Instant.zero
 
-  /// Is told of everything that goes in and comes out, each time before the step ends.
+  /// Sees each input with its outputs before the step ends.
   private let onlooker: Onlooker?
 
-  /// Whoever follows an observer in a replay.
+  /// A closure that follows an observer during replay.
   package typealias Onlooker = (
     _ input: ObserverInput, _ outputs: [ObserverOutput], _ at: Instant
   ) -> Void
 
-  /// Creates an observer that waits for its genesis.
-  package init(onlooker: Onlooker? = nil) { self.onlooker = onlooker }
+  /// What decodes in place of the libraries, by the number of the peer; nil for the libraries.
+  private let codecs: ((UInt32) -> any CodecFactory)?
+
+  /// Creates an observer that expects its genesis as its first input.
+  package init(onlooker: Onlooker? = nil, codecs: ((UInt32) -> any CodecFactory)? = nil) {
+    self.onlooker = onlooker
+    self.codecs = codecs
+  }
 
   package var deadline: Instant? {
     isBehind ? now : earliest(observer.deadline, receivers.wake)
   }
 
-  /// Whether outputs wait for a further step, which is due at once.
+  /// Whether outputs are left for another step, which is due at once.
   package var isBehind: Bool { !surplus.isEmpty }
 
   package var machineSnapshot: (any MachineSnapshot)? {
@@ -51,16 +58,17 @@ package final class ObserverMachine: RecordedMachine {
       waitingPackets: observer.waitingPackets)
   }
 
-  /// Whether packets between two addresses are those of a call.
+  /// Whether packets between two addresses belong to a call.
   package func knows(_ tuple: FiveTuple) -> Bool { observer.knows(tuple) }
 
-  /// Whether no further paths are told apart.
+  /// Whether the observer has reached its limit of paths.
   package var isFull: Bool { observer.isFull }
 
-  /// Whether packets go between a client and its TURN server.
+  /// Whether packets between two addresses go between a client and its TURN server.
   package func knowsRelay(_ tuple: FiveTuple) -> Bool { observer.knowsRelay(tuple) }
 
-  /// What getStats would give at both ends of every call, as far as it can be seen from beside.
+  /// Returns what `getStats` would return at both ends of every call, as far as the packets show
+  /// it.
   package func stats(at now: Instant) -> [(peer: UInt32, label: String, report: StatsReport)] {
     observer.calls.flatMap { call in
       (0..<2).map { end in
@@ -86,7 +94,7 @@ package final class ObserverMachine: RecordedMachine {
     onlooker?(input, outbox.outputs, now)
   }
 
-  /// Hands as many outputs on as a step may have rows.
+  /// Emits as many outputs as fit into a step.
   private func handOn(_ rowsPerStep: Int, into outbox: inout Outbox<ObserverOutput>) {
     var rows = 0
     while rows < rowsPerStep, var output = surplus.next() {
@@ -104,7 +112,7 @@ package final class ObserverMachine: RecordedMachine {
       self.genesis = genesis
       observer = Observer(genesis.settings)
       firstPeer = min(genesis.firstPeer, ObserverGenesis.firstPeerMaximum)
-      receivers = ObservedPeers(genesis)
+      receivers = ObservedPeers(genesis, codecs: codecs)
     case .datagram(let datagram, let isTruncated, let arrival):
       let tuple = FiveTuple(.udp, from: datagram.local, to: datagram.remote)
       observer.step(
@@ -131,7 +139,7 @@ package final class ObserverMachine: RecordedMachine {
     if case .call(.end) = input { receivers.end(at: now, into: &outbox) }
   }
 
-  /// The numbers of the two ends that an output is about; nil before their call is known.
+  /// The two peers that an output is about; nil before their call is known.
   private func peers(of output: Observer.Output) -> [UInt32]? {
     switch output {
     case .call(let found): peers(ofCall: found.number)
@@ -146,7 +154,7 @@ package final class ObserverMachine: RecordedMachine {
   }
 }
 
-/// The state of an observer, as plain data.
+/// The state of an observer as plain data.
 package struct ObserverSnapshot: MachineSnapshot {
   package var calls: [ObservedCall]
   package var pairs: [ObservedPair]
@@ -155,7 +163,7 @@ package struct ObserverSnapshot: MachineSnapshot {
 }
 
 extension ObserverCall {
-  /// What the observer makes of it; nil for an address or a key that is none.
+  /// The observer's input; nil if an address or a key is malformed.
   fileprivate var input: Observer.Input? {
     switch self {
     case .keyLog(let lines): return .keyLog([UInt8](lines.utf8))
@@ -176,22 +184,22 @@ extension ObserverCall {
   }
 }
 
-/// What an observer told, with the peers that it is about.
+/// An output of an observer, with the peers that it is about.
 package struct ObserverOutput: RecordedOutput {
-  /// What it is about.
+  /// Whether the observer or the model of an end made the output.
   package enum Content: Sendable {
-    /// What the wire shows.
+    /// Directly from the observer.
     case output(Observer.Output)
-    /// What followed from it in an end, and when.
+    /// From the model of one end, at its own time.
     case followed(ObservedPeer.Output, at: Instant)
     /// A message that an end sent over a data channel.
     case sent(DataMessage, at: Instant)
   }
 
   package private(set) var content: Content
-  /// The numbers of both ends of the call, or of the one end; nil when it is about none.
+  /// Both ends of the call, or a single end; nil if the output is about no call.
   package let peers: [UInt32]?
-  /// What the ends of a call are called, where it is about one that begins.
+  /// The names of the ends, if the output begins a call.
   private var labels: [String] = []
 
   init(_ output: Observer.Output, peers: [UInt32]?, genesis: ObserverGenesis) {
@@ -210,23 +218,23 @@ package struct ObserverOutput: RecordedOutput {
     peers = [peer]
   }
 
-  /// Whether it is a packet in the clear; nil for what is no packet.
+  /// Whether the output is an unencrypted packet; nil if it is not a packet.
   package var isPacketInClear: Bool? {
     guard case .output(.packet(let packet)) = content else { return nil }
     return packet.isClear
   }
 
-  /// Whether anything is written of it; of packets only what RTCP says is.
+  /// Whether the output has rows; of packets, only RTCP in the clear has.
   package var hasRows: Bool {
     guard case .output(.packet(let packet)) = content else { return true }
     return packet.kind == .rtcp && packet.isClear
   }
 
-  /// How many rows it has at most.
+  /// An upper bound of its number of rows.
   var rowsMaximum: Int {
     switch content {
     case .output(.packet(let packet)):
-      // A packet of RTCP may have a block in every four bytes, of which both ends get a row.
+      // An RTCP packet may have a block in every four bytes, and each block a row at both ends.
       packet.kind == .rtcp && packet.isClear ? packet.bytes.count / 2 : 0
     case .output(.stream(let stream)): 2 * max(1, stream.payloads.count)
     case .output: 2
@@ -236,7 +244,7 @@ package struct ObserverOutput: RecordedOutput {
     }
   }
 
-  /// Leaves out the last objects of a report that would not fit into a step.
+  /// Drops the last objects of a report that would not fit into a step.
   mutating func limitRows(to most: Int) {
     guard case .followed(.stats(var report), let at) = content, report.objects.count > most else {
       return
@@ -289,7 +297,7 @@ package struct ObserverOutput: RecordedOutput {
       transcript.addCoverage(
         peer: nil, from: .zero, to: transcript.at, what: row.kind.rawValue, reason: reason)
     case .carried(let datagram):
-      // Of no peer and made here, which tells its path from those that were captured.
+      // A packet of no peer that was made here: this distinguishes its path from captured ones.
       transcript.append(
         Datagram(
           local: datagram.tuple.source, remote: datagram.tuple.destination, bytes: datagram.bytes),
@@ -300,7 +308,7 @@ package struct ObserverOutput: RecordedOutput {
     }
   }
 
-  /// Adds the rows of one end.
+  /// Writes the rows of one end.
   private func write(
     _ output: Observer.Output, _ end: Int, _ peer: UInt32, to transcript: inout Transcript
   ) {

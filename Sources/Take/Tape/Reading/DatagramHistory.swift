@@ -1,19 +1,19 @@
 package import Wire
 
-/// The datagrams of a take in the order of their times, for export to other formats.
+/// The datagrams of a take ordered by time, for export to other formats.
 package final class DatagramHistory {
-  /// A datagram as it was sent or received.
+  /// A sent or received datagram, or a segment of a TCP stream.
   package struct Entry: Sendable {
     package var atNanoseconds: Int64
-    /// Whether it was received; else it was sent.
+    /// Whether it was received rather than sent.
     package var isInbound: Bool
     package var source: SocketAddress
     package var destination: SocketAddress
-    /// The UDP payload, or a part of a TCP stream.
+    /// The UDP payload, or the bytes of the TCP segment.
     package var bytes: [UInt8]
-    /// Of a part of a TCP stream, how many bytes before it are missing, and whether it is the last.
+    /// For a TCP segment, the number of missing bytes before it and whether it is the last.
     package var stream: (lost: Int, isEnd: Bool)?
-    /// The ECN mark that it came with; nil where that is not known.
+    /// The ECN field that it was received with; nil if unknown.
     package var ecn: ECNMark?
   }
 
@@ -21,7 +21,7 @@ package final class DatagramHistory {
   package let startUnixNanoseconds: Int64
   /// The numbers and labels of the peers in the take.
   package let peers: [(number: Int64, label: String)]
-  /// How many datagrams there are.
+  /// The number of datagrams.
   package let count: Int
 
   private let path: String
@@ -29,23 +29,26 @@ package final class DatagramHistory {
   private let packet: SQLiteStatement
   private let segment: SQLiteStatement
 
-  /// Opens a take; with a number of a peer, only what that one sent and received is given.
+  /// Opens a take.
   ///
-  /// Of a call between others that is what went between the ends of its pairs.
+  /// - Parameter peer: restricts the history to one peer. In a call between others, that is what
+  ///   went between the ends of its pairs.
   package init(path: String, peer: Int64? = nil) throws(TapeError) {
     self.path = path
     let connection = try TakeFile.openForQueries(path)
     startUnixNanoseconds = try TakeHeader.read(from: connection, path: path).startUnixNanoseconds
     let from =
       peer.map { "FROM packet_store JOIN path_end USING (path) WHERE path_end.peer = \($0)" }
-      // What an observer read out of others is in those already.
+      // Packets that an observer extracted from others (decrypted, or unwrapped from TURN) would be
+      // duplicates.
       ?? "FROM packet_store JOIN path USING (path) WHERE NOT (path.peer = 0 AND direction = 'out')"
     do throws(SQLiteError) {
       let statement = try connection.prepare("SELECT peer, label FROM peer ORDER BY row")
       var found: [(number: Int64, label: String)] = []
       while try statement.step() { found.append(statement.values(Int64.self, String.self)) }
       peers = found
-      // Row numbers are sorted alone, so that sorting never holds the bytes of a long call.
+      // Only row numbers are sorted, so that sorting never holds the bytes of a long call in
+      // memory.
       let chosen = """
         SELECT packet_store.row AS row, direction, packet_store.at_ns AS at_ns, 0 AS is_stream
         \(from)
@@ -61,14 +64,14 @@ package final class DatagramHistory {
     }
   }
 
-  /// What observers were shown of TCP connections.
+  /// TCP segments that observers received.
   private static let segments = """
     UNION ALL
     SELECT row, 'in', at_ns, 1 FROM call_request WHERE peer = 0 AND name = 'segment'
     """
 
-  /// A datagram with its path as it was written down: the view `packet` has none of what belongs to
-  /// no peer, and what two observed peers have is in it twice.
+  /// A datagram with its path, from the storage tables: the view `packet` lacks those of no peer
+  /// and has those of two observed peers twice.
   private static let packet = """
     SELECT packet_store.at_ns, path.peer, path.direction, path.local, path.remote,
       CASE
@@ -86,7 +89,7 @@ package final class DatagramHistory {
     FROM packet_store JOIN path USING (path) WHERE packet_store.row = ?1
     """
 
-  /// The next datagram; nil after the last one.
+  /// Returns the next datagram; nil after the last.
   package func next() throws(TapeError) -> Entry? {
     let isFound: Bool
     do throws(SQLiteError) {
@@ -104,7 +107,8 @@ package final class DatagramHistory {
     guard let local = SocketAddress(from), let remote = SocketAddress(to),
       local.ip.isIPv4 == remote.ip.isIPv4
     else { throw unreadable() }
-    // What an observer saw went from the first address to the second, whatever it says beside it.
+    // Observed packets go from the first address to the second, whatever their direction column
+    // says.
     let isReversed = owner > 0 && direction == directionName(true)
     return Entry(
       atNanoseconds: at, isInbound: rows.values(Int64.self, String.self).1 == directionName(true),
@@ -138,31 +142,30 @@ package final class DatagramHistory {
 
 // MARK: - PathMemory
 
-/// The paths that packets of a take refer to by number.
+/// The paths of a take by number.
 struct PathMemory {
   private typealias Ends = (local: SocketAddress, remote: SocketAddress)
 
   private var paths: [Int64: Ends] = [:]
-  /// The paths that were asked for lately, each in the place of the one that stands there longest:
-  /// most packets take one of them.
+  /// The most recently used paths, replaced round-robin: most packets use one of these.
   private var recent: [(number: Int64, ends: Ends)] = []
   private var oldest = 0
 
   private static let recentLimit = 4
 
-  /// Records a path; false when its addresses are none.
+  /// Adds a path; returns false if an address is malformed.
   mutating func add(_ row: PathRow) -> Bool {
     guard let local = SocketAddress(row.local), let remote = SocketAddress(row.remote) else {
       return false
     }
     recent.removeAll(keepingCapacity: true)
     paths[row.number] = (local, remote)
-    // The recorder has forgotten paths that are so old; see `Numbering`.
+    // The recorder has forgotten paths this old; see `Numbering`.
     paths[row.number &- 131_072] = nil
     return true
   }
 
-  /// A packet with its ends; nil when its path is not known.
+  /// Returns a packet with its two addresses; nil if its path is unknown.
   mutating func datagram(_ row: PacketRow) -> Datagram? {
     guard let ends = ends(row.path.number) else { return nil }
     return Datagram(

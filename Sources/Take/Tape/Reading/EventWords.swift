@@ -1,20 +1,19 @@
 import Room
 import Wire
 
-/// What an event of a take says, in words: its type as its row and conditions have it, then what
-/// belongs to it.
+/// Describes events in words: the type as in its row and in conditions, then the details.
 ///
-/// The rows hold JSON for programs, with the names of this program's own types where a room gives
-/// orders; people read the timeline and the debugger.
+/// Rows hold JSON for programs, with the names of Swift types in orders of a room; the timeline and
+/// the debugger show this text.
 package enum EventWords {
-  /// Longer texts are described by their length.
+  /// Longer texts are replaced by their length.
   private static let textLimit = 120
-  /// No line of a table is as long as its longest message.
+  /// Keeps the lines of a table short however long a message is.
   private static let lengthLimit = 300
 
-  /// The words of a row of `event`, such as `talking: ben (518745) talks, -15 dBov`.
+  /// Describes a row of `event`, as in `talking: ben (518745) talks, -15 dBov`.
   ///
-  /// - Parameter names: what the people of a room are called, by what the service calls them.
+  /// - Parameter names: the names of a room's participants by their service ids.
   package static func text(
     type: String, detail: String, names: [String: String] = [:]
   ) -> String {
@@ -29,7 +28,7 @@ package enum EventWords {
     return shortened(words.isEmpty ? type : "\(type): \(words)")
   }
 
-  /// The same of a call with its arguments as JSON behind its name, `setEnabled {...}`.
+  /// Describes a call whose name is followed by its arguments as JSON, as in `setEnabled {...}`.
   package static func text(ofCall call: String) -> String {
     guard let brace = call.firstRange(of: " {") else { return call }
     let name = String(call[..<brace.lowerBound])
@@ -46,7 +45,7 @@ package enum EventWords {
 
   // MARK: Endpoints
 
-  /// Events of a connection, in the words of W3C; nil for others.
+  /// Describes events of a connection in W3C's terms; nil for others.
   private static func signaling(_ type: String, _ value: JSONValue) -> String? {
     switch type {
     case "secured":
@@ -85,7 +84,7 @@ package enum EventWords {
 
   // MARK: Rooms
 
-  /// What a room tells of itself and of who is in it; nil for others.
+  /// Describes events of a room and its participants; nil for others.
   private static func room(
     _ type: String, _ value: JSONValue, _ names: [String: String]
   ) -> String? {
@@ -128,13 +127,13 @@ package enum EventWords {
     }
   }
 
-  /// A participant by name, and by what the service calls it.
+  /// Returns a participant's name and service id.
   private static func person(_ id: String?, _ names: [String: String]) -> String {
     guard let id else { return "somebody" }
     return names[id].map { "\($0) (\(id))" } ?? id
   }
 
-  /// What becomes of the media of a room; nil for others.
+  /// Describes events about the media of a room; nil for others.
   private static func media(
     _ type: String, _ value: JSONValue, _ names: [String: String]
   ) -> String? {
@@ -162,7 +161,7 @@ package enum EventWords {
 
   // MARK: Whatever else
 
-  /// The members of a value in words: `direction in, track 1`.
+  /// Describes the members of a value, as in `direction in, track 1`.
   static func phrase(_ value: JSONValue) -> String {
     guard case .object(let members) = value else { return word(value) }
     return list(
@@ -173,13 +172,13 @@ package enum EventWords {
         case .flag(let isSo): return isSo ? member.name : "not \(member.name)"
         default: break
         }
-        // Arguments without a name are called so in JSON.
+        // Codable names unlabeled arguments `_0`, `_1` and so on.
         if words.isEmpty || member.name.hasPrefix("_") { return words }
         return "\(member.name) \(words)"
       })
   }
 
-  /// One value in words; nothing for what is empty.
+  /// Describes one value; empty for null and empty values.
   static func word(_ value: JSONValue) -> String {
     switch value {
     case .null: ""
@@ -197,13 +196,13 @@ package enum EventWords {
     }
   }
 
-  /// The parts that are there, with commas.
+  /// Joins the non-empty parts with commas.
   static func list(_ parts: [String?]) -> String {
     parts.compactMap { $0 }.filter { !$0.isEmpty }.joined(separator: ", ")
   }
 }
 
-/// What a room asks of its transports, connections and helpers, in words.
+/// Describes the orders that a room gives to its transports, connections and helpers.
 private enum OrderWords {
   static func text(_ value: JSONValue) -> String {
     let name = value["order"]?.text ?? ""
@@ -231,7 +230,7 @@ private enum OrderWords {
     }
   }
 
-  /// What concerns a connection as a whole.
+  /// Describes orders about a connection as a whole.
   private static func connection(_ name: String, _ number: Int64, _ with: JSONValue) -> String? {
     let first = with["_0"] ?? .null
     switch name {
@@ -263,7 +262,7 @@ private enum OrderWords {
     }
   }
 
-  /// What concerns the media of a connection.
+  /// Describes orders about the media of a connection.
   private static func sound(_ name: String, _ number: Int64, _ with: JSONValue) -> String? {
     let first = with["_0"] ?? .null
     let track = "track \(with["transceiver"]?.integer ?? 0) of connection \(number)"

@@ -1,13 +1,13 @@
-/// Makes steps of their heads and rows, each input by the decoder of its actor's kind.
+/// Builds steps from their heads and rows, using the decoder of each actor's kind.
 struct StepDecoder {
   private let kinds: MachineKinds
   private let contents: ContentSource
   private var endpoints: EndpointDecoder
-  /// Those of other kinds, once there is an actor of the kind.
+  /// Decoders of other kinds, created with the first actor of the kind.
   private var decoders: [MachineKind: any InputDecoder] = [:]
   private var actors = ByActor<Actor>()
 
-  /// What the genesis of an actor says of it.
+  /// An actor as its genesis describes it.
   private struct Actor {
     var kind = MachineKind.endpoint
     var peer: UInt32?
@@ -19,8 +19,7 @@ struct StepDecoder {
     endpoints = EndpointDecoder(contents)
   }
 
-  /// Adds the step of a head and its rows, made where it stays; false when they do not fit each
-  /// other.
+  /// Appends the step of a head and its rows in place; returns false if they do not match.
   mutating func append(
     _ head: StepHead, _ rows: borrowing RowList, _ range: Range<Int>,
     to steps: inout [TapeChunk.Step]
@@ -50,23 +49,25 @@ struct StepDecoder {
     return decoders[kind]?.input(of: head, rows, range)
   }
 
-  /// How many of a step's rows are its input's: one, after those that it refers to by number; nil
-  /// when that one is missing.
+  /// Returns how many of a step's rows belong to its input: one, after those that it refers to by
+  /// number.
+  ///
+  /// nil if that one is missing.
   private static func inputRowCount(
     _ head: StepHead, _ rows: borrowing RowList, _ range: Range<Int>
   ) -> Int? {
     if head.kind == .deadline { return 0 }
     for row in range {
       switch rows.table(row) {
-      case .path, .content, .clock: continue
+      case .path, .content, .clock, .format: continue
       default: return row - range.lowerBound + 1
       }
     }
     return nil
   }
 
-  /// Which actor made a step: its genesis says so, and without a word it is an endpoint with the
-  /// number of its peer.
+  /// Returns the actor of a step as its genesis describes it; by default an endpoint whose peer
+  /// number is the actor's.
   private mutating func actor(of head: StepHead, _ rows: borrowing RowList, _ range: Range<Int>)
     -> Actor
   {
@@ -84,22 +85,22 @@ struct StepDecoder {
 
 // MARK: - RowQueue
 
-/// The rows of all tables in the order of their numbers.
+/// The rows of all tables, merged in the order of their numbers.
 struct RowQueue {
   /// What is wrong with the rows of a step.
   enum Fault: Error {
-    /// A row of this table has a number that comes too early.
+    /// A table has a row whose number comes too early.
     case added(Table)
-    /// A row is missing after so many.
+    /// A row is missing after this many.
     case missing(Int)
     case damaged(Table, String)
     case unreadable(Table, SQLiteError)
   }
 
   private let cursors: [TableCursor]
-  /// The number of the row that is next in each cursor's table: every row is looked for here.
+  /// The next row number of each cursor, kept in one array because every row searches it.
   private var next: [Int64]
-  /// The place of the table that the last row was in: the next one is often in the same.
+  /// The index of the cursor that had the last row; the next row is often in the same table.
   private var place = 0
 
   init(_ cursors: [TableCursor]) {
@@ -107,12 +108,12 @@ struct RowQueue {
     next = cursors.map(\.next)
   }
 
-  /// The first table that has rows left.
+  /// The first table with unread rows.
   var left: Table? {
     next.firstIndex { $0 != .max }.map { cursors[$0].table }
   }
 
-  /// Reads the rows of a step, of which there are so many.
+  /// Reads the given number of rows of a step.
   mutating func read(_ count: Int, ofStep number: Int, into rows: inout RowList) throws(Fault) {
     let first = RowNumber.first(ofStep: number)
     for ordinal in 0..<count {
@@ -142,25 +143,24 @@ struct RowQueue {
 
 // MARK: - TableCursor
 
-/// The rows of one table in their order, one ahead.
+/// Reads one table in order, with a look-ahead of one row.
 final class TableCursor {
   let table: Table
-  /// The number of the row that comes next; the largest number at the end.
+  /// The number of the next row; `.max` at the end.
   private(set) var next: Int64 = .min
   private let statement: SQLiteStatement
-  /// Where the bytes of a column stand; nil when they stand in the table.
+  /// The stream that holds the bytes of a column; nil if they are in the table.
   private let stream: WireCursor?
-  /// The result columns that hold the values before these bytes, or all of them, and those behind:
-  /// the first result column is the number of the row.
+  /// The result columns before and after the streamed bytes; column 0 is the row number.
   private let columns: Range<Int>
   private let columnsBehind: Range<Int>
-  /// The result columns that say how many bytes they are, and where they begin in their stream.
+  /// The result columns with the size of the streamed bytes and their position in the stream.
   private let sizeColumn: Int
   private let positionColumn: Int
-  /// The result column that says how the one before is stored; nil for a table without one.
+  /// The result column that names the encoding of the column before it; nil if the table has none.
   private let codingColumn: Int?
 
-  /// - Parameter streams: what the bytes of tables stand in.
+  /// - Parameter streams: the byte streams of the take.
   init(
     _ definition: TableDefinition, format: Int64, _ connection: borrowing SQLiteConnection,
     _ streams: [ByteStream: WireCursor]
@@ -191,18 +191,18 @@ final class TableCursor {
       next = .max
       return
     }
-    // A number of another type is no number of a row, and the largest one stands for the end.
+    // Only integers are row numbers, and `.max` is reserved for the end.
     next = statement.storageClass(0) == .integer ? min(statement.exactInteger(0), .max - 1) : .min
   }
 
-  /// What is wrong with a row that could not be read.
+  /// Describes why a row could not be read.
   var damage: String {
     if codingColumn != nil { return "its compressed bytes cannot be read" }
     return stream == nil
       ? "a text was changed" : "the bytes of its \(table.name) rows are not where they were"
   }
 
-  /// Reads the present row and goes to the next; false when it is damaged.
+  /// Reads the current row and advances; returns false if the row is damaged.
   func read(into rows: inout RowList) throws(SQLiteError) -> Bool {
     rows.begin(table)
     var isGood = statement.append(columns, to: &rows.bytes)
@@ -222,8 +222,7 @@ final class TableCursor {
     return isGood
   }
 
-  /// The bytes of the present row as they were before they were stored; nil when that cannot be
-  /// told.
+  /// Decompresses the bytes of the current row; nil if they are damaged.
   private func decodedBytes(_ codingColumn: Int) -> [UInt8]? {
     let bytes = statement.bytes(codingColumn - 1)
     guard statement.storageClass(codingColumn - 1) == .blob else { return nil }
@@ -235,8 +234,7 @@ final class TableCursor {
     return statement.text(codingColumn).flatMap { ContentCoding(rawValue: $0) }?.decoded(bytes)
   }
 
-  /// Reads the bytes of the present row, which must be the next of the stream; false when they are
-  /// not.
+  /// Reads the bytes of the current row, which must be next in the stream; returns false otherwise.
   private func readBytes(
     of stream: WireCursor, into bytes: inout ValueBytes
   ) throws(SQLiteError) -> Bool {

@@ -2,17 +2,17 @@ import FoundationEssentials
 import Glibc
 package import Wire
 
-/// Checks that a file is what was recorded, without replaying it.
+/// Checks a file against its digest chain, without replaying it.
 package struct TapeAudit: Sendable {
   package var steps = 0
-  /// The time of the last step that was good.
+  /// The time of the last intact step.
   package var at = Instant.zero
-  /// Whether the recording ended in order; else its recorder was killed and the take ends early.
+  /// Whether the recording was finished; otherwise the recorder was killed and the take ends early.
   package var isComplete = false
-  /// The first thing that is not as it was recorded; nil when all is.
+  /// The first alteration; nil if the file is as recorded.
   package var alteration: Alteration?
 
-  /// Reads a whole take; progress gets the time of the step that was just read.
+  /// Reads a whole take; `progress` receives the time of the step just read.
   package static func run(path: String, progress: (Instant) -> Void = { _ in }) throws(TapeError)
     -> TapeAudit
   {
@@ -39,17 +39,18 @@ package struct TapeAudit: Sendable {
 
 // MARK: - Alteration
 
-/// Where a take stopped being what was recorded: found by the digest chain, before any replay.
+/// The first place where a take differs from what was recorded, found by the digest chain without a
+/// replay.
 package struct Alteration: Error, Hashable, Sendable, Codable, CustomStringConvertible {
-  /// The step, counted from 1; the first one that is not as it was recorded.
+  /// The first altered step, counted from 1.
   package var step: Int
-  /// The time of the step, as far as it can still be read.
+  /// The time of the step, as far as it is readable.
   package var atNanoseconds: Int64
-  /// The table, or `tape` for the steps themselves; empty when several come into question.
+  /// The table, or `tape` for the steps themselves; empty if it could be several.
   package var table: String
-  /// What is wrong, in words.
+  /// A description of the fault.
   package var reason: String
-  /// What a replay of the steps before it says should stand there; nil when that could not be told.
+  /// The row that a replay of the steps before it produces instead; nil if unknown.
   package var expectation: String?
 
   init(step: Int, atNanoseconds: Int64, table: String = "", reason: String) {
@@ -66,14 +67,14 @@ package struct Alteration: Error, Hashable, Sendable, Codable, CustomStringConve
   }
 }
 
-/// Why reading steps ended early.
+/// A reason why reading steps ended early.
 package enum TapeFault: Error, Sendable {
   /// The file cannot be read.
   case unreadable(TapeError)
-  /// The file can be read and is not what was recorded; with the altered step, when it has a form.
+  /// The file differs from what was recorded; with the altered step, if it can be decoded.
   case altered(Alteration, TapeChunk?)
 
-  /// The same as an error like another, for whoever only reads.
+  /// The fault as an ordinary error, for callers that do not repair.
   package func reason(_ path: String) -> TapeError {
     switch self {
     case .unreadable(let reason): reason
@@ -87,18 +88,18 @@ package enum TapeFault: Error, Sendable {
 
 // MARK: - TakeEnding
 
-/// How a recording ended, by what stands in the take and beside it.
+/// How a recording ended, judged by the take and the files beside it.
 package enum TakeEnding: Hashable, Sendable {
-  /// In order.
+  /// Finished.
   case complete
-  /// Not yet: a process has it open for writing.
+  /// Still being recorded: a process has it open for writing.
   case beingRecorded(process: Int32)
-  /// Its recorder was killed; what it had handed over is there.
+  /// The recorder was killed; everything that it had passed to the system is there.
   case cutShort
-  /// Without an end and without the log in which the last of it stood when it was recorded.
+  /// Unfinished, and without the write-ahead log that held its last part.
   case withoutLog(String)
 
-  /// Looks at a take.
+  /// Examines a take.
   package static func of(_ path: String) throws(TapeError) -> TakeEnding {
     let connection = try TakeFile.open(path, cacheKilobytes: 100)
     do throws(SQLiteError) {
@@ -110,7 +111,7 @@ package enum TakeEnding: Hashable, Sendable {
     return missingLog(of: path).map { .withoutLog($0) } ?? .cutShort
   }
 
-  /// What there is to say about it; nil when it ended in order.
+  /// A description for users; nil if the recording was finished.
   package var words: String? {
     switch self {
     case .complete: nil
@@ -125,10 +126,11 @@ package enum TakeEnding: Hashable, Sendable {
 
   // MARK: Files beside it
 
-  /// The name of the write-ahead log that a file says it has and that is not there.
+  /// The name of the write-ahead log that the file's header promises and that is missing.
   static func missingLog(of path: String) -> String? {
     let head = (try? FileBytes.read(path, atMost: 20).get()) ?? []
-    // The versions for reading and writing, 2 with a log (SQLite file format section 1.3).
+    // The read and write versions of the header are 2 with a write-ahead log (SQLite file format,
+    // section 1.3).
     guard head.count == 20, head[18] == 2 else { return nil }
     var status = stat()
     let log = path + "-wal"
@@ -138,16 +140,17 @@ package enum TakeEnding: Hashable, Sendable {
 
   // MARK: Processes
 
-  /// Another process that has the file open for writing and holds SQLite's lock on it.
+  /// Finds another process that has the file open for writing and holds SQLite's lock on it.
   ///
-  /// Asking the kernel's list opens no file: closing one would drop this process's own locks.
+  /// It reads the kernel's list of locks, since opening and closing the file would drop this
+  /// process's own locks.
   private static func writer(of path: String) -> Int32? {
     var status = stat()
     guard stat(path.systemPath, &status) == 0,
       let list = try? String(contentsOfFile: "/proc/locks", encoding: .utf8)
     else { return nil }
     for line in list.split(separator: "\n") {
-      // 1: POSIX  ADVISORY  READ 4711 fe:01:123456 1073741826 1073742335
+      // For example: 1: POSIX  ADVISORY  READ 4711 fe:01:123456 1073741826 1073742335
       let words = line.split(separator: " ")
       guard words.count == 8, words[1] == "POSIX", words[6] == sharedLockStart,
         words[5].split(separator: ":").last == "\(status.st_ino)",
@@ -158,10 +161,11 @@ package enum TakeEnding: Hashable, Sendable {
     return nil
   }
 
-  /// SHARED_FIRST of SQLite: whoever has a take open for recording holds a lock there.
+  /// SHARED_FIRST of SQLite: every process that has a take open for recording holds a lock there.
   private static let sharedLockStart = "1073741826"
 
-  /// Whether a process has a file open for writing; so it is taken to be where nobody may look.
+  /// Whether a process has a file open for writing; assumed if its descriptors may not be
+  /// inspected.
   private static func writes(_ process: Int32, _ file: stat) -> Bool {
     let folder = "/proc/\(process)"
     guard let names = try? FileManager.default.contentsOfDirectory(atPath: folder + "/fd") else {
@@ -182,15 +186,15 @@ package enum TakeEnding: Hashable, Sendable {
 
 // MARK: - StepTimes
 
-/// The times of the steps of a take, out of the heads on its tape.
+/// The times of steps, read from the `tape` table alone.
 package enum StepTimes {
-  /// The time of the last step of a take; nil when it has none.
+  /// The time of the last step; nil if the take is empty.
   package static func end(of path: String) throws(TapeError) -> Instant? {
     let count = try find(1, in: path).count
     return try find(count, in: path).at
   }
 
-  /// How many steps a take has, and when one of them was; nil when it has no such step.
+  /// The time of a step, and the number of steps; the time is nil if there is no such step.
   package static func find(_ step: Int, in path: String) throws(TapeError) -> (
     at: Instant?, count: Int
   ) {
@@ -220,15 +224,40 @@ package enum StepTimes {
     }
   }
 
-  /// A step that ran later than its machine asked for.
+  /// Hands on the steps of a take up to a time, each with its number and its time.
+  package static func each(
+    in path: String, until end: Instant, _ use: (Int, Instant) -> Void
+  ) throws(TapeError) {
+    let connection = try TakeFile.open(path)
+    do throws(SQLiteError) {
+      let rows = try connection.prepare(
+        "SELECT first_step, steps, at_ns, body FROM tape WHERE at_ns <= ?1 ORDER BY first_step")
+      rows.bind(end.nanoseconds, at: 1)
+      while try rows.step() {
+        let (first, steps, start) = rows.values(Int.self, Int.self, Int64.self)
+        let bytes = rows.bytes(3)
+        do throws(ReadError) {
+          let heads = try TapeBody.heads(
+            bytes.span.bytes, first: first, count: steps, start: start)
+          for head in heads { use(head.number, head.at) }
+        } catch {
+          throw SQLiteError(code: .corrupt, message: "the heads of step \(first) and later")
+        }
+      }
+    } catch {
+      throw TapeError(path: path, place: "tape", error)
+    }
+  }
+
+  /// A step that ran later than its machine had requested.
   package struct Late: Sendable, Hashable {
     package var actor: Int64
-    /// When the machine wanted to be called.
+    /// The deadline that the machine had requested.
     package var due: Int64
     package var at: Int64
   }
 
-  /// The steps that ran later than their machine asked for: its process did not get to it.
+  /// Returns the steps that ran late because the process was busy or suspended.
   package static func late(
     by bound: Int64, atMost limit: Int, in connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> [Late] {
@@ -243,7 +272,7 @@ package enum StepTimes {
       do throws(ReadError) {
         heads = try TapeBody.heads(bytes.span.bytes, first: first, count: steps, start: start)
       } catch {
-        // What is altered says nothing; `verify` names it.
+        // Altered steps are skipped here; `verify` reports them.
         return late
       }
       for head in heads {

@@ -10,7 +10,7 @@ package final class TapeReader {
     package var at: Instant
     var digest: [UInt8]
 
-    /// What no recorder writes: values of other types, or several rows.
+    /// Stands for a row that no recorder writes: wrong types, or several rows.
     static let altered = Ending(steps: 0, at: .zero, digest: [])
   }
 
@@ -27,10 +27,10 @@ package final class TapeReader {
   private var chain: StepChain
   private var inputs: StepDecoder
 
-  /// The heads of the tape row that is being read, and how many of them are done.
+  /// The heads of the current row of `tape`, and how many of them are read.
   private var heads: [StepHead] = []
   private var position = 0
-  /// How many bytes of rows a chunk had at most: the next one has room for them at once.
+  /// The largest number of row bytes in a chunk so far: the capacity of the next one.
   private var largestChunk = 0
   private var batchDigest: [UInt8] = []
   private var stepsRead = 0
@@ -38,19 +38,20 @@ package final class TapeReader {
   private var fault: TapeFault?
   private var isAtEnd = false
 
-  /// A few pages for each table, which are read once and in order; every checkpoint of a debugger
-  /// has these pages of its own.
+  /// A few pages per table suffice because each table is read once, in order; every checkpoint of a
+  /// debugger has a cache of its own.
   package static let cacheKilobytes = 1_000
 
-  /// Opens a take and checks that it is one; nothing but its head is read yet.
+  /// Opens a take and checks its header.
   ///
-  /// - Parameter kinds: the kinds of machines besides the endpoint whose inputs can be read.
+  /// - Parameter kinds: the kinds of machines, besides the endpoint, whose inputs can be read.
   package init(path: String, kinds: MachineKinds = MachineKinds()) throws(TapeError) {
     self.path = path
     connection = try TakeFile.open(path, cacheKilobytes: TapeReader.cacheKilobytes)
     header = try TakeHeader.read(from: connection, path: path)
     do throws(SQLiteError) {
-      // One transaction, so that all cursors see the same moment of a take that still grows.
+      // One transaction, so that all cursors see the same state of a take that is still being
+      // recorded.
       try connection.execute("BEGIN")
       ending = try TapeReader.ending(connection)
       tape = try connection.prepare(
@@ -74,7 +75,7 @@ package final class TapeReader {
     chain = StepChain(takeDigest: header.digest)
   }
 
-  /// How many steps the take has; one whose recorder was killed has those that it holds.
+  /// The number of steps; for a take whose recorder was killed, the number of those present.
   package func stepCount() throws(TapeError) -> Int {
     if let ending { return ending.steps }
     do throws(SQLiteError) {
@@ -85,7 +86,7 @@ package final class TapeReader {
     }
   }
 
-  /// The configurations of peers that have a member, as JSON.
+  /// The configurations, as JSON, of the peers that have a member in theirs.
   package func peerConfigurations(with member: String) throws(TapeError) -> [String] {
     var configurations: [String] = []
     do throws(SQLiteError) {
@@ -98,11 +99,11 @@ package final class TapeReader {
     return configurations
   }
 
-  /// The machines in the take that another revision made, the stack first; none where the take does
-  /// not say.
+  /// The kinds of machines that were recorded by another revision, the stack first; empty if the
+  /// take has no revision.
   ///
-  /// A take that has observers alone is not of another revision when that of the stack moved, and
-  /// one without observers not when theirs did.
+  /// A take of observers alone does not count as another revision because the stack's moved, nor a
+  /// take without observers because the observer's did.
   package func otherRevisions() throws(TapeError) -> [OtherRevision] {
     var others: [OtherRevision] = []
     do throws(SQLiteError) {
@@ -120,8 +121,8 @@ package final class TapeReader {
     return others
   }
 
-  /// Whether the take has other machines than observers: endpoints, which are peers without another
-  /// actor, or others.
+  /// Whether the take has machines besides observers: endpoints (peers without an actor of another
+  /// kind) or other machines.
   private func hasStack() throws(SQLiteError) -> Bool {
     try connection.integer(
       "SELECT EXISTS (SELECT 1 FROM peer WHERE actor IS NULL"
@@ -129,7 +130,7 @@ package final class TapeReader {
         + " OR EXISTS (SELECT 1 FROM actor_store WHERE kind <> 1)") == 1
   }
 
-  /// The revisions of the observers, each once.
+  /// The distinct revisions of the observers.
   package func observerRevisions() throws(SQLiteError) -> [Int64] {
     guard header.format >= TakeHeader.revisionFormat else { return [] }
     var found: [Int64] = []
@@ -149,14 +150,14 @@ package final class TapeReader {
   {
     let statement = try connection.prepare("SELECT steps, at_ns, digest FROM ending")
     guard try statement.step() else { return nil }
-    // What cannot be an ending is told from the recorded one at the end of the steps.
+    // A row that cannot be an ending is reported when the steps are read to their end.
     guard statement.storageClasses == [.integer, .integer, .blob] else { return .altered }
     let (steps, at, digest) = statement.values(Int.self, Instant.self, [UInt8].self)
     guard try !statement.step() else { return .altered }
     return Ending(steps: steps, at: at, digest: digest)
   }
 
-  /// The time of the last step, for progress; nil when the take has no steps.
+  /// The time of the last step, for progress; nil if the take is empty.
   package func lastTime() throws(TapeError) -> Instant? {
     if let ending { return ending.at }
     do throws(SQLiteError) {
@@ -167,12 +168,12 @@ package final class TapeReader {
     }
   }
 
-  /// A chunk is full, however few steps it has, when they have so many bytes on average.
+  /// The average step size in bytes beyond which a chunk counts as full with fewer steps.
   private static let bytesPerStep = 4_096
 
-  /// The next steps, about as many as are asked for; nil at the end of the take.
+  /// Returns about `limit` further steps; nil at the end of the take.
   ///
-  /// - Parameter spare: a chunk whose memory may be used again.
+  /// - Parameter spare: a chunk whose memory is reused.
   package func next(
     steps limit: Int = 256, reusing spare: consuming TapeChunk = TapeChunk()
   ) throws(TapeFault) -> TapeChunk? {
@@ -194,7 +195,7 @@ package final class TapeReader {
         }
       }
     } catch {
-      // What was good before the fault is given out first.
+      // The intact steps before the fault are returned first.
       guard !chunk.steps.isEmpty else { throw error }
       fault = error
     }
@@ -202,7 +203,7 @@ package final class TapeReader {
     return chunk.steps.isEmpty ? nil : chunk
   }
 
-  /// The next steps for whoever only reads: a file that was altered is an error like another.
+  /// Returns further steps, for callers that treat an altered file like any other error.
   package func chunk(steps limit: Int = 256) throws(TapeError) -> TapeChunk? {
     do throws(TapeFault) {
       return try next(steps: limit)
@@ -337,7 +338,7 @@ package final class TapeReader {
     return chunk
   }
 
-  /// `2 rows: path, packet`.
+  /// Lists rows by table, as in `2 rows: path, packet`.
   private func described(_ rows: RowList, _ range: Range<Int>) -> String {
     guard !range.isEmpty else { return "no rows" }
     let names = range.prefix(8).map { rows.table($0).name }.joined(separator: ", ")

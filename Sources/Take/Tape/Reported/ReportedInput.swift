@@ -2,7 +2,7 @@ package import Observer
 package import Wire
 
 extension MachineKind {
-  /// What another stack reported about itself: nothing of it is executed again.
+  /// Reports of another stack about itself; that stack is not executed again.
   package static let reported = MachineKind(rawValue: 5)
 }
 
@@ -14,38 +14,45 @@ private enum ReportedStep {
   static let event = StepKind(5)
   static let stats = StepKind(6)
   static let notSeen = StepKind(7)
+  static let frame = StepKind(8)
 }
 
-/// What a file of reports says about itself: the configuration of its actor.
+/// The description of a file of reports: the configuration of its actor.
 package struct ReportedGenesis: Codable, Hashable, Sendable {
-  /// The format in words.
+  /// The name of the format.
   package var format: String
-  /// What the file says about browser, machine and page, as JSON.
+  /// The browser, machine and page that the file names, as JSON.
   package var head: String?
+  /// Whether a description that the browser made by itself is read from the result of its call;
+  /// nil in takes that were written before this was done.
+  package var readsResults: Bool?
 
   package init(format: String, head: String?) {
     self.format = format
     self.head = head
+    readsResults = true
   }
 }
 
-/// Something that another stack reported, with the connection that it is about.
+/// A report of another stack, with the connection that it is about.
 ///
-/// The time is that of the report; the step may come later, where a file is out of order.
+/// The time is that of the report; the step may be later if the file is not in order.
 package enum ReportedInput: RecordedInput {
   case genesis(ReportedGenesis)
-  /// A connection was made; configuration is JSON.
+  /// A connection was created; the configuration is JSON.
   case connection(peer: UInt32, at: Instant, label: String, configuration: String)
   /// A call of the API; peer 0 is the page.
   case call(peer: UInt32, at: Instant, id: UInt32, name: String, arguments: String)
-  /// The result of a call, as JSON, or why it failed.
+  /// The result of a call as JSON, or its error.
   case reply(peer: UInt32, at: Instant, id: UInt32, reply: String?, error: String?)
   case event(peer: UInt32, at: Instant, name: String, detail: String)
-  /// A report of getStats, as `ReportedStats.value` writes it.
+  /// A `getStats` report, as `ReportedStats.value` writes it.
   case stats(peer: UInt32, at: Instant, id: UInt32, report: String)
-  /// What the file does not have: a kind of coverage, and why.
+  /// An encoded frame that was received; peer and time are its own.
+  case frame(ReportedFrame)
+  /// Something missing from the file: a kind of coverage and the reason.
   case notSeen(what: String, reason: String)
-  /// It never comes.
+  /// Never occurs.
   case deadline
 
   package var stepKind: StepKind {
@@ -56,6 +63,7 @@ package enum ReportedInput: RecordedInput {
     case .reply: ReportedStep.reply
     case .event: ReportedStep.event
     case .stats: ReportedStep.stats
+    case .frame: ReportedStep.frame
     case .notSeen: ReportedStep.notSeen
     case .deadline: .deadline
     }
@@ -69,6 +77,7 @@ package enum ReportedInput: RecordedInput {
       name.utf8.count + text.utf8.count
     case .reply(_, _, _, let reply, let error): (reply ?? error ?? "").utf8.count
     case .stats(_, _, _, let text): text.utf8.count
+    case .frame(let frame): frame.bytes?.count ?? 0
     case .notSeen(let what, let reason): what.utf8.count + reason.utf8.count
     }
   }
@@ -81,6 +90,7 @@ package enum ReportedInput: RecordedInput {
     case .reply(_, _, let id, _, let error): error == nil ? "result of \(id)" : "failure of \(id)"
     case .event(_, _, let name, _): name
     case .stats: "getStats"
+    case .frame(let frame): "\(frame.codec) frame of \(counted(frame.size, "byte"))"
     case .notSeen(let what, _): what
     case .deadline: "deadline"
     }
@@ -103,6 +113,7 @@ package enum ReportedInput: RecordedInput {
       add(EventRow(type: name, detail: detail), peer, at, &transcript)
     case .stats(let peer, let at, let id, let report):
       add(CallRequestRow(call: id, name: Self.sampler, arguments: report), peer, at, &transcript)
+    case .frame(let frame): frame.write(to: &transcript)
     case .notSeen(let what, let reason):
       transcript.add(CallRequestRow(name: what, arguments: reason), of: 0)
     case .deadline: break
@@ -119,8 +130,63 @@ package enum ReportedInput: RecordedInput {
   fileprivate static let sampler = "getStats"
 }
 
-/// Makes the inputs of reports again from their rows.
+/// An encoded frame that a page received and handed over.
+package struct ReportedFrame: Hashable, Sendable {
+  package var peer: UInt32
+  package var at: Instant
+  /// The number of its track, as `ReportedMachine.track(of:mid:)` has it.
+  package var track: UInt32
+  package var isVideo: Bool
+  package var codec: String
+  package var ssrc: UInt32
+  package var rtpTime: UInt32
+  package var isKey: Bool
+  /// In pixels; nil of audio, and where the browser does not have them.
+  package var width: Int?
+  package var height: Int?
+  package var size: Int
+  /// nil in a take that keeps no media.
+  package var bytes: [UInt8]?
+
+  package init(
+    peer: UInt32, at: Instant, track: UInt32, isVideo: Bool, codec: String, ssrc: UInt32,
+    rtpTime: UInt32, isKey: Bool, bytes: [UInt8]
+  ) {
+    (self.peer, self.at, self.track, self.isVideo) = (peer, at, track, isVideo)
+    (self.codec, self.ssrc, self.rtpTime, self.isKey) = (codec, ssrc, rtpTime, isKey)
+    (self.bytes, size) = (bytes, bytes.count)
+  }
+
+  fileprivate init(_ frame: FrameRow, _ format: FormatRow) {
+    (peer, at, track) = (format.peer.number, frame.at, format.track)
+    (isVideo, codec, ssrc) = (format.kind == "video", format.codec, format.ssrc)
+    (rtpTime, isKey) = (frame.rtpTime.number, format.isKey)
+    (width, height) = (format.width, format.height)
+    (size, bytes) = (frame.size, frame.bytes)
+  }
+
+  fileprivate func write(to transcript: inout Transcript) {
+    // The stack that received it decoded it; here it was not.
+    var format = FormatRow(
+      track: track, kind: isVideo ? "video" : "audio", direction: .inbound, codec: codec,
+      ssrc: ssrc, outcome: "not decoded", isKey: isKey)
+    (format.width, format.height) = (width, height)
+    transcript.add(of: peer, at: at) { transcript in
+      let number = transcript.format(of: format)
+      transcript.add(
+        FrameRow(
+          at: at, format: number, rtpTime: WireNumber(number: rtpTime), size: size,
+          bytes: transcript.keepsMedia ? bytes : nil))
+    }
+  }
+}
+
+/// Restores the inputs of reports from their rows.
 package struct ReportedDecoder: InputDecoder {
+  /// The formats of frames by their numbers, as far back as the writer refers to them.
+  private var formats: [Int64: FormatRow] = [:]
+  private static let formatsMaximum = 65_536
+
   package init() {}
 
   package mutating func input(of head: StepHead, _ rows: borrowing RowList, _ range: Range<Int>)
@@ -138,6 +204,16 @@ package struct ReportedDecoder: InputDecoder {
         ReportedInput.reply(
           peer: $0.peer.number, at: $0.at, id: $0.call, reply: $0.reply, error: $0.error)
       }
+    case ReportedStep.frame:
+      for row in range.dropLast() {
+        guard let format = FormatRow(rows, row) else { return nil }
+        if formats.count >= Self.formatsMaximum { formats.removeAll() }
+        formats[format.number] = format
+      }
+      guard let frame = FrameRow(rows, row), let format = formats[frame.format.number] else {
+        return nil
+      }
+      return ReportedInput.frame(ReportedFrame(frame, format))
     case ReportedStep.event:
       return EventRow(rows, row).map {
         ReportedInput.event(peer: $0.peer.number, at: $0.at, name: $0.type, detail: $0.detail)

@@ -1,21 +1,30 @@
 package import Observer
 package import Wire
 
-/// What another stack reported about itself, as a machine on the tape.
+/// Turns the reports of another stack into rows.
 ///
-/// It folds reports: changes of statistics into whole objects, states into transitions, objects
-/// into
-/// pairs, tracks and levels. A replay folds them again; what the other stack did is not executed.
+/// It merges changes of statistics into complete objects, derives transitions from states, and
+/// pairs, tracks and levels from objects. A replay repeats this; it does not execute the other
+/// stack.
 package final class ReportedMachine: RecordedMachine {
   package static var machineKind: MachineKind { .reported }
   package static func decoder(_ contents: ContentSource) -> ReportedDecoder { ReportedDecoder() }
 
   private var peers: [UInt32: ReportedPeer] = [:]
+  private var readsResults = false
   package var deadline: Instant? { nil }
 
   package init() {}
 
-  /// A file may claim any number of connections.
+  /// The number of the track of an m-section; nil before a report or an event has named it.
+  package func track(of peer: UInt32, mid: String) -> UInt32? {
+    peers[peer]?.track(mid: mid)
+  }
+
+  /// The name of the event that names the track of an m-section before its first frame.
+  package static let framesEvent = "encodedframes"
+
+  /// Limits the connections, since a file may claim any number.
   package static let peersMaximum = 10_000
 
   package func step(
@@ -23,6 +32,7 @@ package final class ReportedMachine: RecordedMachine {
   ) {
     switch input {
     case .genesis(let genesis):
+      readsResults = genesis.readsResults ?? false
       outbox.append(
         .coverage(
           what: "reported",
@@ -33,8 +43,10 @@ package final class ReportedMachine: RecordedMachine {
       var row = PeerRow(label: label, role: "reported")
       row.configuration = configuration
       outbox.append(.row(.peer(row), peer: peer, at: at))
-    case .call(let peer, let at, _, let name, let arguments):
-      peers[peer]?.call(name, arguments) { outbox.append(.row($0, peer: peer, at: at)) }
+    case .call(let peer, let at, let id, let name, let arguments):
+      peers[peer]?.call(readsResults ? id : nil, name, arguments) {
+        outbox.append(.row($0, peer: peer, at: at))
+      }
     case .event(let peer, let at, let name, let detail):
       peers[peer]?.event(name, detail) { outbox.append(.row($0, peer: peer, at: at)) }
     case .stats(let peer, let at, let id, let text):
@@ -44,17 +56,20 @@ package final class ReportedMachine: RecordedMachine {
       peers[peer]?.sample(report, at, id) { outbox.append(.row($0, peer: peer, at: at)) }
     case .notSeen(let what, let reason):
       outbox.append(.coverage(what: what, reason: reason))
-    case .reply, .deadline: break
+    case .reply(let peer, let at, let id, let reply, _):
+      guard readsResults else { return }
+      peers[peer]?.result(of: id, reply) { outbox.append(.row($0, peer: peer, at: at)) }
+    case .frame, .deadline: break
     }
   }
 }
 
-/// What followed from a report: a row of the connection that it is about, or what is missing.
+/// A row derived from a report, or something that is missing.
 package enum ReportedOutput: RecordedOutput {
   case row(Row, peer: UInt32, at: Instant)
   case coverage(what: String, reason: String)
 
-  /// A row of any of the tables that reports fill.
+  /// A row of one of the tables that reports fill.
   package enum Row: Sendable {
     case peer(PeerRow)
     case state(StateRow)

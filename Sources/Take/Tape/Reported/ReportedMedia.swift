@@ -1,7 +1,7 @@
 import Observer
 import Wire
 
-/// What reports say of the pairs of candidates of a connection.
+/// The candidate pairs of a connection, as reported.
 struct ReportedPairs {
   private struct Known: Hashable {
     var number: UInt32
@@ -37,7 +37,7 @@ struct ReportedPairs {
         return (pair[legacy]?.text ?? "", "")
       }
       guard let row = CandidateRow(object) else {
-        // Browsers hide the addresses of their machine's own network.
+        // Browsers hide the addresses of their own local network.
         let type = CandidateRow.types[object["candidateType"]?.text ?? ""] ?? ""
         return ("hidden:\(object.count("port"))", type)
       }
@@ -62,7 +62,7 @@ struct ReportedPairs {
   }
 }
 
-/// What reports say of tracks: which there are, how loud they are, and when somebody speaks.
+/// The tracks of a connection as reported: which exist, their levels, and speech.
 struct ReportedMedia {
   private struct Track: Hashable {
     var number: UInt32
@@ -70,12 +70,12 @@ struct ReportedMedia {
     var payloadType: UInt8
   }
 
-  /// What was heard of audio until the last report.
+  /// The audio of a track up to the last report.
   private struct Audio {
     var at: Instant
     var energy: Double?
     var seconds: Double?
-    /// Speech that goes on.
+    /// The current speech.
     var speech: (from: Instant, blocks: Int, decibels: Int)?
   }
 
@@ -91,7 +91,7 @@ struct ReportedMedia {
     }
     for stream in objects.all("outbound-rtp") where kind(of: stream) == "audio" {
       let source = stream["mediaSourceId"]?.text.flatMap { objects[$0] }
-      // Before there were sources, the stream itself had the level.
+      // Older reports have no source objects; the stream itself then has the level.
       if let source = source ?? (stream["audioLevel"] == nil ? nil : stream) {
         observe(source, stream, isInbound: false, at, emit)
       }
@@ -106,7 +106,7 @@ struct ReportedMedia {
 
   // MARK: Tracks
 
-  /// The number of a stream's track: streams of one m-section share it.
+  /// The number of a stream's track; streams of one m-section share it.
   private mutating func number(of stream: ReportedObject) -> UInt32 {
     let name = stream["mid"]?.text.map { "mid \($0)" } ?? stream.id
     if let number = numbers[name] { return number }
@@ -114,6 +114,16 @@ struct ReportedMedia {
     let number = UInt32(numbers.count + 1)
     numbers[name] = number
     return number
+  }
+
+  /// The number of the track of an m-section, if it is known.
+  func track(mid: String) -> UInt32? { numbers["mid \(mid)"] }
+
+  /// Numbers the track of an m-section of which there is no report yet.
+  mutating func add(mid: String) {
+    let name = "mid \(mid)"
+    guard numbers[name] == nil, numbers.count < ReportedPeer.most else { return }
+    numbers[name] = UInt32(numbers.count + 1)
   }
 
   private mutating func add(
@@ -141,9 +151,9 @@ struct ReportedMedia {
 
   // MARK: Levels
 
-  /// Takes the level of a stream's audio since the report before.
+  /// Computes the level of a stream since the previous report.
   ///
-  /// - Parameter source: the object that has it.
+  /// - Parameter source: the object with the level.
   private mutating func observe(
     _ source: ReportedObject, _ stream: ReportedObject, isInbound: Bool, _ at: Instant,
     _ emit: ReportedPeer.Emit
@@ -163,7 +173,7 @@ struct ReportedMedia {
     var length = passed
     if let energy, let seconds, let energyBefore = before.energy, let first = before.seconds {
       let growth = seconds - first
-      // W3C: the mean square over a time is the growth of the energy by that of the duration.
+      // W3C: the mean square is the increase of total energy divided by that of the duration.
       if growth > 0.001, growth <= 60 {
         power = max(0, energy - energyBefore) / growth
         length = growth
@@ -194,7 +204,7 @@ struct ReportedMedia {
     emit(.level(row))
   }
 
-  /// -47 dBov, from which on `speaker` counts speech.
+  /// -47 dBov, the level from which the view `speaker` counts speech.
   private static let speechPower = 1.995e-5
 
   private func follow(
@@ -222,9 +232,9 @@ struct ReportedMedia {
     }
   }
 
-  /// Whole dBov of a power of at most 1, at least -127: by halvings and a table of the rest, since
-  /// a
-  /// replay must not depend on the logarithm of a C library.
+  /// Returns a power of at most 1 in whole dBov, at least -127.
+  ///
+  /// Halvings and a table replace the logarithm, because a replay must not depend on a C library.
   private static func decibels(_ power: Double) -> Int {
     var (rest, decibels) = (power, 0)
     while rest < 0.1, decibels > -120 { (rest, decibels) = (rest * 10, decibels - 10) }

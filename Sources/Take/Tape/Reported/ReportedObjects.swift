@@ -1,18 +1,18 @@
 import Observer
 import Wire
 
-/// An object of getStats with all its members.
+/// A stats object with all its members.
 struct ReportedObject: Hashable, Sendable {
   var id: String
   var type: String
   /// Unix time in milliseconds.
   var timestamp: Double
-  /// Without the id, the type and the time; in W3C's names, with those of before beside them.
+  /// All members besides id, type and timestamp, by W3C names and their older names.
   var members: [JSONValue.Member]
 
   subscript(name: String) -> JSONValue? { members.last { $0.name == name }?.value }
 
-  /// A number, also one that stands in a text.
+  /// A number, also if it is given as a string.
   func number(_ name: String) -> Double? {
     guard let value = self[name] else { return nil }
     guard let number = value.number ?? value.text.flatMap(Double.init), number.isFinite else {
@@ -21,7 +21,7 @@ struct ReportedObject: Hashable, Sendable {
     return number
   }
 
-  /// A count; 0 where there is none.
+  /// A counter; 0 if absent.
   func count(_ name: String) -> UInt64 {
     number(name).flatMap { UInt64(exactly: $0.rounded()) } ?? 0
   }
@@ -31,25 +31,25 @@ struct ReportedObject: Hashable, Sendable {
   var json: String { JSONValue.object(members).json }
 }
 
-/// The objects of the last report of a connection, built up from what reports say of them.
+/// The objects of a connection's last report, merged from incremental reports.
 struct ReportedObjects {
   private var raw: [String: [JSONValue.Member]] = [:]
   private var whole: [String: ReportedObject] = [:]
-  /// The ids in the order in which they came up.
+  /// The ids in order of first appearance.
   private(set) var ids: [String] = []
 
-  /// A file may claim any number; a step has room for this many rows.
+  /// A limit below the rows that a step can have, since a file may claim any number.
   private static let most = 10_000
 
   var count: Int { ids.count }
   subscript(id: String) -> ReportedObject? { whole[id] }
 
-  /// All objects of a type, in the order in which they came up.
+  /// Returns all objects of a type in order of first appearance.
   func all(_ type: String) -> [ReportedObject] {
     ids.compactMap { whole[$0] }.filter { $0.type == type }
   }
 
-  /// Folds a report in: gives the objects that changed, and the ids of those that are gone.
+  /// Merges a report; returns the objects that changed and the ids of those that disappeared.
   mutating func fold(_ report: ReportedStats) -> (changed: [ReportedObject], gone: [String]) {
     var changed: [ReportedObject] = []
     var named: Set<String> = []
@@ -75,13 +75,13 @@ struct ReportedObjects {
     return (changed, gone)
   }
 
-  /// Members with those that are newer; objects inside of them are merged alike.
+  /// Merges newer members into older ones, nested objects recursively.
   private static func merged(
     _ before: [JSONValue.Member], _ newer: [JSONValue.Member]
   ) -> [JSONValue.Member] {
     guard !before.isEmpty else { return newer }
     var members = before
-    // The time of the report before does not hold for this one.
+    // The timestamp of the previous report does not apply to this one.
     members.removeAll { $0.name == "timestamp" }
     for member in newer {
       guard let place = members.firstIndex(where: { $0.name == member.name }) else {

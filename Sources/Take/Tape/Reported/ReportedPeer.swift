@@ -1,7 +1,7 @@
 import Observer
 import Wire
 
-/// What was reported of one connection so far.
+/// The reported state of one connection.
 struct ReportedPeer {
   typealias Emit = (ReportedOutput.Row) -> Void
 
@@ -9,31 +9,38 @@ struct ReportedPeer {
     "signaling": "stable", "ice-connection": "new", "connection": "new", "ice-gathering": "new",
     "dtls": "new",
   ]
-  /// The candidates that are known, each once.
+  /// The known candidates, without duplicates.
   private var candidates: Set<String> = []
-  /// The labels of data channels that the other side made.
+  /// The labels of data channels opened by the remote peer.
   private var remoteChannels: Set<String> = []
   private var objects = ReportedObjects()
   private var media = ReportedMedia()
   private var pairs = ReportedPairs()
   private var channels: [String: (number: UInt32, state: String)] = [:]
+  /// The calls of setLocalDescription that left it to the browser to make the description.
+  private var implicit: Set<UInt32> = []
 
-  /// Of each kind, how much is remembered: a file may claim any number.
+  /// Limits each kind of state, since a file may claim any number.
   static let most = 20_000
 
   // MARK: Calls and events
 
-  mutating func call(_ name: String, _ arguments: String, _ emit: Emit) {
+  /// - Parameter id: nil where results of calls are not read.
+  mutating func call(_ id: UInt32?, _ name: String, _ arguments: String, _ emit: Emit) {
     switch name {
     case "setLocalDescription", "setRemoteDescription":
-      guard let value = value(arguments), let type = value["type"]?.text,
-        let sdp = value["sdp"]?.text
-      else { return }
-      emit(
-        .signaling(
-          SignalingRow(
-            direction: Direction(isInbound: name == "setRemoteDescription"),
-            transport: "reported", type: type, message: sdp)))
+      let isInbound = name == "setRemoteDescription"
+      guard let id, !isInbound else {
+        describe(arguments, isInbound: isInbound, emit)
+        return
+      }
+      let isStated = value(arguments).map { $0["sdp"]?.text?.isEmpty == false } ?? false
+      let isRollback = value(arguments)?["type"]?.text == "rollback"
+      if isStated || isRollback {
+        describe(arguments, isInbound: false, emit)
+      } else if implicit.count < Self.most {
+        implicit.insert(id)
+      }
     case "addIceCandidate": add(candidate: arguments, isLocal: false, emit)
     case "close":
       move("signaling", "closed", emit)
@@ -41,6 +48,26 @@ struct ReportedPeer {
     default: break
     }
   }
+
+  /// The description that a browser made by itself stands in the result of the call alone.
+  mutating func result(of id: UInt32, _ reply: String?, _ emit: Emit) {
+    guard implicit.remove(id) != nil, let reply else { return }
+    describe(reply, isInbound: false, emit)
+  }
+
+  /// Emits the description in a value, if there is one.
+  private func describe(_ text: String, isInbound: Bool, _ emit: Emit) {
+    guard let value = value(text), let type = value["type"]?.text, let sdp = value["sdp"]?.text
+    else { return }
+    emit(
+      .signaling(
+        SignalingRow(
+          direction: Direction(isInbound: isInbound), transport: "reported", type: type,
+          message: sdp)))
+  }
+
+  /// The number of the track of an m-section, if it is known.
+  func track(mid: String) -> UInt32? { media.track(mid: mid) }
 
   private static let machines = [
     "signalingstatechange": "signaling", "iceconnectionstatechange": "ice-connection",
@@ -54,6 +81,8 @@ struct ReportedPeer {
       if let state = value.text ?? value["state"]?.text { move(machine, state, emit) }
     } else if name == "icecandidate" {
       add(candidate: detail, isLocal: true, emit)
+    } else if name == ReportedMachine.framesEvent {
+      if let mid = value(detail)?["mid"]?.text { media.add(mid: mid) }
     } else if name == "datachannel", remoteChannels.count < Self.most,
       let value = value(detail)
     {
@@ -66,7 +95,7 @@ struct ReportedPeer {
     try? JSONValue(parsing: text, limits: ReportedLines.limits)
   }
 
-  /// Enters a state; Chromium's old log has them with a prefix, as in `ICEConnectionStateChecking`.
+  /// Records a state; Chromium's older logs prefix it, as in `ICEConnectionStateChecking`.
   private mutating func move(_ machine: String, _ name: String, _ emit: Emit) {
     var state = name
     for prefix in [
@@ -103,7 +132,7 @@ struct ReportedPeer {
 
   // MARK: Statistics
 
-  /// Folds a report into what is known, and says what is new.
+  /// Merges a report and emits the changes.
   mutating func sample(_ report: ReportedStats, _ at: Instant, _ id: UInt32, _ emit: Emit) {
     let (changed, gone) = objects.fold(report)
     for object in changed {
@@ -157,7 +186,7 @@ struct ReportedPeer {
 }
 
 extension CandidateRow {
-  /// Reads the line of a candidate (RFC 8839 section 5.1), also one whose addresses were taken out.
+  /// Parses a candidate line (RFC 8839 section 5.1), also one whose addresses were redacted.
   fileprivate init?(_ line: String) {
     var words = line.split(separator: " ")[...]
     guard words.count >= 8, words[6] == "typ" else { return nil }
@@ -180,7 +209,7 @@ extension CandidateRow {
     }
   }
 
-  /// Reads the statistics of a candidate; nil for one without an address.
+  /// Reads the stats object of a candidate; nil if it has no address.
   init?(_ object: ReportedObject) {
     guard let address = object["address"]?.text ?? object["ip"]?.text, !address.isEmpty else {
       return nil
@@ -199,7 +228,7 @@ extension CandidateRow {
     usernameFragment = object["usernameFragment"]?.text
   }
 
-  /// Today's names and those of before.
+  /// Current and older names.
   static let types = [
     "host": "host", "srflx": "srflx", "prflx": "prflx", "relay": "relay",
     "serverreflexive": "srflx", "peerreflexive": "prflx", "relayed": "relay", "local": "host",

@@ -3,20 +3,20 @@ import SDP
 import Wire
 
 extension MachineKind {
-  /// A room of a service.
+  /// The kind of a room of a service.
   package static let room = MachineKind(rawValue: 3)
 }
 
 extension StepKind {
-  /// A message of the signaling that came over a transport.
+  /// A signaling message received over a transport.
   fileprivate static let frame = StepKind(1)
-  /// Something else that happened to a transport.
+  /// Another event of a transport.
   fileprivate static let transport = StepKind(2)
-  /// An answer over HTTP.
+  /// A response over HTTP.
   fileprivate static let response = StepKind(5)
-  /// Something that happened to a connection of the room.
+  /// An event of a connection of the room.
   fileprivate static let connection = StepKind(6)
-  /// Something that happened to the helper that shares a screen.
+  /// An event of the helper that shares a screen.
   fileprivate static let share = StepKind(7)
 }
 
@@ -81,7 +81,7 @@ extension RoomInput: RecordedInput {
           direction: .inbound, transport: "http \(id.number)", type: result.title,
           message: CanonicalJSON.text(ResponseText(result))))
     case .connection(let id, .opened(let peer)):
-      // The number is in a column of peers, so that whoever numbers them anew finds it.
+      // The number is in a column of peers, so that renumbering peers finds it.
       transcript.add(
         CallRequestRow(
           call: id.number, name: RoomConnectionReport.openedName, arguments: "{}"), of: peer)
@@ -102,7 +102,7 @@ extension RoomInput: RecordedInput {
 extension RoomConnectionReport {
   fileprivate static let openedName = "connection opened"
 
-  /// What it is about, in a word or two.
+  /// A title of a word or two.
   var title: String {
     switch self {
     case .report(.state(let state)): "state \(state.rawValue)"
@@ -121,7 +121,7 @@ extension HTTPResult {
   }
 }
 
-/// Creates the inputs of rooms again from their rows.
+/// Restores the inputs of rooms from their rows.
 package struct RoomDecoder: InputDecoder {
   package init() {}
 

@@ -1,21 +1,21 @@
 package import Room
 package import Wire
 
-/// A room as a machine on the tape.
+/// A room that can be recorded and replayed.
 package final class RecordedRoom: RecordedMachine {
   package static var machineKind: MachineKind { .room }
   package static func decoder(_ contents: ContentSource) -> RoomDecoder { RoomDecoder() }
 
   private var machine: RoomMachine
 
-  /// Creates a room that waits for its genesis.
-  /// - Parameter protocols: those that it can speak.
+  /// Creates a room that expects its genesis as its first input.
+  ///
+  /// - Parameter protocols: the protocols that it can speak.
   package init(_ protocols: SignalingProtocols) { machine = RoomMachine(protocols) }
 
   package var deadline: Instant? { machine.deadline }
   package var entropyDrawn: UInt64 { machine.entropyDrawn }
   package var machineSnapshot: (any MachineSnapshot)? { machine.snapshot }
-  /// The state of all parts.
   package var snapshot: RoomSnapshot { machine.snapshot }
 
   package func step(
@@ -66,7 +66,7 @@ extension RoomOutput: RecordedOutput {
 }
 
 extension EventRow {
-  /// What a room asks of something that it drives.
+  /// An order of a room to something that it drives, as a row.
   fileprivate init(ordering order: some Encodable, with place: (name: String, number: UInt32)?) {
     let parts = CallText(encoding: order)
     let whose = place.map { "\"\($0.name)\":\($0.number)," } ?? ""
@@ -104,7 +104,7 @@ extension Transcript {
 // MARK: Words
 
 extension SignalingFailure {
-  /// The number and the words, on one line.
+  /// The code and the message on one line.
   package var text: String { "\(code.rawValue): \(message)" }
 
   fileprivate var members: [(String, JSONText?)] {

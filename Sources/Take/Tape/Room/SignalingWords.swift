@@ -1,7 +1,7 @@
 import Room
 import Wire
 
-/// A message of a signaling as rows have it: its text, and the words that say what it is.
+/// A signaling message for its row: the text, and the words that classify it.
 struct SignalingWords {
   var type: String
   var message: String
@@ -15,21 +15,21 @@ struct SignalingWords {
     }
   }
 
-  /// The message of a row; nil when the row has none.
+  /// Restores the message of a row; nil if the row is malformed.
   static func frame(_ row: SignalingRow) -> SignalingFrame? {
     guard row.type == binaryType else { return .text(row.message) }
     return bytes(hexadecimal: row.message).map { .binary($0) }
   }
 
-  /// The members that say what a message is, in the protocols that are known, in this order.
+  /// The members that classify a message in the known protocols, in order of precedence.
   private static let names = [
     "janus", "type", "request", "videoroom", "audiobridge", "echotest", "textroom", "event_type",
   ]
-  /// A message says in its beginning what it is.
+  /// The length that is searched: messages are classified by their first members.
   private static let reach = 4_096
   private static let longest = 32
 
-  /// What a message in JSON is, by its first members that say so; `message` for what says nothing.
+  /// Classifies a JSON message by its first known members; `message` if there are none.
   static func words(of text: String) -> String {
     var found = [String?](repeating: nil, count: names.count)
     var strings = JSONStrings(text.utf8.prefix(reach))
@@ -45,7 +45,7 @@ struct SignalingWords {
       }
     }
     let words = found.compactMap(\.self)
-    // `binary` is what rows call messages that are no text.
+    // `binary` is reserved for messages that are not text.
     return words.isEmpty || words == [binaryType] ? "message" : words.joined(separator: " ")
   }
 }
@@ -68,8 +68,9 @@ extension SignalingRow {
   }
 }
 
-/// The strings of a JSON text in their order, and which of them are names; escapes stay as they
-/// are, because the words that are looked for have none.
+/// The strings of a JSON text in order, and which of them are member names.
+///
+/// Escapes are left as they are, because the known words have none.
 private struct JSONStrings {
   private var rest: Substring.UTF8View.SubSequence
 
@@ -98,7 +99,7 @@ private struct JSONStrings {
   }
 }
 
-/// A request over HTTP as rows have it.
+/// An HTTP request for its row.
 struct RequestText: Codable {
   var method: String
   var url: String
@@ -111,7 +112,7 @@ struct RequestText: Codable {
   }
 }
 
-/// An answer over HTTP as rows have it.
+/// An HTTP response for its row.
 struct ResponseText: Codable {
   var status: Int?
   var fields: [HTTPField]?
@@ -133,7 +134,7 @@ struct ResponseText: Codable {
   }
 }
 
-/// A body as text where it is text, else in hexadecimal.
+/// A body as text if it is UTF-8, otherwise in hexadecimal.
 struct BodyText: Codable {
   var text: String?
   var hex: String?
@@ -149,7 +150,7 @@ struct BodyText: Codable {
   }
 }
 
-/// The bytes of a text in hexadecimal; nil for another text.
+/// Parses hexadecimal digits; nil if the text is malformed.
 private func bytes(hexadecimal text: String) -> [UInt8]? {
   let digits = Array(text.utf8)
   guard digits.count.isMultiple(of: 2) else { return nil }

@@ -28,7 +28,7 @@ package struct PeerRow: StampedRow {
   }
 }
 
-/// What was added to the times of a peer.
+/// An offset that was added to the times of a peer.
 package struct ClockRow: StampedRow {
   package static var table: Table { .clock }
   package static var name: String { "clock" }
@@ -73,7 +73,7 @@ package struct ActorRow: TableRow {
   }
 }
 
-/// What an actor could not see.
+/// A gap in what an actor could see.
 package struct CoverageRow: TableRow {
   package static var table: Table { .coverage }
   package static var name: String { "coverage" }
@@ -102,7 +102,7 @@ package struct CoverageRow: TableRow {
 
 // MARK: - CallRows
 
-/// A call of the application programming interface.
+/// An API call.
 package struct CallRequestRow: StampedRow {
   package static var table: Table { .callRequest }
   package static var name: String { "call_request" }
@@ -184,7 +184,7 @@ package struct CaptureRow: StampedRow {
   package var channels: Int?
   package var samples: Int?
   package var content: Reference<ContentRow>?
-  /// When a video frame was taken, by the clock of its source.
+  /// Capture time of the video frame, on the clock of its source.
   package var timestamp: Int64?
 
   package static var blank: Self { Self() }
@@ -203,7 +203,7 @@ package struct CaptureRow: StampedRow {
   }
 }
 
-/// Captured media, equal ones once.
+/// Captured media, stored once however often it is used.
 package struct ContentRow: TableRow {
   package static var table: Table { .content }
   package static var name: String { "content" }
@@ -223,7 +223,7 @@ package struct ContentRow: TableRow {
   }
 }
 
-/// What an object of getStats said.
+/// The members of a stats object that changed.
 package struct StatRow: StampedRow {
   package static var table: Table { .stat }
   package static var name: String { "stat" }
@@ -249,7 +249,7 @@ package struct StatRow: StampedRow {
   }
 }
 
-/// Something else that a peer told its application.
+/// Any other event that a peer reported to its application.
 package struct EventRow: StampedRow {
   package static var table: Table { .event }
   package static var name: String { "event" }
@@ -271,7 +271,7 @@ package struct EventRow: StampedRow {
 
 // MARK: - RoomRows
 
-/// A participant of a room who entered or left.
+/// A participant who entered or left a room.
 package struct PresenceRow: TableRow {
   package static var table: Table { .presence }
   package static var name: String { "presence" }
@@ -298,7 +298,7 @@ package struct PresenceRow: TableRow {
   }
 }
 
-/// Media of a participant that began or ceased to be carried by a transceiver of a peer.
+/// Media of a participant whose transmission over a peer's transceiver began or ended.
 package struct CarriageRow: StampedRow {
   package static var table: Table { .carriage }
   package static var name: String { "carriage" }

@@ -1,17 +1,17 @@
 package import Wire
 
-/// What a field of a row holds: how it is stored and what it means.
+/// The type of a column: how a field is stored and what it means.
 package protocol ColumnValue: Sendable {
   static var kind: ColumnKind { get }
   /// Whether the column may be null.
   static var isOptional: Bool { get }
   /// The field as it is stored.
   var value: Value { get }
-  /// Appends the same as bytes.
+  /// Appends the field in the form of `ValueBytes`.
   func write(to bytes: inout ValueBytes)
-  /// Reads a stored value; nil for one that the column cannot have.
+  /// Reads a stored value; nil if the column cannot have it.
   init?(_ value: Value)
-  /// The same from the bytes where it begins.
+  /// Reads the field from bytes at an offset.
   init?(_ bytes: borrowing ValueBytes, at offset: Int)
 }
 
@@ -24,10 +24,10 @@ extension ColumnValue {
   }
 }
 
-/// A field that is stored as an integer, as most are: it is read and written as it lies.
+/// A field that is stored as an integer, which is read and written without a `Value`.
 package protocol IntegerColumn: ColumnValue {
   var stored: Int64 { get }
-  /// Reads a stored integer; nil for one that the column cannot have.
+  /// Reads a stored integer; nil if the column cannot have it.
   init?(stored number: Int64)
 }
 
@@ -46,7 +46,7 @@ extension IntegerColumn {
   }
 }
 
-/// What the values of a column are.
+/// The meaning of a column's values.
 package enum ColumnKind: Hashable, Sendable {
   case integer
   case real
@@ -58,12 +58,11 @@ package enum ColumnKind: Hashable, Sendable {
   case peer
   /// The number of a row in another table.
   case reference(Table)
-  /// An unsigned number of the wire, stored as the signed one of the same width.
+  /// An unsigned number from the wire, stored as the signed number of the same width.
   case wire(bits: Int)
   /// The second byte of an RTP header.
   case markerAndPayloadType
 
-  /// The type in SQL.
   package var sqlType: String {
     switch self {
     case .real: "REAL"
@@ -73,7 +72,7 @@ package enum ColumnKind: Hashable, Sendable {
     }
   }
 
-  /// A value for people: numbers of the wire without their sign.
+  /// Formats a value; wire numbers are shown unsigned.
   package func text(_ value: Value) -> String {
     guard case .integer(let number) = value else { return value.summary }
     switch self {
@@ -129,7 +128,7 @@ extension UInt16: IntegerColumn {}
 extension UInt8: IntegerColumn {}
 
 extension UInt64: IntegerColumn {
-  /// A number of 64 unsigned bits keeps its bits.
+  /// Keeps all 64 bits of an unsigned number.
   package init?(stored number: Int64) { self.init(bitPattern: number) }
 }
 
@@ -174,7 +173,7 @@ extension Instant: IntegerColumn {
   package init?(stored number: Int64) { self.init(nanoseconds: number) }
 }
 
-/// The number of a peer in its take; 0 for a machine that is none.
+/// The number of a peer in its take; 0 for a machine that is not a peer.
 package struct PeerNumber: IntegerColumn, Hashable {
   package var number: UInt32
 
@@ -213,8 +212,8 @@ package struct Reference<Row: TableRow>: IntegerColumn, Hashable {
   package init?(stored number: Int64) { self.number = number }
 }
 
-/// An unsigned number of the wire, stored as the signed one of the same width, which takes no more
-/// bytes than that.
+/// An unsigned number from the wire, stored as the signed number of the same width, which SQLite
+/// stores in no more bytes.
 package struct WireNumber<Number: FixedWidthInteger & UnsignedInteger & Sendable>: IntegerColumn {
   package var number: Number
 
@@ -238,7 +237,7 @@ package struct MarkerAndPayloadType: IntegerColumn {
   package init?(stored: Int64) { byte = UInt8(truncatingIfNeeded: stored) }
 }
 
-/// Which way something went.
+/// The direction of a row, from the view of its peer: `in` or `out`.
 package enum Direction: String, ColumnValue {
   case inbound = "in"
   case outbound = "out"

@@ -22,7 +22,7 @@ package struct StateRow: StampedRow {
   }
 }
 
-/// An ICE candidate as it became known.
+/// An ICE candidate that was gathered or received.
 package struct CandidateRow: StampedRow {
   package static var table: Table { .candidate }
   package static var name: String { "candidate" }
@@ -62,7 +62,7 @@ package struct CandidateRow: StampedRow {
   }
 }
 
-/// An ICE candidate pair that was made or changed.
+/// An ICE candidate pair that was formed or changed.
 package struct CandidatePairRow: StampedRow {
   package static var table: Table { .candidatePair }
   package static var name: String { "candidate_pair" }
@@ -112,7 +112,7 @@ package struct CandidatePairRow: StampedRow {
   }
 }
 
-/// A data channel that was made or changed its state.
+/// A data channel that was opened or changed state.
 package struct ChannelRow: StampedRow {
   package static var table: Table { .channel }
   package static var name: String { "channel" }
@@ -191,7 +191,7 @@ package struct MessageRow: StampedRow {
 
 // MARK: - NetworkRows
 
-/// The two ends that datagrams of a peer went between, written down once.
+/// The two addresses of a peer's datagrams, stored once per path.
 package struct PathRow: TableRow {
   package static var table: Table { .path }
   package static var name: String { "path" }
@@ -214,7 +214,7 @@ package struct PathRow: TableRow {
   }
 }
 
-/// A datagram, with what its RTP header says in the clear.
+/// A datagram, with the unencrypted fields of its RTP header.
 package struct PacketRow: TableRow {
   package static var table: Table { .packet }
   package static var name: String { "packet" }
@@ -228,7 +228,7 @@ package struct PacketRow: TableRow {
   package var rtpTime: WireNumber<UInt32>?
   package var transportSequence: WireNumber<UInt16>?
   package var bytes: [UInt8] = []
-  /// The ECN field of the IP header of what came; nil where that is not known.
+  /// The ECN field of the IP header of a received datagram; nil if unknown.
   package var ecn: UInt8?
 
   package static var blank: Self { Self() }
@@ -246,7 +246,7 @@ package struct PacketRow: TableRow {
   }
 }
 
-/// What a peer asked of the operating system, and what it was told.
+/// A request of a peer to the operating system, or its result.
 package struct NetworkRow: StampedRow {
   package static var table: Table { .network }
   package static var name: String { "network" }
@@ -261,7 +261,7 @@ package struct NetworkRow: StampedRow {
   package var code: Int32?
   package var packets: Int?
   package var bytes: Int?
-  /// What kinds of networks the addresses are of (W3C networkType), in their order.
+  /// The network types of the addresses (W3C networkType), in the same order.
   package var networkTypes: String?
 
   package static var blank: Self { Self() }

@@ -1,6 +1,6 @@
 package import Wire
 
-/// One direction of a track that was agreed on.
+/// One direction of a negotiated track.
 package struct TrackRow: StampedRow {
   package static var table: Table { .track }
   package static var name: String { "track" }
@@ -34,7 +34,7 @@ package struct TrackRow: StampedRow {
   }
 }
 
-/// An RTCP block in the clear.
+/// An RTCP block, decrypted.
 package struct RTCPRow: StampedRow {
   package static var table: Table { .rtcp }
   package static var name: String { "rtcp" }
@@ -58,7 +58,7 @@ package struct RTCPRow: StampedRow {
   }
 }
 
-/// What many frames have in common, written down once.
+/// The properties that many frames share, stored once.
 package struct FormatRow: TableRow, Hashable {
   package static var table: Table { .format }
   package static var name: String { "format" }
@@ -98,14 +98,15 @@ package struct FormatRow: TableRow, Hashable {
     columns.column("samples", &samples)
   }
 
-  /// Every frame looks its format up; few have the same source and differ.
+  /// Hashes only the peer and the SSRC: every frame looks its format up, and few formats share
+  /// those.
   package func hash(into hasher: inout Hasher) {
     hasher.combine(UInt64(peer.number) << 32 | UInt64(ssrc))
     hasher.combine(isKey)
   }
 }
 
-/// A frame that was encoded or decoded.
+/// An encoded or decoded frame.
 package struct FrameRow: TableRow {
   package static var table: Table { .frame }
   package static var name: String { "frame" }
@@ -139,14 +140,14 @@ package struct FrameRow: TableRow {
 }
 
 extension FrameRow {
-  /// Reads a row without its bytes; for those who read every frame of a take.
+  /// Reads a row without its bytes, for loops over all frames of a take.
   package static func withoutBytes(_ rows: borrowing RowList, _ row: Int) -> FrameRow? {
-    // Here the compiler knows the type, and goes through its columns without asking for each.
+    // The concrete type lets the compiler specialize the visit of its columns.
     FrameRow(withoutBlobsOf: rows, row)
   }
 }
 
-/// The audio of a track over 100 ms.
+/// The level of a track over 100 ms.
 package struct LevelRow: StampedRow {
   package static var table: Table { .level }
   package static var name: String { "level" }
@@ -178,7 +179,7 @@ package struct LevelRow: StampedRow {
   }
 }
 
-/// A voice that a mixer put into a track, over 100 ms.
+/// A contributing source of a mixed track, over 100 ms.
 package struct ContributionRow: StampedRow {
   package static var table: Table { .contribution }
   package static var name: String { "contribution" }
@@ -202,7 +203,7 @@ package struct ContributionRow: StampedRow {
   }
 }
 
-/// Speech as the peer noticed it.
+/// Detected speech.
 package struct SpeechRow: StampedRow {
   package static var table: Table { .speech }
   package static var name: String { "speech" }

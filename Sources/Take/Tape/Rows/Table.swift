@@ -1,7 +1,7 @@
 /// A storage table whose rows are the transcript of steps.
 ///
-/// A number and the type of its rows is all there is of one here; the rest stands with that type,
-/// and the meaning of every column in Schema/.
+/// This is only a number and the type of its rows; that type defines the columns, and Schema/
+/// explains them.
 package struct Table: RawRepresentable, Hashable, Sendable {
   package let rawValue: UInt8
 
@@ -39,7 +39,7 @@ package struct Table: RawRepresentable, Hashable, Sendable {
   package static let presence = Table(27)
   package static let carriage = Table(28)
 
-  /// The type of each table's rows, in the order of the numbers.
+  /// The row type of each table, in the order of the numbers.
   package static let rowTypes: [any TableRow.Type] = [
     PeerRow.self, PathRow.self, FormatRow.self, ContentRow.self, NetworkRow.self,
     CallRequestRow.self, CallReplyRow.self, SignalingRow.self, CaptureRow.self, StateRow.self,
@@ -54,33 +54,31 @@ package struct Table: RawRepresentable, Hashable, Sendable {
 
   private static let definitions = rowTypes.map { TableDefinition($0) }
 
-  /// What is told of the table by the type of its rows.
+  /// The definition that is derived from the row type.
   var definition: TableDefinition { Table.definitions[Int(rawValue) - 1] }
 
-  /// The table's name for people: that of its view, where it has one.
+  /// The name that users see: that of its view, if there is one.
   package var name: String { definition.name }
   /// The table that holds the rows.
   package var storageName: String { definition.storageName }
-  /// The format of takes that has the table first.
+  /// The format that introduced the table.
   package var since: Int64 { definition.since }
 
   /// The columns after `row` that are written, read, hashed and compared, in this order.
   package var columns: [TableColumn] { definition.columns }
-  /// Their names.
   package var columnNames: [String] { definition.names }
 
-  /// Those of them that takes of a format have: later ones came behind the others.
+  /// The columns in takes of a format; later columns come last.
   package func columnNames(format: Int64) -> [String] {
     definition.columns.filter { $0.since <= format }.map(\.name)
   }
 
-  /// The type of its rows.
   package var rowType: any TableRow.Type { Table.rowTypes[Int(rawValue) - 1] }
 
-  /// The column that gives the order of the rows without a sort.
+  /// The column that orders the rows without a sort.
   var key: String { definition.key }
 
-  /// Whether rows have a number by which others refer to them.
+  /// Whether other tables refer to its rows by number.
   package var isNumbered: Bool { rowType.isNumbered }
 
   /// The columns of the storage table in takes of a format.
@@ -88,7 +86,7 @@ package struct Table: RawRepresentable, Hashable, Sendable {
     definition.storageColumns(format: format)
   }
 
-  /// Where a column stands in a row; nil for a name that the table does not have.
+  /// The index of a column by name; nil if the table does not have it.
   package func column(_ name: String) -> Int? { definition.names.firstIndex(of: name) }
 }
 
@@ -96,7 +94,7 @@ extension Table: CustomStringConvertible {
   package var description: String { name }
 }
 
-/// What the type of a table's rows tells of the table.
+/// The definition of a table, derived from the type of its rows.
 struct TableDefinition: Sendable {
   let table: Table
   let name: String
@@ -104,13 +102,14 @@ struct TableDefinition: Sendable {
   let since: Int64
   let columns: [TableColumn]
   let names: [String]
-  /// The column that gives the order of the rows without a sort.
+  /// The column that orders the rows without a sort.
   let key: String
-  /// Where the bytes of one column stand, when they do not stand in the table.
+  /// The stream that stores the bytes of one column, if they are not in the table.
   let stream: ByteStream?
-  /// Which column that is.
+  /// The index of the column whose bytes are in the stream.
   let streamColumn: Int?
-  /// The format in which the last column is stored smaller, and another one says how.
+  /// The format that introduced compression of the last column, with a further column that names
+  /// the encoding.
   let codedSince: Int64?
 
   init(_ row: any TableRow.Type) {
@@ -126,26 +125,26 @@ struct TableDefinition: Sendable {
     stream = streamColumn.flatMap { [columns] in columns[$0].stream }
   }
 
-  /// Whether the storage table says how many bytes a row has in a column of its own.
+  /// Whether the storage table has an extra column for the size of streamed bytes.
   var addsSize: Bool { stream != nil && !names.contains("size") }
 
-  /// The columns of the storage table in takes of a format: instead of bytes that stand in a
-  /// stream, how many they are and where they begin.
+  /// The columns of the storage table in takes of a format: streamed bytes are replaced by their
+  /// size and position.
   func storageColumns(format: Int64) -> [String] {
     columns.filter { $0.since <= format }.flatMap { $0.stream == nil ? [$0.name] : placeColumns }
       + (hasCoding(format: format) ? ["coding"] : [])
   }
 
-  /// Whether takes of a format say in a last column how the one before is stored.
+  /// Whether takes of a format have a last column that names the encoding of the one before.
   func hasCoding(format: Int64) -> Bool { codedSince.map { $0 <= format } ?? false }
 
-  /// The columns that say where the bytes of the column in a stream are.
+  /// The columns that locate the streamed bytes.
   var placeColumns: [String] { (addsSize ? ["size"] : []) + ["position"] }
 }
 
-/// How a row of a step is numbered in the file.
+/// The numbering of a step's rows in the file.
 enum RowNumber {
-  /// How many rows one step can have.
+  /// The capacity of a step.
   static let perStep = 65_536
 
   static func first(ofStep step: Int) -> Int64 { Int64(step) << 16 }
@@ -155,24 +154,24 @@ enum RowNumber {
 
 // MARK: - RowList
 
-/// Rows of one or several tables in their order, kept as the bytes that are hashed and compared, so
-/// that neither a step nor a value costs memory of its own.
+/// Rows of any tables in order, stored as the bytes that are hashed and compared, so that neither a
+/// step nor a value allocates memory of its own.
 package struct RowList: Hashable, Sendable {
-  /// A row: its table and where its values begin.
+  /// A row: its table and the offset of its values.
   private struct Head: Hashable, Sendable {
     var table: Table
     var start: Int
   }
 
   private var heads: [Head] = []
-  /// For each row the number of its table and its values.
+  /// The number of the table and the values of each row.
   package internal(set) var bytes = ValueBytes()
 
   package init() {}
 
   package var count: Int { heads.count }
 
-  /// Adds a row with the columns that takes of a format have.
+  /// Appends a row with the columns that takes of a format have.
   package mutating func append<Row: TableRow>(
     _ row: Row, format: Int64 = TakeHeader.currentFormat
   ) {
@@ -184,25 +183,25 @@ package struct RowList: Hashable, Sendable {
     swap(&writer.bytes, &bytes)
   }
 
-  /// Begins a row; as many values as its table has columns must follow in `bytes`.
+  /// Begins a row; its values must then be appended to `bytes`.
   mutating func begin(_ table: Table) {
     bytes.append(byte: table.rawValue)
     heads.append(Head(table: table, start: bytes.count))
   }
 
-  /// Adds a row with as many values as its table has columns.
+  /// Appends a row with one value per column.
   package mutating func append(_ table: Table, _ row: some Sequence<Value>) {
     begin(table)
     for value in row { bytes.append(value) }
   }
 
-  /// Adds a row of another list.
+  /// Appends a row of another list.
   package mutating func append(_ other: RowList, _ row: Int) {
     begin(other.table(row))
     bytes.append(other.bytes, other.range(row))
   }
 
-  /// Takes the last row back, which may be incomplete.
+  /// Removes the last row, which may be incomplete.
   mutating func removeLast() {
     guard let head = heads.popLast() else { return }
     bytes.truncate(to: head.start - 1)
@@ -215,7 +214,7 @@ package struct RowList: Hashable, Sendable {
 
   package func table(_ row: Int) -> Table { heads[row].table }
 
-  /// The values of a row in the order of its table's columns.
+  /// The values of a row in column order.
   package func row(_ row: Int) -> [Value] {
     places(row).map { bytes.value(at: $0) }
   }
@@ -223,22 +222,22 @@ package struct RowList: Hashable, Sendable {
   /// Whether a row has a column: rows of older formats are shorter.
   package func has(_ column: Int, in row: Int) -> Bool { place(row, column) != nil }
 
-  /// The value of a row in a column for people.
+  /// Formats the value of a column.
   package func text(_ row: Int, _ column: Int) -> String {
     table(row).columns[column].kind.text(self[row, column])
   }
 
-  /// One value of a row; null where the row has no such column.
+  /// The value of a column; null if the row does not have it.
   package subscript(row: Int, column: Int) -> Value {
     place(row, column).map { bytes.value(at: $0) } ?? .null
   }
 
-  /// The value of a row in a column by its name; null where the row has none.
+  /// The value of a column by name; null if the row does not have it.
   package subscript(row: Int, column name: String) -> Value {
     table(row).column(name).map { self[row, $0] } ?? .null
   }
 
-  /// Lends the bytes of a row that stand in a stream in the file; nil when it has none.
+  /// Lends the bytes of a row that the file stores in a stream; nil if it has none.
   package func withStreamBytes<Result>(_ row: Int, _ body: (RawSpan) -> Result) -> Result? {
     guard let column = table(row).definition.streamColumn, let place = place(row, column),
       bytes.isBlob(at: place)
@@ -248,19 +247,19 @@ package struct RowList: Hashable, Sendable {
 
   // MARK: Where values stand
 
-  /// Where the values of a row stand in `bytes`.
+  /// The range of a row's values in `bytes`.
   func range(_ row: Int) -> Range<Int> {
     let end = row + 1 < heads.count ? heads[row + 1].start - 1 : bytes.count
     return heads[row].start..<end
   }
 
-  /// Where rows stand in `bytes`, with the numbers of their tables.
+  /// The range of several rows in `bytes`, including their table numbers.
   func range(_ rows: Range<Int>) -> Range<Int> {
     guard let first = rows.first, let last = rows.last else { return 0..<0 }
     return heads[first].start - 1..<range(last).upperBound
   }
 
-  /// Where each value of a row stands.
+  /// The offset of each value of a row.
   private func places(_ row: Int) -> [Int] {
     var places: [Int] = []
     var offset = heads[row].start
@@ -272,7 +271,7 @@ package struct RowList: Hashable, Sendable {
     return places
   }
 
-  /// Where one value of a row stands; nil when the row is shorter.
+  /// The offset of a value; nil if the row is shorter.
   func place(_ row: Int, _ column: Int) -> Int? {
     let range = range(row)
     var offset = range.lowerBound
@@ -285,16 +284,17 @@ package struct RowList: Hashable, Sendable {
 
   // MARK: Comparing
 
-  /// Whether rows are the same as those of another list.
+  /// Whether rows equal those of another list.
   package func equals(_ rows: Range<Int>, _ other: borrowing RowList, _ others: Range<Int>)
     -> Bool
   {
     rows.count == others.count && bytes.equals(range(rows), other.bytes, other.range(others))
   }
 
-  /// The first column in which two rows of one table differ, apart from one; nil for none.
+  /// The first column in which two rows of one table differ, apart from an ignored one; nil if they
+  /// agree.
   ///
-  /// What only one of them has is no difference.
+  /// Columns that only one of them has are not compared.
   package func firstDifference(
     _ row: Int, _ other: borrowing RowList, _ otherRow: Int, ignoring ignored: Int? = nil
   ) -> Int? {
@@ -304,7 +304,7 @@ package struct RowList: Hashable, Sendable {
     while offset < range.upperBound, otherOffset < otherRange.upperBound {
       let end = bytes.end(ofValueAt: offset)
       let otherEnd = other.bytes.end(ofValueAt: otherOffset)
-      // Text that is written otherwise and means the same is no difference.
+      // Values with different bytes may be equal, such as JSON in another notation.
       if column != ignored, !bytes.equals(offset..<end, other.bytes, otherOffset..<otherEnd),
         bytes.value(at: offset) != other.bytes.value(at: otherOffset)
       {

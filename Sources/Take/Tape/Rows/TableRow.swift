@@ -6,23 +6,23 @@ package import Wire
 /// order they are written, read, hashed and compared, and how they are printed.
 package protocol TableRow: Sendable {
   static var table: Table { get }
-  /// The table's name for people: that of its view, where it has one.
+  /// The name that users see: that of its view, if there is one.
   static var name: String { get }
   /// The table that holds the rows.
   static var storageName: String { get }
-  /// Whether the first column is a number of the row that other tables refer to.
+  /// Whether the first column is a number that other tables refer to.
   static var isNumbered: Bool { get }
-  /// The format of takes that has the table first.
+  /// The format that introduced the table.
   static var since: Int64 { get }
-  /// The format of takes in which the last column is stored smaller; nil for none.
+  /// The format that introduced compression of the last column; nil for none.
   static var codedSince: Int64? { get }
 
-  /// A row whose fields say nothing yet.
+  /// A row with default values.
   static var blank: Self { get }
 
-  /// Shows every column to a visitor, which reads or changes its field.
+  /// Passes every column to a visitor, which reads or changes its field.
   ///
-  /// The order is stored and hashed; a new column comes last, with the format that it came with.
+  /// The order is stored and hashed; a new column comes last, with the format that introduced it.
   mutating func visit(_ columns: inout some ColumnVisitor)
 }
 
@@ -32,7 +32,6 @@ extension TableRow {
   package static var since: Int64 { 2 }
   package static var codedSince: Int64? { nil }
 
-  /// The columns of the table.
   package static var columns: [TableColumn] {
     var row = Self.blank
     var list = ColumnList(since: since)
@@ -40,9 +39,9 @@ extension TableRow {
     return list.columns
   }
 
-  /// Reads a row of the list; nil when it is one of another table, or has other values.
+  /// Reads a row of a list; nil if it belongs to another table or has invalid values.
   ///
-  /// A column that the take's format does not have leaves its field blank.
+  /// Columns that the take's format does not have keep their default.
   package init?(_ rows: borrowing RowList, _ row: Int) {
     guard rows.table(row) == Self.table else { return nil }
     self = Self.blank
@@ -53,7 +52,7 @@ extension TableRow {
 }
 
 extension TableRow {
-  /// Reads a row without its bytes, which are left blank; nil as in reading all of it.
+  /// Reads a row but not its blobs; nil if the row is invalid.
   init?(withoutBlobsOf rows: borrowing RowList, _ row: Int) {
     guard rows.table(row) == Self.table else { return nil }
     self = Self.blank
@@ -63,42 +62,42 @@ extension TableRow {
   }
 }
 
-/// A row that says whose it is and when: its first two columns.
+/// A row whose first two columns are the peer and the time.
 package protocol StampedRow: TableRow {
   var peer: PeerNumber { get set }
   var at: Instant { get set }
 }
 
-/// Where bytes stand that would waste the pages of their own table.
+/// A stream for bytes that would waste space on the pages of their own table.
 package enum ByteStream: String, Sendable, CaseIterable {
   case wire
   case media
 }
 
-/// What is special about a column.
+/// The special properties of a column.
 package struct ColumnTraits: Sendable {
-  /// The format that the column came with; nil when it came with its table.
+  /// The format that introduced the column; nil if it is as old as its table.
   var since: Int64?
-  /// The stream that its bytes stand in.
+  /// The stream that stores its bytes.
   var stream: ByteStream?
-  /// Whether only a codec knows the value.
+  /// Whether the value depends on running a codec.
   var needsCodec = false
 }
 
-/// Goes through the columns of a row.
+/// Visits the columns of a row.
 package protocol ColumnVisitor {
   mutating func visit<Field: ColumnValue>(
     _ name: StaticString, _ field: inout Field, _ traits: ColumnTraits)
 }
 
 extension ColumnVisitor {
-  /// A column that came with its table.
+  /// Visits a column that is as old as its table.
   @inline(__always)
   package mutating func column(_ name: StaticString, _ field: inout some ColumnValue) {
     visit(name, &field, ColumnTraits())
   }
 
-  /// A column that came later than its table.
+  /// Visits a column that is younger than its table.
   @inline(__always)
   package mutating func column(
     _ name: StaticString, _ field: inout some ColumnValue, since format: Int64
@@ -106,7 +105,7 @@ extension ColumnVisitor {
     visit(name, &field, ColumnTraits(since: format))
   }
 
-  /// A column whose bytes stand in a stream; a table has one at most.
+  /// Visits a column whose bytes are in a stream; a table has at most one.
   @inline(__always)
   package mutating func column(
     _ name: StaticString, _ field: inout some ColumnValue, in stream: ByteStream
@@ -114,28 +113,27 @@ extension ColumnVisitor {
     visit(name, &field, ColumnTraits(stream: stream))
   }
 
-  /// A column whose value only a codec knows.
+  /// Visits a column whose value depends on running a codec.
   @inline(__always)
   package mutating func column(ofCodec name: StaticString, _ field: inout some ColumnValue) {
     visit(name, &field, ColumnTraits(needsCodec: true))
   }
 }
 
-/// A column of a table.
+/// A column of a table, and how it is created.
 package struct TableColumn: Sendable {
   package let name: String
   package let kind: ColumnKind
   /// Whether it may be null.
   package let isOptional: Bool
-  /// The format that it came with.
+  /// The format that introduced it.
   package let since: Int64
-  /// The stream that its bytes stand in; nil when they stand in the table.
+  /// The stream that stores its bytes; nil if they are in the table.
   package let stream: ByteStream?
-  /// Whether only a codec knows the value: nobody compares it where none runs.
+  /// Whether the value depends on running a codec; a replay without codecs does not compare it.
   package let needsCodec: Bool
 }
 
-/// Lists the columns.
 private struct ColumnList: ColumnVisitor {
   let since: Int64
   var columns: [TableColumn] = []
@@ -150,7 +148,7 @@ private struct ColumnList: ColumnVisitor {
   }
 }
 
-/// Writes the fields of a row as values; what a format does not have is left out.
+/// Writes the fields of a row as values, leaving out columns that a format does not have.
 struct RowWriter: ColumnVisitor {
   var bytes: ValueBytes
   let format: Int64
@@ -164,7 +162,6 @@ struct RowWriter: ColumnVisitor {
   }
 }
 
-/// Reads the fields of a row from its values.
 private struct RowReader: ColumnVisitor {
   private let bytes: ValueBytes
   private var offset: Int

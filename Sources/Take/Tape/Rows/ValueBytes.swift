@@ -2,13 +2,12 @@ import Crypto
 import Glibc
 import Wire
 
-/// Values one after another as bytes, each with its type and, where it has one, its length.
+/// Values one after another as bytes, each with its type and, where needed, its length.
 ///
-/// It is the one form in which rows are written, hashed, compared and handed from thread to thread:
-/// a step becomes the message of its digest while its values are written, and two steps say the
-/// same when their bytes are the same.
+/// Rows are written, hashed, compared and passed between threads in this form: the bytes of a step
+/// are the message of its digest, and two steps are equal if their bytes are.
 package struct ValueBytes: Sendable {
-  /// What stands before a value; the numbers are hashed and must never change.
+  /// The type byte before a value; the numbers are hashed and must never change.
   private enum Mark {
     static let null: UInt8 = 0
     static let integer: UInt8 = 1
@@ -17,12 +16,11 @@ package struct ValueBytes: Sendable {
     static let blob: UInt8 = 4
   }
 
-  /// How many bytes a mark and a number of eight bytes have.
+  /// The length of a type byte and an eight-byte number.
   private static let numberLength = 9
 
-  /// Filled up to `count`; what is behind means nothing.
+  /// Filled up to `count`; the rest is undefined.
   private var storage: [UInt8] = []
-  /// How many bytes there are.
   private(set) var count = 0
 
   init() {}
@@ -31,22 +29,21 @@ package struct ValueBytes: Sendable {
     for value in values { append(value) }
   }
 
-  /// Some of the bytes.
   @_lifetime(borrow self)
   private func bytes(_ range: Range<Int>) -> RawSpan { storage.span.bytes.extracting(range) }
 
-  /// Adds some of the bytes to a digest.
+  /// Adds a range of the bytes to a digest.
   func update(_ sha: inout SHA256, _ range: Range<Int>) { sha.update(bytes(range)) }
 
-  /// Forgets all values and keeps the memory.
+  /// Removes all values but keeps the capacity.
   mutating func removeAll() { count = 0 }
 
   // MARK: Writing
 
-  /// Makes room for so many bytes in all.
+  /// Reserves capacity for a total size.
   mutating func makeRoom(for total: Int) { reserve(total - count) }
 
-  /// Makes room for more bytes.
+  /// Reserves capacity for additional bytes.
   @inline(__always)
   private mutating func reserve(_ more: Int) {
     if storage.count - count < more { grow(by: more) }
@@ -64,7 +61,7 @@ package struct ValueBytes: Sendable {
 
   private static let smallestRoom = 1_024
 
-  /// Appends a byte that is no value.
+  /// Appends a byte that is not a value.
   @inline(__always)
   mutating func append(byte: UInt8) {
     reserve(1)
@@ -72,7 +69,7 @@ package struct ValueBytes: Sendable {
     count += 1
   }
 
-  /// Appends a number that is no value, low byte first.
+  /// Appends a little-endian number that is not a value.
   mutating func append(word: UInt64) {
     withUnsafeBytes(of: word.littleEndian) { append($0) }
   }
@@ -94,7 +91,7 @@ package struct ValueBytes: Sendable {
   @inline(__always)
   mutating func append(integer number: Int64) { append(Mark.integer, UInt64(bitPattern: number)) }
 
-  /// A number that is none must not come here, nor a negative zero: see `Value.measure`.
+  /// Appends a real; NaN and negative zero are not allowed: see `Value.measure`.
   mutating func append(real number: Double) { append(Mark.real, number.bitPattern) }
 
   mutating func append(text: String) {
@@ -115,10 +112,10 @@ package struct ValueBytes: Sendable {
     append(blob)
   }
 
-  /// Begins a blob of so many bytes, which must follow.
+  /// Begins a blob; its bytes must then be appended.
   mutating func beginBlob(_ count: Int) { append(Mark.blob, UInt64(count)) }
 
-  /// Appends bytes of a blob that was begun.
+  /// Appends bytes of the current blob.
   mutating func append(_ bytes: UnsafeRawBufferPointer) {
     guard let source = bytes.baseAddress, !bytes.isEmpty else { return }
     reserve(bytes.count)
@@ -139,22 +136,21 @@ package struct ValueBytes: Sendable {
     }
   }
 
-  /// Appends bytes of another list, which must be whole values.
+  /// Appends whole values of another list.
   mutating func append(_ other: borrowing ValueBytes, _ range: Range<Int>) {
     other.storage.withUnsafeBytes { append(UnsafeRawBufferPointer(rebasing: $0[range])) }
   }
 
-  /// Takes back what was written behind an offset.
+  /// Removes everything behind an offset.
   mutating func truncate(to offset: Int) { count = min(count, offset) }
 
   // MARK: Reading
 
-  /// Lends the bytes.
   func withBytes<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
     storage.withUnsafeBytes { body(UnsafeRawBufferPointer(rebasing: $0[..<count])) }
   }
 
-  /// Where the value that begins at an offset ends.
+  /// The offset behind the value at an offset.
   func end(ofValueAt offset: Int) -> Int {
     switch storage[offset] {
     case Mark.null: offset + 1
@@ -163,7 +159,6 @@ package struct ValueBytes: Sendable {
     }
   }
 
-  /// The value that begins at an offset.
   func value(at offset: Int) -> Value {
     switch storage[offset] {
     case Mark.integer: return .integer(Int64(bitPattern: word(at: offset)))
@@ -176,7 +171,7 @@ package struct ValueBytes: Sendable {
     }
   }
 
-  /// The bytes of the text or the blob that begins at an offset, without a copy.
+  /// Lends the bytes of the text or blob at an offset, without a copy.
   func withContents<Result, Failure: Error>(
     at offset: Int, _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result
   ) throws(Failure) -> Result {
@@ -185,7 +180,7 @@ package struct ValueBytes: Sendable {
     return try bytes(start..<end).withUnsafeBytes(body)
   }
 
-  /// What a value is, for who takes it as it lies here.
+  /// The type of a value, for callers that use its bytes in place.
   enum Form {
     case null
     case integer(Int64)
@@ -210,7 +205,7 @@ package struct ValueBytes: Sendable {
     if case .null = form(at: offset) { true } else { false }
   }
 
-  /// The integer that begins at an offset; nil for anything else.
+  /// The integer at an offset; nil for a value of another type.
   @inline(__always)
   func integer(at offset: Int) -> Int64? {
     storage[offset] == Mark.integer ? Int64(bitPattern: word(at: offset)) : nil
@@ -226,7 +221,7 @@ package struct ValueBytes: Sendable {
 
   // MARK: Comparing
 
-  /// Whether some bytes are the same as those of another list.
+  /// Whether bytes equal those of another list.
   func equals(_ range: Range<Int>, _ other: borrowing ValueBytes, _ otherRange: Range<Int>)
     -> Bool
   {

@@ -1,13 +1,13 @@
 import Glibc
 package import Wire
 
-/// What a result column can be read as.
+/// A type that result columns can be read as.
 package protocol ResultValue {
   init(_ statement: borrowing SQLiteStatement, _ column: Int)
 }
 
 extension SQLiteStatement {
-  /// The columns of the present row in their order, as values of these types.
+  /// Returns consecutive columns of the current row as values of these types.
   ///
   /// - Parameter first: the column of the first value, counted from 0.
   package func values<each Field: ResultValue>(
@@ -17,7 +17,7 @@ extension SQLiteStatement {
     return (repeat Self.next((each Field).self, of: self, &column))
   }
 
-  /// The value of a column; the next call reads the next one.
+  /// Reads the value of a column and advances to the next.
   private static func next<Value: ResultValue>(
     _ type: Value.Type, of statement: borrowing SQLiteStatement, _ column: inout Int
   ) -> Value {
@@ -27,7 +27,7 @@ extension SQLiteStatement {
 }
 
 extension SQLiteStatement {
-  /// One column of the present row.
+  /// Returns one column of the current row.
   package func values<Field: ResultValue>(from column: Int = 0, _ type: Field.Type) -> Field {
     Field(self, column)
   }
@@ -46,7 +46,7 @@ extension Int64: ResultValue {
 }
 
 extension ResultValue where Self: FixedWidthInteger {
-  /// A number that is out of range becomes the nearest one that is not.
+  /// Clamps a number that is out of range.
   package init(_ statement: borrowing SQLiteStatement, _ column: Int) {
     self.init(clamping: statement.integer(column))
   }
@@ -58,7 +58,7 @@ extension UInt16: ResultValue {}
 extension UInt8: ResultValue {}
 
 extension UInt64: ResultValue {
-  /// A number of 64 unsigned bits keeps its bits.
+  /// Keeps all 64 bits of an unsigned number.
   package init(_ statement: borrowing SQLiteStatement, _ column: Int) {
     self.init(bitPattern: statement.exactInteger(column))
   }
@@ -105,7 +105,7 @@ extension Instant: ResultValue {
 
 // MARK: - Value
 
-/// One value of a row, as SQLite keeps it.
+/// A value as SQLite stores it.
 package enum Value: Hashable, Sendable {
   case null
   case integer(Int64)
@@ -113,7 +113,7 @@ package enum Value: Hashable, Sendable {
   case text(String)
   case blob([UInt8])
 
-  /// A number as the file gives it back: NaN becomes null and a negative zero a positive one.
+  /// A real as SQLite returns it after storing: NaN becomes null and negative zero positive.
   package static func measure(_ value: Double) -> Value {
     if value.isNaN { return .null }
     return .real(value == 0 ? 0 : value)
@@ -121,7 +121,7 @@ package enum Value: Hashable, Sendable {
 
   package static func measure(_ value: Double?) -> Value { value.map { .measure($0) } ?? .null }
 
-  /// A whole number; one of 64 unsigned bits keeps its bits.
+  /// An integer; all 64 bits of an unsigned number are kept.
   package static func number(_ value: some BinaryInteger) -> Value {
     .integer(Int64(truncatingIfNeeded: value))
   }
@@ -136,9 +136,9 @@ package enum Value: Hashable, Sendable {
 }
 
 extension Value {
-  /// Whether two values are the same.
+  /// Whether two values are equal.
   ///
-  /// Bytes are compared in blocks, because a replay compares every packet.
+  /// Blobs are compared in blocks, because a replay compares every packet.
   package func matches(_ other: Value) -> Bool {
     switch (self, other) {
     case (.integer(let left), .integer(let right)): left == right
@@ -154,7 +154,7 @@ extension Value {
     }
   }
 
-  /// The value for people: text as it is, bytes in hexadecimal, shortened when long.
+  /// A short form for messages: text verbatim, bytes in hexadecimal, both shortened.
   package var summary: String {
     switch self {
     case .null: "nothing"

@@ -6,16 +6,18 @@ import Wire
 ///
 /// Statements may outlive it: SQLite closes the file when the last of them is gone.
 package struct SQLiteConnection: ~Copyable {
-  /// How a database is opened.
+  /// How a file is opened.
   package enum Mode: Sendable {
-    /// Reading and writing a file that is there.
+    /// Opens an existing file for reading and writing.
     case readWrite
     case readOnly
   }
 
   let handle: OpaquePointer
+  /// Has compiled statements between their uses; nil where each is used once.
+  let statements: StatementStore?
 
-  /// Opens a database by path or, when it begins with `file:///`, by URI.
+  /// Opens a database by path, or by URI if it begins with `file:///`.
   package init(path: String, mode: Mode) throws(SQLiteError) {
     var opened: OpaquePointer?
     let flags =
@@ -28,13 +30,46 @@ package struct SQLiteConnection: ~Copyable {
       throw error
     }
     handle = opened
+    statements = nil
     sqlite3_limit(handle, SQLITE_LIMIT_LENGTH, SQLiteConnection.lengthLimit)
     sqlite3_busy_timeout(handle, 2_000)
   }
 
-  deinit { sqlite3_close_v2(handle) }
+  /// Opens memory as a database that is only read, and keeps the statements that are compiled.
+  ///
+  /// - Parameter memory: comes from `sqlite3_malloc64`, and goes with the connection, or with the
+  ///   error. While no statement is in use, other pages may be written into it: with another file
+  ///   change counter, SQLite reads them anew (SQLite file format section 1.3.7).
+  init(memory: UnsafeMutableRawBufferPointer) throws(SQLiteError) {
+    var opened: OpaquePointer?
+    let flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE
+    var code = sqlite3_open_v2("", &opened, flags, nil)
+    guard code == SQLITE_OK, let opened else {
+      let error = SQLiteConnection.error(code, of: opened)
+      sqlite3_close_v2(opened)
+      sqlite3_free(memory.baseAddress)
+      throw error
+    }
+    code = sqlite3_deserialize(
+      opened, "main", memory.baseAddress?.assumingMemoryBound(to: UInt8.self),
+      sqlite3_int64(memory.count), sqlite3_int64(memory.count),
+      UInt32(SQLITE_DESERIALIZE_FREEONCLOSE | SQLITE_DESERIALIZE_READONLY))
+    guard code == SQLITE_OK else {
+      let error = SQLiteConnection.error(code, of: opened)
+      sqlite3_close_v2(opened)
+      throw error
+    }
+    handle = opened
+    statements = StatementStore()
+    sqlite3_limit(handle, SQLITE_LIMIT_LENGTH, SQLiteConnection.lengthLimit)
+  }
 
-  /// The longest row that is written or read, so that a hostile file cannot ask for gigabytes.
+  deinit {
+    statements?.close()
+    sqlite3_close_v2(handle)
+  }
+
+  /// The size limit of a row, so that a hostile file cannot make SQLite allocate gigabytes.
   private static let lengthLimit: Int32 = 256 << 20
 
   static func error(_ code: Int32, of handle: OpaquePointer?) -> SQLiteError {
@@ -43,10 +78,10 @@ package struct SQLiteConnection: ~Copyable {
       code: SQLiteError.Code(rawValue: code), message: words.map { String(cString: $0) } ?? "")
   }
 
-  /// Has somebody asked now and then while statements run, who may end them with the code
-  /// `interrupted`; nil ends the asking.
+  /// Installs a watch that is polled while statements run and can abort them with the code
+  /// `interrupted`; nil removes it.
   ///
-  /// The watch has to outlive the statements: it is not kept.
+  /// The watch is not retained and must outlive the statements.
   package func setWatch(_ watch: SQLiteWatch?) {
     guard let watch else { return sqlite3_progress_handler(handle, 0, nil, nil) }
     sqlite3_progress_handler(
@@ -58,24 +93,28 @@ package struct SQLiteConnection: ~Copyable {
       }, Unmanaged.passUnretained(watch).toOpaque())
   }
 
-  /// Operations of SQLite's virtual machine, of which most take far less than a microsecond.
+  /// Operations of SQLite's virtual machine between polls; most of them take far less than a
+  /// microsecond.
   private static let operationsPerQuestion: Int32 = 2_000
 
-  /// Runs statements that give no rows.
+  /// Runs statements that return no rows.
   package func execute(_ sql: String) throws(SQLiteError) {
     let code = sqlite3_exec(handle, sql, nil, nil, nil)
     guard code == SQLITE_OK else { throw SQLiteConnection.error(code, of: handle) }
   }
 
-  /// Compiles one statement; text after it is refused, so that nothing is silently left out.
+  /// Compiles one statement; further text is an error, so that nothing is silently ignored.
   package func prepare(_ sql: String) throws(SQLiteError) -> SQLiteStatement {
-    try SQLiteConnection.prepare(sql, on: handle)
+    try SQLiteConnection.prepare(sql, on: handle, statements)
   }
 
-  /// The same for a connection that somebody else keeps open.
+  /// Compiles one statement on a connection that the caller keeps open.
   static func prepare(
-    _ sql: String, on handle: OpaquePointer
+    _ sql: String, on handle: OpaquePointer, _ store: StatementStore?
   ) throws(SQLiteError) -> SQLiteStatement {
+    if let store, let kept = store.remove(sql) {
+      return SQLiteStatement(kept, of: handle, store.home(of: sql))
+    }
     var compiled: OpaquePointer?
     var rest = 0
     let code = sql.withCString { text in
@@ -89,29 +128,29 @@ package struct SQLiteConnection: ~Copyable {
     guard let compiled else {
       throw SQLiteError(code: .misuse, message: "an empty statement")
     }
-    let statement = SQLiteStatement(compiled, of: handle)
     guard rest == 0 else {
+      sqlite3_finalize(compiled)
       throw SQLiteError(code: .misuse, message: "more than one statement; give one at a time")
     }
-    return statement
+    return SQLiteStatement(compiled, of: handle, store?.home(of: sql))
   }
 
-  /// The first column of the first row as an integer; nil when there is no row.
+  /// The first column of the first row as an integer; nil if there is no row.
   package func integer(_ sql: String) throws(SQLiteError) -> Int64? {
     let statement = try prepare(sql)
     return try statement.step() ? statement.integer(0) : nil
   }
 
-  /// The first column of the first row as bytes; nil when there is no row.
+  /// The first column of the first row as bytes; nil if there is no row.
   func bytes(_ sql: String) throws(SQLiteError) -> [UInt8]? {
     let statement = try prepare(sql)
     return try statement.step() ? statement.bytes(0) : nil
   }
 
-  /// Refuses values of more bytes from here on, whether they are read or made.
+  /// Refuses larger values from now on, both in the file and in results.
   func limitCells(to bytes: Int32) { sqlite3_limit(handle, SQLITE_LIMIT_LENGTH, bytes) }
 
-  /// The bytes that the database has as a file; none where memory is short.
+  /// The database as the bytes of a file; empty if memory is short.
   func serialized() -> [UInt8] {
     var count: sqlite3_int64 = 0
     guard let bytes = sqlite3_serialize(handle, "main", &count, 0) else { return [] }
@@ -119,33 +158,32 @@ package struct SQLiteConnection: ~Copyable {
     return Array(UnsafeBufferPointer(start: bytes, count: Int(count)))
   }
 
-  /// Makes the module of computed views and the functions of queries known.
+  /// Registers the module of computed views and the query functions.
   func addViewModule() throws(SQLiteError) {
-    try ViewModule.install(on: handle)
+    try ViewModule.install(on: handle, statements)
     try SQLiteFunctions.install(on: handle)
   }
 
-  /// How many bytes the file has, by the pages it counts.
+  /// The size of the file by its page count.
   package func byteCount() throws(SQLiteError) -> Int64 {
     (try integer("PRAGMA page_count") ?? 0) * (try integer("PRAGMA page_size") ?? 0)
   }
 }
 
-/// Somebody who is asked whether statements that run shall continue.
+/// Decides whether running statements may continue.
 package final class SQLiteWatch {
   let goesOn: () -> Bool
 
   package init(_ goesOn: @escaping () -> Bool) { self.goesOn = goesOn }
 }
 
-/// A failure that SQLite reported: its extended result code and its words.
+/// An error of SQLite: the extended result code and the message.
 package struct SQLiteError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// A result code; primary codes match their extended ones in `switch`.
+  /// A result code; in a `switch`, a primary code matches its extended codes.
   package struct Code: RawRepresentable, Hashable, Sendable {
     package var rawValue: Int32
     package init(rawValue: Int32) { self.rawValue = rawValue }
 
-    /// The code without its extension.
     package var primary: Code { Code(rawValue: rawValue & 0xff) }
 
     package static let full = Code(rawValue: SQLITE_FULL)
@@ -175,18 +213,17 @@ package struct SQLiteError: Error, Hashable, Sendable, CustomStringConvertible {
   package var description: String { "\(message) (SQLite \(code.rawValue))" }
 }
 
-/// What holds for all of SQLite in a process.
+/// Settings of SQLite for the whole process.
 package enum SQLiteLibrary {
-  /// Has SQLite keep no count of its memory, for which all threads wait for one lock at each
-  /// allocation; nobody here asks for it.
+  /// Turns off SQLite's memory statistics, for which all threads share a lock at each allocation.
   ///
-  /// For programs, before they open a database: an application that uses the library decides for
+  /// For programs, before they open a database; an application that uses the library decides for
   /// itself.
   package static func countNoMemory() { _ = csqlite_count_no_memory() }
 
-  /// Has SQLite refuse what would take more memory than that in the whole process.
+  /// Limits SQLite's memory in the whole process.
   ///
-  /// For processes that do nothing else but answer a query, before they open a database.
+  /// For processes that only answer a query, before they open a database.
   package static func limitMemory(toBytes count: Int64) {
     _ = csqlite_count_memory()
     sqlite3_hard_heap_limit64(count)
@@ -195,17 +232,17 @@ package enum SQLiteLibrary {
 
 // MARK: - SQLiteReading
 
-/// What a query that somebody else has written may ask for.
+/// Limits for queries from an untrusted source.
 package struct SQLiteReadLimits: Sendable {
-  /// The longest cell, whether it is in the file or made on the way, in bytes.
+  /// The size limit of a cell in bytes, stored or computed.
   package var cellBytes: Int32
 
   package init(cellBytes: Int32) { self.cellBytes = cellBytes }
 }
 
 extension SQLiteConnection {
-  /// Lets statements that are compiled from here on read the database, and do nothing else: they
-  /// open no other file, load no extension, and set nothing.
+  /// Restricts statements compiled from now on to reading the database: they cannot open other
+  /// files, load extensions or change settings.
   package func restrict(_ limits: SQLiteReadLimits) throws(SQLiteError) {
     for (limit, value) in [
       (SQLITE_LIMIT_LENGTH, limits.cellBytes), (SQLITE_LIMIT_SQL_LENGTH, 100_000),
@@ -214,7 +251,7 @@ extension SQLiteConnection {
     ] {
       sqlite3_limit(handle, limit, value)
     }
-    // SQLite makes the table of such a function when it is first named, which is not reading.
+    // SQLite creates the table of such a function when it is first named, which is not a read.
     for function in Self.tableFunctions { _ = try prepare("SELECT 1 FROM \(function) LIMIT 0") }
     sqlite3_set_authorizer(
       handle,
@@ -225,21 +262,21 @@ extension SQLiteConnection {
       }, nil)
   }
 
-  /// The functions that stand for tables.
+  /// The table-valued functions.
   private static let tableFunctions = [
     "json_each('[]')", "json_tree('[]')", "pragma_compile_options", "pragma_foreign_key_list('')",
     "pragma_function_list", "pragma_index_info('')", "pragma_index_list('')",
     "pragma_table_info('')", "pragma_table_list", "pragma_table_xinfo('')",
   ]
 
-  /// Ends the statements that run with the code `interrupted`; may be called from any thread while
-  /// the connection is open.
+  /// Aborts running statements with the code `interrupted`; may be called from any thread while the
+  /// connection is open.
   package func interrupt() { sqlite3_interrupt(handle) }
 }
 
-/// What statements may do that only read.
+/// The actions that read-only statements may perform.
 enum SQLitePermission {
-  /// Decides on one action of a statement (`sqlite3_set_authorizer`).
+  /// Returns whether a statement may perform an action (`sqlite3_set_authorizer`).
   static func allows(_ action: Int32, _ first: String?, _ second: String?) -> Bool {
     switch action {
     case SQLITE_SELECT, SQLITE_READ, SQLITE_RECURSIVE: true
@@ -249,12 +286,12 @@ enum SQLitePermission {
     }
   }
 
-  /// Functions that do something else than compute.
+  /// Functions with side effects or access to the outside.
   private static let outwardFunctions: Set = [
     "load_extension", "fts3_tokenizer", "readfile", "writefile", "edit", "sqlite_log", "eval",
   ]
 
-  /// Pragmas that tell something, and set it when they have an argument.
+  /// Pragmas that read a setting without an argument and change it with one.
   private static let tellingPragmas: Set = [
     "application_id", "auto_vacuum", "cache_size", "cell_size_check", "collation_list",
     "compile_options", "data_version", "database_list", "encoding", "freelist_count",
@@ -262,7 +299,7 @@ enum SQLitePermission {
     "query_only", "schema_version", "temp_store", "trusted_schema", "user_version",
   ]
 
-  /// Pragmas whose argument says what they are about.
+  /// Pragmas whose argument only names their subject.
   private static let askingPragmas: Set = [
     "foreign_key_check", "foreign_key_list", "index_info", "index_list", "index_xinfo",
     "integrity_check", "quick_check", "table_info", "table_list", "table_xinfo",
@@ -274,7 +311,7 @@ enum SQLitePermission {
 }
 
 extension SQLiteError {
-  /// Why a statement is not run that does something else than read; nil for another error.
+  /// The message if a statement was refused because it does more than read; nil for other errors.
   package var refusal: String? {
     switch code.primary {
     case .unauthorised:

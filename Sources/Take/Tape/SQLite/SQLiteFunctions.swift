@@ -1,12 +1,11 @@
 import CSQLite
 import Glibc
 
-/// Functions that queries have beside those of SQLite: `percentile`, `median`, `stddev` and
-/// `regexp`.
+/// Functions for queries beyond those of SQLite: `percentile`, `median`, `stddev` and `regexp`.
 ///
-/// They are for queries alone. No view uses them, so that views work in every other program too.
+/// Views do not use them, so that views work in every other program too.
 enum SQLiteFunctions {
-  /// What they do, in the words of `retake sql --schema`.
+  /// Their documentation in `retake sql --schema`.
   static let text = """
     -- Functions of retake sql and retake open, beside those of SQLite; plain sqlite3 lacks them,
     --                    and no
@@ -63,7 +62,7 @@ enum SQLiteFunctions {
     var fault: String?
   }
 
-  /// The sample of the group that is being gone through; nil where there is none yet.
+  /// The sample of the current group; nil if it has none yet and `makes` is false.
   private static func sample(_ context: OpaquePointer?, makes: Bool) -> Unmanaged<Sample>? {
     let size = Int32(MemoryLayout<UnsafeRawPointer?>.size)
     guard let place = sqlite3_aggregate_context(context, makes ? size : 0) else { return nil }
@@ -127,14 +126,14 @@ enum SQLiteFunctions {
 
   // MARK: Regular expressions
 
-  /// The expression of a query, compiled once.
+  /// Caches the compiled regular expression of a query.
   private final class Expressions {
     private var pattern: String?
     private var compiled = regex_t()
 
     deinit { if pattern != nil { regfree(&compiled) } }
 
-    /// Whether a text has a match; nil for a pattern that is none.
+    /// Whether a text has a match; nil if the pattern is invalid.
     func matches(_ pattern: String, _ text: UnsafePointer<CChar>) -> Bool? {
       if self.pattern != pattern {
         if self.pattern != nil { regfree(&compiled) }
@@ -146,7 +145,7 @@ enum SQLiteFunctions {
       return regexec(&compiled, text, 0, nil, 0) == 0
     }
 
-    /// Writes the classes of digits out, which POSIX does not have.
+    /// Expands the digit and other classes that POSIX does not have.
     private static func posix(_ pattern: String) -> String {
       var text = ""
       var isEscaped = false

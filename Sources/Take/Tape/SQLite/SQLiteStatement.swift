@@ -5,23 +5,30 @@ import Glibc
 package struct SQLiteStatement: ~Copyable {
   private let statement: OpaquePointer
   private let connection: OpaquePointer
+  /// Where it goes after its use; nil: nowhere.
+  private let home: StatementStore.Home?
   private let binding = Binding()
 
-  /// What became of the values that were bound one by one.
+  /// The first error of binding values one by one.
   private final class Binding {
     var code = SQLITE_OK
   }
 
-  init(_ statement: OpaquePointer, of connection: OpaquePointer) {
+  init(
+    _ statement: OpaquePointer, of connection: OpaquePointer, _ home: StatementStore.Home? = nil
+  ) {
     self.statement = statement
     self.connection = connection
+    self.home = home
   }
 
-  deinit { sqlite3_finalize(statement) }
+  deinit {
+    if let home { home.receive(statement) } else { sqlite3_finalize(statement) }
+  }
 
-  /// Goes to the next row; false when there is none.
+  /// Advances to the next row; false if there is none.
   ///
-  /// A value that could not be bound is told of here.
+  /// Errors of previous bindings are thrown here.
   package func step() throws(SQLiteError) -> Bool {
     guard binding.code == SQLITE_OK else {
       throw SQLiteConnection.error(binding.code, of: connection)
@@ -33,7 +40,7 @@ package struct SQLiteStatement: ~Copyable {
     }
   }
 
-  /// Makes the statement ready to run again; what was bound stays.
+  /// Resets the statement for another run; bindings stay.
   package func reset() {
     binding.code = SQLITE_OK
     sqlite3_reset(statement)
@@ -46,27 +53,27 @@ package struct SQLiteStatement: ~Copyable {
 
   package func bindNull(at index: Int32) { bound(sqlite3_bind_null(statement, index)) }
 
-  /// Keeps the first failure until the statement is run.
+  /// Remembers the first error until the statement is run.
   private func bound(_ code: Int32) { if binding.code == SQLITE_OK { binding.code = code } }
 
-  /// Runs an insert of values, in their order.
+  /// Runs an insert with values in order.
   package func insert(_ values: [Value]) throws(SQLiteError) {
     let bytes = ValueBytes(values)
     try insert(row: nil, bytes, 0..<bytes.count)
   }
 
-  /// Runs an insert: an optional row number, then the values in a range of bytes in their order,
-  /// none of them copied.
+  /// Runs an insert with an optional row number and the values in a range of bytes, without copying
+  /// them.
   ///
-  /// - Parameter gap: a value that is not bound, and how many parameters stand in its place.
+  /// - Parameter gap: a value that is not bound, and the number of parameters in its place.
   func insert(
     row: Int64?, _ values: borrowing ValueBytes, _ range: Range<Int>,
     gap: (index: Int, parameters: Int)? = nil
   ) throws(SQLiteError) {
-    // What is bound is borrowed for as long as the bytes are lent.
+    // The bindings borrow the bytes for the duration of this closure.
     let code = values.withBytes { _ in
       var parameter: Int32 = 1
-      // A value that is not bound would be NULL in the row.
+      // A failed binding would insert NULL.
       var failed = SQLITE_OK
       if let row {
         failed = sqlite3_bind_int64(statement, parameter, row)
@@ -90,19 +97,19 @@ package struct SQLiteStatement: ~Copyable {
     try conclude(code)
   }
 
-  /// Makes the statement ready to run again after an insert that ended with a code.
+  /// Resets the statement after an insert, and throws if that failed.
   private func conclude(_ code: Int32) throws(SQLiteError) {
     guard code != SQLITE_DONE else {
       sqlite3_reset(statement)
       return
     }
-    // The words are those of this failure, and not those of the reset.
+    // The message must be read before the reset replaces it.
     let error = SQLiteConnection.error(code, of: connection)
     sqlite3_reset(statement)
     throw error
   }
 
-  /// Binds the value that begins at an offset, without a copy of its bytes.
+  /// Binds the value at an offset without copying its bytes.
   private func bind(
     _ values: borrowing ValueBytes, _ offset: Int, at parameter: Int32
   ) -> Int32 {
@@ -123,7 +130,7 @@ package struct SQLiteStatement: ~Copyable {
     }
   }
 
-  /// Binds bytes, which are not copied; none of them are an empty blob, and not NULL.
+  /// Binds bytes without copying them; an empty array is an empty blob, not NULL.
   private func bind(_ blob: UnsafeRawBufferPointer, at parameter: Int32) -> Int32 {
     blob.isEmpty
       ? sqlite3_bind_zeroblob(statement, parameter, 0)
@@ -131,7 +138,7 @@ package struct SQLiteStatement: ~Copyable {
         statement, parameter, blob.baseAddress, sqlite3_uint64(blob.count), nil)
   }
 
-  /// Runs an insert of a row number and bytes, which are not copied.
+  /// Runs an insert of a row number and bytes, without copying them.
   func insert(row: Int64, blob: UnsafeRawBufferPointer) throws(SQLiteError) {
     var code = sqlite3_bind_int64(statement, 1, row)
     if code == SQLITE_OK {
@@ -146,7 +153,7 @@ package struct SQLiteStatement: ~Copyable {
   }
 }
 
-// The columns of the present row, counted from 0.
+// Columns of the current row, counted from 0.
 extension SQLiteStatement {
   package var columnCount: Int { Int(sqlite3_column_count(statement)) }
 
@@ -155,24 +162,23 @@ extension SQLiteStatement {
     sqlite3_column_name(statement, Int32(column)).map { String(cString: $0) } ?? ""
   }
 
-  /// Whether the statement leaves the file as it is.
+  /// Whether the statement leaves the file unchanged.
   package var isReadOnly: Bool { sqlite3_stmt_readonly(statement) != 0 }
 
-  /// Whether a column has no value.
+  /// Whether a column is NULL.
   package func isNull(_ column: Int) -> Bool {
     sqlite3_column_type(statement, Int32(column)) == SQLITE_NULL
   }
 
-  /// The number of a column, for answers: one beyond `Int64.largestRead` becomes that one; 0 for
-  /// NULL.
+  /// The integer in a column, for computing answers: clamped to ±`Int64.largestRead`; 0 for NULL.
   package func integer(_ column: Int) -> Int64 {
     min(max(exactInteger(column), -Int64.largestRead), Int64.largestRead)
   }
 
-  /// The number of a column as it is stored, which may be any, for whoever checks it.
+  /// The integer in a column as stored, unclamped, for checks.
   func exactInteger(_ column: Int) -> Int64 { sqlite3_column_int64(statement, Int32(column)) }
 
-  /// The number of a column; 0 for NULL.
+  /// The real in a column; 0 for NULL.
   package func real(_ column: Int) -> Double { sqlite3_column_double(statement, Int32(column)) }
 
   /// The text of a column; nil for NULL.
@@ -182,25 +188,26 @@ extension SQLiteStatement {
     return String(decoding: UnsafeBufferPointer(start: start, count: count), as: UTF8.self)
   }
 
-  /// Lends the bytes of a column; they are gone when the statement moves on, so that nobody keeps
-  /// them.
+  /// Lends the bytes of a column, which are valid until the statement advances.
   package func withBlob<Result>(_ column: Int, _ body: (RawSpan) -> Result) -> Result {
     body(RawSpan(_unsafeBytes: lentBytes(column)))
   }
 
-  /// The same for whoever alone steps the statement, and takes no notice of them after that.
+  /// Lends the bytes of a column to a caller that alone steps the statement and does not use them
+  /// afterwards.
   func lentBytes(_ column: Int) -> UnsafeRawBufferPointer {
     let start = sqlite3_column_blob(statement, Int32(column))
     let count = Int(sqlite3_column_bytes(statement, Int32(column)))
     return UnsafeRawBufferPointer(start: start, count: start == nil ? 0 : count)
   }
 
-  /// The bytes of a column, copied; none for NULL.
+  /// Copies the bytes of a column; empty for NULL.
   package func bytes(_ column: Int) -> [UInt8] {
     [UInt8](lentBytes(column))
   }
 
-  /// Appends the values of several columns; text that is not UTF-8 becomes null, with false.
+  /// Appends the values of several columns; returns false if a text was not UTF-8, which becomes
+  /// null.
   func append(_ columns: Range<Int>, to bytes: inout ValueBytes) -> Bool {
     var isGood = true
     for column in columns where !append(column, to: &bytes) { isGood = false }
@@ -208,7 +215,7 @@ extension SQLiteStatement {
   }
 
   private func append(_ column: Int, to bytes: inout ValueBytes) -> Bool {
-    // One look-up of the column instead of one for each question; nobody else has the connection.
+    // Looks the column up once instead of once per call; the connection is not shared.
     let value = sqlite3_column_value(statement, Int32(column))
     switch sqlite3_value_type(value) {
     case SQLITE_INTEGER: bytes.append(integer: sqlite3_value_int64(value))
@@ -230,7 +237,7 @@ extension SQLiteStatement {
     return true
   }
 
-  /// What a column holds, whatever the table says of it.
+  /// The actual type of a value, whatever its column declares.
   package enum StorageClass: Sendable {
     case null
     case integer
@@ -239,7 +246,7 @@ extension SQLiteStatement {
     case blob
   }
 
-  /// What the columns of the present row hold, in their order.
+  /// The types of the current row's columns.
   package var storageClasses: [StorageClass] {
     (0..<columnCount).map { storageClass($0) }
   }
@@ -254,7 +261,7 @@ extension SQLiteStatement {
     }
   }
 
-  /// Whether a column has a value, of its own type.
+  /// Whether a column equals a value, in type as well.
   package func has(_ value: Value, _ column: Int) -> Bool {
     let index = Int32(column)
     let type = sqlite3_column_type(statement, index)
@@ -271,7 +278,7 @@ extension SQLiteStatement {
     }
   }
 
-  /// The value of a column as it is kept; nil for text that is not UTF-8.
+  /// The value of a column as stored; nil for text that is not UTF-8.
   package func value(_ column: Int) -> Value? {
     let index = Int32(column)
     switch sqlite3_column_type(statement, index) {
@@ -293,10 +300,10 @@ extension SQLiteStatement {
 }
 
 extension Int64 {
-  /// The largest magnitude of a number that answers are computed of: the sum and the difference of
-  /// any two still fit, whatever a file holds.
+  /// The largest magnitude of integers that answers are computed from: sums and differences of any
+  /// two still fit.
   ///
-  /// In nanoseconds it is 146 years, and of Unix time the year 2116.
+  /// In nanoseconds it is 146 years; as Unix time, the year 2116.
   package static let largestRead: Int64 = 1 << 62 - 1
 }
 

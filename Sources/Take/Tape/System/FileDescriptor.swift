@@ -4,12 +4,12 @@ import Glibc
 import Synchronization
 import Wire
 
-/// A descriptor of the system, closed when it is let go of.
+/// A file descriptor that is closed when its last reference goes.
 package final class FileDescriptor: Sendable {
   private let descriptor: Mutex<Int32>
   private let isOwned: Bool
 
-  /// - Parameter isOwned: whether it is closed in the end.
+  /// - Parameter isOwned: whether to close it on deinitialization.
   package init(_ number: Int32, isOwned: Bool = true) {
     descriptor = Mutex(number)
     self.isOwned = isOwned
@@ -17,10 +17,10 @@ package final class FileDescriptor: Sendable {
 
   deinit { if isOwned { close() } }
 
-  /// Its number; -1 once it is closed.
+  /// The descriptor; -1 once closed.
   package var number: Int32 { descriptor.withLock { $0 } }
 
-  /// Closes it, where that has not been done yet.
+  /// Closes it; further calls do nothing.
   package func close() {
     descriptor.withLock { number in
       if number >= 0 { Glibc.close(number) }
@@ -28,14 +28,15 @@ package final class FileDescriptor: Sendable {
     }
   }
 
-  /// The size of its file in bytes; nil if that is unknown.
+  /// The size of the file in bytes; nil if unknown.
   package var size: UInt64? {
     var status = stat()
     return fstat(number, &status) == 0 ? UInt64(clamping: status.st_size) : nil
   }
 
-  /// Waits for bytes and reads up to so many; none at the end, and where it cannot be read.
-  /// - Parameter offset: where to read in a file; nil continues after what was read before.
+  /// Waits for data and reads up to `maximum` bytes; empty at the end and after an error.
+  ///
+  /// - Parameter offset: where to read in a file; nil continues at the current position.
   package func read(atMost maximum: Int, from offset: UInt64? = nil) -> [UInt8] {
     let number = number
     return [UInt8](unsafeUninitializedCapacity: maximum) { target, count in
@@ -50,7 +51,7 @@ package final class FileDescriptor: Sendable {
     }
   }
 
-  /// Waits until all bytes are written; false where that fails, as where nobody reads a pipe.
+  /// Writes all bytes, waiting as needed; returns false on an error such as a closed pipe.
   package func write(_ bytes: [UInt8]) -> Bool {
     let number = number
     return bytes.withUnsafeBytes { buffer in
@@ -69,7 +70,7 @@ package final class FileDescriptor: Sendable {
 
 // MARK: - FileBytes
 
-/// Files as their bytes, by names that need not be UTF-8.
+/// Reads and examines files whose names need not be UTF-8.
 package enum FileBytes {
   /// Opens a file for reading.
   package static func open(_ path: String) -> Result<Int32, SystemCode> {
@@ -79,7 +80,7 @@ package enum FileBytes {
 
   /// Reads a file from its beginning.
   ///
-  /// - Parameter limit: how many bytes are read at most.
+  /// - Parameter limit: the maximum number of bytes.
   package static func read(_ path: String, atMost limit: Int = .max)
     -> Result<[UInt8], SystemCode>
   {
@@ -108,14 +109,14 @@ package enum FileBytes {
 
   private static let pieceBytes = 256 << 10
 
-  /// What stands under a name, links followed.
+  /// The kind of a file, following links.
   package enum Kind: Hashable, Sendable {
     case file, folder
     /// A device, a pipe or a socket.
     case other
   }
 
-  /// What stands under a name; nil for nothing.
+  /// The kind of the file at a path; nil if there is none.
   package static func kind(of path: String) -> Kind? {
     var status = stat()
     guard stat(path.systemPath, &status) == 0 else { return nil }
@@ -126,16 +127,16 @@ package enum FileBytes {
     }
   }
 
-  /// The size of a file in bytes; 0 when it is not there.
+  /// The size of a file in bytes; 0 if it does not exist.
   package static func size(of path: String) -> Int {
     var status = stat()
     return stat(path.systemPath, &status) == 0 ? Int(status.st_size) : 0
   }
 
-  /// Removes a file that may be there.
+  /// Removes a file if it exists.
   package static func remove(_ path: String) { unlink(path.systemPath) }
 
-  /// The names of all files below a folder, with the folders between, in order.
+  /// The names of all files and folders below a folder, sorted.
   ///
   /// Links to folders are not followed.
   package static func names(below folder: String) -> [String] {
@@ -156,28 +157,28 @@ package enum FileBytes {
     return found.sorted()
   }
 
-  /// The last part of a path.
+  /// The last component of a path.
   package static func name(of path: String) -> String {
     String(path.split(separator: "/").last ?? "")
   }
 
-  /// The last part of a path without what stands behind its last dot.
+  /// The last component of a path without its extension.
   package static func stem(of path: String) -> String {
     let name = name(of: path)
     guard let dot = name.lastIndex(of: "."), dot > name.startIndex else { return name }
     return String(name[..<dot])
   }
 
-  /// The folder of a path as it is written, without a slash at its end; empty for a mere name.
+  /// The folder part of a path as written, without a trailing slash; empty if there is none.
   package static func folder(of path: String) -> String {
     guard let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")) else { return "" }
     return slash == path.startIndex ? "/" : String(path[..<slash])
   }
 }
 
-/// Starts a detached thread that is left out of signal delivery; the body ends it by returning.
+/// Starts a detached thread with signals blocked; it ends when the body returns.
 ///
-/// The name has at most 15 characters and shows in debuggers and `top -H`.
+/// The name, at most 15 bytes long, shows in debuggers and `top -H`.
 package func startThread(
   named name: String, _ body: sending @escaping () -> Void
 ) throws(SystemError) {
@@ -198,9 +199,9 @@ package func startThread(
   }
 }
 
-/// Starts a thread as `startThread` does, for work that nobody can continue without.
+/// Starts a thread like `startThread`, for work that must run.
 ///
-/// Where the system has no thread left, one of libdispatch's pool does it.
+/// If the system has no thread left, the work runs on libdispatch's pool.
 package func startWorker(named name: String, _ body: @escaping @Sendable () -> Void) {
   do throws(SystemError) {
     try startThread(named: name, body)
@@ -209,24 +210,24 @@ package func startWorker(named name: String, _ body: @escaping @Sendable () -> V
   }
 }
 
-/// A refusal of the operating system.
+/// An error of the operating system.
 public struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// What was asked for, in words: `open a UDP socket`, ...
+  /// The operation that failed, as in `open a UDP socket`.
   public var operation: String
   /// The positive errno value.
   public var code: Int32
 
-  /// Creates an error from an errno value of either sign, as the C shims give it.
+  /// Creates an error from an errno value of either sign, as the C shims return it.
   public init(operation: String, code: Int32) {
     self.operation = operation
     self.code = code == .min ? .max : abs(code)
   }
 
-  /// `cannot open a UDP socket: Too many open files`.
+  /// As in `cannot open a UDP socket: Too many open files`.
   public var description: String { "cannot \(operation): \(String(cString: strerror(code)))" }
 }
 
-/// Returns the descriptor or count of a C shim, or throws its negative errno.
+/// Returns the result of a C shim (a descriptor or count), or throws its negative errno.
 @discardableResult
 package func checked(_ operation: String, _ result: Int32) throws(SystemError) -> Int32 {
   guard result >= 0 else { throw SystemError(operation: operation, code: result) }

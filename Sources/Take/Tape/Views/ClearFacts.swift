@@ -3,13 +3,11 @@ import RTP
 import Secure
 import Wire
 
-/// What stands under the encryption of a take's packets and is no row of it.
+/// Feedback and retransmissions that are encrypted in a take's packets and have no rows.
 ///
-/// That is feedback on single packets, and the numbers of retransmitted ones, read with the keys
-/// that
-/// the take has.
+/// They are read with the keys that the take has.
 struct ClearFacts {
-  /// Feedback with the row of `rtcp` that it stands in.
+  /// Feedback with the row of `rtcp` that holds it.
   struct Feedback {
     var row: Int64
     var end: ViewFacts.End
@@ -17,7 +15,7 @@ struct ClearFacts {
     var contents: TransportFeedback
   }
 
-  /// The original sequence numbers of retransmissions, by the rows of their packets and peers.
+  /// The original sequence numbers of retransmissions, by row and peer.
   struct Retransmission: Hashable {
     var row: Int64
     var peer: Int64
@@ -25,11 +23,12 @@ struct ClearFacts {
 
   private(set) var feedback: [Feedback] = []
   private(set) var originals: [Retransmission: UInt16] = [:]
-  /// Whether some retransmission could be opened, so that the others are no retransmissions.
+  /// Whether at least one retransmission could be decrypted; then those that cannot are not
+  /// retransmissions.
   private(set) var hasKeys = false
 
   private var log = NSSKeyLog()
-  /// The keys of each peer: of what it sends, and of what it receives.
+  /// The keys of each peer, for what it sends and what it receives.
   private var receivers: [Int64: [[SRTPReceiver]]] = [:]
   private var given: [SRTPKey] = []
 
@@ -72,7 +71,7 @@ struct ClearFacts {
     }
   }
 
-  /// How many keys from outside are tried.
+  /// The number of externally supplied keys that are tried.
   private static let keyMaximum = 64
 
   private struct KeyLogText: Decodable {
@@ -80,8 +79,8 @@ struct ClearFacts {
     var masterSecret: String
   }
 
-  /// Derives the keys of SRTP from the handshakes that go by: each peer's, and each path's, because
-  /// calls that are not bundled have several at once.
+  /// Derives SRTP keys from the recorded handshakes, per peer and per path, because calls without
+  /// bundling have several handshakes at once.
   private mutating func followHandshakes(_ facts: ViewFacts) throws(SQLiteError) {
     guard log.count > 0 else { return }
     var followers: [String: DTLSFollower] = [:]
@@ -93,11 +92,11 @@ struct ClearFacts {
     while try rows.step() {
       let (peer, direction, path) = rows.values(Int64.self, String.self, String.self)
       let bytes = Self.unwrapped(rows.bytes(3))
-      // Data of SCTP over DTLS 1.2 has no part in a handshake.
+      // SCTP over DTLS 1.2 is not part of a handshake.
       guard bytes.first != 23 else { continue }
       for name in ["\(peer)", "\(peer) \(path)"] {
         var events: [DTLSFollower.Event] = []
-        followers[name, default: DTLSFollower()].take(
+        followers[name, default: DTLSFollower()].receive(
           bytes, from: direction == "out" ? 0 : 1, log, into: &events)
         for case .srtpKeys(let profile, let keys) in events { add(profile, keys, of: peer) }
       }
@@ -114,20 +113,20 @@ struct ClearFacts {
     }
   }
 
-  /// A packet without the header of a TURN channel (RFC 8656 section 12.4).
+  /// Strips the header of a TURN channel (RFC 8656 section 12.4).
   private static func unwrapped(_ bytes: [UInt8]) -> [UInt8] {
     guard bytes.count > 4, (0x40..<0x50).contains(bytes[0]) else { return bytes }
     let length = Int(bytes[2]) << 8 | Int(bytes[3])
     return Array(bytes[4..<min(bytes.count, 4 + length)])
   }
 
-  /// The packet in the clear; nil where no key fits.
+  /// Decrypts a packet; nil if no key fits.
   private mutating func opened(
     _ bytes: [UInt8], peer: Int64, isOut: Bool, isRTCP: Bool
   ) -> [UInt8]? {
     let end = isOut ? 0 : 1
     if receivers[peer] == nil {
-      // Keys that were given fit whom they fit.
+      // Supplied keys are tried on every peer.
       receivers[peer] = [[], []]
       for key in given {
         for suite in key.suites {
@@ -146,14 +145,14 @@ struct ClearFacts {
     for (place, receiver) in known.enumerated() {
       var copy = bytes
       guard (try? receiver.open(&copy, isRTCP: isRTCP)) != nil else { continue }
-      // The next packet most likely has the same key.
+      // Moves the key to the front, as it most likely fits the next packet too.
       if place > 0 { receivers[peer]?[end].swapAt(0, place) }
       return copy
     }
     return nil
   }
 
-  /// Whether a packet of RTCP fits together to its end, so that nothing protects it.
+  /// Whether an RTCP packet parses to its end, and so is not encrypted.
   private static func isClear(_ bytes: [UInt8]) -> Bool {
     var offset = 0
     while offset + 4 <= bytes.count {
@@ -165,7 +164,7 @@ struct ClearFacts {
 
   // MARK: What they tell
 
-  /// Whose feedback it is, in which step.
+  /// Locates feedback: the peer and the step.
   private struct Place: Hashable {
     var step: Int64
     var peer: Int64
@@ -223,7 +222,7 @@ struct ClearFacts {
       types.insert(UInt8(truncatingIfNeeded: packet.payloadType))
     }
     guard !wanted.isEmpty else { return }
-    // One pass: whose a path is takes as long for one packet as for all.
+    // One pass: finding the owner of a path costs as much for one packet as for all.
     let list = types.sorted().map(String.init).joined(separator: ", ")
     let bytes = try facts.prepare(
       """

@@ -1,6 +1,6 @@
 import RTP
 
-/// The views of what stands under encryption.
+/// Views over contents that are encrypted on the wire.
 enum ClearViews {
   static let all = [arrival, repair]
 
@@ -15,39 +15,36 @@ enum ClearViews {
     var rows = arrival.empty()
     let packets = try facts.packets()
     let told = try facts.clear().feedback.sorted { $0.row < $1.row }
-    // The last packet of each number, of each end, up to the feedback.
-    var newest: [Number: Int] = [:]
+    // The last packet with each transport-wide number at each end, before the feedback.
+    var newest = PlaceTable()
     var next = 0
     for one in told {
       while next < packets.packets.count, packets.packets[next].row < one.row {
         let packet = packets.packets[next]
         if packet.transportSequence < 1 << 16 {
-          newest[
-            Number(end: packet.direction, number: UInt16(packet.transportSequence))] = next
+          newest.update(UInt64(packet.end), UInt64(packet.transportSequence), to: next)
         }
         next += 1
       }
-      // What comes in is about what was sent.
+      // Received feedback is about sent packets.
       let end = ViewFacts.End(
         peer: one.end.peer, direction: one.end.direction == "in" ? "out" : "in")
-      let place = packets.ends.firstIndex(of: end) ?? -1
-      add(one, packets, to: &rows) { newest[Number(end: place, number: $0)] }
+      let place = packets.ends.firstIndex(of: end)
+      add(one, packets, to: &rows) { number in
+        place.flatMap { newest[UInt64($0), UInt64(number)] }
+      }
     }
     return rows
-  }
-
-  /// A transport-wide number of one end.
-  private struct Number: Hashable {
-    var end: Int
-    var number: UInt16
   }
 
   private static func add(
     _ one: ClearFacts.Feedback, _ packets: PacketFacts, to rows: inout ComputedRows,
     newest: (UInt16) -> Int?
   ) {
-    var ticks: [UInt16: Int32] = [:]
-    for arrival in one.contents.arrivals { ticks[arrival.offset] = arrival.ticks }
+    var ticks = [Int32?](repeating: nil, count: Int(one.contents.count))
+    for arrival in one.contents.arrivals where arrival.offset < one.contents.count {
+      ticks[Int(arrival.offset)] = arrival.ticks
+    }
     for offset in 0..<one.contents.count {
       let number = one.contents.base &+ offset
       let packet = newest(number).map { packets.packets[$0] }
@@ -60,9 +57,9 @@ enum ClearViews {
       rows.add(packet.map { Int64($0.sequence) })
       rows.add(Int64(number))
       rows.add(packet?.row)
-      rows.add(ticks[offset] == nil ? 0 : 1)
+      rows.add(ticks[Int(offset)] == nil ? 0 : 1)
       rows.add(
-        real: ticks[offset].map { Double(one.contents.reference) * 64 + Double($0) / 4 })
+        real: ticks[Int(offset)].map { Double(one.contents.reference) * 64 + Double($0) / 4 })
     }
   }
 
@@ -101,7 +98,7 @@ enum ClearViews {
     return rows
   }
 
-  /// What the view concludes without keys.
+  /// The rows that the view infers without keys.
   private static func concluded(_ facts: ViewFacts) throws(SQLiteError) -> ComputedRows {
     var rows = repair.empty()
     guard let view = TakeSchema.views.first(where: { $0.name == "repair" }) else { return rows }
@@ -123,8 +120,8 @@ enum ClearViews {
     var sequence: UInt16
   }
 
-  /// Which stream each stream of retransmissions repeats: the one that most of its packets fit, by
-  /// RTP time and number, or by what was asked for.
+  /// Finds the media stream of each retransmission stream: the one that most of its packets match,
+  /// by RTP time and number or by NACKs.
   private static func originals(
     _ again: [Int], _ packets: PacketFacts, _ clear: ClearFacts, _ facts: ViewFacts
   ) throws(SQLiteError) -> [UInt32: UInt32] {

@@ -1,9 +1,11 @@
-/// A view of the schema whose rows are computed in one pass over the packets, where SQL would sort
-/// all of them: the rows are those of the view, value by value.
+/// A view of the schema that is computed in one pass over the packets where SQL would sort them
+/// all.
+///
+/// Its rows equal those of the SQL view, value by value.
 struct ComputedView: Sendable {
   let name: String
   let columns: [Column]
-  /// The column that rows are looked up by quickly; nil where all are made at once.
+  /// The column with fast look-ups; nil if all rows are computed at once.
   var key: String?
   let rows: @Sendable (ViewFacts, _ key: Int64?) throws(SQLiteError) -> ComputedRows
 
@@ -17,14 +19,13 @@ struct ComputedView: Sendable {
     }
   }
 
-  /// An empty list of rows with the columns of the view.
+  /// An empty list with the columns of the view.
   func empty() -> ComputedRows { ComputedRows(columns.map(\.kind)) }
 
-  /// All of them.
   static let all: [ComputedView] =
     StreamViews.all + PacketViews.all + FrameViews.all + ClearViews.all
 
-  /// Columns of a text such as `row step peer direction:t ssrc gap_ms:r`.
+  /// Parses a list of columns such as `row step peer direction:t ssrc gap_ms:r`.
   static func columns(_ text: String) -> [Column] {
     text.split(separator: " ").map { word in
       let parts = word.split(separator: ":")
@@ -34,27 +35,36 @@ struct ComputedView: Sendable {
   }
 }
 
-/// What the computed views of a connection share: each pass over the packets is made once, and
-/// again
-/// when a take has grown.
+/// Data that the computed views of a connection share, so that each pass over the packets is made
+/// once, and repeated only when the take has grown.
 final class ViewFacts {
   /// The connection, which outlives its virtual tables.
   let handle: OpaquePointer
-  private var stamp: Int64 = -1
+  private let statements: StatementStore?
+  private var stamp: Stamp?
   private var streamFacts: StreamFacts?
   private var packetFacts: PacketFacts?
   private var clearFacts: ClearFacts?
 
-  init(handle: OpaquePointer) { self.handle = handle }
-
-  func prepare(_ sql: String) throws(SQLiteError) -> SQLiteStatement {
-    try SQLiteConnection.prepare(sql, on: handle)
+  init(handle: OpaquePointer, _ statements: StatementStore?) {
+    self.handle = handle
+    self.statements = statements
   }
 
-  /// How much of a take there is: computed rows hold as long as it does not change.
-  func currentStamp() throws(SQLiteError) -> Int64 {
+  func prepare(_ sql: String) throws(SQLiteError) -> SQLiteStatement {
+    try SQLiteConnection.prepare(sql, on: handle, statements)
+  }
+
+  /// Which take it is, and how much of it there is: computed rows hold as long as neither changes.
+  struct Stamp: Equatable {
+    var content: Int
+    var lastStep: Int64
+  }
+
+  func currentStamp() throws(SQLiteError) -> Stamp {
     let statement = try prepare("SELECT max(first_step) FROM main.tape")
-    return try statement.step() ? statement.integer(0) : 0
+    return Stamp(
+      content: statements?.content ?? 0, lastStep: try statement.step() ? statement.integer(0) : 0)
   }
 
   private func refresh() throws(SQLiteError) {
@@ -96,28 +106,43 @@ final class ViewFacts {
     var direction: String
   }
 
-  /// The ends of each path, as the view `path_end` has them: of calls between others two.
-  func ends() throws(SQLiteError) -> (ends: [End], byPath: [Int64: [Int]]) {
-    var ends: [End] = []
+  /// The ends of paths, as the view `path_end` has them: of calls between others two.
+  struct PathEnds {
+    fileprivate(set) var ends: [End] = []
+    private var places = PlaceTable()
+    private var lists: [[Int]] = []
+
+    /// The places of the ends of a path.
+    subscript(path: Int64) -> [Int] {
+      places[UInt64(bitPattern: path), 0].map { lists[$0] } ?? []
+    }
+
+    fileprivate mutating func add(_ end: Int, to path: Int64) {
+      if let place = places[UInt64(bitPattern: path), 0] { return lists[place].append(end) }
+      places.update(UInt64(bitPattern: path), 0, to: lists.count)
+      lists.append([end])
+    }
+  }
+
+  func ends() throws(SQLiteError) -> PathEnds {
+    var found = PathEnds()
     var places: [End: Int] = [:]
-    var byPath: [Int64: [Int]] = [:]
     let statement = try prepare("SELECT path, peer, direction FROM path_end")
     while try statement.step() {
       let (path, peer, direction) = statement.values(Int64.self, Int64.self, String.self)
       let end = End(peer: peer, direction: direction)
-      let place = places[end] ?? ends.count
-      if place == ends.count { ends.append(end) }
+      let place = places[end] ?? found.ends.count
+      if place == found.ends.count { found.ends.append(end) }
       places[end] = place
-      byPath[path, default: []].append(place)
+      found.add(place, to: path)
     }
-    return (ends, byPath)
+    return found
   }
 }
 
-/// Rows of a view that were computed here, as numbers: a ten-minute call has hundreds of thousands
-/// of them.
+/// Computed rows of a view, stored as numbers: a ten-minute call has hundreds of thousands.
 struct ComputedRows {
-  /// What a column holds.
+  /// The type of a column.
   enum Kind {
     case integer
     case real
@@ -147,24 +172,27 @@ struct ComputedRows {
 
   private static let fewTexts = 8
 
-  /// What stands for NULL; no count or time of a take is as low.
+  /// Represents NULL; counts and times never reach this value.
   private static let null = Int64.min
 
   init(_ kinds: [Kind]) { self.kinds = kinds }
 
   var count: Int { numbers.count / max(1, kinds.count) }
 
+  /// Makes room for so many rows.
+  mutating func reserve(_ count: Int) { numbers.reserveCapacity(count * kinds.count) }
+
   mutating func add(_ number: Int64?) { numbers.append(number ?? Self.null) }
 
-  /// Adds a real number; NULL for nil.
+  /// Appends a real; nil is NULL.
   mutating func add(real: Double?) {
-    // A negative zero has the bits of what stands for NULL.
+    // Negative zero has the same bits as the mark of NULL.
     numbers.append(real.map { Int64(bitPattern: ($0 + 0).bitPattern) } ?? Self.null)
   }
 
-  /// Adds a text, which is kept once.
+  /// Appends a text, which is stored once.
   mutating func add(text: String) {
-    // Most columns have two or three texts, which are compared faster than hashed.
+    // Most columns have two or three texts, which are faster to compare than to hash.
     if texts.count <= Self.fewTexts, let place = texts.firstIndex(of: text) {
       return numbers.append(Int64(place))
     }
@@ -188,8 +216,8 @@ struct ComputedRows {
     }
   }
 
-  /// The same rows in the order of some columns of integers and texts, NULL first: that of a view
-  /// which groups by them.
+  /// The rows sorted by integer and text columns, NULL first: the order of a view that groups by
+  /// them.
   func sorted(by columns: [Int]) -> ComputedRows {
     func isBefore(_ left: Int, _ right: Int) -> Bool {
       for column in columns {
@@ -212,7 +240,7 @@ struct ComputedRows {
     return copy
   }
 
-  /// The places of the rows by the values of a column of integers.
+  /// The row indexes by the values of an integer column.
   func index(of column: Int) -> [Int64: [Int]] {
     var index: [Int64: [Int]] = [:]
     for row in 0..<count {
@@ -220,5 +248,92 @@ struct ComputedRows {
       if number != Self.null { index[number, default: []].append(row) }
     }
     return index
+  }
+}
+
+// MARK: - PlaceTable
+
+/// A hash table from two numbers to a place in a list.
+///
+/// The views look up hundreds of thousands of packets, for most of their time where a `Dictionary`
+/// does it. Nothing is ever taken out, so an empty slot ends each search.
+struct PlaceTable {
+  private struct Key: Hashable {
+    var first: UInt64
+    var second: UInt64
+  }
+
+  private struct Slot {
+    var key = Key(first: 0, second: 0)
+    /// Negative: empty.
+    var place: Int32 = -1
+  }
+
+  private var slots: [Slot]
+  private var count = 0
+  /// Keys whose slots others have: a file can be made so that many meet.
+  private var crowded: [Key: Int32] = [:]
+
+  /// How many slots are searched.
+  private static let searched = 32
+
+  /// - Parameter capacity: how many keys there will be, where that is known.
+  init(capacity: Int = 0) {
+    var size = 64
+    while size < capacity * 2 { size *= 2 }
+    slots = [Slot](repeating: Slot(), count: size)
+  }
+
+  /// The place of a key; nil where it has none.
+  subscript(first: UInt64, second: UInt64) -> Int? {
+    let key = Key(first: first, second: second)
+    let found = search(key)
+    if found >= 0 {
+      let place = slots[found].place
+      return place < 0 ? nil : Int(place)
+    }
+    return crowded[key].map { Int($0) }
+  }
+
+  /// Gives a key a place.
+  ///
+  /// - Returns: the one that it had before.
+  @discardableResult
+  mutating func update(_ first: UInt64, _ second: UInt64, to place: Int) -> Int? {
+    let key = Key(first: first, second: second)
+    let found = search(key)
+    guard found >= 0 else {
+      return crowded.updateValue(Int32(truncatingIfNeeded: place), forKey: key).map { Int($0) }
+    }
+    let former = slots[found].place
+    slots[found] = Slot(key: key, place: Int32(truncatingIfNeeded: place))
+    guard former < 0 else { return Int(former) }
+    count += 1
+    if count * 2 > slots.count { grow() }
+    return nil
+  }
+
+  /// The slot of a key, or the one that it would have; negative where all of them are others'.
+  private func search(_ key: Key) -> Int {
+    let product = (key.first ^ 0x9e37_79b9_7f4a_7c15)
+      .multipliedFullWidth(by: key.second ^ 0xd6e8_feb8_6659_fd93)
+    let mask = slots.count - 1
+    var slot = Int(truncatingIfNeeded: product.high ^ product.low) & mask
+    for _ in 0..<Self.searched {
+      let one = slots[slot]
+      if one.place < 0 || one.key == key { return slot }
+      slot = (slot + 1) & mask
+    }
+    return -1
+  }
+
+  private mutating func grow() {
+    let (old, others) = (slots, crowded)
+    slots = [Slot](repeating: Slot(), count: old.count * 2)
+    (count, crowded) = (0, [:])
+    for slot in old where slot.place >= 0 {
+      update(slot.key.first, slot.key.second, to: Int(slot.place))
+    }
+    for (key, place) in others { update(key.first, key.second, to: Int(place)) }
   }
 }

@@ -1,4 +1,4 @@
-/// The views that join frames with the packets that carried them.
+/// Views that join frames with the packets that carried them.
 enum FrameViews {
   static let all = [framePacket, frameJourney]
 
@@ -20,31 +20,57 @@ enum FrameViews {
 
   // MARK: Journeys
 
-  /// What the packets of a frame come to.
+  /// The packets of a frame, added up.
   private struct Load {
     var frame: CarriedFrames.Frame
-    var sequences: Set<UInt16> = []
+    /// How many numbers.
+    var packets: Int64 = 0
     var first = Int64.max
     var last = Int64.min
     var repairs: Int64 = 0
 
-    mutating func add(_ carried: CarriedFrames.Carried) {
-      sequences.insert(carried.sequence)
+    mutating func add(_ carried: CarriedFrames.Carried, isNew: Bool) {
+      packets += isNew ? 1 : 0
       first = min(first, carried.at)
       last = max(last, carried.at)
       repairs += carried.isRepair ? 1 : 0
     }
   }
 
-  private struct Picture: Hashable {
-    var ssrc: UInt32
-    var rtpTime: UInt32
-  }
+  /// When media was captured, by track and step.
+  private struct Captures {
+    private var tracks = PlaceTable()
+    private var trackCount = 0
+    private var places = PlaceTable()
+    private var times: [Int64] = []
 
-  private struct Capture: Hashable {
-    var peer: Int64
-    var track: Int64
-    var step: Int64
+    init(_ facts: ViewFacts) throws(SQLiteError) {
+      let rows = try facts.prepare("SELECT peer, track, row >> 16, at_ns FROM capture")
+      while try rows.step() {
+        let (peer, track) = (rows.integer(0), rows.integer(1))
+        let (step, at) = (UInt64(bitPattern: rows.integer(2)), rows.integer(3))
+        let number = trackNumber(peer, track) ?? trackCount
+        if number == trackCount {
+          tracks.update(UInt64(bitPattern: peer), UInt64(bitPattern: track), to: number)
+          trackCount += 1
+        }
+        if let place = places[UInt64(number), step] {
+          times[place] = min(times[place], at)
+        } else {
+          places.update(UInt64(number), step, to: times.count)
+          times.append(at)
+        }
+      }
+    }
+
+    private func trackNumber(_ peer: Int64, _ track: Int64) -> Int? {
+      tracks[UInt64(bitPattern: peer), UInt64(bitPattern: track)]
+    }
+
+    func time(of frame: CarriedFrames.Frame) -> Int64? {
+      guard let number = trackNumber(frame.peer, frame.track) else { return nil }
+      return places[UInt64(number), UInt64(bitPattern: frame.row >> 16)].map { times[$0] }
+    }
   }
 
   private static let frameJourney: ComputedView = ComputedView(
@@ -55,52 +81,72 @@ enum FrameViews {
         + "last_arrived_ns decoded_row decoded_ns delay_ms:r")
   ) { (facts, _) throws(SQLiteError) in
     var rows = frameJourney.empty()
-    var loads: [Load] = []
-    try CarriedFrames(facts).forEach { carried in
-      if loads.last?.frame.row != carried.frame.row { loads.append(Load(frame: carried.frame)) }
-      loads[loads.count - 1].add(carried)
+    let loads = try allLoads(facts)
+    // The received ones of each picture: the first, and from each the next.
+    var came = PlaceTable(capacity: loads.count / 2)
+    var next = [Int32](repeating: -1, count: loads.count)
+    for place in loads.indices.reversed() where !loads[place].frame.isOut {
+      let frame = loads[place].frame
+      let later = came.update(UInt64(frame.ssrc), UInt64(frame.rtpTime), to: place)
+      next[place] = Int32(later ?? -1)
     }
-    var came: [Picture: [Int]] = [:]
-    for (place, load) in loads.enumerated() where !load.frame.isOut {
-      came[Picture(ssrc: load.frame.ssrc, rtpTime: load.frame.rtpTime), default: []].append(place)
-    }
-    var captured: [Capture: Int64] = [:]
-    let captures = try facts.prepare("SELECT peer, track, row >> 16, at_ns FROM capture")
-    while try captures.step() {
-      let key = Capture(
-        peer: captures.integer(0), track: captures.integer(1), step: captures.integer(2))
-      captured[key] = min(captured[key] ?? Int64.max, captures.integer(3))
-    }
+    let captures = try Captures(facts)
+    rows.reserve(loads.count / 2)
     for load in loads where load.frame.isOut {
       let frame = load.frame
-      let picture = Picture(ssrc: frame.ssrc, rtpTime: frame.rtpTime)
-      let others = came[picture]?.filter { loads[$0].frame.peer != frame.peer } ?? []
-      let at = captured[Capture(peer: frame.peer, track: frame.track, step: frame.row >> 16)]
-      for other in others.isEmpty ? [nil] : others.map({ Optional(loads[$0]) }) {
-        add(load, other, captured: at, to: &rows)
+      let captured = captures.time(of: frame)
+      var hasArrived = false
+      var place = came[UInt64(frame.ssrc), UInt64(frame.rtpTime)] ?? -1
+      while place >= 0 {
+        if loads[place].frame.peer != frame.peer {
+          hasArrived = true
+          add(load, loads[place], captured: captured, to: &rows)
+        }
+        place = Int(next[place])
       }
+      if !hasArrived { add(load, nil, captured: captured, to: &rows) }
     }
     return rows
+  }
+
+  /// What the packets of all frames come to, in the order of the frames.
+  private static func allLoads(_ facts: ViewFacts) throws(SQLiteError) -> [Load] {
+    var loads: [Load] = []
+    // Which frame had a sequence number last, counted from 1.
+    var met = [Int](repeating: 0, count: 1 << 16)
+    try CarriedFrames(facts).forEach { carried in
+      if loads.last?.frame.row != carried.frame.row { loads.append(Load(frame: carried.frame)) }
+      let number = Int(carried.sequence)
+      loads[loads.count - 1].add(carried, isNew: met[number] != loads.count)
+      met[number] = loads.count
+    }
+    return loads
   }
 
   private static func add(
     _ sent: Load, _ came: Load?, captured: Int64?, to rows: inout ComputedRows
   ) {
     let frame = sent.frame
-    for number in [frame.row, frame.peer, came?.frame.peer, frame.track] { rows.add(number) }
+    rows.add(frame.row)
+    rows.add(frame.peer)
+    rows.add(came?.frame.peer)
+    rows.add(frame.track)
     rows.add(text: frame.kind)
-    for number in [
-      Int64(frame.ssrc), Int64(frame.rtpTime), frame.key, frame.size, captured, frame.at,
-      Int64(sent.sequences.count), sent.first, sent.last,
-    ] {
-      rows.add(number)
-    }
-    for number in [
-      came.map { Int64($0.sequences.count) }, came?.repairs, came?.first, came?.last,
-      came?.frame.row, came?.frame.at,
-    ] {
-      rows.add(number)
-    }
+    rows.add(Int64(frame.ssrc))
+    rows.add(Int64(frame.rtpTime))
+    rows.add(frame.key)
+    rows.add(frame.size)
+    rows.add(captured)
+    rows.add(frame.at)
+    rows.add(sent.packets)
+    rows.add(sent.first)
+    rows.add(sent.last)
+    rows.add(came?.packets)
+    rows.add(came?.repairs)
+    rows.add(came?.first)
+    rows.add(came?.last)
+    rows.add(came?.frame.row)
+    rows.add(came?.frame.at)
     rows.add(real: came.map { Double($0.frame.at - (captured ?? frame.at)) / 1e6 })
   }
 }
@@ -115,7 +161,7 @@ struct CarriedFrames {
     var track: Int64
     var kind: String
     var ssrc: UInt32
-    /// As on the wire.
+    /// As on the wire, with the sender's offset.
     var rtpTime: UInt32
     var key: Int64
     var size: Int64
@@ -128,27 +174,25 @@ struct CarriedFrames {
     var sequence: UInt16
     var at: Int64
     var size: Int64
-    /// NULL for a repair.
+    /// nil for a repair packet.
     var marker: Int64?
     var isRepair: Bool
 
     func write(to rows: inout ComputedRows) {
-      for number in [frame.row, row, frame.peer] { rows.add(number) }
+      rows.add(frame.row)
+      rows.add(row)
+      rows.add(frame.peer)
       rows.add(text: frame.isOut ? "out" : "in")
       rows.add(frame.track)
       rows.add(text: frame.kind)
-      for number in [
-        Int64(frame.ssrc), Int64(sequence), Int64(frame.rtpTime), at, size, marker,
-        isRepair ? 1 : 0,
-      ] {
-        rows.add(number)
-      }
+      rows.add(Int64(frame.ssrc))
+      rows.add(Int64(sequence))
+      rows.add(Int64(frame.rtpTime))
+      rows.add(at)
+      rows.add(size)
+      rows.add(marker)
+      rows.add(isRepair ? 1 : 0)
     }
-  }
-
-  private struct Source: Hashable {
-    var peer: Int64
-    var ssrc: UInt32
   }
 
   private struct Time: Hashable {
@@ -167,11 +211,13 @@ struct CarriedFrames {
 
   private let facts: ViewFacts
   private let packets: PacketFacts
+  private let times: PacketTimes
   private var repairs: [Time: [(row: Int64, sequence: UInt16, at: Int64, size: Int64)]] = [:]
 
   init(_ facts: ViewFacts) throws(SQLiteError) {
     self.facts = facts
     packets = try facts.packets()
+    times = PacketTimes(packets)
     let rows = try facts.prepare(
       """
       SELECT peer, direction, original_ssrc, rtp_time, row, original_sequence, at_ns, size
@@ -199,44 +245,73 @@ struct CarriedFrames {
       size: row.integer(9))
   }
 
-  /// Goes through the packets of all frames, frame by frame.
-  func forEach(_ body: (Carried) -> Void) throws(SQLiteError) {
-    var firstPackets: [Source: UInt32] = [:]
-    var places: [Source: Int32] = [:]
+  /// The frames of one format: what they have in common, and whether they were encoded.
+  private struct Format {
+    var frame: Frame
+    var isEncoded: Bool
+    /// Whose packets carry them; nil where the take has none of that end.
+    var stream: UInt64?
+  }
+
+  /// Formats of frames that packets carry, and their places by their numbers.
+  private func readFormats() throws(SQLiteError) -> (formats: [Format], places: PlaceTable) {
     var outs: [Int64: Int32] = [:]
     var ins: [Int64: Int32] = [:]
     for (place, end) in packets.ends.enumerated() {
       if end.direction == "out" { outs[end.peer] = Int32(place) }
       if end.direction == "in" { ins[end.peer] = Int32(place) }
     }
-    for packet in packets.packets {
-      let end = packets.ends[packet.direction]
-      let source = Source(peer: end.peer, ssrc: packet.ssrc)
-      guard end.direction == "out", places[source] == nil else { continue }
-      places[source] = packet.end
-      firstPackets[source] = packet.rtpTime
-    }
-    // What a stream adds to the times of the frames that it sends.
-    var shifts: [Source: UInt32] = [:]
-    let rows = try facts.prepare(Self.query + " ORDER BY frame_store.row")
+    var (formats, places): ([Format], PlaceTable) = ([], PlaceTable())
+    let rows = try facts.prepare(
+      """
+      SELECT 0, 0, peer, direction, track, kind, ssrc, 0, key, 0, outcome, format FROM format
+      WHERE outcome NOT IN ('concealed', 'recovered') AND kind IN ('audio', 'video')
+      """)
     while try rows.step() {
-      var frame = Self.frame(rows)
+      let frame = Self.frame(rows)
+      let end = (frame.isOut ? outs : ins)[frame.peer]
+      places.update(UInt64(bitPattern: rows.integer(11)), 0, to: formats.count)
+      formats.append(
+        Format(
+          frame: frame, isEncoded: rows.text(10) == "encoded",
+          stream: end.map { PacketFacts.stream($0, frame.ssrc) }))
+    }
+    return (formats, places)
+  }
+
+  /// Goes through the packets of all frames, frame by frame.
+  func forEach(_ body: (Carried) -> Void) throws(SQLiteError) {
+    let (formats, places) = try readFormats()
+    var firstPackets = PlaceTable()
+    for place in packets.packets.indices {
+      let stream = packets.packets[place].stream
+      if firstPackets[stream, 0] == nil { firstPackets.update(stream, 0, to: place) }
+    }
+    // The offset that a sender adds to the RTP times of its frames, per stream.
+    var shifts: [UInt32] = []
+    var shiftPlaces = PlaceTable()
+    let rows = try facts.prepare(
+      "SELECT row, at_ns, format, rtp_time, size FROM frame_store ORDER BY row")
+    while try rows.step() {
+      guard let place = places[UInt64(bitPattern: rows.integer(2)), 0] else { continue }
+      let format = formats[place]
+      guard let stream = format.stream else { continue }
+      var frame = format.frame
+      (frame.row, frame.at, frame.size) = (rows.integer(0), rows.integer(1), rows.integer(4))
+      frame.rtpTime = UInt32(truncatingIfNeeded: rows.integer(3))
       if frame.isOut {
-        let source = Source(peer: frame.peer, ssrc: frame.ssrc)
-        if shifts[source] == nil, rows.text(10) == "encoded", let first = firstPackets[source] {
-          shifts[source] = first &- frame.rtpTime
+        if format.isEncoded, shiftPlaces[stream, 0] == nil, let first = firstPackets[stream, 0] {
+          shiftPlaces.update(stream, 0, to: shifts.count)
+          shifts.append(packets.packets[first].rtpTime &- frame.rtpTime)
         }
-        frame.rtpTime = frame.rtpTime &+ (shifts[source] ?? 0)
+        frame.rtpTime = frame.rtpTime &+ (shiftPlaces[stream, 0].map { shifts[$0] } ?? 0)
       }
-      carry(frame, end: (frame.isOut ? outs : ins)[frame.peer], body)
+      carry(frame, stream, body)
     }
   }
 
-  private func carry(_ frame: Frame, end: Int32?, _ body: (Carried) -> Void) {
-    guard let end else { return }
-    let time = PacketFacts.Time(end: end, ssrc: frame.ssrc, rtpTime: frame.rtpTime)
-    for place in packets.places(of: time) {
-      let packet = packets.packets[place]
+  private func carry(_ frame: Frame, _ stream: UInt64, _ body: (Carried) -> Void) {
+    times.forEach(ofStream: stream, rtpTime: frame.rtpTime) { packet in
       body(
         Carried(
           frame: frame, row: packet.row, sequence: packet.sequence, at: packet.at,
@@ -255,10 +330,10 @@ struct CarriedFrames {
 
   // MARK: One frame
 
-  /// How long before it is decoded, or after it was encoded, a packet of a frame may be.
+  /// The maximum time in nanoseconds between a packet and the decoding or encoding of its frame.
   private static let span: Int64 = 15_000_000_000
 
-  /// The packets of one frame, without a look at all the others.
+  /// Finds the packets of one frame without going through all frames.
   static func packets(ofFrame row: Int64, _ facts: ViewFacts) throws(SQLiteError) -> [Carried] {
     let found = try facts.prepare(query + " AND frame_store.row = \(row)")
     guard try found.step() else { return [] }
@@ -307,7 +382,7 @@ struct CarriedFrames {
     return carried
   }
 
-  /// What a stream adds to the times of its frames, by the first of both.
+  /// The RTP time offset of a frame's stream, from its first frame and first packet.
   private static func shift(of frame: Frame, _ facts: ViewFacts) throws(SQLiteError) -> UInt32 {
     let frames = try facts.prepare(
       query + " AND format.peer = \(frame.peer) AND format.direction = 'out'"
@@ -325,7 +400,7 @@ struct CarriedFrames {
       &- UInt32(truncatingIfNeeded: frames.integer(7))
   }
 
-  /// A step at about an instant, or before it.
+  /// The step at or before an instant.
   private static func step(at instant: Int64, _ facts: ViewFacts) throws(SQLiteError) -> Int64 {
     let steps = try facts.prepare(
       "SELECT first_step FROM tape WHERE at_ns <= \(instant) ORDER BY first_step DESC LIMIT 1")

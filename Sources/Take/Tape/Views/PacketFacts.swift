@@ -1,5 +1,4 @@
-/// The RTP packets of a take in memory, with what finds them by stream, sequence number and RTP
-/// time.
+/// The RTP packets of a take in memory.
 struct PacketFacts {
   struct Packet {
     var row: Int64
@@ -11,20 +10,15 @@ struct PacketFacts {
     var payloadType: UInt8
     var marker: UInt8
     var size: Int64
-    /// 65,536 and more: none.
+    /// 65,536 or more means none.
     var transportSequence: UInt32
 
     var direction: Int { Int(end) }
+    /// Its stream, for tables.
+    var stream: UInt64 { PacketFacts.stream(end, ssrc) }
   }
 
-  /// What the packets of a frame have in common.
-  struct Time: Hashable {
-    var end: Int32
-    var ssrc: UInt32
-    var rtpTime: UInt32
-  }
-
-  /// A retransmission, and what it repeats.
+  /// A retransmission and the packet that it repeats.
   struct Repair {
     var packet: Int
     var originalSSRC: UInt32?
@@ -33,21 +27,20 @@ struct PacketFacts {
 
   private(set) var ends: [ViewFacts.End] = []
   private(set) var packets: [Packet] = []
-  /// Which payload types are of media, by end.
-  private(set) var mediaTypes: [Int32: Set<UInt8>] = [:]
-  /// The packets of each RTP time: the first, and from each the next.
-  private(set) var firstOfTime: [Time: Int32] = [:]
-  private(set) var nextOfTime: [Int32] = []
+  /// Whether each of the 128 payload types of an end is of media.
+  private var mediaTypes: [Bool]
 
   init(_ facts: ViewFacts) throws(SQLiteError) {
-    let (ends, byPath) = try facts.ends()
-    self.ends = ends
+    let paths = try facts.ends()
+    ends = paths.ends
+    mediaTypes = [Bool](repeating: false, count: ends.count * 128)
     let tracks = try facts.prepare(
       "SELECT DISTINCT peer, direction, payload_type FROM track WHERE codec <> 'rtx'")
     while try tracks.step() {
       let end = ViewFacts.End(peer: tracks.integer(0), direction: tracks.text(1) ?? "")
       guard let place = ends.firstIndex(of: end) else { continue }
-      mediaTypes[Int32(place), default: []].insert(UInt8(truncatingIfNeeded: tracks.integer(2)))
+      let type = UInt8(truncatingIfNeeded: tracks.integer(2))
+      if type < 128 { mediaTypes[place * 128 + Int(type)] = true }
     }
     let rows = try facts.prepare(
       """
@@ -56,7 +49,7 @@ struct PacketFacts {
       """)
     while try rows.step() {
       let kind = UInt8(truncatingIfNeeded: rows.integer(5))
-      for end in byPath[rows.integer(2)] ?? [] {
+      for end in paths[rows.integer(2)] {
         packets.append(
           Packet(
             row: rows.integer(0), at: rows.integer(1), end: Int32(end),
@@ -68,32 +61,45 @@ struct PacketFacts {
               ? 1 << 16 : UInt32(UInt16(truncatingIfNeeded: rows.integer(8)))))
       }
     }
-    linkTimes()
   }
 
-  private mutating func linkTimes() {
-    nextOfTime = [Int32](repeating: -1, count: packets.count)
-    firstOfTime.reserveCapacity(packets.count / 2)
-    // From the last to the first, so that the chain is in the order of the rows.
-    for place in packets.indices.reversed() {
-      let packet = packets[place]
-      let time = Time(end: packet.end, ssrc: packet.ssrc, rtpTime: packet.rtpTime)
-      nextOfTime[place] = firstOfTime.updateValue(Int32(place), forKey: time) ?? -1
-    }
+  /// A stream of an end, for tables.
+  static func stream(_ end: Int32, _ ssrc: UInt32) -> UInt64 {
+    UInt64(UInt32(truncatingIfNeeded: end)) << 32 | UInt64(ssrc)
   }
 
   func isMedia(_ packet: Packet) -> Bool {
-    mediaTypes[packet.end]?.contains(packet.payloadType) ?? false
+    mediaTypes[packet.direction * 128 + Int(packet.payloadType)]
+  }
+}
+
+/// The RTP packets of a take by their streams and RTP times.
+struct PacketTimes {
+  private let packets: PacketFacts
+  /// The packets of each RTP time: the first, and from each the next.
+  private var first: PlaceTable
+  private var next: [Int32]
+
+  init(_ packets: PacketFacts) {
+    self.packets = packets
+    next = [Int32](repeating: -1, count: packets.packets.count)
+    first = PlaceTable(capacity: packets.packets.count / 2)
+    // From the last to the first, so that the chain is in the order of the rows.
+    for place in packets.packets.indices.reversed() {
+      let packet = packets.packets[place]
+      let later = first.update(packet.stream, UInt64(packet.rtpTime), to: place)
+      next[place] = Int32(later ?? -1)
+    }
   }
 
-  /// The places of the packets of a frame.
-  func places(of time: Time) -> [Int] {
-    var found: [Int] = []
-    var place = firstOfTime[time] ?? -1
+  /// Goes through the packets of a stream that have an RTP time.
+  func forEach(
+    ofStream stream: UInt64, rtpTime: UInt32, _ body: (PacketFacts.Packet) -> Void
+  ) {
+    var place = first[stream, UInt64(rtpTime)] ?? -1
     while place >= 0 {
-      found.append(Int(place))
-      place = nextOfTime[Int(place)]
+      body(packets.packets[place])
+      place = Int(next[place])
     }
-    return found
   }
 }

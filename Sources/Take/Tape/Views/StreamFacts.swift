@@ -1,8 +1,10 @@
-/// Weight by second, loss, jitter and gaps of each RTP stream, from one pass over the packets.
+import RTP
+
+/// Bit rate, loss, jitter and gaps of each RTP stream, in one pass over the packets.
 ///
 /// The rules are those of the views `loss`, `jitter` and `gap`.
 struct StreamFacts {
-  /// What went by of a kind of packets within a second.
+  /// The packets and bytes of one kind within a second.
   struct Weight {
     var packets: Int64 = 0
     var bytes: Int64 = 0
@@ -10,7 +12,7 @@ struct StreamFacts {
     var jitterPackets: Int64 = 0
   }
 
-  /// A packet by its place in its stream, wherever its numbers begin anew.
+  /// A packet's position in its stream, which starts a new part whenever the numbers restart.
   struct Place {
     var part: Int
     var place: Int64
@@ -35,8 +37,11 @@ struct StreamFacts {
     var first = Int64.max
     var last = Int64.min
     var isRetransmission: Bool
-    /// Ticks a second; 0: not known, or not received.
+    /// Ticks per second; 0 if unknown or not received.
     var clockRate: Int64
+    /// The second of its last packet, and the weight of that so far.
+    fileprivate var second: Int64?
+    fileprivate var weight = Weight()
   }
 
   struct Stream {
@@ -48,26 +53,29 @@ struct StreamFacts {
     var frames: Int64 = 0
     var first = Int64.max
     var last = Int64.min
-    // The packet before, in the order of the rows.
+    // The previous packet in row order.
     fileprivate var beganAt: Int64 = 0
     fileprivate var at: Int64 = 0
     fileprivate var sequence: Int64 = 0
     fileprivate var rtpTime: Int64 = 0
     fileprivate var part = 0
     fileprivate var place: Int64 = 0
-    // The packet before whose clock is known.
+    fileprivate var nearRestarts = NearRestarts()
+    /// Where numbers may begin anew with the packet before: its step to that.
+    fileprivate var doubtfulStep: Int?
+    // The previous packet whose clock rate is known.
     fileprivate var clockedAt: Int64?
     fileprivate var clockedTime: Int64 = 0
   }
 
-  /// Which weight it is: a second of a payload type of a stream.
+  /// The key of a weight: a second of one payload type of a stream.
   struct Moment: Hashable {
     var stream: Int
     var share: Int
     var second: Int64
   }
 
-  /// Packets of no stream: their end, protocol, sender and second.
+  /// Packets outside of streams: by end, protocol, sender and second.
   struct Other: Hashable {
     var end: Int
     var protocolName: String
@@ -79,13 +87,13 @@ struct StreamFacts {
   private(set) var streams: [Stream] = []
   private(set) var weights: [Moment: Weight] = [:]
   private(set) var others: [Other: Weight] = [:]
-  private var numbers: [UInt64: Int] = [:]
-  /// Which payload types of which end are of a track, and its clock.
+  private var numbers = PlaceTable()
+  /// The clock rates of each end's payload types that belong to tracks.
   private var tracks: [Int: [Int64: Int64]] = [:]
 
   init(_ facts: ViewFacts) throws(SQLiteError) {
-    let (ends, byPath) = try facts.ends()
-    self.ends = ends
+    let paths = try facts.ends()
+    ends = paths.ends
     try readTracks(facts)
     let packets = try facts.prepare(
       """
@@ -96,7 +104,8 @@ struct StreamFacts {
       FROM packet_store ORDER BY row
       """)
     while try packets.step() {
-      guard let places = byPath[packets.integer(2)] else { continue }
+      let places = paths[packets.integer(2)]
+      guard !places.isEmpty else { continue }
       let (row, at, size) = (packets.integer(0), packets.integer(1), packets.integer(3))
       let ssrc = packets.isNull(4) ? nil : Optional(packets.integer(4) & 0xffff_ffff)
       guard !packets.isNull(5) else {
@@ -115,9 +124,12 @@ struct StreamFacts {
         sequence: packets.integer(6) & 0xffff, rtpTime: packets.integer(7) & 0xffff_ffff)
       for end in places { add(packet, ssrc: ssrc ?? 0, end: end) }
     }
+    for stream in streams.indices {
+      for share in streams[stream].shares.indices { storeWeight(ofStream: stream, share) }
+    }
   }
 
-  private struct Packet {
+  fileprivate struct Packet {
     var row: Int64
     var at: Int64
     var size: Int64
@@ -143,7 +155,7 @@ struct StreamFacts {
       let end = ViewFacts.End(peer: rows.integer(0), direction: rows.text(1) ?? "")
       guard let place = ends.firstIndex(of: end) else { continue }
       let (type, rate) = (rows.integer(2), rows.integer(3))
-      // What was concluded of a stream of others may be revised: the last clock counts.
+      // Inferred streams may be revised: the last known clock rate counts.
       tracks[place, default: [:]][type] = rate > 0 ? rate : tracks[place]?[type] ?? 0
     }
   }
@@ -151,24 +163,39 @@ struct StreamFacts {
   private mutating func add(_ packet: Packet, ssrc: Int64, end: Int) {
     let key = UInt64(truncatingIfNeeded: end) << 32 | UInt64(truncatingIfNeeded: ssrc)
     let number: Int
-    if let known = numbers[key] {
+    if let known = numbers[key, 0] {
       number = known
       advance(number, packet)
     } else {
       number = streams.count
-      numbers[key] = number
+      numbers.update(key, 0, to: number)
       var stream = Stream(end: end, ssrc: ssrc)
       (stream.beganAt, stream.frames) = (packet.at, 1)
+      _ = stream.nearRestarts.mayBegin(packet)
       streams.append(stream)
     }
     let share = share(of: packet.payloadType, in: number)
-    let moment = Moment(stream: number, share: share, second: packet.at / 1_000_000_000)
     let jitter = measureJitter(packet, number, share)
-    Self.update(&weights[moment, default: Weight()], packet, jitter)
+    let second = packet.at / 1_000_000_000
+    if streams[number].shares[share].second != second {
+      storeWeight(ofStream: number, share)
+      let moment = Moment(stream: number, share: share, second: second)
+      streams[number].shares[share].second = second
+      streams[number].shares[share].weight = weights[moment] ?? Weight()
+    }
+    Self.update(&streams[number].shares[share].weight, packet, jitter)
     Self.update(&streams[number], share, packet)
   }
 
-  // Not of the value itself, which would be copied for it with all of its lists.
+  /// Stores the weight of the present second of a share beside those of all others: a look-up for
+  /// each packet would take most of the time.
+  private mutating func storeWeight(ofStream stream: Int, _ share: Int) {
+    let one = streams[stream].shares[share]
+    guard let second = one.second else { return }
+    weights[Moment(stream: stream, share: share, second: second)] = one.weight
+  }
+
+  // Static, because mutating through `self` would copy all its lists.
   private static func update(_ weight: inout Weight, _ packet: Packet, _ jitter: Double?) {
     weight.packets += 1
     weight.bytes &+= packet.size
@@ -204,16 +231,19 @@ struct StreamFacts {
     return streams[number].shares.count - 1
   }
 
-  /// Lays a packet behind those before it: its place in the stream, and whether the stream paused.
+  /// Adds a packet to its stream: determines its position and whether the stream paused.
   private mutating func advance(_ number: Int, _ packet: Packet) {
-    let stream = streams[number]
-    let stepSize = ((packet.sequence - stream.sequence + 32_768) & 0xffff) - 32_768
-    let ticks =
-      ((packet.rtpTime - stream.rtpTime + 0x8000_0000) & 0xffff_ffff) - 0x8000_0000
-    let pause = packet.at - stream.at
+    Self.findNearRestart(&streams[number], packet)
+    // The numbers alone: with a copy of the lists, each that grows would be copied.
+    let (at, sequence, rtpTime) = (
+      streams[number].at, streams[number].sequence, streams[number].rtpTime
+    )
+    let stepSize = ((packet.sequence - sequence + 32_768) & 0xffff) - 32_768
+    let ticks = ((packet.rtpTime - rtpTime + 0x8000_0000) & 0xffff_ffff) - 0x8000_0000
+    let pause = packet.at - at
     if Self.begins(
-      stepSize, ticks, pause: pause, lasted: stream.at - stream.beganAt,
-      packets: Double(stream.places.count))
+      stepSize, ticks, pause: pause, lasted: at - streams[number].beganAt,
+      packets: Double(streams[number].places.count))
     {
       streams[number].part += 1
       streams[number].place = 0
@@ -223,13 +253,26 @@ struct StreamFacts {
     if ticks != 0 { streams[number].frames += 1 }
     if pause >= 200_000_000 {
       streams[number].pauses.append(
-        Pause(row: packet.row, from: stream.at, to: packet.at, stepSize: stepSize))
+        Pause(row: packet.row, from: at, to: packet.at, stepSize: stepSize))
     }
   }
 
-  /// Whether a sender begins its numbers anew: not where it was silent for about as long as it
-  /// takes
-  /// to send as many packets as the numbers tell.
+  /// Begins a part with the packet before where this one bears out that numbers began anew with it.
+  private static func findNearRestart(_ stream: inout Stream, _ packet: Packet) {
+    let mayBegin = stream.nearRestarts.mayBegin(packet)
+    let step = Int(((packet.sequence - stream.sequence + 32_768) & 0xffff) - 32_768)
+    if let former = stream.doubtfulStep, let last = stream.places.indices.last,
+      NearRestarts.isBorneOut(step: former, next: step)
+    {
+      stream.part += 1
+      stream.place = 0
+      (stream.places[last].part, stream.places[last].place) = (stream.part, 0)
+    }
+    stream.doubtfulStep = mayBegin ? step : nil
+  }
+
+  /// Whether a jump of the sequence number means that the sender restarted its numbers, rather than
+  /// that it went on unseen during the pause.
   private static func begins(
     _ stepSize: Int64, _ ticks: Int64, pause: Int64, lasted: Int64, packets: Double
   ) -> Bool {
@@ -250,5 +293,12 @@ struct StreamFacts {
     let ticks =
       ((packet.rtpTime - streams[number].clockedTime + 0x8000_0000) & 0xffff_ffff) - 0x8000_0000
     return abs(Double(packet.at - before) / 1e6 - Double(ticks) * 1e3 / Double(rate))
+  }
+}
+
+extension NearRestarts {
+  fileprivate mutating func mayBegin(_ packet: StreamFacts.Packet) -> Bool {
+    mayBegin(
+      UInt16(truncatingIfNeeded: packet.sequence), UInt32(truncatingIfNeeded: packet.rtpTime))
   }
 }

@@ -1,4 +1,4 @@
-/// The views of streams, from one pass over the packets.
+/// Views of streams that come from one pass over the packets.
 enum StreamViews {
   static let all = [stream, bitrate, loss, jitter, retransmission, lossBurst, gap]
 
@@ -94,7 +94,7 @@ enum StreamViews {
     return rows.sorted(by: [0, 1, 2])
   }
 
-  /// The packets in the order of their places, each place once: when it was first met.
+  /// The packets sorted by position, without duplicates: the first occurrence stays.
   private static func distinct(_ places: [StreamFacts.Place]) -> [StreamFacts.Place] {
     func before(_ left: StreamFacts.Place, _ right: StreamFacts.Place) -> Bool {
       (left.part, left.place, left.row) < (right.part, right.place, right.row)

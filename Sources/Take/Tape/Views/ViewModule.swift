@@ -1,12 +1,14 @@
 import CSQLite
 
-/// Computed views as virtual tables of SQLite: `CREATE VIRTUAL TABLE temp.loss USING retake
+/// Provides computed views as SQLite virtual tables: `CREATE VIRTUAL TABLE temp.loss USING retake
 /// (loss)`.
 enum ViewModule {
   static let name = "retake"
 
-  /// Makes the module known to a connection.
-  static func install(on handle: OpaquePointer) throws(SQLiteError) {
+  /// Registers the module with a connection.
+  static func install(
+    on handle: OpaquePointer, _ statements: StatementStore?
+  ) throws(SQLiteError) {
     var module = sqlite3_module()
     module.xCreate = connect
     module.xConnect = connect
@@ -26,7 +28,7 @@ enum ViewModule {
       row?.pointee = ViewModule.cursor(cursor)?.pointee.place ?? 0
       return SQLITE_OK
     }
-    let facts = Unmanaged.passRetained(ViewFacts(handle: handle))
+    let facts = Unmanaged.passRetained(ViewFacts(handle: handle, statements))
     let code = csqlite_create_module(handle, name, module, facts.toOpaque()) { owner in
       guard let owner else { return }
       Unmanaged<ViewFacts>.fromOpaque(owner).release()
@@ -36,13 +38,13 @@ enum ViewModule {
 
   // MARK: Tables
 
-  /// A table: its view, what it shares with others, and its rows once they were made.
+  /// A virtual table: its view, the shared data, and its rows once computed.
   private final class Owner {
     let view: ComputedView
     let facts: ViewFacts
     private var made: ComputedRows?
-    private var stamp: Int64 = -1
-    /// Where the rows with a value of a column are.
+    private var stamp: ViewFacts.Stamp?
+    /// Row indexes by column and value.
     private var indexes: [Int: [Int64: [Int]]] = [:]
 
     init(view: ComputedView, facts: ViewFacts) {
@@ -58,7 +60,7 @@ enum ViewModule {
       return rows
     }
 
-    /// The rows whose column has a value, and their places.
+    /// Returns the rows whose column has a value.
     func rows(where column: Int, is value: Int64) throws(SQLiteError) -> Reading {
       if view.columns[column].name == view.key {
         return Reading(try view.rows(facts, value), nil)
@@ -71,7 +73,7 @@ enum ViewModule {
     }
   }
 
-  /// The rows that a cursor goes through: all of them, or those at some places.
+  /// The rows that a cursor visits: all, or a list of indexes.
   private final class Reading {
     let rows: ComputedRows
     let places: [Int]?
@@ -126,10 +128,9 @@ enum ViewModule {
     return SQLITE_OK
   }
 
-  /// Tells SQLite which rows can be looked up: those whose column has a value.
+  /// Reports to SQLite which equality look-ups are fast.
   ///
-  /// A column that the view makes quickly by itself comes first, then those that tell the most rows
-  /// apart.
+  /// The view's own key column comes first, then the columns with the most distinct values.
   private static func choose(
     _ table: UnsafeMutablePointer<sqlite3_vtab>?,
     _ info: UnsafeMutablePointer<sqlite3_index_info>?
@@ -202,7 +203,7 @@ enum ViewModule {
       if index > 0, let value = values?[0], sqlite3_value_numeric_type(value) == SQLITE_INTEGER {
         reading = try owner.rows(where: Int(index) - 1, is: sqlite3_value_int64(value))
       } else {
-        // SQLite compares what it asked for once more.
+        // SQLite checks the constraint itself as well.
         reading = Reading(try owner.rows(), nil)
       }
       made.pointee.owner = Unmanaged.passRetained(reading).toOpaque()

@@ -2,25 +2,25 @@ import CCharLS
 import Media
 import Wire
 
-/// How the samples of captured video frames are stored smaller than they are, without a loss.
+/// Lossless compression of captured video frames.
 ///
-/// The rows say nothing of it: what is hashed and compared is always what was captured. Each
-/// video frame stands for itself, so that a take can be cut, joined and read in any place.
+/// It is invisible in rows: the digest and comparisons always use the captured samples. Each frame
+/// is compressed independently, so that takes can be cut, joined and read anywhere.
 enum ContentCoding: String {
-  /// JPEG-LS (ISO/IEC 14495-1) of the Y plane, and of the U plane above the V plane.
+  /// JPEG-LS (ISO/IEC 14495-1) of the Y plane, and of the U plane stacked on the V plane.
   case jpegLS = "jpeg-ls"
 
-  /// Larger video frames are stored as they are: a damaged size must not cost gigabytes.
+  /// Larger frames are stored uncompressed: a damaged size must not cost gigabytes.
   private static let pixelMaximum = 4_096 * 4_096
-  /// The numbers before the two images.
+  /// The size of the header before the two images, in bytes.
   private static let headerLength = 16
 
   // MARK: Writing
 
-  /// The stored form of a row of `content` that holds a video frame and is worth it; nil for
-  /// others.
+  /// Compresses a `content` row if it holds a video frame and compression pays; nil otherwise.
   ///
-  /// - Parameter range: the rows of the step; the row that names the content tells the size.
+  /// - Parameter range: the rows of the step, among which the row that refers to the content has
+  ///   the frame's size.
   static func coded(_ rows: borrowing RowList, _ row: Int, in range: Range<Int>)
     -> (ContentCoding, bytes: [UInt8])?
   {
@@ -33,11 +33,11 @@ enum ContentCoding: String {
     return (.jpegLS, bytes)
   }
 
-  /// The I420 samples of a video frame as two images; nil when it is too large, or they do not fit.
+  /// Compresses I420 samples into two images; nil if they are too large or do not match the size.
   static func encoded(_ samples: [UInt8], width: Int, height: Int) -> [UInt8]? {
     guard let planes = Planes(width: width, height: height), planes.byteCount == samples.count
     else { return nil }
-    // An image of noise is a little larger than its samples.
+    // Noise compresses to slightly more than its samples.
     let room = samples.count + samples.count / 8 + 4_096
     var lengths = (luma: 0, chroma: 0)
     let bytes = unsafe [UInt8](unsafeUninitializedCapacity: headerLength + room) { target, count in
@@ -63,7 +63,7 @@ enum ContentCoding: String {
     return bytes.isEmpty ? nil : bytes
   }
 
-  /// Writes one image; returns its length, 0 when the library refuses.
+  /// Compresses one image; returns its length, or 0 if the library fails.
   private static func image(
     _ pixels: UnsafePointer<UInt8>, _ width: Int, _ height: Int,
     into target: UnsafeMutablePointer<UInt8>, room: Int
@@ -87,7 +87,7 @@ enum ContentCoding: String {
 
   // MARK: Reading
 
-  /// What was stored; nil when it is damaged.
+  /// Decompresses the samples; nil if they are damaged.
   func decoded(_ bytes: [UInt8]) -> [UInt8]? {
     var reader = ByteReader(bytes.span.bytes)
     guard let width = try? reader.uint32(), let height = try? reader.uint32(),
@@ -114,7 +114,7 @@ enum ContentCoding: String {
     return isGood ? samples : nil
   }
 
-  /// Reads one image of a size; false when it is damaged, or of another size.
+  /// Decompresses one image of a known size; returns false if it is damaged or of another size.
   private static func pixels(
     _ image: UnsafeBufferPointer<UInt8>, _ width: Int, _ height: Int,
     into target: UnsafeMutablePointer<UInt8>
@@ -135,13 +135,13 @@ enum ContentCoding: String {
       == CHARLS_JPEGLS_ERRC_SUCCESS
   }
 
-  /// The planes of an I420 video frame as images: Y, and U above V.
+  /// The planes of an I420 frame as two images: Y, and U stacked on V.
   private struct Planes {
     var luma: (width: Int, height: Int, count: Int)
     var chroma: (width: Int, height: Int)
     let byteCount: Int
 
-    /// Nil for sizes that are not stored so.
+    /// nil for sizes that are not compressed.
     init?(width: Int, height: Int) {
       let sides = 1...65_535
       guard sides.contains(width), sides.contains(height),
@@ -156,17 +156,17 @@ enum ContentCoding: String {
 
 // MARK: - WireStore
 
-/// The `wire` and `media` tables: the bytes of all datagrams, and of all frames, as one stream
-/// each, in pieces that fill a page.
+/// The `wire` and `media` tables: the bytes of all datagrams and of all frames, each as one stream
+/// in pieces of a page.
 ///
-/// Rows with a kilobyte of payload leave up to a tenth of their pages unused, rows with several a
+/// Rows with a kilobyte of payload leave up to a tenth of their pages unused, larger rows up to a
 /// quarter; a stream does not.
 enum WirePiece {
-  /// The bytes of a full piece: with 8 KiB pages, what one row can hold without an overflow page.
+  /// The size of a full piece: with 8 KiB pages, the largest row without an overflow page.
   static let length = 8_152
 }
 
-/// Writes a stream of bytes.
+/// Appends to a byte stream of a take.
 final class WireStore {
   private let insert: SQLiteStatement
   private var piece: Int64 = 0
@@ -175,12 +175,12 @@ final class WireStore {
 
   init(_ insert: consuming SQLiteStatement) { self.insert = insert }
 
-  /// Where the next byte will stand.
+  /// The position of the next byte.
   var position: Int64 { piece * Int64(WirePiece.length) + Int64(rest.count) }
 
-  /// Adds the bytes of a datagram or frame, a column of a row.
+  /// Appends the bytes in one column of a row.
   ///
-  /// - Returns: how many they are; nil when it has none.
+  /// - Returns: their number; nil if the column has none.
   func append(_ rows: borrowing RowList, _ row: Int, _ column: Int) throws(SQLiteError) -> Int? {
     guard let place = rows.place(row, column), case .blob = rows.bytes.form(at: place) else {
       return nil
@@ -191,7 +191,7 @@ final class WireStore {
     }
   }
 
-  /// Adds bytes; full pieces are written at once.
+  /// Appends bytes; full pieces are written at once.
   private func append(_ bytes: UnsafeRawBufferPointer) throws(SQLiteError) {
     isFlushed = isFlushed && bytes.isEmpty
     var start = 0
@@ -206,7 +206,7 @@ final class WireStore {
     }
   }
 
-  /// Writes the piece that is not full yet; it is replaced when more comes.
+  /// Writes the incomplete last piece, which is replaced when more bytes follow.
   func flush() throws(SQLiteError) {
     guard !isFlushed else { return }
     isFlushed = true
@@ -221,39 +221,38 @@ final class WireStore {
   }
 }
 
-/// Reads a stream of bytes from its beginning.
+/// Reads a byte stream of a take from its beginning.
 package final class WireCursor {
   private let statement: SQLiteStatement
   private var nextPiece: Int64 = 0
-  /// The bytes of the present piece that were not taken yet: the statement lends them until its
-  /// next step, and nobody else steps it.
+  /// The unread bytes of the current piece, borrowed from the statement until its next step.
   private var piece = UnsafeRawBufferPointer(start: nil, count: 0)
   private var isFull = true
-  /// Where the next byte stands.
+  /// The position of the next byte.
   private(set) var position: Int64 = 0
 
-  /// Begins at the first byte of `wire` or `media`.
+  /// Starts at the first byte of `wire` or `media`.
   package init(_ connection: borrowing SQLiteConnection, table: StaticString) throws(SQLiteError) {
     statement = try connection.prepare("SELECT piece, bytes FROM \(table) ORDER BY piece")
   }
 
-  /// The next bytes of the stream; nil when it does not have so many, or not in good order.
+  /// Returns the next bytes; nil if the stream is too short or damaged.
   package func read(_ count: Int64) throws(SQLiteError) -> [UInt8]? {
     var taken: [UInt8] = []
     let isWhole = try read(count) { taken.append(contentsOf: $0) }
     return isWhole ? taken : nil
   }
 
-  /// Appends the next bytes of the stream as a value; false, and nothing useful, when it does not
-  /// have so many, or not in good order.
+  /// Appends the next bytes as a value; returns false, with undefined content, if the stream is too
+  /// short or damaged.
   func read(_ count: Int64, into values: inout ValueBytes) throws(SQLiteError) -> Bool {
-    // The count is the file's and may be anything.
+    // The count comes from the file and may be anything.
     guard count >= 0, let length = Int(exactly: count) else { return false }
     values.beginBlob(length)
     return try read(count) { values.append($0) }
   }
 
-  /// Hands out the next bytes in parts.
+  /// Passes on the next bytes piece by piece.
   private func read(
     _ count: Int64, _ body: (UnsafeRawBufferPointer) -> Void
   ) throws(SQLiteError) -> Bool {
@@ -272,7 +271,7 @@ package final class WireCursor {
     return true
   }
 
-  /// Whether every byte was taken.
+  /// Whether all bytes have been read.
   func isAtEnd() throws(SQLiteError) -> Bool {
     guard piece.isEmpty else { return false }
     return try !statement.step()

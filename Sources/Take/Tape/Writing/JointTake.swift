@@ -1,12 +1,11 @@
 package import Wire
 
-/// Writes the peers of two takes into one, on the clock of the first: the two ends of a call as a
-/// take of two peers.
+/// Joins two takes on the clock of the first: the two ends of a call become a take of two peers.
 ///
-/// Every peer keeps its own time, to the nanosecond, or it would not do the same again; the rows
-/// say what was added to it, and a replay takes that away.
+/// Each peer keeps its own time to the nanosecond, or it would not replay identically; the rows
+/// store the offset that was added, and a replay subtracts it.
 package struct JointTake {
-  /// One end: a take, perhaps one of its peers only, and what its times need to be on the common
+  /// One end: a take, optionally one of its peers only, and the offset of its times to the common
   /// clock.
   package struct End: Sendable {
     package var path: String
@@ -20,13 +19,13 @@ package struct JointTake {
     }
   }
 
-  /// What was written.
+  /// The result of a merge.
   package struct Summary: Sendable, Codable {
     package var path: String
     package var steps: Int
     package var peers: Int
-    /// The libraries that the two recordings do not share: the second end replays exactly only
-    /// with its own.
+    /// The libraries in which the recordings differ: the second end replays exactly only with its
+    /// own.
     package var toolchainDifferences: [String]
   }
 
@@ -36,19 +35,19 @@ package struct JointTake {
   private var actors: [Key: UInt32] = [:]
   private var peers: [Key: UInt32] = [:]
 
-  /// An actor or a peer by its number in its own take.
+  /// Identifies an actor or peer of one source take.
   private struct Key: Hashable {
     var source: Int
     var number: UInt32
   }
 
-  /// Joins two ends; the file must not exist.
+  /// Joins the ends into a file, which must not exist.
   package static func write(_ ends: [End], to path: String) throws(TapeError) -> Summary {
     var joint = try JointTake(ends, path)
     return try joint.run(path)
   }
 
-  /// Refuses takes that cannot be joined, in one sentence that says what to do.
+  /// Refuses takes that cannot be joined, saying what to do instead.
   package static func check(_ paths: [String]) throws(TapeError) {
     var headers: [(path: String, header: TakeHeader)] = []
     for path in paths { headers.append((path, try TapeReader(path: path).header)) }
@@ -89,7 +88,7 @@ package struct JointTake {
   }
 
   private init(_ ends: [End], _ path: String) throws(TapeError) {
-    // Nothing happens before the take begins.
+    // The take begins at its earliest event.
     let earliest = ends.map(\.added).min() ?? .zero
     var sources: [Source] = []
     for end in ends {
@@ -121,7 +120,7 @@ package struct JointTake {
       toolchainDifferences: differences.map(\.part))
   }
 
-  /// The take whose next step comes first; nil at the end of all.
+  /// The take with the earliest next step; nil if all are at their end.
   private func nextSource() throws(TapeError) -> Int? {
     var first: (index: Int, at: Instant)?
     for (index, source) in sources.enumerated() {
@@ -176,12 +175,13 @@ package struct JointTake {
   }
 }
 
-/// The steps of one end in their order.
+/// The steps of one end in order.
 private final class Source {
   let reader: TapeReader
   let added: Interval
   private let peer: UInt32?
-  /// The actor that the peer is, once its genesis was read: numbers differ where a take has rooms.
+  /// The actor of the selected peer, known after its genesis; the numbers differ in takes with
+  /// rooms.
   private var actor: UInt32?
   private var chunk = TapeChunk()
   private var position = 0
@@ -206,13 +206,13 @@ private final class Source {
     }
   }
 
-  /// Whether a step is the genesis of the peer.
+  /// Whether a step is the genesis of the selected peer.
   private func begins(_ step: TapeChunk.Step) -> Bool {
     step.head.kind == .genesis
       && step.inputRows.contains { PeerRow(chunk.rows, $0)?.peer.number == peer }
   }
 
-  /// Handles the next step, which is there.
+  /// Returns the next step, which must exist, and advances.
   func dequeue() -> (step: TapeChunk.Step, rows: RowList)? {
     guard position < chunk.steps.count else { return nil }
     defer { position += 1 }

@@ -1,10 +1,9 @@
 import Wire
 
-/// Writes a take from steps that were recorded already: a part of another take, or one with
-/// changes.
+/// Writes a take from recorded steps: a part of a take, or one with changes.
 ///
-/// Steps are numbered on from 1 and the digest chain is made anew, so that the copy is a take like
-/// any other.
+/// Steps are renumbered from 1 and the digest chain is recomputed, so that the copy is an ordinary
+/// take.
 package final class TakeCopy {
   private let path: String
   private let connection: SQLiteConnection
@@ -15,20 +14,20 @@ package final class TakeCopy {
   private var bodyStart = 1
   private var lastAt = Instant.zero
 
-  /// How many steps were added.
+  /// The number of steps added so far.
   package private(set) var steps = 0
 
-  /// How many steps one row of `tape` holds.
+  /// The number of steps per row of `tape`.
   private static let bodySteps = 1_024
 
-  /// Creates the file, mode 0600, with the `take` row given; the file must not exist.
+  /// Creates the file, mode 0600, with the given `take` row; the file must not exist.
   package init(path: String, header: TakeHeader) throws(TapeError) {
     self.path = path
     let header = header.sealed
     try TapeStore.createFile(path, TakeCopy.emptyTake(path))
     do throws(SQLiteError) {
       connection = try SQLiteConnection(path: path, mode: .readWrite)
-      // Nobody relies on a copy before it is complete, so nothing is written twice or waited for.
+      // Nobody uses a copy before it is complete, so journaling and syncing are off.
       try connection.execute(
         """
         PRAGMA journal_mode = OFF;
@@ -54,7 +53,7 @@ package final class TakeCopy {
     }
   }
 
-  /// Adds a step with its rows; the number, the row count and the check of the head are made anew.
+  /// Adds a step with its rows; the head's number, row count and check are recomputed.
   package func append(_ head: StepHead, _ rows: RowList, _ range: Range<Int>) throws(TapeError) {
     var head = head
     head.number = steps + 1
@@ -83,7 +82,7 @@ package final class TakeCopy {
     body = TapeBody(start: 0)
   }
 
-  /// Completes the file; a copy that is not complete has no `ending` row, as after a killed
+  /// Completes the file; with `isComplete` false it has no `ending` row, as after a killed
   /// recorder.
   package func finish(isComplete: Bool = true) throws(TapeError) {
     do throws(SQLiteError) {
@@ -103,14 +102,14 @@ package final class TakeCopy {
 
 // MARK: - RowInserts
 
-/// Puts the rows of steps into the tables of a take, and bytes that stand in a stream into that.
+/// Inserts the rows of steps into the tables of a take, and streamed bytes into their streams.
 final class RowInserts {
   private var inserts: [TableInsert] = []
   private var streams: [WireStore] = []
-  /// Whether video frames are stored compressed; who has fallen behind stores them as they are.
+  /// Whether video frames are compressed; a writer that is behind turns this off.
   var compresses = true
 
-  /// Prepares an insert for every table, with the columns that takes of a format have.
+  /// Prepares an insert for every table with the columns of a format.
   init(_ connection: borrowing SQLiteConnection, format: Int64) throws(SQLiteError) {
     var stores: [ByteStream: WireStore] = [:]
     for stream in ByteStream.allCases {
@@ -121,7 +120,7 @@ final class RowInserts {
     }
     for table in Table.allCases {
       let definition = table.definition
-      // What a format does not have gets no rows, so any columns will do.
+      // Tables that the format lacks get no rows, so their columns do not matter.
       let format = max(format, table.since)
       inserts.append(
         try TableInsert(
@@ -129,7 +128,7 @@ final class RowInserts {
     }
   }
 
-  /// Inserts the rows of a step; returns how many of them were datagrams.
+  /// Inserts the rows of a step; returns the number of datagrams among them.
   func insert(_ rows: borrowing RowList, _ range: Range<Int>, step: Int) throws(SQLiteError) -> Int
   {
     guard range.count <= RowNumber.perStep else {
@@ -150,25 +149,24 @@ final class RowInserts {
     return packets
   }
 
-  /// Writes the pieces that are not full yet, before a transaction ends.
+  /// Writes incomplete pieces before a transaction ends.
   func flush() throws(SQLiteError) {
     for stream in streams { try stream.flush() }
   }
 }
 
-/// Inserts the rows of one table.
 final class TableInsert {
   private let statement: SQLiteStatement
-  /// Where the bytes of a column go; nil when they stay in the row.
+  /// The stream for the bytes of a column; nil if they stay in the row.
   private let stream: WireStore?
-  /// Which column that is, and how many say instead how many bytes they are and where they begin.
+  /// The index of that column, and the number of columns that replace it (size, position).
   private let column: Int
   private let places: Int
-  /// Whether a last column says how the one before is stored, and its parameter.
+  /// Whether a last column names the encoding of the one before, and its parameter.
   private let isCoded: Bool
   private let codingParameter: Int32
 
-  /// Prepares the insert, with the columns that takes of a format have.
+  /// Prepares the insert with the columns of a format.
   init(
     _ definition: TableDefinition, format: Int64, _ connection: borrowing SQLiteConnection,
     _ stream: WireStore?
@@ -185,7 +183,7 @@ final class TableInsert {
     codingParameter = Int32(1 + names.count)
   }
 
-  /// Inserts a row whose last value is stored smaller, where the format of the take knows how.
+  /// Inserts a row with its last value compressed, if the format supports that.
   func insert(
     _ rows: borrowing RowList, _ row: Int, coded: (ContentCoding, bytes: [UInt8]), number: Int64
   ) throws(SQLiteError) {
@@ -195,15 +193,15 @@ final class TableInsert {
     try statement.insert(row: number, values, 0..<values.count)
   }
 
-  /// Inserts a row with all its columns.
+  /// Inserts a row uncompressed.
   func insert(_ rows: borrowing RowList, _ row: Int, number: Int64) throws(SQLiteError) {
     let range = rows.range(row)
     guard let stream else {
-      // What a row before was stored as is still bound.
+      // Clears the encoding that a previous row may have bound.
       if isCoded { statement.bindNull(at: codingParameter) }
       return try statement.insert(row: number, rows.bytes, range)
     }
-    // Behind the number of the row, counted from 1.
+    // Follows the row number, counted from 1.
     let parameter = Int32(2 + column)
     let last = parameter + Int32(places) - 1
     let position = stream.position
@@ -217,7 +215,7 @@ final class TableInsert {
   }
 }
 
-/// A prepared insert that can stand in an array.
+/// A prepared insert in a class, so that it can be stored in an array.
 final class InsertStatement {
   private let statement: SQLiteStatement
 
@@ -228,11 +226,10 @@ final class InsertStatement {
 
 // MARK: - RowNumbering
 
-/// Numbers paths, formats and contents anew in a copy that leaves some of them out, or that takes
-/// them from several takes.
+/// Renumbers paths, formats and contents in a copy that omits some or merges several takes.
 ///
-/// They are counted in the order of first use over all peers of a take, so without one peer those
-/// of the others are other numbers, and what two takes have both is written down once.
+/// They are numbered in order of first use over all peers of a take, so omitting a peer changes the
+/// numbers of others, and values that two takes share are stored once.
 package struct RowNumbering {
   private var numbers: [Key: Int64] = [:]
   private var known: [Table: Numbering<[Value]>] = [:]
@@ -245,9 +242,9 @@ package struct RowNumbering {
 
   package init() {}
 
-  /// The rows of a step with numbers that leave nothing out.
+  /// Returns the rows of a step with consecutive numbers.
   ///
-  /// - Parameter source: which take the rows are of, when there are several.
+  /// - Parameter source: the take of the rows, if there are several.
   package mutating func renumbered(_ rows: RowList, _ range: Range<Int>, source: Int = 0)
     -> RowList
   {
@@ -258,7 +255,7 @@ package struct RowNumbering {
       if let own = table.columns.firstIndex(where: { $0.name == table.definition.key }),
         case .integer(let number) = values[own]
       {
-        // What is the same is told by all the rest of the row; of contents the digest is enough.
+        // Rows are equal if all other columns are; for contents the digest suffices.
         let what = ContentRow(rows, row).map { [.blob($0.digest)] } ?? Array(values.dropFirst())
         let (next, isNew) = known[table, default: Numbering()].number(of: what)
         numbers[Key(source: source, table: table, number: number)] = next
@@ -275,7 +272,7 @@ package struct RowNumbering {
     return copy
   }
 
-  /// The column of a table that holds the number of a row in another one.
+  /// The column of a table that refers to a numbered row of another.
   private static func reference(in table: Table) -> (column: Int, table: Table)? {
     for (index, column) in table.columns.enumerated() {
       if case .reference(let named) = column.kind { return (index, named) }

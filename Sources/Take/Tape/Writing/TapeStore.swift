@@ -4,9 +4,9 @@ import Glibc
 import Synchronization
 import Wire
 
-/// The file of a take while it is written, and all that must continue from step to step.
+/// The file of a take being written, with the state that continues from step to step.
 ///
-/// One thread at a time uses it: the one that creates it, then the writer's.
+/// It is used by one thread at a time: the one that creates it, then the writer's.
 final class TapeStore {
   private let path: String
   private let connection: SQLiteConnection
@@ -18,7 +18,7 @@ final class TapeStore {
   private(set) var summary = TapeWriter.Summary()
   private var lastAt = Instant.zero
 
-  /// How many steps and about how many bytes of memory one transaction may have.
+  /// The limits of a transaction, in steps and in approximate bytes of memory.
   static let batchSteps = 4_096
   static let batchBytes = 16 << 20
 
@@ -29,9 +29,9 @@ final class TapeStore {
     self.path = path
     do throws(SQLiteError) {
       connection = try SQLiteConnection(path: path, mode: .readWrite)
-      // A killed recorder leaves what it handed to the system, and that is all a running recording
-      // promises; it does not wait for the disk, `merge` does. The log is short so that its pages
-      // are used again while they are in memory.
+      // A killed recorder leaves everything that it passed to the system, which is all that a
+      // running recording promises; only `merge` waits for the disk. The log is short so that its
+      // pages are reused while they are cached.
       try connection.execute(
         """
         PRAGMA page_size = \(TakeSchema.pageSize);
@@ -72,18 +72,18 @@ final class TapeStore {
     throw TapeError(path: path, place: "", reason: reason, kind: .failed)
   }
 
-  /// Tells the words of an actor before its genesis.
+  /// Sets the description of an actor before its genesis.
   func name(actor: UInt32, _ words: ActorWords) { transcript.adopt(words, of: actor) }
 
-  /// Whether time is short, so that video frames are stored as they are.
+  /// Whether the writer is behind, so that video frames are stored uncompressed.
   var isHurried = false {
     didSet { inserts.compresses = !isHurried }
   }
 
-  /// Forgets what only the steps of an actor need, when there are no more of them.
+  /// Discards the state of an actor that makes no further steps.
   func forget(actor: UInt32) { transcript.forget(actor: actor) }
 
-  /// Writes steps in one transaction; after a failure nothing more must be written.
+  /// Writes steps in one transaction; after a failure nothing more may be written.
   func write(_ steps: ArraySlice<StepRecord>) throws(TapeError) {
     guard let first = steps.first else { return }
     let before = summary
@@ -121,8 +121,7 @@ final class TapeStore {
     return head
   }
 
-  /// Writes the `ending` row and leaves one plain file behind: no write-ahead log, no shared
-  /// memory.
+  /// Writes the `ending` row and leaves a single file, without a write-ahead log or shared memory.
   func end() throws(TapeError) {
     do throws(SQLiteError) {
       let insert = try connection.prepare("INSERT INTO ending VALUES (?, ?, ?)")
@@ -134,16 +133,16 @@ final class TapeStore {
     try merge()
   }
 
-  /// Merges the write-ahead log into the file; a take that lost something gets no `ending` row.
+  /// Merges the write-ahead log into the file; a take that lost steps gets no `ending` row.
   func merge() throws(TapeError) {
     do throws(SQLiteError) {
       try connection.execute("PRAGMA synchronous = NORMAL")
       _ = try connection.integer("PRAGMA wal_checkpoint(TRUNCATE)")
       do throws(SQLiteError) {
-        // Statements that were not finished keep the log alive; a reader then merges it instead.
+        // Unfinished statements keep the log alive; a reader then merges it instead.
         _ = try connection.integer("PRAGMA journal_mode = DELETE")
       } catch {
-        // So does somebody who looks into the take, which is whole all the same.
+        // So does another process that has the take open; the take is complete all the same.
         guard error.code.primary == .busy else { throw error }
       }
       summary.bytes = Int(try connection.byteCount())
@@ -155,12 +154,11 @@ final class TapeStore {
 
 // MARK: - WriterThread
 
-/// One of the threads that write takes: as many as there are processors, however many takes are
-/// written at once.
+/// One of the threads that write takes: one per processor, however many takes are written.
 final class WriterThread: Sendable {
   private struct State {
     var writers: [TapeWriter] = []
-    /// Those that cannot wait until all have their turn.
+    /// Writers that asked to be written before their turn.
     var asking: [TapeWriter] = []
     var isRunning = false
   }
@@ -168,7 +166,7 @@ final class WriterThread: Sendable {
   private let state = Mutex(State())
   private let signal = DispatchSemaphore(value: 0)
 
-  /// How long a transaction stays open for more steps.
+  /// How long a transaction stays open for further steps.
   private static let interval = DispatchTimeInterval.milliseconds(100)
 
   private static let all = (0..<max(1, ProcessInfo.processInfo.activeProcessorCount)).map { _ in
@@ -176,13 +174,13 @@ final class WriterThread: Sendable {
   }
   private static let turn = Atomic<Int>(0)
 
-  /// The thread for one more take: each in turn.
+  /// The thread for another take, round-robin.
   static func next() -> WriterThread {
     let turn = turn.add(1, ordering: .relaxed).oldValue
     return all[Int(UInt(bitPattern: turn) % UInt(all.count))]
   }
 
-  /// Writes a take from now on, until it is finished.
+  /// Writes a take from now on until it is finished.
   func add(_ writer: TapeWriter) {
     let starts = state.withLock { state in
       state.writers.append(writer)
@@ -196,7 +194,7 @@ final class WriterThread: Sendable {
     startWorker(named: "takes") { [self] in run() }
   }
 
-  /// Writes a take soon, before the interval is over.
+  /// Writes a take soon, without waiting for the interval.
   func wake(for writer: TapeWriter) {
     state.withLock { $0.asking.append(writer) }
     signal.signal()

@@ -2,32 +2,34 @@ import Dispatch
 import Synchronization
 import Wire
 
-/// Writes a take from another thread; recording a step only hands it over.
+/// Writes a take on another thread; `record` only queues a step.
 package final class TapeWriter: Sendable {
-  /// What a recording keeps.
+  /// The settings of a recording.
   package struct Options: Sendable {
     /// Free text in the `take` row.
     package var label = ""
-    /// Whether encoded frames are kept in the clear.
+    /// What is said of the take by keys, for the view `tag`.
+    package var tags: [String: String] = [:]
+    /// Whether the bytes of encoded frames are stored.
     package var keepsMedia = true
     /// The UTC time at the take's zero instant, nanoseconds since 1970.
     package var startUnixNanoseconds: Int64 = 0
     /// The version of Retake, for the `take` row.
     package var toolVersion = ""
-    /// What bit-exactness depends on, for the `take` row.
+    /// What bit-exact replay depends on, for the `take` row.
     package var toolchain = Toolchain()
-    /// Whether `record` waits for the disk when too much is queued, for drivers in virtual time.
+    /// Whether `record` blocks when the queue is full, for drivers in virtual time.
     package var waitsForDisk = false
-    /// How many bytes may be queued before steps are lost (or waited for).
+    /// The queue limit in bytes, beyond which steps are lost or `record` blocks.
     package var queueLimit = 256 << 20
-    /// Whether the file stays when the recording fails: then the failure says what it holds.
+    /// Whether the file is kept when the recording fails; the error then says what it holds.
     package var staysIncomplete = true
-    /// How many pages of 8 KiB the file may have.
+    /// The size limit of the file in pages of 8 KiB.
     package var pageLimit: Int64 = 0xffff_fffe
     package init() {}
   }
 
-  /// What a finished take holds.
+  /// The totals of a finished take.
   package struct Summary: Hashable, Sendable {
     package var steps = 0
     package var packets = 0
@@ -36,27 +38,27 @@ package final class TapeWriter: Sendable {
     package init() {}
   }
 
-  /// What waits for the writer's thread, and how it ends.
+  /// The steps queued for the writer's thread, and the state of the recording.
   private struct Queue {
     var steps: [StepRecord] = []
     var names: [(actor: UInt32, words: ActorWords)] = []
-    /// The actors whose last step is written or waits here.
+    /// Actors whose last step is written or queued.
     var ended: [UInt32] = []
     var bytes = 0
     var actors: UInt32 = 0
     var peers: UInt32 = 0
-    /// How many callers of `record` wait for room.
+    /// The number of callers of `record` that wait for room.
     var waiting = 0
     var isFinishing = false
     var error: TapeError?
     var result: Result<Summary, TapeError>?
-    /// Who waits for the result.
+    /// Completion handlers of `finish`.
     var listeners: [@Sendable (Result<Summary, TapeError>) -> Void] = []
   }
 
   private let queue = Mutex(Queue())
-  /// The file, and the memory that the next steps are queued in: one thread at a time has them, the
-  /// one that creates the file and then whoever writes.
+  /// The file and a spare queue, used by one thread at a time: the one that creates the file, then
+  /// the one that writes.
   private let desk: Mutex<Desk>
   private let thread: WriterThread
   private let room = DispatchSemaphore(value: 0)
@@ -66,13 +68,12 @@ package final class TapeWriter: Sendable {
   private struct Desk {
     let store: TapeStore
     var spare: [StepRecord] = []
-    /// After a failure a later step must not be written: the take would have a gap.
+    /// After a failure no later step may be written: the take would have a gap.
     var isBroken = false
     var isFinished = false
   }
 
-  /// How many queued bytes end the wait for more: what waits longer has left the processor's
-  /// caches.
+  /// Queued bytes that trigger an early write: what waits longer has left the processor's caches.
   private static let hurry = 4 << 20
 
   /// Creates the file, mode 0600; it must not exist.
@@ -84,8 +85,8 @@ package final class TapeWriter: Sendable {
     thread.add(self)
   }
 
-  /// Adds an endpoint before its first step and gives its number among the actors, and that among
-  /// the peers; in a take of endpoints alone they are the same.
+  /// Adds an endpoint before its first step; returns its actor and peer numbers, which are equal in
+  /// takes of endpoints alone.
   package func addPeer(label: String, role: String) -> (actor: UInt32, peer: UInt32) {
     queue.withLock { queue in
       queue.actors += 1
@@ -97,7 +98,7 @@ package final class TapeWriter: Sendable {
     }
   }
 
-  /// Adds a machine of another kind before its first step and gives its number.
+  /// Adds a machine of another kind before its first step; returns its actor number.
   package func addActor(_ kind: MachineKind, label: String) -> UInt32 {
     queue.withLock { queue in
       queue.actors += 1
@@ -108,7 +109,7 @@ package final class TapeWriter: Sendable {
     }
   }
 
-  /// Hands a step over; never blocks on the disk, unless the options say so.
+  /// Queues a step; never waits for the disk unless the options say so.
   package func record(_ step: consuming StepRecord) {
     var step = step
     step.outputs.digest()
@@ -139,15 +140,15 @@ package final class TapeWriter: Sendable {
     }
   }
 
-  /// An actor makes no further step: once those that wait are written, nothing of it is remembered.
+  /// Ends an actor: its state is discarded once its queued steps are written.
   package func end(actor: UInt32) { queue.withLock { $0.ended.append(actor) } }
 
-  /// Why the recording stopped before its end, or nil while all is well.
+  /// The error that stopped the recording; nil while it is running.
   package var error: TapeError? { queue.withLock { $0.error } }
 
-  /// Writes what is left, closes the file and says what it holds; throws when something was lost.
+  /// Writes what is queued and closes the file; throws if steps were lost.
   ///
-  /// Waits for the disk. A second call gives the same answer.
+  /// It waits for the disk. A second call returns the same result.
   package func finish() throws(TapeError) -> Summary {
     let done = DispatchSemaphore(value: 0)
     finish { _ in done.signal() }
@@ -155,8 +156,8 @@ package final class TapeWriter: Sendable {
     return try queue.withLock { $0.result ?? .success(Summary()) }.get()
   }
 
-  /// Does the same without a wait; the closure runs on the writer's thread, or at once when all was
-  /// finished before.
+  /// Finishes asynchronously; the closure runs on the writer's thread, or immediately if the take
+  /// was already finished.
   package func finish(_ complete: @escaping @Sendable (Result<Summary, TapeError>) -> Void) {
     let result = queue.withLock { queue in
       queue.isFinishing = true
@@ -167,10 +168,10 @@ package final class TapeWriter: Sendable {
     thread.wake(for: self)
   }
 
-  /// Writes what was recorded until now, on the caller's thread; who reads the take finds it there.
+  /// Writes all queued steps on the caller's thread, so that readers of the take find them.
   package func flush() { _ = writeQueued() }
 
-  /// Writes what is queued, as a rule on the writer's thread; false once the take is finished.
+  /// Writes queued steps, usually on the writer's thread; returns false once the take is finished.
   func writeQueued() -> Bool {
     desk.withLock { desk in
       guard !desk.isFinished else { return false }
@@ -187,11 +188,11 @@ package final class TapeWriter: Sendable {
         return taken
       }
       for name in names { desk.store.name(actor: name.actor, name.words) }
-      // Whoever waits for the disk loses nothing, however long it takes.
+      // A driver that waits for the disk loses nothing, so it need not hurry.
       desk.store.isHurried = !options.waitsForDisk && bytes > options.queueLimit / 4
       if !desk.isBroken { desk.isBroken = !write(steps, to: desk.store) }
       for actor in ended { desk.store.forget(actor: actor) }
-      // The next steps are queued in the same memory.
+      // The next steps reuse the memory of the queue.
       steps.removeAll(keepingCapacity: true)
       desk.spare = steps
       if isLast { finish(desk.store) }
@@ -200,7 +201,7 @@ package final class TapeWriter: Sendable {
     }
   }
 
-  /// Writes steps; false when the disk refused some.
+  /// Writes steps; returns false if the disk refused some.
   private func write(_ steps: [StepRecord], to store: TapeStore) -> Bool {
     var start = 0
     while start < steps.count {
@@ -246,6 +247,6 @@ package final class TapeWriter: Sendable {
 }
 
 extension StepRecord {
-  /// About how much memory the step holds on to while it waits.
+  /// The approximate memory that the step occupies while queued.
   fileprivate var approximateByteCount: Int { 200 + input.byteCount + outputs.byteCount }
 }

@@ -2,25 +2,25 @@ import Glibc
 import Synchronization
 import Wire
 
-/// The files that this process has not completed, and those that others left behind.
+/// Unfinished files of this process, and those that killed processes left behind.
 ///
-/// Each has a name that nobody can foresee, `.retake-` with 32 digits and `.part`, and is locked
-/// (flock) for as long as its process wants it. A process that was killed holds no lock any more:
-/// what it left is removed by the next one that writes a file into the same folder.
+/// Each has an unpredictable name, `.retake-` with 32 digits and `.part`, and is locked (flock) as
+/// long as its process uses it. The lock of a killed process is gone, so the next process that
+/// writes into the same folder removes its files.
 package enum UnfinishedFiles {
-  /// The paths, each with the descriptor that holds its lock; -1 if there is none.
+  /// The paths with the descriptors that hold their locks; -1 if there is none.
   private static let held = Mutex<[String: Int32]>([:])
-  /// The folders that were looked through.
+  /// The folders that were already swept.
   private static let swept = Mutex<Set<String>>([])
 
   private static let (beginning, ending) = (".retake-", ".part")
   private static let digitCount = 32
-  /// What SQLite has beside a take while it is written.
+  /// The files that SQLite has beside a take while it is written.
   private static let companions = ["-wal", "-shm", "-journal"]
-  /// How old a file has to be that a Retake without locks made, in seconds.
+  /// The minimum age in seconds of leftovers from versions without locks.
   private static let unlockedAge = 86_400
 
-  /// A name for a new file in a folder, whose path ends in a slash or is empty.
+  /// Returns a name for a new file in a folder, whose path ends in a slash or is empty.
   package static func name(in folder: some StringProtocol) -> String {
     let folder = String(folder)
     sweep(folder)
@@ -31,10 +31,10 @@ package enum UnfinishedFiles {
     return name
   }
 
-  /// Remembers a path, to be removed when the process ends before it is complete.
+  /// Registers a path for removal in case the process ends before the file is complete.
   package static func add(_ path: String) { held.withLock { $0[path] = $0[path] ?? -1 } }
 
-  /// Creates a file; when it is one of these, its lock is held until it is forgotten.
+  /// Creates a file; if it is registered, its lock is held until `forget`.
   static func create(_ path: String, mode: UInt32 = 0o600) -> Result<Int32, SystemCode> {
     guard held.withLock({ $0[path] == -1 }) else { return NewFile.create(path, mode: mode) }
     var made = NewFile.create(path, mode: mode)
@@ -45,7 +45,8 @@ package enum UnfinishedFiles {
       } else if case .failure(let code) = made, code.number != EEXIST {
         break
       }
-      // Another process came between the two and takes it for one that was left; it is quick.
+      // Another process, taking it for a leftover, locked it between the two calls; that is quickly
+      // over.
       usleep(1_000)
       made = NewFile.create(path, mode: mode)
     }
@@ -54,10 +55,10 @@ package enum UnfinishedFiles {
 
   private static let attempts = 100
 
-  /// Locks a file that was just made; false when another process has locked or removed it.
+  /// Locks a new file; returns false if another process has locked or removed it.
   private static func hold(_ descriptor: Int32, _ path: String) -> Bool {
     let kept = fcntl(descriptor, F_DUPFD_CLOEXEC, 0)
-    // Without a free descriptor the caller will soon fail by itself.
+    // Out of descriptors: the caller will soon fail by itself.
     guard kept >= 0 else { return true }
     let code = flock(kept, LOCK_EX | LOCK_NB) == 0 ? 0 : errno
     var status = stat()
@@ -65,7 +66,7 @@ package enum UnfinishedFiles {
       close(kept)
       return false
     }
-    // Where a file system has no locks, others cannot lock the file either.
+    // On a file system without locks, other processes cannot lock the file either.
     guard code == 0, !isInTheWay(kept) else {
       close(kept)
       return true
@@ -74,23 +75,23 @@ package enum UnfinishedFiles {
     return true
   }
 
-  /// Whether the lock that was just taken stands in the way of SQLite's own locks (fcntl).
+  /// Whether the lock just acquired conflicts with SQLite's own locks (fcntl).
   ///
-  /// Locally the two kinds do not know of each other. Over the network they are one kind: SQLite
-  /// would find its own take locked, so that nothing is locked there, and nothing swept.
+  /// On local file systems the two kinds are independent. On network file systems they are one
+  /// kind: SQLite would find its own take locked, so nothing is locked or swept there.
   private static func isInTheWay(_ descriptor: Int32) -> Bool {
     var wanted = Glibc.flock()
     (wanted.l_type, wanted.l_whence) = (Int16(F_WRLCK), Int16(SEEK_SET))
     return fcntl(descriptor, F_GETLK, &wanted) != 0 || wanted.l_type != Int16(F_UNLCK)
   }
 
-  /// Forgets a path: what is there is complete, or gone.
+  /// Forgets a path whose file is complete or gone.
   package static func forget(_ path: String) {
     guard let descriptor = held.withLock({ $0.removeValue(forKey: path) }) else { return }
     if descriptor >= 0 { close(descriptor) }
   }
 
-  /// Removes a file, and what SQLite has beside it.
+  /// Removes a file and SQLite's files beside it.
   package static func remove(_ path: String) {
     removeAll(path)
     forget(path)
@@ -100,16 +101,16 @@ package enum UnfinishedFiles {
     for ending in [""] + companions { Glibc.remove((path + ending).systemPath) }
   }
 
-  /// Removes all files that are not complete, for a process that ends in their midst, and folders
-  /// that were made for them and are empty.
+  /// Removes all unfinished files, for a process that is about to end, and the empty folders that
+  /// were created for them.
   package static func removeAll() {
-    // A folder comes after what is in it.
+    // Descending order, so that a folder comes after its files.
     for path in held.withLock({ $0.keys.sorted(by: >) }) { remove(path) }
   }
 
   // MARK: What others left
 
-  /// Removes from a folder what processes left that are no more; once in the life of this one.
+  /// Removes the leftovers of ended processes from a folder, once in the life of this process.
   private static func sweep(_ folder: String) {
     guard swept.withLock({ $0.insert(folder).inserted }) else { return }
     for name in FolderListing.names(in: folder.isEmpty ? "." : folder) {
@@ -128,7 +129,7 @@ package enum UnfinishedFiles {
       && digits.utf8.allSatisfy { (0x30...0x39).contains($0) || (0x61...0x66).contains($0) }
   }
 
-  /// The process in a name of earlier versions, `.retake-4711-1.part`.
+  /// The process id in a name of earlier versions, `.retake-4711-1.part`.
   private static func earlierProcess(_ name: String) -> Int32? {
     guard name.hasPrefix(beginning), name.hasSuffix(ending) else { return nil }
     let parts = name.dropFirst(beginning.count).dropLast(ending.count).split(separator: "-")
@@ -139,7 +140,7 @@ package enum UnfinishedFiles {
   }
 
   private static func removeUnlocked(_ path: String, isOld: Bool) {
-    // To close another opening of a local file would take SQLite's locks away.
+    // Opening and closing a local file again would release SQLite's locks.
     guard held.withLock({ $0[path] == nil }) else { return }
     let descriptor = open(path.systemPath, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
     guard descriptor >= 0 else { return }
@@ -154,9 +155,9 @@ package enum UnfinishedFiles {
   }
 }
 
-/// The names in a folder, whatever bytes they are of.
+/// Lists folders whose names may be any bytes.
 package enum FolderListing {
-  /// The names in no order, without `.` and `..`; none of a folder that cannot be read.
+  /// The names in no particular order, without `.` and `..`; empty if the folder is unreadable.
   package static func names(in folder: String) -> [String] {
     guard let stream = opendir(folder.systemPath) else { return [] }
     defer { closedir(stream) }

@@ -2,18 +2,17 @@ import Glibc
 import Synchronization
 import Wire
 
-/// A file that is there under its name when it is complete, and never before.
+/// A file that appears under its name only when it is complete.
 ///
-/// It is written under another name in the same folder. Whoever gives up on it, and a process that
-/// calls `removeUnfinished` before it ends, leave nothing behind that blocks the next try; what a
-/// process left that was killed, `UnfinishedFiles` removes. What is no regular file, a device or a
-/// pipe, is written in place.
+/// It is written under another name in the same folder. Abandoning it, or ending the process after
+/// `UnfinishedFiles.removeAll`, leaves nothing behind that blocks the next attempt;
+/// `UnfinishedFiles` removes the leftovers of killed processes. Devices and pipes are written in
+/// place.
 package final class WholeFile {
-  /// Why a file cannot be written, in one sentence.
+  /// The reason why a file cannot be written, as one sentence.
   package struct Failure: Error, Hashable, Sendable, CustomStringConvertible {
-    /// The file.
     package var path: String
-    /// The error number of the system.
+    /// The errno value.
     package var code: Int32
 
     package init(path: String, code: Int32) {
@@ -28,27 +27,27 @@ package final class WholeFile {
     }
   }
 
-  /// What becomes of a file that is there.
+  /// What to do if the file exists.
   package enum Present: Sendable {
-    /// It is left as it is, and nothing is written.
+    /// Leave it unchanged and write nothing.
     case kept
-    /// It is replaced.
+    /// Replace it.
     case replaced
   }
 
   /// The name of the complete file.
   package let path: String
-  /// Where to write it.
+  /// The path to write to.
   package let temporary: String
   private let present: Present
   private let isTake: Bool
-  /// Where the complete file stands: `path`, or what it links to.
+  /// The final location: `path`, or the target of a link there.
   private let target: String
   private var isFinished = false
 
-  /// Chooses the name to write under; nothing is made yet.
+  /// Chooses the temporary name without creating the file.
   ///
-  /// - Parameter isTake: whether only a regular file will do.
+  /// - Parameter isTake: whether only a regular file is acceptable.
   package init(_ path: String, _ present: Present, isTake: Bool = false) throws(Failure) {
     self.path = path
     self.present = present
@@ -61,7 +60,7 @@ package final class WholeFile {
       return
     }
     guard !exists || present == .replaced else { throw Failure(path: path, code: EEXIST) }
-    // Behind a link, as /dev/stdout is one, the file that it names is meant.
+    // If the path is a link, such as /dev/stdout, its target is meant.
     let resolved = exists ? realpath(path.systemPath, nil) : nil
     let final = resolved.map { WholeFile.name(at: $0) } ?? path
     free(resolved)
@@ -78,12 +77,13 @@ package final class WholeFile {
     UnfinishedFiles.remove(temporary)
   }
 
-  /// Opens the file to write into it; whoever calls this closes it.
+  /// Opens the file for writing; the caller closes it.
   ///
-  /// - Parameter mode: that of the file, unless it is one that is written in place.
+  /// - Parameter mode: the file's mode, unless it is written in place.
   package func open(mode: UInt32 = 0o600) throws(Failure) -> Int32 {
     guard temporary != target else {
-      // It was no regular file, and is written as it is; if it is one by now, nothing is emptied.
+      // It was not a regular file and is written in place; it is not truncated even if it has
+      // become one.
       let descriptor = Glibc.open(path.systemPath, O_WRONLY | O_CLOEXEC)
       guard descriptor >= 0 else { throw Failure(path: path, code: errno) }
       return descriptor
@@ -94,22 +94,22 @@ package final class WholeFile {
     }
   }
 
-  /// Gives the file its name; it is complete.
+  /// Renames the complete file to its final name.
   package func finish() throws(Failure) {
     guard temporary != target else { return }
     let (from, to) = (temporary.systemPath, target.systemPath)
     switch present {
     case .replaced:
-      // A log beside it is that of the old one, and SQLite would put it into the new one.
+      // A log beside it belongs to the old file, and SQLite would apply it to the new one.
       if isTake { for ending in ["-wal", "-shm"] { unlink((target + ending).systemPath) } }
       guard rename(from, to) == 0 else { throw Failure(path: path, code: errno) }
     case .kept:
-      // A name that was taken meanwhile is not taken away again.
+      // If another process has created the file meanwhile, leave it unchanged.
       let code = link(from, to) == 0 ? 0 : errno
       if code == 0 {
         unlink(from)
       } else if [EPERM, ENOTSUP, ENOSYS].contains(code), access(to, F_OK) != 0 {
-        // Not all file systems have links.
+        // Some file systems have no hard links.
         guard rename(from, to) == 0 else { throw Failure(path: path, code: errno) }
       } else {
         throw Failure(path: path, code: code)
@@ -119,14 +119,14 @@ package final class WholeFile {
     UnfinishedFiles.forget(temporary)
   }
 
-  /// Writes a file in one go, readable by its owner alone unless another mode is given.
+  /// Writes a whole file, by default readable by its owner alone.
   package static func write(
     _ bytes: some Sequence<UInt8>, to path: String, _ present: Present, mode: UInt32 = 0o600
   ) throws(Failure) {
     let file = try WholeFile(path, present)
     let descriptor = try file.open(mode: mode)
     let written = write(Array(bytes), into: descriptor)
-    // Not all that is wrong with a disk is told before a file is closed.
+    // Some errors of a disk are reported only by `close`.
     let closed = close(descriptor) == 0 ? 0 : errno
     guard written == 0, closed == 0 else {
       throw Failure(path: path, code: written == 0 ? closed : written)
@@ -134,7 +134,7 @@ package final class WholeFile {
     try file.finish()
   }
 
-  /// Writes all bytes; returns the error number when that fails, and else 0.
+  /// Writes all bytes; returns 0 or an errno value.
   package static func write(_ bytes: [UInt8], into descriptor: Int32) -> Int32 {
     bytes.withUnsafeBytes { bytes in
       var rest = bytes[...]
@@ -150,8 +150,8 @@ package final class WholeFile {
     }
   }
 
-  /// Creates a folder for files, and those above it that are missing; when this process ends before
-  /// what is in it is complete, an empty one goes again.
+  /// Creates a folder and its missing parents; if this process ends before its files are complete,
+  /// the empty ones are removed.
   package static func makeFolder(_ path: String) -> Result<Bool, SystemCode> {
     let result = NewFile.makeFolder(path)
     if case .success(true) = result { UnfinishedFiles.add(path) }
@@ -161,19 +161,19 @@ package final class WholeFile {
 
 // MARK: - NewFile
 
-/// Makes files and folders, which hold keys and what people said: for their owner alone, and never
-/// through something that somebody else put in the place.
+/// Creates files and folders with keys and conversations: private to their owner, and never through
+/// a link that another user planted.
 package enum NewFile {
-  /// Creates a file, which must not be there, not even as a link.
+  /// Creates a file, which must not exist, not even as a link.
   ///
-  /// - Parameter mode: what the file is, whatever the mask of the process says; 0600 for all that
-  ///   holds something of a call.
-  /// - Returns: the open file, for reading and writing; or the error number of the system.
+  /// - Parameter mode: the exact mode, whatever the umask; 0600 for everything that holds parts of
+  ///   a call.
+  /// - Returns: the descriptor, open for reading and writing, or the system's error.
   package static func create(_ path: String, mode: UInt32 = 0o600) -> Result<Int32, SystemCode> {
     let descriptor = open(
       path.systemPath, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode & 0o600)
     guard descriptor >= 0 else { return .failure(SystemCode(errno)) }
-    // The mode given to `open` is narrowed by the process's mask, and is exact here.
+    // The umask narrows the mode given to `open`; this sets it exactly.
     guard fchmod(descriptor, mode) == 0 else {
       let code = SystemCode(errno)
       close(descriptor)
@@ -182,12 +182,13 @@ package enum NewFile {
     return .success(descriptor)
   }
 
-  /// Creates a folder and those above it that are missing, for their owner alone.
+  /// Creates a folder and its missing parents, private to their owner.
   ///
-  /// One that is there stays as it is.
-  /// - Parameter mode: what the folders are, less the mask of the process; 0700 for all that holds
+  /// An existing folder is left unchanged.
+  ///
+  /// - Parameter mode: the mode of the folders, less the umask; 0700 for everything that holds
   ///   takes.
-  /// - Returns: whether this made it; or why it is not there.
+  /// - Returns: whether it was created, or the system's error.
   package static func makeFolder(_ path: String, mode: UInt32 = 0o700)
     -> Result<Bool, SystemCode>
   {
@@ -209,12 +210,12 @@ package enum NewFile {
   }
 }
 
-/// An error number of the system, kept when it was current.
+/// An errno value, captured when it was current.
 package struct SystemCode: Error, Hashable, Sendable, CustomStringConvertible {
   package var number: Int32
 
   package init(_ number: Int32) { self.number = number }
 
-  /// In the words of the system.
+  /// The system's message.
   package var description: String { String(cString: strerror(number)) }
 }

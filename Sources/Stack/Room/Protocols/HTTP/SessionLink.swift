@@ -2,8 +2,8 @@ import Peer
 import SDP
 import Wire
 
-/// What WHIP and WHEP share: the options of the endpoint, the offer that opens a session, candidates
-/// and ICE restarts of that session, and its end (RFC 9725 sections 4.2 to 4.6).
+/// The common part of WHIP and WHEP: the options of the endpoint, the offer that opens a session,
+/// candidates and ICE restarts of that session, and its end (RFC 9725 sections 4.2 to 4.6).
 ///
 /// A server that is busy is asked again, a few times, after as many seconds as it says.
 struct SessionLink: Sendable {

@@ -37,7 +37,6 @@ package struct SessionRequest: Hashable, Sendable {
     first = url
   }
 
-  /// The HTTP request.
   package var http: ServiceRequest {
     var all = fields
     // The token must not reach another server.

@@ -304,7 +304,7 @@ struct JanusMix: Sendable {
     assigned.removeAll { desk.roster.media($0) == nil }
   }
 
-  /// Records that the local audio was muted or unmuted by somebody else.
+  /// Records that another client muted or unmuted the local audio.
   mutating func muted(_ isMuted: Bool, _ desk: inout JanusDesk) {
     guard var audio = publication.wanted.first(where: { $0.kind == .audio }),
       audio.isActive == isMuted

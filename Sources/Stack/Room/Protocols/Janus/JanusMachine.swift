@@ -96,7 +96,7 @@ package struct JanusMachine: SignalingMachine {
     }
   }
 
-  // MARK: What the session tells
+  // MARK: Session events
 
   private mutating func handle(_ news: [JanusSession.News]) {
     for news in news where phase != .over { handle(news) }

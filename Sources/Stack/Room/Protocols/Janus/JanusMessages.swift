@@ -26,7 +26,7 @@ enum JanusAsk: Hashable, Sendable {
   case acknowledge
 }
 
-/// What a request changes, for the error code.
+/// The target of a request, for the error code.
 enum JanusSetting: Hashable, Sendable {
   case localMedia, profile, pause, restart
 }
@@ -57,7 +57,7 @@ enum JanusEvent: Hashable, Sendable {
   case note(String, JSONValue)
 }
 
-/// A message of a Janus server, as far as it is common to all plugins.
+/// A message of a Janus server: the fields that all plugins share.
 struct JanusMessage {
   var type: String
   var session: Int64?

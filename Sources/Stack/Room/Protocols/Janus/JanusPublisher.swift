@@ -141,7 +141,7 @@ struct JanusPublisher: Sendable {
     let known = publication.publishedPlaces
     desk.emit(publication.settle { _ in desk.roster.nextMedia() })
     for place in publication.publishedPlaces where !known.contains(place) {
-      // Published media is sent until the server is told otherwise.
+      // Published media is sent until the server is told to stop.
       guard let media = publication.info(of: place.media), !media.isActive else { continue }
       configure(media, switches: true, describes: false, &desk)
     }
@@ -199,7 +199,8 @@ struct JanusPublisher: Sendable {
 }
 
 extension LocalMediaInfo {
-  /// What others can read of a stream: the server does not inform them that it is inactive.
+  /// The description of a stream that others can read: the server does not inform them that it is
+  /// inactive.
   fileprivate var description: String {
     JanusDescription(extraValue: extraValue, isActive: isActive).text
   }

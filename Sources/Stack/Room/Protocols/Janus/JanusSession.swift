@@ -215,7 +215,7 @@ struct JanusSession: Sendable {
     if let session = message.session, let id, session != id { return [] }
     switch message.type {
     case "ack":
-      // Keepalives and candidates are answered by nothing else.
+      // The only answer to keepalives and candidates.
       guard let transaction = message.transaction, let purpose = requests.purpose(of: transaction),
         purpose == .keepalive || purpose == .trickle
       else { return [] }

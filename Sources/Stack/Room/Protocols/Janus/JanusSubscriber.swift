@@ -37,7 +37,7 @@ struct JanusSubscriber: Sendable {
   private var job: Job?
   /// An offer that arrived while the previous one was being answered.
   private var nextOffer: (data: JSONValue, offer: SessionDescription)?
-  /// What is wanted, even if it is not received.
+  /// The wanted media, even if it is not received.
   private var wanted: [MediaID] = []
   private var streams: [Stream] = []
 

@@ -4,9 +4,9 @@ package import Wire
 
 /// Which of a participant's two connections a message is about.
 package enum RoomConnection: String, Hashable, Sendable {
-  /// What the participant sends; it offers.
+  /// The participant's media; it offers.
   case up
-  /// What it receives; the server offers.
+  /// The media of others; the server offers.
   case down
 }
 

@@ -187,7 +187,7 @@ struct RoomDownlink: Sendable {
 
   mutating func unsubscribe(_ action: ActionID, _ media: [MediaID], _ desk: inout RoomDesk) {
     wanted.removeAll { media.contains($0) }
-    // What nobody publishes any more is not received either.
+    // Media that is no longer published is not received either.
     let numbers = media.compactMap { self.numbers([$0], desk)?.first }
     guard !numbers.isEmpty else { return desk.emit(action) }
     desk.ask(.action(action, .unsubscribeFailed, media.first)) {

@@ -1,7 +1,7 @@
 import Wire
 
-/// The current step of a protocol of rooms: its instant, its outputs, and how many connections there
-/// were.
+/// The current step of a protocol of rooms: its instant and outputs, and the number of connections
+/// so far.
 struct SignalingStep: Sendable {
   fileprivate(set) var now = Instant.zero
   var outputs: [SignalingOutput] = []

@@ -28,12 +28,12 @@ enum Zlib {
     return [0x78, 0x01] + writer.finish() + tail
   }
 
-  /// How much comes out at a time.
+  /// The bytes decompressed at a time.
   private static let pieceLength = 1 << 16
 
   /// - Parameter limit: how many bytes may come out.
   static func expanded(_ bytes: [UInt8], limit: Int) throws(Failure) -> [UInt8] {
-    // It points back at itself, and must stay where it is.
+    // It contains a pointer to itself, so it must not move.
     let stream = UnsafeMutablePointer<z_stream>.allocate(capacity: 1)
     stream.initialize(to: z_stream())
     defer { stream.deallocate() }

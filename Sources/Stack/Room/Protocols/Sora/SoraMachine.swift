@@ -283,7 +283,7 @@ package struct SoraMachine: SignalingMachine {
     guard let id = value["connection_id"]?.text else { return }
     switch type {
     case "connection.created":
-      // The notification of the own arrival lists everybody present.
+      // The notification of this client's arrival lists everybody present.
       for other in value["data"]?.elements ?? [] { enter(other) }
       enter(value)
     case "connection.destroyed": desk.emit(desk.roster.leave(id, .left))

@@ -19,7 +19,7 @@ public struct SoraConfiguration: Hashable, Sendable {
   public enum Spotlight: Hashable, Sendable {
     /// Everybody's.
     case disabled
-    /// That of the last speakers; nil leaves their number to the server.
+    /// The media of the last speakers; nil leaves their number to the server.
     case enabled(number: Int?)
   }
 
@@ -79,7 +79,7 @@ public struct SoraConfiguration: Hashable, Sendable {
       multistreamEnabled: multistreamEnabled)
   }
 
-  /// Creates a configuration with several URLs, of which the first that answers is used.
+  /// Creates a configuration with several URLs; the first that answers is used.
   public init(
     urlCandidates: [String], channelId: String, role: Role, multistreamEnabled: Bool? = nil
   ) {

@@ -1,4 +1,4 @@
-// The lanes in their groups under one clock.
+// The groups of lanes under one clock.
 import { listen, markLane } from "./pointer.js";
 import { recolour, redraw, soon } from "./redraw.js";
 import { board, kept, parts } from "./state.js";
@@ -49,13 +49,13 @@ export function choosePeer(peer) {
   fillBoard();
 }
 
-/** Adds a lane made from a query, in a group at the top. */
+/** Adds a query's lane to a group at the top. */
 export function addOwnLane(lane) {
   lane.id = `sql${ownLanes.length}`;
   ownLanes.push(lane);
 }
 
-/** Updates the lanes of a take that grows; where there are other lanes now, it makes all again. */
+/** Updates the lanes of a growing take, or rebuilds them if the set of lanes has changed. */
 export function updateBoard() {
   const former = new Map(board.lanes.map((lane) => [lane.id, lane]));
   const groups = allGroups(soon);
@@ -66,13 +66,13 @@ export function updateBoard() {
   }
   for (const lane of groups.flatMap((group) => group.lanes)) {
     const known = former.get(lane.id);
-    // Listeners hold the lane, so the object stays and its values change.
+    // Listeners retain the lane object, so its values are replaced instead.
     if (known) Object.defineProperties(known, Object.getOwnPropertyDescriptors(lane));
   }
   soon();
 }
 
-/** Makes all groups and lanes again and applies the user's choices. */
+/** Rebuilds all groups and lanes and applies the user's choices. */
 export function fillBoard() {
   board.groups = allGroups(soon);
   if (ownLanes.length) {
@@ -100,7 +100,7 @@ const hasWords = (group, lane) =>
     (word) => `${group.name} ${group.kind} ${lane.label}`.toLowerCase().includes(word));
 
 function groupElement(group) {
-  // Groups of a large room begin folded.
+  // Groups of a large room are initially folded.
   const isFolded = !kept.isAll && kept.folded.has(group.id) !== Boolean(group.isFolded);
   const isOpen = kept.isAll || kept.open.has(group.id) || Boolean(kept.words);
   const shown = isFolded ? [] : group.lanes.filter(
@@ -131,7 +131,7 @@ function groupElement(group) {
     make("div", { class: "beginning" }, head, axis, first), others);
 }
 
-/** Unfolds and draws all lanes, or restores the former choice. */
+/** Unfolds and draws all lanes, or restores the previous choice. */
 export function showAllLanes(isAll) {
   kept.isAll = isAll;
   readColours();
@@ -163,7 +163,7 @@ function laneElement(lane) {
   return lane.element;
 }
 
-/** Scrolls to a lane, and unfolds it where needed. */
+/** Scrolls to a lane, unfolding it if necessary. */
 export function findLane(id) {
   const group = board.groups.find((each) => each.lanes.some((lane) => lane.id === id));
   const lane = group?.lanes.find((each) => each.id === id);

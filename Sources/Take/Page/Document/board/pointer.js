@@ -1,11 +1,11 @@
-// What wheel, pointer and fingers do over a lane.
+// Mouse, touch and wheel events on a lane.
 import { board } from "./state.js";
 import { setAddressPart } from "../clock/address.js";
 import { clock, pan, point, select, show, showAll, zoom } from "../clock/clock.js";
 import { lowerBound } from "../shared/search.js";
 import { take } from "../take/take.js";
 
-/** When the wheel last scrolled the page: it goes on scrolling over the lanes. */
+/** When the wheel last scrolled the page, so that scrolling continues over the lanes. */
 let scrolledAt = -Infinity;
 
 window.addEventListener("wheel", (event) => {
@@ -13,7 +13,7 @@ window.addEventListener("wheel", (event) => {
 }, { passive: true });
 
 /**
- * Lets the pointer move through the take over a canvas.
+ * Handles the pointer on a canvas that shows the take.
  * @param {HTMLCanvasElement} canvas
  * @param {{lane?: Lane, isStrip?: boolean}} what - what the canvas shows
  */
@@ -104,7 +104,7 @@ const spread = (fingers) => {
   return Math.max(Math.abs(a - b), 20);
 };
 
-/** Two fingers: what lies under them stays under them. */
+/** Zooms with two fingers, keeping the times under them in place. */
 function pinch(drag, fingers, canvas) {
   const now = spread(fingers);
   if (!drag.spread) drag.spread = now;

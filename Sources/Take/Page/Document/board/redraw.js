@@ -1,4 +1,4 @@
-// When lanes are drawn: with the next picture of the display, those in sight first.
+// Schedules drawing: in the next animation frame, visible lanes first.
 import { board, kept, parts } from "./state.js";
 import { drawAxis, drawStrip, placeMarks } from "./strip.js";
 import { clock } from "../clock/clock.js";
@@ -7,22 +7,22 @@ import { place } from "../shared/elements.js";
 import { inPieces } from "../shared/pieces.js";
 import { duration } from "../shared/words.js";
 
-/** How long drawing may last within one frame of the display, in milliseconds. */
+/** The time limit of drawing within an animation frame, in milliseconds. */
 const mostDrawing = 10;
 
-/** Lanes that the last frame had no time for: the next one begins with them. */
+/** Lanes for which the last frame had no time; the next one begins with them. */
 let lateLanes = [];
 
 let isDue = false;
 
 let isChanged = false;
 
-/** Duration of the last drawing in milliseconds: what a step of a zoom costs. */
+/** The duration of the last drawing in milliseconds, which estimates the cost of a zoom step. */
 let lastDrawing = 0;
 
 export const drawingTime = () => lastDrawing;
 
-/** Schedules drawing for the next frame of the display, and further ones where it takes longer. */
+/** Schedules drawing for the next animation frame, and for further ones if it takes longer. */
 export function soon() {
   isChanged = true;
   askForPicture();
@@ -38,7 +38,7 @@ function askForPicture() {
   });
 }
 
-/** Draws what is in sight now, until the time is used up. */
+/** Draws the visible lanes within a time limit. */
 export function redraw(most = Infinity) {
   isChanged = false;
   if (!ink.ink) readColours();
@@ -58,13 +58,13 @@ export function redraw(most = Infinity) {
   placeMarks();
 }
 
-/** Draws everything again in the colours of the scheme. */
+/** Redraws everything in the colours of the scheme. */
 export function recolour() {
   readColours();
   soon();
 }
 
-/** Measures before anything is drawn: afterwards each measurement would lay the page out again. */
+/** Measures before drawing, because measuring afterwards would force another layout. */
 function lanesInSight() {
   for (const { canvas, height } of board.lanes) {
     if (canvas.style.height !== `${height}px`) canvas.style.height = `${height}px`;
@@ -77,7 +77,9 @@ function lanesInSight() {
   });
 }
 
-/** Draws lanes while there is time, judged by how long each needed before; one in any case. */
+/**
+ * Draws lanes while there is time, judged by their previous durations; at least one in any case.
+ */
 function drawLanes(lanes, width, end) {
   let count = 0;
   for (const lane of lanes) {
@@ -94,7 +96,7 @@ function drawLanes(lanes, width, end) {
 
 let describing = 0;
 
-/** Describes the middle of each lane for screen readers once the view rests. */
+/** Describes the middle of each lane for screen readers when the view is at rest. */
 function describeLater() {
   clearTimeout(describing);
   describing = setTimeout(() => {
@@ -125,7 +127,7 @@ function drawLane(lane, width) {
 
 const asked = new WeakSet();
 
-/** Computes what a lane needs in pieces, and draws it then. */
+/** Computes what a lane needs in pieces, then draws it. */
 function prepareSoon(lane) {
   if (asked.has(lane)) return;
   asked.add(lane);
@@ -135,7 +137,7 @@ function prepareSoon(lane) {
   }, (error) => console.error(lane.label, error));
 }
 
-/** Prepares the lanes below those in sight while the browser is idle. */
+/** Prepares the lanes below the visible ones while the browser is idle. */
 export const readAhead = () => inPieces(preparations([...board.lanes]));
 
 /** Prepares the lanes of folded groups too. */
@@ -156,7 +158,7 @@ function* preparations(lanes) {
   }
 }
 
-/** Draws lanes as they scroll into sight. */
+/** Draws lanes that scroll into view. */
 window.addEventListener("scroll", () => {
   const width = parts.axis?.clientWidth;
   if (!width) return;

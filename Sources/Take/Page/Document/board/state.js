@@ -1,4 +1,4 @@
-// What the modules of the board share.
+// State that the modules of the board share.
 
 /**
  * The groups and lanes on the board.

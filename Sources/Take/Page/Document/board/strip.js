@@ -8,7 +8,7 @@ import { seriesOf, take } from "../take/take.js";
 
 const stripHeight = 34;
 
-/** Draws the whole take: bytes on the wire, findings, and which part is shown. */
+/** Draws the whole take: traffic, findings, and the visible part. */
 export function drawStrip(width) {
   const canvas = parts.strip;
   const { from, to } = clock;
@@ -59,7 +59,7 @@ function marker(context, at) {
 
 let strip = { width: 0, values: [], seconds: 0 };
 
-/** Bytes on the wire, one value for each pixel. */
+/** The traffic in bytes, one value per pixel. */
 function stripValues(width) {
   if (strip.width === width && strip.seconds === take.seconds) return strip.values;
   const list = seriesOf("packets");

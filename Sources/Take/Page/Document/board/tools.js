@@ -53,7 +53,7 @@ function otherChoice() {
   return choice;
 }
 
-/** Shows times by the clock on the wall, or since the beginning. */
+/** Toggles between wall-clock time and time since the start. */
 export function toggleWall() {
   clock.isWall = !clock.isWall;
   place("wall").setAttribute("aria-pressed", String(clock.isWall));

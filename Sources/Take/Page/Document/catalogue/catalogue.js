@@ -1,4 +1,4 @@
-// The takes of a folder: who, when, how long, and what is worst in each.
+// The takes of a folder: participants, date, length, and the worst finding of each.
 import { button, make, place } from "../shared/elements.js";
 import { askJSON, currentToken } from "../shared/server.js";
 import { byteCount, counted, duration, percent } from "../shared/words.js";
@@ -6,7 +6,7 @@ import { chosenIn, chosenText, matches } from "./facets.js";
 import { facetMenus } from "./narrowing.js";
 import { sparkline } from "./sparkline.js";
 
-/** How often the server is asked which takes there are, in milliseconds. */
+/** The interval between requests for the list of takes, in milliseconds. */
 const refreshing = 3000;
 
 const catalogue = {
@@ -15,7 +15,7 @@ const catalogue = {
   folder: "", by: "start", isDown: true, words: "",
   /** @type {Map<string, Set<string>>} */
   chosen: new Map(),
-  /** The rows that were made, by the names of their takes, with what they were made of. */
+  /** The existing rows by take name, with the data that they show. */
   rows: new Map(),
   body: null, note: null, menus: null,
 };
@@ -40,10 +40,10 @@ const columns = [
   ["spark", "on the wire", (entry) => Math.max(0, ...(entry.details?.spark ?? []))],
 ];
 
-/** Columns of numbers, which end below each other. */
+/** Numeric columns, which are right-aligned. */
 const numbers = ["seconds", "bytes", "loss", "concealed", "frozen", "trip"];
 
-/** Columns whose greatest values are of interest first. */
+/** Columns that are sorted in descending order first. */
 const fromGreatest = ["start", "worst", "loss", "concealed", "frozen", "trip"];
 
 /** Shows the catalogue in the place of a take. */
@@ -100,7 +100,7 @@ function sortBy(key) {
   fillCatalogue();
 }
 
-/** Shows what words and facets leave, and keeps them in the address. */
+/** Applies words and facets, and stores them in the address. */
 function narrow() {
   const parts = new URLSearchParams({
     ...(currentToken() ? { token: currentToken() } : {}),
@@ -135,7 +135,7 @@ function fillCatalogue() {
   }
 }
 
-/** The row of a take, made anew only where something of it changed. */
+/** The row of a take, which is rebuilt only if its data changed. */
 function rowOf(entry) {
   const facts = JSON.stringify(entry);
   const known = catalogue.rows.get(entry.name);

@@ -1,7 +1,7 @@
-// What a catalogue can be narrowed down by. Nothing here touches the document.
+// The facets of a catalogue. Nothing here touches the document.
 
 /**
- * Values in bands: the first band that a value is below.
+ * Assigns a value to a band: the first one whose bound is greater.
  * @param {(entry: Entry) => number | undefined} value
  * @param {[name: string, below: number][]} bands
  * @returns {(entry: Entry) => string[]}
@@ -12,11 +12,11 @@ const banded = (value, bands) => (entry) => {
   return [(bands.find(([, below]) => found < below) ?? bands.at(-1))[0]];
 };
 
-/** Shares from 0 to 1; what is lost or concealed has the same steps as the cards of a take. */
+/** Bands of shares from 0 to 1; loss and concealment use the same bounds as the cards of a take. */
 const shares = [["none", 1e-9], ["below 1 %", 0.01], ["1 to 5 %", 0.05], ["5 % and more", Infinity]];
 
 /**
- * The facets: each gives the values that a take has of it, none where that is not known.
+ * The facets: each returns the values of a take, or an empty list if unknown.
  * @type {{id: string, name: string, values: (entry: Entry) => string[], order?: string[]}[]}
  */
 export const facets = [
@@ -59,7 +59,7 @@ export function matches(entry, chosen, words = "", except = "") {
 }
 
 /**
- * The values of a facet with how many takes each would show, beside what is chosen of the others.
+ * The values of a facet with the number of takes each would leave under the other choices.
  * @returns {{value: string, count: number}[]}
  */
 export function countsOf(facet, entries, chosen, words = "") {
@@ -74,7 +74,7 @@ export function countsOf(facet, entries, chosen, words = "") {
   return found;
 }
 
-/** The choice as parts of an address, such as `codec=vp8,h264`. */
+/** The choice as a part of an address, such as `codec=vp8,h264`. */
 export const chosenText = (chosen) => Object.fromEntries([...chosen]
   .filter(([, values]) => values.size)
   .map(([id, values]) => [id, [...values].map(encodeURIComponent).join(",")]));

@@ -1,12 +1,12 @@
-// The menus above a catalogue: one for each facet, with how many takes each choice would leave.
+// The menus above a catalogue: one per facet, with the number of takes for each choice.
 import { button, make } from "../shared/elements.js";
 import { countsOf, facets } from "./facets.js";
 
-/** The most values of a facet that are listed; words find the others. */
+/** The maximum number of listed values per facet; searching finds the others. */
 const valuesShown = 40;
 
 /**
- * Menus for a choice, which they change.
+ * Creates menus that change a choice.
  * @param {Map<string, Set<string>>} chosen
  * @param {() => void} changed
  */
@@ -39,7 +39,7 @@ export function facetMenus(chosen, changed) {
   };
   return {
     elements: [...menus.map(({ element }) => element), none],
-    /** Counts anew, after takes or choices changed. */
+    /** Updates the counts after takes or choices changed. */
     fill(entries, words) {
       for (const menu of menus) fillMenu(menu, entries, chosen, words, choose);
       none.hidden = ![...chosen.values()].some(({ size }) => size);

@@ -1,4 +1,4 @@
-// How much went over the wire when, as a small curve.
+// Traffic over time as a sparkline.
 
 const svgSpace = "http://www.w3.org/2000/svg";
 

@@ -1,4 +1,4 @@
-// The part of the address that leads to what is in sight.
+// The part of the address that stores the current view.
 import { clock, point, select, show, onClock } from "./clock.js";
 import { decimals } from "./times.js";
 import { take } from "../take/take.js";
@@ -7,10 +7,10 @@ let isReading = false;
 
 let waiting = 0;
 
-/** More of the address: what other modules keep there. */
+/** Further parts of the address, set by other modules. */
 export const addressParts = new Map();
 
-/** The part of the address that leads here. */
+/** The part of the address that leads to the current view. */
 export function addressText() {
   const parts = new URLSearchParams();
   const places = decimals((clock.to - clock.from) / 5000);
@@ -45,7 +45,7 @@ export function setAddressPart(name, value) {
   writeAddress();
 }
 
-/** The beginning of the first view: a recorder may have waited long for the call. */
+/** The start of the first view, since a recorder may have waited long for the call. */
 function opening() {
   const first = take.timeline.find(([, , , lane]) => lane !== "peer")?.[0] ?? 0;
   return first > 0.25 * take.seconds ? first - 0.03 * (take.seconds - first) : 0;

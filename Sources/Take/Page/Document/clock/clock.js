@@ -1,4 +1,4 @@
-// The clock that all lanes share: what is shown, pointed at and selected.
+// The clock of all lanes: visible range, cursor and selection.
 import { recordMove } from "../shared/pieces.js";
 import { take } from "../take/take.js";
 
@@ -6,9 +6,9 @@ import { take } from "../take/take.js";
 export const clock = {
   from: 0,
   to: 1,
-  /** Where the pointer is, or where it was held; null for nowhere. */
+  /** The time under the pointer, or where it was held; null for none. */
   cursor: null,
-  /** Whether the cursor stays where it is. */
+  /** Whether the cursor is held. */
   isHeld: false,
   /** `[from, to]`, or null. */
   selection: null,
@@ -28,7 +28,7 @@ function changed(what) {
 /** The shortest view, in seconds. */
 const shortest = 2e-4;
 
-/** Shows a part of the take, moved and cut to lie inside of it. */
+/** Shows a part of the take, clamped to the take. */
 export function show(from, to) {
   const length = Math.min(Math.max(to - from, shortest), take.seconds);
   const begin = Math.min(Math.max(from, 0), take.seconds - length);
@@ -60,7 +60,7 @@ export function showAround(from, to) {
 
 export const showAll = () => show(0, take.seconds);
 
-/** Points at a time; a held cursor moves only when it is held anew. */
+/** Moves the cursor to a time; a held cursor moves only if it is held again. */
 export function point(time, isHeld = false) {
   if (clock.isHeld && !isHeld) return;
   const inside = time === null ? null : Math.min(Math.max(time, 0), take.seconds);
@@ -82,7 +82,7 @@ export function select(from, to) {
   changed("selection");
 }
 
-/** Holds the cursor at a time and brings it into sight. */
+/** Holds the cursor at a time and scrolls it into view. */
 export function visit(time) {
   if (time < clock.from || time > clock.to) {
     const half = (clock.to - clock.from) / 2;

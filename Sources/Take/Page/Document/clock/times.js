@@ -1,11 +1,11 @@
-// Times in words, and round times for an axis.
+// Formatted times, and round times for an axis.
 import { clock } from "./clock.js";
 import { take } from "../take/take.js";
 
-/** How many decimals distinguish times that are a step apart. */
+/** The number of decimals that distinguish times a step apart. */
 export const decimals = (step) => Math.min(Math.max(Math.ceil(-Math.log10(step)), 0), 5);
 
-/** A time in words, with the decimals that a step needs. */
+/** Formats a time with the decimals that a step needs. */
 export function timeText(seconds, step = 0.001) {
   const places = decimals(step);
   if (clock.isWall) {
@@ -24,7 +24,7 @@ export function timeText(seconds, step = 0.001) {
   return hours ? `${hours}:${two(String(minutes))}:${two(rest)}` : `${minutes}:${two(rest)}`;
 }
 
-/** About so many round numbers between two others. */
+/** About `count` round numbers between two others. */
 export function ticks(from, to, count) {
   const rough = (to - from) / count;
   const power = 10 ** Math.floor(Math.log10(rough));

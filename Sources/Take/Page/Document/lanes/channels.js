@@ -6,7 +6,7 @@ import { byteCount, counted, possessive } from "../shared/words.js";
 import { once } from "../take/columns.js";
 import { peerName, seriesOf, take } from "../take/take.js";
 
-/** How many channels are in sight before all are asked for. */
+/** The number of channels shown before all are requested. */
 const channelsShown = 6;
 
 export function dataGroup({ peer }) {

@@ -1,4 +1,4 @@
-// The lanes of a connection: its states, its paths, what congestion control estimates.
+// The lanes of a connection: states, paths, congestion control.
 import { curvesOf, spansOf } from "./curves.js";
 import { curveLane, spanLane, tickLane, toneOf } from "./kinds.js";
 import { rateLane } from "./mediakinds.js";
@@ -53,7 +53,7 @@ export function connectionGroup({ peer }) {
   };
 }
 
-/** The states of each candidate pair over time; unfolded at first where no pair succeeded. */
+/** The states of each candidate pair over time; initially unfolded if no pair succeeded. */
 function pairLanes(peer, hasPath) {
   const rows = take.pairs.filter((row) => row.peer === peer);
   const pairs = new Map();
@@ -77,10 +77,10 @@ function pairLanes(peer, hasPath) {
   });
 }
 
-/** How many pairs are unfolded at first in a connection that failed. */
+/** The number of pairs that are initially unfolded in a failed connection. */
 const failedPairsShown = 6;
 
-/** The connection view has all pairs; the lanes have this many. */
+/** The maximum number of pairs on lanes; the connection view has all of them. */
 const pairsShown = 24;
 
 /** The estimate of congestion control and the feedback that it receives. */
@@ -108,7 +108,7 @@ function estimateLanes(peer) {
   return lanes;
 }
 
-/** All packets of any kind. */
+/** All packets, of any kind. */
 function wholeLanes(peer) {
   return ["in", "out"].flatMap((direction) => {
     const list = seriesOf("packets", { peer, direction });

@@ -18,11 +18,11 @@ const gapWords = {
   "unread-layer": "in layers that are not opened",
 };
 
-/** Gaps of coverage: one for each kind, as it was last. */
+/** Gaps of coverage: the last row of each kind. */
 export function coverageGaps() {
   const found = new Map();
   for (const gap of take.coverage) {
-    // Values deduced from packets are no gap.
+    // Values inferred from packets are not a gap.
     if (gap.what === "deduced") continue;
     const key = `${gap.actor} ${gap.peer} ${gap.what}`;
     const former = found.get(key);
@@ -49,7 +49,7 @@ function gapText({ what, reason }) {
   return more && !noun.includes(more) ? `${noun}: ${more}` : noun;
 }
 
-/** Each as a sentence. */
+/** The gaps as sentences. */
 export const coverageLines = () => coverageGaps().map(({ text }) => `${text}.`);
 
 export function coverageGroups() {

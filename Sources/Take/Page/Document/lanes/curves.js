@@ -1,4 +1,4 @@
-// Curves and spans of the take in the form of lanes.
+// Curves and spans of the take as lanes.
 import { grid } from "./draw.js";
 import { curveLane, stillToCome } from "./kinds.js";
 import { readPeaks } from "../measures/peaks.js";
@@ -7,7 +7,7 @@ import { finished, manyAtOnce, once } from "../take/columns.js";
 import { seriesOf, take } from "../take/take.js";
 
 /**
- * The curves of a kind that some streams have, in the unit that they are shown in.
+ * The curves of a kind for some streams, in their display unit.
  * @param {string} name
  * @param {{peer: number, direction?: string, ssrcs?: Set<number>}} streams
  * @param {string} tone
@@ -25,7 +25,7 @@ export const parted = (series, divisor) => once(series.derived, `parts ${divisor
   series.column("value").map((value) => value / divisor));
 
 /**
- * The rows of a table of what lasted that a test picks, as spans.
+ * The rows of a table of spans that satisfy a test.
  * @param {string} name
  * @param {(row: Spell) => boolean} test
  * @param {string | ((text: string, subject: string) => string)} [tone]
@@ -41,10 +41,10 @@ const prepared = new Set();
 
 let whenPrepared = () => {};
 
-/** Sets the listener that is called when a curve in sight was computed. */
+/** Sets the listener that is called when a visible curve was computed. */
 export const onPrepared = (listener) => { whenPrepared = listener; };
 
-/** A curve that is computed, a piece at a time, when it first comes into sight. */
+/** A curve that is computed in pieces when it first becomes visible. */
 export function lazyCurve(label, unit, flow, read, tone, more) {
   let lane;
   let isAsked = false;

@@ -6,17 +6,17 @@ import { outcomeOf } from "../measures/frames.js";
 import { counted, digits, duration } from "../shared/words.js";
 import { seriesOf } from "../take/take.js";
 
-/** What the lanes of an audio session are called, in the order in which they are shown. */
+/** The names of an audio session's lanes, in display order. */
 const audioLanes = {
   "audio-route": "route", "audio-interruption": "interruption", "audio-session": "session",
   "audio-unit": "unit", "audio-recording": "recording", "audio-playout": "playout",
   "audio-permission": "microphone", "audio-server": "audio server", "audio-lock": "lock",
 };
 
-/** Folded at first, unless something is wrong. */
+/** Initially folded, unless something is wrong. */
 const quietLanes = ["audio-permission", "audio-server", "audio-lock"];
 
-/** `headset (16000 Hz, 1 channel) and …` in the words of a small space. */
+/** Shortens `headset (16000 Hz, 1 channel) and …`. */
 const routeText = (text) => text.replace(/ \((\d+) Hz, (\d+) channels?\)/g,
   (_, rate, channels) => ` ${digits(rate / 1000)} kHz${channels === "1" ? "" : ` ×${channels}`}`)
   .replace(" and ", " in, ").concat(text.includes(" and ") ? " out" : "");
@@ -65,10 +65,10 @@ function blockLanes(series) {
   return lanes;
 }
 
-/** More runs than are drawn. */
+/** The maximum number of runs that are drawn. */
 const runMaximum = 5000;
 
-/** Blocks of one kind that follow each other, as one span. */
+/** Consecutive blocks of one kind as a span. */
 function playedRuns(series, isPlayed) {
   const [at, flags] = [series.at, series.column("flags")];
   const runs = [];

@@ -1,5 +1,5 @@
-// Drawing on a canvas: the grid of the clock, curves, ticks, spans. What is drawn comes as numbers;
-// nothing here knows what they mean.
+// Drawing on a canvas: the grid of the clock, curves, ticks, spans. Values come as numbers; nothing
+// here knows their meaning.
 import { clock } from "../clock/clock.js";
 import { ticks } from "../clock/times.js";
 import { peaksOf } from "../measures/peaks.js";
@@ -13,7 +13,7 @@ const colourNames = [
   "audio-back", "data-back", "control-back",
 ];
 
-/** The present colours of the style sheet, by name. */
+/** The current colours of the style sheet, by name. */
 export const ink = {};
 
 /** Reads the colours again after the scheme changed. */
@@ -30,10 +30,10 @@ export function readColours() {
 
 const font = '11px system-ui, "DejaVu Sans", sans-serif';
 
-/** The least number of canvas pixels in a pixel of the page. */
+/** The minimum number of canvas pixels per CSS pixel. */
 export const canvases = { leastRatio: 1 };
 
-/** A canvas of so many pixels, sharp on any display, with the grid of the clock. */
+/** A canvas of a size, sharp on any display, with the grid of the clock. */
 export function frame(canvas, width, height) {
   const ratio = Math.max(window.devicePixelRatio || 1, canvases.leastRatio);
   const [across, down] = [Math.round(width * ratio), Math.round(height * ratio)];
@@ -56,7 +56,7 @@ export function frame(canvas, width, height) {
   };
 }
 
-/** Lines where the clock has its marks. */
+/** Lines at the marks of the clock. */
 export function grid({ context, width, height, from, to, x }) {
   context.fillStyle = ink.grid;
   for (const at of ticks(from, to, Math.max(width / 90, 2)).at) {
@@ -64,12 +64,12 @@ export function grid({ context, width, height, from, to, x }) {
   }
 }
 
-/** A number at the top right: the top of the scale. */
+/** Writes the maximum of the scale at the top right. */
 export function topValue(view, text) {
   label(view, text, view.width - 3, 7, ink.dim, "right");
 }
 
-/** Draws words with an outline in the colour of the ground. */
+/** Draws text with an outline in the background colour. */
 export function label({ context }, text, x, y, colour, align = "left") {
   context.textAlign = align;
   context.lineJoin = "round";
@@ -80,7 +80,7 @@ export function label({ context }, text, x, y, colour, align = "left") {
   context.fillText(text, x, y);
 }
 
-/** Draws words on a filled ground at the top left. */
+/** Draws text on a filled background at the top left. */
 export function tag({ context }, text) {
   context.fillStyle = ink["off-back"];
   context.beginPath();
@@ -98,7 +98,7 @@ export function roundTop(value) {
   return [1, 1.5, 2, 3, 4, 5, 6, 8, 10].find((each) => each * power >= value * 0.999) * power;
 }
 
-/** A curve of one value for each pixel, filled down to the ground. */
+/** A curve of one value per pixel, filled to the bottom. */
 export function area({ context, height }, values, top, colour,
   { isFilled = true, dash = [] } = {}) {
   const y = (value) => height - 1 - (Math.min(value / top, 1) * (height - 5));
@@ -126,7 +126,7 @@ export function area({ context, height }, values, top, colour,
   context.setLineDash([]);
 }
 
-/** A curve through points, which holds each value to the next one when it has steps. */
+/** A curve through points; with steps, each value is held until the next. */
 export function line(view, at, value, { low = 0, top, colour, dash = [], hasSteps = false }) {
   const { context, height, x, from, to, width } = view;
   const y = (number) => height - 1 - ((Math.min(Math.max(number, low), top) - low) / (top - low))
@@ -147,7 +147,7 @@ export function line(view, at, value, { low = 0, top, colour, dash = [], hasStep
   }
   context.stroke();
   context.setLineDash([]);
-  // A single value is a dot, as is the end of steps before the edge.
+  // A single value is drawn as a dot, and so is the last step before the edge.
   const end = last > first ? x(at[last - 1]) : Infinity;
   if (last - first === 1 || (hasSteps && end < width - 6)) {
     context.fillRect(Math.max(end - 2, 0), y(value[last - 1]) - 2, 4, 4);
@@ -155,7 +155,7 @@ export function line(view, at, value, { low = 0, top, colour, dash = [], hasStep
   return undefined;
 }
 
-/** More points than pixels: from the least to the greatest of each pixel. */
+/** Draws more points than pixels: a line from minimum to maximum for each pixel. */
 function band(view, at, value, first, last, y) {
   const [low, high] = [peaksOf(value, -1), peaksOf(value)];
   eachPixel(view, at, first, last, 0, (column, begin, end) => {
@@ -166,8 +166,8 @@ function band(view, at, value, first, last, y) {
 }
 
 /**
- * Tells for each pixel which of some times fall on it, where there are any: those less than a pixel
- * to the right of it; `shift` is a part of a pixel by which they may be earlier, and no later.
+ * Calls `draw` for each pixel that contains any of the times, which are less than a pixel to its
+ * right; `shift` allows them to be earlier by a fraction of a pixel.
  */
 export function eachPixel({ from, time, width }, at, first, last, shift, draw) {
   let begin = lowerBound(at, from, first, last);
@@ -179,8 +179,8 @@ export function eachPixel({ from, time, width }, at, first, last, shift, draw) {
 }
 
 /**
- * Ticks at times that are in sight; many in one pixel make one, as high as the highest. Where they
- * are many, `heights` gives the heights of all of them.
+ * Ticks at visible times; those in one pixel are merged at the greatest height. If there are many,
+ * `heights` returns the heights of all of them.
  */
 export function tickMarks(view, at, { height, colour, heights }) {
   const { context, x, from, to, width } = view;
@@ -224,7 +224,7 @@ function fitting(context, text, width) {
   return low > 1 ? `${text.slice(0, low)}…` : "";
 }
 
-/** Draws spans: a pale field with a coloured edge and words in it. */
+/** Draws spans: a pale field with a coloured edge and a text. */
 export function spanMarks(view, spans, { top = 1, height = 15 } = {}) {
   const { context, x, from, to, width } = view;
   let free = -Infinity;
@@ -252,7 +252,7 @@ export function spanMarks(view, spans, { top = 1, height = 15 } = {}) {
   }
 }
 
-/** Hatches what is bad, for readers who do not see red. */
+/** Hatches bad spans for readers who cannot see red. */
 function hatch(context, left, top, wide, height) {
   context.save();
   context.beginPath();

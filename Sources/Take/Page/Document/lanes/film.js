@@ -1,11 +1,11 @@
-// Small pictures of what was seen along a lane: the browser decodes them, each from its time.
+// Thumbnails of video along a lane, decoded by the browser.
 import { make } from "../shared/elements.js";
 import { beginning, blobOf, isAtHand, keyOf, mediaOf } from "../views/media.js";
 
-/** The pictures of each way; they outlive the lanes. */
+/** The thumbnails of each way; they outlive the lanes. */
 const films = new Map();
 
-/** A lane with small pictures of what was seen, made by a player of its own. */
+/** A lane of video thumbnails, created by a player of its own. */
 export function filmLane(way, redrawn) {
   if (!mediaOf(way)) return null;
   const key = keyOf(way);
@@ -22,7 +22,7 @@ export function filmLane(way, redrawn) {
       film.view = `${from} ${to} ${all}`;
       film.queue.length = 0;
       const step = width + 4;
-      // How late a picture may be without looking wrong between its neighbours.
+      // The maximum lateness of a thumbnail that does not look wrong between its neighbours.
       film.near = Math.max((step * (to - from)) / all / 4, latest);
       for (let left = 0; left < all; left += step) {
         const time = from + ((left + width / 2) / all) * (to - from);
@@ -36,7 +36,7 @@ export function filmLane(way, redrawn) {
         context.globalAlpha = 1;
         if (!isGood(film, place) && time > way.frames.at[0]) film.queue.push([place, time]);
       }
-      // Media of a server are loaded only when they are wanted.
+      // A server's media is loaded only on demand.
       if (!isAtHand(way)) film.queue.length = 0;
       if (film.queue.length && !film.isBusy) makePictures(film, way, height, (wide) => {
         film.width = wide;
@@ -66,23 +66,23 @@ function nearestPicture(film, key, most) {
   return best;
 }
 
-/** Pictures are kept by their time in so many parts of a second. */
+/** Thumbnails are stored by time in this fraction of a second. */
 const placesPerSecond = 50;
 
 const pictureMaximum = 400;
 
-/** How many pictures are made before the queue is read again. */
+/** The number of thumbnails created before the queue is read again. */
 const pictureBatch = 60;
 
-/** From that many frames after a key frame on, playing is quicker than seeking. */
+/** The distance from a key frame beyond which playing is faster than seeking. */
 const framesToSeek = 150;
 
 const quickRate = 16;
 
-/** How often a browser reports the frame that it shows, at least, a second. */
+/** The minimum rate at which browsers report displayed frames, per second. */
 const callsPerSecond = 30;
 
-/** By how much a picture may be late at least, in seconds. */
+/** The tolerance for the time of a thumbnail, in seconds. */
 const latest = 0.04;
 
 async function makePictures(film, way, height, redrawn) {
@@ -96,7 +96,7 @@ async function makePictures(film, way, height, redrawn) {
       element.addEventListener("error", () => done(false), { once: true });
       element.src = URL.createObjectURL(blob);
     });
-    // Once it failed it is not tried again.
+    // After a failure it is not tried again.
     if (!isGood) return;
     film.player = { element, begin: beginning(way) };
   }
@@ -131,7 +131,7 @@ async function makePictures(film, way, height, redrawn) {
     } else {
       const { length } = wanted;
       await runOver(element, wanted, { keep, pace, near, isStale });
-      // If playing made no progress, seek.
+      // If playback made no progress, seek instead.
       if (wanted.length === length) pace.isLate = true;
     }
   }
@@ -139,7 +139,7 @@ async function makePictures(film, way, height, redrawn) {
   redrawn(wide);
 }
 
-/** How many frames a decoder has to go through from a key frame on to a time. */
+/** The number of frames that a decoder has to process from a key frame to a time. */
 function framesBefore(way, time) {
   const flags = way.frames.column("flags");
   const last = way.frames.before(time);
@@ -155,8 +155,8 @@ const seekTo = (element, at) => new Promise((done) => {
 });
 
 /**
- * Plays a video quickly over the wanted times and stores what it shows then. For a decoder that
- * skips too much, it seeks once and plays slower.
+ * Plays a video fast across the wanted times and stores the displayed frames. If the decoder skips
+ * too much, it seeks once and plays slower.
  */
 async function runOver(element, wanted, { keep, pace, near, isStale }) {
   if (element.currentTime > wanted[0][1] || element.ended) await seekTo(element, wanted[0][1]);
@@ -194,11 +194,11 @@ async function runOver(element, wanted, { keep, pace, near, isStale }) {
   element.pause();
 }
 
-/** Whether pictures for lanes are being made. */
+/** Whether thumbnails are being created. */
 export const isFilming = () => [...films.values()].some(({ isBusy, queue }) =>
   isBusy || queue.length > 0);
 
-/** The pictures that stand on lanes: for which time each was made, and which one it shows. */
+/** The thumbnails on lanes, with the requested and actual time of each. */
 export const seenPictures = () => [...films].flatMap(([key, { pictures }]) =>
   [...pictures].map(([place, { canvas, shown }]) =>
     ({ key, time: place / placesPerSecond, shown, canvas })));

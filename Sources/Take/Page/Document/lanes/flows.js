@@ -1,4 +1,4 @@
-// Lanes that audio and video have in common: losses, feedback, delays, what reports say.
+// Lanes shared by audio and video: losses, feedback, delays, reports.
 import { curvesOf, lazyCurve } from "./curves.js";
 import { curveLane, tickLane } from "./kinds.js";
 import { delays, waits } from "../measures/delays.js";
@@ -95,7 +95,7 @@ export function waitLanes(flow, tone) {
       "control", { query: "packets" }));
   }
   if (flow.received.frames && flow.received.packets.length) {
-    // In an observed call it is a model's: the wire does not show the peer's own.
+    // In an observed call it is a model's buffer, since packets do not show the peer's own.
     const label = flow.isSeenOnce ? "jitter buffer (model)" : "jitter buffer";
     lanes.push(lazyCurve(label, "ms", flow, () => waits(flow.received), tone,
       { query: "frames" }));

@@ -1,4 +1,4 @@
-// All groups of lanes, in the order in which a call is understood.
+// All groups of lanes, ordered from the connection to its media.
 import { audioGroup } from "./audio.js";
 import { dataGroup } from "./channels.js";
 import { connectionGroup } from "./connection.js";
@@ -12,7 +12,7 @@ import { isOfAudio, isOfRoom, machineStates, stateLane } from "./states.js";
 import { videoGroup } from "./video.js";
 import { take } from "../take/take.js";
 
-/** Machines of kinds that the page does not know. */
+/** Machines of unknown kinds. */
 function otherGroups(states) {
   const others = states.filter((each) => !isOfAudio(each) && !isOfRoom(each));
   if (!others.length) return [];
@@ -23,18 +23,18 @@ function otherGroups(states) {
   }];
 }
 
-/** The groups of machines that are no peers, and of gaps of coverage. */
+/** The groups of machines that are not peers, and of gaps of coverage. */
 function machineGroups() {
   const states = machineStates();
   return [...roomGroups(states), ...audioGroups(states), ...otherGroups(states),
     ...coverageGroups()];
 }
 
-/** The numbers of rooms and audio sessions, as cards. */
+/** Cards about rooms and audio sessions. */
 export const machineCards = () =>
   [roomCard(), interruptionCard(), routeCard(), silenceCard()].filter(Boolean);
 
-/** How many flows of a room are unfolded at first. */
+/** The number of flows in a room that are initially unfolded. */
 const flowsShown = 8;
 
 /** Flows: video, then audio; in a room, participant by participant. */
@@ -48,7 +48,7 @@ function mediaGroups(redrawn) {
   return groups;
 }
 
-/** All groups of the take, in the order in which a call is understood. */
+/** All groups of the take, from the connection to its media. */
 export function allGroups(redrawn) {
   onPrepared(redrawn);
   const groups = [
@@ -59,7 +59,7 @@ export function allGroups(redrawn) {
     ...take.peers.flatMap(dataGroup),
   ];
   const machines = machineGroups();
-  // Participants stand before their media; gaps of coverage stand last.
+  // Participants precede their media; gaps of coverage come last.
   const isFirst = ({ kind }) => kind === "room" || (kind === "audio" && !take.flows.length);
   groups.splice(groups.findIndex(({ kind }) => kind !== "signaling") >>> 0, 0,
     ...machines.filter(isFirst));

@@ -1,9 +1,8 @@
-// Kinds of lanes: what each draws, says at the cursor, and lasts from when to when. A lane is
+// Kinds of lanes, with their drawing, their text at the cursor, and their spans. A lane is
 //   {label, unit, height, draw(view), at(time) -> text, tone, spans, marks, query, isExtra}
-// where `isWaiting()` tells whether values are still to come, `prepare()` works out what drawing
-// needs, a piece at a time, as soon as values can be read and before they are drawn, `isReady()`
-// tells whether that is there, `spans` can be selected, `marks` are times to step to, and `query`
-// names its SQL.
+// where `isWaiting()` returns whether values are still loading, `prepare()` computes in pieces what
+// drawing needs, as soon as values can be read, `isReady()` returns whether that is done, `spans`
+// can be selected, `marks` are times to step to, and `query` names its SQL.
 import { clock } from "../clock/clock.js";
 import { grid, ink, line, roundTop, spanMarks, tickMarks, topValue } from "./draw.js";
 import { extent, readPeaks } from "../measures/peaks.js";
@@ -29,11 +28,11 @@ const tones = {
 export const toneOf = (state) =>
   Object.keys(tones).find((tone) => tones[tone].includes(state)) ?? "off";
 
-/** Shown in place of values that still load. */
+/** Shown instead of values that are still loading. */
 export const stillToCome = "is being read";
 
 /**
- * A lane of what lasted.
+ * A lane of spans.
  * @param {string} label
  * @param {Span[]} list
  * @param {Partial<Lane>} more
@@ -55,7 +54,7 @@ export function spanLane(label, list, more = {}) {
 }
 
 /**
- * A lane of one or more curves with one scale.
+ * A lane of curves with a common scale.
  * @param {string} label
  * @param {string} unit
  * @param {Curve[]} curves
@@ -88,7 +87,7 @@ export function curveLane(label, unit, curves, more = {}) {
   };
 }
 
-/** How many ticks make a piece of work. */
+/** The number of ticks per piece of work. */
 const heightsInPiece = 16_384;
 
 /** Computes the heights of all ticks of a list, a piece at a time. */
@@ -106,8 +105,8 @@ function* readHeights(list) {
 }
 
 /**
- * Something that happened at times: `lists` has `{at, height, tone, name, text(index)}`, and where
- * values are still to come or heights need some, the `series` and what `prepare()` computes.
+ * A lane of events: `lists` has `{at, height, tone, name, text(index)}`, and, if values are still
+ * loading or heights are expensive, the `series` and what `prepare()` computes.
  * @param {string} label
  * @param {any[]} lists
  * @param {Partial<Lane>} more

@@ -1,4 +1,4 @@
-// Kinds of lanes that are drawn from packets and frames.
+// Kinds of lanes that draw packets and frames.
 import { clock } from "../clock/clock.js";
 import { area, eachPixel, grid, ink, line, roundTop, topValue } from "./draw.js";
 import { stillToCome } from "./kinds.js";
@@ -13,7 +13,7 @@ import { finished, once } from "../take/columns.js";
 import { binSeconds } from "../take/series.js";
 
 /**
- * A lane of a bit rate with further curves over it.
+ * A lane of a bit rate with further curves.
  * @param {string} label
  * @param {Series[]} list
  * @param {string} tone
@@ -60,7 +60,7 @@ export function rateLane(label, list, tone, curves = [], more = {}) {
   };
 }
 
-/** Draws each packet as a stick of its size, where there is room. */
+/** Draws each packet as a bar of its size if there is room. */
 function sticks(view, list, tone) {
   view.context.fillStyle = ink[`${tone}-text`];
   for (const series of list) {
@@ -74,7 +74,7 @@ function sticks(view, list, tone) {
 }
 
 /**
- * A lane of frames in a second: 0 within a freeze, which is marked.
+ * A lane of the frame rate: 0 within a freeze, which is marked.
  * @param {Series} series
  * @returns {Lane}
  */
@@ -114,10 +114,10 @@ export function frameLane(series) {
   };
 }
 
-/** How many frames make a piece of work. */
+/** The number of frames per piece of work. */
 const wavesInPiece = 16_384;
 
-/** The wave of an overview: one value a bin. */
+/** The waveform of an overview: one value per bin. */
 function overviewOf(overview) {
   const sums = (name) => Uint32Array.of(0, ...overview.growth(name).count.filter((_, index) =>
     index % 2));
@@ -128,8 +128,8 @@ function overviewOf(overview) {
 }
 
 /**
- * Audio as it was heard or sent: its peaks, with what was concealed in red. Of a series that has
- * more than that, a test picks the places.
+ * Audio as it was played or sent: its peaks, with concealment in red. In a series with more than
+ * that, a test selects the values.
  * @param {string} label
  * @param {Series} series
  * @param {(place: number) => boolean} isPicked
@@ -138,7 +138,7 @@ function overviewOf(overview) {
 export function waveLane(label, series, isPicked = (_) => true) {
   const flags = () => series.column("flags");
   const name = `wave ${label}`;
-  /** The picked values, with running counts of concealed and repaired ones. */
+  /** The selected values, with running counts of concealed and repaired ones. */
   function* pick() {
     if (!series.isRead || series.derived.has(name)) return;
     const [all, measure, kinds] = [series.at, series.column("measure"), flags()];

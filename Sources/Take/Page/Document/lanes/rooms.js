@@ -1,4 +1,4 @@
-// The lanes of a room and of its participants.
+// The lanes of a room and its participants.
 import { grid, ink, spanMarks } from "./draw.js";
 import { spanLane } from "./kinds.js";
 import { isOfRoom, labelOf, stateLane } from "./states.js";
@@ -6,7 +6,7 @@ import { counted } from "../shared/words.js";
 import { carriedBy } from "../take/people.js";
 import { take } from "../take/take.js";
 
-/** A room: its state, its connections, and who is in it. */
+/** A room: its state, its connections, and its participants. */
 export function roomGroups(states) {
   const own = states.filter(isOfRoom).map(calmed);
   if (!own.length && !take.people.length) return [];
@@ -23,17 +23,17 @@ export function roomGroups(states) {
   }];
 }
 
-/** Disconnecting on leaving is no fault. */
+/** Disconnecting on leaving is not an error. */
 const calmed = ({ machine, list }) => ({
   machine,
   list: list.map((span, index) => (span.text === "disconnected"
     && list[index - 1]?.text === "disconnecting" ? { ...span, tone: "off" } : span)),
 });
 
-/** How many people are in sight before all are asked for. */
+/** The number of participants shown before all are requested. */
 const peopleShown = 12;
 
-/** When a participant was in the room, with which media, and when they spoke. */
+/** The presence of a participant, with media and speech. */
 function personLane(person, isExtra) {
   const stays = person.stays.map(({ from, to }) => {
     const media = carriedBy(person).filter((row) => row.from < to && (row.to ?? take.seconds) > from)

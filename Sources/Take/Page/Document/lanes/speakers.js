@@ -1,4 +1,4 @@
-// The lanes of who speaks.
+// The lanes of speakers.
 import { spansOf } from "./curves.js";
 import { spanLane } from "./kinds.js";
 import { carriersOf } from "../take/people.js";
@@ -15,7 +15,7 @@ export function speakerGroup() {
   }
   const names = [...people.keys()];
   const nameOf = (participant) => speakerName(participant, people.get(participant)?.peer);
-  // What one peer received is what the other one sent.
+  // Audio received by one peer is audio sent by the other.
   const hasBoth = names.some((each) => each.split("/")[1] === "out")
     && take.flows.some((flow) => flow.kind === "audio" && flow.sent && flow.received);
   const lanes = names.map((participant, index) => spanLane(
@@ -36,7 +36,7 @@ export function speakerGroup() {
   }];
 }
 
-/** The name for a participant such as `caller/in/1`: whom the caller hears. */
+/** The name of a participant such as `caller/in/1`: the one that the caller receives. */
 export function speakerName(participant, peer) {
   const [label, direction, track, contributor] = participant.split("/");
   const carriers = contributor ? []

@@ -1,8 +1,8 @@
-// States of machines that are no peers.
+// States of machines that are not peers.
 import { spanLane, toneOf } from "./kinds.js";
 import { take, takeNumber } from "../take/take.js";
 
-/** The states of machines that are no peers, by take and machine. */
+/** The states of machines that are not peers, by take and machine. */
 export function machineStates() {
   const found = new Map();
   for (const [owner, machine, from, to, text] of take.states ?? []) {

@@ -56,14 +56,14 @@ export function videoGroup(flow, redrawn) {
   };
 }
 
-/** Whether frames have quantisers: frames that are only passed on have none. */
+/** Whether frames have quantizers, unlike forwarded ones. */
 function hasMeasures(series) {
   if (series.isWaiting) return series.overview.column("peak").some((most) => most > 0);
   return once(series.derived, "isMeasured", () =>
     series.column("measure").some((measure) => measure > 0));
 }
 
-/** Quantisers and sizes of frames. */
+/** Quantizers and sizes of frames. */
 function encodedLanes(flow, series) {
   const lanes = [];
   if (hasMeasures(series)) {
@@ -77,7 +77,7 @@ function encodedLanes(flow, series) {
   return lanes;
 }
 
-/** The sizes of frames as ticks, beside the greatest of them. */
+/** Frame sizes as ticks, relative to the largest. */
 function frameSizes(series) {
   let most = 0;
   const sizeAt = (index) => series.column("size")[index];

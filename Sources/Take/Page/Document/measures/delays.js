@@ -1,7 +1,7 @@
-// How long packets were on their way, and how long frames waited for their decoder.
+// Delays of packets, and how long frames waited for their decoder.
 import { outcomeOf } from "./frames.js";
 
-/** How many packets or frames make a piece of work. */
+/** The number of packets or frames per piece of work. */
 const delaysInPiece = 8192;
 
 /** Arrival of the first packet of each frame, by RTP timestamp. */
@@ -12,7 +12,7 @@ function* firstArrivals(packets) {
     const time = yield* series.reading("rtpTime");
     for (let index = 0; index < at.length; index += 1) {
       if (index % delaysInPiece === delaysInPiece - 1) yield;
-      // The packets of a frame mostly follow each other.
+      // The packets of a frame are mostly consecutive.
       if (index && time[index] === time[index - 1]) continue;
       if (!first.has(time[index])) first.set(time[index], at[index]);
     }
@@ -20,10 +20,7 @@ function* firstArrivals(packets) {
   return first;
 }
 
-/**
- * How long each frame of a way waited from its first packet to the decoder, in ms; computed a
- * piece at a time.
- */
+/** The wait of each frame from its first packet to the decoder, in ms; computed in pieces. */
 export function* waits(way) {
   if (way.waits) return way.waits;
   const first = yield* firstArrivals(way.packets);
@@ -44,27 +41,27 @@ export function* waits(way) {
   return way.waits;
 }
 
-/** Unwraps numbers of so many bits: returns the distance from the first one. */
+/** Unwraps numbers of a width; returns the distance from the first one. */
 function unwrapper(bits) {
   const unused = 32 - bits;
   let last = null;
   let whole = 0;
   return (value) => {
-    // The lowest bits with their sign.
+    // Sign-extends the lowest bits.
     if (last !== null) whole += ((value - last) << unused) >> unused;
     last = value;
     return whole;
   };
 }
 
-/** When a packet was sent, by its unwrapped sequence number; undefined for never. */
+/** The send time of packets by unwrapped sequence number; undefined if a packet was not sent. */
 function* sendTimes({ at, count }, sequence) {
   const numbers = new Float64Array(count);
   const unwrapped = unwrapper(16);
   let [low, high] = [Infinity, -Infinity];
   for (let index = 0; index < count; index += 1) {
     if (index % delaysInPiece === delaysInPiece - 1) yield;
-    // Both sides count from the first number of the sender.
+    // Both sides count from the first sequence number of the sender.
     numbers[index] = unwrapped(sequence[index]) + sequence[0];
     low = Math.min(low, numbers[index]);
     high = Math.max(high, numbers[index]);
@@ -83,9 +80,8 @@ function* sendTimes({ at, count }, sequence) {
 }
 
 /**
- * One-way delay of packets in ms. Where the take has both ends it is measured; else it is
- * relative to the fastest packet, by the RTP timestamps; computed a
- * piece at a time.
+ * The one-way delay of packets in ms, measured if the take has both ends. Otherwise it is relative
+ * to the fastest packet by RTP timestamps; computed in pieces.
  */
 export function* delays(flow) {
   if (flow.delays) return flow.delays;

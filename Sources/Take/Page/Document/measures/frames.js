@@ -17,8 +17,8 @@ export const isKeyFrame = (flags) => (flags & 1) === 1;
 const isShown = (flags) => [0, 1, 5, 6].includes(flags >> 1);
 
 /**
- * The video frames of a series and how many of them there were up to each: over a freeze, by the
- * rule of freezeCount, and over any gap of more than a second, the count stands still.
+ * The displayed frames of a series with their running count, which is constant over a freeze (by
+ * the rule of freezeCount) and over any gap of more than a second.
  */
 export function shownFrames(series) {
   if (series.isWaiting) {
@@ -28,10 +28,10 @@ export function shownFrames(series) {
   return series.derived.get("shown") ?? finished(readShownFrames(series));
 }
 
-/** How many frames make a piece of work. */
+/** The number of frames per piece of work. */
 const framesInPiece = 16_384;
 
-/** Computes `shownFrames` from the values, a piece at a time. */
+/** Computes `shownFrames` from the values in pieces. */
 export function* readShownFrames(series) {
   if (series.derived.has("shown")) return series.derived.get("shown");
   const flags = series.column("flags");
@@ -68,12 +68,12 @@ export function* readShownFrames(series) {
   return made;
 }
 
-/** The freezes of a series by the take's own rows. */
+/** The freezes of a series according to the take. */
 const freezesOf = (series) => (series.direction === "in" ? take.freezes ?? [] : [])
   .filter(([peer, track]) => peer === series.peer && Number(track) === series.track)
   .map(([, , from, to]) => [from, to]);
 
-/** Frames in a second within each pixel; within a freeze it is 0. */
+/** The frame rate of each pixel; 0 within a freeze. */
 export function frameRates(series, { width, time, pixel }) {
   const all = shownFrames(series);
   const rates = new Float64Array(Math.ceil(width));
@@ -86,7 +86,7 @@ export function frameRates(series, { width, time, pixel }) {
   return rates;
 }
 
-/** Frames in a second between two times; within a freeze it is 0. */
+/** The frame rate between two times; 0 within a freeze. */
 export function frameRate(series, from, to) {
   const all = shownFrames(series);
   return (countAt(all, to) - countAt(all, from)) / (to - from);

@@ -1,30 +1,30 @@
-// The greatest and the least of many values.
+// Minima and maxima of many values.
 import { lowerBound, upperBound } from "../shared/search.js";
 import { finished } from "../take/columns.js";
 
-/** How many values, or blocks of them, make a block. */
+/** The number of values, or of blocks, per block. */
 const blockLength = 16;
 
-/** How many blocks make a piece of work. */
+/** The number of blocks per piece of work. */
 const blocksInPiece = 2048;
 
-/** From that length of a run on, peaks are quicker than a scan. */
+/** The length of a range from which on peaks are faster than a scan. */
 const manyValues = 2000;
 
-/** Finds the greatest of any run of values without a scan of the run. */
+/** Finds the maximum of any range of values without scanning it. */
 class Peaks {
   #values;
   #sign;
-  /** The place of the greatest of each block, then of each block of blocks, and so on. */
+  /** The index of the maximum of each block, then of each block of blocks, and so on. */
   #levels = [];
 
-  /** With -1 for a sign, the least. */
+  /** A sign of -1 finds minima. */
   constructor(values, sign) {
     this.#values = values;
     this.#sign = sign;
   }
 
-  /** Scans all values once, a piece at a time. */
+  /** Scans all values once, in pieces. */
   * read() {
     for (let { length } = this.#values; length > blockLength;) {
       const level = this.#levels.length;
@@ -39,7 +39,7 @@ class Peaks {
     }
   }
 
-  /** The place of the greatest of those from `first` on before `last`: of several, the first. */
+  /** The index of the maximum in a range; the first if there are several. */
   place(first, last) { return this.#walk(0, first, last, -1); }
 
   #walk(level, first, last, best) {
@@ -64,14 +64,14 @@ class Peaks {
 
 const peaks = new Map([1, -1].map((sign) => [sign, new WeakMap()]));
 
-/** The peaks of a list of values, which stay as long as the list; with -1 those downwards. */
+/** The peaks of an array, cached as long as it lives; a sign of -1 finds minima. */
 export function peaksOf(values, sign = 1) {
   const known = peaks.get(sign);
   if (!known.has(values)) finished(readPeaks(values, sign));
   return known.get(values);
 }
 
-/** Makes the peaks of a list of values, a piece at a time. */
+/** Computes the peaks of an array in pieces. */
 export function* readPeaks(values, sign = 1) {
   if (peaks.get(sign).has(values)) return;
   const made = new Peaks(values, sign);
@@ -86,7 +86,7 @@ export function quantile(values, share) {
   return sorted[Math.min(Math.floor(share * sorted.length), sorted.length - 1)];
 }
 
-/** The least and the greatest value of a curve between two times. */
+/** The minimum and maximum of a curve between two times. */
 export function extent({ at, value }, from, to) {
   const first = lowerBound(at, from);
   const last = upperBound(at, to, first);

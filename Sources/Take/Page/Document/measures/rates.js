@@ -10,7 +10,7 @@ export function countAt({ at, count }, time) {
   return count[after - 1] + share * (count[after] - count[after - 1]);
 }
 
-/** How many bytes a list of series carried between two times. */
+/** The number of bytes that several series carried between two times. */
 export function carried(list, from, to) {
   let bytes = 0;
   for (const series of list) {
@@ -25,11 +25,11 @@ export function carried(list, from, to) {
   return bytes;
 }
 
-/** Bits in a second around a time, over a window. */
+/** The bit rate around a time, over a window. */
 export const rateAt = (list, time, window) =>
   (8 * carried(list, time - window / 2, time + window / 2)) / window;
 
-/** Bits in a second around the middle of each pixel, over a window. */
+/** The bit rate around the middle of each pixel, over a window. */
 export function ratesOf(list, { width, time }, window) {
   const rates = new Float64Array(Math.ceil(width));
   for (const series of list) {
@@ -65,5 +65,5 @@ function addRates(rates, { at, count }, time, window) {
   }
 }
 
-/** The window of a rate for a view of so many seconds whose pixels have so many. */
+/** The window of a bit rate for a view of a length in seconds, with seconds per pixel. */
 export const rateWindow = (length, pixel) => Math.max(3 * pixel, Math.min(0.2, length / 40));

@@ -7,8 +7,8 @@
 export const place = (id) => document.getElementById(id);
 
 /**
- * Makes an element with attributes and children. Texts stay texts, whatever markup a take has.
- * Attributes that are functions are listeners, `class` and the like are as in HTML.
+ * Creates an element with attributes and children. Texts are never parsed as markup. Attributes
+ * that are functions are listeners; `class` and the like are as in HTML.
  * @template {keyof HTMLElementTagNameMap} Tag
  * @param {Tag} tag
  * @param {Record<string, any>} attributes
@@ -28,7 +28,7 @@ export function make(tag, attributes = {}, ...children) {
   return element;
 }
 
-/** A button that does something. */
+/** Creates a button. */
 export const button = (text, click, attributes = {}) =>
   make("button", { type: "button", click, ...attributes }, text);
 

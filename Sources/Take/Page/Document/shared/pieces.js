@@ -1,12 +1,12 @@
-// Long work in pieces of a few milliseconds, so that moving through the page never waits for it.
+// Splits long work into pieces of a few milliseconds, so that navigation never waits for it.
 
-/** The least length of a piece, in milliseconds. */
+/** The minimum duration of a piece, in milliseconds. */
 const pieceMilliseconds = 4;
 
 /** The longest wait for an idle browser, in milliseconds. */
 const patience = 100;
 
-/** How long work waits after the last move, and how long in all, in milliseconds. */
+/** How long work waits after the last movement, and at most in total, in milliseconds. */
 const restMilliseconds = 150;
 
 const longestRest = 3000;
@@ -18,7 +18,7 @@ export const recordMove = () => { movedAt = performance.now(); };
 
 let workBefore = Promise.resolve();
 
-/** Runs a generator to its end while the browser is idle, one generator after the other. */
+/** Runs generators to their end one after another while the browser is idle. */
 export function inPieces(work) {
   const result = workBefore.then(() => new Promise((done, fail) => {
     let restedAt = performance.now();
@@ -34,7 +34,7 @@ export function inPieces(work) {
         let step;
         do step = work.next();
         while (!step.done && performance.now() < end);
-        // Work that waited too long goes on, although the view still moves.
+        // Work that has waited too long continues even while the view is moving.
         if (now - movedAt >= restMilliseconds) restedAt = now;
         if (step.done) done(step.value);
         else requestIdleCallback(go, { timeout: patience });

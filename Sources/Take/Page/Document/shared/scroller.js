@@ -1,12 +1,12 @@
-// A list of many lines, of which the browser holds those in sight.
+// A list of many lines; only the visible ones are in the document.
 import { make } from "./elements.js";
 
-/** The height up to which browsers lay out an element, in pixels. */
+/** The maximum height of an element in browsers, in pixels. */
 const highest = 6e6;
 
 /**
- * A list of many lines of one height, of which only those in sight are elements. Where all would be
- * too high for an element, scrolling goes over them as much faster.
+ * A list of lines of equal height, of which only the visible ones are elements. If the list is
+ * higher than an element can be, scrolling is accelerated.
  */
 export function scroller(head, count, line, height = 22) {
   const space = make("div", { class: "space" });
@@ -15,7 +15,7 @@ export function scroller(head, count, line, height = 22) {
   }, space);
   const element = make("div", {}, head, box);
   const shown = new Map();
-  /** The height that is laid out, how far the element scrolls, and how far the lines would. */
+  /** The height that is laid out, the scroll range of the element, and that of the lines. */
   const measure = () => {
     const whole = count() * height;
     const laid = Math.min(whole, highest);
@@ -46,13 +46,13 @@ export function scroller(head, count, line, height = 22) {
   box.addEventListener("scroll", draw, { passive: true });
   return {
     element,
-    /** Draws all lines again after the list changed. */
+    /** Redraws all lines after the list changed. */
     refresh() {
       for (const item of shown.values()) item.remove();
       shown.clear();
       draw();
     },
-    /** Brings a line into the middle. */
+    /** Scrolls a line to the middle. */
     show(index) {
       const { laid, reach, whole } = measure();
       space.style.height = `${laid}px`;

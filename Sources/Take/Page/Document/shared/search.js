@@ -1,6 +1,6 @@
 // Binary search in sorted values.
 
-/** The place of the first of sorted values that is more than a limit. */
+/** The index of the first sorted value greater than a limit. */
 export function upperBound(values, limit, low = 0, high = values.length) {
   while (low < high) {
     const middle = (low + high) >> 1;
@@ -10,7 +10,7 @@ export function upperBound(values, limit, low = 0, high = values.length) {
   return low;
 }
 
-/** The place of the first of sorted values that is a limit or more. */
+/** The index of the first sorted value not less than a limit. */
 export function lowerBound(values, limit, low = 0, high = values.length) {
   while (low < high) {
     const middle = (low + high) >> 1;
@@ -20,7 +20,7 @@ export function lowerBound(values, limit, low = 0, high = values.length) {
   return low;
 }
 
-/** The same as `lowerBound` for a limit that lies little beyond `low`. */
+/** Like `lowerBound`, for a limit shortly after `low`. */
 export function nextBound(values, limit, low, end = values.length) {
   let step = 16;
   let begin = low;

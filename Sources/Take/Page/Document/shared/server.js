@@ -2,10 +2,10 @@
 
 const address = new URLSearchParams(globalThis.location?.hash.slice(1));
 
-/** The token of the address; empty once it became a cookie. */
+/** The token in the address; empty once it was exchanged for a cookie. */
 let token = address.get("token") ?? "";
 
-/** The token until it became a cookie: links to other takes need it. */
+/** The token until it was exchanged for a cookie; links to other takes need it. */
 export const currentToken = () => token;
 
 /** The name of the take in the catalogue. */
@@ -16,7 +16,9 @@ export const otherTake = address.get("with") ?? "";
 
 let entering;
 
-/** Exchanges the token for a cookie, which no script can read and no history stores. */
+/**
+ * Exchanges the token for a cookie that scripts cannot read and that is not stored in the history.
+ */
 export function enter() {
   entering ??= token === "" ? Promise.resolve() : fetch("/cookie", {
     method: "POST", headers: { Authorization: `Bearer ${token}` }, cache: "no-store",
@@ -24,7 +26,7 @@ export function enter() {
   return entering;
 }
 
-/** Sends a request; throws the server's own sentence when it is refused. */
+/** Sends a request; throws the server's message if it is refused. */
 export async function ask(path, parameters = {}, init = {}) {
   await enter();
   const query = new URLSearchParams(parameters);

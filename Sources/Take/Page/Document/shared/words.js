@@ -1,6 +1,6 @@
-// Numbers and times in the words of a person. Nothing here touches the document.
+// Formatted numbers and times. Nothing here touches the document.
 
-/** A number with so many significant digits, and a thin space between thousands. */
+/** A number with significant digits, and thin spaces between thousands. */
 export function digits(value, significant = 3) {
   if (!Number.isFinite(value)) return "–";
   const size = Math.abs(value);
@@ -21,7 +21,7 @@ export function duration(seconds) {
   return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }
 
-/** Bits in a second: `85 kbit/s`, `1.25 Mbit/s`. */
+/** A bit rate: `85 kbit/s`, `1.25 Mbit/s`. */
 export const bitRate = (perSecond) =>
   perSecond >= 1e6 ? `${digits(perSecond / 1e6)}\u00a0Mbit/s`
     : `${digits(perSecond / 1e3)}\u00a0kbit/s`;
@@ -38,7 +38,7 @@ export const percent = (share) => `${digits(100 * share, share < 0.1 ? 2 : 3)}\u
 export const counted = (count, noun, nouns = `${noun}s`) =>
   `${digits(count, 9)} ${count === 1 ? noun : nouns}`;
 
-/** A word quoted for a shell where it needs that. */
+/** A word, quoted for a shell if necessary. */
 export const shellWord = (word) =>
   /^[\w./:@%+=-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 

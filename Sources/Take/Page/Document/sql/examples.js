@@ -1,4 +1,4 @@
-// Queries to begin with; each answers on every take, if only with no rows.
+// Example queries; each runs on every take, perhaps without rows.
 
 export const examples = [
   { name: "round trips", sql: "SELECT at_ns, round_trip_ms FROM round_trip" },

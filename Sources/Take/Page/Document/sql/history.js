@@ -1,18 +1,17 @@
-// Queries that were asked before. They stay in the browser: for the address of this server, which
-// has another port each time unless `--port` says which.
+// The history of queries. It is stored in the browser for the address of this server, whose port
+// changes each time unless `--port` is given.
 
 const key = "retake.queries";
 const most = 50;
 const longest = 20_000;
 
 /**
- * The history in a storage of the browser; without one, as where cookies are refused, that of this
- * page alone.
+ * The history in the browser's storage, or in memory if storage is refused.
  * @param {Pick<Storage, "getItem" | "setItem" | "removeItem"> | undefined} storage
  */
 export function createHistory(storage) {
   let queries = stored(storage);
-  /** The index that the keys reached: -1 is the typed text. */
+  /** The index selected by keys; -1 is the typed text. */
   let at = -1;
   let typed = "";
   const keep = () => {
@@ -20,14 +19,14 @@ export function createHistory(storage) {
       if (queries.length) storage?.setItem(key, JSON.stringify(queries));
       else storage?.removeItem(key);
     } catch {
-      // A full storage stays as it is.
+      // If the storage is full, it stays unchanged.
     }
   };
   return {
-    /** All of them, newest first. */
+    /** All queries, newest first. */
     list: () => [...queries],
 
-    /** Adds a query, which leaves its former place. */
+    /** Adds a query, or moves it to the front. */
     add(sql) {
       const text = sql.trim();
       at = -1;
@@ -36,10 +35,10 @@ export function createHistory(storage) {
       keep();
     },
 
-    /** The query before or after the one that is shown; null where there is none. */
+    /** The query before or after the one shown; null if there is none. */
     step(by, shown) {
       if (at < 0) typed = shown;
-      // What was run just now is shown already.
+      // The query that was just run is already shown.
       const next = at < 0 && by > 0 && queries[0] === shown.trim() ? 1 : at + by;
       if (next < -1 || next >= queries.length) return null;
       at = next;
@@ -54,7 +53,7 @@ export function createHistory(storage) {
   };
 }
 
-/** The stored queries, whatever else is stored there. */
+/** The stored queries, ignoring invalid contents of the storage. */
 function stored(storage) {
   try {
     const list = JSON.parse(storage?.getItem(key) ?? "[]");

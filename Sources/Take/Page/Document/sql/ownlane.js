@@ -1,11 +1,11 @@
-// The answer of a query as a lane.
+// The result of a query as a lane.
 import { curveLane, spanLane, tickLane } from "../lanes/kinds.js";
 
-/** Columns that say when and of whom; the others say what. */
+/** Columns for time and peer; the others are values. */
 const placeColumns = ["peer", "at_ns", "from_ns", "to_ns"];
 
 /**
- * A lane of spans, a curve or events, by the columns of an answer.
+ * A lane of spans, a curve or events, depending on the columns of a result.
  * @param {string} sql
  * @param {{columns: string[], rows: any[][]}} answer
  * @returns {Lane}

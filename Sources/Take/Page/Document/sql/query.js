@@ -1,4 +1,4 @@
-// The SQL tab: a query, its answer as a table, as a file, or as a lane that stays in the address.
+// The SQL tab: a query, and its result as a table, a file, or a lane that is stored in the address.
 import { addOwnLane, fillBoard } from "../board/board.js";
 import { setAddressPart } from "../clock/address.js";
 import { button, make, place } from "../shared/elements.js";
@@ -10,16 +10,16 @@ import { createHistory } from "./history.js";
 import { ownLane } from "./ownlane.js";
 import { schemaPanel } from "./schema.js";
 
-/** More rows than that make a page slow; the file has all of them. */
+/** The maximum number of rows shown; the file has all of them. */
 const rowsShown = 500;
 
-/** The elements of the tab; null where there is no server to ask. */
+/** The elements of the tab; null without a server. */
 let tab = null;
 
-/** Queries that were asked before. */
+/** The history of queries. */
 let history = createHistory(undefined);
 
-/** Counts what was asked: an answer that comes after a later question is dropped. */
+/** Counts queries, so that a late result of an earlier query is dropped. */
 let asked = 0;
 
 export function makeQuery() {
@@ -70,7 +70,7 @@ const commands = () => make("div", { class: "card" },
   ...Object.entries(take.queries).map(([title, sql]) =>
     make("details", {}, make("summary", {}, title), make("pre", { tabindex: 0 }, sql))));
 
-/** The storage of the browser; undefined where it refuses. */
+/** The storage of the browser; undefined if it is refused. */
 function browserStorage() {
   try {
     return window.localStorage;
@@ -95,7 +95,7 @@ const menu = (id, name) => make("details", {
   },
 }, make("summary", {}, name), make("ul"));
 
-/** Fills a menu with queries, each of which goes into the text when it is chosen. */
+/** Fills a menu with queries that are inserted when chosen. */
 function fillMenu(element, queries) {
   const item = (name, act, title) => make("li", {}, button(name, () => {
     element.open = false;
@@ -122,7 +122,7 @@ function setText(sql) {
   tab.text.setSelectionRange(sql.length, sql.length);
 }
 
-/** Puts a name where the caret is, apart from the word before it. */
+/** Inserts a name at the caret, separated from the word before it. */
 function insert(name) {
   const { text } = tab;
   const before = text.value.slice(0, text.selectionStart);
@@ -158,7 +158,7 @@ async function runQuery() {
     showAnswer(found);
   } catch (error) {
     if (number !== asked) return;
-    // What stood there answered another question.
+    // The previous result belongs to another query.
     tab.result.replaceChildren();
     tab.note.textContent = error.message;
   }
@@ -178,7 +178,7 @@ function showAnswer({ columns, rows, isCut }) {
         value === null ? "" : String(value).slice(0, 300))))))));
 }
 
-/** Saves the answer of the query as a file. */
+/** Saves the result of the query as a file. */
 async function downloadAnswer() {
   const sql = tab.text.value;
   tab.note.textContent = "…";
@@ -199,7 +199,7 @@ async function downloadAnswer() {
   }
 }
 
-/** Draws the answer of a query as a lane. */
+/** Draws the result of a query as a lane. */
 export async function drawQuery(sql) {
   if (take.form !== "served" || !sql) return;
   try {

@@ -1,11 +1,11 @@
-// The schema beside a query: tables and views with what their columns mean. A click on a name puts
-// it into the query.
+// The schema beside a query: tables and views with descriptions of their columns. Clicking a name
+// inserts it into the query.
 import { button, make } from "../shared/elements.js";
 import { askJSON } from "../shared/server.js";
 import { take } from "../take/take.js";
 
 /**
- * The panel; it asks for the schema when it comes into sight.
+ * Creates the panel, which loads the schema when it becomes visible.
  * @param {(name: string) => void} insert
  */
 export function schemaPanel(insert) {
@@ -37,8 +37,8 @@ export function schemaPanel(insert) {
 }
 
 /**
- * The relations that have all words in their names or those of their columns, and of these the
- * columns that do; a relation whose own name has them keeps all columns.
+ * The relations with all words in their names or their columns' names, reduced to the matching
+ * columns; a relation whose own name matches keeps all columns.
  * @param {Relation[]} relations
  * @param {string} text
  * @returns {Relation[]}

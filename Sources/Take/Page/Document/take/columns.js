@@ -1,12 +1,12 @@
 // Columns of numbers as the page carries them: see PageSeries.swift for the encoding.
 
-/** How many units of the times in columns make a second. */
+/** The number of time units in columns per second. */
 export const unitsPerSecond = 1e5;
 
-/** How many numbers are decoded in one piece. */
+/** The number of values decoded per piece. */
 export const piece = 32_768;
 
-/** Decompresses bytes that a text holds in base64 (RFC 1951). */
+/** Decompresses bytes from base64 text (RFC 1951). */
 export async function unpacked(base64) {
   if (!base64) return new Uint8Array();
   const text = atob(base64);
@@ -16,7 +16,7 @@ export async function unpacked(base64) {
   return new Uint8Array(await new Response(stream).arrayBuffer());
 }
 
-/** Decodes one column, a piece at a time. */
+/** Decodes one column in pieces. */
 export function* numbers(bytes, [start, length, coding], count, scale = 1) {
   const values = new Float64Array(count);
   const end = Math.min(start + length, bytes.length);
@@ -58,17 +58,17 @@ function fillNumbers(values, first, limit, bytes, end, state, coding, scale) {
   state.last = last;
 }
 
-/** Computations over more values than that wait for an idle browser. */
+/** Computations over more values wait for an idle browser. */
 export const manyAtOnce = 20_000;
 
-/** Runs a generator to its end at once. */
+/** Runs a generator to its end immediately. */
 export function finished(work) {
   let step = work.next();
   while (!step.done) step = work.next();
   return step.value;
 }
 
-/** Returns the entry of a map, and makes it when it is missing. */
+/** Returns the entry of a map, creating it if it is missing. */
 export function once(map, name, made) {
   if (!map.has(name)) map.set(name, made());
   return map.get(name);

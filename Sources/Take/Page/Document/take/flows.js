@@ -1,4 +1,4 @@
-// What flows between the peers: one direction of a track, from its sender to its receiver.
+// Flows between peers: one direction of a track, from its sender to its receiver.
 import { possessive } from "../shared/words.js";
 import { carriersOf, extraOf } from "./people.js";
 import { otherSide, peerName, seriesOf, take, takeNumber, thisSide } from "./take.js";
@@ -40,8 +40,8 @@ function filled(way) {
 }
 
 /**
- * What flows: one direction of a track from the one who sends it to the one who receives it, of
- * whom the take may have both.
+ * The flows: one direction of a track from its sender to its receiver, either of whom may be
+ * missing.
  */
 export function flows() {
   const all = ways();
@@ -81,14 +81,14 @@ function nameFlow(flow, counts) {
   const base = `${flow.from} ${what} ${flow.to}`;
   const count = (counts.get(base) ?? 0) + 1;
   counts.set(base, count);
-  // An observer sees one passage of each packet, which is both sent and received.
+  // An observer sees each packet once, as both sent and received.
   flow.isSeenOnce = take.actors.some((actor) => actor.kind === "observer");
   flow.name = `${possessive(flow.from)} ${what}${count > 1 ? ` ${count}` : ""}`;
   flow.id = `${flow.sent ? `${flow.sent.peer}.${flow.sent.track}` : "-"}`
     + `to${flow.received ? `${flow.received.peer}.${flow.received.track}` : "-"}${flow.kind}`;
 }
 
-/** In a room, people send and receive, whichever connections carry it. */
+/** In a room, flows are named after participants, whichever connection carries them. */
 function nameByPeople(flow, way, carriers) {
   const local = take.people.find(({ actor, isLocal }) => isLocal && actor === carriers[0].actor);
   flow.person = take.people.indexOf(carriers[0]);
@@ -96,19 +96,19 @@ function nameByPeople(flow, way, carriers) {
   flow.to = way.direction === "in" ? local?.name ?? thisSide : "the room";
 }
 
-/** The other of two peers, else a peer that is not in the take. */
+/** The other one of two peers, or a peer that is not in the take. */
 function otherOf(peer) {
   const others = take.peers.filter((each) => each.peer !== peer);
   return take.peers.length === 2 && take.actors.some((actor) => actor.kind === "observer")
     ? peerName(others[0].peer) : otherSide;
 }
 
-/** Streams that may carry repairs of a way: RTP of the same peer and direction that is no media. */
+/** Streams that may carry repairs of a way: non-media RTP of the same peer and direction. */
 export const besideMedia = (way) => seriesOf("packets", {
   peer: way.peer, direction: way.direction, protocol: "rtp", isMedia: false,
 });
 
-/** The streams that repair a way, as far as that is known. */
+/** The streams that repair a way, as far as known. */
 export function repairsOf(way) {
   const others = besideMedia(way);
   if (!others.length) return [];
@@ -117,7 +117,7 @@ export function repairsOf(way) {
       && [flow.sent, flow.received].some(
         (each) => each && each.peer === way.peer && each.direction === way.direction)).length === 1;
   if (alone && way.kind === "video") return others;
-  // It is not known yet.
+  // Not known yet.
   if ([...others, ...way.packets].some((series) => series.isWaiting)) return [];
   // A retransmission has the timestamp of what it repeats (RFC 4588 section 4).
   return others.filter((series) => {

@@ -1,7 +1,7 @@
-// Participants of rooms, and which tracks carried their media.
+// Participants of rooms, and the tracks that carried their media.
 import { peerName, take, thisSide } from "./take.js";
 
-/** Participants of the take's rooms, in the order in which they came. */
+/** Participants of the take's rooms, in order of arrival. */
 export function people() {
   const found = new Map();
   for (const { actor, at, participant, id, name: called, local, present } of take.presence) {
@@ -22,11 +22,11 @@ export function people() {
   return [...found.values()];
 }
 
-/** The tracks that carried a participant's media, with from and to. */
+/** The tracks that carried a participant's media, with their times. */
 export const carriedBy = (person) => take.carriage.filter((row) =>
   row.actor === person.actor && row.participant === person.participant);
 
-/** The participants whose media a way carried, one after the other. */
+/** The participants whose media a way carried, in order. */
 export function carriersOf({ peer, track, direction }) {
   const rows = take.carriage.filter((row) =>
     row.peer === peer && row.track === track && row.direction === direction);
@@ -34,7 +34,7 @@ export function carriersOf({ peer, track, direction }) {
     row.actor === person.actor && row.participant === person.participant));
 }
 
-/** What a way carries besides camera and microphone, such as a screen. */
+/** Other content of a way than camera or microphone, such as a screen. */
 export const extraOf = ({ peer, track, direction }) => take.carriage.find((row) =>
   row.peer === peer && row.track === track && row.direction === direction && row.extra)?.extra;
 

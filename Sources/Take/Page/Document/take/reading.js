@@ -1,5 +1,5 @@
-// Reading a take: from the page itself, or from its server, at once or as it grows.
-// This is the one place that knows the shape of the data: see PageContent.swift and the article.
+// Reads a take from the page itself or from its server, once or repeatedly while it grows. Only
+// this module knows the shape of the data: see PageContent.swift and the article.
 import { place } from "../shared/elements.js";
 import { inPieces } from "../shared/pieces.js";
 import { askBytes, askJSON, askReading, chosenTake } from "../shared/server.js";
@@ -9,7 +9,10 @@ import { people } from "./people.js";
 import { Series } from "./series.js";
 import { secondPeers, take } from "./take.js";
 
-/** Reads the take from the page or its server; false where several takes are to choose from. */
+/**
+ * Reads the take from the page or its server; returns false if there are several takes to choose
+ * from.
+ */
 export async function loadTake() {
   const data = JSON.parse(place("data").textContent);
   if (data.form !== "served") {
@@ -20,7 +23,7 @@ export async function loadTake() {
   if (!chosenTake && catalogue.isFolder) return false;
   const name = chosenTake || catalogue.takes[0].name;
   const reading = await askReading("take", { name, overview: 1 });
-  // Findings come later: they take longest.
+  // Findings arrive later, because they take longest.
   take.reading = {
     data: { ...reading.data, name, findings: [], isExamined: false }, bytes: reading.bytes,
   };
@@ -29,7 +32,7 @@ export async function loadTake() {
   return true;
 }
 
-/** Loads and decodes the values that the first reply left out; overviews are still drawn. */
+/** Loads and decodes the values that the first response omitted; overviews are drawn meanwhile. */
 export function fetchLate() {
   lateValues = completeSeries();
   return lateValues;
@@ -37,7 +40,7 @@ export function fetchLate() {
 
 let lateValues = Promise.resolve();
 
-/** Waits for the values that the first reply left out, if they were requested. */
+/** Waits for the omitted values, if they were requested. */
 export const valuesThere = () => lateValues;
 
 async function completeSeries() {
@@ -67,12 +70,12 @@ function* repairsKnown() {
   }
 }
 
-/** Values replace overviews in so many turns, so that each turn redraws few lanes. */
+/** Overviews are replaced in this many turns, so that each turn redraws few lanes. */
 const settlingTurns = 12;
 
 const settlingMilliseconds = 35;
 
-/** Replaces overviews by the values that were decoded, and calls back after each turn. */
+/** Replaces overviews by decoded values, calling back after each turn. */
 export async function settleLate(settled) {
   const waiting = take.series.filter((series) => series.isWaiting && series.isRead);
   const many = Math.ceil(waiting.length / settlingTurns);
@@ -83,12 +86,12 @@ export async function settleLate(settled) {
   }
 }
 
-/** Lists that are missing when they have no rows. */
+/** Lists that are omitted if they have no rows. */
 const optionalLists = [
   "states", "path", "channels", "speakers", "dominant", "freezes", "limits", "stats",
 ];
 
-/** Applies a reading: the first one, or a later one of a take that grows. */
+/** Applies a reading: the first one, or a later one of a growing take. */
 export function adopt(data, bytes) {
   const series = seriesIn(data, bytes);
   const former = take.series;
@@ -106,8 +109,7 @@ const seriesIn = ({ series, session }, bytes, moved = (peer) => peer) =>
   series.map((facts) => new Series({ ...facts, peer: moved(facts.peer), session }, bytes));
 
 /**
- * Puts a second take beside the first, from its own beginning on: its peers get numbers and names of
- * their own.
+ * Adds a second take beside the first, aligned at its start; its peers get new numbers and names.
  */
 export function adoptBeside(data, bytes) {
   const mark = (label) => `${label} (${data.file})`;
@@ -159,7 +161,7 @@ function joined(former, later, isBrief = false) {
   }
   const others = later.filter((series) => !grows(series));
   if (!isBrief) return [...kept.values(), ...others];
-  // A brief reading has the losses again and leaves out the rest.
+  // A brief reading contains all losses again and omits the rest.
   return [...kept.values(), ...others,
     ...former.filter((series) => !grows(series) && series.what !== "lost")];
 }

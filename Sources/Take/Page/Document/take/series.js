@@ -2,12 +2,12 @@
 import { lowerBound, upperBound } from "../shared/search.js";
 import { finished, manyAtOnce, numbers, piece, unitsPerSecond } from "./columns.js";
 
-/** How long a bin of an overview is, in seconds. */
+/** The length of an overview's bin in seconds. */
 export const binSeconds = 0.5;
 
 /**
- * A stand-in for a long series while its values load: totals for each bin that had
- * anything. Totals are assumed to grow evenly within a bin.
+ * Stands for a long series while its values load: totals of each non-empty bin, which are assumed
+ * to grow evenly within it.
  */
 class Overview {
   #columns;
@@ -31,7 +31,7 @@ class Overview {
   /** The sum of all bins. */
   total(name) { return this.#columns[name].reduce((sum, value) => sum + value, 0); }
 
-  /** The running total at the beginning and at the end of each bin, with the times. */
+  /** The running total at the start and end of each bin, with the times. */
   growth(name) {
     if (!this.#growths.has(name)) this.#growths.set(name, this.#grown(name));
     return this.#growths.get(name);
@@ -54,23 +54,23 @@ class Overview {
 }
 
 /**
- * The values of one thing. Columns are decoded when they are first needed. A long series has an
- * overview first; its values are then decoded, and what lanes need is computed from them, while the
- * overview is still drawn; then they replace it.
+ * The values of one thing. Columns are decoded on first use. A long series begins with an overview:
+ * its values are decoded, and what lanes need is computed from them, while the overview is still
+ * drawn; then they replace it.
  */
 export class Series {
-  /** What its values are of: packets, lost, frames, curve, rtcp or messages. */
+  /** The kind of values: packets, lost, frames, curve, rtcp or messages. */
   what = "";
-  /** How many values each of its columns has. */
+  /** The number of values in each column. */
   count = 0;
   /** What identifies it among others of its kind. */
   peer; direction; protocol; ssrc; track; kind; type; channel; codec; of; isMedia;
-  /** By what the values of a curve are divided, to be in its unit. */
+  /** The divisor that converts values of a curve to its unit. */
   divisor = 1;
-  /** The reading that its further bytes are asked of. */
+  /** The reading from which further bytes are requested. */
   session;
   #bytes;
-  /** The offset of `#bytes` in the block that the places of columns refer to. */
+  /** The offset of `#bytes` in the block that column locations refer to. */
   #begin = 0;
   #columns = new Map();
   #sums = null;
@@ -81,7 +81,7 @@ export class Series {
     this.#bytes = bytes;
     const isThere = Object.values(this.places).every(([start, length]) =>
       start + length <= bytes.length);
-    /** The stand-in while its values load; else null. */
+    /** Stands for the values while they load; otherwise null. */
     this.overview = overview && !isThere ? new Overview(overview, bytes) : null;
     /** Whether its values can be read, even while the overview is still drawn. */
     this.isRead = !this.isWaiting;
@@ -91,13 +91,10 @@ export class Series {
     this.hasGrown = false;
   }
 
-  /** Whether the overview is drawn in place of its values. */
+  /** Whether the overview is drawn instead of the values. */
   get isWaiting() { return this.overview !== null; }
 
-  /**
-   * Receives the rest of its bytes and decodes the columns that are needed
-   * first, a piece at a time.
-   */
+  /** Receives the remaining bytes and decodes the columns that are needed first, in pieces. */
   * complete(bytes) {
     this.#begin = this.#bytes.length;
     this.#bytes = bytes;
@@ -121,7 +118,7 @@ export class Series {
     return values;
   }
 
-  /** Decodes a column a piece at a time and returns its values. */
+  /** Decodes a column in pieces and returns its values. */
   * reading(name) { return yield* this.#read(name); }
 
   /** The values of a column. */
@@ -134,8 +131,8 @@ export class Series {
   }
 
   /**
-   * Whether a result computed from all values is there or can be computed at once. In a recording
-   * it is computed each time.
+   * Whether a result computed from all values is available or cheap. During a recording it is
+   * computed each time.
    */
   isReadyWith(name) {
     return this.count <= manyAtOnce || this.hasGrown || this.derived.has(name);

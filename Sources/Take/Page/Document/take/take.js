@@ -1,14 +1,14 @@
-// The take as the other modules see it. Nothing here asks a server or touches the document.
+// The take as the other modules use it. Nothing here contacts a server or touches the document.
 import { counted, shellWord } from "../shared/words.js";
 
 /**
- * Everything that is known of the take; `loadTake` fills it.
+ * The take; filled by `loadTake`.
  * @type {Take}
  */
 // @ts-expect-error: what is missing comes with the first reading.
 export const take = { peers: [], people: [], series: [], flows: [], findings: [] };
 
-/** Whether values of long series are still to come. */
+/** Whether values of long series are still loading. */
 export const hasLateValues = () => take.series.some((series) => series.isWaiting);
 
 /** Offset of the peer numbers of a second take. */
@@ -17,7 +17,7 @@ export const secondPeers = 1000;
 /** The take that a peer belongs to: 0, or 1 for the second one. */
 export const takeNumber = (peer) => Math.floor(peer / secondPeers);
 
-/** The name of the recorded side of a room that has none. */
+/** The name of a room's recorded participant without one. */
 export const thisSide = "this side";
 
 /** The name of the end of a call that is not in the take. */
@@ -42,8 +42,8 @@ const codecNames = { opus: "Opus", vp8: "VP8", vp9: "VP9", h264: "H.264", av1: "
 export const codecName = (codec) => codecNames[codec] ?? codec ?? "";
 
 /**
- * How many packets or bytes went over the wire. A packet of an observed call left one end and
- * reached another, and counts once.
+ * The number of packets or bytes on the wire. A packet of an observed call counts once, although it
+ * left one end and reached another.
  */
 export const onWire = (name) => take.peers.reduce((sum, peer) =>
   sum + (peer.role === "observed" ? 0 : peer[`${name}In`]) + peer[`${name}Out`], 0);

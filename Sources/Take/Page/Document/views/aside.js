@@ -1,4 +1,4 @@
-// Beside the lanes: the values at the cursor, the selection, and the command that goes there.
+// The panel beside the lanes: values at the cursor, the selection, and the corresponding command.
 import { board } from "../board/state.js";
 import { clock, onClock, release, select, showAround } from "../clock/clock.js";
 import { timeText } from "../clock/times.js";
@@ -47,11 +47,11 @@ export function makeAside() {
   fillSelection();
 }
 
-/** The time whose values are shown: the cursor's, else the middle of the view. */
+/** The time whose values are shown: that of the cursor, or the middle of the view. */
 const instant = () => clock.cursor ?? (clock.from + clock.to) / 2;
 
 /**
- * What each lane in sight has at a time.
+ * The values of each visible lane at a time.
  * @returns {[lane: Lane, text: string][]}
  */
 function valuesAt(time) {

@@ -1,4 +1,4 @@
-// The numbers that a person asks for first.
+// The key figures.
 import { machineCards } from "../lanes/groups.js";
 import { speakerName } from "../lanes/speakers.js";
 import { outcomeOf } from "../measures/frames.js";
@@ -8,13 +8,13 @@ import { sideName } from "../take/people.js";
 import { allFindings, onWire, seriesOf, take } from "../take/take.js";
 import { readMembers } from "./stats.js";
 
-/** The cards; a number that the take does not have is left out. */
+/** The cards; those without data are omitted. */
 export function cards() {
   return [setUp(), frozen(), concealed(), missing(), roundTrip(), ...machineCards(), data(),
     spoken(), traffic()].filter(Boolean).slice(0, cardsShown);
 }
 
-/** One row of them. */
+/** The number of cards in a row. */
 const cardsShown = 6;
 
 /** When a machine began and when it reached a state: `[from, to]`. */
@@ -29,7 +29,7 @@ function setUp() {
     const first = take.signaling.find((row) => row.peer === peer)?.at;
     const ice = reached(peer, "ice-connection", ["connected", "completed"]);
     const dtls = reached(peer, "dtls", ["connected"]);
-    // An observer sees ICE and DTLS, and no connection as a whole.
+    // For an observed call, ICE and DTLS are known, but not the state of the connection as a whole.
     const whole = reached(peer, "connection", ["connected"])
       ?? (ice && [ice[0], Math.max(ice[1], dtls?.[1] ?? 0)]);
     return { peer, whole: whole && whole[1] - Math.min(first ?? whole[0], whole[1]), ice, dtls };
@@ -51,7 +51,7 @@ function setUp() {
 
 function frozen() {
   if (!seriesOf("frames", { kind: "video", direction: "in" }).length) return null;
-  // Findings decide once they are there: a still screen is no freeze.
+  // Findings take precedence once they are loaded: a static screen is not a freeze.
   /** @type {Map<number, {seconds: number, count: number, longest: number}>} */
   const byPeer = new Map();
   const count = (peer, seconds, times, longest) => {
@@ -155,7 +155,7 @@ function roundTrip() {
 }
 
 function spoken() {
-  // Where the take has both ends, what was sent counts and not what was received.
+  // If the take has both ends, sent audio counts rather than received.
   const byPerson = new Map();
   for (const [peer, participant, from, to] of take.speakers ?? []) {
     const name = speakerName(participant, peer);

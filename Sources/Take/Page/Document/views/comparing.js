@@ -1,11 +1,11 @@
-// Two takes under each other, and what differs between them.
+// Two takes below each other, and their differences.
 import { make, place } from "../shared/elements.js";
 import { askJSON, askReading } from "../shared/server.js";
 import { adopt, adoptBeside } from "../take/reading.js";
 import { take } from "../take/take.js";
 import { cards } from "./cards.js";
 
-/** The cards and findings of each take alone. */
+/** The cards and findings of each take. */
 const sides = [];
 
 const side = () => ({

@@ -1,4 +1,4 @@
-// How the peers reached each other: candidates, their pairs as a grid, and what secures the path.
+// How the peers are connected: candidates, a grid of their pairs, and the security of the path.
 import { timeText } from "../clock/times.js";
 import { coverageGaps } from "../lanes/coverage.js";
 import { toneOf } from "../lanes/kinds.js";
@@ -26,7 +26,7 @@ function peerCard({ peer, role, bytesIn, bytesOut }) {
     make("h3", {}, "Candidates"), candidatesOf(peer));
 }
 
-/** What the connection was asked to be. */
+/** The configuration of a connection. */
 function policiesOf(peer) {
   const asked = take.settings.find((row) => row.peer === peer);
   if (!asked?.transportPolicy) return "";
@@ -34,13 +34,13 @@ function policiesOf(peer) {
     + `bundle policy ${asked.bundlePolicy}. `;
 }
 
-/** Versions of DTLS as they are on the wire (RFC 6347 section 4.1, RFC 9147 section 4.2.1). */
+/** DTLS versions as on the wire (RFC 6347 section 4.1, RFC 9147 section 4.2.1). */
 const versionNames = { FEFF: "1.0", FEFD: "1.2", FEFC: "1.3" };
 
 const versionName = (version) =>
   ["DTLS", versionNames[String(version).toUpperCase()] ?? version].filter(Boolean).join(" ");
 
-/** Each pair as it was last, with how often it changed. */
+/** The last row of each pair, with the number of its changes. */
 function latestPairs(peer) {
   const found = new Map();
   for (const row of take.pairs) {
@@ -54,7 +54,7 @@ function latestPairs(peer) {
 
 const kindNames = { host: "host", srflx: "reflexive", prflx: "peer-reflexive", relay: "relay" };
 
-/** Local candidates down, remote ones across, and what became of each pair. */
+/** Local candidates as rows, remote ones as columns, and the result of each pair. */
 function gridOf(pairs) {
   if (!pairs.length) return make("p", {}, "There were none.");
   const locals = [...new Set(pairs.map(({ local }) => local))];
@@ -102,7 +102,7 @@ function candidatesOf(peer) {
       cells(row).map((text) => make("td", {}, text))))));
 }
 
-/** Machines that are no peers, and what could not be seen. */
+/** Machines that are not peers, and gaps of coverage. */
 function others() {
   const lines = [
     ...take.actors.map((actor) => `${actor.label || `actor ${actor.actor}`}: ${actor.kind}`),

@@ -1,11 +1,11 @@
-// What can be copied: links, commands, a summary in Markdown, a picture.
+// Copying: links, commands, a summary in Markdown, a picture.
 import { addressText } from "../clock/address.js";
 import { clock } from "../clock/clock.js";
 import { timeText } from "../clock/times.js";
 import { announce, place } from "../shared/elements.js";
 import { take, takeFacts } from "../take/take.js";
 
-/** The text that was copied last, for tests. */
+/** The text last copied, for tests. */
 export const copied = { text: undefined };
 
 /** Copies a text to the clipboard. */
@@ -43,7 +43,7 @@ export function markdown(cards, findings, values) {
   return `${lines.join("\n")}\n`;
 }
 
-/** The lanes that are in sight as a picture. */
+/** The visible lanes as a picture. */
 export function picture(lanes, colours) {
   const shown = lanes.filter((lane) => lane.isDrawn);
   const ratio = window.devicePixelRatio || 1;
@@ -82,7 +82,7 @@ export function picture(lanes, colours) {
   return canvas;
 }
 
-/** Copies a picture, or saves it where that is refused. */
+/** Copies a picture, or saves it if copying is refused. */
 export function copyPicture(canvas) {
   canvas.toBlob(async (blob) => {
     try {

@@ -1,4 +1,4 @@
-// Descriptions of sessions (SDP) in messages: their sections, and what differs between two.
+// Session descriptions (SDP) in messages: their sections, and differences between two.
 
 /** Parses a message as JSON; undefined when it is something else. */
 export function parsed(text) {
@@ -9,10 +9,10 @@ export function parsed(text) {
   }
 }
 
-/** How deep a description may stand in a message: servers wrap it in their own words. */
+/** The maximum depth of a description in a message: servers wrap it in objects of their own. */
 const deepest = 4;
 
-/** The description somewhere in a value: as its member `sdp`, or as a text of its own. */
+/** The description within a value: in its member `sdp`, or as a string. */
 function descriptionIn(value, depth = 0) {
   if (typeof value === "string") return /^v=0\r?\n/.test(value) ? value : null;
   if (typeof value !== "object" || value === null || depth > deepest) return null;
@@ -30,7 +30,7 @@ export function description(row) {
   return text.startsWith("v=") ? text : descriptionIn(parsed(text));
 }
 
-/** A description as sections: the session, then each of its media. */
+/** Splits a description into the session part and media sections. */
 export function sectionsOf(sdp) {
   const found = [{ kind: "session", title: "Session", lines: [] }];
   for (const line of sdp.split(/\r?\n/)) {
@@ -47,7 +47,7 @@ export function sectionsOf(sdp) {
 
 /** Compares two lists of lines: each is `same`, `added` or `gone`, with the fewest changes. */
 export function differences(before, after) {
-  // Descriptions are short enough for the plain table of common subsequences.
+  // Descriptions are short enough for the quadratic algorithm.
   const [rows, columns] = [before.length, after.length];
   if (rows * columns > 250_000) return after.map((line) =>
     ({ line, change: before.includes(line) ? "same" : "added" }));
@@ -77,7 +77,7 @@ export function differences(before, after) {
   return found;
 }
 
-/** The direction of a section, or that it was rejected (RFC 9429 section 5.3.1). */
+/** The direction of a section, or its rejection (RFC 9429 section 5.3.1). */
 export function wayOf({ kind, title, lines }) {
   if (/^m=\S+ 0 /.test(title) && !lines.includes("a=bundle-only")) return "rejected";
   if (kind === "application") return "";
@@ -85,6 +85,6 @@ export function wayOf({ kind, title, lines }) {
     .find(Boolean) ?? "";
 }
 
-/** What the types of candidates mean (RFC 8445 section 5.1.1). */
+/** The types of candidates in words (RFC 8445 section 5.1.1). */
 export const candidateTypes = { host: "own address", srflx: "seen by a STUN server",
   prflx: "seen by the peer", relay: "of a relay" };

@@ -1,4 +1,4 @@
-// Everything that happened, in order, in words.
+// The list of all events in words.
 import { clock, onClock, visit } from "../clock/clock.js";
 import { timeText } from "../clock/times.js";
 import { button, make, place } from "../shared/elements.js";

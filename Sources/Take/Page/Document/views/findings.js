@@ -1,4 +1,4 @@
-// What went wrong in the call, worst first, and the cards above it.
+// The findings, worst first, and the cards above them.
 import { clock, point, select, showAround } from "../clock/clock.js";
 import { timeText } from "../clock/times.js";
 import { coverageLines } from "../lanes/coverage.js";
@@ -15,7 +15,7 @@ export function fillCards() {
     make("span", {}, card.note))));
 }
 
-/** How a severity is drawn: 5 is critical, 1 is worth knowing. */
+/** The tones of severities: 5 is critical, 1 is informational. */
 const severityTones = { 5: "bad", 4: "bad", 3: "wait", 2: "off", 1: "off" };
 
 /** A finding as a sentence, in the words of `retake findings`. */
@@ -26,7 +26,7 @@ const symptomList = (finding) => finding.symptoms.map((symptom) => make("li", {}
   button(findingText(symptom), () => visitFinding(symptom), { class: "plain go" }),
   symptom.symptoms.length ? make("ul", {}, symptomList(symptom)) : null));
 
-/** Shows where a finding is. */
+/** Shows the place of a finding. */
 export function visitFinding(finding, index = 0) {
   const [from, to] = finding.spans[index % finding.spans.length];
   showAround(from, to);
@@ -76,7 +76,7 @@ export function fillFindings() {
   box.append(make("div", { class: "tools" }, all));
 }
 
-/** A row about what could not be seen, which weakens every finding. */
+/** A row about gaps of coverage, which weaken every finding. */
 function coverageRow() {
   const lines = coverageLines();
   if (!lines.length) return [];
@@ -85,10 +85,10 @@ function coverageRow() {
     make("p", {}, lines.join(" ")))];
 }
 
-/** How many places of a finding are listed. */
+/** The maximum number of listed places of a finding. */
 const spansTold = 10;
 
-/** How many findings are in sight before all are asked for. */
+/** The number of findings shown before all are requested. */
 const findingsShown = 5;
 
 /** The pills beside the title. */
@@ -106,16 +106,19 @@ export function fillPills() {
 }
 
 /**
- * The spans of all findings, for going from one to the next: the worst finding first, and of each
- * the longest spans first, so few that one finding does not hide the others.
+ * The spans of all findings for stepping: the worst finding first, and the longest spans of each,
+ * limited so that one finding does not hide the others.
  */
 export const findingSpans = () =>
-  take.findings.flatMap((finding) => finding.spans.slice(0, spansTold).map(([from, to], index) =>
-    ({ finding, index, from, to })));
+  take.findings.flatMap((finding) => finding.spans.slice(0, spansTold)
+    .map(([from, to], index) => ({ finding, index, from, to }))
+    // Those of several streams may be one span of time.
+    .filter(({ from, to }, place, all) =>
+      all.findIndex((other) => other.from === from && other.to === to) === place));
 
 let isWallShown = false;
 
-/** Writes the times of findings anew when they are shown by another clock. */
+/** Updates the times of findings when the clock's display changes. */
 export function refreshFindingTimes() {
   if (isWallShown === clock.isWall || !place("findings").childElementCount) return;
   isWallShown = clock.isWall;

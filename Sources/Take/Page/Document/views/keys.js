@@ -1,4 +1,4 @@
-// The keyboard: everything that the pointer does, and more.
+// Keyboard control: everything that the mouse can do, and more.
 import { markLane } from "../board/pointer.js";
 import { recolour } from "../board/redraw.js";
 import { board } from "../board/state.js";
@@ -15,7 +15,7 @@ import { togglePlaying } from "./media.js";
 
 const now = () => clock.cursor ?? clock.from;
 
-/** The next or the former one of some times, seen from the cursor. */
+/** The next or previous of some times, from the cursor. */
 function neighbour(times, by) {
   const sorted = [...new Set(times)].sort((a, b) => a - b);
   const at = now();
@@ -23,13 +23,13 @@ function neighbour(times, by) {
     : sorted.findLast((time) => time < at - 1e-6);
 }
 
-/** The span that was shown last, of all spans of findings. */
+/** The span last shown, among those of all findings. */
 let shownSpan = null;
 
-/** Goes through all findings from the worst one on. */
+/** Steps through all findings, starting with the worst. */
 function nextFinding(by) {
   const spans = findingSpans();
-  // A take that grew has other spans: go on from the same place.
+  // A take that has grown has other spans: continue from the same one.
   const at = shownSpan === null ? -1
     : spans.findIndex(({ finding, from, to }) => finding.rule === shownSpan.rule
       && finding.peer === shownSpan.peer && from === shownSpan.from && to === shownSpan.to);

@@ -1,11 +1,11 @@
-// Audio and video in step with the cursor.
+// Audio and video synchronized with the cursor.
 import { clock, onClock, point, show } from "../clock/clock.js";
 import { announce, button, make, place } from "../shared/elements.js";
 import { ask } from "../shared/server.js";
 import { valuesThere } from "../take/reading.js";
 import { codecName, take } from "../take/take.js";
 
-/** Players by the key of their way. */
+/** Players by way. */
 const players = new Map();
 
 const media = {
@@ -13,24 +13,24 @@ const media = {
   isStarting: false,
   muted: new Set(),
   timer: 0,
-  /** When playing began: by the clock of the take, and by that of the browser. */
+  /** When playing began, on the take's clock and on the browser's. */
   startTime: 0,
   startedAt: 0,
-  /** The players that play. */
+  /** The running players. */
   playing: [],
-  /** Draws the lanes anew. */
+  /** Redraws the lanes. */
   redraw: () => {},
-  /** Where it all stands; null when the page has no media. */
+  /** The section of the page; null without media. */
   section: null,
-  /** The videos that are shown: `{flow, way, box, caption, load}`. */
+  /** The displayed videos: `{flow, way, box, caption, load}`. */
   screens: [],
-  /** The boxes that choose what is heard: `{way, box}`. */
+  /** The check boxes for audio: `{way, box}`. */
   voices: [],
 };
 
 export const keyOf = ({ peer, direction, track, kind }) => `${peer} ${direction} ${track} ${kind}`;
 
-/** The entry of a way in the list of media; undefined where there is none. */
+/** The entry of a way in the list of media; undefined if it has none. */
 export const mediaOf = (way) =>
   way && take.media?.find((entry) => keyOf(entry) === keyOf(way));
 
@@ -58,7 +58,7 @@ export async function blobOf(way) {
     { type: entry.type });
 }
 
-/** Returns the player of a way, and makes it when it is missing. */
+/** Returns the player of a way, creating it if it is missing. */
 function playerOf(way) {
   if (!mediaOf(way)) return null;
   const key = keyOf(way);
@@ -94,7 +94,7 @@ function playerOf(way) {
   return players.get(key);
 }
 
-/** Seeks a player to a time of the take; of several requests during a seek the last one counts. */
+/** Seeks a player to a time of the take; of several requests during a seek, the last counts. */
 function seek(player, time) {
   const { element } = player;
   if (!player.isReady) return;
@@ -119,13 +119,13 @@ export function makeMedia(redraw) {
       audios.slice(0, 4).map(voice)));
   media.section = section;
   place("selected").before(section);
-  // Media in the page load at once; media of a server load when they are wanted.
+  // Media in the page is loaded at once; a server's media is loaded on demand.
   if (take.form !== "served") setTimeout(loadMedia, 800);
   onClock("cursor", follow);
   onClock("view", follow);
 }
 
-/** A video as it was received, beside what was sent where the take has both. */
+/** The received video, beside the sent one if the take has both. */
 function screens(flow) {
   const ways = [flow.received, flow.sent].filter(mediaOf);
   return make("div", { class: ways.length > 1 ? "screens" : "" },
@@ -171,7 +171,7 @@ function voice(flow) {
   return make("label", {}, box, ` ${flow.name}`);
 }
 
-/** Whether the media of a way are loaded or in the page. */
+/** Whether the media of a way is loaded or embedded. */
 export const isAtHand = (way) =>
   take.form !== "served" || Boolean(players.get(keyOf(way))?.isReady);
 
@@ -191,7 +191,7 @@ function follow() {
   }
 }
 
-/** Captions a video with the freeze that it is in. */
+/** Captions a video during a freeze. */
 function describeFreeze({ flow, way, box, caption }, time) {
   const frozen = way === flow.received
     && (take.freezes ?? []).find(([peer, track, from, to]) =>
@@ -241,7 +241,7 @@ function stop() {
   if (place("play")) place("play").textContent = "▶ play";
 }
 
-/** Follows the clock of the page; players that drift are corrected. */
+/** Follows the clock of the page, correcting players that drift. */
 function tick() {
   const time = media.startTime + (performance.now() - media.startedAt) / 1000;
   if (time >= take.seconds) {

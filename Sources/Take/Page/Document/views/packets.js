@@ -1,4 +1,4 @@
-// The list of packets, and one of them down to its fields.
+// The list of packets, and the dissection of one of them.
 import { setAddressPart } from "../clock/address.js";
 import { clock, visit } from "../clock/clock.js";
 import { timeText } from "../clock/times.js";
@@ -135,7 +135,7 @@ async function showCursor() {
   if (row) choosePacket(row[0]);
 }
 
-/** Shows a packet with its fields and the packets that answer it. */
+/** Shows a packet with its fields and related packets. */
 export async function choosePacket(number) {
   packets.chosen = number;
   packets.list.refresh();
@@ -163,7 +163,7 @@ export async function choosePacket(number) {
 }
 
 /**
- * Layers of fields over the bytes that they stand in.
+ * Layers of fields above the bytes.
  * @param {string} digits
  * @param {Layer[]} layers
  */
@@ -184,7 +184,7 @@ function layerElement(layer, mark) {
       })), make("td", {}, field.value))))));
 }
 
-/** Shows the contents of a protected packet, which the server finds by replaying the take. */
+/** Shows the decrypted contents of a packet, which the server obtains by replaying the take. */
 async function showInside(row, asked) {
   asked.textContent = "replaying …";
   try {
@@ -199,7 +199,7 @@ async function showInside(row, asked) {
   }
 }
 
-/** All bytes, with those of one field marked. */
+/** All bytes, with those of one field highlighted. */
 function showBytes(box, bytes, from, length) {
   const parts = [[0, from, false], [from, from + length, true],
     [from + length, bytes.length, false]];
@@ -214,7 +214,7 @@ function reportsOf(reports) {
       make("td", {}, type), make("td", {}, `SSRC ${ssrc} ${fields}`))))))];
 }
 
-/** The way of a packet from the socket to the screen. */
+/** The path of a packet from the socket to the screen. */
 function lifeOf(packet, frames) {
   if (!frames.length) return [];
   const [frame] = frames;

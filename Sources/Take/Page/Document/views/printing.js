@@ -1,11 +1,11 @@
-// The page on paper: light, with every lane of every group.
+// The printed page: in light colours, with every lane of every group.
 import { showAllLanes } from "../board/board.js";
 import { canvases } from "../lanes/draw.js";
 
-/** Pixels of paper are smaller than those of most displays. */
+/** Printed pixels are smaller than those of most displays. */
 const paperRatio = 2;
 
-/** Has the page drawn for paper while it is printed. */
+/** Redraws the page for printing. */
 export function listenToPrinting() {
   const root = document.documentElement;
   let former = null;

@@ -1,4 +1,4 @@
-// The exchange of descriptions, each folded to what differs from the one before.
+// The exchange of descriptions, each folded to its differences from the previous one.
 import { setAddressPart } from "../clock/address.js";
 import { visit } from "../clock/clock.js";
 import { timeText } from "../clock/times.js";
@@ -61,13 +61,13 @@ export function chooseMessage(index) {
   fillMessage();
 }
 
-/** The message that the chosen one is compared with. */
+/** The message that the selected one is compared with. */
 function counterpart(row, index) {
   const isSame = (each) => each.direction === row.direction;
   const earlier = take.signaling.slice(0, index).reverse().filter(
     (each) => each.peer === row.peer && description(each) !== null
       && (exchange.against === "before") === isSame(each));
-  // An offer differs from an answer in much that means nothing.
+  // An offer and an answer have many insignificant differences.
   return earlier.find((each) => exchange.against !== "before" || each.type === row.type)
     ?? earlier[0];
 }
@@ -99,13 +99,13 @@ function fillMessage() {
       sectionElement(section, former, index, Boolean(other))));
 }
 
-/** JSON with a line for each member; other texts as they are. */
+/** JSON with a member per line; other texts unchanged. */
 function readableText(message) {
   const value = parsed(message);
   return typeof value === "object" ? JSON.stringify(value, null, 2) : message;
 }
 
-/** A message that is no description; a candidate is explained. */
+/** A message without a description; a candidate is explained. */
 function candidateText(message) {
   const found = /candidate:\S+ \d+ (\w+) \d+ (\S+) (\d+) typ (\w+)/.exec(message);
   const what = { host: "an address of its own", srflx: "its address as a STUN server sees it",

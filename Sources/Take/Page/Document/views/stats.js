@@ -1,5 +1,5 @@
-// The statistics of the W3C as getStats gave them: at the end of the take, or at the cursor where a
-// server can be asked; every number of them can be drawn as a lane.
+// The W3C statistics as getStats returned them: at the end of the take, or at the cursor if there
+// is a server. Every number can be drawn as a lane.
 import { clock } from "../clock/clock.js";
 import { timeText } from "../clock/times.js";
 import { button, make, place } from "../shared/elements.js";
@@ -30,7 +30,7 @@ export function makeStats() {
     ({ ...object, members: readMembers(object.members) }));
 }
 
-/** Parses the members of an object; empty when a take has something else there. */
+/** Parses the members of an object; empty if the take has something else. */
 export function readMembers(text) {
   try {
     return Object(JSON.parse(text));
@@ -74,7 +74,7 @@ function objectElement({ peer, id, type, members }) {
         ? button("draw", () => drawMember(peer, id, name)) : ""))))));
 }
 
-/** Draws a member of an object over the whole take. */
+/** Draws a member of an object as a lane over the whole take. */
 function drawMember(peer, id, name) {
   const quoted = (text) => `'${text.replaceAll("'", "''")}'`;
   drawQuery(`SELECT at_ns, members ->> ${quoted(`$.${name}`)} AS ${name} FROM stat `

@@ -1,0 +1,228 @@
+import ArgumentParser
+import CallRecording
+import FoundationEssentials
+import Importing
+import PageRecording
+import Signaling
+import Tape
+
+/// What pages report about their own calls.
+struct RecordPage: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "page",
+    abstract: "Record what pages report about their own calls.",
+    discussion: """
+      Serves a script that a page includes before its own scripts. It reports the page's calls of \
+      WebRTC, states, candidates, descriptions, tracks and statistics: each second, at each change \
+      of a state, and more often while a connection is made. It goes on over reloads and lost \
+      connections. Each session, which is a tab of a browser, becomes a take of the kind reported.
+
+      The pages' origins are named with --origin. The script's address has the token; \
+      ?media=encoded in it asks for the frames that the page receives, too. A page that cannot be \
+      changed is recorded by the extension for Chromium that --extension writes, or by import() of \
+      the module at the console. Applications with rtcstats-js only need the address.
+
+      Examples:
+        retake record page --origin https://app.example --out calls/
+        retake record page --origin https://app.example --extension recorder/
+        retake record page --listen 127.0.0.1:8080 --origin http://localhost:3000
+      """)
+
+  @Option(
+    name: .shortAndLong,
+    help: """
+      A folder for a take of each session, or the take of one session. Default: a name with the \
+      time for each.
+      """,
+    completion: .file(extensions: ["take"]), transform: Taking.path)
+  var out: String?
+
+  @Option(
+    help: "End the recording after so many seconds; without it, Ctrl-C ends it.",
+    transform: Taking.seconds(0.001...1_000_000))
+  var seconds: Double?
+
+  @Option(help: "Free text that the takes carry.", transform: Taking.text())
+  var label = ""
+
+  @OptionGroup var tagging: TagOption
+
+  @OptionGroup var listening: ListenOptions
+
+  /// Which media scripts hand over.
+  enum Media: String, ExpressibleByArgument, CaseIterable {
+    case none, encoded
+  }
+
+  @Option(
+    help: """
+      Whether scripts hand over the encoded frames that pages receive, where their address does \
+      not say it: none or encoded. Default: none.
+      """)
+  var media = Media.none
+
+  @Flag(name: .customLong("no-media-copy"), help: "Leave out the encoded media in the clear.")
+  var omitsMedia = false
+
+  @Option(
+    help: "How often scripts read statistics, in milliseconds. Default: 1000.",
+    transform: Taking.whole(100...60_000))
+  var interval = 1000
+
+  @Option(
+    help: "How many sessions may run at once; further ones are refused. Default: 100.",
+    transform: Taking.whole(1...10_000))
+  var sessions = 100
+
+  @Option(
+    name: .customLong("session-megabytes"),
+    help: """
+      How much a session may report; nothing more of it is written then. Default: 256.
+      """,
+    transform: Taking.whole(1...1_000_000))
+  var sessionMegabytes = 256
+
+  @Option(
+    name: .customLong("total-megabytes"),
+    help: "How much all sessions together may report. Default: 10000.",
+    transform: Taking.whole(1...1_000_000))
+  var totalMegabytes = 10_000
+
+  @Option(
+    name: .customLong("gone-after"),
+    help: """
+      How long a session waits for a page that is reloaded or has lost its connection, in seconds. \
+      Default: 60.
+      """,
+    transform: Taking.seconds(1...86_400))
+  var absence = 60.0
+
+  @Option(
+    help: """
+      Write the extension for Chromium into this folder, for pages of the origins; it knows the \
+      address and the token.
+      """,
+    completion: .directory, transform: Taking.path)
+  var `extension`: String?
+
+  @Flag(help: "End the recording when the first session ends.")
+  var once = false
+
+  @OptionGroup var overwrite: OverwriteOption
+
+  @Flag(help: "Print JSON for programs at the end.")
+  var json = false
+
+  func validate() throws {
+    guard self.extension == nil || origins.contains(where: { $0 != "null" }) else {
+      throw ValidationError(
+        "--extension needs the origins of the pages: add --origin https://app.example.")
+    }
+  }
+
+  private var origins: [String] { listening.allowedOrigins.map(\.text) }
+
+  private var settings: PageService.Settings {
+    var settings = PageService.Settings()
+    settings.label = label
+    settings.tags = tagging.tags
+    settings.keepsMedia = !omitsMedia
+    settings.sessionsMaximum = sessions
+    settings.sessionBytes = sessionMegabytes * 1_000_000
+    settings.totalBytes = totalMegabytes * 1_000_000
+    settings.absence = .seconds(absence)
+    settings.hasMedia = media == .encoded
+    settings.intervalMilliseconds = interval
+    return settings
+  }
+
+  func run() async throws {
+    let (out, overwrite) = (out, overwrite)
+    let isSingle = out != nil && !RecordOptions.isFolder(out)
+    if isSingle {
+      // Found out now, not when the first page comes.
+      _ = try RecordOptions.newTakePath(out, prefix: "page", overwrite)
+    }
+    let stop = StopSignal()
+    let service = PageService(
+      settings, isSingle: isSingle,
+      takePath: { prefix throws(TapeError) in
+        do {
+          return try RecordOptions.newTakePath(out, prefix: prefix, overwrite)
+        } catch {
+          let reason = (error as? CommandFailure)?.message ?? "\(error)"
+          throw TapeError(path: "", place: "", reason: reason, kind: .failed)
+        }
+      },
+      notice: { printError("retake: \($0)") })
+    let token = listening.token ?? .random()
+    let scheme = listening.certificate == nil ? "ws" : "wss"
+    let server = try await listening.server(
+      sockets: service.routes,
+      access: { access in
+        access.token = token
+        access.readsTokenFromQuery = true
+        access.scriptPaths = PageService.scriptPaths
+        access.openPaths = []
+      }, { service.respond(to: $0, webSocketScheme: scheme, token: token) })
+    do {
+      try writeExtension(server, token)
+    } catch {
+      await server.shutdown()
+      throw error
+    }
+    printAddresses(server, token)
+    let endsWithSession = once
+    await stop.wait(seconds: seconds) {
+      for await _ in service.endedSessions where endsWithSession { return }
+    }
+    await server.shutdown()
+    var report = RecordingReport()
+    for summary in await service.finish() {
+      let media = summary.partWords
+      report.add(
+        RecordingReport.Take(
+          path: summary.take, steps: summary.steps, packets: 0, bytes: summary.bytes, peers: []),
+        media: media)
+    }
+    try report.show(json: json)
+  }
+
+  private func printAddresses(_ server: HTTPServer, _ token: BearerToken) {
+    let address = "\(server.url)/page.js?token=\(token.text)"
+    printError("include <script src=\"\(address)\"></script> before the page's own scripts,")
+    printError(
+      "or run await import(\"\(address.replacing("/page.js", with: "/page.mjs"))\") at the console;"
+    )
+    printError(
+      "rtcstats-js connects to \(server.webSocketURL)/?rtcstats-token=\(token.text)")
+    if origins.isEmpty {
+      printError("no origin is named: pages of --origin https://app.example alone would be heard")
+    }
+    printError("takes hold addresses and what was agreed on; Ctrl-C ends the recording")
+  }
+
+  private func writeExtension(_ server: HTTPServer, _ token: BearerToken) throws {
+    guard let folder = self.extension else { return }
+    if case .failure(let code) = NewFile.makeFolder(folder) {
+      throw CommandFailure(
+        .inputOutput, "\(CommandReading.oneLine(folder)): the folder cannot be made: \(code)")
+    }
+    var configuration = RecorderScript.Configuration(
+      address: "\(server.webSocketURL)\(PageService.socketPath)?token=\(token.text)")
+    configuration.hasMedia = media == .encoded
+    configuration.intervalMilliseconds = interval
+    let files = RecorderScript.extensionFiles(
+      configuration, origins: origins.filter { $0 != "null" })
+    for file in files {
+      let path = folder.hasSuffix("/") ? folder + file.name : "\(folder)/\(file.name)"
+      // Not through WritingWhole, after which a signal ends the process before its takes are whole.
+      do throws(WholeFile.Failure) {
+        try WholeFile.write(file.text.utf8, to: path, overwrite.present)
+      } catch {
+        throw CommandFailure(error)
+      }
+    }
+    printError("Chromium loads the extension from \(CommandReading.oneLine(folder)): Load unpacked")
+  }
+}

@@ -1,0 +1,97 @@
+import ArgumentParser
+import FoundationEssentials
+import Queries
+import Replay
+import Tape
+import Wire
+
+/// What is taken out of a take that is given away.
+struct RemoveOption: ParsableArguments {
+  @Option(
+    help: """
+      What goes, with commas between: media, keys, addresses, names, messages. Default: all of \
+      them.
+      """,
+    transform: RemoveOption.read)
+  var remove = Redaction.Parts.all
+
+  @Sendable private static func read(_ word: String) throws -> Redaction.Parts {
+    var parts: Redaction.Parts = []
+    for name in word.split(separator: ",", omittingEmptySubsequences: false) {
+      guard let known = Redaction.Parts.named.first(where: { $0.name == name }) else {
+        throw Taking.Refusal(
+          "what goes is media, keys, addresses, names or messages, or several with commas between")
+      }
+      parts.insert(known.part)
+    }
+    return parts
+  }
+}
+
+extension Redactor {
+  /// Makes the take with a secret of this moment, which nobody keeps.
+  static func run(path: String, output: String, parts: Redaction.Parts) throws(TapeError)
+    -> Summary
+  {
+    var generator = SystemRandomNumberGenerator()
+    return try run(
+      path: path, output: output, parts: parts,
+      secret: (0..<32).map { _ in UInt8.random(in: 0...255, using: &generator) })
+  }
+}
+
+/// Makes a take that can be given away.
+struct RedactCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "redact",
+    abstract: "Make a take that can be given away: other keys, addresses, names, words and media.",
+    discussion: """
+      Everything that says who called, from where, with what secrets, and what was said is \
+      replaced, the same thing by the same everywhere and at the same length; media keeps its \
+      sizes and times. Packets are protected again with other keys. Then the stack is driven with \
+      the new inputs, so that the new take replays: recorded DTLS results stand in where the keys \
+      went, recorded frames where the media went. Where that cannot be, its rows are kept as \
+      facts, of which nothing is executed, and this is said. At the end the file is searched for \
+      all that was replaced; with something found there is no file.
+
+      Examples:
+        retake redact call.take --out public.take
+        retake redact call.take --out colleague.take --remove keys,addresses
+      """)
+
+  @OptionGroup var options: TakeOptions
+
+  @Option(help: "The new take.", completion: .file(extensions: ["take"]), transform: Taking.path)
+  var out: String
+
+  @OptionGroup var what: RemoveOption
+  @OptionGroup var overwrite: OverwriteOption
+
+  func run() throws {
+    reportEndings(of: options.take)
+    try overwrite.check(out, reading: options.take)
+    let made = try WritingWhole.writeTake(out, overwrite.present) { temporary in
+      try Progress("redacting").follow {
+        try reading { () throws(TapeError) in
+          try Redactor.run(path: options.take, output: temporary, parts: what.remove)
+        }
+      }
+    }
+    if options.json {
+      return try Output.json(
+        JSONText.object([
+          ("take", .text(options.take)), ("out", .text(out)),
+          ("removed", .list(made.removed.map { .text($0) })), ("words", .integer(made.words)),
+          ("addresses", .integer(made.addresses)), ("searched", .integer(made.searched)),
+          ("steps", .integer(made.steps)), ("executed", .flag(made.isExecuted)),
+          ("reason", made.reason.map { .text($0) }), ("promise", .text(made.sentence)),
+        ]).text)
+    }
+    let replaced =
+      "\(counted(made.words, "name")) and \(counted(made.addresses, "address", "addresses"))"
+    try Output.line(
+      "\(out): \(replaced) replaced, and none of \(counted(made.searched, "text")) found in it")
+    try Output.line("  \(made.sentence)")
+    if let reason = made.reason { try Output.line("  nothing is executed because \(reason)") }
+  }
+}

@@ -1,0 +1,268 @@
+package import Importing
+import Observer
+import Room
+package import Signaling
+package import Tape
+import Wire
+
+/// Records what pages report about their calls: what `retake record page` runs.
+///
+/// A page includes the script from `/page.js`, or as a module from `/page.mjs`, which sends to
+/// `/socket`. rtcstats-js sends to any other path. Each session has a take of its own.
+package actor PageService {
+  /// What a recorder of pages allows.
+  package struct Settings: Sendable {
+    package var label = ""
+    /// What is said of the takes by keys.
+    package var tags: [String: String] = [:]
+    package var keepsMedia = true
+    /// How many sessions run at once at the most.
+    package var sessionsMaximum = 100
+    /// How many bytes of messages a session may send.
+    package var sessionBytes = 1 << 30
+    /// How many bytes of messages all sessions together may send.
+    package var totalBytes = 10 << 30
+    /// How long a session waits for its page, which is reloaded or has lost its connection.
+    package var absence = Duration.seconds(60)
+    /// Whether scripts hand over encoded frames without being asked to.
+    package var hasMedia = false
+    /// How often statistics are read, in milliseconds.
+    package var intervalMilliseconds = 1000
+
+    package init() {}
+  }
+
+  /// The path for a new take, whose name begins with a prefix unless one file was asked for.
+  package typealias TakePath = @Sendable (_ prefix: String) throws(TapeError) -> String
+
+  /// Yields whenever a session has ended.
+  package nonisolated let endedSessions: AsyncStream<Void>
+  private let ended: AsyncStream<Void>.Continuation
+  private let settings: Settings
+  /// Whether there is one take, which the first session gets.
+  private let isSingle: Bool
+  private let takePath: TakePath
+  private let notice: @Sendable (String) -> Void
+  private let budget: PageBudget
+  private var entries: [String: Entry] = [:]
+  private var isUsed = false
+  private var isClosed = false
+  private var summaries: [ReportedImport.Summary] = []
+  private var numbers = 0
+
+  private struct Entry {
+    let session: PageSession
+    /// How many connections it has, and how often that changed.
+    var connections = 0
+    var changes = 0
+  }
+
+  /// The summaries of so many takes are remembered for the end.
+  private static let summariesMaximum = 10_000
+
+  /// - Parameters:
+  ///   - isSingle: whether there is one take for the only session.
+  ///   - notice: gets a sentence for what goes wrong with a take.
+  package init(
+    _ settings: Settings, isSingle: Bool, takePath: @escaping TakePath,
+    notice: @escaping @Sendable (String) -> Void
+  ) {
+    self.settings = settings
+    self.isSingle = isSingle
+    self.takePath = takePath
+    self.notice = notice
+    budget = PageBudget(settings.totalBytes)
+    (endedSessions, ended) = AsyncStream<Void>.makeStream()
+  }
+
+  // MARK: Sockets
+
+  /// The path of the script's WebSocket.
+  package static let socketPath = "/socket"
+
+  /// Where pages send what they report.
+  package nonisolated var routes: [WebSocketRoute] {
+    var limits = WebSocketLimits()
+    limits.messageBytes = 4 << 20
+    limits.unreadBytes = 8 << 20
+    var other = WebSocketRoute(path: "/", subprotocols: ["rtcstats#*"], limits: limits) {
+      await self.receive($0, $1, .rtcstats)
+    }
+    other.isPrefix = true
+    return [
+      WebSocketRoute(path: Self.socketPath, limits: limits) { await self.receive($0, $1, .script) },
+      other,
+    ]
+  }
+
+  private nonisolated func receive(
+    _ socket: WebSocket, _ request: HTTPRequest, _ dialect: PageSession.Dialect
+  ) async {
+    let name: String
+    switch dialect {
+    case .script:
+      guard let named = request.query("session"), ScriptUnit.isName(named) else {
+        return socket.post(close: .policyViolation, reason: "the session has no name")
+      }
+      name = named
+    case .rtcstats: name = await nextName()
+    }
+    let session: PageSession
+    do throws(CallRefusal) {
+      session = try await enter(name, request, dialect)
+    } catch {
+      await refuse(socket, dialect, error.reason)
+      return
+    }
+    if dialect == .script { socket.post(.text(await session.greeting)) }
+    reading: while let message = await socket.receive() {
+      switch await session.receive(message) {
+      case .nothing: break
+      case .reply(let text): socket.post(.text(text))
+      case .stop(let reason):
+        await refuse(socket, dialect, reason)
+        break reading
+      }
+    }
+    await leave(name, dialect)
+  }
+
+  /// Says why nothing more is written.
+  private nonisolated func refuse(
+    _ socket: WebSocket, _ dialect: PageSession.Dialect, _ reason: String
+  ) async {
+    if dialect == .script {
+      let text = JSONText.object([("stop", .text(reason))]).text
+      try? await socket.send(.text(text))
+    }
+    socket.post(close: .policyViolation, reason: reason)
+  }
+
+  // MARK: Sessions
+
+  private func nextName() -> String {
+    numbers += 1
+    return "rtcstats \(numbers)"
+  }
+
+  private func enter(
+    _ name: String, _ request: HTTPRequest, _ dialect: PageSession.Dialect
+  ) throws(CallRefusal) -> PageSession {
+    guard !isClosed else { throw CallRefusal(.busy, "the recording has ended") }
+    if var entry = entries[name] {
+      entry.connections += 1
+      entry.changes += 1
+      entries[name] = entry
+      return entry.session
+    }
+    guard !isSingle || !isUsed else {
+      throw CallRefusal(.busy, "--out names one take, which has its session: name a folder")
+    }
+    guard entries.count < settings.sessionsMaximum else {
+      throw CallRefusal(
+        .busy, "all \(settings.sessionsMaximum) sessions that --sessions allows are taken")
+    }
+    isUsed = true
+    let prefix = dialect == .script ? "page-\(name.prefix(8))" : "rtcstats-\(numbers)"
+    let session = PageSession(
+      dialect, settings: settings, budget: budget, head: Self.head(of: request),
+      path: { [takePath] () throws(TapeError) in try takePath(prefix) })
+    var entry = Entry(session: session)
+    entry.connections = 1
+    entries[name] = entry
+    return session
+  }
+
+  /// What a request says of its client; not the token.
+  private static func head(of request: HTTPRequest) -> JSONValue {
+    .members(
+      ("userAgent", request.header("User-Agent").map { .text($0) }),
+      ("origin", request.header("Origin").map { .text($0) }),
+      ("clientProtocol", request.header("Sec-WebSocket-Protocol").map { .text($0) }))
+  }
+
+  private func leave(_ name: String, _ dialect: PageSession.Dialect) async {
+    guard var entry = entries[name] else { return }
+    entry.connections -= 1
+    entry.changes += 1
+    entries[name] = entry
+    guard entry.connections == 0 else { return }
+    // rtcstats-js does not come back to a session.
+    if dialect == .rtcstats { return await end(name) }
+    let changes = entry.changes
+    let absence = settings.absence
+    Task {
+      try? await Task.sleep(for: absence)
+      await self.end(name, ifStill: changes)
+    }
+  }
+
+  private func end(_ name: String, ifStill changes: Int) async {
+    guard let entry = entries[name], entry.connections == 0, entry.changes == changes else {
+      return
+    }
+    await end(name)
+  }
+
+  private func end(_ name: String) async {
+    guard let entry = entries.removeValue(forKey: name) else { return }
+    do {
+      guard let summary = try await entry.session.finish() else {
+        if isSingle { isUsed = false }
+        return
+      }
+      if summaries.count < Self.summariesMaximum { summaries.append(summary) }
+    } catch {
+      notice((error as? TapeError)?.description ?? "\(error)")
+    }
+    ended.yield()
+  }
+
+  /// Ends all sessions and completes their takes.
+  ///
+  /// - Returns: what was written, in the order in which sessions ended.
+  package func finish() async -> [ReportedImport.Summary] {
+    isClosed = true
+    for name in entries.keys.sorted() { await end(name) }
+    ended.finish()
+    return summaries
+  }
+
+  // MARK: Scripts
+
+  /// The paths of the script: as it is, and as a module.
+  package static let scriptPaths: Set<String> = ["/page.js", "/page.mjs"]
+
+  /// Responds to a request.
+  package nonisolated func respond(
+    to request: HTTPRequest, webSocketScheme scheme: String, token: BearerToken
+  ) -> HTTPResponse {
+    guard ["GET", "HEAD", "OPTIONS"].contains(request.method) else {
+      return .refusal(405, "\(request.path.prefix(100)) takes GET")
+    }
+    if request.method == "OPTIONS" { return HTTPResponse(status: 204) }
+    guard Self.scriptPaths.contains(request.path) else {
+      return .refusal(
+        404,
+        "there is nothing at \(request.path.prefix(100)): scripts are at /page.js and /page.mjs")
+    }
+    guard let host = request.header("Host") else { return .refusal(400, "there is no Host field") }
+    var configuration = RecorderScript.Configuration(
+      address: "\(scheme)://\(host)\(Self.socketPath)?token=\(token.text)")
+    configuration.intervalMilliseconds = settings.intervalMilliseconds
+    switch request.query("media") {
+    case nil: configuration.hasMedia = settings.hasMedia
+    case "encoded": configuration.hasMedia = true
+    case "none": configuration.hasMedia = false
+    default: return .refusal(422, "media is encoded or none, as in /page.js?media=encoded")
+    }
+    let text = RecorderScript.text(configuration, isModule: request.path.hasSuffix(".mjs"))
+    var response = HTTPResponse(type: "text/javascript; charset=utf-8", body: Array(text.utf8))
+    response.headers += [
+      ("Cache-Control", "no-store"), ("X-Content-Type-Options", "nosniff"),
+      // Pages that isolate themselves (COEP) load it as well: who has the token may.
+      ("Cross-Origin-Resource-Policy", "cross-origin"),
+    ]
+    return response
+  }
+}

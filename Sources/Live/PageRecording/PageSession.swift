@@ -1,0 +1,207 @@
+import Importing
+import Observer
+import Room
+import Synchronization
+import Tape
+import Wire
+
+/// What all sessions may write together, in bytes of messages.
+final class PageBudget: Sendable {
+  private let left: Mutex<Int>
+
+  init(_ bytes: Int) { left = Mutex(bytes) }
+
+  /// Uses up some bytes; false when there are not as many left.
+  func use(_ bytes: Int) -> Bool {
+    left.withLock { left in
+      guard bytes <= left else { return false }
+      left -= bytes
+      return true
+    }
+  }
+}
+
+/// One session: what a tab of a browser reports, over reloads and lost connections, in one take.
+actor PageSession {
+  /// What a message leads to.
+  enum Outcome {
+    case nothing
+    /// The client is told this.
+    case reply(String)
+    /// No more is written, for this reason.
+    case stop(String)
+  }
+
+  /// Who reports.
+  enum Dialect: Sendable {
+    /// Retake's own script.
+    case script
+    /// rtcstats-js, whose lines have no numbers: a connection is a session.
+    case rtcstats
+  }
+
+  private let settings: PageService.Settings
+  private let dialect: Dialect
+  private let path: @Sendable () throws(TapeError) -> String
+  private let head: JSONValue
+  private let budget: PageBudget
+  private let begun = ContinuousClock.now
+  private var recorder: ReportedRecorder?
+  private var lines = ReportedLines(.rtcstats)
+  /// Up to which number there are messages of each load of the page, and the loads in their order.
+  private var received: [String: UInt64] = [:]
+  private var loads: [String] = []
+  private var firstMilliseconds: Double?
+  private var bytes = 0
+  private var strangeLines: UInt64 = 0
+  private var ending: String?
+
+  /// A session that is reloaded more often than this is somebody's test of Retake.
+  private static let loadsMaximum = 1_000
+  /// How far the time of a page may run ahead of that of the recorder.
+  private static let leadMilliseconds = 60_000.0
+
+  /// - Parameters:
+  ///   - path: the path of the take, asked for when there is something to write.
+  ///   - head: what is known of the client.
+  init(
+    _ dialect: Dialect, settings: PageService.Settings, budget: PageBudget, head: JSONValue,
+    path: @escaping @Sendable () throws(TapeError) -> String
+  ) {
+    self.dialect = dialect
+    self.settings = settings
+    self.budget = budget
+    self.head = head
+    self.path = path
+  }
+
+  /// The first message to the script: what there is already.
+  var greeting: String {
+    JSONText.object([("isNew", .flag(received.isEmpty)), ("received", receipts)]).text
+  }
+
+  private var receipts: JSONText {
+    .object(loads.map { ($0, .integer(received[$0] ?? 0)) })
+  }
+
+  /// Writes down a message.
+  func receive(_ message: SignalingFrame) -> Outcome {
+    if let ending { return .stop(ending) }
+    let size =
+      switch message {
+      case .text(let text): text.utf8.count
+      case .binary(let bytes): bytes.count
+      }
+    guard bytes + size <= settings.sessionBytes else {
+      return stop("the session has written all that --session-megabytes allows")
+    }
+    guard budget.use(size) else {
+      return stop("all sessions have written what --total-megabytes allows")
+    }
+    bytes += size
+    do throws(TapeError) {
+      switch (dialect, message) {
+      case (.script, .text(let text)):
+        guard let unit = ScriptUnit(text: text) else { return strange() }
+        return try receive(unit, repliesAlways: true)
+      case (.script, .binary(let bytes)):
+        guard let unit = ScriptUnit(frame: bytes) else { return strange() }
+        return try receive(unit, repliesAlways: false)
+      case (.rtcstats, .text(let text)):
+        guard let event = lines.event(ofLine: text) else { return strange() }
+        try write(event, event.connection)
+        return .nothing
+      case (.rtcstats, .binary): return strange()
+      }
+    } catch {
+      return stop(error.reason)
+    }
+  }
+
+  /// Completes the take; nil where nothing was reported.
+  func finish() throws(TapeError) -> ReportedImport.Summary? {
+    if ending == nil { ending = "the recording has ended" }
+    guard let recorder else { return nil }
+    self.recorder = nil
+    let count = strangeLines + lines.strangeLines
+    if count > 0 {
+      recorder.report(
+        missing: "strange-lines", "\(counted(count, "line")) of no known form, passed over")
+    }
+    return try recorder.finish()
+  }
+
+  private func strange() -> Outcome {
+    strangeLines += 1
+    return .nothing
+  }
+
+  private func stop(_ reason: String) -> Outcome {
+    ending = reason
+    recorder?.report(missing: "session-limit", "from here on nothing was written: \(reason)")
+    return .stop(reason)
+  }
+
+  // MARK: What the script reports
+
+  /// - Parameter repliesAlways: else one reply in sixteen says what is there.
+  private func receive(_ unit: ScriptUnit, repliesAlways: Bool) throws(TapeError) -> Outcome {
+    if received[unit.load] == nil {
+      guard loads.count < Self.loadsMaximum else {
+        return stop("the page was loaded more than \(Self.loadsMaximum) times")
+      }
+      loads.append(unit.load)
+    }
+    let last = received[unit.load] ?? 0
+    // What comes once more, after a connection was lost, is there.
+    if unit.number > last {
+      received[unit.load] = unit.number
+      switch unit.content {
+      case .events(let events, let strange):
+        strangeLines += UInt64(strange)
+        for event in events {
+          try write(event, event.connection.map { name(of: $0, in: unit.load) })
+        }
+      case .frame(var frame):
+        frame.connection = name(of: frame.connection, in: unit.load)
+        frame.unixMilliseconds = bounded(frame.unixMilliseconds)
+        recorder?.add(frame)
+      }
+      try recorder?.check()
+    }
+    guard repliesAlways || unit.number % 16 == 0 else { return .nothing }
+    let receipt = JSONText.object([(unit.load, .integer(received[unit.load] ?? 0))])
+    return .reply(JSONText.object([("received", receipt)]).text)
+  }
+
+  /// The name of a connection in the take: each load of a page numbers its own from 0.
+  private func name(of connection: String, in load: String) -> String {
+    guard let place = loads.firstIndex(of: load), place > 0 else { return connection }
+    return "\(connection), load \(place + 1)"
+  }
+
+  private func write(_ event: ReportedEvent, _ connection: String?) throws(TapeError) {
+    var event = event
+    event.connection = connection
+    let milliseconds = bounded(event.unixMilliseconds ?? firstMilliseconds ?? 0)
+    event.unixMilliseconds = milliseconds
+    if recorder == nil {
+      recorder = try ReportedRecorder(
+        try path(), format: dialect == .script ? "recorded page" : "session of rtcstats-js",
+        head: head,
+        options: ReportedRecorder.Options(
+          label: settings.label, tags: settings.tags, keepsMedia: settings.keepsMedia,
+          waitsForDisk: false),
+        start: milliseconds, latest: nil)
+    }
+    recorder?.add(event, at: milliseconds)
+  }
+
+  /// A time that the page states, which cannot be ahead of the session by more than clocks differ.
+  private func bounded(_ milliseconds: Double) -> Double {
+    let first = firstMilliseconds ?? milliseconds
+    firstMilliseconds = first
+    let passed = Double((ContinuousClock.now - begun).components.seconds) * 1000
+    return min(max(milliseconds, first), first + passed + Self.leadMilliseconds)
+  }
+}

@@ -1,0 +1,70 @@
+import CFiles
+import Page
+package import Wire
+
+/// The script that records a page, as the page includes it, and as the extension brings it.
+package struct RecorderScript: Sendable {
+  /// What a script is told.
+  package struct Configuration: Hashable, Sendable {
+    /// The WebSocket, with the token in its query.
+    package var address: String
+    /// Whether encoded frames are handed over.
+    package var hasMedia = false
+    /// How often statistics are read, in milliseconds.
+    package var intervalMilliseconds = 1000
+    /// Whether the extension's other script opens the socket.
+    package var isRelayed = false
+
+    package init(address: String) { self.address = address }
+
+    var line: String {
+      // What stands in a script may not end it, wherever the script stands.
+      let json = JSONText.object([
+        ("address", .text(address)), ("media", .flag(hasMedia)),
+        ("interval", .integer(intervalMilliseconds)), ("relay", .flag(isRelayed)),
+      ]).text.replacing("<", with: "\\u003c")
+      return "const retakeConfiguration = \(json);\n"
+    }
+  }
+
+  /// All modules joined into one.
+  private static let joined = PageScript(of: "main.js", in: modules)
+
+  /// What keeps the modules from being joined; a test wants nothing to.
+  package static var problems: [String] { joined.problems }
+
+  private static let modules: [String: String] = {
+    var found: [String: String] = [:]
+    var index: UInt32 = 0
+    while let name = cfiles_recorder_module_name(index), let text = cfiles_recorder_module(index) {
+      found[String(cString: name)] = String(cString: text)
+      index += 1
+    }
+    return found
+  }()
+
+  /// The script, for `<script src>` and for consoles; as a module it exports `recorder`.
+  package static func text(_ configuration: Configuration, isModule: Bool = false) -> String {
+    "(() => {\n\"use strict\";\n" + configuration.line + joined.text + "})();\n"
+      + (isModule ? "export const recorder = globalThis.retakeRecorder;\n" : "")
+  }
+
+  /// The files of the extension, by their names.
+  ///
+  /// - Parameter origins: whose pages it records, such as `https://app.example`.
+  package static func extensionFiles(
+    _ configuration: Configuration, origins: [String]
+  ) -> [(name: String, text: String)] {
+    var configuration = configuration
+    configuration.isRelayed = true
+    let matches = JSONText.list(origins.map { .text("\($0)/*") }).text
+    let manifest = String(cString: cfiles_recorder_manifest())
+      .replacing("\"matches\": []", with: "\"matches\": \(matches)")
+    let relay =
+      "(() => {\n" + configuration.line + String(cString: cfiles_recorder_relay()) + "})();\n"
+    return [
+      ("manifest.json", manifest), ("relay.js", relay),
+      ("recorder.js", text(configuration)),
+    ]
+  }
+}

@@ -1,0 +1,319 @@
+// The way to the recorder: what is reported waits here until the recorder has it, over lost
+// connections and reloads of the page, within bounds, and arrives once.
+//
+// A unit is a message: some lines of text, or an encoded frame. Units are numbered within the load
+// of the page that they are of; the recorder says up to which number it has them, and passes over
+// what it has already.
+import { measured } from "./cost.js";
+
+/** Beyond this many bytes that wait, statistics and frames are left out. */
+const softLimit = 8 << 20;
+/** Beyond this many, everything is. */
+const hardLimit = 12 << 20;
+/** How much of what waits is kept for the page after a reload. */
+const storedLimit = 1 << 20;
+/** How many bytes the socket may hold: what it holds is lost with it, and sent again. */
+const socketLimit = 1 << 20;
+/** A frame that is larger than this is left out. */
+const frameLimit = 2 << 20;
+const batchMilliseconds = 100;
+const batchBytes = 256 << 10;
+/** A text is at least a fifth of its characters longer as UTF-8 only where it is not English. */
+const bytesPerCharacter = 1.2;
+const firstPause = 500;
+const longestPause = 30_000;
+
+export class Link {
+  /**
+   * @param {{
+   *   open: (session: string) => Socket, storage: Storage | null, now: () => number,
+   *   random: () => string, later: (work: () => void, milliseconds: number) => any,
+   *   onNewSession: () => void, onStop: (reason: string) => void,
+   * }} surroundings
+   */
+  constructor(surroundings) {
+    this.surroundings = surroundings;
+    /** @type {Socket | null} */
+    this.socket = null;
+    this.isReady = false;
+    this.isStopped = false;
+    /** Whether the recorder has had anything of this load. */
+    this.isKnown = false;
+    this.pause = firstPause;
+    this.load = surroundings.random();
+    this.number = 0;
+    /** @type {string[]} */
+    this.lines = [];
+    this.lineBytes = 0;
+    this.isBatchDue = false;
+    /** @type {{ load: string, number: number, data: string | Uint8Array, bytes: number }[]} */
+    this.units = [];
+    this.unitBytes = 0;
+    /** How many of the units went into the socket. */
+    this.sentCount = 0;
+    this.missed = { samples: 0, frames: 0, events: 0 };
+    /** @type {{ load: string, number: number, resolve: () => void }[]} */
+    this.waiting = [];
+    this.session = this.restored();
+  }
+
+  // MARK: What is reported
+
+  /** Whether statistics and frames have to be left out. */
+  get isFull() {
+    return this.unitBytes + this.lineBytes > softLimit;
+  }
+
+  /**
+   * Reports something.
+   * @param {string} method
+   * @param {string | null} connection
+   * @param {any} value
+   * @param {string | null} [correlation]
+   */
+  report(method, connection, value, correlation = null) {
+    if (this.isStopped) return;
+    if (this.unitBytes + this.lineBytes > hardLimit) {
+      this.missed.events += 1;
+      return;
+    }
+    this.reportMissed();
+    this.add(JSON.stringify([method, connection, value, correlation, this.surroundings.now()]));
+  }
+
+  /** @param {string} line */
+  add(line) {
+    this.lines.push(line);
+    this.lineBytes += line.length * bytesPerCharacter;
+    if (this.lineBytes > batchBytes) this.batch();
+    this.arrange();
+  }
+
+  /**
+   * Hands over an encoded frame.
+   * @param {string} connection
+   * @param {EncodedFrame} frame
+   */
+  send(connection, frame) {
+    if (this.isStopped) return;
+    if (this.isFull || frame.bytes.byteLength > frameLimit) {
+      this.missed.frames += 1;
+      return;
+    }
+    this.batch();
+    this.number += 1;
+    const { bytes, ...facts } = frame;
+    const head = new TextEncoder().encode(
+      JSON.stringify([this.load, this.number, connection, facts, this.surroundings.now()]));
+    const data = new Uint8Array(2 + head.length + bytes.byteLength);
+    data[0] = head.length >> 8;
+    data[1] = head.length & 255;
+    data.set(head, 2);
+    data.set(new Uint8Array(bytes), 2 + head.length);
+    this.put(data, data.length);
+    this.arrange();
+  }
+
+  /** Says what had to be left out, once there is room again. */
+  reportMissed() {
+    const { samples, frames, events } = this.missed;
+    if (samples + frames + events === 0 || this.isFull) return;
+    this.missed = { samples: 0, frames: 0, events: 0 };
+    this.add(
+      JSON.stringify(
+        ["missed", null, { samples, frames, events }, null, this.surroundings.now()]));
+  }
+
+  /** Makes a unit of the lines that wait. */
+  batch() {
+    if (this.lines.length === 0) return;
+    this.number += 1;
+    const text = `${this.load} ${this.number}\n${this.lines.join("\n")}`;
+    const bytes = this.lineBytes;
+    this.lines = [];
+    this.lineBytes = 0;
+    this.put(text, bytes);
+  }
+
+  /** @param {string | Uint8Array} data @param {number} bytes */
+  put(data, bytes) {
+    this.units.push({ load: this.load, number: this.number, data, bytes });
+    this.unitBytes += bytes;
+  }
+
+  arrange() {
+    if (this.isBatchDue) return;
+    this.isBatchDue = true;
+    this.surroundings.later(() => measured(() => {
+      this.isBatchDue = false;
+      this.batch();
+      this.flush();
+    }), batchMilliseconds);
+  }
+
+  /** Sends what the socket has room for. */
+  flush() {
+    while (this.isReady && this.socket && this.sentCount < this.units.length) {
+      if (this.socket.bufferedAmount > socketLimit) return this.arrange();
+      this.socket.send(this.units[this.sentCount].data);
+      this.sentCount += 1;
+    }
+  }
+
+  /** Resolves when the recorder has all that was reported until now. */
+  delivered() {
+    this.batch();
+    this.flush();
+    if (this.units.length === 0) return Promise.resolve();
+    return new Promise((resolve) => {
+      const { load, number } = this;
+      this.waiting.push({ load, number, resolve: () => resolve(undefined) });
+    });
+  }
+
+  // MARK: The socket
+
+  connect() {
+    if (this.isStopped) return;
+    /** @type {Socket} */
+    let socket;
+    try {
+      socket = this.surroundings.open(this.session);
+    } catch {
+      return this.connectLater();
+    }
+    this.socket = socket;
+    socket.binaryType = "arraybuffer";
+    socket.onmessage = (event) => measured(() => this.receive(socket, String(event.data)));
+    socket.onclose = () => measured(() => {
+      if (this.socket !== socket) return;
+      this.socket = null;
+      this.isReady = false;
+      this.connectLater();
+    });
+  }
+
+  connectLater() {
+    if (this.isStopped) return;
+    this.surroundings.later(() => measured(() => this.connect()), this.pause);
+    this.pause = Math.min(this.pause * 2, longestPause);
+  }
+
+  /** @param {Socket} socket @param {string} text */
+  receive(socket, text) {
+    if (this.socket !== socket) return;
+    const message = JSON.parse(text);
+    if (message.stop !== undefined) {
+      this.stop(String(message.stop));
+      return;
+    }
+    if (message.received) this.acknowledge(message.received);
+    if (message.isNew === undefined) return;
+    // The first message of the recorder: what it does not have is sent, from the beginning.
+    this.pause = firstPause;
+    this.sentCount = 0;
+    this.isReady = true;
+    if (message.isNew && this.isKnown) this.beginAnew();
+    this.isKnown = true;
+    this.flush();
+  }
+
+  /**
+   * Forgets what the recorder has.
+   * @param {Record<string, number>} received the last number of each load
+   */
+  acknowledge(received) {
+    let isFromFront = 0;
+    const before = this.units;
+    this.units = before.filter((unit, place) => {
+      const isThere = unit.number <= (received[unit.load] ?? 0);
+      if (isThere && place < this.sentCount) isFromFront += 1;
+      return !isThere;
+    });
+    this.sentCount = Math.max(0, this.sentCount - isFromFront);
+    this.unitBytes = this.units.reduce((sum, unit) => sum + unit.bytes, 0);
+    for (const each of this.waiting.splice(0)) {
+      // What is of another load was said anew.
+      if (each.load !== this.load || each.number <= (received[each.load] ?? 0)) each.resolve();
+      else this.waiting.push(each);
+    }
+  }
+
+  /**
+   * The recorder knows nothing of this page any more: everything that goes on is said once more,
+   * and statistics that build on others are of no use.
+   */
+  beginAnew() {
+    const lines = [];
+    for (const unit of this.units) {
+      if (typeof unit.data !== "string") continue;
+      for (const line of unit.data.split("\n").slice(1)) {
+        if (!line.startsWith('["stats"')) lines.push(line);
+      }
+    }
+    lines.push(...this.lines);
+    this.load = this.surroundings.random();
+    this.number = 0;
+    this.units = [];
+    this.unitBytes = 0;
+    this.lines = [];
+    this.lineBytes = 0;
+    this.sentCount = 0;
+    this.surroundings.onNewSession();
+    for (const line of lines) this.add(line);
+  }
+
+  /** @param {string} reason */
+  stop(reason) {
+    this.isStopped = true;
+    this.units = [];
+    this.lines = [];
+    this.unitBytes = this.lineBytes = 0;
+    for (const each of this.waiting.splice(0)) each.resolve();
+    this.socket?.close();
+    this.surroundings.onStop(reason);
+  }
+
+  // MARK: Reloads
+
+  /** The session of the page before, and what of it the recorder may not have. */
+  restored() {
+    const fresh = this.surroundings.random();
+    try {
+      const storage = this.surroundings.storage;
+      const text = storage?.getItem("retake");
+      if (!storage || !text) return fresh;
+      const stored = JSON.parse(text);
+      if (typeof stored.session !== "string" || !/^[0-9a-f]{32}$/.test(stored.session)) {
+        return fresh;
+      }
+      for (const { load, number, data } of stored.units ?? []) {
+        this.units.push({ load, number, data, bytes: data.length * bytesPerCharacter });
+        this.unitBytes += data.length * bytesPerCharacter;
+      }
+      return stored.session;
+    } catch {
+      return fresh;
+    }
+  }
+
+  /** Leaves for the next page of the tab what the recorder may not have. */
+  store() {
+    this.batch();
+    this.flush();
+    const units = [];
+    let size = 0;
+    for (const { load, number, data } of this.units) {
+      if (typeof data !== "string") continue;
+      size += data.length;
+      if (size > storedLimit) break;
+      units.push({ load, number, data });
+    }
+    try {
+      this.surroundings.storage?.setItem(
+        "retake", JSON.stringify({ session: this.session, units }));
+    } catch {
+      // Without storage the next page begins a session of its own.
+    }
+  }
+}

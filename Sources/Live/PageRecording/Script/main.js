@@ -1,0 +1,164 @@
+// Records what a page does with WebRTC: begun before the page's own scripts, it stays beside them
+// until the page is gone.
+import { failures, measured, spent } from "./cost.js";
+import { observeConnections, observeDevices } from "./calls.js";
+import { Connections } from "./connections.js";
+import { frames } from "./frames.js";
+import { Link } from "./link.js";
+import { listen } from "./natives.js";
+import { relayed } from "./relayed.js";
+import { plain } from "./values.js";
+
+/** How often the time that the recorder takes is reported, in milliseconds. */
+const costInterval = 10_000;
+
+/** 128 random bits. */
+function random() {
+  return [...crypto.getRandomValues(new Uint8Array(16))]
+    .map((byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+/** The page's own storage; null where it is not to be had. */
+function storage() {
+  try {
+    return globalThis.sessionStorage;
+  } catch {
+    return null;
+  }
+}
+
+/** What is known of the page. */
+function page() {
+  const { hardwareConcurrency, userAgent } = navigator;
+  const { deviceMemory, userAgentData } = /** @type {any} */ (navigator);
+  const { origin, pathname } = location;
+  return plain({
+    userAgent, userAgentData, hardwareConcurrency, deviceMemory, url: origin + pathname,
+    way: recorder.way,
+  });
+}
+
+/** Wraps the constructor, so that connections are known from their first moment. */
+/** @param {Connections} connections @param {ReturnType<typeof frames> | null} media */
+function wrapConstructor(connections, media) {
+  const native = globalThis.RTCPeerConnection;
+  const wrapped = new Proxy(native, {
+    construct(target, values, newTarget) {
+      const given = measured(() => media?.configure(values[0])) ?? values[0];
+      const connection = Reflect.construct(
+        target, given === undefined ? values : [given, ...values.slice(1)],
+        newTarget === wrapped ? target : newTarget);
+      measured(() => {
+        if (values[0]?.encodedInsertableStreams) ofPage.add(connection);
+        connections.add(connection, values[0], false);
+      });
+      return connection;
+    },
+  });
+  for (const name of ["RTCPeerConnection", "webkitRTCPeerConnection", "mozRTCPeerConnection"]) {
+    if (!(name in globalThis)) continue;
+    Object.defineProperty(
+      globalThis, name, { value: wrapped, writable: true, enumerable: false, configurable: true });
+  }
+  native.prototype.constructor = wrapped;
+}
+
+/** Connections whose page wants encoded frames for itself. */
+/** @type {WeakSet<RTCPeerConnection>} */
+const ofPage = new WeakSet();
+
+/** What a page, or somebody at its console, may use. */
+const recorder = {
+  /** Which way encoded frames come. */
+  way: "none",
+  session: "",
+  /** The time that the recorder took, in milliseconds. */
+  cost: spent,
+  /** What went wrong in the recorder itself. */
+  failures,
+  /** Why the recorder takes no more; null while it does. */
+  /** @type {string | null} */
+  stopped: null,
+  /** Resolves when the recorder has everything until now, with fresh statistics. */
+  async flush() {},
+  /** Writes down an event of the application's own. */
+  /** @param {string} name @param {any} [detail] */
+  mark(name, detail) {
+    void name;
+    void detail;
+  },
+};
+
+function begin() {
+  const later = globalThis.setTimeout.bind(globalThis);
+  const SocketOfPage = globalThis.WebSocket;
+  const link = new Link({
+    open: (session) => retakeConfiguration.relay ? relayed(session, later)
+      : new SocketOfPage(`${retakeConfiguration.address}&session=${session}`),
+    storage: storage(),
+    now: () => performance.timeOrigin + performance.now(),
+    random,
+    later,
+    onNewSession: () => {
+      link.report("page", null, page());
+      connections.announceAll();
+    },
+    onStop: (reason) => { recorder.stopped = reason; },
+  });
+  const media = retakeConfiguration.media ? frames((connection, frame) => {
+    link.send(connections.name(connection), frame);
+  }) : null;
+  const connections = new Connections(link, {
+    interval: retakeConfiguration.interval,
+    getStats: globalThis.RTCPeerConnection.prototype.getStats,
+    later,
+    follow: (connection, transceiver) =>
+      media?.follow(connection, transceiver, ofPage.has(connection)),
+    forget: (connection) => media?.forget(connection),
+  });
+  recorder.way = media?.way ?? "none";
+  recorder.session = link.session;
+  recorder.flush = async () => {
+    await connections.sampled();
+    await link.delivered();
+  };
+  recorder.mark = (name, detail) => {
+    measured(() => link.report(`:${name}`, null, plain(detail)));
+  };
+  link.report("page", null, page());
+  wrapConstructor(connections, media);
+  observeConnections(link, connections);
+  observeDevices(link, connections);
+  listen(globalThis, "pagehide", () => link.store());
+  reportCost(link, connections, later);
+  link.store();
+  link.connect();
+}
+
+/**
+ * Reports now and then how much time the recorder took.
+ * @param {Link} link
+ * @param {Connections} connections
+ * @param {(work: () => void, milliseconds: number) => any} later
+ */
+function reportCost(link, connections, later) {
+  let before = { cost: spent(), time: performance.now() };
+  const again = () => later(() => measured(() => {
+    connections.sweep();
+    const now = { cost: spent(), time: performance.now() };
+    if (connections.open.size > 0) {
+      link.report("scriptcost", null, {
+        milliseconds: now.cost - before.cost, seconds: (now.time - before.time) / 1000,
+        failures: failures.count,
+      });
+    }
+    before = now;
+    again();
+  }), costInterval);
+  again();
+}
+
+if (typeof globalThis.RTCPeerConnection === "function" && !("retakeRecorder" in globalThis)) {
+  Object.defineProperty(globalThis, "retakeRecorder", { value: recorder, configurable: true });
+  measured(begin);
+}

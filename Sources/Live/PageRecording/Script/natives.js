@@ -1,0 +1,87 @@
+// The functions of the browser as they are before anybody replaces them, and how they are replaced.
+import { measured } from "./cost.js";
+import { reason } from "./values.js";
+
+/**
+ * Replaces a function by one that calls it; it looks the same to whoever asks for its name.
+ * @param {any} object
+ * @param {string} name
+ * @param {(native: (...values: any[]) => any) => (this: any, ...values: any[]) => any} make
+ */
+export function replace(object, name, make) {
+  const property = object && Object.getOwnPropertyDescriptor(object, name);
+  const native = property?.value;
+  if (typeof native !== "function" || !property.configurable) return;
+  const made = make(native);
+  Object.defineProperty(made, "name", { value: native.name, configurable: true });
+  Object.defineProperty(made, "length", { value: native.length, configurable: true });
+  Object.defineProperty(object, name, { ...property, value: made });
+}
+
+/**
+ * Observes the calls of a function: what it is called with, and what comes of it.
+ *
+ * Functions that return promises may also be called with callbacks, as before there were promises.
+ * @template Entry
+ * @param {any} object
+ * @param {string} name
+ * @param {{
+ *   begin: (self: any, values: any[]) => Entry,
+ *   succeed?: (entry: Entry, result: any, self: any) => void,
+ *   fail?: (entry: Entry, why: string) => void,
+ * }} observer
+ */
+export function observe(object, name, observer) {
+  replace(object, name, (native) => function (...values) {
+    const entry = measured(() => observer.begin(this, values));
+    if (entry === undefined) return native.apply(this, values);
+    const self = this;
+    /** @param {any} result */
+    const succeed = (result) => measured(() => observer.succeed?.(entry, result, self));
+    /** @param {any} error */
+    const fail = (error) => measured(() => observer.fail?.(entry, reason(error)));
+    const first = values.findIndex((each) => typeof each === "function");
+    let given = values;
+    if (first >= 0 && observer.succeed) {
+      given = values.map((each, place) => typeof each !== "function" ? each
+        : /** @param {any[]} results */ function (...results) {
+          (place === first ? succeed : fail)(results[0]);
+          return each.apply(this, results);
+        });
+    }
+    let result;
+    try {
+      result = native.apply(this, given);
+    } catch (error) {
+      fail(error);
+      throw error;
+    }
+    if (first >= 0 || !observer.succeed) return result;
+    if (!(result instanceof Promise)) {
+      succeed(result);
+      return result;
+    }
+    // The page gets what follows, so that a failure which nobody handles stays one.
+    return result.then(
+      (value) => {
+        succeed(value);
+        return value;
+      },
+      (error) => {
+        fail(error);
+        throw error;
+      });
+  });
+}
+
+/**
+ * Observes an event of an object.
+ * @param {EventTarget | null | undefined} target
+ * @param {string} name
+ * @param {(event: any) => void} use
+ */
+export function listen(target, name, use) {
+  target?.addEventListener(name, (event) => {
+    measured(() => use(event));
+  });
+}

@@ -1,0 +1,95 @@
+// Statistics of a connection: each second, when a state changes, and more often while it connects.
+import { measured } from "./cost.js";
+import { changes, objectsOf } from "./deltas.js";
+
+/** How often statistics are read while a connection is being made, in milliseconds. */
+const connectingInterval = 200;
+
+export class Sampler {
+  /**
+   * @param {{
+   *   read: () => Promise<any>, report: (value: any) => void, isFull: () => boolean,
+   *   missed: () => void, later: (work: () => void, milliseconds: number) => any,
+   *   isConnecting: () => boolean, interval: number,
+   * }} surroundings
+   */
+  constructor(surroundings) {
+    this.surroundings = surroundings;
+    /** @type {Statistics | null} */
+    this.last = null;
+    this.isReading = false;
+    this.isWantedAgain = false;
+    this.isOver = false;
+    this.isDue = false;
+    /** @type {(() => void)[]} */
+    this.waiting = [];
+  }
+
+  begin() {
+    this.arrange();
+  }
+
+  /** The recorder has nothing of what was reported. */
+  forget() {
+    this.last = null;
+  }
+
+  arrange() {
+    if (this.isDue || this.isOver) return;
+    this.isDue = true;
+    const { isConnecting, interval, later } = this.surroundings;
+    later(() => measured(() => {
+      this.isDue = false;
+      this.sample();
+      this.arrange();
+    }), isConnecting() ? Math.min(connectingInterval, interval) : interval);
+  }
+
+  /** Reads statistics once; while they are being read, once more after that. */
+  sample() {
+    if (this.isOver) return;
+    if (this.surroundings.isFull()) {
+      this.surroundings.missed();
+      return;
+    }
+    if (this.isReading) {
+      this.isWantedAgain = true;
+      return;
+    }
+    this.isReading = true;
+    const done = (/** @type {any} */ report) => measured(() => {
+      this.isReading = false;
+      if (report) this.handle(report);
+      const isWantedAgain = this.isWantedAgain;
+      this.isWantedAgain = false;
+      if (isWantedAgain) this.sample();
+      else for (const each of this.waiting.splice(0)) each();
+    });
+    this.surroundings.read().then(done, () => done(null));
+  }
+
+  /** Resolves when statistics that are read from now on are reported. */
+  fresh() {
+    if (this.isOver) return Promise.resolve();
+    return new Promise((resolve) => {
+      this.waiting.push(() => resolve(undefined));
+      this.sample();
+      if (!this.isReading) for (const each of this.waiting.splice(0)) each();
+    });
+  }
+
+  /** @param {any} report */
+  handle(report) {
+    const now = objectsOf(report);
+    const value = changes(this.last, now);
+    this.last = now;
+    if (Object.keys(value.objects).length > 0) this.surroundings.report(value);
+  }
+
+  /** Reads statistics for the last time. */
+  end() {
+    this.sample();
+    this.isOver = true;
+    this.isWantedAgain = false;
+  }
+}

@@ -1,0 +1,125 @@
+import Wire
+
+/// A message of the script that records a page: some lines, or an encoded frame.
+///
+/// Messages are numbered within the load of the page that they are of, so that none counts twice.
+package struct ScriptUnit: Hashable, Sendable {
+  /// What a message is about.
+  package enum Content: Hashable, Sendable {
+    /// Events, and how many lines were none.
+    case events([ReportedEvent], strangeLines: Int)
+    case frame(Frame)
+  }
+
+  /// An encoded frame that the page received.
+  package struct Frame: Hashable, Sendable {
+    package var connection: String
+    package var unixMilliseconds: Double
+    package var mid: String
+    package var isVideo: Bool
+    /// In lower case, as in `vp8`.
+    package var codec: String
+    package var ssrc: UInt32
+    package var rtpTime: UInt32
+    package var isKey: Bool
+    /// In pixels; 0 where they are not known.
+    package var width: Int
+    package var height: Int
+    package var bytes: [UInt8]
+  }
+
+  /// The load of the page: 32 hexadecimal digits.
+  package var load: String
+  package var number: UInt64
+  package var content: Content
+
+  /// Whether a text names a session or a load of a page: 128 bits in lower-case hexadecimal digits.
+  package static func isName(_ text: some StringProtocol) -> Bool {
+    text.utf8.count == 32
+      && text.utf8.allSatisfy { byte in
+        (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
+          || (UInt8(ascii: "a")...UInt8(ascii: "f")).contains(byte)
+      }
+  }
+
+  // MARK: Text
+
+  /// Reads `LOAD NUMBER`, and on further lines `[method, connection, value, correlation, time]`;
+  /// nil where the first line is another one.
+  package init?(text: String) {
+    var lines = text.split(separator: "\n", omittingEmptySubsequences: true)[...]
+    let head = lines.popFirst()?.split(separator: " ") ?? []
+    guard head.count == 2, Self.isName(head[0]), let number = UInt64(head[1]) else { return nil }
+    load = String(head[0])
+    self.number = number
+    var events: [ReportedEvent] = []
+    var strangeLines = 0
+    for line in lines {
+      if let event = Self.event(String(line)) {
+        events.append(event)
+      } else {
+        strangeLines += 1
+      }
+    }
+    content = .events(events, strangeLines: strangeLines)
+  }
+
+  private static func event(_ line: String) -> ReportedEvent? {
+    guard case .list(let items)? = try? JSONValue(parsing: line, limits: limits),
+      items.count == 5, let method = items[0].text, let time = items[4].number
+    else { return nil }
+    let connection = items[1].text
+    let value = items[2].unlessNull
+    let content: ReportedEvent.Content
+    switch method {
+    case "create": content = .connection(configuration: value)
+    case "stats":
+      guard let report = value.flatMap({ ReportedStats($0) }) else { return nil }
+      content = .stats(report)
+    default: content = ReportedNames.content(method, value)
+    }
+    return ReportedEvent(
+      connection: connection, unixMilliseconds: time, content: content,
+      correlation: items[3].text)
+  }
+
+  /// What a line may cost: the statistics of a conference with hundreds of streams.
+  private static let limits: JSONValue.Limits = {
+    var limits = JSONValue.Limits()
+    limits.values = 200_000
+    return limits
+  }()
+
+  // MARK: Frames
+
+  /// Reads the length of a head in two bytes, the head `[load, number, connection, facts, time]`,
+  /// and a frame; nil for anything else.
+  package init?(frame bytes: [UInt8]) {
+    guard bytes.count >= 2 else { return nil }
+    let end = 2 + (Int(bytes[0]) << 8 | Int(bytes[1]))
+    guard end <= bytes.count else { return nil }
+    let head = String(decoding: bytes[2..<end], as: UTF8.self)
+    guard case .list(let items)? = try? JSONValue(parsing: head),
+      items.count == 5, let load = items[0].text, Self.isName(load),
+      let number = items[1].integer.flatMap({ UInt64(exactly: $0) }),
+      let connection = items[2].text, let time = items[4].number
+    else { return nil }
+    let facts = items[3]
+    func count<Number: FixedWidthInteger>(_ name: String) -> Number {
+      facts[name]?.integer.flatMap { Number(exactly: $0) } ?? 0
+    }
+    let mimeType = facts["mimeType"]?.text ?? ""
+    let codec = mimeType.split(separator: "/").last ?? ""
+    guard codec.utf8.count <= 40, let mid = facts["mid"]?.text, mid.utf8.count <= 64 else {
+      return nil
+    }
+    self.load = load
+    self.number = number
+    content = .frame(
+      Frame(
+        connection: connection, unixMilliseconds: time, mid: mid,
+        isVideo: facts["kind"]?.text == "video", codec: codec.lowercased(), ssrc: count("ssrc"),
+        rtpTime: count("rtpTime"), isKey: facts["key"]?.flag ?? false, width: count("width"),
+        height: count("height"), bytes: Array(bytes[end...])))
+  }
+}

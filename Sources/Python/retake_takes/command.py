@@ -1,0 +1,255 @@
+"""What needs the stack: the program `retake`, called with `--json`."""
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+PathLike = str | os.PathLike[str]
+
+
+class CommandError(RuntimeError):
+    """The program failed; the text is its own sentence."""
+
+    def __init__(self, message: str, status: int) -> None:
+        super().__init__(message)
+        self.status = status
+        """Its exit status: 64 wrong usage, 65 no valid take, 66 no such file, 74 I/O."""
+
+
+def find_program(path: PathLike | None = None) -> str:
+    """Where the program is: the path that is given, the variable RETAKE, or PATH."""
+    wanted = os.fspath(path) if path else os.environ.get("RETAKE", "retake")
+    found = shutil.which(wanted)
+    if not found:
+        raise CommandError(
+            f"{wanted}: the program is not there; put retake on PATH, name it in RETAKE, or give "
+            "executable=", 127)
+    return os.path.abspath(found)
+
+
+executable = find_program
+
+
+def run(
+    words: Sequence[str], *, executable: PathLike | None = None, good: Iterable[int] = (0,),
+    input: str | None = None, timeout: float | None = None,
+) -> tuple[int, str]:
+    """Runs the program; returns its status and output, or raises its sentence."""
+    program = find_program(executable)
+    done = subprocess.run(
+        [program, *words], input=input or "", capture_output=True, encoding="utf-8",
+        errors="replace", timeout=timeout)
+    if done.returncode not in good:
+        lines = done.stderr.strip().splitlines() or [f"retake {' '.join(words)}: it ended"]
+        status = done.returncode
+        raise CommandError(lines[-1].removeprefix("retake: "), status)
+    return done.returncode, done.stdout
+
+
+def _json(
+    words: Sequence[str], executable: PathLike | None, good: Iterable[int] = (0,)
+) -> tuple[int, dict[str, Any]]:
+    status, text = run([*words, "--json"], executable=executable, good=good)
+    try:
+        result = json.loads(text)
+    except ValueError:
+        raise CommandError(f"retake {words[0]}: its output is no JSON", status) from None
+    if not isinstance(result, dict):
+        raise CommandError(f"retake {words[0]}: its output is no object", status)
+    return status, result
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What went wrong: a cause, with the symptoms that it led to."""
+
+    id: str
+    severity: str
+    """critical, high, medium, low or info."""
+    text: str
+    symptoms: tuple["Finding", ...]
+    data: Mapping[str, Any] = field(repr=False)
+    """All that the program says of it."""
+
+    @classmethod
+    def of(cls, data: Mapping[str, Any]) -> "Finding":
+        symptoms = tuple(cls.of(one) for one in data.get("symptoms", []))
+        return cls(data["id"], data["severity"], data.get("text", ""), symptoms, data)
+
+
+@dataclass(frozen=True)
+class Findings:
+    """The causes, the one that cost most first."""
+
+    take: str
+    causes: tuple[Finding, ...]
+    unseen: tuple[str, ...]
+    """What could not be seen."""
+
+    def __iter__(self) -> Any:
+        return iter(self.causes)
+
+    def __len__(self) -> int:
+        return len(self.causes)
+
+
+def findings(path: PathLike, *, executable: PathLike | None = None) -> Findings:
+    """What went wrong in a take."""
+    _, data = _json(["findings", os.fspath(path)], executable)
+    return Findings(
+        data["take"], tuple(Finding.of(one) for one in data["findings"]),
+        tuple(data.get("unseen", [])))
+
+
+@dataclass(frozen=True)
+class ReplayResult:
+    """What came of a replay."""
+
+    identical: bool
+    data: Mapping[str, Any] = field(repr=False)
+
+
+def replay(
+    path: PathLike, *, substitute: bool = False, skip_codecs: bool = False,
+    executable: PathLike | None = None,
+) -> ReplayResult:
+    """Re-drives the whole stack from a take and compares everything that it does."""
+    words = ["replay", os.fspath(path)]
+    words += ["--substitute"] if substitute else []
+    words += ["--skip-codecs"] if skip_codecs else []
+    status, data = _json(words, executable, good=(0, 1))
+    return ReplayResult(status == 0, data)
+
+
+@dataclass(frozen=True)
+class VerifyResult:
+    """What came of takes as tests."""
+
+    takes: int
+    failed: int
+    in_part: int
+    """How many could be replayed only in part here."""
+    results: tuple[Mapping[str, Any], ...]
+
+
+def verify(
+    *paths: PathLike, jobs: int | None = None, reports: PathLike | None = None,
+    executable: PathLike | None = None,
+) -> VerifyResult:
+    """Runs takes, or folders of them, as tests."""
+    words = ["verify", *(os.fspath(path) for path in paths)]
+    words += ["--jobs", str(jobs)] if jobs else []
+    words += ["--reports", os.fspath(reports), "--force"] if reports else []
+    _, data = _json(words, executable, good=(0, 1))
+    return VerifyResult(
+        data["takes"], data["failed"], data.get("in_part", 0), tuple(data["results"]))
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One thing that was compared."""
+
+    name: str
+    recorded: str
+    changed: str
+
+    @property
+    def numbers(self) -> tuple[float, float] | None:
+        """Both values, where they are numbers."""
+        try:
+            return float(self.recorded), float(self.changed)
+        except ValueError:
+            return None
+
+
+@dataclass(frozen=True)
+class PeerComparison:
+    """What came out of one peer, as recorded and changed."""
+
+    peer: int
+    label: str
+    outcomes: tuple[Outcome, ...]
+    freezes_not_counted: int
+    data: Mapping[str, Any] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class WhatIf:
+    """A take run as recorded and changed."""
+
+    changes: tuple[str, ...]
+    meaning: str
+    """What the comparison can say, and what it cannot."""
+    peers: tuple[PeerComparison, ...]
+    left_out: tuple[str, ...]
+    """Machines that were not run, in words."""
+
+
+def whatif(
+    path: PathLike, *, jitter_buffer: int | None = None, drop: Iterable[str] = (),
+    delay: Iterable[str] = (), duplicate: Iterable[str] = (), corrupt: Iterable[str] = (),
+    set: Mapping[str, Any] | None = None, build: PathLike | None = None, peer: int | None = None,
+    seed: int | None = None, executable: PathLike | None = None,
+) -> WhatIf:
+    """Runs a take with other packets, settings or another build, and compares what comes out."""
+    words = ["whatif", os.fspath(path)]
+    words += ["--jitter-buffer", str(jitter_buffer)] if jitter_buffer is not None else []
+    for name, selectors in (
+        ("--drop", drop), ("--delay", delay), ("--duplicate", duplicate), ("--corrupt", corrupt)
+    ):
+        for selector in selectors:
+            words += [name, selector]
+    for key, value in (set or {}).items():
+        words += ["--set", f"{key}={value}"]
+    words += ["--build", os.fspath(build)] if build else []
+    words += ["--peer", str(peer)] if peer is not None else []
+    words += ["--seed", str(seed)] if seed is not None else []
+    return whatif_of(words, executable)
+
+
+def whatif_of(words: Sequence[str], executable: PathLike | None) -> WhatIf:
+    """The same with the words of the command line."""
+    # 1 is a difference, which is what is asked for.
+    _, data = _json(words, executable, good=(0, 1))
+    peers = []
+    for one in data["peers"]:
+        outcomes = tuple(
+            Outcome(row["outcome"], row["recorded"], row["changed"]) for row in one["outcomes"])
+        peers.append(
+            PeerComparison(
+                one["peer"], one["label"], outcomes, len(one.get("freezes_not_counted", [])), one))
+    return WhatIf(
+        tuple(data["changes"]), data["meaning"], tuple(peers), tuple(data.get("left_out", [])))
+
+
+@dataclass(frozen=True)
+class ImportResult:
+    """The take that was made."""
+
+    take: str
+    data: Mapping[str, Any] = field(repr=False)
+
+
+def import_(
+    capture: PathLike, out: PathLike, *, keys: Iterable[PathLike] = (), decode: bool = False,
+    tags: Mapping[str, str] | None = None, label: str | None = None, options: Sequence[str] = (),
+    force: bool = False, executable: PathLike | None = None,
+) -> ImportResult:
+    """Makes a take of a packet capture, or of what another stack reported.
+
+    `options` are further words of `retake import`.
+    """
+    words = ["import", os.fspath(capture), "--out", os.fspath(out), *options]
+    for path in keys:
+        words += ["--keys", os.fspath(path)]
+    for key, value in (tags or {}).items():
+        words += ["--tag", f"{key}={value}"]
+    words += ["--label", label] if label else []
+    words += ["--decode"] if decode else []
+    words += ["--force"] if force else []
+    _, data = _json(words, executable)
+    return ImportResult(os.fspath(out), data)

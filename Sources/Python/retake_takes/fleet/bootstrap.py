@@ -1,0 +1,61 @@
+"""Intervals by resampling: how sure a mean over takes is.
+
+Everything here is a function of its arguments, to the last bit: the draws come from a seed, and
+sums do not depend on an order.
+"""
+
+import math
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+RESAMPLES = 1000
+LEVEL = 0.95
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A mean, and where it lies in 19 of 20 samples of the same kind."""
+
+    mean: float
+    low: float
+    high: float
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether zero lies outside of it."""
+        return self.low > 0 or self.high < 0
+
+
+class Bootstrap:
+    """Draws takes with replacement, the same ones for every measure of so many takes."""
+
+    def __init__(self, seed: int, resamples: int = RESAMPLES) -> None:
+        self._seed = seed
+        self._resamples = resamples
+
+    def mean(self, values: Sequence[float]) -> Interval:
+        """The mean of values, one a take, with its percentile interval."""
+        count = len(values)
+        if count == 0:
+            return Interval(math.nan, math.nan, math.nan)
+        mean = math.fsum(values) / count
+        chance = random.Random(f"{self._seed} {count}")
+        means = sorted(
+            math.fsum(chance.choices(values, k=count)) / count for _ in range(self._resamples))
+        return Interval(mean, quantile(means, (1 - LEVEL) / 2), quantile(means, (1 + LEVEL) / 2))
+
+
+def quantile(ordered: Sequence[float], share: float) -> float:
+    """A quantile of values in order, between two of them by the line that joins them."""
+    if not ordered:
+        return math.nan
+    place = share * (len(ordered) - 1)
+    below = math.floor(place)
+    above = min(below + 1, len(ordered) - 1)
+    return ordered[below] + (ordered[above] - ordered[below]) * (place - below)
+
+
+def median(values: Sequence[float]) -> float:
+    """The value in the middle."""
+    return quantile(sorted(values), 0.5)

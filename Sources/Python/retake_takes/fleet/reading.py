@@ -1,0 +1,205 @@
+"""Takes read into one SQLite file, in the shape in which they are published.
+
+This is the work of one task: the views of each take are run by SQLite itself, and what rules and
+statistics say comes from one call of `retake sql` for all of them.
+"""
+
+import datetime
+import json
+import os
+import re
+import sqlite3
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from .. import views
+from ..command import CommandError, find_program
+from .storage import Source, local
+from .tables import Table, published
+
+_TYPES = {"BIGINT": "INTEGER", "DOUBLE": "REAL", "VARCHAR": "TEXT"}
+_TAG_KEY = re.compile(r"[a-z_][a-z0-9_]{0,63}")
+_MOST_TAGS = 32
+
+_SECRETS = re.compile(
+    r'''(?ix)
+    ( \\*" (?: [a-z_.]* \. )? (?: credential | password | apisecret | secret | token | pin
+        | access_token | authorization ) \\*" \s* : \s* \\*" ) [^"\\]*
+    | ( a=ice-pwd: ) [^\s\\"]+
+    | ( inline: ) [^\s\\"|]+
+    | ( bearer \s+ ) [^\s\\"]+
+    ''')
+
+
+def hidden(text: str | int | float | bytes | None) -> str | int | float | bytes | None:
+    """A text without the secrets in it: passwords of ICE, keys of SDES, tokens, credentials."""
+    if not isinstance(text, str):
+        return text
+    return _SECRETS.sub(
+        lambda found: next(part for part in found.groups() if part) + "(hidden)", text)
+
+
+@dataclass
+class Reading:
+    """What was read: takes by their ids, and those that could not be read, each with the reason."""
+
+    takes: dict[str, str] = field(default_factory=dict)
+    """Names of the sources by the ids of their takes."""
+    failures: list[tuple[str, str]] = field(default_factory=list)
+    bytes: int = 0
+    """How large the files of the takes are."""
+
+
+def staging_columns(table: Table) -> str:
+    """The columns of a table of the file, for its statement."""
+    columns = ["take TEXT NOT NULL", "day TEXT NOT NULL"]
+    if table.name == "take":
+        columns += ["source TEXT NOT NULL", "stamp TEXT NOT NULL", "tags TEXT NOT NULL"]
+    columns += [f"{views.quoted(name)} {_TYPES[kind]}" for name, kind in table.columns]
+    return ", ".join(columns)
+
+
+def read(
+    sources: Sequence[Source], path: str, *, packets: bool = False, executable: str | None = None,
+    known: frozenset[str] = frozenset(),
+) -> Reading:
+    """Reads takes into a new file. Those whose ids are known are left out."""
+    reading = Reading()
+    base = views.connect(path)
+    try:
+        base.execute("PRAGMA journal_mode = OFF")
+        base.execute("PRAGMA synchronous = OFF")
+        base.create_function("hidden", 1, hidden, deterministic=True)
+        tables = published(packets)
+        for table in tables:
+            base.execute(f"CREATE TABLE published_{table.name} ({staging_columns(table)}) STRICT")
+        with local(sources) as (folder, paths):
+            said, reasons = _catalogue(folder, [t for t in tables if t.of_catalogue], executable)
+            for source, place in zip(sources, paths):
+                name = os.path.basename(place)
+                reason = reasons.get(name)
+                if name not in said:
+                    reading.failures.append(
+                        (source.name, reason or "retake sql says nothing of it"))
+                    continue
+                try:
+                    id = _take(base, source, place, said[name], tables, known, reading.takes)
+                except (views.NoTake, sqlite3.Error) as error:
+                    if base.in_transaction:
+                        base.execute("ROLLBACK")
+                    text = str(error).replace(place, source.name).removeprefix(source.name + ": ")
+                    reading.failures.append((source.name, text))
+                    continue
+                if id is not None:
+                    reading.takes[id] = source.name
+                    reading.bytes += source.size
+    finally:
+        base.close()
+    return reading
+
+
+def _take(
+    base: sqlite3.Connection, source: Source, place: str, said: dict[str, list[list[object]]],
+    tables: Sequence[Table], known: frozenset[str], present: dict[str, str],
+) -> str | None:
+    with views.Attachment(base, place):
+        id = views.identity(base)
+        if id in known or id in present:
+            return None
+        nanoseconds = base.execute("SELECT start_unix_ns FROM source.take").fetchone()[0]
+        day = day_of(nanoseconds)
+        tags = {
+            key: value for key, value in
+            base.execute("SELECT key, value FROM tag ORDER BY key LIMIT ?", (_MOST_TAGS,))
+            if isinstance(value, str) and _TAG_KEY.fullmatch(key)
+        }
+        base.execute("BEGIN")
+        for table in tables:
+            front: list[object] = [id, day]
+            if table.name == "take":
+                front += [source.name, source.stamp, json.dumps(tags, sort_keys=True)]
+            if table.of_catalogue:
+                marks = ", ".join("?" * (len(front) + len(table.columns)))
+                base.executemany(
+                    f"INSERT INTO published_{table.name} VALUES ({marks})",
+                    [[*front, *row] for row in said.get(table.name, [])])
+                continue
+            columns = ", ".join(
+                f"hidden({views.quoted(name)})" if name in table.hides else views.quoted(name)
+                for name in table.names)
+            where = f" WHERE {table.where}" if table.where else ""
+            base.execute(
+                f"INSERT INTO published_{table.name} SELECT ?, ?, {columns} "
+                f"FROM {views.quoted(table.name)}{where}", front)
+        base.execute("COMMIT")
+    return id
+
+
+def join(path: str, other: str) -> None:
+    """Moves what was read into another file into this one; a take that both have stays once."""
+    if not os.path.exists(path):
+        os.rename(other, path)
+        return
+    base = sqlite3.connect(path, isolation_level=None)
+    try:
+        base.execute("PRAGMA journal_mode = OFF")
+        base.execute("PRAGMA synchronous = OFF")
+        base.execute("ATTACH ? AS other", (other,))
+        names = [
+            row[0] for row in
+            base.execute("SELECT name FROM other.sqlite_schema WHERE name LIKE 'published_%'")
+        ]
+        base.execute("BEGIN")
+        base.execute(
+            "CREATE TEMP TABLE fresh AS SELECT take FROM other.published_take "
+            "WHERE take NOT IN (SELECT take FROM main.published_take)")
+        for name in names:
+            base.execute(
+                f"INSERT INTO main.{views.quoted(name)} SELECT * FROM other.{views.quoted(name)} "
+                "WHERE take IN (SELECT take FROM fresh)")
+        base.execute("COMMIT")
+    finally:
+        base.close()
+    os.unlink(other)
+
+
+def day_of(nanoseconds: int) -> str:
+    """The UTC day of an instant, as 2026-01-31."""
+    epoch = datetime.date(1970, 1, 1).toordinal()
+    number = min(max(epoch + nanoseconds // 86_400_000_000_000, 1), 3_652_059)
+    return datetime.date.fromordinal(number).isoformat()
+
+
+def catalogue_query(tables: Sequence[Table]) -> str:
+    """One query for the rows of several tables, each row as a list of JSON."""
+    parts = []
+    for table in tables:
+        columns = ", ".join(views.quoted(name) for name in table.names)
+        parts.append(
+            f"SELECT take, '{table.name}' AS relation, json_array({columns}) AS line "
+            f"FROM {views.quoted(table.name)}")
+    return " UNION ALL ".join(parts)
+
+
+def _catalogue(
+    folder: str, tables: Sequence[Table], executable: str | None
+) -> tuple[dict[str, dict[str, list[list[object]]]], dict[str, str]]:
+    """What `retake sql` says of the takes of a folder: rows by file and table, and failures."""
+    words = [find_program(executable), "sql", folder, catalogue_query(tables), "--format", "jsonl"]
+    done = subprocess.run(
+        words, stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8", errors="replace")
+    said: dict[str, dict[str, list[list[object]]]] = {}
+    for line in done.stdout.splitlines():
+        row = json.loads(line)
+        name = os.path.basename(row["take"])
+        said.setdefault(name, {}).setdefault(row["relation"], []).append(json.loads(row["line"]))
+    reasons: dict[str, str] = {}
+    for line in done.stderr.splitlines():
+        found = re.search(r"(\d{5}\.take)(?::| )\s*(.*)", line)
+        if found:
+            reasons.setdefault(found[1], found[2])
+    if done.returncode not in (0, 65, 66, 74, 1) or (done.returncode and not said and not reasons):
+        text = (done.stderr.strip().splitlines() or ["it ended without a word"])[-1]
+        raise CommandError(text.removeprefix("retake: "), done.returncode)
+    return said, reasons

@@ -1,0 +1,267 @@
+"""What would have been, over a corpus: every take under every setting, paired with itself."""
+
+import math
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ..command import CommandError, WhatIf, whatif_of
+from ..take import NoTake, Take
+from .bootstrap import Bootstrap, Interval, median
+from .storage import FleetError, Source, local
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One change: its name in the table, and the words of `retake whatif` for it."""
+
+    name: str
+    words: tuple[str, ...]
+    program: str | None = None
+    """The executable that runs it, where builds are compared."""
+
+
+def settings_of(
+    *, jitter_buffer: Iterable[str] = (), assignments: Iterable[str] = (),
+    selectors: Iterable[tuple[str, str]] = (), builds: Sequence[str] = (), seed: int = 1,
+) -> list[Setting]:
+    """The settings that options ask for, each value one of its own."""
+    found: list[Setting] = []
+    for value in jitter_buffer:
+        found.append(Setting(f"jitter buffer {value} ms", ("--jitter-buffer", value)))
+    for assignment in assignments:
+        name, separator, values = assignment.partition("=")
+        if not (name and separator and values):
+            raise FleetError(f"--set {assignment}: it is NAME=VALUE, or NAME=VALUE,VALUE")
+        for value in values.split(","):
+            found.append(Setting(f"{name}={value}", ("--set", f"{name}={value}")))
+    for option, selector in selectors:
+        found.append(Setting(
+            f"{option} {selector}", (f"--{option}", selector, "--seed", str(seed))))
+    if builds:
+        if len(builds) < 2:
+            raise FleetError(
+                "--build: name two builds or more; the first is compared with the rest")
+        first = os.path.abspath(builds[0])
+        for build in builds[1:]:
+            path = os.path.abspath(build)
+            found.append(Setting(f"build {build}", ("--build", path), first))
+    if not found:
+        raise FleetError(
+            "there is no setting to try: give --jitter-buffer 60,120, --set NAME=VALUE, "
+            "--drop SELECTOR or --build A --build B")
+    return found
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A number of a take: how outcomes of its peers add up to it."""
+
+    name: str
+    pattern: re.Pattern[str]
+    is_mean: bool = False
+    """Whether it is the mean over streams, not their sum."""
+    is_sent: bool = False
+    """Whether it is of what the peer sends, which the other side would have answered to."""
+    better: int = -1
+    """Whether less (-1) or more (1) of it is better."""
+
+
+def _measure(
+    name: str, pattern: str, *, is_mean: bool = False, is_sent: bool = False, better: int = -1
+) -> Measure:
+    return Measure(name, re.compile(pattern), is_mean, is_sent, better)
+
+
+MEASURES: tuple[Measure, ...] = (
+    _measure("freezes", r"track \d+ video freezes"),
+    _measure("frozen_ms", r"track \d+ video frozen ms"),
+    _measure("frames_shown", r"track \d+ video frames shown", better=1),
+    _measure("concealed_ms", r"mid \S+ audio concealed ms"),
+    _measure(
+        "audio_delay_ms", r"mid \S+ audio mean delay in the jitter buffer ms", is_mean=True),
+    _measure(
+        "video_delay_ms", r"mid \S+ video mean delay in the jitter buffer ms", is_mean=True),
+    _measure("packets_discarded", r"mid \S+ \S+ packets discarded"),
+    _measure("sent_kbit_s", r"sent kbit/s", is_sent=True, better=1),
+)
+
+
+def measures_of(result: WhatIf) -> dict[str, tuple[float, float]]:
+    """The measures of a take, each as recorded and changed; what no peer has is left out."""
+    found: dict[str, tuple[float, float]] = {}
+    for measure in MEASURES:
+        pairs = [
+            pair for peer in result.peers for outcome in peer.outcomes
+            if measure.pattern.fullmatch(outcome.name) and (pair := outcome.numbers)
+        ]
+        if not pairs:
+            continue
+        count = len(pairs) if measure.is_mean else 1
+        found[measure.name] = (
+            math.fsum(pair[0] for pair in pairs) / count,
+            math.fsum(pair[1] for pair in pairs) / count)
+    return found
+
+
+@dataclass
+class TakeRun:
+    """What came of one take: its measures by setting."""
+
+    take: str
+    measures: dict[str, dict[str, tuple[float, float]]] = field(default_factory=dict)
+    left_out: list[str] = field(default_factory=list)
+    """Machines that were not run."""
+    not_counted: int = 0
+    """Freezes that are gone only because fewer frames are shown."""
+    failure: str = ""
+
+
+def run(
+    settings: Sequence[Setting], executable: str | None, sources: Sequence[Source]
+) -> list[TakeRun]:
+    """Runs takes under all settings: the work of one task."""
+    runs = []
+    with local(sources) as (_, paths):
+        for source, path in zip(sources, paths):
+            one = TakeRun(source.name)
+            try:
+                with Take(path) as take:
+                    # The peers of an observer are no endpoints, though the view actor has them.
+                    endpoints = take.value(
+                        "SELECT count(*) FROM peer WHERE actor NOT IN "
+                        "(SELECT actor FROM actor_store)")
+                    kinds = {
+                        row[0] for row in
+                        take.rows("SELECT kind FROM actor WHERE kind <> 'endpoint'")
+                    }
+                if not endpoints:
+                    one.left_out = [
+                        f"no endpoint is in it, whose stack would run: {kind}"
+                        for kind in sorted(kinds) or ["nothing"]]
+                    runs.append(one)
+                    continue
+                for setting in settings:
+                    result = whatif_of(
+                        ["whatif", path, *setting.words], setting.program or executable)
+                    one.measures[setting.name] = measures_of(result)
+                    if result.left_out:
+                        one.left_out = [
+                            f"a machine beside the endpoints is not run: {kind}"
+                            for kind in sorted(kinds)]
+                    one.not_counted += sum(peer.freezes_not_counted for peer in result.peers)
+            except (CommandError, NoTake) as error:
+                one.failure = str(error).replace(path, source.name)
+            runs.append(one)
+    return runs
+
+
+@dataclass(frozen=True)
+class Line:
+    """One measure under one setting, over all takes that have it."""
+
+    setting: str
+    measure: str
+    takes: int
+    recorded: float
+    """Mean over takes, as recorded."""
+    changed: float
+    """Mean over takes, under the setting."""
+    difference: Interval
+    """Mean of the differences, take by take."""
+    median: float
+    """Median of the differences."""
+    better: int
+    """In how many takes it is better."""
+    worse: int
+
+
+@dataclass(frozen=True)
+class Extreme:
+    """A take that gains or loses most under a setting."""
+
+    setting: str
+    measure: str
+    take: str
+    recorded: float
+    changed: float
+
+
+@dataclass
+class Report:
+    """What a corpus says."""
+
+    lines: list[Line] = field(default_factory=list)
+    gains: list[Extreme] = field(default_factory=list)
+    losses: list[Extreme] = field(default_factory=list)
+    takes: int = 0
+    left_out: dict[str, int] = field(default_factory=dict)
+    """What was not answered, with the number of takes that it concerns."""
+    failures: list[tuple[str, str]] = field(default_factory=list)
+
+
+def report(runs: Iterable[TakeRun], settings: Sequence[Setting], seed: int) -> Report:
+    """The distributions over a corpus. The order in which takes were run makes no difference."""
+    ordered = sorted(runs, key=lambda one: one.take)
+    good = [one for one in ordered if not one.failure]
+    found = Report(
+        takes=len(good), failures=[(one.take, one.failure) for one in ordered if one.failure])
+    for one in good:
+        for reason in one.left_out:
+            _count(found.left_out, reason)
+        if one.not_counted:
+            _count(found.left_out, "freezes gone only because fewer frames are shown")
+    bootstrap = Bootstrap(seed)
+    for setting in settings:
+        for measure in MEASURES:
+            pairs = [
+                (one.take, *one.measures[setting.name][measure.name]) for one in good
+                if measure.name in one.measures.get(setting.name, {})
+            ]
+            if not pairs:
+                continue
+            differences = [changed - recorded for _, recorded, changed in pairs]
+            signs = [difference * measure.better for difference in differences]
+            found.lines.append(Line(
+                setting.name, measure.name, len(pairs),
+                math.fsum(pair[1] for pair in pairs) / len(pairs),
+                math.fsum(pair[2] for pair in pairs) / len(pairs),
+                bootstrap.mean(differences), median(differences),
+                sum(sign > 0 for sign in signs), sum(sign < 0 for sign in signs)))
+        _extremes(found, setting, good)
+    return found
+
+
+def _extremes(found: Report, setting: Setting, good: Sequence[TakeRun]) -> None:
+    for measure in MEASURES:
+        if measure.name not in ("frozen_ms", "concealed_ms"):
+            continue
+        pairs = []
+        for one in good:
+            pair = one.measures.get(setting.name, {}).get(measure.name)
+            if pair:
+                pairs.append((pair[1] - pair[0], one.take, pair))
+        pairs.sort(key=lambda pair: (pair[0], pair[1]))
+        for difference, take, pair in pairs[:3]:
+            if difference < 0:
+                found.gains.append(Extreme(setting.name, measure.name, take, *pair))
+        for difference, take, pair in reversed(pairs[-3:]):
+            if difference > 0:
+                found.losses.append(Extreme(setting.name, measure.name, take, *pair))
+
+
+def _count(counts: dict[str, int], reason: str) -> None:
+    counts[reason] = counts.get(reason, 0) + 1
+
+
+def rows(runs: Iterable[TakeRun]) -> list[Mapping[str, object]]:
+    """A row for each take, setting and measure."""
+    return [
+        {
+            "take": one.take, "setting": setting, "measure": measure, "recorded": pair[0],
+            "changed": pair[1],
+        }
+        for one in sorted(runs, key=lambda one: one.take)
+        for setting, found in one.measures.items() for measure, pair in found.items()
+    ]

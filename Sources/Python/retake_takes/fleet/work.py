@@ -1,0 +1,110 @@
+"""What a task of a farm does with a batch of takes."""
+
+import json
+import os
+import tempfile
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..command import CommandError, run
+from .reading import Reading, _catalogue, read
+from .storage import FleetError, Source, local, short_digest
+from .tables import of_name
+
+
+@dataclass
+class Outcome:
+    """What came of a batch: rows for the table of results, and what could not be worked on."""
+
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    failures: list[tuple[str, str]] = field(default_factory=list)
+
+
+def verify(
+    executable: str | None, mode: str | None, reports: str | None, sources: Sequence[Source]
+) -> Outcome:
+    """Runs takes as tests."""
+    outcome = Outcome()
+    with local([source for source in sources if source.is_remote]) as (folder, fetched):
+        remote = iter(fetched)
+        # What is here is verified where it is, because a pin may stand beside it.
+        names = {
+            next(remote) if source.is_remote else source.name: source.name for source in sources}
+        place = reports or os.path.join(folder, "reports")
+        words = ["verify", *names, "--jobs", "1", "--json", "--reports", place, "--force"]
+        words += ["--mode", mode] if mode else []
+        _, text = run(words, executable=executable, good=(0, 1, 65))
+        for result in json.loads(text)["results"]:
+            name = names.get(result["take"], result["take"])
+            outcome.rows.append({
+                "take": name, "result": result["result"], "kind": result["kind"],
+                "mode": result["mode"], "steps": result["steps"],
+                "duration_ns": result["duration_ns"], "elapsed_ns": result["elapsed_ns"],
+                "reason": result.get("reason", ""),
+            })
+    return outcome
+
+
+def rows_of(table: str, executable: str | None, sources: Sequence[Source]) -> Outcome:
+    """The rows of a table that `retake sql` makes of each take: `finding` or `take`."""
+    outcome = Outcome()
+    wanted = of_name(table)
+    if wanted is None:
+        raise FleetError(f"{table}: there is no such table")
+    tables = [wanted]
+    head = of_name("take")
+    if head is not None and table != "take":
+        tables.append(head)
+    with local(sources) as (folder, paths):
+        said, reasons = _catalogue(folder, tables, executable)
+        for source, path in zip(sources, paths):
+            name = os.path.basename(path)
+            if name not in said:
+                outcome.failures.append((source.name, reasons.get(name, "nothing is said of it")))
+                continue
+            for row in said[name].get(table, []):
+                outcome.rows.append({"take": source.name, **dict(zip(wanted.names, row))})
+    return outcome
+
+
+def import_(
+    executable: str | None, out: str, options: tuple[str, ...], sources: Sequence[Source]
+) -> Outcome:
+    """Makes takes of captures and dumps; one that is there already stays as it is."""
+    outcome = Outcome()
+    for source in sources:
+        name = os.path.basename(source.name) + "-" + short_digest(source.name)[:8] + ".take"
+        target = os.path.join(out, name)
+        row = {"capture": source.name, "take": target, "result": "there"}
+        if not os.path.exists(target):
+            with local([source], suffix="") as (_, paths):
+                try:
+                    run(["import", paths[0], "--out", target, *options], executable=executable)
+                    row["result"] = "made"
+                except CommandError as error:
+                    outcome.failures.append(
+                        (source.name, str(error).replace(paths[0], source.name)))
+                    continue
+        outcome.rows.append(row)
+    return outcome
+
+
+@dataclass
+class Staged:
+    """Takes that were read, with the file that has their rows, compressed."""
+
+    reading: Reading
+    file: bytes
+
+
+def stage(
+    executable: str | None, packets: bool, known: frozenset[str], sources: Sequence[Source]
+) -> Staged:
+    """Reads takes for publishing."""
+    with tempfile.TemporaryDirectory(prefix="retake-fleet-") as folder:
+        path = os.path.join(folder, "read.sqlite")
+        reading = read(sources, path, packets=packets, executable=executable, known=known)
+        with open(path, "rb") as file:
+            return Staged(reading, zlib.compress(file.read(), 1))

@@ -1,0 +1,172 @@
+"""The views of this version over a take of any format.
+
+A take carries the views of the version that recorded it. Whoever reads it here gets those of this
+package instead, as temporary views: the same SQL that Retake itself uses, from the same files.
+"""
+
+import functools
+import os
+import re
+import sqlite3
+import urllib.parse
+from dataclasses import dataclass
+
+APPLICATION_ID = 0x52544B45
+"""The application_id of a take: "RTKE"."""
+NEWEST_FORMAT = 7
+"""The newest format that this package was written for; a newer one is read as far as it goes."""
+OLDEST_FORMAT = 2
+
+_BEFORE = {("peer", "actor"): "peer"}
+"""What stands for a column in a take of before there was one: each peer was its own actor."""
+
+_FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "sql")
+
+
+class NoTake(ValueError):
+    """A file that cannot be read as a take; the text is one sentence that names it."""
+
+
+@dataclass(frozen=True)
+class Schema:
+    """What the files of the schema make."""
+
+    tables: dict[str, str]
+    """The statement of each table."""
+    views: dict[str, str]
+    """The statement of each view, in their order."""
+    columns: dict[str, tuple[str, ...]]
+    """The columns of each table and view."""
+
+
+@functools.cache
+def schema() -> Schema:
+    """The schema of this version."""
+    statements: list[str] = []
+    for name in sorted(os.listdir(_FOLDER)):
+        if not name.endswith(".sql"):
+            continue
+        lines: list[str] = []
+        with open(os.path.join(_FOLDER, name), encoding="utf-8") as file:
+            for line in file.read().split("\n"):
+                if lines or re.match(r"(CREATE (TABLE|VIEW)|ALTER TABLE) ", line):
+                    lines.append(line)
+                    code = line.split("--")[0].rstrip()
+                    if code.endswith(";"):
+                        statements.append("\n".join(lines))
+                        lines = []
+    base = sqlite3.connect(":memory:")
+    tables: dict[str, str] = {}
+    views: dict[str, str] = {}
+    for statement in statements:
+        base.execute(statement)
+        words = statement.split()
+        if words[0] == "CREATE":
+            (tables if words[1] == "TABLE" else views)[words[2].strip('"')] = statement
+    columns = {name: tuple(_columns(base, "main", name)) for name in [*tables, *views]}
+    base.close()
+    return Schema(tables, views, columns)
+
+
+def _columns(base: sqlite3.Connection, place: str, name: str) -> list[str]:
+    return [row[1] for row in base.execute(f"PRAGMA {place}.table_xinfo({quoted(name)})")]
+
+
+def quoted(name: str) -> str:
+    """A name for SQL."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def connect(path: str = "") -> sqlite3.Connection:
+    """A database in memory, or a file that is written, with the views of this version."""
+    base = sqlite3.connect(
+        path or "file::memory:", uri=not path, isolation_level=None, check_same_thread=False)
+    base.execute("PRAGMA trusted_schema = OFF")
+    for name, statement in schema().views.items():
+        base.execute(statement.replace("CREATE VIEW", "CREATE TEMP VIEW", 1))
+    return base
+
+
+class Attachment:
+    """A take that is attached to a database of `connect`, which reads it through its own views.
+
+    Tables and columns that its format does not have yet are empty. Use it with `with`.
+    """
+
+    def __init__(self, base: sqlite3.Connection, path: str) -> None:
+        self.base = base
+        self.path = path
+        self._made: list[str] = []
+        if not os.path.isfile(path):
+            raise NoTake(f"{path}: there is no such file")
+        place = "file:" + urllib.parse.quote(os.path.abspath(path)) + "?mode=ro"
+        try:
+            base.execute("ATTACH ? AS source", (place,))
+        except sqlite3.Error as error:
+            raise NoTake(f"{path}: it cannot be opened: {error}") from None
+        try:
+            self._check()
+            self._fill()
+        except sqlite3.DatabaseError as error:
+            self.close()
+            raise NoTake(f"{path}: it is not a valid take: {error}") from None
+        except NoTake:
+            self.close()
+            raise
+
+    def _check(self) -> None:
+        mark = self.base.execute("PRAGMA source.application_id").fetchone()[0]
+        if mark != APPLICATION_ID:
+            raise NoTake(f"{self.path}: it is not a take; retake import makes takes of captures")
+        format = self.base.execute("PRAGMA source.user_version").fetchone()[0]
+        if format < OLDEST_FORMAT:
+            raise NoTake(f"{self.path}: it has format {format}; retake upgrade makes it anew")
+
+    def _fill(self) -> None:
+        known = schema()
+        present = {
+            row[0] for row in
+            self.base.execute("SELECT name FROM source.sqlite_schema WHERE type = 'table'")
+        }
+        for name, statement in known.tables.items():
+            if name not in present:
+                self.base.execute(statement.replace("CREATE TABLE", "CREATE TEMP TABLE", 1))
+                self._made.append(f"DROP TABLE temp.{quoted(name)}")
+                continue
+            there = _columns(self.base, "source", name)
+            missing = [column for column in known.columns[name] if column not in there]
+            if missing:
+                nothing = ", ".join(
+                    f"{_BEFORE.get((name, column), 'NULL')} AS {quoted(column)}"
+                    for column in missing)
+                self.base.execute(
+                    f"CREATE TEMP VIEW {quoted(name)} AS "
+                    f"SELECT *, {nothing} FROM source.{quoted(name)}")
+                self._made.append(f"DROP VIEW temp.{quoted(name)}")
+
+    def close(self) -> None:
+        """Detaches the take."""
+        for statement in self._made:
+            self.base.execute(statement)
+        self._made = []
+        self.base.execute("DETACH source")
+
+    def __enter__(self) -> "Attachment":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def identity(base: sqlite3.Connection) -> str:
+    """The id of the take that is attached: the digest over all that was recorded, in hexadecimal.
+
+    Two files have the same one where they hold the same recording.
+    """
+    row = base.execute(
+        "SELECT digest FROM ending UNION ALL "
+        "SELECT digest FROM (SELECT digest FROM tape ORDER BY first_step DESC LIMIT 1) "
+        "UNION ALL SELECT digest FROM take LIMIT 1").fetchone()
+    if row is None or not isinstance(row[0], bytes):
+        raise NoTake("it has no digest, so nothing says which recording it is")
+    return row[0].hex()[:32]

@@ -1,0 +1,457 @@
+import Media
+import MediaFiles
+import RTP
+package import Tape
+import Wire
+
+/// Writes recorded frames into files of media as they are: nothing is decoded and nothing replayed,
+/// and of the media only what is asked for is read.
+package struct FrameExport {
+  /// What the frames of a track go into.
+  package enum Container: String, Sendable {
+    case webm, ogg, ivf, mp4
+
+    /// The codecs that it holds.
+    fileprivate var codecs: [String] {
+      switch self {
+      case .webm: ["vp8", "vp9", "av1", "opus"]
+      case .ogg: ["opus"]
+      case .ivf: ["vp8", "vp9", "av1", "h264"]
+      case .mp4: ["h264"]
+      }
+    }
+  }
+
+  /// A file that was written.
+  package struct Written: Sendable {
+    package var path: String
+    package var track: Track
+    package var frames = 0
+    /// When the first frame was, and the end of the last, in nanoseconds since the take began.
+    package var from: Int64 = 0
+    package var to: Int64 = 0
+    /// How much audio was lost or not sent, for which packets without data stand, in nanoseconds.
+    package var concealed: Int64 = 0
+    /// How much of pauses was left out, in nanoseconds.
+    package var leftOut: Int64 = 0
+    /// Frames before the first key frame, and packets that came twice, which are in no file.
+    package var dropped = 0
+    /// The sizes that the video had, in order.
+    package var sizes: [String] = []
+  }
+
+  /// One direction of a track with one codec.
+  package struct Track: Hashable, Sendable {
+    package var peer: Int64
+    package var label: String
+    package var number: Int64
+    package var isVideo: Bool
+    package var isSent: Bool
+    package var codec: String
+    /// Of one of several encodings that are sent at once; nil where there is one.
+    package var ssrc: Int64?
+    var channels: Int
+    /// Whether another track has the same number, direction and kind.
+    var isOneOfSeveral = false
+  }
+
+  private struct Frame {
+    var at: Int64
+    var time: UInt32
+    var isKey: Bool
+    var width: Int
+    var height: Int
+    var bytes: [UInt8]
+  }
+
+  /// Makes an MP4 file of an IVF file without decoding it; returns why it could not.
+  package typealias Mux = (_ ivf: String, _ mp4: String) -> String?
+
+  private let take: String
+  private let peer: Int64?
+  private let window: ClosedRange<Int64>
+  private let present: WholeFile.Present
+  private let withSent: Bool
+
+  /// - Parameter withSent: whether what peers sent is written as well as what they received.
+  package init(
+    take: String, peer: Int64?, window: ClosedRange<Int64>, present: WholeFile.Present,
+    withSent: Bool
+  ) {
+    self.take = take
+    self.peer = peer
+    self.window = window
+    self.present = present
+    self.withSent = withSent
+  }
+
+  /// Writes a file for each track whose codec the container holds.
+  package func write(
+    _ container: Container, into folder: String, mux: Mux, progress: (String) -> Void
+  ) throws(ExportFailure) -> [Written] {
+    let connection = try ExportFailure.reading { () throws(TapeError) in
+      try TakeFile.openForQueries(take)
+    }
+    let header = try ExportFailure.reading { () throws(TapeError) in
+      try TakeHeader.read(from: connection, path: take)
+    }
+    guard header.keepsMedia else {
+      throw .nothing(take: take, reason: "it keeps no media; export --media replays it")
+    }
+    let tracks = try ExportFailure.asking(take) { () throws(SQLiteError) in
+      try list(connection, container)
+    }
+    var written: [Written] = []
+    for track in tracks {
+      progress("track \(track.number) of peer \(track.peer)")
+      let name = Self.name(track, container)
+      let path = folder.hasSuffix("/") ? folder + name : "\(folder)/\(name)"
+      if let file = try write(track, container, to: path, connection, mux) { written.append(file) }
+    }
+    return written
+  }
+
+  // MARK: Tracks
+
+  private func list(
+    _ connection: borrowing SQLiteConnection, _ container: Container
+  ) throws(SQLiteError) -> [Track] {
+    let codecs = container.codecs.map { "'\($0)'" }.joined(separator: ", ")
+    let rows = try connection.prepare(
+      """
+      SELECT format.peer, peer.label, track, kind = 'video', direction = 'out', codec,
+        iif(direction = 'out', ssrc, NULL), max(coalesce(channels, 0))
+      FROM format JOIN peer ON peer.peer = format.peer
+      WHERE kind IN ('audio', 'video') AND codec IN (\(codecs))
+        AND outcome NOT IN ('undecodable', 'concealed', 'recovered')
+      GROUP BY 1, 3, 4, 5, 6, 7 ORDER BY 1, 3, 4, 5, 6, 7
+      """)
+    var found: [Track] = []
+    while try rows.step() {
+      let (number, label, track, isVideo, isSent) = rows.values(
+        Int64.self, String.self, Int64.self, Int64.self, Int64.self)
+      let (codec, ssrc, channels) = rows.values(
+        from: 5, String.self, Int64?.self, Int.self)
+      guard peer == nil || peer == number, withSent || isSent == 0 else { continue }
+      found.append(
+        Track(
+          peer: number, label: label, number: track, isVideo: isVideo == 1, isSent: isSent == 1,
+          codec: codec, ssrc: ssrc, channels: channels))
+    }
+    for place in found.indices {
+      found[place].isOneOfSeveral =
+        found.count {
+          $0.peer == found[place].peer && $0.number == found[place].number
+            && $0.isSent == found[place].isSent && $0.isVideo == found[place].isVideo
+        } > 1
+    }
+    return found
+  }
+
+  private static func name(_ track: Track, _ container: Container) -> String {
+    var name = "peer\(track.peer)-\(FileNamePart.plain(track.label))-track\(track.number)-"
+    name += track.isVideo ? "video" : "audio"
+    if track.isSent { name += "-sent" }
+    if track.isOneOfSeveral {
+      name += "-\(track.codec)" + (track.ssrc.map { "-\($0)" } ?? "")
+    }
+    return "\(name).\(container.rawValue)"
+  }
+
+  /// Hands on the frames of a track that a file begins with: video from the last key frame before
+  /// the window, audio from a tenth of a second before it, which brings decoders into their state.
+  private func each(
+    of track: Track, _ connection: borrowing SQLiteConnection,
+    _ use: (Frame) throws(MediaFileError) -> Void
+  ) throws(ExportFailure) {
+    let from =
+      !track.isVideo || window.lowerBound == .min
+      ? "at_ns >= \(window.lowerBound == .min ? .min : window.lowerBound -| Self.preroll)"
+      : """
+      row >= coalesce((
+        SELECT max(frame_store.row) FROM frame_store JOIN format USING (format)
+        WHERE \(Self.choice(track)) AND key = 1 AND at_ns <= \(window.lowerBound)
+      ), 0)
+      """
+    var failure: MediaFileError?
+    try ExportFailure.asking(take) { () throws(SQLiteError) in
+      let rows = try connection.prepare(
+        """
+        SELECT at_ns, rtp_time, key, coalesce(width, 0), coalesce(height, 0), bytes FROM frame
+        WHERE \(Self.choice(track)) AND size > 0 AND bytes IS NOT NULL
+          AND at_ns <= \(window.upperBound) AND \(from)
+        ORDER BY row
+        """)
+      while failure == nil, try rows.step() {
+        let (at, time, isKey, width, height) = rows.values(
+          Int64.self, UInt32.self, Int64.self, Int.self, Int.self)
+        let frame = Frame(
+          at: at, time: time, isKey: isKey == 1, width: width, height: height,
+          bytes: rows.bytes(5))
+        do throws(MediaFileError) {
+          try use(frame)
+        } catch {
+          failure = error
+        }
+      }
+    }
+    if let failure { throw .media(failure.description) }
+  }
+
+  private static let preroll: Int64 = 100_000_000
+
+  private static func choice(_ track: Track) -> String {
+    let source = track.ssrc.map { " AND ssrc = \($0)" } ?? ""
+    return """
+      peer = \(track.peer) AND track = \(track.number)
+        AND kind = '\(track.isVideo ? "video" : "audio")'
+        AND direction = '\(track.isSent ? "out" : "in")' AND codec = '\(track.codec)'
+        AND outcome NOT IN ('undecodable', 'concealed', 'recovered')\(source)
+      """
+  }
+
+  // MARK: Files
+
+  /// A file that is written and gets its name in the end; nil where a track has nothing for it.
+  private func write(
+    _ track: Track, _ container: Container, to path: String,
+    _ connection: borrowing SQLiteConnection, _ mux: Mux
+  ) throws(ExportFailure) -> Written? {
+    var written = Written(path: path, track: track)
+    let whole = try ExportFailure.writing { () throws(WholeFile.Failure) in
+      try WholeFile(path, present)
+    }
+    // What becomes an MP4 file is an IVF file first, beside it, which goes again.
+    let first =
+      container == .mp4
+      ? try ExportFailure.writing { () throws(WholeFile.Failure) in
+        try WholeFile(path + ".ivf", .replaced)
+      } : whole
+    let descriptor = try ExportFailure.writing { () throws(WholeFile.Failure) in
+      try first.open()
+    }
+    let file = MediaFile(descriptor: descriptor, path: first.temporary)
+    do throws(ExportFailure) {
+      if track.isVideo {
+        try writeVideo(&written, container, file, connection)
+      } else {
+        try writeAudio(&written, container, file, connection)
+      }
+    } catch {
+      guard case .media(let words) = error else { throw error }
+      throw .media(words.replacing(first.temporary, with: path))
+    }
+    guard written.frames > 0 else { return nil }
+    if container == .mp4 {
+      FileDescriptor(
+        try ExportFailure.writing { () throws(WholeFile.Failure) in try whole.open() }
+      ).close()
+      // The first file goes with whoever holds it.
+      let words = withExtendedLifetime(first) { mux(first.temporary, whole.temporary) }
+      if let words { throw .media("\(path) is not written: \(words)") }
+    }
+    try ExportFailure.writing { () throws(WholeFile.Failure) in try whole.finish() }
+    return written
+  }
+
+  private func writeVideo(
+    _ written: inout Written, _ container: Container, _ file: MediaFile,
+    _ connection: borrowing SQLiteConnection
+  ) throws(ExportFailure) {
+    let track = written.track
+    var webM: WebMFile?
+    var ivf: IVFFile?
+    var state = written
+    try each(of: track, connection) { frame throws(MediaFileError) in
+      if state.frames == 0 {
+        guard frame.isKey else {
+          state.dropped += 1
+          return
+        }
+        state.from = frame.at
+      }
+      let size = Self.size(of: frame, track.codec)
+      if size.width > 0, frame.isKey, state.sizes.last != "\(size.width)x\(size.height)" {
+        state.sizes.append("\(size.width)x\(size.height)")
+      }
+      let passed = max(0, frame.at - state.from)
+      if container == .webm {
+        let isAV1 = track.codec == "av1"
+        if webM == nil {
+          webM = try WebMFile(
+            file,
+            .video(
+              codec: WebMWriter.videoCodec(track.codec) ?? "", width: size.width,
+              height: size.height),
+            configuration: isAV1 ? AV1File.configuration(frame.bytes) : [])
+        }
+        let bytes = isAV1 ? AV1File.withoutDelimiter(frame.bytes) : frame.bytes
+        try webM?.add(bytes, at: passed / 1_000_000, isKey: frame.isKey)
+      } else {
+        if ivf == nil {
+          ivf = IVFFile(file, fourCC: Self.fourCC(track.codec), size: size)
+        }
+        try ivf?.add(frame.bytes, atNanoseconds: passed)
+      }
+      state.frames += 1
+      state.to = frame.at
+    }
+    written = state
+    do throws(MediaFileError) {
+      let length = written.frames > 1 ? (written.to - written.from) / Int64(written.frames - 1) : 0
+      try webM?.finish(lastFrame: length / 1_000_000)
+      try ivf?.finish()
+    } catch {
+      throw .media(error.description)
+    }
+  }
+
+  private func writeAudio(
+    _ written: inout Written, _ container: Container, _ file: MediaFile,
+    _ connection: borrowing SQLiteConnection
+  ) throws(ExportFailure) {
+    var audio = AudioFile(file, container, window)
+    var state = written
+    try each(of: written.track, connection) { frame throws(MediaFileError) in
+      if state.frames == 0 { state.from = max(frame.at, window.lowerBound) }
+      // What comes before the window is skipped by players.
+      if frame.at >= window.lowerBound { state.frames += 1 }
+      state.to = frame.at
+      try audio.add(
+        frame.bytes, time: frame.time, atNanoseconds: frame.at, channels: state.track.channels)
+    }
+    written = state
+    guard written.frames > 0 else { return }
+    do throws(MediaFileError) {
+      try audio.finish()
+    } catch {
+      throw .media(error.description)
+    }
+    written.to = written.from +| audio.nanoseconds
+    written.concealed = audio.timeline.concealed * 1_000_000 / 48
+    written.leftOut = audio.timeline.leftOut * 1_000_000 / 48
+    written.dropped += audio.timeline.dropped
+  }
+
+  private static func fourCC(_ codec: String) -> String {
+    ["vp8": "VP80", "vp9": "VP90", "av1": "AV01"][codec] ?? "H264"
+  }
+
+  /// The size of a video frame; those that no decoder saw tell it themselves.
+  private static func size(of frame: Frame, _ codec: String) -> (width: Int, height: Int) {
+    if frame.width > 0 { return (frame.width, frame.height) }
+    guard frame.isKey else { return (0, 0) }
+    return Codec.named(codec)?.look?(frame.bytes.span.bytes).size ?? (0, 0)
+  }
+}
+
+/// Audio on its way into a file: packets before the window wait, as the file's head says how much
+/// of them a player leaves out.
+private struct AudioFile {
+  private let file: MediaFile
+  private let container: FrameExport.Container
+  private let window: ClosedRange<Int64>
+  private var waiting: [OpusTimeline.Piece] = []
+  private var isBegun = false
+  private var webM: WebMFile?
+  private var ogg: OggOpusFile?
+  private var channels = 2
+  private var preSkip: Int64 = 0
+  var timeline = OpusTimeline()
+
+  /// What libopus, and so every browser, is behind at the beginning of a stream, in samples.
+  private static let lookahead: Int64 = 312
+
+  init(_ file: MediaFile, _ container: FrameExport.Container, _ window: ClosedRange<Int64>) {
+    self.file = file
+    self.container = container
+    self.window = window
+  }
+
+  /// How long a player plays.
+  var nanoseconds: Int64 { max(0, timeline.end - preSkip) * 1_000_000 / 48 }
+
+  mutating func add(
+    _ packet: [UInt8], time: UInt32, atNanoseconds at: Int64, channels: Int
+  ) throws(MediaFileError) {
+    if timeline.end == 0, !isBegun {
+      let isStereo = (packet.first ?? 0) & 4 != 0
+      self.channels = channels > 0 ? min(channels, 2) : isStereo ? 2 : 1
+    }
+    var pieces: [OpusTimeline.Piece] = []
+    var line = timeline
+    try line.place(packet, time: time, atNanoseconds: at) { piece throws(MediaFileError) in
+      pieces.append(piece)
+      // A pause of hours is written as it goes.
+      guard isBegun, pieces.count >= 1_000 else { return }
+      for piece in pieces { try put(piece) }
+      pieces = []
+    }
+    timeline = line
+    if !isBegun, at < window.lowerBound {
+      waiting += pieces
+      return
+    }
+    if !isBegun, let first = pieces.last { try begin(at: first.position) }
+    for piece in pieces { try put(piece) }
+  }
+
+  private mutating func begin(at position: Int64) throws(MediaFileError) {
+    isBegun = true
+    preSkip = position > 0 ? position : Self.lookahead
+    if container == .webm {
+      webM = try WebMFile(file, .opus(channels: channels), preSkip: Int(clamping: preSkip))
+    } else {
+      ogg = try OggOpusFile(file, channels: channels, preSkip: Int(clamping: preSkip))
+    }
+    for piece in waiting { try put(piece) }
+    waiting = []
+  }
+
+  private mutating func put(_ piece: OpusTimeline.Piece) throws(MediaFileError) {
+    try webM?.add(piece.bytes, at: (piece.position + 24) / 48, isKey: true)
+    try ogg?.add(piece.bytes, samples: piece.samples)
+  }
+
+  mutating func finish() throws(MediaFileError) {
+    try webM?.finish(lastFrame: 20)
+    try ogg?.finish()
+  }
+}
+
+/// Encoded video frames in an IVF file, with their times at 90 kHz.
+private struct IVFFile {
+  private let file: MediaFile
+  private let fourCC: String
+  private let size: (width: Int, height: Int)
+  private var frameCount = 0
+  private var last: Int64 = -1
+  private var isBegun = false
+
+  init(_ file: MediaFile, fourCC: String, size: (width: Int, height: Int)) {
+    self.file = file
+    self.fourCC = fourCC
+    self.size = size
+  }
+
+  /// Where libvpx writes the number of frames, ffmpeg writes and reads how long the file lasts, in
+  /// ticks; others read neither.
+  private var header: [UInt8] {
+    let length = frameCount > 1 ? last + last / Int64(frameCount - 1) : Int64(frameCount)
+    return IVFWriter.header(
+      fourCC: fourCC, width: size.width, height: size.height, ticksPerSecond: 90_000,
+      frameCount: Int(clamping: length))
+  }
+
+  mutating func add(_ frame: [UInt8], atNanoseconds nanoseconds: Int64) throws(MediaFileError) {
+    if !isBegun { try file.write(header) }
+    isBegun = true
+    // No two frames may have one time.
+    last = max(last + 1, nanoseconds / 100_000 * 9)
+    try file.write(IVFWriter.frameHeader(byteCount: frame.count, time: UInt64(last)))
+    try file.write(frame)
+    frameCount += 1
+  }
+
+  func finish() throws(MediaFileError) { try file.write(header, at: 0) }
+}

@@ -1,0 +1,215 @@
+import Media
+import Wire
+
+/// The identification header of Opus (RFC 7845 section 5.1).
+enum OpusHead {
+  static func bytes(channels: Int, preSkip: Int) -> [UInt8] {
+    let skip = UInt16(clamping: preSkip)
+    return Array("OpusHead".utf8) + [1, UInt8(clamping: channels)]
+      + [UInt8(truncatingIfNeeded: skip), UInt8(skip >> 8)]
+      + [0x80, 0xbb, 0, 0] + [0, 0, 0]
+  }
+}
+
+/// Writes packets of Opus as they are into an Ogg file (RFC 3533, RFC 7845).
+///
+/// Pages are simple enough that libogg, which computes their checksum and little more, would need
+/// more code around it than stands here.
+package struct OggOpusFile {
+  private let file: MediaFile
+  private var lengths: [UInt8] = []
+  private var body: [UInt8] = []
+  /// The samples at 48 kHz at the end of the last packet.
+  private var position: Int64 = 0
+  private var pageBegin: Int64 = 0
+  private var sequence: UInt32 = 0
+
+  /// A page holds a second, so that players find their place.
+  private static let longestPage: Int64 = 48_000
+  private static let serial: UInt32 = 0x7265_7461
+
+  /// Begins a file with its two headers.
+  ///
+  /// - Parameter preSkip: the samples at 48 kHz that a player leaves out at the beginning.
+  package init(_ file: MediaFile, channels: Int, preSkip: Int) throws(MediaFileError) {
+    self.file = file
+    try writePage(OpusHead.bytes(channels: channels, preSkip: preSkip), flags: 2, at: 0)
+    let vendor = Array("retake".utf8)
+    try writePage(
+      Array("OpusTags".utf8) + [UInt8(vendor.count), 0, 0, 0] + vendor + [0, 0, 0, 0],
+      flags: 0, at: 0)
+  }
+
+  /// Adds the next packet, which lasts so many samples at 48 kHz.
+  package mutating func add(_ packet: [UInt8], samples: Int) throws(MediaFileError) {
+    let count = packet.count / 255 + 1
+    // No packet is on two pages: none of Opus has more than 61,440 bytes.
+    guard count <= 255 else { return }
+    if lengths.count + count > 255 || position - pageBegin >= Self.longestPage {
+      try flush(isLast: false)
+    }
+    lengths += [UInt8](repeating: 255, count: count - 1) + [UInt8(packet.count % 255)]
+    body += packet
+    position += Int64(samples)
+  }
+
+  /// Completes the file.
+  package mutating func finish() throws(MediaFileError) { try flush(isLast: true) }
+
+  private mutating func flush(isLast: Bool) throws(MediaFileError) {
+    try writePage(lengths, body, flags: isLast ? 4 : 0, at: position)
+    (lengths, body, pageBegin) = ([], [], position)
+  }
+
+  private mutating func writePage(
+    _ packet: [UInt8], flags: UInt8, at position: Int64
+  ) throws(MediaFileError) {
+    try writePage([UInt8(packet.count)], packet, flags: flags, at: position)
+  }
+
+  private mutating func writePage(
+    _ lengths: [UInt8], _ body: [UInt8], flags: UInt8, at position: Int64
+  ) throws(MediaFileError) {
+    var page = Array("OggS".utf8) + [0, flags]
+    page.append(little: UInt64(bitPattern: position), 8)
+    page.append(little: UInt64(Self.serial), 4)
+    page.append(little: UInt64(sequence), 4)
+    page += [0, 0, 0, 0, UInt8(lengths.count)] + lengths + body
+    let check = Self.checksum(page)
+    for place in 0..<4 { page[22 + place] = UInt8(truncatingIfNeeded: check >> UInt32(8 * place)) }
+    sequence &+= 1
+    try file.write(page)
+  }
+
+  /// The CRC of RFC 3533 section 6: of 32 bits with 0x04c11db7, not reflected, from zero.
+  private static func checksum(_ page: [UInt8]) -> UInt32 {
+    page.reduce(0) { $0 << 8 ^ table[Int(UInt8($0 >> 24) ^ $1)] }
+  }
+
+  private static let table: [UInt32] = (0..<256).map { byte in
+    (0..<8).reduce(UInt32(byte) << 24) { value, _ in
+      value & 0x8000_0000 == 0 ? value << 1 : value << 1 ^ 0x04c1_1db7
+    }
+  }
+}
+
+extension [UInt8] {
+  fileprivate mutating func append(little value: UInt64, _ count: Int) {
+    for place in 0..<count { append(UInt8(truncatingIfNeeded: value >> UInt64(8 * place))) }
+  }
+}
+
+// MARK: - OpusTimeline
+
+/// Lays received packets of Opus on one clock without a gap, decoding nothing.
+///
+/// In place of packets that were lost, and of the silence that a sender did not send (DTX), stand
+/// packets without data, which ask the player's decoder to conceal (RFC 7845 section 4.1): a byte
+/// each, in the mode, bandwidth and channels of the packet before.
+package struct OpusTimeline {
+  /// A packet in its place.
+  package struct Piece {
+    package var bytes: [UInt8]
+    /// Samples at 48 kHz from the beginning.
+    package var position: Int64
+    /// How many samples it lasts.
+    package var samples: Int
+    /// Whether it stands for one that is not there.
+    package var isFiller: Bool
+  }
+
+  /// Where the next packet begins.
+  package private(set) var end: Int64 = 0
+  /// How many samples are concealed.
+  package private(set) var concealed: Int64 = 0
+  /// How many samples of pauses were left out, as no call is that long.
+  package private(set) var leftOut: Int64 = 0
+  /// How many packets came twice, came too late, or are none.
+  package private(set) var dropped = 0
+
+  private var last: (time: UInt32, at: Int64, position: Int64, samples: Int, toc: UInt8)?
+  private var rest: Int64
+
+  /// Begins at 0.
+  ///
+  /// - Parameter limit: for how many samples fillers may stand in all. No call pauses longer than a
+  ///   day; a wrong date must not fill a disk.
+  package init(concealing limit: Int64 = 24 * 3_600 * 48_000) { rest = limit }
+
+  /// A packet whose time goes back by less came late; one that goes back further begins anew.
+  private static let lateness: Int64 = 5 * 48_000
+  /// A packet whose time runs ahead of its arrival by more begins anew.
+  private static let lead: Int64 = 10 * 48_000
+
+  /// Places the next packet behind the last, with fillers before it.
+  ///
+  /// - Parameters:
+  ///   - time: its RTP time.
+  ///   - nanoseconds: when it was played or sent, which says how long a pause is where the RTP
+  ///     times of a sender begin anew.
+  package mutating func place(
+    _ packet: [UInt8], time: UInt32, atNanoseconds nanoseconds: Int64,
+    _ emit: (Piece) throws(MediaFileError) -> Void
+  ) throws(MediaFileError) {
+    guard let toc = packet.first, let form = OpusPacket(packet) else {
+      dropped += 1
+      return
+    }
+    var position = end
+    if let last {
+      let ticks = Int64(Int32(bitPattern: time &- last.time))
+      let passed = max(0, (nanoseconds -| last.at) / 125 * 6 / 1_000)
+      if ticks <= 0, ticks > -Self.lateness {
+        dropped += 1
+        return
+      }
+      position =
+        ticks < 0 || ticks > passed + Self.lead
+        ? end + max(0, passed - Int64(last.samples)) : last.position + ticks
+      try fill(to: position, last.toc, emit)
+      if position - end >= 120 {
+        leftOut += position - end
+        position = end
+      }
+    }
+    last = (time, nanoseconds, position, form.duration, toc)
+    try emit(Piece(bytes: packet, position: end, samples: form.duration, isFiller: false))
+    end += Int64(form.duration)
+  }
+
+  private mutating func fill(
+    to position: Int64, _ toc: UInt8, _ emit: (Piece) throws(MediaFileError) -> Void
+  ) throws(MediaFileError) {
+    while position - end >= 120, rest > 0 {
+      let (byte, samples) = Self.filler(toc, upTo: position - end)
+      try emit(Piece(bytes: [byte], position: end, samples: samples, isFiller: true))
+      end += Int64(samples)
+      concealed += Int64(samples)
+      rest -= Int64(samples)
+    }
+  }
+
+  /// A packet without data of up to 20 ms: of the same mode where that has one so short, else CELT
+  /// of the same bandwidth (RFC 6716 table 2).
+  private static func filler(_ toc: UInt8, upTo samples: Int64) -> (toc: UInt8, samples: Int) {
+    let configuration = toc >> 3
+    let stereo = toc & 4
+    let lengths: [Int] = [960, 480, 240]
+    let length: Int = lengths.first { samples >= Int64($0) } ?? 120
+    if configuration < 16, length >= 480 {
+      // SILK has 10 and 20 ms at the front of each four, the hybrid mode of each two.
+      let base = configuration & (configuration < 12 ? ~3 : ~1)
+      return ((base | (length == 480 ? 0 : 1)) << 3 | stereo, length)
+    }
+    let band: UInt8 =
+      switch configuration {
+      case 0..<4: 16
+      case 4..<12: 20
+      case 12..<14: 24
+      case 14..<16: 28
+      default: configuration & ~3
+      }
+    let size: UInt8 = [120: 0, 240: 1, 480: 2][length] ?? 3
+    return ((band | size) << 3 | stereo, length)
+  }
+}

@@ -1,0 +1,254 @@
+import Tape
+import Wire
+
+// Rules about what both ends were told of each other and do not share: roles, passwords, numbers.
+
+extension FindingRule {
+  /// Who is server of DTLS waits for a ClientHello; where both are, nobody says anything, and where
+  /// both are client, nobody answers (RFC 8842 section 5).
+  static let rolesClash = FindingRule(
+    id: "dtls-roles-clash", severity: .high, title: "DTLS roles that do not fit",
+    scope: .connection,
+    thresholds: [
+      Threshold("least_ms", 3_000, "ms", "after ICE connected: two timeouts of RFC 6347")
+    ],
+    silentUnder: ["ice-password-wrong"],
+    sql: """
+      SELECT peer, at_ns, direction, substr(hex(bytes), 1, 28) AS record FROM packet
+      WHERE protocol = 'dtls' ORDER BY row
+      """,
+    detector: findClashingRoles)
+
+  private static func findClashingRoles(
+    _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
+  ) throws(SQLiteError) -> [Detection] {
+    var found: [Detection] = []
+    for peer in facts.peers where !peer.isReported {
+      let states = facts.states.filter { $0.peer == peer.number }
+      guard
+        let ready = states.first(where: {
+          $0.machine == "ice-connection" && ["connected", "completed"].contains($0.to)
+        })?.at,
+        !states.contains(where: { $0.machine.hasPrefix("dtls") && $0.to == "connected" }),
+        peer.isObserved || states.contains(where: { $0.machine.hasPrefix("dtls") })
+      else { continue }
+      let closed = states.first { $0.machine == "connection" && $0.to == "closed" }?.at
+      let end = closed ?? facts.end
+      guard Double(end &- ready) / 1e6 >= limits["least_ms"] else { continue }
+      let messages = facts.network.datagrams.messages.filter { $0.peer == peer.number }
+      let words: String
+      if messages.isEmpty {
+        guard !peer.isObserved, let text = waitingWords(peer, facts, end &- ready) else { continue }
+        words = text
+      } else {
+        let own = messages.count { $0.direction == .outbound && $0.type == 1 }
+        let theirs = messages.count { $0.direction == .inbound && $0.type == 1 }
+        // A server answers with one of these.
+        guard own > 0, theirs > 0, !messages.contains(where: { [2, 3].contains($0.type) }) else {
+          continue
+        }
+        words =
+          "each end began the handshake as client (a=setup:active), and neither answered in "
+          + "\(rounded(Double(end &- ready) / 1e9)) s"
+      }
+      found.append(
+        Detection(
+          "dtls-roles-clash", peer: peer.number, from: ready, to: end, words,
+          impact: FindingImpact(withoutMedia: Double(end &- ready) / 1e9)))
+    }
+    return found
+  }
+
+  /// What is known of a handshake in which nothing was sent or came; nil where it was this side's
+  /// part to begin.
+  private static func waitingWords(
+    _ peer: CallFacts.Peer, _ facts: CallFacts, _ waited: Int64
+  ) -> String? {
+    let seconds = rounded(Double(waited) / 1e9)
+    if let other = peer.other, facts.peer(other)?.isObserved == false {
+      let isBegun = facts.network.datagrams.messages.contains { $0.peer == other }
+      return isBegun
+        ? nil
+        : "both ends waited \(seconds) s as server for the other's ClientHello (a=setup:passive)"
+    }
+    let answer = facts.network.exchanges(of: peer.number).last?.answer
+    // Who answered `active`, or was answered `passive`, has to begin.
+    guard let answer, answer.setup != (answer.isLocal ? "active" : "passive") else { return nil }
+    return "no ClientHello came in \(seconds) s, and the other side had to begin: it waits as "
+      + "server too, or its DTLS does not get through"
+  }
+
+  /// A check whose MESSAGE-INTEGRITY was made with another password is answered with 401 (RFC 8445
+  /// section 7.3): signaling mixed up or changed `a=ice-pwd`, or the descriptions of two calls.
+  ///
+  /// Checks that were on their way while ICE began anew are refused, too.
+  static let wrongPassword = FindingRule(
+    id: "ice-password-wrong", severity: .high, title: "Wrong ICE password",
+    scope: .connection,
+    thresholds: [
+      Threshold("least_checks", 4, "", "refused with 401, and none was answered well since"),
+      Threshold("least_ms", 1_000, "ms", "from the first to the last one; own choice"),
+    ],
+    sql: """
+      SELECT peer, at_ns, direction, local, remote FROM packet
+      WHERE protocol = 'stun' AND substr(hex(bytes), 1, 4) = '0111' ORDER BY row
+      """,
+    detector: findWrongPasswords)
+
+  private static func findWrongPasswords(
+    _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
+  ) throws(SQLiteError) -> [Detection] {
+    let datagrams = facts.network.datagrams
+    var found: [Detection] = []
+    for peer in facts.peers {
+      for direction in [WireDirection.inbound, .outbound] {
+        let refused = (direction == .inbound ? datagrams.refusals : datagrams.localRefusals)
+          .filter { $0.peer == peer.number && $0.method == 1 && $0.code == 401 }
+        guard let first = refused.first, let last = refused.last,
+          Double(refused.count) >= limits["least_checks"],
+          Double(last.at &- first.at) / 1e6 >= limits["least_ms"]
+        else { continue }
+        let isAnswered =
+          direction == .inbound
+          && datagrams.checks.contains {
+            $0.peer == peer.number && !$0.isRefused && ($0.answered ?? .min) > first.at
+          }
+        guard !isAnswered else { continue }
+        let whose = direction == .inbound ? "of its checks" : "checks of the other side"
+        found.append(
+          Detection(
+            "ice-password-wrong", peer: peer.number, from: first.at, to: last.at,
+            "\(refused.count) \(whose) were refused with 401: "
+              + (direction == .inbound
+                ? "the a=ice-pwd that it was told is not the other side's"
+                : "the other side was told another a=ice-pwd than this side has"),
+            impact: FindingImpact(count: Int64(refused.count))))
+      }
+    }
+    return found
+  }
+
+  /// Both ends send by numbers that mean another codec to the other: a program between them wrote
+  /// its own `a=rtpmap` lines.
+  ///
+  /// RFC 3264 section 6.1 lets an answer number codecs anew, so that numbers alone prove nothing:
+  /// only what came and could not be decoded does.
+  static let crossedTypes = FindingRule(
+    id: "payload-types-crossed", severity: .high, title: "Payload type that means another codec",
+    scope: .flow,
+    thresholds: [
+      Threshold("least_packets", 20, "packets", "of that type; own choice")
+    ],
+    sql: "SELECT peer, at_ns, direction, type, message FROM signaling",
+    detector: findCrossedTypes)
+
+  private static func findCrossedTypes(
+    _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
+  ) throws(SQLiteError) -> [Detection] {
+    var found: [Detection] = []
+    for stream in facts.streams where stream.direction == .inbound && stream.role == .media {
+      let own = facts.network.descriptions(of: stream.peer)
+      guard let local = own.last(where: \.isLocal) else { continue }
+      let remote = own.last { !$0.isLocal }
+      // What the sender itself was told and says, where the take has it.
+      let sender = facts.peer(stream.peer)?.other.flatMap { other in
+        facts.network.descriptions(of: other).last { !$0.isLocal }
+      }
+      for type in stream.payloadTypes
+      where Double(type.packets) >= limits["least_packets"] {
+        guard let here = local.codec(type.type),
+          let there = sender?.codec(type.type) ?? remote?.codec(type.type), here != there,
+          !here.isEmpty, !there.isEmpty, !isDecoded(stream, facts)
+        else { continue }
+        found.append(
+          Detection(
+            "payload-types-crossed", peer: stream.peer, from: type.first, to: stream.last,
+            "\(type.packets) packets had payload type \(type.type), which is \(here) to who "
+              + "receives it and \(there) to who sends it; none could be decoded",
+            ssrc: stream.ssrc, track: stream.track, direction: .inbound, kind: stream.kind,
+            impact: FindingImpact(
+              withoutMedia: Double(stream.last &- type.first) / 1e9, count: type.packets)))
+      }
+    }
+    return found
+  }
+
+  private static func isDecoded(_ stream: CallFacts.Stream, _ facts: CallFacts) -> Bool {
+    guard let track = stream.track.flatMap({ facts.track(stream.peer, $0, .inbound) }) else {
+      return false
+    }
+    return track.kind != "video" || track.pictures.contains(where: \.isGood)
+  }
+
+  /// Whole frames come, and the decoder makes nothing of any: they are of another codec than agreed
+  /// on, or of a profile that it lacks.
+  static let undecodable = FindingRule(
+    id: "video-undecodable", severity: .high, title: "Video that cannot be decoded",
+    thresholds: [
+      Threshold("least_frames", 5, "frames", "that failed, and none that did not"),
+      Threshold("least_ms", 2_000, "ms", "from the first to the last; own choice"),
+    ],
+    causes: ["payload-types-crossed", "payload-type-unknown"],
+    sql: """
+      SELECT peer, track, outcome, count(*) AS frames FROM frame
+      WHERE kind = 'video' AND direction = 'in' GROUP BY peer, track, outcome
+      """,
+    detector: findUndecodable)
+
+  private static func findUndecodable(
+    _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
+  ) throws(SQLiteError) -> [Detection] {
+    unassembled(facts, limits)
+      + facts.tracks.compactMap { track -> Detection? in
+        guard track.kind == "video", track.direction == .inbound,
+          !track.pictures.contains(where: \.isGood), let shown = track.pictures.first?.at,
+          let last = track.pictures.last?.at,
+          Double(track.pictures.count) >= limits["least_frames"],
+          Double(last &- shown) / 1e6 >= limits["least_ms"]
+        else { return nil }
+        // From the first packet on: what is of another codec makes no frame for a while.
+        let came = facts.streams.first {
+          $0.peer == track.peer && $0.track == track.track && $0.direction == .inbound
+            && $0.role == .media
+        }?.first
+        let first = min(shown, came ?? shown)
+        return Detection(
+          "video-undecodable", peer: track.peer, from: first, to: last,
+          "none of \(counted(Int64(track.pictures.count), "frame")) that came could be decoded as "
+            + track.codec.uppercased(),
+          ssrc: track.sources.last, track: track.track, direction: .inbound, kind: "video",
+          impact: FindingImpact(
+            withoutMedia: Double(last &- first) / 1e9, count: Int64(track.pictures.count)))
+      }
+  }
+
+  /// Streams of an endpoint whose packets came without a loss and made no frame at all: they begin
+  /// otherwise than those of the codec that was agreed on.
+  private static func unassembled(_ facts: CallFacts, _ limits: Limits) -> [Detection] {
+    facts.streams.compactMap { stream -> Detection? in
+      guard stream.direction == .inbound, stream.role == .media, stream.kind == "video",
+        let peer = facts.peer(stream.peer), !peer.isObserved, !peer.isReported,
+        Double(stream.last &- stream.first) / 1e6 >= limits["least_ms"], stream.packets >= 30,
+        stream.lost *| 50 <= stream.expected,
+        // Layers and streams of which another one is shown are not put together.
+        !facts.tracks.contains(where: {
+          $0.peer == stream.peer && $0.direction == .inbound && $0.kind == "video"
+            && !$0.pictures.isEmpty && ($0.track == stream.track || stream.track == nil)
+        }),
+        facts.agreements.contains(where: {
+          $0.peer == stream.peer && $0.direction == .inbound && $0.kind == "video"
+        })
+      else { return nil }
+      let codec = stream.codec.isEmpty ? "the codec agreed on" : stream.codec.uppercased()
+      return Detection(
+        "video-undecodable", peer: stream.peer, from: stream.first, to: stream.last,
+        (stream.lost == 0
+          ? "none of \(stream.packets) packets was lost"
+          : "\(stream.packets) packets came, \(max(0, stream.lost)) were lost")
+          + ", and no frame of \(codec) could be put together from them",
+        ssrc: stream.ssrc, track: stream.track, direction: .inbound, kind: "video",
+        impact: FindingImpact(
+          withoutMedia: Double(stream.last &- stream.first) / 1e9, count: stream.packets))
+    }
+  }
+}

@@ -1,0 +1,357 @@
+import Tape
+import Wire
+
+// Rules about boxes on the way: NATs that map anew, tunnels that carry no large packets, and
+// firewalls that let no data channel through.
+
+extension FindingRule {
+  /// A NAT that restarted or forgot, or a machine that went over to another network: packets come
+  /// from an address that nobody signaled, and what is sent to the old one is lost.
+  ///
+  /// A path that ICE agreed on, or chose among candidates, is none of this.
+  static let addressChanged = FindingRule(
+    id: "address-changed", severity: .medium, title: "Network address changed",
+    scope: .connection,
+    thresholds: [
+      Threshold("least_packets", 20, "packets", "of media from either address; own choice"),
+      Threshold("overlap_ms", 1_000, "ms", "for which both may be in use; own choice"),
+    ],
+    sql: """
+      SELECT path_end.peer AS peer, remote, min(at_ns) AS from_ns, max(at_ns) AS to_ns,
+        count(*) AS packets
+      FROM packet_store JOIN path_end USING (path)
+      WHERE marker_type IS NOT NULL AND path_end.direction = 'in' GROUP BY path_end.peer, remote
+      """,
+    detector: findChangedAddresses)
+
+  private static func findChangedAddresses(
+    _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
+  ) throws(SQLiteError) -> [Detection] {
+    var found: [Detection] = []
+    for peer in facts.peers {
+      let uses = facts.network.pathUses.filter {
+        $0.peer == peer.number && $0.direction == .inbound
+          && Double($0.media) >= limits["least_packets"]
+      }.sorted { ($0.firstMedia, $0.path) < ($1.firstMedia, $1.path) }
+      for (before, after) in zip(uses, uses.dropFirst())
+      where before.remote != after.remote && before.local == after.local
+        && Double(after.firstMedia &- before.lastMedia) / 1e6 >= -limits["overlap_ms"]
+      {
+        guard !wasNegotiated(peer.number, after.firstMedia, facts),
+          try !wasSignaled(after.remote, peer.number, connection)
+        else { continue }
+        let isSame = host(before.remote) == host(after.remote)
+        let lost = toOld(before, facts)
+        found.append(
+          Detection(
+            "address-changed", peer: peer.number, from: before.lastMedia,
+            to: max(after.firstMedia, lost.last),
+            "its packets came from \(after.remote) instead of \(before.remote) from "
+              + "\(rounded(Double(after.firstMedia) / 1e9)) s on"
+              + (isSame ? ", as behind a NAT that maps anew" : ", as after a change of its network")
+              + (lost.count > 0
+                ? "; \(lost.count) packets still went to the old address, for "
+                  + "\(rounded(Double(lost.last &- before.lastMedia) / 1e9)) s"
+                : ""),
+            impact: FindingImpact(
+              withoutMedia: lost.count > 0
+                ? Double(max(0, lost.last &- before.lastMedia)) / 1e9 : 0, count: lost.count)))
+      }
+    }
+    return found
+  }
+
+  /// Whether a negotiation, such as one that restarts ICE, came just before.
+  private static func wasNegotiated(_ peer: Int64, _ at: Int64, _ facts: CallFacts) -> Bool {
+    facts.perception.negotiations.contains {
+      $0.peer == peer && at -| $0.at <= 3_000_000_000 && $0.at -| at <= 500_000_000
+    }
+  }
+
+  private static func host(_ address: String) -> Substring {
+    address[..<(address.lastIndex(of: ":") ?? address.endIndex)]
+  }
+
+  /// How many packets of media went on to an address from which nothing came any more, and when
+  /// the last of them did.
+  private static func toOld(_ use: NetworkFacts.PathUse, _ facts: CallFacts)
+    -> (count: Int64, last: Int64)
+  {
+    guard
+      let back = facts.network.pathUses.first(where: {
+        $0.peer == use.peer && $0.direction == .outbound && $0.remote == use.remote
+          && $0.local == use.local
+      }), back.lastMedia &- use.lastMedia >= 1_000_000_000
+    else { return (0, use.lastMedia) }
+    let sent = facts.way(use.peer, .outbound)?.count(
+      from: use.lastMedia, to: back.lastMedia, interval: facts.intervalNanoseconds)
+    return (sent ?? 0, back.lastMedia)
+  }
+
+  /// Whether an address is that of a candidate which the other side named.
+  private static func wasSignaled(
+    _ address: String, _ peer: Int64, _ connection: borrowing SQLiteConnection
+  ) throws(SQLiteError) -> Bool {
+    let rows = try connection.prepare(
+      """
+      SELECT iif(address LIKE '%:%', '[' || address || ']', address) || ':' || port FROM candidate
+      WHERE peer = \(peer) AND type = 'remote-candidate' AND candidate_type <> 'prflx' LIMIT 10000
+      """)
+    while try rows.step() {
+      if rows.text(0) == address { return true }
+    }
+    return false
+  }
+
+  // MARK: Sizes
+
+  /// A tunnel or a VPN with a smaller MTU whose notice nobody gets (RFC 8899 section 1): all that
+  /// is larger is lost, and what is smaller arrives.
+  static let largePacketsLost = FindingRule(
+    id: "large-packets-lost", severity: .high, title: "Large packets lost", scope: .flow,
+    thresholds: [
+      Threshold("least_lost", 12, "packets", "larger than all that arrive; own choice"),
+      Threshold("least_share", 0.9, "", "of the lost packets are among the largest; own choice"),
+      Threshold("most_share", 0.03, "", "of the smaller ones are lost; as `loss`"),
+    ],
+    causes: ["path-dead"], silentUnder: ["path-dead"],
+    sql: """
+      SELECT peer, ssrc, size, count(*) AS packets FROM packet
+      WHERE protocol = 'rtp' AND direction = 'in' GROUP BY peer, ssrc, size
+      """,
+    detector: findLostSizes)
+
+  /// A packet that was sent: how large it was, and whether it arrived.
+  private struct Sent {
+    var at: Int64
+    var size: Int64
+    var hasArrived: Bool
+  }
+
+  private static func findLostSizes(
+    _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
+  ) throws(SQLiteError) -> [Detection] {
+    var found: [Detection] = []
+    for peer in facts.peers {
+      let isWhole = peer.other.map { facts.peer($0)?.isObserved == false } ?? false
+      if !isWhole { found += try findMissingSizes(peer, limits, facts, connection) }
+      guard !peer.isObserved else { continue }
+      if let other = peer.other, facts.peer(other)?.isObserved == false {
+        // By both ends: what went out of this one and came to the other.
+        let lost = facts.streams.filter {
+          $0.peer == other && $0.direction == .inbound && $0.kind == "video"
+        }.reduce(Int64(0)) { $0 +| $1.lost }
+        guard Double(lost) >= limits["least_lost"] else { continue }
+        let sent = try sentPackets(of: peer.number, to: other, connection)
+        if let one = lostSizes(sent, limits, peer.number, "", facts) { found.append(one) }
+      } else if hasLoss(peer.number, limits, facts) {
+        let sent = try requestedPackets(of: peer.number, connection)
+        if let one = lostSizes(sent, limits, peer.number, ", by its requests", facts) {
+          found.append(one)
+        }
+      }
+    }
+    return found
+  }
+
+  /// What a receiver alone can tell: larger packets came before, none comes any more, and nothing
+  /// that it asks for comes again.
+  private static func findMissingSizes(
+    _ peer: CallFacts.Peer, _ limits: Limits, _ facts: CallFacts,
+    _ connection: borrowing SQLiteConnection
+  ) throws(SQLiteError) -> [Detection] {
+    var found: [Detection] = []
+    for stream in facts.streams
+    where stream.peer == peer.number && stream.direction == .inbound && stream.role == .media
+      && stream.kind == "video" && Double(stream.lost) >= limits["least_lost"]
+    {
+      let holes = facts.runs(of: stream, where: { $0.lost > 0 })
+      guard let first = holes.first?.lowerBound, let last = holes.last?.upperBound,
+        last &- first >= 2_000_000_000,
+        facts.repairs(of: stream, from: first, to: last &+ 1_000_000_000) *| 10 <= stream.lost,
+        facts.streams.contains(where: { $0.role == .repair && $0.original == stream.ssrc })
+          || facts.demands.contains(where: {
+            $0.kind == .nack && $0.peer == peer.number && $0.direction == .outbound
+              && $0.ssrc == stream.ssrc
+          })
+      else { continue }
+      let rows = try connection.prepare(
+        """
+        SELECT at_ns, size FROM packet_store JOIN path_end USING (path)
+        WHERE path_end.peer = \(peer.number) AND direction = 'in' AND marker_type IS NOT NULL
+          AND packet_store.ssrc & 0xffffffff = \(stream.ssrc) LIMIT 2000000
+        """)
+      var before: [Int64] = []
+      var since: [Int64] = []
+      while try rows.step() {
+        // A loss shows with the packet after it, and what came just before it may be large.
+        if rows.integer(0) < first &- 100_000_000 {
+          before.append(rows.integer(1))
+        } else if rows.integer(0) > first &+ 200_000_000, rows.integer(0) <= last {
+          since.append(rows.integer(1))
+        }
+      }
+      let most = since.max() ?? 0
+      let large = before.filter { $0 > most &+ most / 50 }
+      // As many of them as before would have come by now.
+      let expected = Double(since.count) * Double(large.count) / Double(max(1, before.count))
+      guard since.count >= 30, large.count >= 20, expected >= limits["least_lost"] else { continue }
+      found.append(
+        Detection(
+          "large-packets-lost", peer: peer.number, from: first, to: last,
+          "no packet of more than \(most) bytes came any more, where \(large.count) of "
+            + "\(before.count) were larger before; \(stream.lost) packets are missing, and none of "
+            + "them came again: a link on the way carries no larger ones",
+          ssrc: stream.ssrc, track: stream.track, direction: .inbound, kind: "video",
+          impact: FindingImpact(count: stream.lost)))
+    }
+    return found
+  }
+
+  private static func hasLoss(_ peer: Int64, _ limits: Limits, _ facts: CallFacts) -> Bool {
+    facts.reports.contains {
+      $0.peer == peer && $0.direction == .inbound && Double($0.lost) >= limits["least_lost"]
+    }
+  }
+
+  private static func sentPackets(
+    of peer: Int64, to other: Int64, _ connection: borrowing SQLiteConnection
+  ) throws(SQLiteError) -> [Sent] {
+    var sent: [Sent] = []
+    let rows = try connection.prepare(
+      """
+      WITH
+        gone AS (
+          SELECT at_ns, size, packet_store.ssrc AS ssrc, sequence, rtp_time
+          FROM packet_store JOIN path_end USING (path)
+          WHERE path_end.peer = \(peer) AND direction = 'out' AND marker_type IS NOT NULL
+        ),
+        come AS (
+          SELECT DISTINCT packet_store.ssrc AS ssrc, sequence, rtp_time
+          FROM packet_store JOIN path_end USING (path)
+          WHERE path_end.peer = \(other) AND direction = 'in' AND marker_type IS NOT NULL
+        )
+      SELECT gone.at_ns, gone.size, come.ssrc IS NOT NULL
+      FROM gone LEFT JOIN come ON come.ssrc = gone.ssrc AND come.sequence = gone.sequence
+        AND come.rtp_time = gone.rtp_time
+      LIMIT 2000000
+      """)
+    while try rows.step() {
+      sent.append(
+        Sent(at: rows.integer(0), size: rows.integer(1), hasArrived: rows.integer(2) != 0))
+    }
+    return sent
+  }
+
+  /// Packets of streams of which the other side asks for some again: those are lost there, or late.
+  private static func requestedPackets(
+    of peer: Int64, _ connection: borrowing SQLiteConnection
+  ) throws(SQLiteError) -> [Sent] {
+    var sent: [Sent] = []
+    let rows = try connection.prepare(
+      """
+      WITH asked AS MATERIALIZED (
+        SELECT DISTINCT rtcp.ssrc & 0xffffffff AS ssrc, each.value AS sequence
+        FROM rtcp, json_each(rtcp.fields, '$.sequences') AS each
+        WHERE rtcp.type = 'nack' AND rtcp.direction = 'in' AND rtcp.peer = \(peer)
+      )
+      SELECT at_ns, size, asked.ssrc IS NULL
+      FROM packet_store JOIN path_end USING (path)
+        LEFT JOIN asked ON asked.ssrc = packet_store.ssrc & 0xffffffff
+          AND asked.sequence = packet_store.sequence & 0xffff
+      WHERE path_end.peer = \(peer) AND direction = 'out' AND marker_type IS NOT NULL
+        AND packet_store.ssrc & 0xffffffff IN (SELECT ssrc FROM asked)
+      LIMIT 2000000
+      """)
+    while try rows.step() {
+      sent.append(
+        Sent(at: rows.integer(0), size: rows.integer(1), hasArrived: rows.integer(2) != 0))
+    }
+    return sent
+  }
+
+  /// Whether one size parts what was lost from what arrived.
+  private static func lostSizes(
+    _ all: [Sent], _ limits: Limits, _ peer: Int64, _ source: String, _ facts: CallFacts
+  ) -> Detection? {
+    // From the first loss that is followed by no larger packet that arrived.
+    let lost = all.filter { !$0.hasArrived }
+    guard Double(lost.count) >= limits["least_lost"] else { return nil }
+    let sizes = lost.map(\.size).sorted()
+    // Nine in ten of the lost packets are larger than this.
+    let least = sizes[sizes.count / 10]
+    let sorted = all.sorted { ($0.at, $0.size) < ($1.at, $1.size) }
+    let lastLarge = sorted.last { $0.hasArrived && $0.size >= least }?.at ?? .min
+    let firstLost = sorted.first { !$0.hasArrived && $0.size >= least && $0.at > lastLarge }?.at
+    // What was sent last may be on its way still.
+    guard let from = firstLost, let to = lost.map(\.at).max(), facts.end &- from > 1_000_000_000
+    else { return nil }
+    let time = sorted.filter { $0.at >= from && $0.at <= min(to, facts.end &- 1_000_000_000) }
+    let arrived = time.filter(\.hasArrived).map(\.size).max() ?? 0
+    let large = time.filter { $0.size > arrived }
+    let small = time.filter { $0.size <= arrived }
+    let smallLost = small.count { !$0.hasArrived }
+    guard Double(large.count) >= limits["least_lost"],
+      Double(large.count) >= limits["least_share"] * Double(large.count + smallLost),
+      small.count >= large.count / 4, small.count >= 20,
+      Double(smallLost) <= limits["most_share"] * Double(small.count)
+    else { return nil }
+    let smallest = large.map(\.size).min() ?? 0
+    return Detection(
+      "large-packets-lost", peer: peer, from: from, to: min(to, facts.end),
+      "none of \(large.count) packets of \(smallest) bytes and more arrived, and "
+        + "\(small.count - smallLost) of \(small.count) smaller ones did\(source): a link on the "
+        + "way carries no larger ones",
+      direction: .outbound,
+      impact: FindingImpact(
+        share: Double(large.count) / Double(max(1, time.count)), count: Int64(large.count)))
+  }
+
+  // MARK: Channels
+
+  /// A data channel that its application made and that never opened, although DTLS did: SCTP does
+  /// not get through, or the other side has none.
+  static let channelNotOpen = FindingRule(
+    id: "channel-not-open", severity: .high, title: "Data channel that does not open",
+    scope: .connection,
+    thresholds: [
+      Threshold("least_ms", 3_000, "ms", "after DTLS connected: a timeout of SCTP (RFC 9260)")
+    ],
+    causes: [
+      "path-dead", "consent-lost", "section-rejected", "description-refused", "disconnected",
+    ],
+    silentUnder: ["never-connected"],
+    sql: """
+      WITH
+        secured AS (
+          SELECT peer, min(at_ns) AS at_ns FROM state
+          WHERE machine LIKE 'dtls%' AND to_state = 'connected' GROUP BY peer
+        ),
+        made AS (
+          SELECT channel.peer AS peer, channel, min(label) AS label,
+            max(min(channel.at_ns), secured.at_ns) AS from_ns,
+            coalesce(min(iif(state IN ('closing', 'closed'), channel.at_ns, NULL)), \(end)) AS to_ns
+          FROM channel JOIN secured USING (peer) GROUP BY channel.peer, channel
+          HAVING max(state = 'open') = 0
+        )
+      SELECT peer, min(from_ns) AS from_ns, max(to_ns) AS to_ns,
+        iif(count(*) = 1, '"' || min(label) || '" was', count(*) || ' channels were')
+          || ' not open ' || round((max(to_ns) - min(from_ns)) / 1e9, 1)
+          || ' s after DTLS connected: SCTP was not answered' AS evidence,
+        'data' AS kind, (max(to_ns) - min(from_ns)) / 1e9 AS without_media_s, count(*) AS count
+      FROM made WHERE to_ns - from_ns >= :least_ms * 1000000 GROUP BY peer
+      UNION ALL
+      -- Who answers knows no channel before SCTP has told it.
+      SELECT waiting.peer, waiting.from_ns, waiting.to_ns,
+        'SCTP was still not connected ' || round(waiting.seconds, 1)
+          || ' s after DTLS was: its messages were not answered, or none came',
+        'data', waiting.seconds, 1
+      FROM state_time AS waiting
+      WHERE machine = 'sctp' AND state = 'connecting'
+        AND to_ns - from_ns >= :least_ms * 1000000
+        AND peer NOT IN (SELECT peer FROM channel)
+        AND NOT EXISTS (
+          SELECT 1 FROM state WHERE state.peer = waiting.peer AND machine = 'sctp'
+            AND to_state = 'connected')
+      """)
+}

@@ -1,0 +1,130 @@
+import Secure
+import Tape
+import Wire
+
+/// Handshakes of DTLS as they are on the wire (RFC 6347 section 4.2): what tells one association
+/// from others is replaced, and what was offered and chosen stays.
+enum HandshakeText {
+  /// A message, or a part of one.
+  private struct Part {
+    var type: UInt8
+    var isFirst: Bool
+    var body: Range<Int>
+  }
+
+  private static let head = 12
+
+  private static func parts(_ bytes: [UInt8]) -> [Part] {
+    var found: [Part] = []
+    var offset = 0
+    while offset + head <= bytes.count {
+      let at = offset + 6
+      let start = Int(bytes[at]) << 16 | Int(bytes[at + 1]) << 8 | Int(bytes[at + 2])
+      let length = Int(bytes[at + 3]) << 16 | Int(bytes[at + 4]) << 8 | Int(bytes[at + 5])
+      let body = offset + head..<min(bytes.count, offset + head + length)
+      found.append(Part(type: bytes[offset], isFirst: start == 0, body: body))
+      offset = body.upperBound
+    }
+    return found
+  }
+
+  /// The fragment of a record with other random values, certificates, keys and signatures.
+  static func replaced(_ bytes: [UInt8], _ standIns: StandIns) -> [UInt8] {
+    var made = bytes
+    for part in parts(bytes) {
+      let body = Array(bytes[part.body])
+      switch part.type {
+      case 1 where part.isFirst, 2 where part.isFirst:
+        made.replaceSubrange(part.body, with: hello(body, standIns))
+      case 3, 4, 11, 12, 15, 16:
+        // Lengths in front of a certificate and of a cookie stay.
+        let kept = part.isFirst ? (part.type == 11 ? 6 : part.type == 3 ? 3 : 0) : 0
+        guard body.count > kept else { continue }
+        made.replaceSubrange(
+          part.body,
+          with: body.prefix(kept)
+            + standIns.noise("handshake", body, count: body.count - kept))
+      default: break
+      }
+    }
+    return made
+  }
+
+  /// A ClientHello or ServerHello with another random value and session (RFC 5246 section 7.4.1).
+  private static func hello(_ body: [UInt8], _ standIns: StandIns) -> [UInt8] {
+    guard body.count > 34 else { return body }
+    var made = body
+    let random = standIns.word(hexadecimal(body[2..<34]), .keys)
+    if let new = [UInt8](hexadecimal: random), new.count == 32 {
+      made.replaceSubrange(2..<34, with: new)
+    }
+    let session = 35..<min(body.count, 35 + Int(body[34]))
+    if !session.isEmpty {
+      made.replaceSubrange(
+        session, with: standIns.noise("session", Array(body[session]), count: session.count))
+    }
+    return made
+  }
+
+  // MARK: Following
+
+  /// What the hellos of an association say.
+  struct Hellos {
+    var clientRandom: [UInt8]?
+    var serverRandom: [UInt8]?
+    var suite: UInt16?
+    var profile: UInt16?
+
+    /// The name of the cipher suite, as far as its keys depend on it.
+    var suiteName: String {
+      switch suite {
+      case 0xc02b, 0xc02f: "TLS_ECDHE_WITH_AES_128_GCM_SHA256"
+      case 0xc02c, 0xc030: "TLS_ECDHE_WITH_AES_256_GCM_SHA384"
+      case 0xcca8, 0xcca9: "TLS_ECDHE_WITH_CHACHA20_POLY1305_SHA256"
+      default: ""
+      }
+    }
+
+    /// The name of the SRTP profile.
+    var profileName: String {
+      let known = SRTPProtection.allCases.first { $0.profile.rawValue == profile }
+      return known?.rawValue ?? ""
+    }
+
+    /// Learns from a datagram; false when it has no hello.
+    mutating func learn(_ datagram: [UInt8]) -> Bool {
+      var isNew = false
+      for record in DTLSRecord.all(in: datagram) where record.epoch == 0 && record.type == 22 {
+        for part in HandshakeText.parts(record.fragment) where part.isFirst {
+          let body = Array(record.fragment[part.body])
+          guard body.count > 34 else { continue }
+          if part.type == 1 {
+            // Another random value begins another association.
+            if clientRandom != Array(body[2..<34]) { self = Hellos() }
+            clientRandom = Array(body[2..<34])
+          } else if part.type == 2, clientRandom != nil {
+            learn(server: body)
+            isNew = true
+          }
+        }
+      }
+      return isNew
+    }
+
+    private mutating func learn(server body: [UInt8]) {
+      serverRandom = Array(body[2..<34])
+      var offset = 35 + Int(body[34])
+      guard offset + 5 <= body.count else { return }
+      suite = body.span.bytes.uint16(at: offset)
+      offset += 5
+      while offset + 4 <= body.count {
+        let length = Int(body.span.bytes.uint16(at: offset + 2))
+        // use_srtp (RFC 5764 section 4.1.1): one profile behind the length of the list.
+        if body.span.bytes.uint16(at: offset) == 14, offset + 8 <= body.count {
+          profile = body.span.bytes.uint16(at: offset + 6)
+        }
+        offset += 4 + length
+      }
+    }
+  }
+}

@@ -1,0 +1,392 @@
+import Crypto
+import ICE
+import Peer
+import RTP
+import Secure
+import Tape
+import Wire
+
+/// Replaces what datagrams carry by what stands for it, at the same length, with the integrity,
+/// checksums and protection made anew.
+final class RedactedPackets {
+  private let text: RedactedText
+  private let media: RedactedMedia
+  private var standIns: StandIns { text.standIns }
+  private var parts: Redaction.Parts { standIns.parts }
+  /// Passwords of ICE, and keys of TURN by name, realm and password.
+  private let secrets: STUNSecrets
+  private var associations: [UInt32: [RedactedAssociation]] = [:]
+  /// The last channel messages' protocols, by association and stream.
+  private var sctp = RedactedSCTP()
+
+  init(_ text: RedactedText, _ survey: RedactionSurvey) {
+    self.text = text
+    media = RedactedMedia(text, survey.payloadTypes)
+    secrets = survey.secrets
+    for found in survey.associations {
+      guard let made = RedactedAssociation(found, text) else { continue }
+      associations[found.peer, default: []].append(made)
+    }
+  }
+
+  /// A datagram of a peer; 0 for one that an observer saw.
+  func datagram(_ bytes: [UInt8], of peer: UInt32, isInbound: Bool) -> [UInt8] {
+    guard let first = bytes.first else { return bytes }
+    if first >= 0x40, first < 0x50 { return channel(bytes, of: peer, isInbound) }
+    switch DatagramClass(bytes.span.bytes) {
+    case .stun: return stun(bytes, of: peer, isInbound)
+    case .dtls: return dtls(bytes, of: peer, isInbound)
+    case .rtp: return rtp(bytes, of: peer, isInbound, isRTCP: false)
+    case .rtcp: return rtp(bytes, of: peer, isInbound, isRTCP: true)
+    default:
+      // Nobody knows what it is.
+      return [first] + [UInt8](repeating: 0xaa, count: bytes.count - 1)
+    }
+  }
+
+  /// Redacts the datagram inside a TURN ChannelData message (RFC 8656 section 12.4).
+  private func channel(_ bytes: [UInt8], of peer: UInt32, _ isInbound: Bool) -> [UInt8] {
+    guard bytes.count >= 4 else { return bytes }
+    let length = Int(bytes[2]) << 8 | Int(bytes[3])
+    let inner = Array(bytes.dropFirst(4).prefix(length))
+    return Array(bytes[..<4]) + datagram(inner, of: peer, isInbound: isInbound)
+      + bytes.dropFirst(4 + inner.count)
+  }
+
+  // MARK: STUN
+
+  private func stun(_ bytes: [UInt8], of peer: UInt32, _ isInbound: Bool) -> [UInt8] {
+    guard let message = try? STUNMessage(bytes) else {
+      return Array(bytes.prefix(20)) + [UInt8](repeating: 0, count: max(0, bytes.count - 20))
+    }
+    var made = bytes
+    var integrity: Range<Int>?
+    var fingerprint: Range<Int>?
+    for attribute in message.attributes {
+      let old = Array(bytes[attribute.range])
+      switch attribute.type {
+      case .messageIntegrity where integrity == nil: integrity = attribute.range
+      case .fingerprint: fingerprint = attribute.range
+      case .data:
+        made.replaceSubrange(attribute.range, with: datagram(old, of: peer, isInbound: isInbound))
+      default: made.replaceSubrange(attribute.range, with: value(old, attribute.type, message))
+      }
+    }
+    if let integrity, integrity.count == 20 {
+      let key = secrets.newKey(of: message, text)
+      let tag: [UInt8]
+      if let key {
+        // The length in the header ends with this attribute (RFC 8489 section 14.5).
+        var covered = Array(made[..<(integrity.lowerBound - 4)])
+        let length = integrity.upperBound - STUNMessage.headerLength
+        covered[2] = UInt8(truncatingIfNeeded: length >> 8)
+        covered[3] = UInt8(truncatingIfNeeded: length)
+        tag = hmacSHA1(key: key, covered.span.bytes)
+      } else {
+        tag = standIns.noise("integrity", Array(bytes[integrity]), count: 20)
+      }
+      made.replaceSubrange(integrity, with: tag)
+    }
+    if let fingerprint, fingerprint.count == 4 {
+      let covered = Array(made[..<(fingerprint.lowerBound - 4)])
+      let sum = crc32(covered.span.bytes) ^ 0x5354_554e
+      made.replaceSubrange(
+        fingerprint, with: (0..<4).map { UInt8(truncatingIfNeeded: sum >> UInt32(24 - 8 * $0)) })
+    }
+    return made
+  }
+
+  /// What stands for the value of an attribute, at the same length.
+  private func value(_ old: [UInt8], _ type: STUNAttributeType, _ message: STUNMessage) -> [UInt8] {
+    func words(_ part: Redaction.Parts) -> [UInt8] {
+      Array(standIns.word(String(decoding: old, as: UTF8.self), part).utf8)
+    }
+    let made: [UInt8]
+    switch type {
+    case .mappedAddress, .alternateServer, STUNAttributeType(rawValue: 0x802b),
+      STUNAttributeType(rawValue: 0x802c):
+      made = address(old, nil)
+    case .xorMappedAddress, .xorPeerAddress, .xorRelayedAddress,
+      STUNAttributeType(rawValue: 0x8020):
+      made = address(old, message.transactionID)
+    case .username:
+      let name = String(decoding: old, as: UTF8.self)
+      made = Array(
+        (standIns.known(name)
+          ?? name.split(separator: ":", omittingEmptySubsequences: false)
+          .map { standIns.word(String($0), .keys) }.joined(separator: ":")).utf8)
+    case .realm: made = Array(secrets.realm(old, text).utf8)
+    case .nonce: made = words(.keys)
+    case .software: made = words(.names)
+    case .errorCode: made = Array(old.prefix(4)) + standInReason(Array(old.dropFirst(4)))
+    case .messageIntegritySHA256, .userHash, .reservationToken:
+      made =
+        parts.contains(.keys)
+        ? standIns.noise("attribute", old, count: old.count) : old
+    default: made = type.isKnown || old.count <= 8 ? old : [UInt8](repeating: 0, count: old.count)
+    }
+    return made.count == old.count ? made : [UInt8](repeating: 0x78, count: old.count)
+  }
+
+  private func standInReason(_ reason: [UInt8]) -> [UInt8] {
+    Array(standIns.word(String(decoding: reason, as: UTF8.self), .names).utf8)
+  }
+
+  private func address(_ old: [UInt8], _ transaction: STUNTransactionID?) -> [UInt8] {
+    guard let end = SocketAddress(stun: old.span.bytes, maskedBy: transaction) else { return old }
+    let new = standIns.address(end)
+    guard new != end, new.ip.isIPv4 == end.ip.isIPv4 else { return old }
+    // Both are masked alike, so what differs between the addresses differs between the values.
+    let change = zip(end.ip.bytes, new.ip.bytes).map { $0 ^ $1 }
+    return Array(old.prefix(4)) + zip(old.dropFirst(4), change).map { $0 ^ $1 }
+  }
+
+  // MARK: DTLS
+
+  private func dtls(_ bytes: [UInt8], of peer: UInt32, _ isInbound: Bool) -> [UInt8] {
+    var made: [UInt8] = []
+    var offset = 0
+    // Records of DTLS 1.3 have another head (RFC 9147 section 4).
+    while offset < bytes.count, bytes[offset] & 0xe0 != 0x20,
+      let record = DTLSRecord.read(bytes.span.bytes, at: &offset)
+    {
+      let before = made.count
+      var copy = record
+      if record.epoch > 0 {
+        copy = sealed(record, of: peer, isInbound)
+      } else if parts.contains(.keys), record.type == 22 {
+        copy.fragment = HandshakeText.replaced(record.fragment, standIns)
+      }
+      made += copy.bytes
+      // The version in the head is the sender's.
+      if before + 2 < made.count { made[before + 1] = bytes[before + 1] }
+      if before + 2 < made.count { made[before + 2] = bytes[before + 2] }
+    }
+    let rest = Array(bytes.dropFirst(made.count))
+    guard !rest.isEmpty, !parts.isDisjoint(with: [.keys, .names, .messages]) else {
+      return made + rest
+    }
+    // The head, with the lowest bits of a number, stays.
+    return made + rest.prefix(5)
+      + standIns.noise("record", rest, count: max(0, rest.count - 5))
+  }
+
+  /// Which keys of an association a packet may be under: of a call that was only seen, either.
+  private func directions(_ isInbound: Bool, of peer: UInt32) -> [Bool] {
+    peer == 0 ? [true, false] : [isInbound]
+  }
+
+  private func sealed(_ record: DTLSRecord, of peer: UInt32, _ isInbound: Bool) -> DTLSRecord {
+    guard parts != .addresses else { return record }
+    for association in associations[peer] ?? [] {
+      for isInbound in directions(isInbound, of: peer) {
+        guard let plain = association.open(record, isInbound: isInbound) else { continue }
+        let new =
+          record.type == DTLSRecord.applicationData ? sctp.packet(plain, text) : plain
+        if let sealed = association.seal(new, like: record, isInbound: isInbound) {
+          return sealed
+        }
+      }
+    }
+    guard !parts.isDisjoint(with: [.keys, .names, .messages]) else { return record }
+    var copy = record
+    copy.fragment = standIns.noise("record", record.fragment, count: record.fragment.count)
+    return copy
+  }
+
+  // MARK: RTP
+
+  private func rtp(
+    _ bytes: [UInt8], of peer: UInt32, _ isInbound: Bool, isRTCP: Bool
+  ) -> [UInt8] {
+    guard !parts.isDisjoint(with: [.media, .keys, .names, .messages]) else { return bytes }
+    let known = associations[peer] ?? []
+    for isInbound in directions(isInbound, of: peer) {
+      for association in known {
+        if let made = association.recent(bytes, isInbound: isInbound) { return made }
+      }
+      for association in known {
+        guard let clear = association.opened(bytes, isInbound: isInbound, isRTCP: isRTCP) else {
+          continue
+        }
+        let new = isRTCP ? media.rtcp(clear) : media.rtp(clear, of: peer)
+        guard
+          let made = association.protected(new, isInbound: isInbound, isRTCP: isRTCP),
+          made.count == bytes.count
+        else { break }
+        association.remember(bytes, made, isInbound: isInbound)
+        return made
+      }
+    }
+    guard known.isEmpty else { return hidden(bytes, isRTCP: isRTCP) }
+    guard isRTCP else { return media.rtp(bytes, of: peer) }
+    return RedactedMedia.isClearRTCP(bytes) ? media.rtcp(bytes) : hidden(bytes, isRTCP: true)
+  }
+
+  /// A protected packet that no key opened, with noise behind its head.
+  private func hidden(_ bytes: [UInt8], isRTCP: Bool) -> [UInt8] {
+    var head = 8
+    if !isRTCP {
+      let header = try? RTPHeader(parsing: bytes.span.bytes, isProtected: true)
+      head = header?.payload.lowerBound ?? 12
+    }
+    guard bytes.count > head else { return bytes }
+    return Array(bytes[..<head])
+      + standIns.noise("protected", bytes, count: bytes.count - head)
+  }
+}
+
+// MARK: - RedactedAssociation
+
+/// The keys of a DTLS association, and those that stand for them.
+final class RedactedAssociation {
+  private let records: [(old: DTLSRecordProtection, new: DTLSRecordProtection)?]
+  private let packets: [SRTPPair?]
+  /// What was protected anew of late: a packet that the network doubled stays doubled.
+  private var recentPackets: [[UInt8]: [UInt8]] = [:]
+  private var recentOrder: [[UInt8]] = []
+  private static let recentMaximum = 1_024
+
+  /// Opens with the old key of a direction and protects with the new one.
+  private final class SRTPPair {
+    var context: SRTPContext
+    init?(_ profile: SRTPProfile, old: [UInt8], new: [UInt8]) {
+      guard let made = try? SRTPContext(profile: profile, sendKey: new, receiveKey: old) else {
+        return nil
+      }
+      context = made
+    }
+  }
+
+  /// - Parameter found: the association as the take tells of it.
+  init?(_ found: RedactionSurvey.Association, _ text: RedactedText) {
+    guard let role = DTLSRole(rawValue: found.role) else { return nil }
+    let old = found.secrets
+    func renewed(_ bytes: [UInt8]) -> [UInt8] {
+      [UInt8](hexadecimal: text.standIns.word(hexadecimal(bytes), .keys)) ?? bytes
+    }
+    let new = DTLSSecrets(
+      clientRandom: renewed(old.clientRandom), serverRandom: renewed(old.serverRandom),
+      masterSecret: renewed(old.masterSecret))
+    let other = role == .client ? DTLSRole.server : .client
+    // Received first, sent second.
+    records = [other, role].map { sender in
+      guard let before = DTLSRecordProtection(old, cipherSuite: found.cipherSuite, sender: sender),
+        let after = DTLSRecordProtection(new, cipherSuite: found.cipherSuite, sender: sender)
+      else { return nil }
+      return (before, after)
+    }
+    guard let profile = SRTPProtection(rawValue: found.profile)?.profile,
+      let before = old.srtpKeys(profile, cipherSuite: found.cipherSuite, role: role),
+      let after = new.srtpKeys(profile, cipherSuite: found.cipherSuite, role: role)
+    else {
+      packets = [nil, nil]
+      return
+    }
+    packets = [
+      SRTPPair(profile, old: before.receive, new: after.receive),
+      SRTPPair(profile, old: before.send, new: after.send),
+    ]
+  }
+
+  func open(_ record: DTLSRecord, isInbound: Bool) -> [UInt8]? {
+    records[isInbound ? 0 : 1]?.old.open(record)
+  }
+
+  func seal(_ plain: [UInt8], like record: DTLSRecord, isInbound: Bool) -> DTLSRecord? {
+    records[isInbound ? 0 : 1]?.new.seal(plain, like: record)
+  }
+
+  func opened(_ packet: [UInt8], isInbound: Bool, isRTCP: Bool) -> [UInt8]? {
+    guard let pair = packets[isInbound ? 0 : 1] else { return nil }
+    var clear = packet
+    do throws(SRTPContext.Refusal) {
+      try isRTCP ? pair.context.unprotectRTCP(&clear) : pair.context.unprotectRTP(&clear)
+    } catch {
+      return nil
+    }
+    return clear
+  }
+
+  func protected(_ clear: [UInt8], isInbound: Bool, isRTCP: Bool) -> [UInt8]? {
+    guard let pair = packets[isInbound ? 0 : 1] else { return nil }
+    var packet = clear
+    do throws(SRTPContext.Refusal) {
+      try isRTCP ? pair.context.protectRTCP(&packet) : pair.context.protectRTP(&packet)
+    } catch {
+      return nil
+    }
+    return packet
+  }
+
+  func recent(_ packet: [UInt8], isInbound: Bool) -> [UInt8]? {
+    recentPackets[(isInbound ? [1] : [0]) + packet]
+  }
+
+  func remember(_ old: [UInt8], _ new: [UInt8], isInbound: Bool) {
+    let key = (isInbound ? [1] : [0]) + old
+    if recentOrder.count >= Self.recentMaximum * 2 {
+      for old in recentOrder[..<Self.recentMaximum] { recentPackets[old] = nil }
+      recentOrder.removeFirst(Self.recentMaximum)
+    }
+    recentOrder.append(key)
+    recentPackets[key] = new
+  }
+}
+
+// MARK: - STUNSecrets
+
+/// The passwords with which messages of STUN and TURN are protected.
+final class STUNSecrets {
+  /// Passwords of ICE (RFC 8489 section 9.1), the one that fitted last in front.
+  private var passwords: [String] = []
+  /// Names and passwords of TURN servers, and the realms that servers named (section 9.2).
+  private var accounts: [(name: String, password: String)] = []
+  private var realms: [String] = []
+  private var longTerm: [(old: [UInt8], new: [UInt8])] = []
+
+  private static let maximum = 1_000
+
+  func add(password: String) {
+    guard !passwords.contains(password), passwords.count < Self.maximum else { return }
+    passwords.append(password)
+  }
+
+  func add(name: String, password: String) {
+    guard !accounts.contains(where: { $0 == (name, password) }), accounts.count < Self.maximum
+    else { return }
+    accounts.append((name, password))
+  }
+
+  /// The key that protects a message in its new form; nil where no known password protects it.
+  func newKey(of message: STUNMessage, _ text: RedactedText) -> [UInt8]? {
+    if let index = passwords.firstIndex(where: {
+      message.verifiesIntegrity(key: Array($0.utf8))
+    }) {
+      let password = passwords.remove(at: index)
+      passwords.insert(password, at: 0)
+      return Array(text.standIns.word(password, .keys).utf8)
+    }
+    return longTerm.first { message.verifiesIntegrity(key: $0.old) }?.new
+  }
+
+  /// What stands for a realm, which is the name of a host mostly.
+  func realm(_ old: [UInt8], _ text: RedactedText) -> String {
+    let name = String(decoding: old, as: UTF8.self)
+    let host = text.host(name)
+    let new = host.utf8.count == old.count ? host : text.standIns.word(name, .addresses)
+    if !realms.contains(name), realms.count < Self.maximum {
+      realms.append(name)
+      for account in accounts {
+        longTerm.append(
+          (
+            stunLongTermKey(username: account.name, realm: name, password: account.password),
+            stunLongTermKey(
+              username: text.standIns.word(account.name, .keys), realm: new,
+              password: text.standIns.word(account.password, .keys))
+          ))
+      }
+    }
+    return new
+  }
+}

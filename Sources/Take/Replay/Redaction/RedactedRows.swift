@@ -1,0 +1,253 @@
+import Crypto
+import Peer
+import Room
+import Tape
+import Wire
+
+/// The rows of a take with everything replaced that is to go: of the inputs, which a stack is then
+/// driven with anew, and of the outputs, which stand for themselves where it cannot be.
+final class RedactedRows {
+  private let text: RedactedText
+  private let packets: RedactedPackets?
+  private var paths: [Int64: (peer: UInt32, isInbound: Bool)] = [:]
+  private var codecs: [Int64: String] = [:]
+  private var blankContents: Set<Int64> = []
+  private var kinds: [UInt32: MachineKind] = [:]
+  /// Whose words the JSON of the row under way is.
+  private var author = RedactedText.Author.anybody
+  /// What the streams of randomness of an actor gave.
+  var drawn: [UInt32: [String: String]] = [:]
+
+  /// - Parameter packets: replaces what datagrams carry; nil leaves them alone.
+  init(_ text: RedactedText, _ packets: RedactedPackets?) {
+    (self.text, self.packets) = (text, packets)
+  }
+
+  private var parts: Redaction.Parts { text.standIns.parts }
+
+  /// The rows of a step.
+  func mapped(_ step: TapeChunk.Step, _ rows: RowList) -> RowList {
+    var copy = RowList()
+    let actor = step.head.actor
+    if step.head.kind == .genesis { kinds[actor] = ActorWords(step, rows).kind }
+    let kind = kinds[actor] ?? .endpoint
+    let isOwn = kind != .observer && kind != .reported
+    for row in step.rows {
+      author = !isOwn ? .anybody : step.outputRows.contains(row) ? .machine : .caller
+      let table = rows.table(row)
+      if table == .content, dropsContent(of: step, rows, row) { continue }
+      var values = rows.row(row)
+      for (index, column) in table.columns.enumerated() where index < values.count {
+        switch values[index] {
+        case .text(let old): values[index] = .text(text(old, table, column.name, rows, row))
+        case .blob(let old):
+          values[index] = .blob(bytes(old, table, column.name, rows, row, actor))
+        default: break
+        }
+      }
+      finish(&values, table, rows, row, actor)
+      copy.append(table, values)
+    }
+    return copy
+  }
+
+  // MARK: Text
+
+  private func text(
+    _ old: String, _ table: Table, _ column: String, _ rows: RowList, _ row: Int
+  ) -> String {
+    switch (table, column) {
+    case (.path, _) where column != "direction", (.candidate, "address"),
+      (.candidate, "related_address"), (.candidatePair, "local"), (.candidatePair, "remote"),
+      (.candidatePair, "base"):
+      return text.host(old)
+    case (.network, "address"), (.network, "remote"): return text.hosts(old)
+    case (.candidate, "username_fragment"): return text.standIns.word(old, .keys)
+    case (.candidate, "extensions"): return text.free(old)
+    case (.peer, "label"), (.actor, "label"), (.peer, "role"): return text.value(old)
+    case (.channel, "label"), (.channel, "protocol"): return text.standIns.word(old, .names)
+    case (.presence, "id"), (.presence, "name"), (.carriage, "extra_value"):
+      return text.standIns.word(old, .names)
+    case (.signaling, "message"): return text.value(old, key: "signaling")
+    case (.callRequest, "arguments"), (.callReply, "reply"), (.event, "detail"),
+      (.peer, "configuration"), (.actor, "configuration"), (.stat, "members"), (.rtcp, "fields"):
+      return arguments(old, rows, row)
+    case (.callReply, "error") where author == .anybody: return text.value(old, key: "error")
+    case (.callReply, "error"), (.coverage, "reason"), (.stat, "id"): return text.free(old)
+    case (.capture, "kind"): return old
+    default: return text.standIns.known(old).map { Vocabulary.isCommon(old) ? old : $0 } ?? old
+    }
+  }
+
+  /// JSON, or the words of an argument that is none.
+  private func arguments(_ old: String, _ rows: RowList, _ row: Int) -> String {
+    if let call = CallRequestRow(rows, row), call.name == "keyLog" || call.name == "srtpKey" {
+      return keyed(old, as: call.name == "keyLog" ? "keylog" : "srtpkey")
+    }
+    guard let first = old.utf8.first else { return old }
+    let isJSON = first == UInt8(ascii: "{") || first == UInt8(ascii: "[")
+    if isJSON { return text.by(author).json(old) }
+    if first == UInt8(ascii: "\""), let value = CanonicalJSON.value(String.self, from: old) {
+      return JSONText.text(text.value(value)).text
+    }
+    return first < 0x3a || ["null", "true", "false"].contains(old) ? old : text.free(old)
+  }
+
+  private func keyed(_ old: String, as key: String) -> String {
+    guard let values = CanonicalJSON.value([String: String].self, from: old) else {
+      return text.json(old)
+    }
+    return CanonicalJSON.text(values.mapValues { text.value($0, key: key) })
+  }
+
+  // MARK: Bytes
+
+  private func bytes(
+    _ old: [UInt8], _ table: Table, _ column: String, _ rows: RowList, _ row: Int, _ actor: UInt32
+  ) -> [UInt8] {
+    switch (table, column) {
+    case (.peer, "seed"), (.actor, "seed"):
+      return parts.contains(.keys)
+        ? text.standIns.noise("seed", old + [UInt8(truncatingIfNeeded: actor)], count: old.count)
+        : old
+    case (.packet, "bytes"):
+      guard let packets, case .integer(let path) = rows[row, column: "path"],
+        let known = paths[path]
+      else { return old }
+      return packets.datagram(old, of: known.peer, isInbound: known.isInbound)
+    case (.frame, "bytes"):
+      guard parts.contains(.media), case .integer(let format) = rows[row, column: "format"] else {
+        return old
+      }
+      return RedactedMedia.frame(old, codecs[format] ?? "")
+    case (.content, "bytes"):
+      return parts.contains(.media) ? blank(old, rows, row) : old
+    case (.message, "bytes"):
+      guard parts.contains(.messages) else { return old }
+      return RedactedSCTP.message(old, isBinary: rows[row, column: "binary"] == .integer(1))
+    default: return old
+    }
+  }
+
+  /// A content without what it shows: frames keep their heads, samples become silence.
+  private func blank(_ old: [UInt8], _ rows: RowList, _ row: Int) -> [UInt8] {
+    for next in (row + 1)..<max(row + 1, min(rows.count, row + 4)) {
+      guard let capture = CaptureRow(rows, next) else { continue }
+      if capture.kind == "h264" || capture.kind == "av1" {
+        return RedactedMedia.frame(old, capture.kind)
+      }
+      let channels = min(max(capture.channels ?? 1, 1), 64)
+      return RedactedRows.hum(
+        old, samples: channels * min(max(capture.samples ?? 1, 1), 1 << 24))
+    }
+    return [UInt8](repeating: 0, count: old.count)
+  }
+
+  /// Samples of 16 bits, or floating-point ones of 32, that only are as loud as others were.
+  private static func hum(_ old: [UInt8], samples count: Int) -> [UInt8] {
+    var made: [UInt8] = []
+    made.reserveCapacity(old.count)
+    switch old.count / count {
+    case 2:
+      let values = (0..<count).map { index in
+        Double(Int16(bitPattern: UInt16(old[2 * index]) | UInt16(old[2 * index + 1]) << 8))
+      }
+      let level = (values.reduce(0) { $0 + $1 * $1 } / Double(count)).squareRoot()
+      let loud = Int16(clamping: Int(level.rounded()))
+      for index in 0..<count {
+        let bits = UInt16(bitPattern: index % 4 < 2 ? loud : -loud)
+        made += [UInt8(truncatingIfNeeded: bits), UInt8(truncatingIfNeeded: bits >> 8)]
+      }
+    case 4:
+      let values = (0..<count).map { index -> Float in
+        Float(
+          bitPattern: (0..<4).reduce(0) { $0 | UInt32(old[4 * index + $1]) << UInt32(8 * $1) })
+      }
+      let sum = values.reduce(Float(0)) { $0 + ($1.isFinite ? $1 * $1 : 0) }
+      let level = (sum / Float(count)).squareRoot()
+      for index in 0..<count {
+        let bits = (index % 4 < 2 ? level : -level).bitPattern
+        made += (0..<4).map { UInt8(truncatingIfNeeded: bits >> UInt32(8 * $0)) }
+      }
+    default: break
+    }
+    return made + [UInt8](repeating: 0, count: max(0, old.count - made.count))
+  }
+
+  /// Whether a content goes whole: audio and video of an endpoint are told by their lengths alone
+  /// where recorded frames stand in for the codecs.
+  private func dropsContent(of step: TapeChunk.Step, _ rows: RowList, _ row: Int) -> Bool {
+    guard parts.contains(.media), kinds[step.head.actor] ?? .endpoint == .endpoint,
+      let content = ContentRow(rows, row)
+    else { return false }
+    for next in step.rows where next > row {
+      guard let capture = CaptureRow(rows, next) else { continue }
+      guard capture.kind == "audio" || capture.kind == "video" else { return false }
+      blankContents.insert(content.number)
+      return true
+    }
+    return false
+  }
+
+  // MARK: What belongs together
+
+  /// Learns from a row, and makes anew what depends on its other values.
+  private func finish(
+    _ values: inout [Value], _ table: Table, _ rows: RowList, _ row: Int, _ actor: UInt32
+  ) {
+    func set(_ name: String, _ value: Value) {
+      if let place = table.column(name), place < values.count { values[place] = value }
+    }
+    func blob(_ name: String) -> [UInt8]? {
+      guard let place = table.column(name), place < values.count,
+        case .blob(let bytes) = values[place]
+      else { return nil }
+      return bytes
+    }
+    switch table {
+    case .path:
+      if let path = PathRow(rows, row) {
+        paths[path.number] = (path.peer.number, path.direction.isInbound || path.peer.number == 0)
+      }
+    case .format:
+      if let format = FormatRow(rows, row) { codecs[format.number] = format.codec.lowercased() }
+    case .content: if let bytes = blob("bytes") { set("digest", .blob(SHA256.hash(bytes))) }
+    case .capture:
+      if case .integer(let number) = rows[row, column: "content"], blankContents.contains(number) {
+        set("content", .null)
+      }
+    case .frame: if parts.contains(.media) { set("digest", .null) }
+    case .message:
+      guard parts.contains(.messages), blob("digest") != nil, let message = MessageRow(rows, row)
+      else { return }
+      let bytes = [UInt8](
+        repeating: message.isBinary ? 0xaa : UInt8(ascii: "x"),
+        count: min(max(0, message.size), 1 << 24))
+      set("digest", .blob(SHA256.hash(bytes)))
+    case .peer, .actor:
+      guard case .text(let configuration)? = table.column("configuration").map({ values[$0] })
+      else { return }
+      set("configuration", .text(settings(configuration, table, actor)))
+    default: break
+    }
+  }
+
+  /// The configuration of a machine whose seed is another one.
+  private func settings(_ configuration: String, _ table: Table, _ actor: UInt32) -> String {
+    let scripts = drawn[actor]
+    if table == .peer {
+      guard var settings = CanonicalJSON.value(PeerConfiguration.self, from: configuration),
+        scripts != nil || !settings.certificates.isEmpty && parts.contains(.keys)
+      else { return configuration }
+      settings.drawnBytes = scripts ?? settings.drawnBytes
+      // Recorded DTLS results stand in for those that they made.
+      if parts.contains(.keys) { settings.certificates = [] }
+      return CanonicalJSON.text(settings)
+    }
+    guard kinds[actor] == .room, let scripts,
+      var settings = CanonicalJSON.value(RoomConfiguration.self, from: configuration)
+    else { return configuration }
+    settings.drawnBytes = scripts
+    return CanonicalJSON.text(settings)
+  }
+}

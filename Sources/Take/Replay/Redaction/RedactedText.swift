@@ -1,0 +1,441 @@
+import Crypto
+import FoundationEssentials
+import Tape
+import Wire
+
+/// Replaces names, secrets and addresses in texts: descriptions, JSON, addresses of the web, and
+/// what people write.
+///
+/// What comes from outside is replaced unless it is known to say nothing (`value`); in what Retake
+/// itself said (`free`) that alone is replaced which was replaced elsewhere.
+struct RedactedText {
+  let standIns: StandIns
+  /// Whose words values are where no key says that somebody chose them.
+  enum Author {
+    case anybody
+    /// A caller of a machine of Retake, in the names of its interface.
+    case caller
+    /// A machine of Retake: what it says of others was in its inputs.
+    case machine
+  }
+  private var author = Author.anybody
+
+  init(standIns: StandIns) { self.standIns = standIns }
+
+  /// The same for texts of somebody else.
+  func by(_ author: Author) -> RedactedText {
+    var copy = self
+    copy.author = author
+    return copy
+  }
+
+  private typealias Parts = Redaction.Parts
+
+  /// Keys of JSON whose values are secrets.
+  private static let secretKeys: Set<String> = [
+    "credential", "password", "passwd", "pwd", "token", "access_token", "accesstoken", "apikey",
+    "api_key", "apisecret", "api_secret", "secret", "pin", "authorization", "mastersecret",
+    "clientrandom", "serverrandom", "key", "icepwd", "username", "usernamefragment", "ufrag",
+    "icelocalusernamefragment", "fingerprint", "remotefingerprint", "localfingerprint", "cookie",
+    "auth", "bearer", "signature", "jwt", "srtpkey", "nonce", "admin_key", "adminkey", "_key",
+    "icetoken", "session_secret",
+  ]
+  /// Those of them that never hold a word of a protocol.
+  private static let surelySecretKeys: Set<String> = [
+    "credential", "password", "passwd", "pwd", "token", "access_token", "accesstoken", "apikey",
+    "api_key", "apisecret", "api_secret", "secret", "pin", "admin_key", "adminkey", "jwt",
+  ]
+  /// Keys whose values are bytes in base64 that show whose they are.
+  private static let certificateKeys: Set<String> = [
+    "certificate", "localcertificate", "remotecertificate", "base64certificate", "remoteissuers",
+    "privatekey",
+  ]
+  /// Keys whose values name hosts.
+  private static let hostKeys: Set<String> = [
+    "ip", "address", "host", "hostname", "server", "relatedaddress", "domain", "fqdn", "addr",
+  ]
+  /// Keys whose values are what people said.
+  private static let messageKeys: Set<String> = [
+    "text", "message", "body", "msg", "content", "payload",
+  ]
+  /// Keys under which even a number may name somebody.
+  private static let personalKeys: Set<String> = [
+    "display", "displayname", "name", "user", "userid", "caller", "callee", "phone", "from", "to",
+    "email",
+  ]
+  /// Keys of Retake's own machines whose values somebody chose.
+  private static let chosenKeys: Set<String> = [
+    "label", "protocol", "trackid", "streamids", "streamid", "id", "name", "displayname",
+    "display", "room", "roomid", "extravalue", "participant", "participants", "owner", "clientid",
+    "channelid", "connectionid", "uid", "device", "portname", "title", "group", "metadata",
+    "remotestreamids", "cname",
+  ]
+  /// Keys whose values only tell objects of the same take apart, or are words of a format.
+  private static let structuralKeys: Set<String> = [
+    "format", "codec", "mimetype", "sdpfmtpline", "uri", "mid", "sdpmid", "tlsversion",
+    "dtlscipher", "srtpcipher", "tlsgroup", "ciphersuite", "profile", "version", "candidatetype",
+    "protocolname", "algorithm", "fingerprintalgorithm", "foundation", "relayprotocol",
+    "encoderimplementation", "decoderimplementation", "contenttype", "transaction", "payloadtypes",
+    "type", "kind", "state", "statstype", "event", "request", "janus", "plugin", "ptype",
+    "videoroom", "audiobridge", "textroom", "echotest", "direction", "networktype", "transport",
+    "readystate", "scalabilitymode", "qualitylimitationreason", "dtlsstate", "icestate", "codecs",
+    "headerextensions", "notices", "decoders", "encoders",
+  ]
+
+  // MARK: Values
+
+  /// A text that came from outside, with the key that it stands under.
+  func value(_ text: String, key: String = "", depth: Int = 0) -> String {
+    guard !text.isEmpty else { return text }
+    guard depth < 8 else { return standIns.word(text, .names) }
+    let name = key.lowercased()
+    if name == "keylog" || text.hasPrefix("CLIENT_RANDOM ") { return keyLog(text) }
+    if let shaped = shaped(text, name, depth) { return shaped }
+    if RedactedText.certificateKeys.contains(name) { return certificate(text) }
+    if name == "bytes", let data = Data(base64Encoded: text) { return bytes(data, depth) }
+    if RedactedText.secretKeys.contains(name) || RedactedText.isFingerprint(text) {
+      return standIns.word(
+        text, .keys,
+        isSecret: RedactedText.surelySecretKeys.contains(name) || RedactedText.isFingerprint(text))
+    }
+    if RedactedText.hostKeys.contains(name) || text.hasSuffix(".local") { return host(text) }
+    if let known = standIns.known(text) { return known }
+    if RedactedText.structuralKeys.contains(name) { return free(text) }
+    // Names of objects of statistics are made by the stack that reports them.
+    if isIdentifier(text, name), depth < 2 { return free(text) }
+    if RedactedText.messageKeys.contains(name), !Vocabulary.isCommon(text) {
+      return standIns.word(text, standIns.parts.contains(.names) ? .names : .messages)
+    }
+    if StandIns.isNumber(text), RedactedText.personalKeys.contains(name) {
+      return standIns.word(text, .names, isSecret: true)
+    }
+    if Vocabulary.isCommon(text) || isWordOfAuthor(text, name) { return free(text) }
+    return standIns.word(text, .names)
+  }
+
+  /// Whether a text is of Retake's own sources, such as the name of a case.
+  private func isWordOfAuthor(_ text: String, _ key: String) -> Bool {
+    guard author != .anybody, !RedactedText.chosenKeys.contains(key) else { return false }
+    if author == .machine { return true }
+    guard text.utf8.count <= 40 else { return false }
+    var digits = 0
+    return text.utf8.allSatisfy { byte in
+      switch byte {
+      case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+        UInt8(ascii: "-"), UInt8(ascii: "_"):
+        return true
+      case UInt8(ascii: "0")...UInt8(ascii: "9"):
+        digits += 1
+        return digits < 4
+      default: return false
+      }
+    }
+  }
+
+  /// What a text becomes whose form tells what it is; nil for any other.
+  private func shaped(_ text: String, _ name: String, _ depth: Int) -> String? {
+    if text.hasPrefix("v=0") || text.hasPrefix("a=") || text.contains("\na=")
+      || text.contains("\r\na=")
+    {
+      return sdp(text)
+    }
+    if text.hasPrefix("candidate:") { return candidate(text) }
+    if let first = text.utf8.first(where: { $0 > 32 }),
+      first == UInt8(ascii: "{") || first == UInt8(ascii: "[")
+    {
+      // Browsers print dictionaries in a form of their own.
+      return text.contains("\"") ? json(text, depth: depth + 1) : loose(text, depth)
+    }
+    if text.hasPrefix("HTTP/") || text.contains(" HTTP/1.") { return http(text, depth) }
+    if let list = addressList(text) { return list }
+    if text.contains("://") || Self.schemes.contains(where: text.hasPrefix) {
+      return url(text)
+    }
+    return text.contains(": ") || text.contains("\n") ? loose(text, depth) : nil
+  }
+
+  /// Words with signs between, as in `label: chat, ordered: true`: each under the key in front.
+  private func loose(_ text: String, _ depth: Int) -> String {
+    var made = ""
+    var word = ""
+    var key = ""
+    func end() {
+      if word.hasSuffix(":") {
+        key = String(word.dropLast())
+        made += standIns.known(key) ?? key
+        made += ":"
+      } else {
+        made += value(word, key: key, depth: max(6, depth + 1))
+      }
+      word = ""
+    }
+    for character in text {
+      if character.isWhitespace || ",{}[]()'\"".contains(character) {
+        end()
+        made.append(character)
+      } else {
+        word.append(character)
+      }
+    }
+    end()
+    return made
+  }
+
+  private static let schemes = ["stun:", "stuns:", "turn:", "turns:"]
+
+  /// Whether a text is the name of an object of statistics or of signaling, made by a program.
+  private func isIdentifier(_ text: String, _ key: String) -> Bool {
+    guard key == "id" || key.hasSuffix("id"), author == .anybody,
+      !RedactedText.namingIdentifiers.contains(where: key.hasPrefix)
+    else { return false }
+    return text.utf8.count < 32 && text.utf8.allSatisfy { $0 > 32 && $0 < 0x80 && $0 != 0x40 }
+  }
+
+  /// What identifiers begin with that name people and what they use.
+  private static let namingIdentifiers = [
+    "stream", "track", "user", "channel", "room", "client", "display", "participant", "person",
+    "device", "group", "tenant", "org",
+  ]
+
+  /// Pairs of hexadecimal digits with colons between.
+  static func isFingerprint(_ text: String) -> Bool {
+    let bytes = Array(text.utf8)
+    guard bytes.count >= 47, bytes.count % 3 == 2 else { return false }
+    return bytes.indices.allSatisfy { $0 % 3 == 2 ? bytes[$0] == 58 : bytes[$0] != 58 }
+  }
+
+  /// A certificate in base64.
+  @discardableResult
+  func certificate(_ text: String) -> String {
+    guard standIns.parts.contains(.keys) else { return text }
+    if let known = standIns.known(text) { return known }
+    guard let data = Data(base64Encoded: text) else { return standIns.word(text, .keys) }
+    let made = standIns.noise("certificate", [UInt8](data), count: data.count)
+    let new = Data(made).base64EncodedString()
+    standIns.register(text, as: new)
+    // Descriptions name it by its hash (RFC 8122 section 5).
+    for algorithm in ["sha-1", "sha-224", "sha-256", "sha-384", "sha-512"] {
+      guard let before = certificateHash(algorithm, [UInt8](data)),
+        let after = certificateHash(algorithm, made)
+      else { continue }
+      func text(_ hash: [UInt8]) -> String {
+        hash.map { hexadecimal([$0]).uppercased() }.joined(separator: ":")
+      }
+      standIns.register(text(before), as: text(after))
+      standIns.register(text(before).lowercased(), as: text(after).lowercased())
+    }
+    return new
+  }
+
+  /// Bytes of a connection: text as text, and other bytes as nothing.
+  private func bytes(_ data: Data, _ depth: Int) -> String {
+    guard let text = String(validating: [UInt8](data), as: UTF8.self) else {
+      let hides = !standIns.parts.isDisjoint(with: [.keys, .addresses, .names])
+      return hides
+        ? Data(repeating: 0xaa, count: data.count).base64EncodedString()
+        : data.base64EncodedString()
+    }
+    return Data(value(text, depth: depth + 1).utf8).base64EncodedString()
+  }
+
+  /// Lines of a key log: label, client random, secret.
+  private func keyLog(_ text: String) -> String {
+    text.split(separator: "\n", omittingEmptySubsequences: false).map { line in
+      let words = line.split(separator: " ", omittingEmptySubsequences: false)
+      guard words.count > 1 else { return String(line) }
+      return ([String(words[0])] + words.dropFirst().map { standIns.word(String($0), .keys) })
+        .joined(separator: " ")
+    }.joined(separator: "\n")
+  }
+
+  // MARK: Hosts
+
+  /// An address with or without a port, or several with spaces between; nil for anything else.
+  func addressList(_ text: String) -> String? {
+    var found: [String] = []
+    for part in text.split(separator: " ", omittingEmptySubsequences: false) {
+      if let end = SocketAddress(part) {
+        found.append(standIns.address(end).description)
+      } else if let ip = IPAddress(part) {
+        found.append(standIns.address(ip).description)
+      } else {
+        return nil
+      }
+    }
+    return found.joined(separator: " ")
+  }
+
+  /// Addresses and names of hosts, each with or without a port, with spaces between.
+  func hosts(_ text: String) -> String {
+    text.split(separator: " ", omittingEmptySubsequences: false)
+      .map { host(String($0)) }.joined(separator: " ")
+  }
+
+  /// The name or the address of a host, with or without a port.
+  func host(_ text: String) -> String {
+    if let list = addressList(text) { return list }
+    if text.hasPrefix("["), text.hasSuffix("]"), let ip = IPAddress(text.dropFirst().dropLast()) {
+      return "[\(standIns.address(ip))]"
+    }
+    if let colon = text.lastIndex(of: ":"), UInt16(text[text.index(after: colon)...]) != nil {
+      return name(text[..<colon]) + text[colon...]
+    }
+    return name(text[...])
+  }
+
+  private func name(_ text: Substring) -> String {
+    if text == "localhost" { return String(text) }
+    // The ending `local` is what asks for multicast DNS.
+    let labels = text.split(separator: ".", omittingEmptySubsequences: false)
+    return labels.enumerated().map { index, label in
+      label == "local" && index == labels.count - 1
+        ? "local" : standIns.word(String(label), .addresses)
+    }.joined(separator: ".")
+  }
+
+  /// An address of the web, or of a STUN or TURN server.
+  func url(_ text: String) -> String {
+    let isServer = Self.schemes.contains(where: text.hasPrefix)
+    let site = text.firstRange(of: "://").map { text[$0.upperBound...] } ?? ""
+    let isNumber = site.utf8.first.map { $0 < UInt8(ascii: "A") || $0 == UInt8(ascii: "[") }
+    if Vocabulary.isCommon(text), !isServer, isNumber == false { return text }
+    var rest = text[...]
+    var made = ""
+    if let slashes = rest.firstRange(of: "://") {
+      made += rest[..<slashes.upperBound]
+      rest = rest[slashes.upperBound...]
+    } else if let colon = rest.firstIndex(of: ":") {
+      made += rest[...colon]
+      rest = rest[rest.index(after: colon)...]
+    }
+    let end = rest.firstIndex { "/?#".contains($0) } ?? rest.endIndex
+    var authority = rest[..<end]
+    if let at = authority.lastIndex(of: "@") {
+      made += pieces(authority[..<at], .keys) + "@"
+      authority = authority[authority.index(after: at)...]
+    }
+    made += host(String(authority))
+    rest = rest[end...]
+    let query = rest.firstIndex(of: "?") ?? rest.endIndex
+    made += pieces(rest[..<query], .names)
+    return made + pieces(rest[query...], .keys)
+  }
+
+  /// The words of a text between signs of addresses of the web.
+  private func pieces(_ text: Substring, _ part: Redaction.Parts) -> String {
+    var made = ""
+    var word = ""
+    for character in text {
+      if "/?#&=:;".contains(character) {
+        made += standIns.word(word, part) + String(character)
+        word = ""
+      } else {
+        word.append(character)
+      }
+    }
+    return made + standIns.word(word, part)
+  }
+
+  // MARK: HTTP
+
+  private func http(_ text: String, _ depth: Int) -> String {
+    guard let gap = text.firstRange(of: "\r\n\r\n") else {
+      return text.components(separatedBy: "\r\n").map { header($0, depth) }.joined(
+        separator: "\r\n")
+    }
+    let head = text[..<gap.lowerBound].components(separatedBy: "\r\n").map { header($0, depth) }
+    return head.joined(separator: "\r\n") + "\r\n\r\n"
+      + value(String(text[gap.upperBound...]), depth: depth + 1)
+  }
+
+  private func header(_ line: String, _ depth: Int) -> String {
+    if line.hasPrefix("HTTP/") { return line }
+    if line.hasSuffix(" HTTP/1.1") || line.hasSuffix(" HTTP/1.0") {
+      let words = line.split(separator: " ", omittingEmptySubsequences: false)
+      return words.enumerated().map { index, word in
+        guard index == 1 else { return String(word) }
+        return word.contains("://") ? url(String(word)) : path(word)
+      }.joined(separator: " ")
+    }
+    guard let colon = line.firstIndex(of: ":") else { return standIns.word(line, .names) }
+    let name = line[..<colon].lowercased()
+    let content = line[line.index(after: colon)...].drop { $0 == " " }
+    let made: String
+    switch name {
+    case "authorization", "cookie", "set-cookie", "etag", "if-match", "sec-websocket-key",
+      "sec-websocket-accept", "proxy-authorization":
+      made = pieces(content, .keys)
+    case "host": made = host(String(content))
+    case "location", "link", "origin", "referer":
+      made = content.contains("://") ? url(String(content)) : path(content)
+    default: made = value(String(content), key: name, depth: depth + 1)
+    }
+    return "\(line[...colon]) \(made)"
+  }
+
+  private func path(_ text: Substring) -> String {
+    let query = text.firstIndex(of: "?") ?? text.endIndex
+    return pieces(text[..<query], .names) + pieces(text[query...], .keys)
+  }
+
+  // MARK: Free text
+
+  /// A text in which alone is replaced what was replaced elsewhere, and addresses.
+  func free(_ text: String) -> String {
+    var text = text
+    for (old, new) in standIns.phrases where text.contains(old) {
+      text = text.replacing(old, with: new)
+    }
+    var made: [UInt8] = []
+    var run: [UInt8] = []
+    for byte in text.utf8 {
+      if StandIns.isWordByte(byte) || Self.joining.contains(byte) {
+        run.append(byte)
+      } else {
+        made += token(run)
+        run = []
+        made.append(byte)
+      }
+    }
+    made += token(run)
+    return String(decoding: made, as: UTF8.self)
+  }
+
+  private static let joining = Set(".:%@=[]".utf8)
+
+  private func token(_ run: [UInt8]) -> [UInt8] {
+    guard run.count > 1 else { return run }
+    let text = String(decoding: run, as: UTF8.self)
+    if let known = standIns.known(text) { return Array(known.utf8) }
+    if let list = addressList(text) { return Array(list.utf8) }
+    // The longest piece in front that is something, then the rest.
+    if let sign = run.firstIndex(where: { Self.joining.contains($0) && $0 != UInt8(ascii: ".") }) {
+      let isOpen = run[sign] == UInt8(ascii: "[")
+      if isOpen, let close = run.lastIndex(of: UInt8(ascii: "]")), close > sign {
+        let inner = String(decoding: run[sign + 1..<close], as: UTF8.self)
+        if let ip = IPAddress(inner) {
+          return Array(run[...sign]) + Array(standIns.address(ip).description.utf8)
+            + token(Array(run[close...]))
+        }
+      }
+      return token(Array(run[..<sign])) + [run[sign]] + token(Array(run[(sign + 1)...]))
+    }
+    if run.last == UInt8(ascii: ".") { return token(Array(run.dropLast())) + [UInt8(ascii: ".")] }
+    guard run.contains(UInt8(ascii: ".")) else {
+      return run.contains(UInt8(ascii: "/")) ? slashed(text) : run
+    }
+    // Names of candidates in statistics end with their addresses.
+    if let hyphen = run.lastIndex(of: UInt8(ascii: "-")) {
+      return Array(run[...hyphen]) + token(Array(run[(hyphen + 1)...]))
+    }
+    return Array(
+      text.split(separator: ".", omittingEmptySubsequences: false)
+        .map { standIns.known(String($0)) ?? String($0) }.joined(separator: ".").utf8)
+  }
+
+  private func slashed(_ text: String) -> [UInt8] {
+    Array(
+      text.split(separator: "/", omittingEmptySubsequences: false)
+        .map { standIns.known(String($0)) ?? String($0) }.joined(separator: "/").utf8)
+  }
+}

@@ -1,0 +1,271 @@
+import FoundationEssentials
+import Media
+import Peer
+package import Tape
+import Wire
+
+/// Makes a take that can be given away of one that cannot: with other keys, addresses, names,
+/// messages and media, which replays wherever that is possible.
+///
+/// Every row is replaced first, inputs and outputs alike. Then the stack is driven with the new
+/// inputs, and what it does is the new take, where the session comes to the same. Where it does
+/// not, or where something of the original is still in it, the replaced rows themselves are the new
+/// take: facts, of which nothing is executed. Nothing is handed out before a search through it
+/// found nothing of the original.
+package struct Redactor {
+  /// What was made.
+  package struct Summary: Sendable {
+    package var removed: [String]
+    /// How many names and secrets, and how many addresses, have something that stands for them.
+    package var words: Int
+    package var addresses: Int
+    package var steps: Int
+    /// Whether a replay of it executes the stack.
+    package var isExecuted: Bool
+    /// Why nothing of it is executed; nil where all is.
+    package var reason: String?
+    /// How many texts and bytes were searched for at the end; none was found.
+    package var searched: Int
+    /// What a replay of it promises.
+    package var sentence: String
+  }
+
+  private let path: String
+  private let output: String
+  private let parts: Redaction.Parts
+  private let makePeer: TakeVerification.MakePeer
+  private let standIns: StandIns
+  private let text: RedactedText
+  private let header: TakeHeader
+
+  /// Writes the new take; `output` must not exist.
+  ///
+  /// - Parameter secret: 32 random bytes, which nobody may keep.
+  package static func run(
+    path: String, output: String, parts: Redaction.Parts, secret: [UInt8],
+    makePeer: @escaping TakeVerification.MakePeer = TakeVerification.stack
+  ) throws(TapeError) -> Summary {
+    do throws(TapeError) {
+      return try Redactor(path, output, parts, secret, makePeer).made()
+    } catch {
+      for name in [output, output + ".rows"] { FileBytes.remove(name) }
+      throw error
+    }
+  }
+
+  private init(
+    _ path: String, _ output: String, _ parts: Redaction.Parts, _ secret: [UInt8],
+    _ makePeer: @escaping TakeVerification.MakePeer
+  ) throws(TapeError) {
+    (self.path, self.output, self.parts, self.makePeer) = (path, output, parts, makePeer)
+    header = try TapeReader(path: path).header
+    standIns = StandIns(parts, secret: secret)
+    text = RedactedText(standIns: standIns)
+  }
+
+  private func made() throws(TapeError) -> Summary {
+    let rows = output + ".rows"
+    defer { FileBytes.remove(rows) }
+    let survey = try RedactionSurvey(path: path, text)
+    let media = try learn()
+    var reason: String?
+    let drawn = try drawnBytes(survey, &reason)
+    if header.redacted?.isFactsOnly == true { reason = "nothing of it is executed already" }
+    try writeRows(to: rows, survey, drawn, isFactsOnly: reason != nil)
+    let scan = RedactionScan(standIns, media: media)
+    if reason == nil {
+      reason = try execute(rows)
+      if reason == nil, let leak = try scan.leak(in: output) {
+        reason = "executed, it shows something of the original in \(leak.place)"
+      }
+      if reason != nil {
+        FileBytes.remove(output)
+        try copyFacts(from: rows)
+      }
+    } else {
+      try copyFacts(from: rows)
+    }
+    if let leak = try scan.leak(in: output) {
+      throw TapeError(
+        path: path, place: leak.place,
+        reason: "\(leak.length) bytes of the original would still be there: nothing was written; "
+          + "say where it is in a bug report, without what it is")
+    }
+    let redacted = Redaction(parts, isFactsOnly: reason != nil, version: retakeVersion)
+    return Summary(
+      removed: parts.names, words: standIns.replaced.count,
+      addresses: standIns.replacedAddresses.count, steps: try TapeReader(path: output).stepCount(),
+      isExecuted: reason == nil, reason: reason, searched: scan.count,
+      sentence: redacted.sentence)
+  }
+
+  // MARK: Learning
+
+  /// Goes through all texts once, so that every name is known before the first is replaced; returns
+  /// pieces of the media to search for later.
+  private func learn() throws(TapeError) -> [[UInt8]] {
+    let reader = try TapeReader(path: path)
+    let rows = RedactedRows(text, nil)
+    standIns.isLearning = true
+    defer { standIns.isLearning = false }
+    _ = text.value(header.label)
+    var media: [[UInt8]] = []
+    while let chunk = try reader.chunk() {
+      for step in chunk.steps {
+        _ = rows.mapped(step, chunk.rows)
+        for row in step.rows { collect(chunk.rows, row, &media) }
+      }
+    }
+    return media
+  }
+
+  private static let piece = 24
+  private static let piecesMaximum = 200_000
+
+  /// A piece out of the middle of a frame or a message, unless it has no variety.
+  private func collect(_ rows: RowList, _ row: Int, _ media: inout [[UInt8]]) {
+    guard media.count < Self.piecesMaximum else { return }
+    var bytes: [UInt8]?
+    switch rows.table(row) {
+    case .frame where parts.contains(.media): bytes = FrameRow(rows, row)?.bytes
+    case .message where parts.contains(.messages): bytes = MessageRow(rows, row)?.bytes
+    case .content where parts.contains(.media): bytes = ContentRow(rows, row)?.bytes
+    default: break
+    }
+    guard let bytes, bytes.count >= 32 else { return }
+    let start = (bytes.count - Self.piece) / 2
+    let piece = Array(bytes[start..<start + Self.piece])
+    if Set(piece).count > 6 { media.append(piece) }
+  }
+
+  /// What the streams of randomness of each actor gave.
+  private func drawnBytes(_ survey: RedactionSurvey, _ reason: inout String?) throws(TapeError)
+    -> [UInt32: [String: String]]
+  {
+    guard !survey.seeds.isEmpty, header.redacted?.isFactsOnly != true,
+      !parts.isDisjoint(with: [.keys, .addresses, .names])
+    else { return [:] }
+    let actors: [DrivenActor]
+    if let replayer = try identicalReplay() {
+      actors = replayer.drivenActors
+    } else if let driven = try redriven() {
+      actors = driven
+    } else {
+      reason = "the take itself cannot be executed here"
+      return [:]
+    }
+    var scripts: [UInt32: [String: String]] = [:]
+    for actor in actors {
+      guard let seed = survey.seeds[actor.number] else { continue }
+      var drawn = actor.machine.machineSnapshot?.drawnBytes ?? []
+      if actor.endpoint == nil { drawn = [("signaling", actor.entropyDrawn)] }
+      scripts[actor.number] =
+        DrawnBytes(
+          seed: seed, after: survey.scripts[actor.number] ?? [:], drawn: drawn, standIns
+        ).scripts
+    }
+    return scripts
+  }
+
+  /// The original as a replay left it; nil where it does not replay identically.
+  private func identicalReplay() throws(TapeError) -> Replayer? {
+    let toolchain = try Toolchain.current(for: path)
+    var substitution = try Substitution(of: path, header, by: toolchain)
+    while substitution.isReplayable {
+      var options = Replayer.Options()
+      options.skipsCodecs = substitution.skipsCodecs
+      options.security = substitution.security
+      let replayer = try Replayer(
+        path: path, options: options, codecs: { LibraryCodecs() }, peer: makePeer)
+      switch try replayer.run().verdict {
+      case .identical: return replayer
+      case .altered: return nil
+      case .diverged(let divergence):
+        // Codecs come to something else on another processor.
+        guard
+          let other = substitution.standingIn(
+            for: divergence, in: path, header, by: toolchain)
+        else { return nil }
+        substitution = other
+      }
+    }
+    return nil
+  }
+
+  /// What comes of the original when the stack is driven with its inputs on its own terms, as for
+  /// takes of another revision; nil where that cannot be.
+  private func redriven() throws(TapeError) -> [DrivenActor]? {
+    let again = output + ".again"
+    defer { FileBytes.remove(again) }
+    let substitution = try Substitution(of: path, header, by: try Toolchain.current(for: path))
+    guard substitution.isReplayable else { return nil }
+    var options = Redrive.Options()
+    options.skipsCodecs = substitution.skipsCodecs
+    options.security = substitution.security
+    let redrive = try Redrive(
+      path: path, output: again, options: options, codecs: { LibraryCodecs() }, peer: makePeer)
+    _ = try redrive.run()
+    return redrive.drivenActors
+  }
+
+  // MARK: Writing
+
+  private func newHeader(isFactsOnly: Bool) -> TakeHeader {
+    var new = header
+    new.label = text.value(header.label)
+    let before = header.redacted?.parts ?? []
+    new.redaction =
+      Redaction(parts.union(before), isFactsOnly: isFactsOnly, version: retakeVersion).number
+    return new
+  }
+
+  /// Writes the take with every row replaced.
+  private func writeRows(
+    to rows: String, _ survey: RedactionSurvey, _ drawn: [UInt32: [String: String]],
+    isFactsOnly: Bool
+  ) throws(TapeError) {
+    let reader = try TapeReader(path: path)
+    let copy = try TakeCopy(path: rows, header: newHeader(isFactsOnly: isFactsOnly))
+    let mapping = RedactedRows(text, RedactedPackets(text, survey))
+    mapping.drawn = drawn
+    while let chunk = try reader.chunk() {
+      for step in chunk.steps {
+        let mapped = mapping.mapped(step, chunk.rows)
+        try copy.append(step.head, mapped, 0..<mapped.count)
+      }
+    }
+    try copy.finish(isComplete: reader.ending != nil)
+  }
+
+  /// Drives the stack with the replaced inputs; why that is no use, or nil.
+  private func execute(_ rows: String) throws(TapeError) -> String? {
+    var options = Redrive.Options()
+    options.header = newHeader(isFactsOnly: false)
+    do throws(TapeError) {
+      _ = try Redrive(
+        path: rows, output: output, options: options, codecs: { LibraryCodecs() }, peer: makePeer
+      ).run()
+      let misses = Pin(mode: .meaning, measures: try Measures(path: path))
+        .misses(of: try Measures(path: output))
+      if let miss = misses.first { return "executed, it does not come to the same: \(miss)" }
+      let replayer = try Replayer(
+        path: output, codecs: { LibraryCodecs() }, peer: makePeer)
+      guard case .identical = try replayer.run().verdict else {
+        return "executed twice, it does not come to the same"
+      }
+      return nil
+    } catch {
+      return "it cannot be executed: \(error.reason)"
+    }
+  }
+
+  /// Makes the replaced rows the new take.
+  private func copyFacts(from rows: String) throws(TapeError) {
+    let reader = try TapeReader(path: rows)
+    let copy = try TakeCopy(path: output, header: newHeader(isFactsOnly: true))
+    while let chunk = try reader.chunk() {
+      for step in chunk.steps { try copy.append(step.head, chunk.rows, step.rows) }
+    }
+    try copy.finish(isComplete: reader.ending != nil)
+  }
+}

@@ -1,0 +1,256 @@
+import Crypto
+import Tape
+import Wire
+
+/// What stands for the names, secrets and addresses of a take in its redacted copy: the same for
+/// the same thing wherever it appears, of the same length and form, and of no use to anybody who
+/// does not have the original.
+final class StandIns {
+  let parts: Redaction.Parts
+  /// Whether addresses are only learned, so that none is mapped to one that there is.
+  var isLearning = false
+  /// 32 secret bytes that are forgotten with the redaction: without them nobody can try out whether
+  /// a guess gives what stands in the copy.
+  private let secret: [UInt8]
+  private var words: [String: String] = [:]
+  private var given: Set<String> = []
+  /// Texts that contain other characters than words do, and so are looked for in free text.
+  private(set) var phrases: [(old: String, new: String)] = []
+  private var addresses: [IPAddress: IPAddress] = [:]
+  private var networks: [UInt64: UInt64] = [:]
+  private var networkCounts: [UInt64: UInt64] = [:]
+  private var hostCounts: [UInt64: UInt64] = [:]
+  /// Addresses and networks of the original, which nothing may be mapped to.
+  private var originalAddresses: Set<IPAddress> = []
+  private var originalNetworks: Set<UInt64> = []
+
+  init(_ parts: Redaction.Parts, secret: [UInt8]) {
+    (self.parts, self.secret) = (parts, secret)
+  }
+
+  /// All that was replaced so far, and by what.
+  var replaced: [(old: String, new: String)] {
+    words.filter { $0.key != $0.value }.map { ($0.key, $0.value) }
+  }
+  var replacedAddresses: [IPAddress] {
+    addresses.filter { $0.key != $0.value }.map(\.key)
+  }
+
+  /// Bytes that nobody can compute from `bytes` without the secret.
+  func noise(_ label: String, _ bytes: [UInt8], count: Int) -> [UInt8] {
+    let key = HashFunction.sha256.hmac(key: secret, Array(label.utf8) + [0] + bytes)
+    var made: [UInt8] = []
+    var counter: UInt64 = 0
+    while made.count < count {
+      made += HashFunction.sha256.hmac(
+        key: key, (0..<8).map { UInt8(truncatingIfNeeded: counter >> UInt64(8 * $0)) })
+      counter += 1
+    }
+    return Array(made.prefix(count))
+  }
+
+  /// How many phrases are looked for: more would take long, and what is left is found at the end.
+  private static let phrasesMaximum = 1_000
+
+  // MARK: Words
+
+  /// Fixes what stands for a word.
+  func register(_ old: String, as new: String) {
+    guard old != new, !old.isEmpty else { return }
+    words[old] = new
+    given.insert(new)
+    guard phrases.count < StandIns.phrasesMaximum else { return }
+    if !old.utf8.allSatisfy(StandIns.isWordByte) { phrases.append((old, new)) }
+  }
+
+  /// What stands for a word of some part; the word itself where that part stays, or where anybody
+  /// knows the word.
+  ///
+  /// - Parameter isSecret: whether it goes even if it is a word that everybody knows.
+  func word(_ old: String, _ part: Redaction.Parts, isSecret: Bool = false) -> String {
+    guard parts.contains(part), !old.isEmpty else { return old }
+    if let known = words[old] { return known }
+    guard isSecret || !Vocabulary.isCommon(old) else { return old }
+    // Numbers tell things apart, and stand in JSON without quotation marks as well.
+    if part == .names, !isSecret, StandIns.isNumber(old) { return old }
+    // What is so short is not looked for elsewhere.
+    if isSecret, old.utf8.count < 4 {
+      return StandIns.shape(old, noise("word", Array(old.utf8), count: old.utf8.count))
+    }
+    if given.contains(old) { return old }
+    var attempt: UInt8 = 0
+    var new = old
+    while attempt < 32 {
+      new = StandIns.shape(old, noise("word", [attempt] + Array(old.utf8), count: old.utf8.count))
+      if new != old, !given.contains(new), words[new] == nil { break }
+      attempt += 1
+    }
+    register(old, as: new)
+    return new
+  }
+
+  /// Whether a text has digits alone, with signs between.
+  static func isNumber(_ text: String) -> Bool {
+    text.utf8.allSatisfy {
+      (48...57).contains($0) || $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: ".")
+        || $0 == UInt8(ascii: ",") || $0 == UInt8(ascii: "-") || $0 == UInt8(ascii: ":")
+    }
+  }
+
+  /// The word that is known to stand for another one.
+  func known(_ old: String) -> String? { words[old] }
+
+  /// Letters become letters, digits digits, and hexadecimal stays that; other ASCII stays, so that
+  /// addresses of mail and names of files still look like it.
+  private static func shape(_ old: String, _ noise: [UInt8]) -> String {
+    let isHexadecimal =
+      old.utf8.count >= 8
+      && old.utf8.allSatisfy {
+        hexadecimalRange.contains($0) || $0 == UInt8(ascii: "-") || $0 == UInt8(ascii: ":")
+      }
+    // The version and the variant of a UUID stay (RFC 9562 section 4).
+    let isUUID = isHexadecimal && old.utf8.count == 36
+    var made: [UInt8] = []
+    for (index, (byte, random)) in zip(old.utf8, noise).enumerated() {
+      let wide = UInt16(random)
+      switch byte {
+      case _ where isUUID && (index == 14 || index == 19): made.append(byte)
+      case UInt8(ascii: "0")...UInt8(ascii: "9"):
+        made.append(UInt8(ascii: "0") + UInt8((wide * 10) >> 8))
+      case UInt8(ascii: "a")...UInt8(ascii: "z"):
+        made.append(UInt8(ascii: "a") + UInt8((wide * (isHexadecimal ? 6 : 26)) >> 8))
+      case UInt8(ascii: "A")...UInt8(ascii: "Z"):
+        made.append(UInt8(ascii: "A") + UInt8((wide * (isHexadecimal ? 6 : 26)) >> 8))
+      case 0x80...: made.append(UInt8(ascii: "x"))
+      default: made.append(byte)
+      }
+    }
+    return String(decoding: made, as: UTF8.self)
+  }
+
+  private static let hexadecimalRange = Set("0123456789abcdefABCDEF".utf8)
+
+  /// The bytes that a word in free text is made of.
+  static func isWordByte(_ byte: UInt8) -> Bool {
+    switch byte {
+    case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "z"),
+      UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "+"), UInt8(ascii: "/"),
+      UInt8(ascii: "_"), UInt8(ascii: "-"), 0x80...:
+      true
+    default: false
+    }
+  }
+
+  // MARK: Addresses
+
+  /// Learns an address of the original, before any is mapped.
+  func learn(_ ip: IPAddress) {
+    originalAddresses.insert(ip)
+    originalNetworks.insert(StandIns.network(ip))
+  }
+
+  /// What stands for an address: one of the same family and kind, and in the same network as those
+  /// of the same network.
+  func address(_ ip: IPAddress) -> IPAddress {
+    guard parts.contains(.addresses), !StandIns.isUniversal(ip) else { return ip }
+    if isLearning {
+      learn(ip)
+      return ip
+    }
+    if let known = addresses[ip] { return known }
+    let new = ip.isIPv4 ? mappedIPv4(ip) : mappedIPv6(ip)
+    addresses[ip] = new
+    return new
+  }
+
+  func address(_ end: SocketAddress) -> SocketAddress {
+    SocketAddress(address(end.ip), port: end.port)
+  }
+
+  /// Addresses that every host has, and groups.
+  static func isUniversal(_ ip: IPAddress) -> Bool {
+    if ip.isLoopback || ip.isUnspecified { return true }
+    let bytes = ip.bytes
+    return ip.isIPv4 ? bytes[0] >= 224 || bytes[0] == 0 : bytes[0] == 0xff
+  }
+
+  private static func network(_ ip: IPAddress) -> UInt64 {
+    ip.isIPv4 ? ip.words.low >> 8 : ip.words.high
+  }
+
+  private func mappedIPv4(_ ip: IPAddress) -> IPAddress {
+    let network = StandIns.network(ip)
+    let new = self.network(network, base: StandIns.bases(network))
+    for _ in 0..<254 {
+      let host = (hostCounts[new] ?? 0) % 254 + 1
+      hostCounts[new] = host
+      let made = IPAddress(ipv4: UInt32(truncatingIfNeeded: new << 8 | host))
+      if !originalAddresses.contains(made) { return made }
+    }
+    return IPAddress(ipv4: UInt32(truncatingIfNeeded: new << 8))
+  }
+
+  /// The networks of 256 addresses that stand for those of a kind, in their order.
+  private static func bases(_ network: UInt64) -> [Range<UInt64>] {
+    switch network {
+    case 0x0a_0000..<0x0b_0000: [0x0a_8000..<0x0b_0000]
+    case 0xac_1000..<0xac_2000: [0xac_1f00..<0xac_2000, 0xac_1000..<0xac_1f00]
+    case 0xc0_a800..<0xc0_a900: [0xc0_a864..<0xc0_a900, 0xc0_a800..<0xc0_a864]
+    case 0x64_4000..<0x64_8000: [0x64_6400..<0x64_8000]
+    case 0xa9_fe00..<0xa9_ff00: [0xa9_fe64..<0xa9_ff00, 0xa9_fe01..<0xa9_fe64]
+    // RFC 5737, and RFC 2544 when those are used up.
+    default:
+      [
+        0xc0_0002..<0xc0_0003, 0xc6_3364..<0xc6_3365, 0xcb_0071..<0xcb_0072, 0xc6_1200..<0xc6_1400,
+        0xf0_0000..<0xff_0000,
+      ]
+    }
+  }
+
+  private func network(_ old: UInt64, base ranges: [Range<UInt64>]) -> UInt64 {
+    if let known = networks[old] { return known }
+    let kind = ranges.first?.lowerBound ?? 0
+    let all = ranges.reduce(0) { $0 + UInt64($1.count) }
+    var number = networkCounts[kind] ?? 0
+    while number < all {
+      var rest = number
+      number += 1
+      for range in ranges {
+        guard rest >= UInt64(range.count) else {
+          let made = range.lowerBound + rest
+          guard !originalNetworks.contains(made) else { break }
+          networkCounts[kind] = number
+          networks[old] = made
+          return made
+        }
+        rest -= UInt64(range.count)
+      }
+    }
+    // Every network of the kind is used: they share the last one.
+    return (ranges.last?.upperBound ?? 1) - 1
+  }
+
+  private func mappedIPv6(_ ip: IPAddress) -> IPAddress {
+    let (high, low) = ip.words
+    // IPv4 inside of IPv6 (RFC 4291 section 2.5.5.2, RFC 6052 section 2.1).
+    if high == 0 && low >> 32 == 0xffff || high == 0x0064_ff9b_0000_0000 {
+      let inner = address(IPAddress(ipv4: UInt32(truncatingIfNeeded: low)))
+      return IPAddress(ipv6High: high, low: (low >> 32) << 32 | inner.words.low)
+    }
+    let prefix: UInt64
+    switch high >> 56 {
+    case 0xfc, 0xfd: prefix = 0xfd00_0000_0000_0000
+    case 0xfe: prefix = high >> 54 == 0x3fa ? 0xfe80_0000_0000_0000 : 0x2001_0db8_0000_0000
+    default: prefix = 0x2001_0db8_0000_0000
+    }
+    let isLinkLocal = prefix == 0xfe80_0000_0000_0000
+    let network =
+      isLinkLocal ? prefix : self.network(high, base: [prefix + 1..<prefix + 65_536])
+    while true {
+      let host = (hostCounts[network] ?? 0) + 1
+      hostCounts[network] = host
+      let made = IPAddress(ipv6High: network, low: host)
+      if !originalAddresses.contains(made) { return made }
+    }
+  }
+}

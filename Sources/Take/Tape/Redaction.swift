@@ -1,0 +1,87 @@
+/// What was taken out of a take, and by which version: the number in `take.redaction`.
+package struct Redaction: Hashable, Sendable {
+  /// What can be taken out.
+  package struct Parts: OptionSet, Hashable, Sendable {
+    package let rawValue: UInt8
+    package init(rawValue: UInt8) { self.rawValue = rawValue }
+
+    /// Encoded and captured audio and video.
+    package static let media = Parts(rawValue: 1)
+    /// Keys, certificates, credentials, tokens, and the seed that the peer drew its own from.
+    package static let keys = Parts(rawValue: 2)
+    /// IP addresses and names of hosts.
+    package static let addresses = Parts(rawValue: 4)
+    /// Names of people, rooms, streams, tracks, channels and programs.
+    package static let names = Parts(rawValue: 8)
+    /// What data channels carried.
+    package static let messages = Parts(rawValue: 16)
+
+    /// Everything: what can be posted where anybody reads it.
+    package static let all: Parts = [.media, .keys, .addresses, .names, .messages]
+
+    /// The parts by their names on the command line, in this order.
+    package static let named: [(name: String, part: Parts)] = [
+      ("media", .media), ("keys", .keys), ("addresses", .addresses), ("names", .names),
+      ("messages", .messages),
+    ]
+
+    /// The names of the parts.
+    package var names: [String] {
+      Parts.named.filter { contains($0.part) }.map(\.name)
+    }
+  }
+
+  package var parts: Parts
+  /// Whether nothing of the take can be executed any more: its rows are facts, checked by their
+  /// digests alone.
+  package var isFactsOnly: Bool
+  /// The version of Retake that took it out, such as `0.1.0`.
+  package var version: String
+
+  package init(_ parts: Parts, isFactsOnly: Bool, version: String) {
+    (self.parts, self.isFactsOnly, self.version) = (parts, isFactsOnly, version)
+  }
+
+  private static let factsOnly: Int64 = 1 << 5
+
+  /// Reads the number of a `take` row; nil where nothing was taken out.
+  package init?(number: Int64) {
+    guard number != 0 else { return nil }
+    parts = Parts(rawValue: UInt8(truncatingIfNeeded: number) & 31)
+    isFactsOnly = number & Redaction.factsOnly != 0
+    version = [24, 16, 8].map { String(number >> Int64($0) & 255) }.joined(separator: ".")
+  }
+
+  /// The number for the `take` row: parts in the lowest bits, then one byte for each part of the
+  /// version.
+  package var number: Int64 {
+    let places = version.split(separator: ".").prefix(3).map { Int64($0) ?? 0 }
+    let packed = zip(places, [24, 16, 8] as [Int64]).reduce(0) { $0 | ($1.0 & 255) << $1.1 }
+    return packed | Int64(parts.rawValue) | (isFactsOnly ? Redaction.factsOnly : 0)
+  }
+
+  /// What was done, in one sentence.
+  package var sentence: String {
+    let list = parts.names
+    let what =
+      list.count < 2
+      ? list.joined() : list.dropLast().joined(separator: ", ") + " and " + (list.last ?? "")
+    let promise: String
+    if isFactsOnly {
+      promise = "its rows are checked by their digests, and nothing of it is executed"
+    } else if parts.contains(.keys) {
+      promise =
+        "recorded DTLS results stand in" + (parts.contains(.media) ? ", and frames too" : "")
+    } else if parts.contains(.media) {
+      promise = "recorded frames stand in for the codecs"
+    } else {
+      promise = "all of it is executed"
+    }
+    return "\(what) replaced by retake redact \(version); in a replay \(promise)"
+  }
+}
+
+extension TakeHeader {
+  /// What was taken out of the take; nil for nothing.
+  package var redacted: Redaction? { Redaction(number: redaction) }
+}

@@ -1,0 +1,89 @@
+"""What the tests of the package share: the executable, and a small corpus made with it."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "Sources/Python"))
+# Also for processes that tests and farms start.
+os.environ["PYTHONPATH"] = os.pathsep.join(
+    [str(ROOT / "Sources/Python"), os.environ.get("PYTHONPATH", "")])
+SITES = ("berlin", "osaka", "lima")
+
+
+def find_retake() -> str:
+    wanted = os.environ.get("RETAKE")
+    places = [wanted] if wanted else [
+        str(ROOT / ".build/debug/retake"), str(ROOT / ".build/release/retake")]
+    for place in places:
+        if os.access(place, os.X_OK):
+            return place
+    raise RuntimeError("the executable is not there: make test-python builds it")
+
+
+RETAKE = find_retake()
+os.environ["RETAKE"] = RETAKE
+CAPTURES = ROOT / "Captures"
+
+
+def demo(path: Path, seed: int, *words: str, loss: int = 0, seconds: str = "1.5") -> Path:
+    """A short call in virtual time."""
+    subprocess.run(
+        [RETAKE, "record", "demo", "--seconds", seconds, "--seed", str(seed), "--loss", str(loss),
+         "--jitter", "30", "--delay", "20", "--size", "64x64", "--frame-rate", "10",
+         "--out", str(path), *words],
+        check=True, capture_output=True)
+    return path
+
+
+@pytest.fixture(scope="session")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Takes of calls with and without loss, tagged, and of a room and of other people's calls."""
+    folder = tmp_path_factory.mktemp("corpus")
+    for number in range(8):
+        demo(
+            folder / f"call-{number}.take", number + 1, "--label", f"call {number}",
+            "--tag", f"site={SITES[number % 3]}", "--tag", f"build={40 + number // 4}",
+            "--tag", f"network={'wifi' if number % 2 else 'cellular'}",
+            loss=[0, 4, 8, 12][number % 4])
+    for name in ("janus-room", "observed-aiortc", "chromium-peer-offers"):
+        shutil.copy(CAPTURES / f"{name}.take", folder / f"{name}.take")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def lake(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The corpus, published with packets."""
+    place = tmp_path_factory.mktemp("lake")
+    assert fleet("publish", corpus, "--to", place, "--packets")["added"] == 11
+    return place
+
+
+def fleet_text(*words: object, status: int = 0) -> subprocess.CompletedProcess[str]:
+    """Runs retake-fleet."""
+    done = subprocess.run(
+        [sys.executable, "-m", "retake_takes.fleet.cli", *map(str, words)],
+        capture_output=True, text=True)
+    assert done.returncode == status, done.stdout + done.stderr
+    return done
+
+
+def fleet(*words: object, status: int = 0) -> dict:
+    """The same with --json."""
+    import json
+
+    return json.loads(fleet_text(*words, "--json", status=status).stdout)
+
+
+def retake_json(*words: object) -> object:
+    """What the executable itself prints."""
+    import json
+
+    done = subprocess.run(
+        [RETAKE, *map(str, words), "--json"], capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)

@@ -1,0 +1,229 @@
+"""Thousands of takes in batches: nothing is lost, and nothing counts twice."""
+
+import functools
+import json
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from conftest import demo, fleet, fleet_text
+from retake_takes.fleet import farm, storage
+from retake_takes.fleet.storage import Source
+
+
+def named(count: int) -> list[Source]:
+    return [Source(f"take-{number:04d}", "", 0) for number in range(count)]
+
+
+def echo(sources: Sequence[Source]) -> list[str]:
+    return [source.name for source in sources]
+
+
+def fatal(folder: str, sources: Sequence[Source]) -> list[str]:
+    """Dies once in the middle, as a process does that the system ends."""
+    mark = os.path.join(folder, "died")
+    if any(source.name == "take-0021" for source in sources) and not os.path.exists(mark):
+        open(mark, "w").close()
+        os.kill(os.getpid(), signal.SIGKILL)
+    time.sleep(0.01)
+    return echo(sources)
+
+
+def always_fatal(sources: Sequence[Source]) -> list[str]:
+    if any(source.name == "take-0003" for source in sources):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return echo(sources)
+
+
+def results(done: list) -> list[str]:
+    return sorted(name for one in done if one.result is not None for name in one.result)
+
+
+def test_every_take_is_worked_on_once() -> None:
+    done = list(farm.LocalFarm(3).run(named(200), echo, 0.05))
+    assert results(done) == echo(named(200))
+    assert all(one.result is not None for one in done)
+
+
+def test_a_process_that_dies_loses_nothing(tmp_path: Path) -> None:
+    done = list(farm.LocalFarm(2).run(
+        named(60), functools.partial(fatal, str(tmp_path)), 0.05))
+    assert (tmp_path / "died").exists()
+    assert results(done) == echo(named(60))
+
+
+def test_what_always_dies_is_said_and_ends() -> None:
+    done = list(farm.LocalFarm(1).run(named(8), always_fatal, 0.001))
+    failed = [source.name for one in done if one.result is None for source in one.sources]
+    assert "take-0003" in failed
+    assert sorted(results(done) + failed) == echo(named(8))
+
+
+def test_batches_become_as_long_as_wanted() -> None:
+    queue = farm.Queue(named(1000), 5, 2)
+    first = queue.next()
+    assert first is not None and len(first.sources) == 4
+    queue.measure(first, 0.4)
+    second = queue.next()
+    assert second is not None and len(second.sources) == 50
+    sizes = []
+    while batch := queue.next():
+        sizes.append(len(batch.sources))
+    assert sum(sizes) == 946 and sizes[-1] == 1
+
+
+def test_shards_are_all_of_it() -> None:
+    sources = named(23)
+    shards = [storage.shard_of(sources, f"{number}/5") for number in range(1, 6)]
+    assert Counter(source.name for shard in shards for source in shard) == Counter(echo(sources))
+    assert max(map(len, shards)) - min(map(len, shards)) <= 1
+
+
+def test_takes_are_verified_and_searched(corpus: Path, tmp_path: Path) -> None:
+    found = fleet("verify", corpus, "--out", tmp_path / "results.parquet")
+    assert (found["takes"], found["failed"], found["not_run"]) == (11, 0, 0)
+    parts = [fleet("verify", corpus, "--shard", f"{number}/3") for number in (1, 2, 3)]
+    assert sorted(row["take"] for part in parts for row in part["results"]) == [
+        row["take"] for row in found["results"]]
+    causes = fleet("findings", corpus, "--severity", "low")["findings"]
+    assert {"loss"} <= {row["id"] for row in causes}
+    assert "percent" in fleet_text("findings", corpus).stdout
+
+
+def test_captures_become_takes_once(tmp_path: Path, corpus: Path) -> None:
+    import retake_takes
+
+    captures, takes = tmp_path / "captures", tmp_path / "takes"
+    captures.mkdir()
+    for number in (1, 2):
+        retake_takes.command.run([
+            "export", str(corpus / f"call-{number}.take"), "--pcapng",
+            str(captures / f"{number}.pcapng")])
+    (captures / "broken.pcap").write_text("nothing")
+    done = fleet("import", captures, "--to", takes, "--tag", "source=farm", status=1)
+    assert done["failed"] == 1 and len(done["results"]) == 2
+    for row in done["results"]:
+        with retake_takes.open(row["take"]) as take:
+            assert take.tags == {"source": "farm"}
+    (captures / "broken.pcap").unlink()
+    again = fleet("import", captures, "--to", takes)
+    assert {row["result"] for row in again["results"]} == {"there"}
+
+
+# Ray: two nodes on this machine
+
+
+def ray_program() -> str:
+    pytest.importorskip("ray")
+    return os.path.join(os.path.dirname(sys.executable), "ray")
+
+
+class Cluster:
+    """Two nodes with one core each; the head has none, so that each node can be ended."""
+
+    def __init__(self, folder: Path) -> None:
+        self.nodes: list[set[int]] = []
+        self.environment = {
+            **os.environ, "RAY_USAGE_STATS_ENABLED": "0",
+            # Nodes and drivers of a cluster have one token.
+            "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32),
+        }
+        self.folder = folder
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        self.address = f"127.0.0.1:{port}"
+        try:
+            self.start("--head", f"--port={port}", "--num-cpus=0", "--include-dashboard=false",
+                       f"--temp-dir={folder}")
+            for _ in range(2):
+                self.start(f"--address={self.address}", "--num-cpus=1")
+        except BaseException:
+            self.stop()
+            raise
+
+    def start(self, *words: str) -> None:
+        before = raylets()
+        done = subprocess.run(
+            [ray_program(), "start", *words, "--node-ip-address=127.0.0.1",
+             "--object-store-memory=100000000"],
+            env=self.environment, capture_output=True, text=True, timeout=240)
+        assert done.returncode == 0, done.stdout + done.stderr
+        self.nodes.append(raylets() - before)
+
+    def kill(self, number: int) -> None:
+        """Ends a node as a machine ends that loses its power."""
+        for process in self.nodes[number]:
+            os.kill(process, signal.SIGKILL)
+
+    def stop(self) -> None:
+        """Ends what it started, and nothing else."""
+        for process in children_of(self.folder):
+            try:
+                os.kill(process, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+
+
+def raylets() -> set[int]:
+    found = set()
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                with open(f"/proc/{name}/cmdline", "rb") as file:
+                    command = file.read().split(b"\0")[0]
+            except OSError:
+                continue
+            if command.endswith(b"/raylet"):
+                found.add(int(name))
+    return found
+
+
+def children_of(folder: Path) -> list[int]:
+    """The processes of a cluster: all of them name its folder."""
+    found = []
+    for name in os.listdir("/proc"):
+        if name.isdigit() and int(name) != os.getpid():
+            try:
+                with open(f"/proc/{name}/cmdline", "rb") as file:
+                    if str(folder).encode() in file.read():
+                        found.append(int(name))
+            except OSError:
+                continue
+    return found
+
+
+def test_a_node_that_is_killed_loses_nothing(tmp_path_factory: pytest.TempPathFactory) -> None:
+    ray_program()
+    takes = tmp_path_factory.mktemp("takes")
+    for number in range(30):
+        demo(takes / f"{number:02d}.take", number, seconds="1")
+    # Sockets of Ray stand in its folder, and their names must be short.
+    with tempfile.TemporaryDirectory(prefix="r", dir="/tmp") as folder:
+        cluster = Cluster(Path(folder))
+        try:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "retake_takes.fleet.cli", "verify", str(takes), "--ray",
+                 cluster.address, "--batch-seconds", "0.5", "--json"],
+                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                env=cluster.environment)
+            # By then some batches came back and others run, on both nodes.
+            time.sleep(8)
+            cluster.kill(2)
+            output, errors = process.communicate(timeout=300)
+        finally:
+            cluster.stop()
+    assert process.returncode == 0, errors
+    found = json.loads(output)
+    names = [row["take"] for row in found["results"]]
+    assert names == sorted(str(path) for path in takes.glob("*.take"))
+    assert found["failed"] == 0 and found["not_run"] == 0

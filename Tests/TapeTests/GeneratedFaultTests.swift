@@ -1,0 +1,124 @@
+import FaultyCalls
+import Foundation
+import Lab
+import Media
+import Testing
+import Wire
+
+@testable import Queries
+@testable import Tape
+
+/// Faults of boxes, servers, signaling and devices, named by the first finding; and a call that has
+/// what is nearly the same, in which nothing of it is found.
+struct GeneratedFaultTests {
+  private func found(
+    _ kind: FaultKind, _ seeds: some Sequence<UInt64>, severity: Int? = 500,
+    sight: FaultSight? = nil
+  ) throws -> TakeFindings {
+    let folder = try TakeFolder()
+    let path = folder.file("\(kind.rawValue).take")
+    // Who happens to touch too little is drawn again.
+    for seed in seeds {
+      try? FileManager.default.removeItem(atPath: path)
+      let plan = FaultPlan(kind, seed: seed, severity: severity, sight: sight)
+      if try FaultyCalls.FaultyCall.make(plan, path: path).isTouched { break }
+    }
+    return try TakeFindings(path: path)
+  }
+
+  @Test(arguments: [
+    (FaultKind.wrongRoles, "dtls-roles-clash"), (.wrongPassword, "ice-password-wrong"),
+    (.wrongMapping, "payload-types-crossed"), (.addressChanges, "address-changed"),
+    (.largePacketsLost, "large-packets-lost"), (.channelStaysClosed, "channel-not-open"),
+    (.quietMicrophone, "microphone-quiet"), (.brokenMicrophone, "microphone-gaps"),
+    (.encoderStops, "encoder-stopped"),
+  ])
+  func theFirstFindingNamesIt(kind: FaultKind, id: String) throws {
+    let found = try found(kind, 70..<90, sight: .both)
+    #expect(found.findings.first?.id == id, "\(found.text())")
+  }
+
+  /// Whoever has one end alone of a stream that nobody can decode.
+  @Test func aReceiverAloneNamesAStreamOfAnotherCodec() throws {
+    let found = try found(.wrongMapping, 70..<71, sight: .victim)
+    #expect(found.findings.first?.id == "video-undecodable", "\(found.text())")
+  }
+
+  /// A relay whose password changed is lost when its lifetime is over, not when it refuses.
+  @Test func aRelayThatRefusesItsRefreshIsWhatEndsTheCall() throws {
+    let found = try found(.relayExpires, 70..<71, sight: .culprit)
+    #expect(found.findings.first?.id == "turn-refused", "\(found.text())")
+    #expect(found.findings.first?.severity ?? .info >= .high)
+  }
+
+  private static let ids: Set = [
+    "dtls-roles-clash", "ice-password-wrong", "payload-types-crossed", "video-undecodable",
+    "address-changed", "large-packets-lost", "channel-not-open", "microphone-quiet",
+    "microphone-gaps", "encoder-stopped",
+  ]
+
+  /// A NAT that keeps its mapping, loss whatever the size, a channel that opens, a soft voice, and
+  /// an encoder that its application switches off.
+  @Test func whatIsNearlyTheSameIsNone() throws {
+    let folder = try TakeFolder()
+    let chance = Chance(9, "nearly")
+    var setup = CallSetup(chance)
+    (setup.hidden, setup.hasData) = (0, true)
+    let path = folder.file("nearly.take")
+    let driven = try DrivenCall(path: path, seed: 9, setup: setup, chance: chance)
+    driven.microphones[1] = Microphone(chance, part: 150)
+    driven.microphones[1]?.state = .quiet
+    driven.at(4_000) { $0.call.network.links[1].lossPerMille = 80 }
+    driven.at(9_000) { $0.call.network.links[1].lossPerMille = 0 }
+    driven.at(9_500) { driven in
+      for isOn in [false, true] {
+        driven.at(isOn ? 12_500 : 9_600) {
+          $0.replace(.video, of: 0, by: isOn ? .application : nil)
+        }
+      }
+    }
+    driven.begin()
+    driven.run(until: 15_000)
+    try driven.finish()
+    let found = try TakeFindings(path: path)
+    #expect(Set(found.detections.map(\.rule)).isDisjoint(with: Self.ids), "\(found.text())")
+  }
+
+  /// An ICE restart changes passwords, and may change paths.
+  @Test func aRestartIsNoneOfIt() throws {
+    let folder = try TakeFolder()
+    let path = folder.file("restart.take")
+    try GoodCall.make(.restart, seed: 12, path: path)
+    let found = try TakeFindings(path: path)
+    #expect(Set(found.detections.map(\.rule)).isDisjoint(with: Self.ids), "\(found.text())")
+  }
+
+  // MARK: What was taken for something else
+
+  /// A path that became longer with a key frame looks like a process that stood still, and a queue
+  /// that is always full like a longer path.
+  @Test(arguments: [
+    (FaultKind.longDelay, UInt64(204_818_347_454_108), "path-became-longer"),
+    (.longDelay, 817_265_992_793_956, "path-became-longer"),
+    (.bottleneck, 817_265_992_794_057, "standing-queue"),
+    (.jitter, 55_019_449_474_856_180, "high-jitter"),
+  ])
+  func oneIsNotTakenForTheOther(kind: FaultKind, seed: UInt64, id: String) throws {
+    let found = try found(kind, [seed], severity: nil)
+    #expect(found.findings.first?.id == id, "\(found.text())")
+  }
+
+  /// A screen has no picture between two changes, and a repair that comes late by the tenth of a
+  /// second disturbs nobody.
+  @Test(arguments: [
+    (GoodKind.sharedScreen, UInt64(55_019_449_474_853_255)),
+    (.restart, 55_019_449_474_853_259),
+  ])
+  func aGoodCallStaysGood(kind: GoodKind, seed: UInt64) throws {
+    let folder = try TakeFolder()
+    let path = folder.file("good.take")
+    try GoodCall.make(kind, seed: seed, path: path)
+    let found = try TakeFindings(path: path)
+    #expect(found.findings.allSatisfy { $0.severity <= .low }, "\(found.text())")
+  }
+}
