@@ -365,7 +365,7 @@ package struct VirtualNAT {
     }
   }
 
-  /// Forgets all mappings.
+  /// Drops all mappings, as a NAT that restarts.
   package mutating func forget() { mappings = [] }
 
   private mutating func add(_ inner: SocketAddress, _ remote: SocketAddress, _ now: Instant) -> Int

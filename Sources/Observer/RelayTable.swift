@@ -87,7 +87,7 @@ struct RelayTable {
     clients[relayed] = clients[relayed] ?? client
   }
 
-  /// Takes back that an address is the relayed one of a client: that end of its path is the peer.
+  /// Drops the relayed address of a client, when that end of its path turns out to be the peer.
   mutating func forget(relayed: SocketAddress, of client: SocketAddress) {
     if clients[relayed] == client { clients[relayed] = nil }
   }
@@ -192,7 +192,7 @@ struct RelayTable {
     corrections.append(Correction(client: server, server: former))
   }
 
-  /// Takes the address at which the other end of a relayed path sees one of its ends.
+  /// Learns the address at which the other end of a relayed path sees one of its ends.
   ///
   /// The relayed address is one of the server's host. So a client that is seen at its own address
   /// has relayed nothing, and neither has a peer whose address is that of the client's host.

@@ -38,7 +38,9 @@ struct SignaledDescriptions {
   /// The descriptions with a media port, the oldest first.
   private var byPort: [UInt16: [Int]] = [:]
 
-  /// Adds a description; returns its number, or nil if the text is not one.
+  /// Adds a description.
+  ///
+  /// - Returns: its number; nil for other text, or when the limits are reached.
   mutating func add(_ text: String, _ how: Knowledge) -> Int? {
     if let known = byText[text] { return known }
     guard entries.count < Self.entriesMaximum, length + text.utf8.count <= Self.lengthMaximum,

@@ -3,7 +3,7 @@ import Tape
 import Testing
 import Wire
 
-/// Takes that are given away: nothing of the original is left, and they replay as they promise.
+/// Redacted takes contain nothing of the original, and replay as they promise.
 struct RedactTests {
   /// Redacts a take; what the command said.
   private func redact(_ take: String, _ out: String, _ options: String...) async throws -> String {

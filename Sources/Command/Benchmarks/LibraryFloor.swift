@@ -267,7 +267,7 @@ struct StatsBench {
 
   /// The length of the queried call in virtual seconds.
   static let seconds: Int64 = 600
-  /// The number of samples and queries; the fastest counts.
+  /// How often the queries run (the fastest round counts), and how many samples the take gets.
   private static let rounds = 5
   private static let samples = 200
 

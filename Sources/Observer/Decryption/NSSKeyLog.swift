@@ -220,7 +220,7 @@ package struct CryptoAttribute: AttributeValue {
 
   /// Identifies the attribute in its section; an answer repeats the tag that it accepts.
   package var tag: UInt32
-  /// The name of the suite, supported or not.
+  /// The crypto suite as the line names it; it may be one that is not supported.
   package var suite: String
   /// The keys with salts, each with its MKI in packets (empty if packets have none).
   package var keys: [(bytes: [UInt8], identifier: [UInt8])]

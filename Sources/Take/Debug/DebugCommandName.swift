@@ -131,7 +131,7 @@ struct DebugCompletion {
     case .stats? where rest.isEmpty: return StatsMembers.types(with: []).sorted()
     case .delete? where rest.isEmpty: return breakpoints.map { String($0) }
     case .help? where rest.isEmpty: return DebugCommandName.allCases.map(\.rawValue)
-    // The file name comes first.
+    // Options complete only after the file name, which is the first argument.
     case .frame? where !rest.isEmpty: return ["peer=", "track="]
     case .audio? where !rest.isEmpty: return ["peer=", "track=", "seconds="]
     default: return []

@@ -62,7 +62,7 @@ package struct PerfettoExport {
   }
 }
 
-/// Tells a trace what the rows of a take tell.
+/// Converts the rows of a take into events of a trace.
 private struct TraceStory {
   private var file: TraceFile
   private let peer: Int64?

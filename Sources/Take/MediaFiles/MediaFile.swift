@@ -75,7 +75,7 @@ package final class MediaFile {
     if access == .reading { try check("the file is empty: name one with media in it") }
   }
 
-  /// Takes over a descriptor that is open for writing, and closes it in the end.
+  /// Adopts a descriptor that is open for writing; it is closed with this object.
   package init(descriptor: Int32, path: String) {
     self.path = path
     self.descriptor = descriptor

@@ -1,7 +1,7 @@
 package import Wire
 
-// Relayed candidates: to the rest of the agent, data that TURN servers carry looks as if it were
-// sent from the relayed address and received there.
+// Relayed candidates. The rest of the agent sees data that goes through a TURN server as sent from
+// the relayed address and received there.
 extension ICEAgent {
   /// Whether a path begins at this agent and may be used by peers.
   func isBase(_ local: SocketAddress, _ remote: SocketAddress) -> Bool {

@@ -239,7 +239,7 @@ package struct VideoPacket: Hashable, Sendable {
   package var beginning = Beginning.no
   /// Whether this packet shows that a decoder can start with the frame.
   package var isKey = false
-  /// The frames that this one depends on, if the payload descriptor states it.
+  /// What the payload descriptor says about the frames that this one depends on.
   package enum Dependency: Hashable, Sendable {
     /// The temporal layer and TL0PICIDX; a sync frame depends on the base layer alone (RFC 7741
     /// section 4.2, RFC 9628 section 4.2).

@@ -44,7 +44,7 @@ struct IVFReader {
   }
 
   private(set) var header: Header?
-  /// The offset of the part being read.
+  /// Where the current header or frame begins in the file, in bytes; errors name it.
   private(set) var partPosition = 0
   private var buffer = PieceBuffer()
   private var frame: (count: Int, time: UInt64)?

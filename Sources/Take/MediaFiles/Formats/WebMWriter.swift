@@ -29,7 +29,7 @@ package struct WebMWriter {
 
   package init(_ content: Content) { self.content = content }
 
-  /// The element of a track (`TrackEntry`).
+  /// Returns the `TrackEntry` element of a track.
   ///
   /// - Parameters:
   ///   - preSkip: the samples at 48 kHz that a player of Opus leaves out at the beginning.

@@ -3,8 +3,8 @@ import Wire
 
 /// A take summarized for rules in Swift, in one pass over each of its tables.
 ///
-/// Packets are counted by stream and interval, so memory grows with the length of the call rather
-/// than with its packets.
+/// Packets are counted per stream and interval, so memory depends on the length of the call, not on
+/// the number of packets.
 package struct CallFacts: Sendable {
   /// A peer of the take and its connection.
   package struct Peer: Sendable {

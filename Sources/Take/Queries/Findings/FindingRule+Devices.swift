@@ -251,20 +251,15 @@ extension FindingRule {
   private static func findStoppedEncoders(
     _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> [Detection] {
-    var rates: [Int64: [Int64: Double]] = [:]
-    var sources: [Int64: Int] = [:]
-    for series in facts.perception.series("media-source", "video") {
-      sources[series[0].peer, default: 0] +|= 1
-      for sample in series {
-        rates[sample.peer, default: [:]][sample.call] = sample[.framesPerSecond]
-      }
-    }
+    let cameras = CameraRates(facts)
     return facts.perception.series("outbound-rtp", "video").flatMap { series -> [Detection] in
       let peer = series[0].peer
       // Of several cameras nobody knows whose frames these are; a layer may be left out.
-      guard sources[peer] == 1, series[0].rid.isEmpty else { return [] }
+      guard cameras.hasOne(peer), series[0].rid.isEmpty else { return [] }
       let points = series.points { before, after in
-        guard let source = rates[peer]?[after.call] ?? captured(facts, peer, before.at, after.at),
+        guard
+          let source = cameras.rate(peer, after.call)
+            ?? captured(facts, peer, before.at, after.at),
           let frames = after[.framesEncoded],
           let former = before[.framesEncoded], frames > 0, after[.active] != 0
         else { return nil }

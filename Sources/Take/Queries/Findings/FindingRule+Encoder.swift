@@ -192,21 +192,14 @@ extension FindingRule {
   @Sendable private static func findEncodersBehind(
     _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> [Detection] {
-    var rates: [Int64: [Int64: Double]] = [:]
-    var sources: [Int64: Int] = [:]
-    for series in facts.perception.series("media-source", "video") {
-      sources[series[0].peer, default: 0] +|= 1
-      for sample in series {
-        rates[sample.peer, default: [:]][sample.call] = sample[.framesPerSecond]
-      }
-    }
+    let cameras = CameraRates(facts)
     return facts.perception.series("outbound-rtp", "video").flatMap { series -> [Detection] in
       let peer = series[0].peer
       // With several cameras it is unknown whose frames these are, and a simulcast layer may have
       // fewer on purpose.
-      guard sources[peer] == 1, series[0].rid.isEmpty else { return [] }
+      guard cameras.hasOne(peer), series[0].rid.isEmpty else { return [] }
       let points = series.points { _, after in
-        guard let source = rates[peer]?[after.call], source >= limits["least_rate"],
+        guard let source = cameras.rate(peer, after.call), source >= limits["least_rate"],
           let own = after[.framesPerSecond], after[.active] != 0
         else { return nil }
         return own >= limits["most_share"] * source ? 0 : 1 - own / source
@@ -359,4 +352,24 @@ extension FindingRule {
       return nil
     }
   }
+}
+
+/// The frame rates of cameras, by peer and sample of statistics.
+struct CameraRates {
+  private var rates: [Int64: [Int64: Double]] = [:]
+  private var cameras: [Int64: Int] = [:]
+
+  init(_ facts: CallFacts) {
+    for series in facts.perception.series("media-source", "video") {
+      cameras[series[0].peer, default: 0] +|= 1
+      for sample in series {
+        rates[sample.peer, default: [:]][sample.call] = sample[.framesPerSecond]
+      }
+    }
+  }
+
+  /// Whether a peer has exactly one camera: with several it is unknown whose frames are encoded.
+  func hasOne(_ peer: Int64) -> Bool { cameras[peer] == 1 }
+
+  func rate(_ peer: Int64, _ call: Int64) -> Double? { rates[peer]?[call] }
 }

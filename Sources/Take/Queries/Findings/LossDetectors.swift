@@ -143,7 +143,7 @@ extension FindingRule {
     for (before, report) in zip(reports, reports.dropFirst()) {
       let lost = report.lost &- before.lost
       let received = report.received &- before.received
-      // Counters of reports restart with their stream.
+      // The counters of a report start at zero again when the stream restarts.
       guard lost >= 0, received >= 0, lost &+ received < 1 << 31 else {
         end()
         continue

@@ -13,9 +13,9 @@ struct RedactedText {
   /// Whose words values are where no key says that somebody chose them.
   enum Author {
     case anybody
-    /// A caller of a machine of Retake, in the names of its interface.
+    /// An application that calls a machine of Retake: names of the API stay.
     case caller
-    /// A machine of Retake: what it says of others was in its inputs.
+    /// A machine of Retake, which only repeats names that were in its inputs.
     case machine
   }
   private var author = Author.anybody

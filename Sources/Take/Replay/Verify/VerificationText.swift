@@ -79,7 +79,7 @@ extension TakeVerification {
     }
     parts += (leftOut + notes).map { "Note: \($0)" }
     if let meaning { parts.append(meaning) }
-    // The report is printed on terminals and may contain secrets and untrusted text of a call.
+    // The report goes to terminals, and quotes the call: text of others, perhaps with secrets.
     return SecretText.hidden(in: PrintableText.lines(parts.joined(separator: "\n\n") + "\n"))
   }
 

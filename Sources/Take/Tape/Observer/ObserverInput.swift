@@ -49,7 +49,8 @@ package struct ObserverGenesis: Codable, Hashable, Sendable {
   /// Then packets whose numbers begin anew by less than a hundred counted as repeated ones, a relay
   /// stayed where its port let it be guessed, and video inside of RED was taken for H.264.
   package var judgesClosely: Bool?
-  /// The names of the ends, by address with or without a port; nil for none.
+  /// Names for the ends, looked up by address with the port first, then without; nil if there are
+  /// none.
   package var names: [EndName]?
   /// The revision of the observer that made the take; nil in takes of revision 1.
   package var revision: Int64?

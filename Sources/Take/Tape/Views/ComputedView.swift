@@ -295,7 +295,7 @@ struct PlaceTable {
     return crowded[key].map { Int($0) }
   }
 
-  /// Gives a key a place.
+  /// Sets the place of a key.
   ///
   /// - Returns: the one that it had before.
   @discardableResult
