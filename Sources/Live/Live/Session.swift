@@ -199,6 +199,28 @@ public final class Session: Sendable {
     return (legs[0], legs[1])
   }
 
+  /// Creates one leg of a relay in whose other leg's place this process is.
+  /// - Parameters:
+  ///   - onState: called on the loop's thread with the states after each change.
+  ///   - forward: called on the loop's thread with every packet that came, in the clear.
+  package func makeLeg(
+    label: String, role: String, configuration: PeerConfiguration,
+    onState: @escaping @Sendable (PeerConnectionStates) -> Void,
+    forward: @escaping PeerDriver.Forward
+  ) -> PeerConnection {
+    var configuration = configuration
+    configuration.relays = true
+    return makePeer(
+      label: label, role: role, configuration: configuration, makeEngine: makeEngine,
+      forward: forward,
+      prepare: { leg in
+        leg.observers.listen { [weak observers = leg.observers] news in
+          guard case .event(let event) = news, event.isState, let observers else { return }
+          onState(observers.states)
+        }
+      })
+  }
+
   /// Registers an audio session, to stop it at the end.
   func register(_ session: AudioSession) {
     audioSessions.withLock { sessions in
@@ -282,7 +304,7 @@ public struct TakeClock: Sendable {
   }
 
   /// The reading of CLOCK_MONOTONIC at an instant; saturates.
-  func monotonicNanoseconds(at instant: Instant) -> Int64 {
+  package func monotonicNanoseconds(at instant: Instant) -> Int64 {
     let (sum, overflow) = zeroNanoseconds.addingReportingOverflow(instant.nanoseconds)
     return overflow ? .max : sum
   }

@@ -61,7 +61,7 @@ struct RecordCall: AsyncParsableCommand {
   func run() async throws {
     let plan = try SendPlan(
       sending, plays: playing.play, default: .pattern, preferring: options.videoCodec)
-    let target = try target()
+    let target = try Self.target(url)
     let path = try options.newTakePath(prefix: "call")
     let stop = StopSignal()
     let session = try openSession(options.sessionOptions(take: path))
@@ -78,7 +78,7 @@ struct RecordCall: AsyncParsableCommand {
     do {
       let answered: Void? = try await stop.interrupting {
         let offer = try await peer.offer()
-        let answer = try await exchange(offer, target)
+        let answer = try await Self.exchange(offer, target)
         exchanged.withLock { $0 = true }
         do {
           try await peer.accept(answer)
@@ -116,7 +116,7 @@ struct RecordCall: AsyncParsableCommand {
   }
 
   /// The URL with a path.
-  private func target() throws -> String {
+  static func target(_ url: String) throws -> String {
     guard let parts = URLComponents(string: url), parts.scheme == "http", parts.host != nil else {
       throw CommandFailure(.usage, "\(url) is no http:// address of a peer")
     }
@@ -124,7 +124,8 @@ struct RecordCall: AsyncParsableCommand {
       ? url.trimming { $0 == "/" } + "/offer" : url
   }
 
-  private func exchange(_ offer: SessionDescription, _ target: String) async throws
+  /// Posts an offer and returns the answer.
+  static func exchange(_ offer: SessionDescription, _ target: String) async throws
     -> SessionDescription
   {
     let body: Data

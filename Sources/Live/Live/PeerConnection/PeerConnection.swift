@@ -297,6 +297,11 @@ public final class PeerConnection: Sendable {
     return try await self.description(.localDescription)
   }
 
+  /// Has a leg of a relay protect and send a packet.
+  package func send(_ packet: RelayedPacket) {
+    _ = loop.mailbox.post(.input(key, .relayed(packet)))
+  }
+
   private func transceiver(_ call: PeerCall) async throws(PeerError) -> TransceiverInfo {
     guard case .transceiver(let info) = try await perform(call) else {
       throw PeerError(name: "OperationError", message: "no transceiver was made")
