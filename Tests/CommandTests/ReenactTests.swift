@@ -41,7 +41,7 @@ extension LiveTests {
     }
 
     @Test(.enabled(if: Tool.has("curl")))
-    func aClientWithoutTheCodecIsToldItsName() async throws {
+    func theRefusalOfAClientNamesTheCodecThatItLacks() async throws {
       let folder = try Folder()
       let (run, url) = try await Self.start("--peer", "1", "--out", folder.file("again.take"))
       let offer = [

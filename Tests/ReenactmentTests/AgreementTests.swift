@@ -11,7 +11,7 @@ struct AgreementTests {
   private static let sequenceURI = HeaderExtensionURI.transportSequence.rawValue
   private static let midURI = HeaderExtensionURI.mid.rawValue
 
-  /// A plan of video with retransmissions, redundancy and corrections, read from descriptions alone.
+  /// A plan of video with retransmissions, redundancy and corrections, made by hand.
   private static func plan(_ packets: [[UInt8]] = []) throws -> ReenactmentPlan {
     var plan = try ReenactmentPlan(
       take: PlanTests.folder + "virtual-heavy-loss.take", peer: 1)

@@ -37,8 +37,8 @@ package struct StatExpectation: Hashable, Sendable, CustomStringConvertible {
 
   /// The form, for error messages.
   package static let wanted =
-    "an expectation is MEMBER <= NUMBER, as in \"freezeCount <= 1\" or \"video.framesDecoded > 100\", "
-    + "with <, <=, >, >=, == or !="
+    "an expectation is MEMBER <= NUMBER, as in \"freezeCount <= 1\" or "
+    + "\"video.framesDecoded > 100\", with <, <=, >, >=, == or !="
 
   /// Parses an expectation.
   package init?(argument: String) {
