@@ -173,7 +173,8 @@ package struct ReenactmentReport: Sendable {
     lines += omissions.map { "not played: \($0)" }
     lines += judgements.map { ($0.holds ? "as expected: " : "not as expected: ") + $0.sentence }
     lines += pageRecordings.map {
-      "what came out differently: retake diff \(take) \($0) --align connected"
+      "what came out differently: retake diff \(take) \($0) --align connected "
+        + "--first-peer \(peer) --second-peer 1"
     }
     return lines
   }
