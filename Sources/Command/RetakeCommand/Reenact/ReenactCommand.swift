@@ -35,7 +35,7 @@ struct ReenactCommand: AsyncParsableCommand {
       does not hold.
 
       Examples:
-        retake reenact bad.take --peer callee --listen 127.0.0.1:8080 --out again.take
+        retake reenact bad.take --peer callee --out again.take
         retake reenact bad.take --against chromium --expect "freezeCount <= 1"
         retake reenact bad.take --whip http://127.0.0.1:8081/whip --repair honest
       """)
