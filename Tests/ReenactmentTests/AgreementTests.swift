@@ -105,6 +105,15 @@ struct AgreementTests {
     #expect(Array(sent[2][headers[2].payload]) == [7, 8])
   }
 
+  @Test func redundantDataIsReadToItsLastBlock() {
+    let blocks = RedundantBlocks([0x80 | 111, 0, 0, 2, 96, 8, 8, 7])
+    #expect(blocks.types == [111, 96] && blocks.heads == [0, 4] && blocks.lastStart == 7)
+    for cut in [[], [0x80 | 111], [0x80 | 111, 0, 0, 2]] as [ArraySlice<UInt8>] {
+      #expect(RedundantBlocks(cut).types.isEmpty)
+    }
+    #expect(RedundantBlocks([0x80 | 111, 0, 3, 255, 96, 8]).lastStart == nil)
+  }
+
   @Test func whatStaysOutLeavesNoGapInTransportNumbers() throws {
     let packets = [
       Self.packet(96, sequence: 1, number: 10, [1]),

@@ -209,7 +209,7 @@ struct SweepTests {
     do {
       var command = try CommandReading.read(line.words)
       // The one that answers queries limits the time and memory of its process, which this is.
-      let isLive = ["record", "open", "share-screen", "answer-query"]
+      let isLive = ["record", "reenact", "open", "share-screen", "answer-query"]
         .contains(line.words[0])
       guard !isLive else { return Outcome() }
       do {

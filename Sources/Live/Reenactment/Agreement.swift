@@ -158,7 +158,9 @@ package struct Agreement: Hashable, Sendable {
     // Corrections repair the bytes as they were (RFC 5109 section 8.2): other numbers break them.
     let isUnchanged =
       agreed.types.allSatisfy { $0.key == $0.value }
-      && recorded.extensions.allSatisfy { agreed.extensions[$0.key] == $0.key }
+      && recorded.extensions.allSatisfy {
+        agreed.extensions[$0.key] == $0.key || Agreement.ofLayers.contains($0.value)
+      }
       && agreed.mid == recorded.mid
     if !isUnchanged {
       for format in used where format.isCorrection { agreed.types[format.payloadType] = nil }
@@ -210,7 +212,10 @@ extension ReenactmentPlan {
     for stream in streams where stream.section == index {
       for type in stream.payloadTypes where !types.contains(type) { types.append(type) }
     }
-    return types.compactMap { sections[index].format($0) }
+    let formats = types.compactMap { sections[index].format($0) }
+    // A retransmission needs what it repeats, also where nothing of that came but retransmissions.
+    let repeated = formats.compactMap(\.repeatedType).filter { !types.contains($0) }
+    return formats + repeated.compactMap { sections[index].format($0) }
   }
 }
 

@@ -67,32 +67,24 @@ package struct PacketRewriter: Sendable {
     let recorded = plan.sections[stream.section]
     if leavesRepairsOut, stream.repairs != nil { return nil }
     guard let format = recorded.format(header.payloadType) else { return nil }
+    let media = section.types.first { recorded.format($0.key)?.isMedia == true }?.value
+    if format.isRedundancy {
+      // The last block is the packet's own; those before it are of earlier packets (RFC 2198).
+      let blocks = RedundantBlocks(bytes[header.payload])
+      guard let last = blocks.types.last, let start = blocks.lastStart else { return nil }
+      guard let type = section.types[last] else { return media.map { .padding($0) } }
+      return section.types[header.payloadType].map { .asItIs($0) } ?? .block(type, at: start)
+    }
     if let type = section.types[header.payloadType] { return .asItIs(type) }
     if format.isRetransmission {
       guard let source = stream.repairs,
         let repeated = format.repeatedType ?? soleMediaType(stream),
+        recorded.format(repeated)?.isMedia == true,
         let type = section.types[repeated], header.payload.count >= 2
       else { return nil }
       let place = header.payload.lowerBound
       return .repeated(
         type, of: source, sequence: UInt16(bytes[place]) << 8 | UInt16(bytes[place + 1]))
-    }
-    let media = section.types.first { recorded.format($0.key)?.isMedia == true }?.value
-    if format.isRedundancy, let first = header.payload.first {
-      // The last block is the packet's own; those before it are of earlier packets (RFC 2198).
-      var place = first
-      var skipped = 0
-      while place + 4 <= header.payload.upperBound, bytes[place] & 0x80 != 0 {
-        skipped += Int(bytes[place + 2] & 3) << 8 | Int(bytes[place + 3])
-        place += 4
-      }
-      guard place < header.payload.upperBound,
-        place + 1 + skipped <= header.payload.upperBound
-      else { return nil }
-      if let type = section.types[bytes[place] & 0x7f] {
-        return .block(type, at: place + 1 + skipped)
-      }
-      return media.map { .padding($0) }
     }
     // On a source of its own nothing is missed.
     guard stream.payloadTypes.contains(where: { recorded.format($0)?.isMedia == true }) else {
@@ -142,10 +134,7 @@ package struct PacketRewriter: Sendable {
     writer.append(Array(bytes[contributors]))
     append(elements, to: &writer)
     var content = Array(bytes[payload])
-    let format = plan.sections[stream.section].format(header.payloadType)
-    if case .asItIs = target, format?.isRedundancy == true {
-      renameBlocks(in: &content, section)
-    }
+    if case .asItIs = target { renameBlocks(in: &content, of: header, stream, section) }
     writer.append(content)
     if padding > 0 {
       writer.zeros(padding - 1)
@@ -154,14 +143,21 @@ package struct PacketRewriter: Sendable {
     return Rewritten(bytes: writer.bytes, transport: section.transport)
   }
 
-  /// Renames the payload types of the blocks of redundant data (RFC 2198 section 3).
-  private func renameBlocks(in content: inout [UInt8], _ section: Agreement.Section) {
-    var place = 0
-    while place < content.count {
-      let head = content[place]
-      content[place] = head & 0x80 | (section.types[head & 0x7f] ?? head & 0x7f)
-      if head & 0x80 == 0 { return }
-      place += 4
+  /// Renames the payload types of the blocks of redundant data (RFC 2198 section 3), also where a
+  /// retransmission repeats it.
+  private func renameBlocks(
+    in content: inout [UInt8], of header: RTPHeader, _ stream: ReenactmentPlan.Stream,
+    _ section: Agreement.Section
+  ) {
+    let recorded = plan.sections[stream.section]
+    guard let format = recorded.format(header.payloadType) else { return }
+    let repeated = format.isRetransmission ? format.repeatedType : nil
+    let isRepeated = repeated.flatMap { recorded.format($0) }?.isRedundancy == true
+    guard format.isRedundancy || isRepeated else { return }
+    let start = isRepeated ? 2 : 0
+    guard start < content.count else { return }
+    for place in RedundantBlocks(content[start...]).heads {
+      content[place] = content[place] & 0x80 | (section.types[content[place] & 0x7f] ?? 0x7f)
     }
   }
 
@@ -319,5 +315,35 @@ struct TransportNumbers: Sendable {
     return UInt16(
       truncatingIfNeeded: highest - TransportNumbers.count(removed, below: highest)
         + Int64(inserted.count))
+  }
+}
+
+// MARK: - RedundantBlocks
+
+/// The blocks of redundant data (RFC 2198 section 3); empty where its headers are cut short.
+struct RedundantBlocks {
+  /// The payload types, those of earlier packets first.
+  private(set) var types: [UInt8] = []
+  /// Where the header of each block begins.
+  private(set) var heads: [Int] = []
+  /// Where the contents of the last block begin; nil if there are none.
+  private(set) var lastStart: Int?
+
+  init(_ payload: ArraySlice<UInt8>) {
+    var place = payload.startIndex
+    var skipped = 0
+    while place < payload.endIndex {
+      heads.append(place)
+      types.append(payload[place] & 0x7f)
+      guard payload[place] & 0x80 != 0 else {
+        let start = place + 1 + skipped
+        lastStart = start <= payload.endIndex ? start : nil
+        return
+      }
+      guard place + 4 <= payload.endIndex else { break }
+      skipped += Int(payload[place + 2] & 3) << 8 | Int(payload[place + 3])
+      place += 4
+    }
+    (types, heads) = ([], [])
   }
 }

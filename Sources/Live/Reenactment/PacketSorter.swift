@@ -59,7 +59,13 @@ struct PacketSorter {
     }
     guard sections[streams[place].section].format(type) != nil else { return false }
     streams[place].packets += 1
-    if !streams[place].payloadTypes.contains(type) { streams[place].payloadTypes.append(type) }
+    var types = [type]
+    if sections[streams[place].section].format(type)?.isRedundancy == true {
+      types += RedundantBlocks(bytes[header.payload]).types
+    }
+    for type in types where !streams[place].payloadTypes.contains(type) {
+      streams[place].payloadTypes.append(type)
+    }
     if timestamps[place].count < PacketSorter.timestampsMaximum {
       timestamps[place][header.timestamp, default: 0] += 1
     }

@@ -44,7 +44,7 @@ package struct ReenactmentPlan: Sendable {
     package var ssrc: UInt32
     /// The index of its section.
     package var section: Int
-    /// The payload types of its packets, in order of appearance.
+    /// The payload types of its packets and of what redundant ones hold, in order of appearance.
     package var payloadTypes: [UInt8] = []
     /// The stream whose packets it retransmits (RFC 4588).
     package var repairs: UInt32?
