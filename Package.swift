@@ -218,7 +218,14 @@ let package = Package(
       "Live/PageRecording",
       ["Wire", "Observer", "Room", "Tape", "Page", "Importing", "Signaling", "CFiles"],
       exclude: ["Script", "Extension"]),
-    // Live rooms: participants and media as objects, over a session's connections.
+    // A recorded call once more against a live client: what a receiver got, packet by packet.
+    module(
+      "Live/Reenactment",
+      [
+        "Wire", "Secure", "RTP", "SCTP", "SDP", "JSEP", "Stats", "Peer", "Room", "Tape", "Replay",
+        "Export", "Live", "Signaling",
+      ]),
+    // Rooms of services, live: participants and media as objects, over the connections of a session.
     module(
       "Live/RoomClient",
       [
@@ -246,14 +253,16 @@ let package = Package(
     module("Products/RetakeSora", ["Stats", "Media", "Live", "Room", "RoomClient", "RetakeRTC"]),
     module(
       "Products/RetakeConnectLive", ["Stats", "Media", "Live", "Room", "RoomClient", "RetakeRTC"]),
-    module("Products/RetakeTesting", ["Live", "Media", "Peer", "SDP", "Tape", "Replay"]),
+    module(
+      "Products/RetakeTesting",
+      ["Wire", "Live", "Media", "Peer", "SDP", "Tape", "Replay", "Signaling", "Reenactment"]),
 
     module(
       "Command/RetakeCommand",
       [
         "Wire", "ICE", "SDP", "JSEP", "Observer", "Live", "Tape", "Queries", "Page", "Replay",
-        "Debug", "Lab", "TLS", "Signaling", "Serving", "CallRecording", "PageRecording", "Room",
-        "RoomClient",
+        "Debug", "Lab", "TLS", "Signaling", "Serving", "CallRecording", "PageRecording",
+        "Reenactment", "Room", "RoomClient",
         "Stats", "CProcess",
         "Export", "Importing", "CEdit", "CPcap", "Media", "MediaFiles", "AudioSession",
         "Peer", "RTP", "SCTP", "Secure",
@@ -354,6 +363,12 @@ let package = Package(
       [
         "Wire", "CSockets", "TLS", "ICE", "RTP", "SDP", "JSEP", "SCTP", "Secure", "Flow", "Media",
         "MediaFiles", "AudioSession", "Stats", "Peer", "Tape", "Live", "Replay",
+      ]),
+    tests(
+      "ReenactmentTests",
+      [
+        "Wire", "RTP", "SDP", "JSEP", "Media", "Stats", "Peer", "Tape", "Replay", "Signaling",
+        "Live", "Reenactment",
       ]),
     tests(
       "RoomClientTests",

@@ -37,6 +37,8 @@ package final class VirtualCall {
   package var onEvent: ((Int, PeerEvent) -> Void)?
   /// The ECN mark with which a datagram arrives; nil if the headers are not read.
   package var marking: (_ bytes: [UInt8]) -> ECNMark? = { _ in nil }
+  /// The other leg of each leg of a relay.
+  package var otherLegs: [Int: Int] = [:]
   /// Sees each datagram that a peer sends.
   package var onDatagram: ((Int, Datagram) -> Void)?
 
@@ -155,6 +157,7 @@ package final class VirtualCall {
       step(peer, .answer(.nameResolved(id: id, known ?? [])))
     case .reply(let id, let reply): if keepsHistory { replies[peer].append((id, reply)) }
     case .event(let event): record(event, of: peer)
+    case .relayed(let packet): if let other = otherLegs[peer] { step(other, .relayed(packet)) }
     }
   }
 
@@ -269,6 +272,33 @@ package final class VirtualCall {
     answer.sdp = edit(answer.sdp)
     signal(answer, from: answerer, to: offerer)
     return call(offerer, .setRemoteDescription(answer)).error
+  }
+
+  /// Exchanges an offer and its answer between two peers through the legs of a relay.
+  /// - Parameter legs: the one that the offerer sees, and the one that the answerer sees.
+  /// - Returns: the first error, or nil.
+  @discardableResult
+  package func negotiate(
+    from offerer: Int, over legs: (offerer: Int, answerer: Int), to answerer: Int,
+    edit: (String) -> String = { $0 }
+  ) -> PeerError? {
+    if let error = call(offerer, .setLocalDescription(nil)).error { return error }
+    let path = [offerer, legs.offerer, legs.answerer, answerer]
+    if let error = relay(call(offerer, .localDescription), over: path, edit: edit) { return error }
+    if let error = call(answerer, .setLocalDescription(nil)).error { return error }
+    return relay(call(answerer, .localDescription), over: path.reversed(), edit: edit)
+  }
+
+  /// Passes a description from the first of four to the last.
+  private func relay(
+    _ reply: PeerReply, over path: [Int], edit: (String) -> String
+  ) -> PeerError? {
+    guard case .description(var description) = reply else { return reply.error }
+    description.sdp = edit(description.sdp)
+    if let error = call(path[1], .setRemoteDescription(description)).error { return error }
+    let shown = call(path[2], .setLocalDescription(description))
+    guard case .description(let description) = shown else { return shown.error }
+    return call(path[3], .setRemoteDescription(description)).error
   }
 
   private func signal(_ description: SessionDescription, from sender: Int, to receiver: Int) {

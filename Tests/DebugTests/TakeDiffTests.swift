@@ -28,6 +28,14 @@ struct TakeDiffTests {
     #expect(diff.json.contains("\"kind\":\"freeze\""))
   }
 
+  @Test func onePeerIsComparedWithAnother() throws {
+    let take = try LabTake.shared.get()
+    let diff = try TakeDiff(take.path, take.path, alignment: .connected, pair: (1, 2))
+    // Each of the two knows its own candidates and tracks, and nobody is missing.
+    #expect(Set(diff.differences.map(\.peer)).subtracting([0]) == [1])
+    #expect(!diff.differences.contains { $0.right == "is missing" })
+  }
+
   @Test func oneSessionUnderTwoBuildsDiffersFromTheFirstOtherStepOn() throws {
     let take = try LabTake.shared.get()
     let path = "\(take.folder)/\(UUID().uuidString).take"

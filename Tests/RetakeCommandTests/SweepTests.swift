@@ -208,8 +208,8 @@ struct SweepTests {
   private static func outcome(_ line: Line) -> Outcome {
     do {
       var command = try CommandReading.read(line.words)
-      // The one that answers queries limits the time and memory of its process, which is this one.
-      let isLive = ["record", "open", "share-screen", "answer-query"]
+      // The one that answers queries limits the time and memory of its process, which this is.
+      let isLive = ["record", "reenact", "open", "share-screen", "answer-query"]
         .contains(line.words[0])
       guard !isLive else { return Outcome() }
       do {

@@ -16,7 +16,7 @@ enum Layers {
     "Importing",
     "Lab",
     "TLS", "Live", "Signaling", "Serving", "CallRecording", "PageRecording",
-    "RoomClient",
+    "Reenactment", "RoomClient",
     "Retake", "RetakeRTC", "RetakeTesting", "RetakeSora", "RetakeConnectLive",
     "RetakeCommand", "RetakeMain", "Benchmarks", "altered", "soak", "TsharkTables", "RoomServers",
     "FaultyCalls", "findings", "SDKTable", "sdk-table",

@@ -42,7 +42,7 @@ struct Retake: AsyncParsableCommand {
       SpeakersCommand.self, SQLCommand.self, PageCommand.self, OpenCommand.self,
       ExportCommand.self,
       DebugCommand.self,
-      WhatIfCommand.self, DiffCommand.self, VerifyCommand.self,
+      WhatIfCommand.self, ReenactCommand.self, DiffCommand.self, VerifyCommand.self,
       PinCommand.self, MinimiseCommand.self, UpgradeCommand.self, MergeCommand.self,
       RedactCommand.self, BundleCommand.self,
       SDKCommand.self, ShareScreen.self, AnswerQueryCommand.self,

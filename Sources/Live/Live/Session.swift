@@ -151,7 +151,8 @@ public final class Session: Sendable {
 
   private func makePeer(
     label: String, role: String, configuration: PeerConfiguration,
-    makeEngine: @escaping @Sendable () -> any PeerEngine, prepare: (PeerConnection) -> Void
+    makeEngine: @escaping @Sendable () -> any PeerEngine, key: MediaLoop.PeerKey? = nil,
+    forward: PeerDriver.Forward? = nil, prepare: (PeerConnection) -> Void
   ) -> PeerConnection {
     let number =
       tape?.addPeer(label: label, role: role) ?? options.sink?.addPeer(label: label, role: role)
@@ -166,7 +167,7 @@ public final class Session: Sendable {
     configuration.receivesAllOffered = configuration.receivesAllOffered ?? true
     configuration.encoders = configuration.encoders ?? configuration.furtherEncoders
     configuration.takesOfferedLayers = configuration.takesOfferedLayers ?? true
-    let key = loop.nextKey()
+    let key = key ?? loop.nextKey()
     let observers = PeerObservers(port: DataChannelPort(mailbox: loop.mailbox, key: key))
     let setup = PeerSetup(
       key: key, makeEngine: makeEngine,
@@ -174,7 +175,7 @@ public final class Session: Sendable {
         seed: drawSeed(), wallClock: clock.wallClock, configuration: configuration),
       bind: options.bind, clock: clock, recorder: recorder, actor: number.actor,
       statsInterval: options.statsInterval,
-      observer: { event, now in observers.observe(event, at: now) })
+      observer: { event, now in observers.observe(event, at: now) }, forward: forward)
     let connection = PeerConnection(
       label: label, number: number.peer, loop: loop, key: key, observers: observers)
     prepare(connection)
@@ -190,6 +191,53 @@ public final class Session: Sendable {
   private var recorder: (any StepSink)? {
     if let tape { return tape }
     return options.sink
+  }
+
+  /// Creates the two legs of a relay: what one receives, the other sends.
+  /// - Parameters:
+  ///   - configuration: how both find their paths; they negotiate nothing themselves.
+  ///   - onPacket: called on the loop's thread with every packet in the clear, and whether it came
+  ///     over the second leg.
+  package func makeRelay(
+    labels: (String, String), configuration: PeerConfiguration = PeerConfiguration(),
+    onPacket: @escaping @Sendable (RelayedPacket, _ isSecond: Bool, Instant) -> Void
+  ) -> (PeerConnection, PeerConnection) {
+    var configuration = configuration
+    configuration.relays = true
+    let keys = [loop.nextKey(), loop.nextKey()]
+    let mailbox = loop.mailbox
+    let legs = [labels.0, labels.1].enumerated().map { index, label in
+      makePeer(
+        label: label, role: "relay", configuration: configuration, makeEngine: makeEngine,
+        key: keys[index],
+        forward: { packet, now in
+          _ = mailbox.post(.input(keys[1 - index], .relayed(packet)))
+          onPacket(packet, index == 1, now)
+        }, prepare: { _ in })
+    }
+    return (legs[0], legs[1])
+  }
+
+  /// Creates one leg of a relay in whose other leg's place this process is.
+  /// - Parameters:
+  ///   - onState: called on the loop's thread with the states after each change.
+  ///   - forward: called on the loop's thread with every packet that came, in the clear.
+  package func makeLeg(
+    label: String, role: String, configuration: PeerConfiguration,
+    onState: @escaping @Sendable (PeerConnectionStates) -> Void,
+    forward: @escaping PeerDriver.Forward
+  ) -> PeerConnection {
+    var configuration = configuration
+    configuration.relays = true
+    return makePeer(
+      label: label, role: role, configuration: configuration, makeEngine: makeEngine,
+      forward: forward,
+      prepare: { leg in
+        leg.observers.listen { [weak observers = leg.observers] news in
+          guard case .event(let event) = news, event.isState, let observers else { return }
+          onState(observers.states)
+        }
+      })
   }
 
   /// Registers an audio session, to stop it at the end.
@@ -274,8 +322,8 @@ public struct TakeClock: Sendable {
     Instant(nanoseconds: max(0, monotonicNanoseconds - zeroNanoseconds))
   }
 
-  /// Converts an instant to a CLOCK_MONOTONIC reading; saturates.
-  func monotonicNanoseconds(at instant: Instant) -> Int64 {
+  /// The reading of CLOCK_MONOTONIC at an instant; saturates.
+  package func monotonicNanoseconds(at instant: Instant) -> Int64 {
     let (sum, overflow) = zeroNanoseconds.addingReportingOverflow(instant.nanoseconds)
     return overflow ? .max : sum
   }

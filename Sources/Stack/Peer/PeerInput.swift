@@ -30,6 +30,8 @@ package enum PeerInput: Sendable {
   case sendFailed(SendFailure)
   /// A signaling message that the application sent or received; it is only recorded in the take.
   case signaling(SignalingMessage)
+  /// A packet of the other leg of a relay, to protect and send.
+  case relayed(RelayedPacket)
 }
 
 /// Datagrams on one path that the system refused to send, or a broken connection.
@@ -67,6 +69,9 @@ package enum PeerOutput: Sendable {
   case request(SystemRequest)
   case reply(id: UInt32, PeerReply)
   case event(PeerEvent)
+  /// A packet that arrived at a leg of a relay, in the clear, for the other leg; in no row, because
+  /// it follows from its datagram.
+  case relayed(RelayedPacket)
 }
 
 /// A peer's initial state.
@@ -185,7 +190,11 @@ public struct PeerConfiguration: Hashable, Sendable, Codable {
   /// application; in older takes, nil means none.
   public var encoders: [String]?
 
-  /// The first bytes of each random stream in hexadecimal, by label; nil in takes that were not
+  /// Whether the peer is one leg of a relay: it passes on what arrives, and negotiates nothing; nil
+  /// means no.
+  package var relays: Bool?
+
+  /// What the streams of randomness begin with, by label in hexadecimal; nil in takes that were not
   /// redacted.
   ///
   /// A take without its keys has a different seed, but numbers that the remote peer repeats (SSRCs,

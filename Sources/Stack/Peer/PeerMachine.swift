@@ -94,6 +94,8 @@ final class PeerStack {
   var life: ConnectionLife
   private(set) var refusals = RefusalLedger()
   let statsNames: StatsNames
+  /// The descriptions of a leg of a relay; nil for a full stack.
+  var relay: RelayedExchange?
 
   var dataOutputs = Outbox<DataTransport.Output>()
   /// The current step's outputs.
@@ -129,6 +131,7 @@ final class PeerStack {
     tracks = TrackTable(genesis.configuration, codecs: codecs)
     life = ConnectionLife(genesis.configuration)
     statsNames = StatsNames(entropy: entropy.stream("stats"))
+    relay = genesis.configuration.relays == true ? RelayedExchange() : nil
   }
 
   /// Applies an input and moves all outputs into the caller's outbox.
@@ -158,6 +161,7 @@ final class PeerStack {
           local: failure.local, remote: failure.remote, packets: failure.packets,
           bytes: failure.bytes))
     case .signaling: break
+    case .relayed(let packet): send(packet)
     }
   }
 

@@ -58,17 +58,25 @@ package struct TakeDiff: Sendable {
   private static let countTolerance = 0.1
   private static let countLeast = 3.0
 
-  package init(_ left: String, _ right: String, alignment: Alignment) throws(TapeError) {
+  /// - Parameter pair: the numbers of the peers that are compared; nil compares all, by their
+  ///   labels or else their numbers.
+  package init(
+    _ left: String, _ right: String, alignment: Alignment, pair: (left: Int64, right: Int64)? = nil
+  ) throws(TapeError) {
     paths = [left, right]
     self.alignment = alignment
     let (before, after) = (try SessionFacts(path: left), try SessionFacts(path: right))
     common = try CommonRun(left, right)
-    offsetNanoseconds = TakeDiff.offset(before, after, alignment)
+    offsetNanoseconds = TakeDiff.offset(before, after, alignment, pair)
     compareSetup(before, after)
-    for peer in before.peers {
+    for peer in before.peers where pair.map({ $0.left == peer.number }) ?? true {
       let other =
-        after.peers.first { !peer.label.isEmpty && $0.label == peer.label }
-        ?? after.peers.first { $0.number == peer.number }
+        if let pair {
+          after.peers.first { $0.number == pair.right }
+        } else {
+          after.peers.first { !peer.label.isEmpty && $0.label == peer.label }
+            ?? after.peers.first { $0.number == peer.number }
+        }
       guard let other else {
         add(0, peer.number, "setup", "peer \(peer.label)", "takes part", "is missing")
         continue
@@ -89,15 +97,18 @@ package struct TakeDiff: Sendable {
     }.map(\.element)
   }
 
-  private static func offset(_ left: SessionFacts, _ right: SessionFacts, _ alignment: Alignment)
-    -> Int64
-  {
-    func connected(_ facts: SessionFacts) -> Int64 {
-      facts.states.first { $0.machine == "connection" && $0.to == "connected" }?.atNanoseconds ?? 0
+  private static func offset(
+    _ left: SessionFacts, _ right: SessionFacts, _ alignment: Alignment,
+    _ pair: (left: Int64, right: Int64)?
+  ) -> Int64 {
+    func connected(_ facts: SessionFacts, _ peer: Int64?) -> Int64 {
+      facts.states.first {
+        $0.machine == "connection" && $0.to == "connected" && peer ?? $0.peer == $0.peer
+      }?.atNanoseconds ?? 0
     }
     return switch alignment {
     case .start: 0
-    case .connected: connected(left) - connected(right)
+    case .connected: connected(left, pair?.left) - connected(right, pair?.right)
     case .wall: right.header.startUnixNanoseconds -| left.header.startUnixNanoseconds
     }
   }

@@ -62,7 +62,7 @@ struct RecordCall: AsyncParsableCommand {
   func run() async throws {
     let plan = try SendPlan(
       sending, plays: playing.play, default: .pattern, preferring: options.videoCodec)
-    let target = try target()
+    let target = try Self.target(url)
     let path = try options.newTakePath(prefix: "call")
     let stop = StopSignal()
     let session = try openSession(options.sessionOptions(take: path, ring: options.ringPlan()))
@@ -79,7 +79,7 @@ struct RecordCall: AsyncParsableCommand {
     do {
       let answered: Void? = try await stop.interrupting {
         let offer = try await peer.offer()
-        let answer = try await exchange(offer, target)
+        let answer = try await Self.exchange(offer, target)
         exchanged.withLock { $0 = true }
         do {
           try await peer.accept(answer)
@@ -116,8 +116,8 @@ struct RecordCall: AsyncParsableCommand {
     try report.conclude(with: failures, json: options.json)
   }
 
-  /// Returns the URL, with a path if it had none.
-  private func target() throws -> String {
+  /// The URL with a path.
+  static func target(_ url: String) throws -> String {
     guard let parts = URLComponents(string: url), parts.scheme == "http", parts.host != nil else {
       throw CommandFailure(.usage, "\(url) is no http:// address of a peer")
     }
@@ -125,7 +125,8 @@ struct RecordCall: AsyncParsableCommand {
       ? url.trimming { $0 == "/" } + "/offer" : url
   }
 
-  private func exchange(_ offer: SessionDescription, _ target: String) async throws
+  /// Posts an offer and returns the answer.
+  static func exchange(_ offer: SessionDescription, _ target: String) async throws
     -> SessionDescription
   {
     let body: Data

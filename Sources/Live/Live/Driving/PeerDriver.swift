@@ -10,6 +10,8 @@ package import Wire
 package final class PeerDriver {
   /// Receives a peer's events, on the loop's thread.
   package typealias Observer = @Sendable (PeerEvent, Instant) -> Void
+  /// Receives packets of a leg of a relay, on the loop's thread.
+  package typealias Forward = @Sendable (RelayedPacket, Instant) -> Void
 
   /// How many consecutive inputs one turn handles before the loop serves other peers.
   package static let turnMaximum = 256
@@ -22,6 +24,8 @@ package final class PeerDriver {
   private let actor: UInt32
   private let port: any DatagramPort
   private let observer: Observer
+  /// Passes packets of a leg of a relay on.
+  private let forward: Forward?
 
   private var outbox = Outbox<PeerOutput>()
   private var waiting = InputQueue()
@@ -39,7 +43,8 @@ package final class PeerDriver {
 
   package init(
     engine: any PeerEngine, clock: TakeClock, recorder: (any StepSink)?, actor: UInt32,
-    statsInterval: Interval?, port: any DatagramPort, observer: @escaping Observer
+    statsInterval: Interval?, port: any DatagramPort, observer: @escaping Observer,
+    forward: Forward? = nil
   ) {
     self.engine = engine
     self.clock = clock
@@ -47,6 +52,7 @@ package final class PeerDriver {
     self.actor = actor
     self.port = port
     self.observer = observer
+    self.forward = forward
     stats = StatsSchedule(interval: statsInterval)
   }
 
@@ -209,6 +215,7 @@ package final class PeerDriver {
     case .request(.resolveName(let id, let name)): port.resolve(name, id: id)
     case .reply(let id, let reply): calls.complete(reply, to: id)
     case .event(let event): observer(event, now)
+    case .relayed(let packet): forward?(packet, now)
     }
   }
 

@@ -63,6 +63,7 @@ struct PeerSetup: Sendable {
   var actor: UInt32
   var statsInterval: Interval?
   var observer: PeerDriver.Observer
+  var forward: PeerDriver.Forward? = nil
 }
 
 /// Limits how much application media waits while a loop is busy encoding.

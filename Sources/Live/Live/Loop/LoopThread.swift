@@ -150,7 +150,7 @@ final class LoopThread {
     let driver = PeerDriver(
       engine: setup.makeEngine(), clock: setup.clock, recorder: setup.recorder,
       actor: setup.actor, statsInterval: setup.statsInterval, port: port,
-      observer: setup.observer)
+      observer: setup.observer, forward: setup.forward)
     let present = LocalInterface.all()
     let interfaces = setup.bind.addresses(among: present)
     let resident = Resident(

@@ -288,6 +288,21 @@ public final class PeerConnection: Sendable {
     return description
   }
 
+  /// Has a leg of a relay show a description of the far end, once all of its candidates are known.
+  /// - Returns: what to pass to the end of this leg.
+  package func show(_ description: SessionDescription) async throws(PeerError)
+    -> SessionDescription
+  {
+    _ = try await perform(.setLocalDescription(description))
+    try await waitForGatheringComplete()
+    return try await self.description(.localDescription)
+  }
+
+  /// Has a leg of a relay protect and send a packet.
+  package func send(_ packet: RelayedPacket) {
+    _ = loop.mailbox.post(.input(key, .relayed(packet)))
+  }
+
   private func transceiver(_ call: PeerCall) async throws(PeerError) -> TransceiverInfo {
     guard case .transceiver(let info) = try await perform(call) else {
       throw PeerError(name: "OperationError", message: "no transceiver was made")

@@ -217,6 +217,7 @@ final class RecordedThread {
         guard let index = unanswered.firstIndex(where: { $0.id == id }) else { continue }
         replies.append((unanswered.remove(at: index).complete, reply))
       case .event(let event): observer(event, now)
+      case .relayed: break
       case .request: break
       }
     }

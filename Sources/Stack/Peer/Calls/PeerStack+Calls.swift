@@ -20,6 +20,7 @@ extension PeerStack {
   }
 
   private func result(of call: PeerCall) throws(PeerError) -> PeerReply {
+    if let reply = try relayReply(to: call) { return reply }
     switch call {
     case .createOffer(let iceRestart):
       if iceRestart { driveAll(.restart) }

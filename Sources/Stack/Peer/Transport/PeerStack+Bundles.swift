@@ -183,8 +183,7 @@ extension PeerStack {
         signaled.map { candidate in
           CandidateInit(
             candidate: candidate.description,
-            sdpMid: negotiation.mid(ofTransport: bundle.number),
-            sdpMLineIndex: negotiation.mLineIndex(ofTransport: bundle.number),
+            sdpMid: place(of: bundle).mid, sdpMLineIndex: place(of: bundle).index,
             usernameFragment: candidate.usernameFragment)
         }))
   }
@@ -231,10 +230,13 @@ extension PeerStack {
       if case .closeSocket(let address) = request { bundle.unbind(address) }
       emit(.request(request))
     case .rtp(let packet, let arrival, let ecn):
+      if forward(.rtp, packet, of: bundle) { return }
       drive(bundle, MediaFlow.Input.rtp(packet, arrival: arrival, ecn: ecn))
     case .rtcp(let packet, let arrival):
+      if forward(.rtcp, packet, of: bundle) { return }
       drive(bundle, MediaFlow.Input.rtcp(packet, arrival: arrival))
-    case .data(let packet): receiveData(packet, over: bundle)
+    case .data(let packet):
+      if !forward(.sctp, packet, of: bundle) { receiveData(packet, over: bundle) }
     case .gatheringState(let state):
       bundle.follow(state)
       emit(states.move(to: bundles.iceGatheringState))
@@ -268,12 +270,20 @@ extension PeerStack {
       .localCandidate(
         CandidateInit(
           candidate: candidate.description,
-          sdpMid: negotiation.mid(ofTransport: bundle.number),
-          sdpMLineIndex: negotiation.mLineIndex(ofTransport: bundle.number),
+          sdpMid: place(of: bundle).mid, sdpMLineIndex: place(of: bundle).index,
           usernameFragment: bundle.transport.agent.localCredentials.usernameFragment)))
   }
 
-  /// Reports a DTLS association's state, on which data channels depend.
+  /// The section that candidates of a bundle name.
+  private func place(of bundle: Bundle) -> (mid: String?, index: Int?) {
+    if let relay { return relay.place(of: bundle.number).map { ($0.mid, $0.index) } ?? (nil, nil) }
+    return (
+      negotiation.mid(ofTransport: bundle.number),
+      negotiation.mLineIndex(ofTransport: bundle.number)
+    )
+  }
+
+  /// Reports a state of a DTLS association; data channels depend on theirs.
   func follow(_ state: DTLSTransportState, of bundle: Bundle) {
     if let transition = bundle.follow(state) {
       emit(transition)

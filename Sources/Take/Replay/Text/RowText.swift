@@ -167,6 +167,8 @@ package struct InputText {
       return "sending to \(failure.remote) failed with \(failure.code)"
     case .signaling(let message):
       return "signaling \(message.type) \(message.isInbound ? "received" : "sent")"
+    case .relayed(let packet):
+      return "\(packet.kind) of \(packet.bytes.count) bytes from the other leg"
     }
   }
 }

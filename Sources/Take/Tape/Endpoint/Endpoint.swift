@@ -18,6 +18,7 @@ extension StepKind {
   package static let signaling = StepKind(10)
   package static let send = StepKind(11)
   package static let streamAccepted = StepKind(12)
+  package static let relayed = StepKind(13)
 }
 
 extension PeerMachine: RecordedMachine {
@@ -51,6 +52,7 @@ extension PeerInput: RecordedInput {
     case .signaling: .signaling
     case .send: .send
     case .answer(.streamAccepted): .streamAccepted
+    case .relayed: .relayed
     }
   }
 
@@ -64,6 +66,7 @@ extension PeerInput: RecordedInput {
       case .videoFrame(let videoFrame), .frame(let videoFrame, _): videoFrame.samples.count
       case .encoded(_, let stream): stream.count
       }
+    case .relayed(let packet): packet.bytes.count
     default: 0
     }
   }

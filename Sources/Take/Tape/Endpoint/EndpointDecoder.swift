@@ -49,6 +49,7 @@ package struct EndpointDecoder: InputDecoder {
       return calls.call(row.name, row.arguments).map { .call(id: row.call, $0) }
     case .send: return MessageRow(rows, next)?.input
     case .captured: return CaptureRow(rows, next).flatMap { captured($0) }
+    case .relayed: return CaptureRow(rows, next).flatMap { relayed($0) }
     case .signaling: return SignalingRow(rows, next)?.input
     default: return NetworkRow(rows, next)?.input(head.kind)
     }
@@ -74,6 +75,13 @@ package struct EndpointDecoder: InputDecoder {
     guard let bytes = source.bytes(of: number) else { return nil }
     store(bytes, as: number)
     return bytes
+  }
+
+  private mutating func relayed(_ row: CaptureRow) -> PeerInput? {
+    guard let kind = ClearPacket.Kind(rowKind: row.kind), let content = row.content,
+      let bytes = bytes(ofContent: content.number)
+    else { return nil }
+    return .relayed(RelayedPacket(kind: kind, transport: Int(row.track), bytes: bytes))
   }
 
   private mutating func captured(_ row: CaptureRow) -> PeerInput? {

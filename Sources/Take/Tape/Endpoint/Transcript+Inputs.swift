@@ -44,6 +44,11 @@ extension Transcript {
         SignalingRow(
           direction: Direction(isInbound: message.isInbound), transport: message.transport,
           type: message.type, message: message.message))
+    case .relayed(let packet):
+      var row = CaptureRow(track: UInt32(clamping: packet.transport))
+      row.kind = packet.kind.rowKind
+      row.content = content(packet.bytes)
+      add(row)
     }
   }
 
@@ -95,6 +100,24 @@ extension Transcript {
     row.kind = MediaKind.video.rawValue
     (row.width, row.height) = (videoFrame.width, videoFrame.height)
     if !videoFrame.samples.isEmpty { row.content = content(videoFrame.samples) }
+  }
+}
+
+extension ClearPacket.Kind {
+  /// How a packet that a relay passes on is named in its row.
+  fileprivate var rowKind: String {
+    switch self {
+    case .rtp: "relayed rtp"
+    case .rtcp: "relayed rtcp"
+    case .sctp: "relayed sctp"
+    }
+  }
+
+  /// The inverse; nil for another row.
+  init?(rowKind: String) {
+    let kinds: [ClearPacket.Kind] = [.rtp, .rtcp, .sctp]
+    guard let kind = kinds.first(where: { $0.rowKind == rowKind }) else { return nil }
+    self = kind
   }
 }
 

@@ -37,6 +37,7 @@ extension Transcript {
       add(NetworkRow(direction: .outbound, kind: "resolve", request: id, address: name))
     case .reply(let id, let reply): append(reply, id: id)
     case .event(let event): append(event)
+    case .relayed: break
     }
   }
 
