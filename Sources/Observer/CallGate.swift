@@ -212,7 +212,8 @@ struct Newcomers {
   }
 
   private var unanswered: [PathKey: Unanswered] = [:]
-  /// The unanswered paths in order of arrival; may include paths that were answered since.
+  /// The unanswered paths in order of arrival; may include some that have since been
+  /// answered.
   private var order = Deque<(key: PathKey, number: UInt64, at: Instant)>()
   private var begun: UInt64 = 0
 

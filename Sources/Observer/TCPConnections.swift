@@ -12,7 +12,7 @@ struct TCPConnections {
     case text([UInt8])
   }
 
-  /// The result of further bytes.
+  /// What newly received bytes yielded.
   struct Outcome {
     var messages: [Message] = []
     /// The reason that the rest cannot be read.

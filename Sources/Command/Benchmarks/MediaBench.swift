@@ -10,7 +10,7 @@ import Synchronization
 import Tape
 import Wire
 
-/// The virtual call that all measurements use: 640x360 at 30 frames per second, and a tone.
+/// The virtual call that benchmarks of takes record: 640x360 at 30 frames per second, and a tone.
 struct BenchCall {
   /// The sending peers; each peer receives what the other sends.
   var senders: [Int]

@@ -114,7 +114,7 @@ package actor CallService: CallHandling {
     try await describe(id) { peer in try await peer.offer(changing: changes) }
   }
 
-  /// Sets a description in a running call, which continues if the description is refused.
+  /// Creates an offer or answer in a running call; the call goes on if that fails.
   private func describe(
     _ id: String, _ make: @Sendable (CallPeer) async throws -> SessionDescription
   ) async throws(CallRefusal) -> CallDescription {

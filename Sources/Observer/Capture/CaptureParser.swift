@@ -249,7 +249,7 @@ package struct CapturedFrame: Sendable {
   package var linkType: LinkType
   /// The interface's index in its section; 0 in pcap.
   package var interface: Int
-  /// The range of the captured bytes in the parser, valid until it continues.
+  /// The range of the captured bytes in the parser's buffer; valid until the parser reads on.
   package var bytes: Range<Int>
   /// The frame's length on the wire.
   package var originalLength: Int

@@ -107,8 +107,8 @@ enum LinkLayer {
     }
   }
 
-  /// Returns a tag's length after its EtherType, including the next EtherType; nil if it is not a
-  /// tag.
+  /// Returns how many bytes follow a tag's EtherType, including the next EtherType; nil if `type`
+  /// is not a tag's.
   private static func tagLength(_ type: UInt16) -> Int? {
     switch type {
     // 802.1Q, 802.1ad ("QinQ") and its predecessors.

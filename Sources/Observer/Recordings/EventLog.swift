@@ -60,7 +60,7 @@ struct EventLog {
     34: "minimum delay",
   ]
 
-  /// Reads when the log began, which its packets may precede.
+  /// Reads when the log began; its packets may be earlier.
   init(_ file: [UInt8]) {
     self.file = file
     var reader = ProtobufReader(file[...])

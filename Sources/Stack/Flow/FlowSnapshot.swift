@@ -240,7 +240,7 @@ package struct FlowSnapshot: Sendable {
     /// Extended sequence numbers of missing packets that may still arrive, at most 50.
     package var missing: [Int64]
     package var missingCount: Int
-    /// When missing packets are next requested or given up.
+    /// When missing packets are next requested or given up on.
     package var missingDue: Instant?
     /// Everything up to this extended sequence number has been delivered or given up.
     package var deliveredThrough: Int64?

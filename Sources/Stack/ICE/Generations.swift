@@ -14,7 +14,7 @@ struct Generations {
   /// The result of applying the peer's credentials.
   enum CredentialUse: Equatable {
     case unusable
-    /// The credentials belong to the current generation, which may have had them before.
+    /// The credentials belong to the current generation; `isNew` is false if it already had them.
     case present(isNew: Bool)
     /// The credentials are stored for a restart.
     case upcoming

@@ -32,7 +32,8 @@ struct ReceiverPool {
     var connection: ConnectionID?
     var mid: String?
     var transceiver: UInt32?
-    /// Whether the audio is played: it holds a slot, or there are no slots.
+    /// Whether the audio is played: because it holds a slot, needs none (`isExempt`), or there are
+    /// no slots.
     var isOccupant = false
     /// Whether the audio is played without a slot, because its owner has it always on.
     var isExempt = false

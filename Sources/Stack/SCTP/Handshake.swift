@@ -391,7 +391,7 @@ struct AssociationIdentity {
   /// The number of its first data chunk.
   var firstNumber: UInt32
 
-  /// Draws an identity.
+  /// Creates a random identity.
   init(_ entropy: EntropyStream) {
     cookieKey = CookieKey(entropy)
     tag = Self.newTag(entropy)

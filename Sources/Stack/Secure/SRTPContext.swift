@@ -178,7 +178,8 @@ package final class SRTPReceiver {
   private var opened: Set<UInt32> = []
   private var lastOpened: UInt32?
 
-  /// Rollover counters up to the maximum are tried on this many packets of a stream.
+  /// The number of a stream's packets on which rollover counters are guessed, and the highest
+  /// counter tried.
   private static let attemptsMaximum = 3
   private static let rolloverMaximum: UInt32 = 200
   /// The maximum number of streams on which they are tried.

@@ -15,7 +15,7 @@ package struct TakeHeader: Hashable, Sendable {
   /// frames' times, and stores these frames compressed. 6 added rooms: the tables `presence` and
   /// `carriage`. 7 added received datagrams' ECN marks, and addresses' network types.
   package static let currentFormat: Int64 = 7
-  /// The oldest format that can be read; older rows came from another stack.
+  /// The oldest format that can be read; older takes were recorded by a different stack.
   package static let oldestFormat: Int64 = 2
 
   package var format = TakeHeader.currentFormat

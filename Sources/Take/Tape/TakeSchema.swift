@@ -102,7 +102,7 @@ package enum TakeSchema {
     while try names.step() {
       let (name, kind) = names.values(String.self, String.self)
       var columns: [(name: String, type: String)] = []
-      // Views' columns have no declared types.
+      // A view declares no column types, and SQLite infers only some of them: leave them out.
       let rows = try connection.prepare(
         "SELECT name, type FROM pragma_table_xinfo('\(name)')")
       while try rows.step() {

@@ -139,7 +139,7 @@ final class TrackRegistry: Sendable {
   /// Passes media to its track.
   func deliver(_ media: ReceivedMedia) { receivedTrack(on: media.transceiver)?.receive(media) }
 
-  /// Handles news, and notifies the delegate.
+  /// Adds, removes and updates tracks and streams as an event requires, then notifies the delegate.
   func receive(_ news: PeerConnectionNews) {
     guard case .event(let event) = news else { return }
     switch event {

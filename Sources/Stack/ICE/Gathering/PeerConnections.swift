@@ -172,7 +172,7 @@ extension ICEAgent {
   }
 }
 
-/// Messages on a connection with the peer: each follows its length in two bytes (RFC 4571
+/// Messages on a connection with the peer: each is preceded by its two-byte length (RFC 4571
 /// section 2, RFC 6544 section 3).
 package enum ICEFraming: MessageFraming {
   package static func first(in bytes: RawSpan) throws(FramingError)

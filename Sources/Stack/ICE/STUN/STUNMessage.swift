@@ -112,8 +112,8 @@ package struct STUNAttributes: Sequence, IteratorProtocol, Sendable {
     self.end = end
   }
 
-  /// Iterates over bytes that may not be a complete message, as far as attribute headers are
-  /// present; the last value may be truncated.
+  /// Iterates over the attributes in what may be an incomplete message, as long as their headers
+  /// are complete; the last value may be truncated.
   package init(found bytes: [UInt8]) { self.init(bytes, end: bytes.count) }
 
   package mutating func next() -> STUNAttribute? {

@@ -25,8 +25,8 @@ package struct StreamCapture {
 
   /// Creates the capture of a track that starts now.
   /// - Parameters:
-  ///   - origin: the instant of media time 0 if this capture continues another one's stream; nil
-  ///     for now.
+  ///   - origin: the instant of media time 0 if this capture continues another one's stream; if
+  ///     nil, `now`.
   ///   - counters: the counters of an earlier capture of the same source.
   package init(
     of codec: CodecName, at now: Instant, origin: Instant? = nil,

@@ -58,8 +58,8 @@ extension PeerStack {
     let wasOfferer = negotiation.signalingState == .haveLocalOffer
     let changes = try mapped { () throws(JSEPError) in try negotiation.setRemote(description) }
     prepareBundles(negotiation.transportNumbers)
-    // The first local offer collided with the remote peer's and was rolled back, and so was the ICE
-    // role.
+    // A remote offer makes this end controlled, unless a completed negotiation has settled the
+    // role. A first local offer that collided and was rolled back has not.
     for bundle in bundles.all where description.type == .offer {
       guard !bundle.transport.hasRole || negotiation.currentLocal == nil else { continue }
       drive(bundle, .role(.controlled))

@@ -164,7 +164,8 @@ struct BundleTable {
     all.insert(bundle, at: place)
   }
 
-  /// Removes all bundles except those with the given numbers; at least one stays.
+  /// Removes and returns all bundles except those with the given numbers; removes none if that
+  /// would leave none.
   mutating func removeAll(besides numbers: [Int]) -> [Bundle] {
     let kept = all.filter { numbers.contains($0.number) }
     guard !kept.isEmpty else { return [] }

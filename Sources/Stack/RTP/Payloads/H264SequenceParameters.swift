@@ -236,7 +236,8 @@ package struct H264Quantisers: Sendable {
     return count == 0 ? nil : UInt8(clamping: sum / count)
   }
 
-  /// Returns the first `count` bytes of a unit, or all of a shorter one.
+  /// Returns the first `count` bytes of a unit, or all of a shorter one, without emulation
+  /// prevention bytes.
   private static func front(of unit: RawSpan, _ count: Int) -> [UInt8] {
     H264Payload.withoutEmulationPrevention(unit.extracting(0..<min(unit.byteCount, count)))
   }

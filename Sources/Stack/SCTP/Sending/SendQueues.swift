@@ -8,7 +8,8 @@ struct OutgoingMessage {
   var payloadProtocol: PayloadProtocol
   var ordered: Bool
   var limits: MessageLimits
-  /// Its bytes that count as buffered: none for announcements and the empty message.
+  /// The number of its bytes that count as buffered: 0 for messages about the channel and for empty
+  /// messages.
   var buffered: UInt64
   /// The message's number within the association, assigned by the queue.
   var number: UInt64 = 0

@@ -1,7 +1,7 @@
 import Tape
 import Wire
 
-// Rules about middleboxes: NATs that change mappings, tunnels that carry no large packets, and
+// Rules about middleboxes: NATs that change mappings, tunnels that drop large packets, and
 // firewalls that block data channels.
 
 extension FindingRule {

@@ -4,7 +4,8 @@ import Wire
 // Rules about arrival times: jitter, queues, path changes, clocks.
 
 extension FindingRule {
-  /// RFC 3550 jitter, watched as Twilio and Telnyx do: above 30 ms in three of five seconds.
+  /// RFC 3550 jitter above 30 ms (the limit of Twilio, Telnyx and testRTC) in three of five seconds
+  /// (as Twilio counts).
   ///
   /// For video, only the first packet of each frame counts, because the others are sent one after
   /// another. A queue or a stalled process delays many packets equally, so jitter stays low.

@@ -52,8 +52,9 @@ enum ReportedDetectors {
     "late-first-frame", "name-unresolved", "key-frame-late", "no-key-frame", "media-not-played",
   ]
 
-  /// Finds periods of more than five seconds without a frame, after the first one; if no packets
-  /// arrived either, as when a server withholds a video, it is a pause.
+  /// Finds periods of more than five seconds without a new frame, once there has been one.
+  ///
+  /// A period with fewer than five packets per second is a pause, as when a server withholds video.
   private static func stops(
     _ stream: CallFacts.Stream, _ samples: [CountedSample]
   ) -> [Detection] {

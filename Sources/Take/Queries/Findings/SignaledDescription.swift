@@ -226,7 +226,7 @@ extension SignaledDescription {
 }
 
 extension NetworkFacts {
-  /// An offer with its answer, at a peer.
+  /// An offer and its answer, as signaled by one peer.
   package struct Exchange: Sendable {
     package var peer: Int64
     package var offer: SignaledDescription

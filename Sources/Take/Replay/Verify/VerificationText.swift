@@ -128,7 +128,8 @@ extension TakeVerification {
 }
 
 extension VerificationRun {
-  /// The last line: how many takes passed and failed, and the speed.
+  /// The last line: how many takes there were, how many failed or were replayed in part, and how
+  /// long the calls and the replays took.
   package var totals: String {
     let recorded = results.reduce(0) { $0 + Double($1.durationNanoseconds) / 1e9 }
     let failed = failures.count

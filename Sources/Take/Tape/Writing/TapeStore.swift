@@ -142,7 +142,8 @@ final class TapeStore {
         // Unfinished statements keep the log alive; a reader then merges it instead.
         _ = try connection.integer("PRAGMA journal_mode = DELETE")
       } catch {
-        // So does another process that has the take open; the take is complete even so.
+        // Another process that has the take open also keeps the log alive; the take is complete
+        // anyway.
         guard error.code.primary == .busy else { throw error }
       }
       summary.bytes = Int(try connection.byteCount())
