@@ -205,9 +205,6 @@ package struct PacketFilter: Hashable, Sendable {
   package let sql: String?
 
   private static let protocols = ["stun", "dtls", "rtp", "rtcp", "turn", "other"]
-  private static let reports = [
-    "sr", "rr", "sdes", "bye", "nack", "pli", "fir", "remb", "transport-cc", "xr",
-  ]
   private static let numbers = [
     "step", "peer", "at_ns", "size", "ssrc", "payload_type", "sequence", "rtp_time", "marker",
     "transport_sequence",
@@ -230,7 +227,7 @@ package struct PacketFilter: Hashable, Sendable {
         parts.append("packet.direction = '\(token)'")
       } else if Self.protocols.contains(token) {
         parts.append("packet.protocol = '\(token)'")
-      } else if Self.reports.contains(token) {
+      } else if RTCPRow.types.contains(token) {
         parts.append(Self.report(token))
       } else {
         parts.append(try Self.comparison(token))
@@ -257,7 +254,8 @@ package struct PacketFilter: Hashable, Sendable {
     guard !sign.isEmpty, !name.isEmpty else {
       throw Failure(
         description: "\"\(token.prefix(40))\" is no word of a packet; there is in, out, "
-          + (protocols + reports).joined(separator: ", ") + ", and comparisons like size>1000")
+          + (protocols + RTCPRow.types).joined(separator: ", ")
+          + ", and comparisons like size>1000")
     }
     guard numbers.contains(String(name)) || texts.contains(String(name)) else {
       throw Failure(

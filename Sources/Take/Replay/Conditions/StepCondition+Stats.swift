@@ -140,10 +140,10 @@ extension StepCondition {
     return tables.flatMap { table -> [String] in
       switch table {
       case .state: words.lazy.compactMap { stateNames[$0] }.first ?? states
-      case .packet where words.contains("rtcp"): directions + reports
+      case .packet where words.contains("rtcp"): directions + RTCPRow.types
       case .packet where words.contains(where: protocols.contains): directions
       case .packet: directions + protocols
-      case .rtcp: directions + reports
+      case .rtcp: directions + RTCPRow.types
       case .frame:
         directions + ["audio", "video", "key", "decoded", "encoded", "concealed", "recovered"]
       case .track: directions + ["audio", "video"]
@@ -156,11 +156,6 @@ extension StepCondition {
   }
 
   private static let protocols = ["stun", "dtls", "rtp", "rtcp"]
-
-  /// RTCP types as rows name them.
-  private static let reports = [
-    "sr", "rr", "sdes", "bye", "nack", "pli", "fir", "remb", "transport-cc", "xr",
-  ]
 
   /// Each state machine's states, as W3C and RFC 9429 name them.
   private static let stateNames = [
@@ -185,7 +180,7 @@ extension StepCondition {
     case "direction": ["in", "out"]
     case "kind": ["audio", "video"]
     case "protocol": protocols
-    case "type" where tables.contains(.rtcp): reports
+    case "type" where tables.contains(.rtcp): RTCPRow.types
     default: []
     }
   }

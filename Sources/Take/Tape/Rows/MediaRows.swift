@@ -38,6 +38,10 @@ package struct TrackRow: StampedRow {
 package struct RTCPRow: StampedRow {
   package static var table: Table { .rtcp }
   package static var name: String { "rtcp" }
+  /// The values of `type` with names, which conditions and filters know; others are `pt-fmt`.
+  package static let types = [
+    "sr", "rr", "sdes", "bye", "nack", "pli", "fir", "remb", "transport-cc", "xr",
+  ]
 
   package var peer = PeerNumber()
   package var at = Instant.zero
