@@ -116,10 +116,20 @@ _PUBLISH = """(async (endpoint, seconds) => {
   if (response.status !== 201) throw new Error(response.status + " " + await response.text());
   const session = new URL(response.headers.get("Location"), endpoint);
   await connection.setRemoteDescription({type: "answer", sdp: await response.text()});
+  // Candidates as fragments (RFC 8840), which the relay replaces, too.
+  const lines = connection.localDescription.sdp.split("\\r\\n");
+  const find = start => lines.find(line => line.startsWith(start));
+  const fragment = [find("a=ice-ufrag:"), find("a=ice-pwd:"), find("m="), find("a=mid:"),
+    "a=candidate:1 1 udp 2113937151 192.0.2.99 9 typ host", "a=end-of-candidates", ""];
+  const trickled = await fetch(session, {
+    method: "PATCH", body: fragment.join("\\r\\n"),
+    headers: {"Content-Type": "application/trickle-ice-sdpfrag",
+      "If-Match": response.headers.get("ETag")}});
   await new Promise((resolve, reject) => {
-    connection.onconnectionstatechange = () =>
-      connection.connectionState === "connected" ? resolve()
-        : connection.connectionState === "failed" && reject(new Error("the connection failed"));
+    const look = () => connection.connectionState === "connected" ? resolve()
+      : connection.connectionState === "failed" && reject(new Error("the connection failed"));
+    connection.onconnectionstatechange = look;
+    look();
   });
   await new Promise(resolve => setTimeout(resolve, seconds * 1000));
   const stats = [...(await connection.getStats()).values()];
@@ -127,7 +137,7 @@ _PUBLISH = """(async (endpoint, seconds) => {
   const ended = await fetch(session, {method: "DELETE"});
   connection.close();
   return {
-    host: session.host, ended: ended.status,
+    host: session.host, ended: ended.status, trickled: trickled.status,
     lost: remote.map(each => each.packetsLost),
     sent: stats.filter(each => each.type === "outbound-rtp").map(each => each.packetsSent)};
 })"""
@@ -207,14 +217,14 @@ class Room:
         await self._runner.cleanup()
 
 
-async def run_call(program, folder, seconds):
-    """Chromium to Chromium; the problems, and a word about a good call."""
-    return await _guarded(folder, lambda: _call(program, folder, seconds, False))
+async def run_call(program, folder, seconds, name="chromium"):
+    """Between two connections of a browser; the problems, and a word about a good call."""
+    return await _guarded(folder, lambda: _call(program, folder, seconds, name, False))
 
 
 async def run_both(program, folder, seconds):
     """The same with both ends behind the relay, which then has a call with each of them."""
-    return await _guarded(folder, lambda: _call(program, folder, seconds, True))
+    return await _guarded(folder, lambda: _call(program, folder, seconds, "chromium", True))
 
 
 async def run_whip(program, folder, seconds):
@@ -232,11 +242,13 @@ async def _guarded(folder, work):
         return [f"{type(error).__name__}: {error}"], ""
 
 
-async def _call(program, folder, seconds, is_behind):
+async def _call(program, folder, seconds, name, is_behind):
     room = await Room.start()
-    relay = await Relay.start(program, folder, room.address)
+    # Firefox has no use for loopback.
+    bind = "127.0.0.1" if name == "chromium" else None
+    relay = await Relay.start(program, folder, room.address, bind=bind)
     try:
-        browser = await Chromium.open(folder, Call("chromium", "peer"))
+        browser = await Browser.start(name, folder)
         try:
             # A page of the server, whose signaling alone goes another way.
             await browser.page.load(room.address + "/", ready="true")
@@ -245,7 +257,7 @@ async def _call(program, folder, seconds, is_behind):
             arguments = ", ".join(json.dumps(each) for each in (near, far, seconds, _SIZES))
             ends = await browser.page.evaluate(f"{_BOTH_ENDS}({arguments})")
         finally:
-            await browser.close()
+            await browser.end()
         words = await relay.finish()
     except BaseException:
         await relay.abandon()
@@ -299,6 +311,8 @@ async def _publish(program, folder, seconds):
     problems = []
     if result["host"] != re.sub("^http://", "", relay.address):
         problems.append(f"the session is at {result['host']}, past the relay")
+    if result["trickled"] != 204:
+        problems.append(f"a fragment was answered with {result['trickled']}")
     if result["ended"] != 200 or any(result["lost"]) or min(result["sent"], default=0) < 50:
         problems.append(f"published: {result}")
     problems += await _take(program, relay.take, folder, {"audio", "video"})
@@ -374,7 +388,9 @@ async def _take(program, take, folder, kinds, calls=1):
     with closing(sqlite3.connect(f"file:{take}?mode=ro", uri=True)) as database:
         labels = [row[0] for row in database.execute("SELECT label FROM peer ORDER BY peer")]
         names = [f"{side}{number}" for number in range(1, calls + 1) for side in ("near ", "far ")]
-        if labels != names + [name.replace(" ", " end ") for name in names]:
+        # An end is seen when it sends first.
+        ends = sorted(name.replace(" ", " end ") for name in names)
+        if labels[: 2 * calls] != names or sorted(labels[2 * calls :]) != ends:
             problems.append(f"the take's peers are {labels}")
         seen = f"SELECT DISTINCT kind FROM frame WHERE peer > {2 * calls}"
         if (found := {row[0] for row in database.execute(seen)}) != kinds:

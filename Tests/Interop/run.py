@@ -94,6 +94,13 @@ async def _main(options, folder):
     ):
         if "chromium" in options.peers and options.only in name:
             problems += _tell(name, *await relay(options.retake, folder / name, options.seconds))
+    if "firefox" in options.peers and options.only in "relayed-firefox":
+        if namespace.address():
+            problems += _tell(
+                "relayed-firefox", *await relayed.run_call(
+                    options.retake, folder / "relayed-firefox", options.seconds, "firefox"))
+        else:
+            print("relayed-firefox: left out, it needs a private network")
     if {"chromium", "janus"} <= set(options.peers) and options.only in "relayed-demo":
         import recorded_others
 
