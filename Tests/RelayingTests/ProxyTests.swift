@@ -84,6 +84,8 @@ import Testing
     let raw = try await RawClient.exchange(
       rig.proxy.port, "GET / HTTP/1.1\r\nHost: rebound.example\r\n\r\n")
     #expect(raw.hasPrefix("HTTP/1.1 421 "))
+    // Whoever runs the relay reads why, and the way out.
+    #expect(rig.said.contains { $0.contains("evil.example") && $0.contains("--allow-origin") })
     try await rig.finish()
   }
 

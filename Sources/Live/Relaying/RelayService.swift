@@ -35,11 +35,15 @@ package final class RelayService: Sendable {
   private let observer: RelayObserver?
   /// The legs of the last call of each WebSocket, whose messages are recorded with it.
   private let channels = Mutex<[Int: RelayLegs]>([:])
+  /// Bytes of signaling in the take.
+  private let recordedBytes = Mutex(0)
 
   /// The most channels that are remembered, and the longest message without a description that is
   /// recorded, in bytes.
   private static let channelsMaximum = 4096
   private static let messageMaximum = 64 << 10
+  /// The most bytes of signaling in a take: whoever can call the relay can send any amount.
+  private static let recordedMaximum = 256 << 20
 
   package init(_ session: Session, _ settings: Settings) {
     self.session = session
@@ -121,6 +125,13 @@ package final class RelayService: Sendable {
       }
     }
     for (type, legs) in calls {
+      let size = text.utf8.count + new.utf8.count
+      let isRecorded = recordedBytes.withLock { bytes in
+        guard bytes + size <= RelayService.recordedMaximum else { return false }
+        bytes += size
+        return true
+      }
+      guard isRecorded else { return }
       legs.leg(side).recordSignaling(
         SignalingMessage(
           isInbound: true, transport: message.transport, type: type, message: text))

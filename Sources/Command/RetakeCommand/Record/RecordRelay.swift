@@ -5,6 +5,7 @@ import Live
 import Peer
 import Relaying
 import Signaling
+import Synchronization
 import TLS
 import Tape
 import Wire
@@ -110,6 +111,9 @@ struct RecordRelay: AsyncParsableCommand {
     }
   }
 
+  /// The most different sentences that are printed.
+  private static let noticesMaximum = 1000
+
   func validate() throws {
     do throws(HTTPError) {
       try ProxyServer.check(upstream: upstream)
@@ -135,11 +139,18 @@ struct RecordRelay: AsyncParsableCommand {
     let stop = StopSignal()
     let session = try openSession(paths.sessionOptions(take: path))
     let relay = RelayService(session, settings)
+    let said = Mutex<Set<String>>([])
     let proxy: ProxyServer
     do throws(HTTPError) {
       proxy = try await ProxyServer.listen(
         listening.settings(upstream: upstream, authorities: authorities),
-        notice: { printError($0) }, rewrite: { await relay.rewrite($0) })
+        notice: { sentence in
+          // Pages try again and again.
+          let isNew = said.withLock { said in
+            said.count < Self.noticesMaximum && said.insert(sentence).inserted
+          }
+          if isNew { printError(sentence) }
+        }, rewrite: { await relay.rewrite($0) })
     } catch {
       _ = try? await relay.finish()
       discard(path)

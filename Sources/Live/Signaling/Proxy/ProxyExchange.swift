@@ -90,7 +90,10 @@ final class ProxyExchange: ChannelDuplexHandler, RemovableChannelHandler {
     if let channel = context?.channel { connections.setAnswering(channel, true) }
     (request, requestIsOver, response) = (head, false, nil)
     number = route.numbers.next()
-    if let refusal = route.gate.refusal(of: head) { return refuse(refusal) }
+    if let refusal = route.gate.refusal(of: head) {
+      route.notice("\(place): \(refusal.sentence ?? "refused")")
+      return refuse(refusal)
+    }
     if let fields = route.gate.preflight(head) {
       var permission = HTTPResponse(status: 204)
       permission.headers = fields.map { ($0.name, $0.value) }
