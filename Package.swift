@@ -4,10 +4,10 @@ import PackageDescription
 
 /// Settings of every Swift target.
 ///
-/// - `Lifetimes`: `ByteReader` and other views over borrowed bytes say how long they may live; this
-///   is what lets parsers read packets without copies and without unsafe pointers.
-/// - `ExistentialAny`, `MemberImportVisibility`, `InternalImportsByDefault`: what a file uses and
-///   what a module shows is visible in the file itself.
+/// - `Lifetimes`: `ByteReader` and other views over borrowed bytes state how long they may live, so
+///   parsers read packets without copies and without unsafe pointers.
+/// - `ExistentialAny`, `MemberImportVisibility`, `InternalImportsByDefault`: each file shows what
+///   it uses and what its module exposes.
 let settings: [SwiftSetting] = [
   .enableExperimentalFeature("Lifetimes"),
   .enableUpcomingFeature("ExistentialAny"),
@@ -17,8 +17,8 @@ let settings: [SwiftSetting] = [
 
 /// A target with its folder below `Sources`, such as `Stack/ICE`.
 ///
-/// The first folder groups for the reader; what layers is the target. `containers` are the modules
-/// of swift-collections that it uses.
+/// Folders group files for readers, targets make the layers. `containers` are the swift-collections
+/// modules that the target uses.
 func module(
   _ path: String, _ dependencies: [Target.Dependency], containers: [String] = [],
   exclude: [String] = []
@@ -42,13 +42,13 @@ func products(_ containers: [String]) -> [Target.Dependency] {
   containers.map { .product(name: $0, package: "swift-collections") }
 }
 
-/// A library of the system, with what its headers need so that Swift can import them.
+/// A system library, with the flags and the package that its headers need.
 func library(_ name: String, _ pkgConfig: String?, _ package: String) -> Target {
   .systemLibrary(
     name: name, path: "Sources/System/\(name)", pkgConfig: pkgConfig, providers: [.apt([package])])
 }
 
-/// What Swift cannot import, in C: variadic functions, macros, callbacks, fork.
+/// C code for what Swift cannot import: variadic functions, macros, callbacks, fork.
 func shim(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
   .target(name: name, dependencies: dependencies, path: "Sources/System/\(name)")
 }
@@ -64,14 +64,14 @@ let package = Package(
   name: "retake",
   products: [
     .executable(name: "retake", targets: ["RetakeMain"]),
-    // For applications: calls, files of media, signaling, and takes.
+    // For applications: calls, media files, signaling, and takes.
     .library(name: "Retake", targets: ["Retake"]),
-    // For applications that are written against the Objective-C API of libwebrtc.
+    // For applications written against libwebrtc's Objective-C API.
     .library(name: "RetakeRTC", targets: ["RetakeRTC"]),
-    // For applications that are written against the SDK of Sora, or of Kakao i Connect Live.
+    // For applications written against the SDK of Sora or of Kakao i Connect Live.
     .library(name: "RetakeSora", targets: ["RetakeSora"]),
     .library(name: "RetakeConnectLive", targets: ["RetakeConnectLive"]),
-    // For the tests of other packages: takes as regression tests, and a network that is a take.
+    // For other packages' tests: takes as regression tests, and a take in place of the network.
     .library(name: "RetakeTesting", targets: ["RetakeTesting"]),
     // For developers: measurements.
     .executable(name: "retake-bench", targets: ["Benchmarks"]),
@@ -81,9 +81,9 @@ let package = Package(
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
     // TCP and HTTP for signaling, at the edge only; media has its own loop with kernel timestamps.
     .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
-    // Queues and heaps, values that the core may hold: SwiftNIO stands on the same package.
+    // Queues and heaps, which the core may hold as values; SwiftNIO depends on the same package.
     .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
-    // Not swift-log: nothing is logged. What happens goes into the take, errors are values.
+    // Not swift-log: nothing is logged. Events are recorded in the take, and errors are values.
   ],
   targets: [
     // System libraries.
@@ -93,26 +93,26 @@ let package = Package(
     library("CVPX", "vpx", "libvpx-dev"),  // VP8
     library("CPcap", "libpcap", "libpcap-dev"),  // export to packet captures, live capture
     library("CZlib", "zlib", "zlib1g-dev"),  // gzip, PNG, channels with compression
-    library("CZstd", "libzstd", "libzstd-dev"),  // captures that zstd compressed
+    library("CZstd", "libzstd", "libzstd-dev"),  // captures compressed with zstd
     library("COpenSSL", "openssl", "libssl-dev"),  // DTLS, HMAC-SHA1, SHA-256, certificates
-    library("CXXHash", "libxxhash", "libxxhash-dev"),  // digests of decoded pictures
-    // Pixel formats and rotation of what is captured; Debian's package has no pkg-config file.
+    library("CXXHash", "libxxhash", "libxxhash-dev"),  // digests of decoded frames
+    // Pixel formats and rotation of captured frames; Debian's package has no pkg-config file.
     library("CYUV", nil, "libyuv-dev"),
-    library("CCharLS", "charls", "libcharls-dev"),  // captured pictures on the tape, lossless
-    library("COpenH264", "openh264", "libopenh264-dev"),  // H.264, where it is there
-    library("CDav1d", "dav1d", "libdav1d-dev"),  // decoding of AV1, where it is there
-    library("CSpeexDSP", "speexdsp", "libspeexdsp-dev"),  // echo and loudness of a microphone
-    library("CEdit", "libedit", "libedit-dev"),  // lines, history, completion of retake debug
-    // What Swift cannot import, by what needs it.
+    library("CCharLS", "charls", "libcharls-dev"),  // captured frames on the tape, lossless
+    library("COpenH264", "openh264", "libopenh264-dev"),  // H.264, if installed
+    library("CDav1d", "dav1d", "libdav1d-dev"),  // AV1 decoding, if installed
+    library("CSpeexDSP", "speexdsp", "libspeexdsp-dev"),  // a microphone's echo and level
+    library("CEdit", "libedit", "libedit-dev"),  // line editing for retake debug
+    // C code for what Swift cannot import, named after its users.
     shim("CDTLS", ["COpenSSL"]),
     shim("CSockets"),
     shim("CProcess"),
     shim("CSRTPCiphers", ["COpenSSL", "CSRTP"]),
-    // The schema and the pages, embedded. Swift takes half a minute to compile them as arrays.
+    // The schema and the pages, embedded in C: as Swift arrays they take half a minute to compile.
     shim("CFiles"),
 
     // Stack: the client stack as machines without a clock, randomness or sockets, lowest first. A
-    // target imports only what stands above it in this list.
+    // target imports only targets above it in this list.
     module("Stack/Wire", [], containers: ["HeapModule"]),
     module("Stack/Crypto", ["Wire", "COpenSSL", "CXXHash"]),
     module("Stack/ICE", ["Wire", "Crypto"]),
@@ -125,7 +125,7 @@ let package = Package(
     module(
       "Stack/Media", ["Wire", "RTP", "COpus", "CVPX", "CYUV", "COpenH264", "CDav1d"],
       containers: ["DequeModule"]),
-    // Which way sound goes on a machine, and the blocks of it between device and stack.
+    // The audio route on a machine, and the blocks between device and stack.
     module("Stack/AudioSession", ["Wire", "Media"]),
     module("Stack/Stats", ["Wire"]),
     module(
@@ -133,17 +133,16 @@ let package = Package(
       [
         "Wire", "Crypto", "ICE", "Secure", "RTP", "SCTP", "SDP", "JSEP", "Flow", "Media", "Stats",
       ]),
-    // A room of a service, with the protocols that rooms speak: Janus, Sora, WHIP and WHEP, Retake's
-    // own.
+    // Rooms at services, and their protocols: Janus, Sora, WHIP and WHEP, Retake's own.
     module("Stack/Room", ["Wire", "Crypto", "SDP", "Stats", "Peer", "CZlib"]),
 
-    // Calls of others: packets out of captures, keys out of logs, and what both show.
+    // Calls between others: packets from captures, keys from logs, and what both show.
     module(
       "Observer", ["Wire", "Crypto", "ICE", "Secure", "RTP", "SDP"], containers: ["DequeModule"]),
 
-    // Take: what records the machines, replays them and answers questions.
-    // Files of sound and pictures stand outside the stack, also the parts of their formats that are
-    // pure: the stack gets captured blocks and pictures as inputs, whatever they were read from.
+    // Take: recording the machines, replaying them, and querying recordings.
+    // Media files are outside the stack, even the pure parts of their formats: the stack receives
+    // captured blocks and frames as inputs, wherever they were read from.
     module("Take/MediaFiles", ["Wire", "RTP", "Media", "CZlib"]),
     module(
       "Take/Tape",
@@ -169,7 +168,7 @@ let package = Package(
         "Wire", "CProcess", "SDP", "RTP", "Peer", "Media", "MediaFiles", "Stats", "Tape", "Queries",
         "Replay",
       ]),
-    // Takes as the files of other tools.
+    // Takes exported to other tools' files.
     module(
       "Take/Export",
       [
@@ -177,9 +176,13 @@ let package = Package(
       ]),
 
     // Packet captures as takes.
-    module("Take/Importing", ["Wire", "Observer", "Peer", "Tape", "CZlib", "CZstd"]),
+    module(
+      "Take/Importing",
+      [
+        "Wire", "ICE", "Observer", "Peer", "Stats", "Tape", "Queries", "Replay", "CZlib", "CZstd",
+      ], containers: ["DequeModule"]),
 
-    // The virtual network of the tests.
+    // The tests' virtual network.
     module(
       "Lab",
       [
@@ -187,7 +190,7 @@ let package = Package(
       ]),
 
     // Live: sockets, clocks, threads and devices.
-    // TLS for connections to servers of relays and of signaling, and from their clients.
+    // TLS for connections to relay and signaling servers, and from signaling clients.
     module("Live/TLS", ["COpenSSL"]),
     module(
       "Live/Live",
@@ -197,20 +200,20 @@ let package = Package(
       ], containers: ["DequeModule", "HeapModule"]),
     module(
       "Live/Signaling", ["SDP", "Peer", "Room", "TLS", "CFiles"] + nio, exclude: ["CallPage"]),
-    // Takes in browsers: the server of the page.
+    // Takes in browsers: the page's server.
     module(
       "Live/Serving",
       [
         "Wire", "Peer", "Stats", "Tape", "Queries", "Page", "Replay", "Export", "Live", "Signaling",
       ]),
-    // A recorder of calls: who offers over HTTP, WHIP or WHEP is answered, and is a peer of a take.
+    // A call recorder: it answers offers over HTTP, WHIP or WHEP, and records each call's peer.
     module(
       "Live/CallRecording",
       [
         "Wire", "ICE", "RTP", "SCTP", "SDP", "JSEP", "Secure", "Media", "MediaFiles",
-        "AudioSession", "Stats", "Peer", "Tape", "Page", "Replay", "Live", "Signaling",
+        "AudioSession", "Stats", "Peer", "Tape", "Page", "Replay", "Importing", "Live", "Signaling",
       ]),
-    // A recorder of what pages report about their own calls, and the script that reports it.
+    // A recorder for calls that web pages report, and the script that reports them.
     module(
       "Live/PageRecording",
       ["Wire", "Observer", "Room", "Tape", "Page", "Importing", "Signaling", "CFiles"],
@@ -222,6 +225,13 @@ let package = Package(
       [
         "Wire", "ICE", "Secure", "SDP", "JSEP", "Observer", "Peer", "Tape", "Live", "Signaling",
       ]),
+    // A recorded call once more against a live client: what a receiver got, packet by packet.
+    module(
+      "Live/Reenactment",
+      [
+        "Wire", "Secure", "RTP", "SCTP", "SDP", "JSEP", "Stats", "Peer", "Room", "Tape", "Replay",
+        "Export", "Live", "Signaling",
+      ]),
     // Rooms of services, live: participants and media as objects, over the connections of a session.
     module(
       "Live/RoomClient",
@@ -231,7 +241,7 @@ let package = Package(
       ] + nio),
 
     // Products: what applications import.
-    // All that is public, and takes as values.
+    // Everything public, and takes as values.
     module(
       "Products/Retake",
       [
@@ -239,48 +249,50 @@ let package = Package(
         "MediaFiles", "Room", "Tape", "Queries", "Replay", "Live", "Export", "Importing",
         "Signaling", "Serving", "CallRecording", "RoomClient",
       ]),
-    // The same with the names of libwebrtc's Objective-C API, as Swift sees them.
+    // The same under the names of libwebrtc's Objective-C API, as Swift imports them.
     module(
       "Products/RetakeRTC",
       [
         "Wire", "Secure", "ICE", "SCTP", "SDP", "JSEP", "Media", "MediaFiles", "AudioSession",
         "Stats", "Peer", "Live",
       ]),
-    // Rooms with the names of two SDKs for telephones; each is thin.
+    // Rooms under the names of two mobile SDKs; each is a thin layer.
     module("Products/RetakeSora", ["Stats", "Media", "Live", "Room", "RoomClient", "RetakeRTC"]),
     module(
       "Products/RetakeConnectLive", ["Stats", "Media", "Live", "Room", "RoomClient", "RetakeRTC"]),
-    module("Products/RetakeTesting", ["Live", "Media", "Peer", "SDP", "Tape", "Replay"]),
+    module(
+      "Products/RetakeTesting",
+      ["Wire", "Live", "Media", "Peer", "SDP", "Tape", "Replay", "Signaling", "Reenactment"]),
 
     module(
       "Command/RetakeCommand",
       [
         "Wire", "ICE", "SDP", "JSEP", "Observer", "Live", "Tape", "Queries", "Page", "Replay",
         "Debug", "Lab", "TLS", "Signaling", "Serving", "CallRecording", "PageRecording", "Relaying",
-        "Room",
-        "RoomClient",
+        "Reenactment", "Room", "RoomClient",
         "Stats", "CProcess",
         "Export", "Importing", "CEdit", "CPcap", "Media", "MediaFiles", "AudioSession",
         "Peer", "RTP", "SCTP", "Secure",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]),
-    // The program. Not named as its product: a file system may not tell retake and Retake apart.
+    // The program. Its name differs from the product's, because a file system may not distinguish
+    // retake from Retake.
     .executableTarget(
       name: "RetakeMain", dependencies: ["RetakeCommand"], path: "Sources/Command/RetakeMain",
       swiftSettings: settings),
 
-    // A developers' program: measurements beside what other libraries need.
+    // A developers' program: measurements, compared with what libraries alone need.
     .executableTarget(
       name: "Benchmarks",
       dependencies: [
         "Wire", "SDP", "RTP", "Secure", "Peer", "Media", "AudioSession", "Tape", "Queries", "Page",
-        "Replay", "Lab", "Live", "RetakeCommand", "CYUV",
+        "Replay", "Importing", "Lab", "Live", "CallRecording", "RetakeCommand", "CYUV",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
       path: "Sources/Command/Benchmarks", swiftSettings: settings),
 
-    // The capabilities of five client SDKs, each with its test and what takes it out; a program that
-    // prints them stands beside the command, for developers.
+    // The capabilities of five client SDKs, each with its test and the change that breaks it; a
+    // developers' program next to the command prints them.
     .target(
       name: "SDKTable", dependencies: ["Wire"], path: "Tests/SDKTable", exclude: ["Program"],
       swiftSettings: settings),
@@ -303,8 +315,8 @@ let package = Package(
     tests(
       "ReplayTests",
       [
-        "Wire", "SCTP", "JSEP", "SDP", "Secure", "RTP", "Media", "MediaFiles", "AudioSession",
-        "Stats", "Peer", "Room", "Tape", "Queries", "Replay", "Lab", "Debug", "Page",
+        "Wire", "ICE", "SCTP", "JSEP", "SDP", "Secure", "RTP", "Media", "MediaFiles",
+        "AudioSession", "Stats", "Peer", "Room", "Tape", "Queries", "Replay", "Lab", "Debug", "Page",
       ]),
     tests(
       "DebugTests",
@@ -326,14 +338,14 @@ let package = Package(
         "Wire", "Media", "AudioSession", "Peer", "SDP", "Live", "Retake", "RetakeTesting",
         "RetakeRTC", "RoomServers",
       ]),
-    // Servers of rooms and a desk with a microphone, for tests of clients.
+    // Room servers and a device with a microphone, for tests of clients.
     .target(
       name: "RoomServers",
       dependencies: [
         "Wire", "SDP", "JSEP", "Media", "AudioSession", "Peer", "Room", "Signaling", "Live",
         "RoomClient",
       ], path: "Tests/RoomServers", swiftSettings: settings),
-    // With the settings of an application: what the documents show is written as they show it.
+    // With an application's settings, so that it compiles the code in the articles as they show it.
     .testTarget(
       name: "RetakeSoraTests",
       dependencies: [
@@ -358,6 +370,12 @@ let package = Package(
       [
         "Wire", "CSockets", "TLS", "ICE", "RTP", "SDP", "JSEP", "SCTP", "Secure", "Flow", "Media",
         "MediaFiles", "AudioSession", "Stats", "Peer", "Tape", "Live", "Replay",
+      ]),
+    tests(
+      "ReenactmentTests",
+      [
+        "Wire", "RTP", "SDP", "JSEP", "Media", "Stats", "Peer", "Tape", "Replay", "Signaling",
+        "Live", "Reenactment",
       ]),
     tests(
       "RoomClientTests",
@@ -387,7 +405,7 @@ let package = Package(
     tests("FlowTests", ["Wire", "RTP", "Flow"]),
     tests("SDPTests", ["Wire", "SDP"], exclude: ["Samples"]),
     tests("JSEPTests", ["Wire", "RTP", "SDP", "JSEP"]),
-    // What tshark says of a capture, for the tests that compare.
+    // tshark's output for a capture, for tests that compare with it.
     .target(name: "TsharkTables", path: "Tests/TsharkTables", swiftSettings: settings),
     tests(
       "ObserverTests", ["Wire", "ICE", "Secure", "RTP", "SDP", "Observer", "TsharkTables"],
@@ -398,7 +416,7 @@ let package = Package(
         "Wire", "ICE", "RTP", "SCTP", "SDP", "Observer", "Media", "Peer", "Lab", "Room",
         "Signaling", "Tape", "Replay", "Importing",
       ]),
-    // Not a test bundle: calls that come and go for minutes, against a recorder of its own.
+    // Not a test bundle: calls that start and end for minutes, against a recorder of its own.
     .executableTarget(
       name: "soak",
       dependencies: [
@@ -410,36 +428,36 @@ let package = Package(
     .executableTarget(
       name: "altered", dependencies: ["RetakeCommand", "Tape", "Wire", "CProcess"],
       path: "Tests/Altered", exclude: ["serve.py"], swiftSettings: settings),
-    // Calls with one fault each, made in virtual time: for the tests of rules and for `findings`.
+    // Calls with one fault each, in virtual time: for the tests of rules and for `findings`.
     .target(
       name: "FaultyCalls",
       dependencies: [
         "Wire", "ICE", "RTP", "SCTP", "SDP", "JSEP", "Secure", "Media", "Peer", "Tape", "Lab",
       ],
       path: "Tests/FaultyCalls", swiftSettings: settings),
-    // A developers' program: makes calls with known faults and judges what is found in them.
+    // A developers' program: generates calls with known faults and judges the findings in them.
     .executableTarget(
       name: "findings",
       dependencies: ["FaultyCalls", "Lab", "Media", "Peer", "Queries", "Tape", "Wire"],
       path: "Tests/Findings", swiftSettings: settings),
-    // What can be asked of commands within a process.
+    // Tests of commands that run within the test process.
     tests(
       "RetakeCommandTests",
       [
         "RetakeCommand", "Live", "Media", "Tape", "Importing", "Signaling", "Serving",
-        "CallRecording", "PageRecording", "TsharkTables",
+        "CallRecording", "PageRecording", "TsharkTables", "Wire", "Observer", "SCTP", "Peer",
+        "Replay", "Queries", "Lab",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]),
-    // Drives the executable, which is built with the tests. It does not depend on it, so that the
-    // largest of the test modules need not wait for the last of the others.
+    // Runs the executable, which is built with the tests. It does not depend on it, so that the
+    // largest test module need not wait for the last of the others.
     tests("CommandTests", ["Wire", "Tape", "Replay", "Room", "Signaling", "TsharkTables"]),
   ],
   swiftLanguageModes: [.v6]
 )
 
-// A machine may lack the libraries of H.264 and AV1: what they would encode or decode is then
-// carried through as it came. Where they were installed later, `swift package purge-cache` has this
-// looked at anew.
+// A machine may lack the libraries for H.264 and AV1: these codecs are then forwarded without
+// encoding or decoding. After installing them, `swift package purge-cache` repeats this check.
 let pkgConfigFolders =
   (Context.environment["PKG_CONFIG_PATH"] ?? "").split(separator: ":").map(String.init)
   + ["/usr/lib/pkgconfig", "/usr/share/pkgconfig", "/usr/local/lib/pkgconfig"]
@@ -457,26 +475,26 @@ where !pkgConfigFolders.contains(where: { FileManager.default.fileExists(atPath:
   }
 }
 
-// While one works on a module: RETAKE_TESTS=FlowTests,PeerTests swift build --build-tests
-// compiles and links these tests alone.
+// For work on one module: RETAKE_TESTS=FlowTests,PeerTests swift build --build-tests compiles and
+// links only these tests.
 if let wanted = Context.environment["RETAKE_TESTS"]?.split(separator: ",") {
   package.targets.removeAll { $0.type == .test && !wanted.contains(Substring($0.name)) }
 }
 
-// How `make` builds what it tests (RETAKE_QUICK_TESTS=1 in the environment, in debug builds alone):
-// what the tests drive for hours of virtual time is optimised, with all its checks left in. Peer,
-// JSEP and others are not: to optimise them takes the compiler longer than it spares the tests. A
-// demo (RETAKE_QUICK_TESTS=demo) lasts seconds: nothing of it is optimised.
+// How `make` builds for tests (RETAKE_QUICK_TESTS=1 in the environment, debug builds only): modules
+// that the tests run for hours of virtual time are optimised, with all checks kept. Peer, JSEP and
+// others are not: optimising them costs the compiler more time than it saves the tests. A demo
+// (RETAKE_QUICK_TESTS=demo) lasts seconds, so nothing in it is optimised.
 if let quick = Context.environment["RETAKE_QUICK_TESTS"], quick != "demo" {
-  // Has the tests run by Tests/Runner/XCTMain.swift.
+  // Lets Tests/Runner/XCTMain.swift run the tests.
   package.targets.append(
     .testTarget(
       name: "RunnerTests", dependencies: ["Tape"], path: "Tests/Runner/RunnerTests"))
   let driven: Set = [
     "Wire", "Crypto", "ICE", "Secure", "RTP", "SCTP", "SDP", "Flow", "Media", "Stats", "Tape",
   ]
-  // For size: the compiler takes a tenth less. The search for earlier places to release objects takes
-  // half of the time of some modules and makes nothing faster that can be measured.
+  // For size: compiling is a tenth faster. Searching for earlier points to release objects takes
+  // half of some modules' compile time and makes nothing measurably faster.
   var flags = ["-Osize", "-assert-config", "Debug"]
   for pass in ["release-hoisting", "late-release-hoisting", "retain-sinking"] {
     flags += ["-Xllvm", "-sil-disable-pass=\(pass)"]

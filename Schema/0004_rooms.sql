@@ -15,7 +15,7 @@ CREATE TABLE presence (
   present     INTEGER NOT NULL   -- 1: entered, 0: left
 );
 
--- Which transceiver of which peer carries whose media over time; query the view
+-- The transceivers that carry each participant's media over time; query the view
 -- `participant_track`.
 CREATE TABLE carriage (
   row         INTEGER PRIMARY KEY,
@@ -42,7 +42,8 @@ SELECT
 FROM presence
 GROUP BY actor, participant;
 
--- Whose media each track of each peer carries over time; several at once if a server mixes them.
+-- The participants whose media each peer's tracks carry over time; several at once if a server
+-- mixes them.
 CREATE VIEW participant_track AS
 SELECT
   carriage.actor AS actor, carriage.participant AS participant, participant.id AS id,

@@ -636,7 +636,7 @@ SELECT
 FROM participant LEFT JOIN turn
   ON turn.actor = participant.actor AND turn.participant = participant.participant;
 
--- What whoever recorded says of the take (--tag KEY=VALUE): the site, the build, the customer.
+-- Facts about the take stated at recording (--tag KEY=VALUE): the site, the build, the customer.
 CREATE VIEW tag AS
 SELECT said."key" AS "key", said.value AS value
 FROM take, json_each(

@@ -13,7 +13,7 @@ package final class VirtualAudioSession {
   private var lastCall: UInt32 = 0
   package private(set) var now = Instant.zero
 
-  /// The device's error codes for the operations that it refuses, by their names.
+  /// The error codes with which the device refuses operations, by operation name.
   package var failures: [String: Int32] = [:]
   /// The user's decision about the microphone.
   package var permission = AudioPermission.granted
@@ -28,7 +28,7 @@ package final class VirtualAudioSession {
   package private(set) var events: [AudioSessionEvent] = []
   /// Transitions as `machine: from -> to`.
   package private(set) var states: [String] = []
-  /// The names of everything but audio, in order.
+  /// Operations, events and transitions, in order, without audio.
   package private(set) var log: [String] = []
   package private(set) var blocks: [CapturedBlock] = []
   package private(set) var played: [RenderedAudio] = []
@@ -65,7 +65,7 @@ package final class VirtualAudioSession {
     return self.call(call)
   }
 
-  /// The reply to a call, if it has arrived since.
+  /// Returns the reply to a call, if it has arrived since.
   package func reply(to call: UInt32) -> AudioSessionReply? { replies[call] }
 
   package func handle(_ event: AudioDeviceEvent) { step(.event(event)) }
@@ -218,12 +218,22 @@ package final class VirtualAudioCall {
 /// A virtual call whose steps go into a take.
 package final class RecordedVirtualCall {
   package let call: VirtualCall
-  private let writer: TapeWriter
+  /// nil if the steps go elsewhere.
+  private let writer: TapeWriter?
 
-  /// Creates the take and the peers, named by the labels.
+  /// Creates a call whose steps go elsewhere than into a take.
+  package init(
+    seed: UInt64, links: [LinkSettings], configurations: [PeerConfiguration],
+    sink: @escaping VirtualCall.StepSink
+  ) {
+    writer = nil
+    call = VirtualCall(seed: seed, links: links, configurations: configurations, sink: sink)
+  }
+
+  /// Creates the take and its peers, which `labels` names.
   /// - Parameters:
-  ///   - only: the one peer to record; nil for all.
-  ///   - unixNanoseconds: the wall clock at the beginning.
+  ///   - only: the only peer to record; nil for all.
+  ///   - unixNanoseconds: the wall-clock time at the start.
   package init(
     path: String, seed: UInt64, links: [LinkSettings], labels: [String], label: String = "",
     tags: [String: String] = [:], keepsMedia: Bool = true,
@@ -236,7 +246,7 @@ package final class RecordedVirtualCall {
     options.tags = tags
     options.startUnixNanoseconds = unixNanoseconds
     options.toolVersion = retakeVersion
-    // Virtual time is faster than any disk, so wait for the writer.
+    // Virtual time outruns any disk, so wait for the writer.
     options.waitsForDisk = true
     options.queueLimit = 32 << 20
     options.toolchain = try Toolchain.current(for: path)
@@ -268,15 +278,20 @@ package final class RecordedVirtualCall {
   }
 
   /// Waits for the writer's thread.
-  package func flush() { writer.flush() }
+  package func flush() { writer?.flush() }
 
   /// Completes the take in the middle of the call.
-  package func cutOff() throws(TapeError) -> TapeWriter.Summary { try writer.finish() }
+  package func cutOff() throws(TapeError) -> TapeWriter.Summary { try finishedTake() }
 
   /// Closes the peers and completes the take.
   package func finish() throws(TapeError) -> TapeWriter.Summary {
     for peer in call.network.links.indices { call.call(peer, .close) }
     call.run(for: .milliseconds(200))
+    return try finishedTake()
+  }
+
+  private func finishedTake() throws(TapeError) -> TapeWriter.Summary {
+    guard let writer else { return TapeWriter.Summary() }
     return try writer.finish()
   }
 }

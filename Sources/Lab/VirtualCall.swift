@@ -15,7 +15,7 @@ package final class VirtualCall {
 
   package private(set) var now = Instant.zero
   package var network: VirtualNetwork
-  /// The connections between peers, as slow as the first link and without loss.
+  /// The stream connections between peers, with the first link's delay and without loss.
   package var streams: VirtualStreams
   /// Each peer's events with their instants, for assertions.
   package private(set) var events: [[(at: Instant, event: PeerEvent)]]
@@ -48,14 +48,14 @@ package final class VirtualCall {
   private var nextCall: UInt32 = 1
   /// The names published over mDNS.
   private var names: [String: IPAddress] = [:]
-  /// Until when a peer's process is stalled, and what arrived for it meanwhile.
+  /// For each stalled peer, the time at which its process resumes, and the datagrams that arrived
+  /// meanwhile.
   private var stalls: [(until: Instant, arrivals: [VirtualNetwork.Arrival])?]
   private var outbox = Outbox<PeerOutput>()
   private let sink: StepSink?
   private let peerNumbers: [UInt32]
 
-  /// Creates a call between peers whose seeds are drawn from one, with configurations in the same
-  /// order or the default.
+  /// Creates a call between peers, one per link, whose seeds derive from `seed`.
   package init(
     seed: UInt64, links: [LinkSettings] = [LinkSettings(), LinkSettings()],
     configurations: [PeerConfiguration] = [], unixNanoseconds: Int64 = labEpoch,
@@ -83,7 +83,7 @@ package final class VirtualCall {
         wallClock: WallClock(unixNanosecondsAtZero: unixNanoseconds),
         configuration: index < configurations.count ? configurations[index] : PeerConfiguration())
       step(index, .genesis(genesis))
-      // Peers of older takes do not receive the kinds of networks.
+      // Peers of older takes are not told the network types.
       let knowsTypes = genesis.configuration.hasCompleteStatistics == true
       step(index, .interfaces([addresses[index]], types: knowsTypes ? [.ethernet] : []))
     }
@@ -199,7 +199,7 @@ package final class VirtualCall {
     stalls[peer] = (now + interval, stalls[peer]?.arrivals ?? [])
   }
 
-  /// Until when a peer's process is stalled; nil if it runs.
+  /// Returns when a peer's stall ends; nil if its process runs.
   package func stalledUntil(_ peer: Int) -> Instant? { stalls[peer]?.until }
 
   private func wake(_ peer: Int) {
@@ -252,7 +252,7 @@ package final class VirtualCall {
 
   /// Exchanges an offer and its answer between two peers.
   /// - Parameters:
-  ///   - gatheringTime: how long each side gathers; without servers it needs no time.
+  ///   - gatheringTime: how long each side gathers; zero suffices without servers.
   ///   - edit: how signaling changes the text of each description.
   /// - Returns: the first error, or nil.
   @discardableResult
@@ -312,10 +312,10 @@ package final class VirtualCall {
     }
   }
 
-  /// The last state that a peer's machine reported.
+  /// Returns the state that a peer's machine reported last.
   package func state(_ machine: String, of peer: Int) -> String? { states[peer][machine] }
 
-  /// The frames that a peer encoded or decoded.
+  /// Returns the frames that a peer encoded or decoded.
   package func frames(of peer: Int, kind: MediaKind, isInbound: Bool) -> [FrameRecord] {
     events[peer].compactMap { entry in
       guard case .frame(let frame) = entry.event, frame.kind == kind, frame.isInbound == isInbound
@@ -325,11 +325,11 @@ package final class VirtualCall {
   }
 }
 
-/// The wall clock at the beginning of a virtual call: 2026-01-01T00:00:00Z.
+/// The wall-clock time at which a virtual call starts: 2026-01-01T00:00:00Z.
 package let labEpoch: Int64 = 1_767_225_600_000_000_000
 
 extension PeerEvent {
-  /// The event without decoded media.
+  /// The event without its decoded media.
   fileprivate var withoutMedia: PeerEvent {
     guard case .frame(var frame) = self else { return self }
     frame.decoded = .none
@@ -338,7 +338,7 @@ extension PeerEvent {
 }
 
 extension PeerReply {
-  /// The error, if the reply is one.
+  /// The error; nil for other replies.
   package var error: PeerError? {
     if case .failure(let error) = self { return error }
     return nil
@@ -348,7 +348,7 @@ extension PeerReply {
 // MARK: - Media
 
 extension VirtualCall {
-  /// Makes peers, by default all, send audio and video of these sources.
+  /// Makes peers, by default all, send audio and video from these sources.
   package func addMedia(
     audio: MediaSource = .tone(hertz: 440, pauseSeconds: 0), videoFrames: MediaSource? = nil,
     from senders: [Int]? = nil
@@ -364,7 +364,7 @@ extension VirtualCall {
 // MARK: - Layers
 
 extension VirtualCall {
-  /// Makes a peer send layers with these names, the smallest first; returns its transceiver.
+  /// Makes a peer send simulcast layers with these names, smallest first; returns its transceiver.
   @discardableResult
   package func addLayers(
     _ encodings: [RTPEncoding], _ videoFrames: MediaSource, from peer: Int = 0
@@ -378,8 +378,8 @@ extension VirtualCall {
     return transceiver.id
   }
 
-  /// Edits descriptions so that an answer accepts layers, as SFUs do; an endpoint answers without
-  /// them.
+  /// Returns an edit that makes an answer accept simulcast layers, as an SFU does; an endpoint
+  /// answers without them.
   /// - Parameter layers: as in a simulcast line (RFC 8853 section 5.1): `q;h;~f`.
   package static func accepting(_ layers: String) -> (String) -> String {
     { sdp in

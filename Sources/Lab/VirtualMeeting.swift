@@ -11,7 +11,7 @@ package final class VirtualMeeting {
   package private(set) var now = Instant.zero
   package var network: VirtualNetwork
   package var streams: VirtualStreams
-  /// The network's treatment of everything sent.
+  /// The link settings for everything sent.
   package var link = LinkSettings() {
     didSet { for host in network.links.indices { network.links[host] = link } }
   }
@@ -35,7 +35,7 @@ package final class VirtualMeeting {
     link.jitter = .milliseconds(5)
   }
 
-  /// Adds an agent on a host of its own, behind the NAT if there is one.
+  /// Adds an agent on its own host, behind the NAT if there is one.
   @discardableResult
   package func add(
     _ addresses: [IPAddress], nat: VirtualNAT? = nil, settings: ICESettings = ICESettings()
@@ -61,7 +61,7 @@ package final class VirtualMeeting {
     change(&parties[index])
   }
 
-  /// Starts both sides: credentials are known at once, candidates follow.
+  /// Starts both sides, which know each other's credentials at once; candidates follow.
   package func begin() {
     step(0, .role(.controlling))
     step(1, .role(.controlled))
@@ -78,7 +78,7 @@ package final class VirtualMeeting {
     }
   }
 
-  /// Passes the peer's credentials to an agent, as a description would.
+  /// Passes the remote credentials to an agent, as a description would.
   package func passCredentials(to index: Int, lite: Bool = false) {
     guard parties.count == 2 else { return }
     step(index, .remoteCredentials(parties[1 - index].agent.localCredentials, lite: lite))
@@ -106,7 +106,7 @@ package final class VirtualMeeting {
     for output in parties[index].step(input, at: now) { handle(output, index) }
   }
 
-  /// Advances time until a condition holds; false if it does not in time.
+  /// Advances time until a condition holds; returns false if it does not within the limit.
   @discardableResult
   package func run(for limit: Interval, until isDone: (VirtualMeeting) -> Bool = { _ in false })
     -> Bool
@@ -243,7 +243,7 @@ package final class VirtualMeeting {
 
 extension VirtualMeeting {
   package var agents: [ICEAgent] { parties.map(\.agent) }
-  /// When each agent was first connected.
+  /// The time at which each agent was first connected.
   package var connectedAt: [Instant?] { parties.map(\.connectedAt) }
   /// Whether every agent has had a path.
   package var isConnected: Bool { parties.allSatisfy { $0.connectedAt != nil } }
@@ -263,9 +263,9 @@ extension VirtualMeeting {
 package struct MeetingParty {
   package private(set) var agent: ICEAgent
   package var addresses: [IPAddress]
-  /// The signaling delay from this side.
+  /// The delay of signaling from this side.
   package var signalingDelay = Interval.milliseconds(20)
-  /// Whether its candidates are signaled at all.
+  /// Whether its candidates are signaled.
   package var signals = true
   /// Whether the system refuses to send to an address.
   package var refuses: (SocketAddress) -> Bool = { _ in false }
@@ -288,7 +288,7 @@ package struct MeetingParty {
   package private(set) var received: [[UInt8]] = []
   /// Errors from servers.
   package private(set) var serverFailures: [UInt16] = []
-  /// When it was first connected.
+  /// The time at which it was first connected.
   package private(set) var connectedAt: Instant?
   /// Every output as text, for comparing runs.
   package private(set) var trace: [String] = []
@@ -312,7 +312,7 @@ package struct MeetingParty {
     agent.connectionState == .connected || agent.connectionState == .completed
   }
 
-  /// When a state was first reached.
+  /// Returns when a state was first reached.
   package func time(of state: ICEConnectionState) -> Instant? {
     states.first { $0.state == state }?.at
   }
@@ -367,7 +367,7 @@ package struct MeetingParty {
   }
 }
 
-/// One agent of a virtual meeting, to step and to inspect it.
+/// An agent of a virtual meeting, for stepping and inspecting it.
 @dynamicMemberLookup
 package struct MeetingEnd {
   private let meeting: VirtualMeeting
@@ -395,20 +395,20 @@ package struct MeetingEnd {
     nonmutating set { meeting.edit(index) { $0[keyPath: path] = newValue } }
   }
 
-  /// When a state was first reached.
+  /// Returns when a state was first reached.
   package func time(of state: ICEConnectionState) -> Instant? {
     meeting.parties[index].time(of: state)
   }
 
   package func step(_ input: ICEAgent.Input) { meeting.step(index, input) }
 
-  /// Passes the peer's credentials to this side, as a description would.
+  /// Passes the remote credentials to this side, as a description would.
   package func learnPeer(lite: Bool = false) { meeting.passCredentials(to: index, lite: lite) }
 
-  /// Gathers on the addresses of its host.
+  /// Gathers on its host's addresses.
   package func gather() { step(.gather(meeting.parties[index].addresses)) }
 
-  /// Gathers on one more address.
+  /// Adds an address to its host and gathers on it.
   package func addAddress(_ ip: IPAddress) {
     meeting.edit(index) { $0.addresses.append(ip) }
     gather()

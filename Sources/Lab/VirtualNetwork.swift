@@ -5,7 +5,7 @@ package import Wire
 /// It has hosts, some behind NATs, and a STUN and TURN server. Everything is drawn from one random
 /// stream, so that a run can be repeated exactly.
 package struct VirtualNetwork {
-  /// A datagram that has arrived at a socket, as its host sees both ends.
+  /// A datagram that reached a socket, with its endpoints as the receiving host sees them.
   package struct Arrival: Sendable {
     package var at: Instant
     package var host: Int
@@ -14,7 +14,7 @@ package struct VirtualNetwork {
     package var bytes: [UInt8]
   }
 
-  /// A datagram in flight, with its ends as seen from the outside.
+  /// A datagram in flight, with its endpoints as seen from the outside.
   private struct Flight {
     var at: Instant
     var order: UInt64
@@ -23,28 +23,28 @@ package struct VirtualNetwork {
     var bytes: [UInt8]
   }
 
-  /// A NAT and the host behind it, with some of its addresses.
+  /// A NAT, and the host that it hides with some of the host's addresses.
   private struct Home {
     var host: Int
     var inside: [IPAddress]
     var nat: VirtualNAT
   }
 
-  /// The link of each host, by its number.
+  /// The links, by host number.
   ///
-  /// What the server and responders send uses the link of the destination.
+  /// What the server and the responders send uses the destination's link.
   package var links: [LinkSettings]
-  /// Addresses that are unreachable, as seen from the outside.
+  /// Unreachable addresses, as seen from the outside.
   package var outage = VirtualOutage()
-  /// The firewall, which judges the ends as seen from the outside.
+  /// The firewall, which sees endpoints from the outside.
   package var passes: (_ source: SocketAddress, _ destination: SocketAddress) -> Bool = { _, _ in
     true
   }
-  /// Additional delay between two ends.
+  /// Additional delay between two endpoints.
   package var extraDelay: (_ source: SocketAddress, _ destination: SocketAddress) -> Interval = {
     _, _ in .zero
   }
-  /// A middlebox that replaces a datagram by others, each after a delay; nil for none.
+  /// A middlebox that replaces a datagram with others, each after a delay; nil if there is none.
   package var box:
     (
       (_ source: SocketAddress, _ destination: SocketAddress, _ bytes: [UInt8], _ at: Instant)
@@ -56,13 +56,13 @@ package struct VirtualNetwork {
   /// Endpoints without a host, which may answer each datagram.
   package var responders: [SocketAddress: (_ source: SocketAddress, [UInt8]) -> [UInt8]?] = [:]
   package private(set) var sent = 0
-  /// Datagrams lost at random, in a full queue, or at a NAT.
+  /// The number of datagrams lost at random, in a full queue, or at a NAT.
   package private(set) var lost = 0
 
   private var homes: [Home] = []
   private var sockets: [(address: SocketAddress, host: Int)] = []
   private let chance: EntropyStream
-  /// When the bottleneck of each link is free.
+  /// The time at which each link's bottleneck is free.
   private var free: [Instant]
   private var order: UInt64 = 0
   /// Datagrams in flight, latest first, so that the next one is at the end.
@@ -74,7 +74,7 @@ package struct VirtualNetwork {
     free = links.map { _ in .zero }
   }
 
-  /// When the next datagram arrives.
+  /// The next datagram's arrival time.
   package var nextArrival: Instant? { flights.last?.at }
 
   /// Adds a host with its link, and returns its number.
@@ -84,17 +84,16 @@ package struct VirtualNetwork {
     return links.count - 1
   }
 
-  /// Puts addresses of a host behind a NAT; others reach it only by the NAT's address.
+  /// Puts some of a host's addresses behind a NAT; other hosts reach it only at the NAT's address.
   package mutating func hide(_ host: Int, at inside: [IPAddress], behind nat: VirtualNAT) {
     homes.append(Home(host: host, inside: inside, nat: nat))
   }
 
-  /// Lets the NAT before a host forget its mappings, as after a restart: it maps to other ports.
+  /// Makes a host's NAT forget its mappings, as after a restart: it then maps to other ports.
   package mutating func rebind(_ host: Int) {
     for place in homes.indices where homes[place].host == host { homes[place].nat.forget() }
   }
 
-  /// Opens a socket of a host.
   package mutating func bind(_ address: SocketAddress, of host: Int) {
     sockets.append((address, host))
   }
@@ -104,12 +103,11 @@ package struct VirtualNetwork {
     sockets.removeAll { $0.address == address }
   }
 
-  /// Removes all other addresses of a host; sockets on them receive nothing any more.
+  /// Removes a host's other addresses; their sockets receive nothing any more.
   package mutating func restrict(_ host: Int, to addresses: [IPAddress]) {
     sockets.removeAll { $0.host == host && !addresses.contains($0.address.ip) }
   }
 
-  /// Sends a datagram from a host.
   package mutating func send(
     _ bytes: [UInt8], from source: SocketAddress, to destination: SocketAddress, of host: Int,
     at now: Instant
@@ -129,7 +127,8 @@ package struct VirtualNetwork {
     launch(bytes, from: source, to: destination, over: host, at: now)
   }
 
-  /// Returns the next arrival at a host until an instant; the server and responders answer theirs.
+  /// Returns the next arrival at a host by `limit`; the server and the responders handle theirs
+  /// here.
   package mutating func next(until limit: Instant) -> Arrival? {
     while let flight = flights.last, flight.at <= limit {
       flights.removeLast()
@@ -145,12 +144,12 @@ package struct VirtualNetwork {
     return nil
   }
 
-  /// The host of an endpoint, its own or its NAT's.
+  /// Returns the host that owns an endpoint or is behind the NAT with its address.
   private func host(at end: SocketAddress) -> Int? {
     homes.first { $0.nat.address == end.ip }?.host ?? sockets.first { $0.address == end }?.host
   }
 
-  /// Passes a datagram to the server; between two of its own endpoints nothing is lost.
+  /// Passes a datagram to the server; nothing is lost between two of the server's endpoints.
   private mutating func serve(
     _ bytes: [UInt8], from source: SocketAddress, to destination: SocketAddress, at now: Instant
   ) {
@@ -200,7 +199,7 @@ package struct VirtualNetwork {
     after wait: Interval, at now: Instant
   ) {
     sent += 1
-    // A private address of another network is unreachable.
+    // Private addresses behind a NAT are unreachable from outside.
     guard !homes.contains(where: { $0.inside.contains(destination.ip) }),
       passes(source, destination), !outage.swallows(from: source.ip, to: destination.ip),
       let departure = departure(of: bytes.count, over: host, at: now),
@@ -226,7 +225,7 @@ package struct VirtualNetwork {
     }
   }
 
-  /// When a datagram has passed the bottleneck of a link; nil if the queue is full.
+  /// Returns when a datagram has passed a link's bottleneck; nil if the queue is full.
   private mutating func departure(of size: Int, over host: Int, at now: Instant) -> Instant? {
     let link = links[host]
     guard let rate = link.bitsPerSecond, rate > 0 else { return now }
@@ -265,19 +264,19 @@ package struct VirtualNetwork {
   }
 }
 
-/// How one direction of a virtual path treats datagrams.
+/// The impairments in one direction of a virtual path.
 package struct LinkSettings: Hashable, Sendable {
   /// The base delay of every datagram.
   package var delay = Interval.milliseconds(10)
-  /// The most that is added to the delay at random; if large enough, it reorders datagrams.
+  /// The maximum delay added at random; if large enough, it reorders datagrams.
   package var jitter = Interval.zero
   /// Losses per thousand datagrams.
   package var lossPerMille: UInt64 = 0
   /// Duplicates per thousand datagrams.
   package var duplicatesPerMille: UInt64 = 0
-  /// The rate of the bottleneck in bits per second; nil for none.
+  /// The bottleneck's rate in bits per second; nil for none.
   package var bitsPerSecond: UInt64?
-  /// The longest wait before the bottleneck; a datagram that would wait longer is lost.
+  /// The longest wait at the bottleneck; a datagram that would wait longer is lost.
   package var queueLimit = Interval.milliseconds(300)
 
   package init() {}
@@ -292,7 +291,7 @@ package struct VirtualOutage: Hashable, Sendable {
 
   package init() {}
 
-  /// Whether a datagram between two addresses is dropped.
+  /// Returns whether the outage drops a datagram between two addresses.
   func swallows(from source: IPAddress, to destination: IPAddress) -> Bool {
     dead.contains(source) || dead.contains(destination) || mute.contains(source)
   }
@@ -302,7 +301,7 @@ package struct VirtualOutage: Hashable, Sendable {
 
 /// A network address translator in virtual time (RFC 4787).
 package struct VirtualNAT {
-  /// The classic kinds, by which NATs are still named (RFC 3489 section 5).
+  /// The classic kinds, whose names are still in use (RFC 3489 section 5).
   package enum Kind: String, CaseIterable, Sendable {
     /// One mapping per inner endpoint; any endpoint may answer.
     case fullCone
@@ -317,7 +316,7 @@ package struct VirtualNAT {
   private struct Mapping {
     let inner: SocketAddress
     let outer: SocketAddress
-    /// The remote endpoint, for symmetric NATs only.
+    /// The remote endpoint; only symmetric NATs have one.
     let remote: SocketAddress?
     var sentTo: [SocketAddress] = []
     var usedAt: Instant
@@ -325,7 +324,7 @@ package struct VirtualNAT {
 
   package let kind: Kind
   package let address: IPAddress
-  /// How long a mapping lives without outbound traffic (RFC 4787 REQ-5: 2 minutes or more).
+  /// The lifetime of a mapping without outbound traffic (RFC 4787 REQ-5: 2 minutes or more).
   package var lifetime = Interval.seconds(120)
   private var mappings: [Mapping] = []
   private var nextPort: UInt16 = 61_000
@@ -365,7 +364,7 @@ package struct VirtualNAT {
     }
   }
 
-  /// Drops all mappings, as a NAT that restarts.
+  /// Drops all mappings, as a restart does.
   package mutating func forget() { mappings = [] }
 
   private mutating func add(_ inner: SocketAddress, _ remote: SocketAddress, _ now: Instant) -> Int

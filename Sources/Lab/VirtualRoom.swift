@@ -4,7 +4,7 @@ import SDP
 package import Tape
 package import Wire
 
-/// A room in virtual time: the test is the service, and connections answer by themselves.
+/// A room in virtual time: the test acts as the service, and connections answer by themselves.
 package final class VirtualRoom {
   private let room = RecordedRoom(ScriptedSignaling.protocols)
   private let writer: TapeWriter?
@@ -14,13 +14,12 @@ package final class VirtualRoom {
   private var connections: [UInt32: VirtualConnection] = [:]
   package private(set) var now = Instant.zero
 
-  /// Whether connections create and apply descriptions as soon as they are asked.
+  /// Whether connections create and apply descriptions as soon as the room requests it.
   package var connectionsAnswer = true
-  /// The events, in order.
   package private(set) var events: [RoomEvent] = []
   /// Transitions as `machine: from -> to`.
   package private(set) var states: [String] = []
-  /// Changes of participants and of what carries whom.
+  /// Changes to participants and their media.
   package private(set) var people: [PersonChange] = []
   /// The intents sent to the service.
   package private(set) var intents: [RoomIntent] = []
@@ -52,7 +51,7 @@ package final class VirtualRoom {
   package var deadline: Instant? { room.deadline }
   package var names: [String] { events.map(\.name) }
 
-  // MARK: The application
+  // MARK: Application
 
   /// Calls the room and returns its reply; nil while there is none.
   @discardableResult
@@ -67,14 +66,14 @@ package final class VirtualRoom {
   package var lastNumber: UInt32 { lastCall }
   package func reply(to call: UInt32) -> RoomReply? { replies[call] }
 
-  /// Joins a room with other participants in it.
+  /// Joins a room that already has participants.
   package func enter(_ participants: [ParticipantInfo] = [], as own: String = "me") {
     call(.connect(RoomJoin(room: "room-1")))
     open()
     serve(.joined(JoinedRoom(participant: own, session: "s1", participants: participants)))
   }
 
-  // MARK: The service
+  // MARK: Service
 
   package func open() { step(.transport(TransportID(1), .opened(subprotocol: nil))) }
 
@@ -91,12 +90,12 @@ package final class VirtualRoom {
 
   package func transport(_ event: TransportEvent) { step(.transport(TransportID(1), event)) }
 
-  /// Confirms, as the service, all actions that are not answered yet.
+  /// Confirms all pending actions as the service; with `failure`, rejects them.
   package func confirm(_ failure: SignalingFailure? = nil) {
     for action in pending { serve(.result(action, failure)) }
   }
 
-  /// The actions last requested of the service.
+  /// The actions requested of the service and not answered yet.
   private var pending: [ActionID] {
     intents.compactMap { intent in
       switch intent {
@@ -109,7 +108,7 @@ package final class VirtualRoom {
     }
   }
 
-  // MARK: Connections and the helper
+  // MARK: Connections and sharing
 
   package func report(_ report: RoomConnectionReport, of connection: UInt32 = 1) {
     step(.connection(ConnectionID(connection), report))
@@ -127,7 +126,6 @@ package final class VirtualRoom {
     now = end
   }
 
-  /// Clears what was recorded.
   package func clear() {
     (events, states, people, intents, reports) = ([], [], [], [], [])
     (orders, transports, shares) = ([], [], [])
@@ -174,7 +172,7 @@ package final class VirtualRoom {
   }
 }
 
-/// A connection that does what it is asked without a network.
+/// A connection that does what the room requests, without a network.
 private struct VirtualConnection {
   let number: UInt32
   private var sent: [LocalMediaID] = []
@@ -213,8 +211,8 @@ private struct VirtualConnection {
 
 // MARK: - ScriptedSignaling
 
-/// A signaling protocol for tests: the server's messages are the outputs themselves, and the room's
-/// intents and connection reports are sent to the server as they are.
+/// A signaling protocol for tests: the server sends the machine's outputs verbatim, and receives
+/// the room's intents and connection reports verbatim.
 ///
 /// Both are JSON over one transport, so that a room under test communicates only with the test.
 package struct ScriptedSignaling: SignalingMachine {
@@ -226,7 +224,7 @@ package struct ScriptedSignaling: SignalingMachine {
   private var waiting: [SignalingFrame] = []
   package private(set) var deadline: Instant?
 
-  /// How often an open machine reports itself, as a service's keepalive would.
+  /// The interval between an open machine's keepalives.
   private static let keepalive = Interval.seconds(25)
   private static let transport = TransportID(1)
 
@@ -301,7 +299,7 @@ package struct ScriptedSignaling: SignalingMachine {
     }
   }
 
-  /// A message to the server.
+  /// A message from the room: an intent or a connection's report, with its transaction number.
   package struct Sent: Codable, Sendable {
     package var transaction: UInt32
     package var intent: RoomIntent?

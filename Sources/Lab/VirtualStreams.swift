@@ -1,9 +1,9 @@
 package import Wire
 
-/// Connections between hosts in virtual time: lossless, but a loss below delays everything after
+/// Connections between hosts in virtual time: lossless, but a lost segment delays everything after
 /// it.
 package struct VirtualStreams {
-  /// An event of a connection at a host.
+  /// A change of a connection or listener, or a received message.
   package enum Event: Sendable {
     /// The requested connection is established; the address is the local end.
     case connected(id: UInt32, SocketAddress)
@@ -11,11 +11,11 @@ package struct VirtualStreams {
     /// A listener accepted a connection.
     case accepted(local: SocketAddress, remote: SocketAddress)
     case message(local: SocketAddress, remote: SocketAddress, bytes: [UInt8])
-    /// The remote end or the network closed it.
+    /// The remote endpoint or the network closed it.
     case lost(local: SocketAddress, remote: SocketAddress)
   }
 
-  /// An event at a host.
+  /// An event, with its time and the host at which it happens.
   package struct Delivery: Sendable {
     package var at: Instant
     package var host: Int
@@ -28,13 +28,13 @@ package struct VirtualStreams {
     let local: SocketAddress
     let remote: SocketAddress
     let remoteHost: Int
-    /// When the last message arrives; later ones do not overtake it.
+    /// The last message's arrival time; later ones do not overtake it.
     var lastArrival = Instant.zero
   }
 
   /// The delay of every segment.
   package var delay = Interval.milliseconds(10)
-  /// Losses per thousand segments, and the delay of a retransmission.
+  /// Losses per thousand segments; each delays by a retransmission.
   package var lossPerMille: UInt64 = 0
   package var retransmission = Interval.milliseconds(200)
   /// Whether connections are refused.
@@ -50,10 +50,10 @@ package struct VirtualStreams {
 
   package var count: Int { directions.count / 2 }
 
-  /// When the next event happens.
+  /// The time of the next event.
   package var nextArrival: Instant? { pending.first?.at }
 
-  /// The next event at or before an instant.
+  /// Returns the next event at or before an instant.
   package mutating func next(until limit: Instant) -> Delivery? {
     guard let first = pending.first, first.at <= limit else { return nil }
     return pending.removeFirst()
@@ -63,12 +63,12 @@ package struct VirtualStreams {
     listeners.append((address, host))
   }
 
-  /// Stops accepting; connections stay open.
+  /// Stops accepting connections; open ones stay open.
   package mutating func stopListening(at address: SocketAddress) {
     listeners.removeAll { $0.address == address }
   }
 
-  /// Opens a connection; the outcome takes a round trip.
+  /// Opens a connection; the outcome arrives after a round trip.
   package mutating func connect(
     id: UInt32, from local: SocketAddress, to remote: SocketAddress, of host: Int, at now: Instant
   ) {
@@ -86,7 +86,7 @@ package struct VirtualStreams {
     insert(Delivery(at: now + trip + trip, host: host, event: .connected(id: id, local)))
   }
 
-  /// Sends a message on a connection; false if there is none with these ends.
+  /// Sends a message on a connection; returns false if none has these endpoints.
   package mutating func send(
     _ bytes: [UInt8], from local: SocketAddress, to remote: SocketAddress, at now: Instant
   ) -> Bool {
@@ -113,7 +113,7 @@ package struct VirtualStreams {
         at: now + delay, host: own.remoteHost, event: .lost(local: remote, remote: local)))
   }
 
-  /// Breaks all connections, as a middlebox does that forgets them.
+  /// Breaks all connections, as a middlebox does when it loses its state.
   package mutating func breakAll(at now: Instant) {
     for direction in directions {
       insert(

@@ -1,17 +1,17 @@
 package import ICE
 package import Wire
 
-/// A STUN and TURN server in virtual time (RFC 8489, RFC 8656) that enforces the clients' duties:
+/// A STUN and TURN server in virtual time (RFC 8489, RFC 8656) that enforces what clients must do:
 /// credentials, fresh nonces, permissions, channels bound to one peer.
 package struct VirtualTURNServer {
-  /// A datagram to send; the source is the server's endpoint or a relayed one.
+  /// A datagram to send, from the server's endpoint or a relayed one.
   package struct Departure: Sendable {
     package var source: SocketAddress
     package var destination: SocketAddress
     package var bytes: [UInt8]
   }
 
-  /// An allocation of one client.
+  /// A client's relayed address, with its permissions and channels (RFC 8656 section 5).
   package struct Allocation: Sendable {
     package let client: SocketAddress
     package let relayed: SocketAddress
@@ -20,24 +20,23 @@ package struct VirtualTURNServer {
     package internal(set) var channels: [(number: UInt16, peer: SocketAddress)] = []
   }
 
-  /// The local endpoint.
   package let address: SocketAddress
   package let realm = "lab.example"
   package var username = "user"
   package var password = "password"
-  /// How long a nonce is valid; nil for ever.
+  /// The lifetime of a nonce; nil for unlimited.
   package var nonceLifetime: Interval?
   /// The alternate server to which clients are redirected.
   package var alternate: SocketAddress?
   /// Peers that are never permitted.
   package var forbidden: [IPAddress] = []
-  /// How long an allocation lasts without a refresh.
+  /// The lifetime of an allocation without a refresh.
   package var lifetimeSeconds: UInt32 = 600
-  /// An error for every correctly authenticated Allocate request.
+  /// The error for every correctly authenticated Allocate request; nil to accept them.
   package var refusal: STUNErrorCode?
 
   package internal(set) var allocations: [Allocation] = []
-  /// Datagrams relayed in channels, and in indications.
+  /// The number of datagrams relayed in channels, and in indications.
   package private(set) var relayedByChannel = 0
   package private(set) var relayedByIndication = 0
 
@@ -169,7 +168,7 @@ extension VirtualTURNServer {
     }
   }
 
-  /// Returns the key of a correctly authenticated request; refuses others.
+  /// Returns the key of a correctly authenticated request; answers any other with an error.
   private mutating func authenticate(_ message: STUNMessage, from client: SocketAddress)
     -> [UInt8]?
   {

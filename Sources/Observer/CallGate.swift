@@ -2,20 +2,20 @@ import DequeModule
 import ICE
 package import Wire
 
-/// Keeps packets that belong to no call away from an observer whose inputs are stored; such packets
-/// are only counted.
+/// Keeps packets that belong to no call out of the takes: an observer's inputs are stored, so such
+/// packets are only counted.
 ///
 /// Packets that may become a call wait here, a few per path; once they prove to be one, they are
 /// admitted with their original times.
 package struct CallGate {
-  /// An admitted datagram.
+  /// A datagram that belongs to a call, as captured.
   package struct Admitted: Sendable {
     package var tuple: FiveTuple
     package var bytes: [UInt8]
     package var isTruncated: Bool
-    /// The capture time, which is in the past if the datagram waited.
+    /// The capture time, which lies in the past if the datagram waited.
     package var at: Instant
-    /// The ECN field of its IP header; nil if unknown.
+    /// Its IP header's ECN field; nil if unknown.
     package var ecn: ECNMark?
   }
 
@@ -23,7 +23,7 @@ package struct CallGate {
   package enum Verdict: Sendable {
     /// It belongs to a call or may lead to one.
     case admitted
-    /// It and these earlier datagrams together prove to be a call.
+    /// Together with these earlier datagrams, it proves to be part of a call.
     case admittedWith([Admitted])
     /// It waits for further datagrams.
     case waiting
@@ -37,30 +37,30 @@ package struct CallGate {
     package var bytes: [UInt8]?
     /// Descriptions found in unencrypted signaling; the signaling itself is not stored.
     package var descriptions: [String] = []
-    /// The reason why the rest of the connection cannot be read, with details.
+    /// The reason that the rest of the connection cannot be read, with details.
     package var obstacle: (kind: CoverageReport.Kind, detail: String)?
-    /// Whether the segment contains nothing of a call.
+    /// Whether the segment contains nothing that belongs to a call.
     package var isRefused: Bool { bytes == nil && descriptions.isEmpty }
   }
 
   private static let refusedMaximum = 1 << 16
 
   private var probation = Probation()
-  /// Paths that may belong to a relay, or to the DTLS association of a call.
+  /// Paths that may turn out to be a relay's or a call's DTLS association.
   private var channels = PathTrials<ContentEvidence>()
   private var hellos = PathTrials<ClientHelloReader>()
   private var newcomers: Newcomers
   private var connections = TCPConnections()
-  /// Paths that were judged to be of no call; that may change.
+  /// Paths that seem to belong to no call; later packets may change that.
   private var refused: Set<PathKey> = []
 
-  /// - Parameter pathsMaximum: the observer's limit of paths; an eighth of them may be without an
-  ///   answer.
+  /// - Parameter pathsMaximum: the observer's limit of paths; up to an eighth of them may be
+  ///   unanswered.
   package init(pathsMaximum: Int = ObserverSettings.usualPathsMaximum) {
     newcomers = Newcomers(unansweredMaximum: max(1, pathsMaximum / 8))
   }
 
-  /// Decides on a datagram.
+  /// Decides whether a datagram is admitted.
   ///
   /// - Parameters:
   ///   - isKnown: whether the observer knows the path as part of a call.
@@ -108,14 +108,14 @@ package struct CallGate {
     return waited.isEmpty ? .admitted : .admittedWith(waited + [packet])
   }
 
-  /// Admits a path to a relay whose allocation was not captured.
+  /// Admits a path to a relay whose allocation is not in the capture.
   private mutating func tryChannel(_ packet: Admitted) -> Verdict {
     let bytes = packet.bytes.span.bytes
     return RelayTable.mayBeRelayed(bytes, packet.tuple, isTruncated: packet.isTruncated)
       ? admit(packet) : admit(channels.consider(packet), packet)
   }
 
-  /// Admits a path that proved to be of a call, with all datagrams that waited.
+  /// Admits a path that proved to belong to a call, with all datagrams that waited.
   private mutating func admit<State>(
     _ verdict: PathTrials<State>.Verdict, _ packet: Admitted
   ) -> Verdict {
@@ -149,7 +149,7 @@ package struct CallGate {
     }
   }
 
-  /// Decides on the next bytes of one direction of a TCP connection.
+  /// Decides which bytes of a TCP connection's direction are admitted.
   package mutating func examine(_ tuple: FiveTuple, _ bytes: [UInt8], lost: Int, isEnd: Bool)
     -> StreamVerdict
   {
@@ -184,24 +184,25 @@ extension CallGate.Admitted {
 
 // MARK: - Newcomers
 
-/// Limits paths that a single datagram opens until there is a response.
+/// Limits how many paths may be open without a response.
 ///
 /// A check, a ClientHello, a request to a relay, or three packets that look like RTP open a path,
-/// and anyone who can send to the captured network can send them from any number of ports. So only
-/// a limited number of paths is admitted unanswered at a time; further ones wait here with a few
-/// datagrams and are admitted when they are answered. Captures below the limit are not affected.
+/// and anyone who can reach the captured network can send them from any number of ports. So only a
+/// limited number of unanswered paths is admitted at a time; further paths wait here with a few
+/// datagrams until they are answered. Captures below the limit are not affected.
 struct Newcomers {
   /// The maximum number of unanswered paths, and how long each of them counts.
   private let unansweredMaximum: Int
   private static let patience = Interval.seconds(600)
-  /// The limits of waiting: the number of paths, datagrams per path, their length, and total bytes.
+  /// The limits of waiting paths: their number, datagrams per path, datagram length, and total
+  /// bytes.
   ///
-  /// Datagrams before an answer belong to the call like those after it.
+  /// Datagrams before an answer belong to the call as much as those after it.
   static let waitingMaximum = 2048
   private static let packetsMaximum = 64
   private static let lengthMaximum = 4096
   private static let bytesMaximum = 32 << 20
-  /// The number of unanswered paths from which on answering media is looked for; below, it is not
+  /// The number of unanswered paths above which media is tracked for answers; below, it is not
   /// worth the cost.
   private static let watchedMinimum = 256
 
@@ -211,7 +212,8 @@ struct Newcomers {
   }
 
   private var unanswered: [PathKey: Unanswered] = [:]
-  /// In order of arrival; may include paths that were answered since.
+  /// The unanswered paths in order of arrival; may include some that have since been
+  /// answered.
   private var order = Deque<(key: PathKey, number: UInt64, at: Instant)>()
   private var begun: UInt64 = 0
 
@@ -244,7 +246,7 @@ struct Newcomers {
     if let known = unanswered[key], known.isFromLow != isFromLow { unanswered[key] = nil }
   }
 
-  /// Returns whether an unknown path may be admitted, and records it if so.
+  /// Returns whether an unknown path may be admitted; if so, records it.
   mutating func admit(_ tuple: FiveTuple, at now: Instant) -> Bool {
     let (key, isFromLow) = PathKey.of(tuple)
     if let known = unanswered[key] {
@@ -272,10 +274,9 @@ struct Newcomers {
     }
   }
 
-  // MARK: What waits
+  // MARK: Waiting paths
 
-  /// Holds a datagram until its path is answered; the path that has waited longest is dropped if
-  /// there is no room.
+  /// Holds a datagram until its path is answered; without room, drops the path that waited longest.
   mutating func wait(_ packet: CallGate.Admitted) {
     guard packet.bytes.count <= Self.lengthMaximum else { return }
     let (key, isFromLow) = PathKey.of(packet.tuple)

@@ -1,7 +1,7 @@
 import ICE
 import Wire
 
-/// The W3C RTCIceTransportState that an end must be in.
+/// An end's W3C RTCIceTransportState, as deduced from its traffic.
 enum SeenICEState: String {
   case new, checking, connected, disconnected, failed, closed
 }
@@ -18,7 +18,7 @@ struct CheckFollower {
     var nominates: Bool
   }
 
-  /// The time without packets after which an end counts as disconnected; stacks differ in this.
+  /// The silence after which an end counts as disconnected; stacks differ in this.
   static let silence = Interval.seconds(5)
   /// The lifetime of consent without a response (RFC 7675 section 5.1).
   static let consent = Interval.seconds(30)
@@ -29,17 +29,16 @@ struct CheckFollower {
   private(set) var fragments: [String?] = [nil, nil]
   private(set) var states: [SeenICEState] = [.new, .new]
   private(set) var isControlling: [Bool?] = [nil, nil]
-  /// When each end last received anything from the other, and when one of its checks last
+  /// Times per end: when it last received anything from the other, and when one of its checks last
   /// succeeded.
   private var lastReceived: [Instant?] = [nil, nil]
   private var answered: [Instant?] = [nil, nil]
 
-  /// The effects of a message.
+  /// The changes that a message caused.
   struct Outcome {
     var states: [(end: Int, from: SeenICEState, to: SeenICEState)] = []
     var roles: [(end: Int, isControlling: Bool)] = []
-    /// The pair of the successful check, with the end that sent it, its round trip, and whether it
-    /// nominated.
+    /// The successful check's pair, the end that sent it, its round trip, and whether it nominated.
     var answer: (path: Int, end: Int, roundTrip: Interval, nominates: Bool)?
   }
 
@@ -51,7 +50,7 @@ struct CheckFollower {
     return true
   }
 
-  /// Handles a check of an end.
+  /// Handles an end's check.
   mutating func request(_ message: STUNMessage, on path: Int, from end: Int, at now: Instant)
     -> Outcome
   {
@@ -70,7 +69,7 @@ struct CheckFollower {
     return outcome
   }
 
-  /// Handles a response to an end's check; nil if there was no such check.
+  /// Handles a response to an end's check; returns nil if there was no such check.
   mutating func answer(_ message: STUNMessage, to end: Int, at now: Instant) -> Outcome? {
     guard
       let index = requests.lastIndex(where: {
@@ -99,7 +98,7 @@ struct CheckFollower {
   @inline(__always)
   mutating func recordTraffic(from end: Int, at now: Instant) { lastReceived[1 - end] = now }
 
-  /// Whether an end is disconnected, so that a received packet reconnects it.
+  /// Returns whether an end is disconnected, so that a received packet reconnects it.
   func isWaiting(_ end: Int) -> Bool { states[end] == .disconnected }
 
   /// Reconnects an end that receives packets again.
@@ -109,13 +108,13 @@ struct CheckFollower {
     return outcome
   }
 
-  /// Whether an end is sending checks and neither has a known pair.
+  /// Whether an end is sending checks, with no pair known for either.
   var isChecking: Bool { states[0] == .checking || states[1] == .checking }
 
   /// Connects both ends if media proves that they have a pair although no nomination was seen.
   ///
-  /// Consent checks do not nominate (RFC 7675), so in a capture that begins after the call's start
-  /// nothing else tells.
+  /// Consent checks do not nominate (RFC 7675), so only media can prove it if the capture begins
+  /// after the call.
   mutating func connectByMedia(at now: Instant) -> Outcome {
     var outcome = Outcome()
     for end in 0..<2 where states[end] == .checking || states[end] == .new {
@@ -149,7 +148,7 @@ struct CheckFollower {
     }
   }
 
-  /// Applies silence and missing responses.
+  /// Applies state changes due to silence and missing responses.
   mutating func reachDeadline(at now: Instant) -> Outcome {
     var outcome = Outcome()
     for end in 0..<2 {
@@ -171,27 +170,28 @@ struct CheckFollower {
 
 /// Determines which candidate pair of a component is in use.
 ///
-/// Media decides. Without media, it is the nominated pair with the highest priority: a client with
-/// aggressive nomination nominates every pair that responds (RFC 5245 section 8.1.1.2), again with
-/// each consent check.
+/// Media decides; without media, the nominated pair with the highest priority is in use: a client
+/// with aggressive nomination nominates every pair that responds (RFC 5245 section 8.1.1.2), and
+/// again with each consent check.
 struct PairChoice {
-  /// How long media on a pair, or its nomination, counts.
+  /// The time for which media on a pair, or its nomination, counts as current.
   private static let mediaMemory = Interval.seconds(2)
   private static let nominationMemory = Interval.seconds(5)
-  /// How many consecutive packets of an end on another pair make it switch: single ones are late.
+  /// The number of consecutive packets on another pair that switch an end's choice; a single packet
+  /// may just be late.
   private static let runMinimum = 3
   /// The maximum number of nominated paths to remember.
   private static let nominatedMaximum = 64
 
   private(set) var selected: Int?
-  /// The path of each end's media, and since when it uses no other.
+  /// Each end's media path, and since when it has used no other.
   private var media: [(path: Int, run: Int, last: Instant)?] = [nil, nil]
   /// The nominated paths with the time of their last nomination.
   private var nominated: [(path: Int, last: Instant)] = []
 
   /// Records a successful nomination; returns whether it changes the selected path.
   ///
-  /// - Parameter priority: the priority of a path (RFC 8445 section 6.1.2.3).
+  /// - Parameter priority: returns a path's priority (RFC 8445 section 6.1.2.3).
   mutating func nominate(_ path: Int, at now: Instant, priority: (Int) -> UInt64) -> Bool {
     let known = nominated.firstIndex { $0.path == path }
     if let known {
@@ -211,7 +211,7 @@ struct PairChoice {
     return new > old || new == old && known == nil ? select(path) : false
   }
 
-  /// Records media of an end on a path; returns whether it changes the selected path.
+  /// Records an end's media on a path; returns whether it changes the selected path.
   @inline(__always)
   mutating func send(over path: Int, from end: Int, at now: Instant) -> Bool {
     if let before = media[end], before.path == path {
@@ -245,7 +245,7 @@ struct PairChoice {
   }
 }
 
-/// The server-reflexive addresses of ends, from observed STUN responses.
+/// The ends' server-reflexive addresses, from observed STUN responses.
 struct MappedAddresses {
   private static let requestsMaximum = 256
   private static let mappingsMaximum = 4096
@@ -256,10 +256,10 @@ struct MappedAddresses {
   /// Binding requests to servers, as opposed to checks.
   private var requests: [(transaction: STUNTransactionID, source: SocketAddress)] = []
 
-  /// Whether a server mapped this address to a different one.
+  /// Returns whether a server mapped this address to a different one.
   func isMapped(_ address: SocketAddress) -> Bool { mappings[address] != nil }
 
-  /// Whether an address is server-reflexive.
+  /// Returns whether an address is server-reflexive.
   func isReflexive(_ address: SocketAddress) -> Bool { mapped.contains(address) }
 
   /// Records a request to a server.

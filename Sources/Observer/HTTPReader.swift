@@ -1,15 +1,15 @@
 import Wire
 
 /// Extracts texts from one direction of an HTTP/1.1 connection (RFC 9112) or a WebSocket on it (RFC
-/// 6455); also of RTSP (RFC 7826) and SIP (RFC 3261), whose messages have the same form and no body
-/// unless a length is stated.
+/// 6455), and from RTSP (RFC 7826) and SIP (RFC 3261), whose messages have the same form but a body
+/// only if they state its length.
 struct HTTPReader {
   private static let headMaximum = 64 << 10
   private static let bodyMaximum = 512 << 10
 
   private enum State {
     case head
-    /// A body of which this many bytes are outstanding.
+    /// A body with this many bytes still to come.
     case body(Int)
     case chunkHead
     case chunk(Int)
@@ -26,23 +26,23 @@ struct HTTPReader {
   private var waiting: ArraySlice<UInt8> { buffer[position...] }
   private var body: [UInt8] = []
   private var isEncoded = false
-  /// The offset up to which the end of a head was searched.
+  /// The offset up to which the buffer was searched for the end of a head.
   private var searched = 0
   private var texts: [[UInt8]] = []
-  /// The reason why the rest cannot be read.
+  /// The reason that the rest cannot be read; nil while it can.
   private(set) var problem: String?
 
-  /// Whether bytes begin a request or a response.
+  /// Returns whether the bytes begin a request or a response.
   static func begins(_ bytes: [UInt8]) -> Bool {
     let starts = [
       "GET ", "POST ", "PUT ", "PATCH ", "DELETE ", "OPTIONS ", "HEAD ", "HTTP/1.", "RTSP/",
     ]
     if starts.contains(where: { bytes.starts(with: $0.utf8) }) { return true }
-    // These compare no more bytes than are there before a connection is classified.
+    // These need at most the bytes that arrive before a connection is classified.
     return SignalingText.isSIP(bytes) || isRTSP(bytes)
   }
 
-  /// Whether bytes begin an RTSP request.
+  /// Returns whether the bytes begin an RTSP request.
   private static func isRTSP(_ bytes: [UInt8]) -> Bool {
     let methods = ["DESCRIBE", "ANNOUNCE", "SETUP", "PLAY", "RECORD", "PAUSE", "TEARDOWN"]
     return methods.contains { bytes.starts(with: "\($0) r".utf8) }
@@ -84,7 +84,7 @@ struct HTTPReader {
       position += end + 2
       if end == 0 { endMessage() }
     case .endless:
-      // Nothing marks the end of a text; descriptions are not sent like this.
+      // Nothing marks the end of such a body; descriptions are not sent this way.
       position = buffer.count
       return false
     case .frames: return readFrame()
@@ -92,7 +92,7 @@ struct HTTPReader {
     return true
   }
 
-  /// Stops reading at an endless line, which would be searched again with every further byte.
+  /// Stops reading at an endless line, which would otherwise be searched again with every byte.
   private mutating func refuseLongLine() -> Bool {
     if waiting.count > Self.headMaximum { problem = "a line of more than 64 KiB" }
     return false
@@ -165,7 +165,7 @@ struct HTTPReader {
   private mutating func begin(
     _ first: String, _ length: Int?, _ isChunked: Bool, _ upgrades: Bool
   ) {
-    // A response begins with the protocol, and a request ends with it.
+    // A response begins with the protocol name, a request line ends with it.
     let isResponse = first.hasPrefix("HTTP/")
     let isHTTP = isResponse || first.contains(" HTTP/")
     let status = isResponse ? first.split(separator: " ").dropFirst().first ?? "" : ""
@@ -226,7 +226,7 @@ struct HTTPReader {
       for index in payload.indices { payload[index] ^= mask[index % 4] }
     }
     position += head.count + head.length
-    // Control frames may occur between those of a message.
+    // Control frames may arrive between the frames of a message.
     guard !head.isControl else { return true }
     body += payload
     if head.isLast {
@@ -237,9 +237,9 @@ struct HTTPReader {
   }
 }
 
-/// The head of a WebSocket frame (RFC 6455 section 5.2).
+/// A WebSocket frame's head (RFC 6455 section 5.2).
 private struct FrameHead {
-  /// The length of the header.
+  /// The header's length.
   var count: Int
   var length: Int
   var mask: [UInt8]?
@@ -247,7 +247,7 @@ private struct FrameHead {
   var isControl: Bool
   var isCompressed: Bool
 
-  /// Parses a header; nil if it is incomplete.
+  /// Parses a header; fails if it is incomplete.
   init?(_ bytes: ArraySlice<UInt8>) {
     let head = Array(bytes.prefix(14))
     var reader = ByteReader(head.span.bytes)
@@ -269,7 +269,7 @@ private struct FrameHead {
   }
 }
 
-/// Finds session descriptions in signaling of any protocol: on their own, or as strings in JSON,
+/// Finds session descriptions in any signaling protocol: on their own, or as strings in JSON,
 /// including JSON nested in strings.
 enum DescriptionSearch {
   private static let depthMaximum = 4
@@ -298,7 +298,7 @@ enum DescriptionSearch {
     return found
   }
 
-  /// Unescapes a JSON string (RFC 8259 section 7); also returns the offset behind it.
+  /// Unescapes a JSON string (RFC 8259 section 7); also returns the offset after it.
   private static func unescaped(_ text: [UInt8], from start: Int) -> ([UInt8], next: Int) {
     var string: [UInt8] = []
     var index = start

@@ -2,7 +2,7 @@ import RTP
 import Secure
 import Wire
 
-/// A packet that waits until it is known whether it can be decrypted.
+/// A packet waiting to be decrypted, while it is unknown whether a key will arrive.
 struct WaitingPacket {
   var bytes: [UInt8]
   var path: Int
@@ -38,7 +38,7 @@ struct WaitingPackets {
 }
 
 extension WaitingPackets {
-  /// The first packet of each sender and SSRC, up to a limit.
+  /// Returns the first packet of each sender and SSRC, up to a limit.
   func firstOfEachSource(limit: Int) -> [WaitingPacket] {
     var found: [WaitingPacket] = []
     var seen: Set<UInt64> = []
@@ -54,17 +54,15 @@ extension WaitingPackets {
   }
 }
 
-/// The protection of a transport's RTP, and the keys for it.
+/// A transport's RTP protection, and the keys for it.
 struct MediaOpener {
   enum Protection: Hashable {
-    /// Unknown so far.
     case unknown
     /// Unencrypted RTP.
     case clear
     case protected
   }
 
-  /// The result of decrypting a packet.
   enum Opening {
     case opened
     /// A duplicate.
@@ -75,12 +73,11 @@ struct MediaOpener {
     case noKey
   }
 
-  /// The maximum number of keys per end: media may continue with the keys of the previous
-  /// association.
+  /// The maximum number of keys per end: media may continue with the previous association's keys.
   private static let receiversMaximum = 4
-  /// The number of packets that are examined for protection.
+  /// The number of packets examined for protection.
   private static let looksMaximum = 500
-  /// The number of times that candidate keys are tried for an end.
+  /// The maximum number of attempts with candidate keys per end.
   private static let attemptsMaximum = 64
 
   private(set) var protection = Protection.unknown
@@ -91,14 +88,14 @@ struct MediaOpener {
   private var attempts = [0, 0]
   private var clearMedia = ClearMedia()
 
-  /// Whether there are keys for packets of an end.
+  /// Returns whether there are keys for an end's packets.
   @inline(__always)
   func hasKeys(_ end: Int) -> Bool { !receivers[end].isEmpty }
 
   /// Sets the protection when something other than packets determines it.
   mutating func settle(_ protection: Protection) { self.protection = protection }
 
-  // MARK: What waits
+  // MARK: Waiting packets
 
   mutating func hold(_ packet: WaitingPacket) { waiting.append(packet) }
 
@@ -112,7 +109,7 @@ struct MediaOpener {
 
   // MARK: Keys
 
-  /// Adds a key for packets of an end; it is tried before older ones.
+  /// Adds a key for an end's packets; it is tried before older ones.
   mutating func add(_ receiver: SRTPReceiver, for end: Int) {
     protection = .protected
     receivers[end].insert(receiver, at: 0)
@@ -145,10 +142,10 @@ struct MediaOpener {
     }
   }
 
-  /// Whether candidate keys may still be tried for an end.
+  /// Returns whether candidate keys may still be tried for an end.
   func mayProbe(_ end: Int) -> Bool { attempts[end] < Self.attemptsMaximum }
 
-  /// Tries candidate keys on a packet of an end; returns the one that decrypts it.
+  /// Tries candidate keys on an end's packet; returns the one that decrypts it.
   mutating func probe(_ packet: WaitingPacket, _ keys: [SRTPKey]) -> (SRTPReceiver, SRTPSuite)? {
     for key in keys {
       for suite in key.suites {
@@ -176,14 +173,14 @@ struct MediaOpener {
   /// Allows candidate keys to be tried again.
   mutating func renewAttempts() { attempts = [0, 0] }
 
-  /// Whether packets may soon prove to be unencrypted.
+  /// Whether packets may soon turn out to be unencrypted.
   var isUndecided: Bool { protection == .unknown && looks < Self.looksMaximum }
 
-  /// Whether packets may still prove to be unencrypted: no key decrypted any, and signaling about
-  /// encryption may be wrong.
+  /// Whether packets may still turn out to be unencrypted: no key decrypted any, and signaling
+  /// about encryption may be wrong.
   var mayBeClear: Bool { protection != .clear && receivers[0].isEmpty && receivers[1].isEmpty }
 
-  /// Sets the protection because packets prove to be unencrypted, whatever signaling says.
+  /// Marks the media as unencrypted after its packets proved it, whatever signaling says.
   mutating func showClear() { protection = .clear }
 
   /// Examines whether a packet reveals the protection.
@@ -199,18 +196,18 @@ struct MediaOpener {
     return MediaOpener.showsClear(header, packet) ? .clear : .unknown
   }
 
-  /// Whether a single packet proves to be unencrypted.
+  /// Returns whether a single packet is evidently unencrypted.
   private static func showsClear(_ header: RTPHeader, _ packet: RawSpan) -> Bool {
-    // PCMU, PCMA and G.722 packets have multiples of 80 bytes per 10 ms (RFC 3551 section 4.5).
+    // PCMU, PCMA and G.722 payloads are multiples of 80 bytes per 10 ms (RFC 3551 section 4.5).
     let isSamples = [0, 8, 9].contains(header.payloadType)
     let isWhole = isSamples && header.payload.count > 0 && header.payload.count % 80 == 0
     guard !isWhole, header.payload.count > 10 else { return isWhole }
-    // Start codes of key frames prove it too.
+    // A key frame's start code proves it too.
     let shown = StreamDeduction.videoFrame(packet.extracting(header.payload))
     return shown == "vp8" || shown == "vp9"
   }
 
-  /// Derives the protection from an RTCP packet: one that parses to its end has no tag.
+  /// Derives the protection from an RTCP packet: if it parses to its end, it has no tag.
   private static func protection(shownBy packet: RawSpan) -> Protection {
     var offset = 0
     var count = 0
@@ -226,16 +223,16 @@ struct MediaOpener {
 
 // MARK: - KeyRing
 
-/// Supplied keys and key logs, and the packets that wait for more.
+/// Supplied keys and key logs, and the number of packet bytes waiting for more keys.
 struct KeyRing {
   private static let givenMaximum = 4096
 
   private(set) var log = NSSKeyLog()
   /// Supplied SRTP keys.
   private(set) var given: [SRTPKey] = []
-  /// The indexes of keys that have decrypted nothing so far.
+  /// The indexes of keys that have not decrypted anything so far.
   private var unused: Set<Int> = []
-  /// Whether there are keys from another source.
+  /// Whether keys from another source decrypt packets.
   private(set) var hasOthers = false
   /// Whether more keys may arrive.
   private(set) var areAwaited: Bool
@@ -276,7 +273,7 @@ struct KeyRing {
   /// Declares that no more keys will arrive.
   mutating func stopWaiting() { areAwaited = false }
 
-  // MARK: What waits
+  // MARK: Waiting packets
 
   var holdsTooMuch: Bool { waitingBytes > waitingBytesMaximum }
 
@@ -287,25 +284,25 @@ struct KeyRing {
 
 // MARK: - ClearMedia
 
-/// Infers from a transport's payloads whether its RTP is unencrypted, if nothing else tells.
+/// Infers from a transport's payloads whether its RTP is unencrypted, if nothing else reveals it.
 ///
 /// SRTP output is uniformly random, independently in every packet (RFC 3711 section 4.1, RFC 7714).
-/// Unencrypted payloads are not: each codec begins its payloads with a header of few values (the
+/// Unencrypted payloads are not: each codec's payloads begin with a header that has few values (the
 /// TOC of Opus, the descriptors of VP8 and VP9, NAL unit types, the aggregation header of AV1, the
-/// block header of RED, the mode of AMR). So few distinct values of the first byte prove that the
-/// media is unencrypted. That 16 random bytes have at most 3 values has a probability of at most
-/// C(256,3) * (3/256)^16 = 2e-25, 32 with at most 8 of 1e-33, 64 with at most 16 of 1e-52: an
-/// encrypted source is misjudged once in 10^24, however long it lasts.
+/// block header of RED, the mode of AMR). If the first byte has few distinct values, the media is
+/// unencrypted. The probability that 16 random bytes have at most 3 values is at most C(256,3) *
+/// (3/256)^16 = 2e-25; for 32 bytes with 8 values it is 1e-33, for 64 bytes with 16 values 1e-52:
+/// an encrypted source is misjudged once in 10^24, however long it lasts.
 ///
 /// Payloads that consist of samples (G.711, G.729, GSM, G.723.1, iLBC) have lengths that match
-/// their duration. A tag lengthens SRTP by a constant, so an encrypted stream never has the right
+/// their duration. SRTP's tag adds a constant length, so an encrypted stream never has the right
 /// ratio.
 struct ClearMedia {
-  /// The maximum number of sources that are examined, and of packets of each.
+  /// The maximum number of sources to examine, and of packets from each.
   private static let sourcesMaximum = 64
   private static let packetsMaximum = 64
-  /// The maximum number of distinct first bytes, by number of packets, that proves unencrypted
-  /// media.
+  /// The maximum number of distinct first bytes that proves unencrypted media, by number of
+  /// packets.
   private static let limits: [(packets: Int, values: Int)] = [(16, 3), (32, 8), (64, 16)]
   /// The number of consecutive packets whose length must match their duration.
   ///
@@ -314,7 +311,7 @@ struct ClearMedia {
   private static let lengthsMinimum = 8
   private static let g723Minimum = 40
 
-  /// The counters of one payload type of a source.
+  /// Counters for one of a source's payload types.
   private struct Source {
     let end: Int
     let ssrc: UInt32
@@ -344,7 +341,7 @@ struct ClearMedia {
 
   private var sources: [Source] = []
 
-  /// Examines a packet of an end; returns true once it and earlier ones prove that the media is
+  /// Examines an end's packet; returns true once it and earlier ones prove that the media is
   /// unencrypted.
   mutating func isShown(by header: RTPHeader, _ packet: RawSpan, from end: Int) -> Bool {
     guard let place = place(of: header, from: end) else { return false }
@@ -358,7 +355,7 @@ struct ClearMedia {
     if source.packets > 0, step == 1 {
       let ticks = header.timestamp &- source.timestamp
       let fits = Self.lasts(source.length, ticks, source.payloadType, source.first)
-      // The last packet before a pause is shorter than the time to the next.
+      // The last packet before a pause covers less time than passes until the next one.
       sources[place].fitting = fits ? source.fitting + 1 : 0
     }
     sources[place].packets += 1
@@ -386,8 +383,8 @@ struct ClearMedia {
     return sources.count - 1
   }
 
-  /// Whether a number of bytes and ticks match in a constant-rate codec that the payload type may
-  /// stand for (RFC 3551 sections 4.5 and 6, RFC 3952 section 3).
+  /// Returns whether a number of bytes matches a number of ticks in a constant-rate codec that the
+  /// payload type may stand for (RFC 3551 sections 4.5 and 6, RFC 3952 section 3).
   private static func lasts(
     _ bytes: Int, _ ticks: UInt32, _ payloadType: UInt8, _ first: UInt8
   ) -> Bool {
@@ -404,7 +401,7 @@ struct ClearMedia {
     case 10, 11: return bytes == (payloadType == 10 ? 4 : 2) * ticks
     case 15: return bytes * 40 == 10 * ticks
     case 18: return bytes * 80 == 10 * ticks
-    // G.711 with a dynamic payload type, or iLBC of 20 and 30 ms.
+    // G.711 with a dynamic payload type, or iLBC with 20 or 30 ms.
     case 96...127:
       return bytes == ticks || bytes * 160 == 38 * ticks || bytes * 240 == 50 * ticks
     default: return false

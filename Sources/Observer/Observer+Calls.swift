@@ -6,7 +6,7 @@ import Wire
 extension Observer {
   /// Returns the path of a check and the end that sent it, creating them if necessary.
   ///
-  /// - Returns: nil if there are too many.
+  /// - Returns: nil if there are too many paths.
   mutating func place(_ names: CheckNames, _ tuple: FiveTuple, _ isRelayed: Bool)
     -> (path: Int, from: Int)?
   {
@@ -32,9 +32,9 @@ extension Observer {
     return addPath(tuple, index, from: from, isRelayed).map { ($0, from) }
   }
 
-  /// Returns the path of media or DTLS without a preceding check, which thereby becomes a call.
+  /// Returns the path of media or DTLS that no check preceded, which makes it a call.
   ///
-  /// - Returns: nil if there are too many.
+  /// - Returns: nil if there are too many paths.
   mutating func placeUnannounced(_ tuple: FiveTuple, _ isRelayed: Bool) -> (path: Int, from: Int)? {
     // RTCP without multiplexing uses the next higher port at both ends (RFC 3550 section 11).
     if tuple.source.port % 2 == 1, tuple.destination.port % 2 == 1 {
@@ -74,7 +74,7 @@ extension Observer {
     return path
   }
 
-  /// Processes packets that waited on a path which other packets than media turned into a call.
+  /// Processes packets that waited on a path until packets other than media turned it into a call.
   private mutating func receiveWaiting(_ tuple: FiveTuple, _ isRelayed: Bool) {
     let waiting = probation.release(tuple)
     guard !waiting.isEmpty else { return }
@@ -87,7 +87,7 @@ extension Observer {
   private mutating func addTransport(
     call: Int?, _ tuple: FiveTuple, how: Knowledge, _ names: CheckNames?
   ) -> Int? {
-    // A transport without a path has no use.
+    // A transport without a path would be useless.
     guard table.paths.count < settings.pathsMaximum else { return nil }
     let number: Int
     if let call {
@@ -120,10 +120,10 @@ extension Observer {
     attachDescriptions(index, nil)
   }
 
-  // MARK: Moves
+  // MARK: Moving transports
 
-  /// Returns the stream of an older transport that continues on this one with the same SSRC and the
-  /// next sequence numbers, because the ends changed their addresses.
+  /// Returns the stream of an older transport that continues here, with the same SSRC and the next
+  /// sequence numbers, because the ends changed their addresses.
   mutating func joinedStream(_ index: Int, from: Int, ssrc: UInt32, sequence: UInt16)
     -> Int?
   {
@@ -134,8 +134,7 @@ extension Observer {
       let step = Int(Int16(bitPattern: sequence &- entry.highest))
       let silence = now - (entry.statistics.last ?? .zero)
       guard (1..<3000).contains(step), silence < .seconds(60) else { continue }
-      // Without DTLS nothing else proves that it is the same association, so the hosts must be the
-      // same.
+      // Without DTLS nothing else proves that the association is the same, so the hosts must match.
       let source = entry.stream.transport - 1
       if transports[source].dtls.facts != nil || hosts(of: source) == hosts(of: index) {
         return place
@@ -148,7 +147,7 @@ extension Observer {
     transports[index].hosts
   }
 
-  /// Moves the state of an older transport to this one: keys, association and streams.
+  /// Moves an older transport's keys, association and streams to this one.
   mutating func join(_ index: Int, with stream: Int, from: Int) {
     let old = streamTable.entries[stream].stream
     let source = old.transport - 1
@@ -193,7 +192,7 @@ extension Observer {
     if fragments.isEmpty { attachByAddress(number) }
   }
 
-  /// The maximum number of transports that are searched for the address in a later description.
+  /// The maximum number of transports searched for a later description's address.
   private static let addressedMaximum = 1024
 
   /// Attaches a description without ICE to the transports with its address.
@@ -249,7 +248,7 @@ extension Observer {
     for place in transports[index].streams { relearn(place, index) }
   }
 
-  /// Re-examines the contents of a stream after a later description.
+  /// Re-examines a stream's contents after a later description.
   private mutating func relearn(_ place: Int, _ index: Int) {
     let before = streamTable.entries[place].stream
     var stream = before
@@ -278,8 +277,8 @@ extension Observer {
     emit(.stream(stream))
   }
 
-  /// The encoding of an end's payload type: from the remote end's description, which says what that
-  /// end can receive (RFC 3264 section 5.1), or else from its own.
+  /// Returns the encoding of an end's payload type: from the remote end's description, which states
+  /// what that end can receive (RFC 3264 section 5.1), or else from the sender's own.
   func meaning(of type: UInt8, _ index: Int, from: Int) -> PayloadMeaning? {
     if let given = settings.payloadTypes.first(where: { $0.payloadType == type }) {
       return PayloadMeaning(
@@ -298,12 +297,12 @@ extension Observer {
     return descriptionTable.commonMeaning(of: type, in: floatingDescriptions)
   }
 
-  /// The descriptions that match no transport by name or address and may belong to any.
+  /// The descriptions that match no transport by name or address, and may belong to any.
   var floatingDescriptions: [Int] {
     descriptionTable.floating.filter { callTable.transports(described: $0).isEmpty }
   }
 
-  /// The call whose descriptions have both fragments, on another of its transports.
+  /// Returns the call whose descriptions contain both fragments, on another of its transports.
   func describedCall(of names: CheckNames) -> Int? {
     for number in descriptionTable.numbers(stating: names.sender) {
       let index = callTable.transports(described: number).first {
@@ -314,7 +313,7 @@ extension Observer {
     return nil
   }
 
-  /// The end of a call whose description has a fragment.
+  /// Returns which end's description in a call contains a fragment.
   func describedEnd(of fragment: String, call: Int) -> Int? {
     let numbers = Set(descriptionTable.numbers(stating: fragment))
     guard !numbers.isEmpty else { return nil }

@@ -33,7 +33,7 @@ extension Observer {
     }
   }
 
-  /// Handles a check of an end (RFC 8445 section 7.2.2).
+  /// Handles an end's check (RFC 8445 section 7.2.2).
   private mutating func receiveCheck(
     _ message: STUNMessage, _ names: CheckNames, _ tuple: FiveTuple, _ bytes: [UInt8],
     _ isRelayed: Bool
@@ -62,7 +62,7 @@ extension Observer {
     guard let (path, from) = table.find(tuple) else { return ignore() }
     guard count(bytes, on: path, from: from, isRelayed: isRelayed) else { return }
     let index = table.paths[path].transportIndex
-    // Even if the check itself was not seen: a capture may have one direction only.
+    // This holds even if the check itself was not seen: a capture may have one direction only.
     if message.messageClass == .success, let mapped = message.mappedAddress {
       learnAddress(mapped, of: 1 - from, on: path)
     }
@@ -104,7 +104,7 @@ extension Observer {
     }
   }
 
-  /// Reports a new address of an end.
+  /// Reports an end's new address.
   ///
   /// - Parameter isSeenByOther: whether it is the address at which the other end sees this one,
   ///   rather than the one on the wire.
@@ -130,7 +130,7 @@ extension Observer {
     emit(.candidate(candidate))
   }
 
-  /// Reports the effects of checks.
+  /// Reports the state changes that checks caused.
   mutating func emit(_ outcome: CheckFollower.Outcome, _ index: Int) {
     for role in outcome.roles {
       emit(
@@ -153,12 +153,12 @@ extension Observer {
   }
 }
 
-/// The username of a check: the fragments of the receiver and the sender (RFC 8445 section 7.2.2).
+/// A check's username: the fragments of the receiver and the sender (RFC 8445 section 7.2.2).
 struct CheckNames: Hashable {
   var receiver: String
   var sender: String
 
-  /// Parses a username; nil without a colon, as in requests to servers.
+  /// Parses a username; fails without a colon, as in requests to servers.
   init?(_ username: String?) {
     guard let username, let colon = username.firstIndex(of: ":") else { return nil }
     receiver = String(username[..<colon])
@@ -172,11 +172,11 @@ struct CheckNames: Hashable {
 
 // MARK: - Pairs
 
-// Pairs in use, and the types of their candidates.
+// Selected pairs, and the types of their candidates.
 extension Observer {
-  // MARK: Choice
+  // MARK: Selection
 
-  /// Handles a successful nomination of a path; returns whether the path is now in use.
+  /// Handles a path's successful nomination; returns whether the path is now selected.
   mutating func nominate(_ path: Int) -> Bool {
     let (index, now) = (table.paths[path].transportIndex, now)
     let component = table.paths[path].component
@@ -192,7 +192,7 @@ extension Observer {
     return isChanged
   }
 
-  /// Records media or a DTLS packet of an end on a path.
+  /// Records an end's media or DTLS packet on a path.
   @inline(__always)
   mutating func recordMedia(on path: Int, from end: Int, isMedia: Bool) {
     let index = table.paths[path].transportIndex
@@ -222,7 +222,8 @@ extension Observer {
     table.update(path) { $0.pair.isSelected = true }
   }
 
-  /// The pair priority (RFC 8445 section 6.1.2.3); 0 while a candidate's priority is unknown.
+  /// Returns the pair priority (RFC 8445 section 6.1.2.3); 0 while a candidate's priority is
+  /// unknown.
   private func pairPriority(_ path: Int, isControlling: [Bool?]) -> UInt64 {
     let pair = table.paths[path].pair
     let transport = transports[pair.transport - 1]
@@ -235,9 +236,9 @@ extension Observer {
     return low << 32 + 2 * high + (isFirst ? 1 : 0)
   }
 
-  // MARK: Telling
+  // MARK: Reporting
 
-  /// Reports the current state of a pair.
+  /// Reports a pair's current state.
   mutating func emitPair(_ path: Int) {
     let index = table.paths[path].transportIndex
     let priority = pairPriority(path, isControlling: transports[index].checks.isControlling)
@@ -253,7 +254,7 @@ extension Observer {
     emit(.pair(table.paths[path].pair))
   }
 
-  /// Names the ends of a call by the addresses of a path, unless they have names.
+  /// Names a call's ends by a path's addresses, unless they have names.
   mutating func nameCall(after path: Int) {
     let place = table.paths[path]
     let call = transports[place.transportIndex].facts.call
@@ -263,20 +264,20 @@ extension Observer {
 
   // MARK: Candidates
 
-  /// The candidate with an address in an end's description.
+  /// Returns the candidate with this address in an end's description.
   func statedCandidate(_ address: SocketAddress, of end: Int, _ index: Int) -> ICECandidate? {
     guard let number = transports[index].descriptions[end] else { return nil }
     return descriptionTable.entries[number].candidates.first { $0.address == address }
   }
 
-  /// The candidate type of an end's address; without a description, the most likely one for an
-  /// address on the wire.
+  /// Returns an end's candidate type; without a description, the most likely one for an address on
+  /// the wire.
   func kind(of address: SocketAddress, _ end: Int, _ index: Int) -> ICECandidate.Kind {
     if relays.isRelayed(address) { return .relayed }
     if let stated = statedCandidate(address, of: end, index) { return stated.kind }
     if mappings.isMapped(address) || address.ip.isOfPrivateNetwork { return .host }
     if mappings.isReflexive(address) { return .serverReflexive }
-    // By definition, since it was learnt from checks alone (RFC 8445 section 7.3.1.3).
+    // By definition, since it was learned from checks alone (RFC 8445 section 7.3.1.3).
     if let number = transports[index].descriptions[end],
       !descriptionTable.entries[number].candidates.isEmpty
     {
@@ -302,9 +303,9 @@ extension Observer {
     }
   }
 
-  /// Learns from a response the address at which its sender sees the other end.
+  /// Learns an end's address as the other end sees it, from a response.
   ///
-  /// For a check that came from a relay, this is the relayed address that was not seen (RFC 8445
+  /// If the check came from a relay, this is the relayed address that was not seen (RFC 8445
   /// section 7.3.1.2).
   mutating func learnAddress(_ mapped: SocketAddress, of end: Int, on path: Int) {
     if let relayed = table.paths[path].relayedEnd {
@@ -315,7 +316,7 @@ extension Observer {
     if table.paths[path].isUnknown[end] { rename(path, end, to: mapped) }
   }
 
-  /// Turns the paths of relays around that turned out to be at the other end.
+  /// Swaps the ends of paths whose relay turned out to be at the other end.
   mutating func turnRelays() {
     for turned in relays.removeCorrections() {
       for path in table.paths.indices {
@@ -327,7 +328,7 @@ extension Observer {
     }
   }
 
-  /// Makes the client of a relay the end that was taken for its peer, whose address is as unknown.
+  /// Moves a relay's client to the end that was taken for its peer; unknown addresses stay unknown.
   private mutating func turn(_ path: Int, _ end: Int, client: SocketAddress) {
     let known = table.paths[path]
     let channel = known.pair.addresses[1 - end]
@@ -362,8 +363,8 @@ extension Observer {
     if pair.isSelected || pair.hasSucceeded != [false, false] { nameCall(after: path) }
   }
 
-  /// Learns a candidate's priority from that in a check, which is for a peer-reflexive candidate
-  /// and so has another type preference (RFC 8445 section 7.1.1).
+  /// Learns a candidate's priority from a check, whose PRIORITY attribute is meant for a
+  /// peer-reflexive candidate and so has another type preference (RFC 8445 section 7.1.1).
   mutating func learnPriority(
     _ announced: UInt32?, of address: SocketAddress, _ end: Int, _ path: Int
   ) {

@@ -75,7 +75,7 @@ extension Observer {
     if transports[index].media.hasKeys(packet.from) {
       return open(packet, index)
     }
-    // Keys negotiated by DTLS are used (RFC 5764 section 4.1).
+    // Keys negotiated by DTLS are in use now (RFC 5764 section 4.1).
     let isOpen = !packet.isRTCP || transports[index].media.protection == .unknown
     if isOpen, transports[index].media.mayBeClear, transports[index].dtls.facts == nil {
       let shown = transports[index].media.look(
@@ -90,7 +90,7 @@ extension Observer {
     case .unknown, .protected:
       probe(packet, index)
       if transports[index].media.hasKeys(packet.from) { return open(packet, index) }
-      // Unencrypted media is recognized soon.
+      // Unencrypted media will be recognized soon.
       guard keys.areAwaited || transports[index].media.isUndecided else {
         if transports[index].media.waiting.count > 0 { releaseWaiting(index, isOver: true) }
         return deliver(packet, index, isClear: false)
@@ -115,7 +115,7 @@ extension Observer {
     if protection == .clear { releaseWaiting(index) }
   }
 
-  /// Handles packets that prove to be unencrypted, whatever descriptions say.
+  /// Handles packets that turned out to be unencrypted, whatever descriptions say.
   mutating func showClear(_ index: Int) {
     guard transports[index].media.mayBeClear else { return }
     transports[index].media.showClear()
@@ -138,8 +138,8 @@ extension Observer {
     }
   }
 
-  /// Whether header extensions are encrypted in a way that libsrtp2 does not support: it
-  /// authenticates the packet and then decrypts it wrongly (RFC 9335 section 6.2).
+  /// Returns whether header extensions are encrypted in a way that libsrtp2 does not support: it
+  /// authenticates the packet, but then decrypts it wrongly (RFC 9335 section 6.2).
   static func isCryptex(_ packet: borrowing WaitingPacket) -> Bool {
     guard !packet.isRTCP else { return false }
     let header = try? RTPHeader(parsing: packet.bytes.span.bytes, isProtected: true)
@@ -178,7 +178,8 @@ extension RTPHeader {
 
 // DTLS: associations, their states, and the keys and SCTP packets from them.
 extension Observer {
-  /// Whether a datagram begins with a ClientHello or a fragment of one (RFC 6347 section 4.2).
+  /// Returns whether a datagram begins with a ClientHello or a fragment of one (RFC 6347 section
+  /// 4.2).
   static func beginsAssociation(_ bytes: [UInt8]) -> Bool {
     bytes.count > 25 && bytes[0] == 22 && bytes[1] == 0xfe && bytes[13] == 1
   }
@@ -239,8 +240,7 @@ extension Observer {
     }
   }
 
-  /// Handles an alert: close_notify, or another one, which ends the association (RFC 8446 section
-  /// 6).
+  /// Handles an alert: close_notify, or any other, which ends the association (RFC 8446 section 6).
   private mutating func receiveAlert(_ description: UInt8?, _ index: Int, _ end: Int) {
     let state = transports[index].dtlsStates.state(after: description, of: end)
     moveDTLS(index, end, to: state)
@@ -261,7 +261,7 @@ extension Observer {
 
 // Keys, which may arrive at any time.
 extension Observer {
-  /// Adds bytes of a key log and processes what waits for its secrets.
+  /// Adds bytes of a key log and processes whatever was waiting for its secrets.
   mutating func add(keyLog bytes: [UInt8]) {
     let news = Set(keys.append(bytes))
     guard !news.isEmpty else { return }
@@ -292,13 +292,13 @@ extension Observer {
     for index in transports.indices { releaseWaiting(index, isOver: true) }
   }
 
-  /// Reports supplied keys that decrypted nothing, unless there were keys from elsewhere.
+  /// Reports supplied keys that decrypted nothing, unless there were keys from another source.
   mutating func reportUnusedKeys() {
     guard keys.unusedCount > 0, !keys.hasOthers else { return }
     countUnseen(.unusedKey, by: UInt64(keys.unusedCount), detail: "SRTP keys that open no packet")
   }
 
-  /// Decrypts packets of both ends from now on with the keys negotiated by DTLS.
+  /// Decrypts both ends' packets from now on with the keys negotiated by DTLS.
   mutating func install(_ profile: SRTPProfile, _ keys: [[UInt8]], _ index: Int) {
     guard let suite = SRTPSuite(profile), keys.count == 2 else { return }
     for end in 0..<2 {
@@ -317,7 +317,7 @@ extension Observer {
   /// Tries the keys whose scope includes a packet.
   mutating func probe(_ packet: borrowing WaitingPacket, _ index: Int) {
     guard transports[index].media.mayProbe(packet.from) else { return }
-    // If the server's choice was not seen, it is one of the client's offers.
+    // The server's choice, if unseen, is one of the client's offers.
     if let facts = transports[index].dtls.facts, !facts.profileIsKnown {
       for profile in facts.offeredProfiles {
         guard let suite = SRTPSuite(profile),
@@ -363,7 +363,7 @@ extension Observer {
     }
   }
 
-  /// Samples of waiting packets for trying keys, the first of each source.
+  /// Samples of waiting packets for trying keys: each source's first one.
   func waitingSamples(_ index: Int) -> [WaitingPacket] {
     transports[index].media.waiting.firstOfEachSource(limit: 16)
   }

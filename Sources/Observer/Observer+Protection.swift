@@ -1,7 +1,7 @@
 import RTP
 import Wire
 
-// FlexFEC streams and the streams that they protect.
+// FlexFEC streams, and the streams that they protect.
 extension Observer {
   /// Learns from descriptions which source a stream protects or is protected by, and whether its
   /// receiver supports FEC.
@@ -29,7 +29,7 @@ extension Observer {
     guard entry.stream.protects == nil || isNamed else { return }
     var protected = named
     if entry.stream.payloads.first?.codec == "flexfec" {
-      // The CSRC list names what is protected (RFC 8627 section 4.2.1).
+      // The CSRC list names the protected source (RFC 8627 section 4.2.1).
       protected =
         header.contributorCount == 1
         ? packet.bytes.span.bytes.uint32(at: RTPHeader.fixedLength) : nil
@@ -59,8 +59,8 @@ extension Observer {
     emit(.stream(stream))
   }
 
-  /// The protected source in a `flexfec-03` packet: a count of one, then three zero bytes, before
-  /// the SSRC; nil for other packets.
+  /// Returns the protected source in a `flexfec-03` packet: a count of one, then three zero bytes,
+  /// before the SSRC; nil for other packets.
   private static func protected(by bytes: RawSpan, _ header: RTPHeader) -> UInt32? {
     let start = header.payload.lowerBound
     guard header.payload.count >= 20, header.payload.upperBound <= bytes.byteCount,

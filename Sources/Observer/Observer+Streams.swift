@@ -2,15 +2,15 @@ import RTP
 import Secure
 import Wire
 
-// Streams: their packets and contents.
+// Streams, with their packets and contents.
 extension Observer {
-  /// The maximum number of streams per transport; more sources are spoofed.
+  /// The maximum number of streams per transport; further sources are spoofed.
   private static let streamsMaximum = 1024
-  /// The number of sources with a single packet that are accepted as streams per transport.
+  /// The maximum number of single-packet sources per transport that are accepted as streams.
   private static let singlesMaximum = 4
-  /// The hint for packets that may or may not be encrypted.
+  /// The hint for packets that may be unencrypted.
   package static let clearHint = "if they are not encrypted, --clear reads them"
-  /// The number of streams that a retransmission is compared with.
+  /// The maximum number of streams that a retransmission is compared with.
   private static let repairedMaximum = 64
 
   /// Reports a packet with its stream.
@@ -38,8 +38,8 @@ extension Observer {
     deliver(packet, header, index, isClear: isClear, size: size)
   }
 
-  /// Whether a packet belongs to a known stream, or its stream needs no second packet: it was
-  /// authenticated, announced, or continues a stream of another transport.
+  /// Returns whether a packet belongs to a known stream, or to one that needs no second packet: it
+  /// was authenticated, announced, or continues a stream of another transport.
   private mutating func isProven(_ header: RTPHeader, _ index: Int, _ from: Int, isClear: Bool)
     -> Bool
   {
@@ -51,15 +51,15 @@ extension Observer {
     return joinedStream(index, from: from, ssrc: header.ssrc, sequence: header.sequence) != nil
   }
 
-  /// Reports a packet that waited for the second one of its source.
+  /// Reports a packet that waited for its source's second one.
   private mutating func deliver(_ waiting: UnprovenStreams.Packet) {
     deliver(
       waiting.packet, waiting.header, waiting.transport - 1, isClear: waiting.isClear,
       size: waiting.size)
   }
 
-  /// Ends the wait for second packets: single ones become streams if their payload type is used on
-  /// the transport, and if there are few.
+  /// Ends the wait for second packets: single ones become streams if the transport uses their
+  /// payload type and there are few of them.
   mutating func releaseUnproven() {
     let waiting = unproven.removeAll()
     for first in waiting {
@@ -86,8 +86,8 @@ extension Observer {
     size: Int
   ) {
     if !isClear, !(transports[index].media.hasKeys(packet.from) && Observer.isCryptex(packet)) {
-      // If DTLS or a description proves that there are keys, they are missing; otherwise encryption
-      // is a guess.
+      // If DTLS or a description proves that there are keys, those keys are missing; otherwise
+      // encryption is a guess.
       let isGuess =
         transports[index].dtls.facts == nil && !transports[index].hasProtectedDescription
       countUnseen(.noKeys, transport: index + 1, detail: isGuess ? Observer.clearHint : "")
@@ -144,7 +144,7 @@ extension Observer {
     return place
   }
 
-  /// Determines the contents of a redundant payload (RFC 2198).
+  /// Determines what a redundant payload carries (RFC 2198).
   private mutating func lookInside(
     _ header: RTPHeader, _ packet: borrowing WaitingPacket, _ place: Int, _ index: Int
   ) {
@@ -157,7 +157,7 @@ extension Observer {
     let known = stream.payloads.first { $0.payloadType == type }
     var found = known ?? meaning(of: type, index, from: stream.from)
     if found == nil, stream.kind == .audio, stream.clockRate == 48_000 {
-      // Redundant audio of browsers is Opus unless something else is stated.
+      // Browsers' redundant audio is Opus unless stated otherwise.
       found = PayloadMeaning(
         payloadType: type, codec: "opus", clockRate: 48_000, kind: .audio, how: .deduced)
     }
@@ -178,7 +178,7 @@ extension Observer {
     emit(.extensions(transport: index + 1, map, .deduced))
   }
 
-  /// Infers the contents of a stream from a packet if nothing else determines it.
+  /// Infers a stream's contents from a packet if nothing else determines them.
   private mutating func deduce(
     _ header: RTPHeader, _ packet: borrowing WaitingPacket, _ place: Int, _ index: Int,
     isClear: Bool
@@ -188,7 +188,7 @@ extension Observer {
       let (former, inner) = (entry.deduction.meaning, entry.deduction.inner)
       let deduced = entry.deduction.examine(
         header, packet.bytes.span.bytes, isClear: isClear, at: at)
-      // What RED carries is known together with it: packets that waited are read at once.
+      // What RED carries becomes known together with RED, because waiting packets are read at once.
       if entry.deduction.inner != inner {
         entry.stream.payloads.removeAll { $0 == inner }
         if let inner = entry.deduction.inner { entry.stream.payloads.append(inner) }

@@ -10,8 +10,8 @@ package import Wire
 ///     descriptions ──▶ encodings of payload types
 ///
 /// It is passive and has no clock; equal inputs produce equal outputs. Network contents may be any
-/// bytes; what cannot be used is counted. Each extension handles one concern: checks, media, keys,
-/// calls, descriptions, connections.
+/// bytes; whatever cannot be used is counted. Each extension handles one concern: checks, media,
+/// keys, calls, descriptions, connections.
 package struct Observer: Machine, ~Copyable {
   package let settings: ObserverSettings
 
@@ -40,7 +40,7 @@ package struct Observer: Machine, ~Copyable {
   /// The next time at which silence or a missing response changes each transport.
   var silences = DueQueue()
   var budget = ReportBudget()
-  /// Reused for the events of a DTLS datagram.
+  /// Reused for the events from each DTLS datagram.
   var dtlsEvents: [DTLSFollower.Event] = []
 
   var now: Instant { time.now }
@@ -102,7 +102,7 @@ package struct Observer: Machine, ~Copyable {
     }
   }
 
-  /// Processes the contents of channel data, even if nothing else of the relay was seen.
+  /// Processes what channel data contains, even if nothing else of the relay was seen.
   private mutating func receiveChannelData(
     _ tuple: FiveTuple, _ bytes: [UInt8], _ isTruncated: Bool
   ) {
@@ -127,7 +127,7 @@ package struct Observer: Machine, ~Copyable {
     receive(waited: packets, isRelayed: false)
   }
 
-  /// Processes datagrams that waited until they proved to be of a call.
+  /// Processes datagrams that waited until they proved to belong to a call.
   mutating func receive(waited packets: [CallGate.Admitted], isRelayed: Bool) {
     let present = (now, mark)
     for packet in packets {
@@ -139,7 +139,7 @@ package struct Observer: Machine, ~Copyable {
     mark = present.1
   }
 
-  /// Processes relayed contents between two addresses; returns false if there is no relay.
+  /// Processes relayed contents between two addresses; returns false if no relay is known.
   mutating func receive(
     _ content: RelayTable.Content, of bytes: [UInt8], in outer: FiveTuple, _ isTruncated: Bool
   ) -> Bool {
@@ -155,7 +155,7 @@ package struct Observer: Machine, ~Copyable {
         let channel = RelayTable.isPlaceholder(tuple.source) ? tuple.source : tuple.destination
         countUnseen(.unknownPeer, detail: "channel \(channel.port)")
       }
-      // Relays are not nested on one path.
+      // Relays do not nest on one path.
       guard DatagramClass(bytes.span.bytes.extracting(range)) != .channelData else { return true }
       carrier = PathKey.of(outer).key
       receive(tuple, Array(bytes[range]), isTruncated: isTruncated, isRelayed: true)
@@ -164,7 +164,7 @@ package struct Observer: Machine, ~Copyable {
     }
   }
 
-  /// Counts a datagram on its path; returns false if it was already seen on another one.
+  /// Counts a datagram on its path; returns false if another path already had it.
   mutating func count(_ bytes: [UInt8], on path: Int, from end: Int, isRelayed: Bool) -> Bool {
     let (now, carrier) = (now, carrier)
     let isRepeated = table.update(path) { path in
@@ -218,7 +218,7 @@ package struct Observer: Machine, ~Copyable {
     schedule(callTable.namingDeadline)
   }
 
-  // MARK: Telling
+  // MARK: Reporting
 
   mutating func emit(_ output: consuming Output) { report.emit(output) }
 
@@ -251,38 +251,38 @@ package struct Observer: Machine, ~Copyable {
     for path in table.paths.indices { emitPair(path) }
   }
 
-  // MARK: What is known
+  // MARK: Known paths
 
-  /// Whether packets between two addresses belong to a call.
+  /// Returns whether packets between two addresses belong to a call.
   package mutating func knows(_ tuple: FiveTuple) -> Bool { table.find(tuple) != nil }
 
   /// Whether the limit of paths is reached.
   package var isFull: Bool { table.paths.count >= settings.pathsMaximum }
 
-  /// Whether packets go between a client and its TURN server.
+  /// Returns whether packets with these addresses travel between a client and its TURN server.
   package func knowsRelay(_ tuple: FiveTuple) -> Bool { relays.isRelayPath(tuple) }
 
-  // MARK: What was counted
+  // MARK: Counters
 
-  /// The calls in order of discovery.
+  /// The calls, in order of discovery.
   package var calls: [ObservedCall] { callTable.calls }
 
-  /// The streams in order of discovery.
+  /// The streams, in order of discovery.
   package var streams: [ObservedStream] { streamTable.entries.map(\.stream) }
 
-  /// The RFC 3550 statistics of a stream.
+  /// Returns a stream's RFC 3550 statistics.
   package func statistics(of stream: Int) -> SourceReception? {
     guard stream > 0, stream <= streamTable.entries.count else { return nil }
     return streamTable.entries[stream - 1].statistics
   }
 
-  /// The pairs in order of discovery.
+  /// The pairs, in order of discovery.
   package var pairs: [ObservedPair] { table.paths.map(\.pair) }
 
-  /// The number of packets that wait for keys.
+  /// The number of packets waiting for keys.
   package var waitingPackets: Int { transports.reduce(0) { $0 + $1.media.waiting.count } }
 
-  /// The count of something that could not be seen.
+  /// Returns the number of times that something could not be seen.
   package func coverage(_ kind: CoverageReport.Kind, transport: Int? = nil) -> UInt64 {
     report.count(of: kind, transport: transport)
   }
@@ -290,9 +290,9 @@ package struct Observer: Machine, ~Copyable {
 
 // MARK: - Connections
 
-// Handles TCP.
+// TCP connections.
 extension Observer {
-  /// Handles the next bytes of one direction of a connection.
+  /// Handles the next bytes in one direction of a connection.
   mutating func receiveStream(_ tuple: FiveTuple, _ bytes: [UInt8], lost: Int, isEnd: Bool) {
     let outcome = connections.receive(tuple, bytes, lost: lost, isEnd: isEnd)
     for message in outcome.messages {
@@ -316,9 +316,9 @@ extension Observer {
 
 // MARK: - Unseen
 
-// Final remarks about streams that are only partly known.
+// Final reports on streams that are only partly known.
 extension Observer {
-  /// The maximum number of streams that a row of coverage names.
+  /// The maximum number of streams named in a coverage row.
   private static let namedMaximum = 6
 
   /// Reports streams without a known clock, streams whose contents were inferred, and streams that
@@ -345,8 +345,8 @@ extension Observer {
     reportStreams(.unannounced, unannounced, "")
   }
 
-  /// Whether the description of a stream's end names sources but not this one, and its packets have
-  /// no mid.
+  /// Returns whether the sender's description names other sources but not this one, and its packets
+  /// have no mid.
   private func isUnannounced(_ entry: StreamTable.Entry) -> Bool {
     let (stream, index) = (entry.stream, entry.stream.transport - 1)
     guard !entry.hasExtensions, stream.repairs == nil, transports.indices.contains(index),
@@ -365,7 +365,7 @@ extension Observer {
     countUnseen(kind, by: UInt64(names.count), detail: list + more + hint)
   }
 
-  /// Whether the user or the supplied descriptions state that the media of a transport is
+  /// Returns whether the user or the supplied descriptions state that a transport's media is
   /// unencrypted.
   func isClearBySettings(_ index: Int) -> Bool {
     guard transports[index].dtls.facts == nil else { return false }

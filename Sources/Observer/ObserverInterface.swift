@@ -4,20 +4,19 @@ package import Secure
 package import Wire
 
 extension Observer {
-  /// An input of an observer.
   package enum Input: Sendable {
-    /// An observed UDP datagram, marked if only its beginning was captured.
+    /// An observed UDP datagram; truncated if the capture has only its first bytes.
     ///
     /// It arrived at `arrival` (now by default), with an ECN field if known.
     case datagram(
       FiveTuple, [UInt8], isTruncated: Bool = false, arrival: Instant? = nil, ecn: ECNMark? = nil)
-    /// The next bytes of one direction of a TCP connection, after `lost` missing bytes.
+    /// The next bytes in one direction of a TCP connection, after `lost` missing bytes.
     case stream(FiveTuple, [UInt8], lost: Int = 0, isEnd: Bool = false)
     /// Further bytes of an NSS key log.
     case keyLog([UInt8])
     /// A supplied SRTP key.
     case srtpKey(SRTPKey)
-    /// A session description of one of the ends, and its origin.
+    /// One end's session description, and its origin.
     case description(String, Knowledge = .given)
     /// Something that was dropped before it reached the observer.
     case notSeen(CoverageReport.Kind, count: UInt64, detail: String)
@@ -26,7 +25,7 @@ extension Observer {
     case clearPath(FiveTuple, fragments: [String])
     /// An SCTP packet on such a path.
     case data(FiveTuple, [UInt8], arrival: Instant)
-    /// No more keys will arrive, so nothing needs to wait for them.
+    /// No more keys will arrive, so nothing need wait for them.
     case noMoreKeys
     /// The deadline was reached.
     case deadline
@@ -34,28 +33,27 @@ extension Observer {
     case end
   }
 
-  /// An output of an observer.
   package enum Output: Sendable {
-    /// A call between two ends, which are numbered 0 and 1.
+    /// A call between two ends, numbered 0 and 1.
     case call(ObservedCall)
     /// Another transport of a call, or a transport that turned out to belong to an older call.
     case transport(ObservedTransport)
     case state(ObservedState)
     case candidate(ObservedCandidate)
-    /// A candidate pair that was checked, or about which more is known.
+    /// A candidate pair that was checked, or whose details became known.
     case pair(ObservedPair)
-    /// A datagram that was carried within something else.
+    /// A datagram that TURN or TCP carried.
     case carried(CarriedDatagram)
-    /// The DTLS association of a transport.
+    /// A transport's DTLS association.
     case handshake(transport: Int, DTLSFacts)
     case keys(ObservedKeys)
-    /// A new RTP stream, or more about its contents.
+    /// A new RTP stream, or a change in what is known about its contents.
     case stream(ObservedStream)
-    /// The header extensions of a transport, from descriptions or inferred.
+    /// A transport's header extensions, from descriptions or inferred.
     case extensions(transport: Int, HeaderExtensionMap, Knowledge)
     /// RTP, RTCP or SCTP; or SRTP that could not be decrypted.
     case packet(ObservedPacket)
-    /// New counters of a pair that is otherwise unchanged.
+    /// New counters for a pair that is otherwise unchanged.
     case checked(ObservedPair)
     /// A description that was assigned to an end of a call.
     case description(ObservedDescription)
@@ -64,7 +62,7 @@ extension Observer {
 }
 
 extension Observer.Output {
-  /// The transport that the output is about; nil for a call as such, and for the whole capture.
+  /// The transport that the output is about; nil for the call itself or the entire capture.
   package var transport: Int? {
     switch self {
     case .call: nil
@@ -95,7 +93,7 @@ package enum Knowledge: String, Hashable, Sendable {
   case standard
   /// Stated on the wire.
   case wire
-  /// Inferred from the looks of packets.
+  /// Inferred from what packets look like.
   case deduced
 }
 
@@ -103,12 +101,12 @@ package enum Knowledge: String, Hashable, Sendable {
 package struct ObservedCall: Hashable, Sendable {
   /// Counted from 1 in order of discovery.
   package var number: Int
-  /// What identified it as a call.
+  /// The evidence that it is a call.
   package var how: Knowledge
-  /// The addresses of both ends between which a check succeeded or media flowed; otherwise those of
-  /// the first check.
+  /// The ends' addresses between which a check succeeded or media flowed; otherwise those of the
+  /// first check.
   package var addresses: [SocketAddress]
-  /// The time of discovery.
+  /// The time of its discovery.
   package var began = Instant.zero
 }
 
@@ -117,24 +115,23 @@ package struct ObservedTransport: Hashable, Sendable {
   /// Counted from 1 over all calls.
   package var number: Int
   package var call: Int
-  /// The ICE username fragments of both ends, if known.
+  /// The ends' ICE username fragments, if known.
   package var usernameFragments: [String?]
-  /// Whether the transport was reassigned to an older call that it continues.
+  /// Whether the transport was reassigned to an older call, which it continues.
   package var isMoved = false
 }
 
 /// A state that an end must be in, according to its packets.
 package struct ObservedState: Hashable, Sendable {
   package var transport: Int
-  /// 0 or 1.
   package var end: Int
-  /// `ice-connection`, `ice-role`, `dtls`.
+  /// `ice-connection`, `ice-role` or `dtls`.
   package var machine: String
   package var from: String
   package var to: String
 }
 
-/// An address of an end.
+/// An end's address.
 package struct ObservedCandidate: Hashable, Sendable {
   package var transport: Int
   package var end: Int
@@ -142,7 +139,7 @@ package struct ObservedCandidate: Hashable, Sendable {
   package var transportProtocol: TransportProtocol
   /// Host, reflexive or relayed; if unknown, the most likely type of an address on the wire.
   package var kind: ICECandidate.Kind?
-  /// The priority in a check or a description.
+  /// The priority, from a check or a description.
   package var priority: UInt32?
   /// From a description.
   package var foundation: String?
@@ -155,37 +152,37 @@ package struct ObservedPair: Hashable, Sendable {
   package var number: Int
   package var transport: Int
   package var transportProtocol: TransportProtocol
-  /// The candidate address of each end.
+  /// Each end's candidate address.
   package var addresses: [SocketAddress]
   /// The candidate types; if unknown, the most likely type of an address on the wire.
   package var types: [ICECandidate.Kind] = [.host, .host]
-  /// The addresses on the wire that the ends send from: for an end behind a TURN server, its local
+  /// The addresses that the ends send from on the wire: for an end behind a TURN server, its local
   /// address.
   package var bases: [SocketAddress] = []
   /// The pair priority (RFC 8445 section 6.1.2.3); 0 while a candidate's priority is unknown.
   package var priority: UInt64 = 0
   /// Whether it uses a TURN server that was seen.
   package var isRelayed = false
-  /// Whether a check of each end succeeded.
+  /// Whether one of each end's checks succeeded.
   package var hasSucceeded = [false, false]
   /// Whether a nominating check succeeded.
   package var isNominated = false
-  /// Whether it is currently in use by a component of its transport.
+  /// Whether a component of its transport currently uses it.
   package var isSelected = false
-  /// Checks of each end, and responses to them.
+  /// The numbers of each end's checks and of their responses.
   package var requests: [UInt64] = [0, 0]
   package var responses: [UInt64] = [0, 0]
-  /// The last round trip of each end's checks as seen from the place of capture: from there to the
+  /// The last round trip of each end's checks, measured where they were captured: from there to the
   /// other end and back.
   package var roundTrips: [Interval?] = [nil, nil]
   /// The sum of all round trips.
   package var totalRoundTrips: [Interval] = [.zero, .zero]
-  /// Datagrams and bytes sent by each end.
+  /// Datagrams and bytes that each end sent.
   package var packets: [UInt64] = [0, 0]
   package var bytes: [UInt64] = [0, 0]
 }
 
-/// A datagram of a call that was carried by TURN or TCP.
+/// A call's datagram that TURN or TCP carried.
 package struct CarriedDatagram: Hashable, Sendable {
   package var transport: Int
   /// The end that sent it, and its pair.
@@ -213,11 +210,11 @@ package struct ObservedKeys: Hashable, Sendable {
   package var waitingPackets: Int
 }
 
-/// A packet of a call.
+/// A call's packet.
 package struct ObservedPacket: Sendable {
-  /// The protocol of a packet.
+  /// The packet's protocol; for RTP, with its parsed header.
   package enum Kind: Hashable, Sendable {
-    /// With the number of its stream.
+    /// With its stream's number.
     case rtp(RTPHeader, stream: Int)
     case rtcp
     case sctp
@@ -227,7 +224,7 @@ package struct ObservedPacket: Sendable {
   package var transport: Int
   /// The end that sent it.
   package var from: Int
-  /// The pair that it was sent on.
+  /// The pair on which it was sent.
   package var pair: Int
   /// The capture time; earlier than the step if the packet waited for keys.
   package var at: Instant
@@ -235,9 +232,9 @@ package struct ObservedPacket: Sendable {
   package var bytes: [UInt8]
   /// Whether it is decrypted or was never encrypted; the RTP header is readable in any case.
   package var isClear: Bool
-  /// The size of the packet on the wire.
+  /// Its size on the wire.
   package var wireSize: Int
-  /// The ECN field of its IP header where it was captured; nil if unknown.
+  /// Its IP header's ECN field where it was captured; nil if unknown.
   package var ecn: ECNMark?
 }
 
@@ -250,9 +247,9 @@ package struct ObservedDescription: Hashable, Sendable {
   package var how: Knowledge
 }
 
-/// Something that could not be seen, with its consequences.
+/// Something that could not be seen, and how much of it.
 package struct CoverageReport: Hashable, Sendable {
-  /// The missing part, and why.
+  /// The missing part, and the reason.
   package enum Kind: String, Hashable, Sendable, CaseIterable {
     /// There is no key for encrypted packets.
     case noKeys = "no-keys"
@@ -260,7 +257,7 @@ package struct CoverageReport: Hashable, Sendable {
     case notOpened = "not-opened"
     /// Supplied SRTP keys decrypted no packet.
     case unusedKey = "unused-key"
-    /// Key logs have secrets of associations that were not seen.
+    /// Key logs contain secrets of associations that were not seen.
     case unusedKeyLog = "unused-key-log"
     /// Packets were reported encrypted because too many waited for keys.
     case waitingOverflow = "waiting-overflow"
@@ -268,7 +265,7 @@ package struct CoverageReport: Hashable, Sendable {
     case lateStart = "late-start"
     /// Only one end's packets were captured.
     case oneDirection = "one-direction"
-    /// Datagrams that were captured only in part.
+    /// Datagrams that were captured in part.
     case truncated
     /// Encrypted header extensions (RFC 9335), which libsrtp2 does not decrypt.
     case cryptex
@@ -288,18 +285,18 @@ package struct CoverageReport: Hashable, Sendable {
     case ignored
     /// Data channel packets that could not be decrypted.
     case unopenedData = "data-not-opened"
-    /// Packets with redundant payloads, with which a receiver may have recovered losses; this is
+    /// Packets with redundant payloads, from which a receiver may have recovered losses; that is
     /// not modelled here (RFC 2198).
     case redundancy
     /// Streams with unknown contents, which have no clock and so no jitter.
     case unknownClock = "unknown-clock"
     /// Streams whose codec or clock was inferred from packets.
     case deduced
-    /// Streams that the description of their end does not announce, although it announces others.
+    /// Streams that their sender's description does not announce, although it announces others.
     case unannounced
     /// Frames lost by the capturing system.
     case dropped
-    /// Damaged records of a capture, and what they hide.
+    /// A capture's damaged records, and what they hide.
     case damagedCapture = "damaged-capture"
     /// The capture ends in the middle of a record, or of its compressed data.
     case cutCapture = "cut-capture"
@@ -310,7 +307,7 @@ package struct CoverageReport: Hashable, Sendable {
   }
 
   package var kind: Kind
-  /// The affected transport; nil for the whole capture.
+  /// The affected transport; nil for the entire capture.
   package var transport: Int?
   /// The number of packets, or of whatever the kind counts, so far.
   package var count: UInt64
@@ -318,44 +315,43 @@ package struct CoverageReport: Hashable, Sendable {
   package var detail: String
 }
 
-/// The kinds of coverage, for other modules with rows of coverage.
+/// The kinds of coverage, for other modules that write coverage rows.
 package typealias CoverageKind = CoverageReport.Kind
 
-/// The settings of an observer; part of genesis.
+/// An observer's settings, which its genesis contains.
 package struct ObserverSettings: Hashable, Sendable {
   /// Whether encrypted packets wait for keys that may arrive.
   package var awaitsKeys = true
-  /// The limits of waiting: packets per transport, and bytes in total.
+  /// The limits of waiting packets: their number per transport, and bytes in total.
   package var waitingPacketsMaximum = 20_000
   package var waitingBytesMaximum = 64 << 20
-  /// The limit of paths; packets on further ones belong to no call.
+  /// The maximum number of paths; packets on any further path belong to no call.
   package var pathsMaximum = ObserverSettings.formerPathsMaximum
-  /// Encodings of payload types, which take precedence over all other sources.
+  /// Encodings of payload types, which override all other sources.
   package var payloadTypes: [PayloadTypeMapping] = []
   /// Whether media without keys is unencrypted even if it does not look like it.
   package var isClear = false
   /// Whether FlexFEC streams are distinguished from the streams that they protect; false in older
   /// takes.
   package var repairsFully = true
-  /// Whether a relay is found at the other end when more than ports shows it, and video inside of
-  /// RED is; not so in older takes.
+  /// Whether a relay may be found at the other end by more than its port, and video recognized
+  /// inside RED; false in older takes.
   package var judgesClosely = true
 
   package init() {}
 
-  /// The limit of takes that state none: each path has two rows at the end, which had to fit into
+  /// The limit in takes that state none: each path has two rows at the end, which had to fit into
   /// one step.
   package static let formerPathsMaximum = 1 << 15
   /// The default limit for new takes.
   package static let usualPathsMaximum = 1 << 14
 }
 
-/// The encoding of a payload type.
+/// A payload type's encoding.
 package struct PayloadTypeMapping: Hashable, Sendable {
   package var payloadType: UInt8
   /// In lower case; `rtx` for retransmissions.
   package var codec: String
-  /// In Hz.
   package var clockRate: UInt32
 
   package init(payloadType: UInt8, codec: String, clockRate: UInt32) {
@@ -364,7 +360,8 @@ package struct PayloadTypeMapping: Hashable, Sendable {
     self.clockRate = clockRate
   }
 
-  /// Parses `96=vp8,97=rtx,111=opus/48000`, with either side first; nil if the text is malformed.
+  /// Parses `96=vp8,97=rtx,111=opus/48000`, with either side first; returns nil if the text is
+  /// malformed.
   package static func list(parsing text: String) -> [PayloadTypeMapping]? {
     var list: [PayloadTypeMapping] = []
     for part in text.split(separator: ",") {

@@ -1,6 +1,6 @@
 import Wire
 
-/// The outputs of an observer in order, including reports about what could not be seen.
+/// An observer's outputs in order, including reports about what could not be seen.
 struct ObserverReport {
   private var outbox = Outbox<Observer.Output>()
   private var coverage = CoverageLedger()
@@ -20,7 +20,7 @@ struct ObserverReport {
     }
   }
 
-  /// Reports the counts that have grown since they were reported.
+  /// Reports counts that have grown since they were last reported.
   mutating func reportFinalCounts() {
     for row in coverage.finalRows { outbox.append(.coverage(row)) }
   }
@@ -30,7 +30,7 @@ struct ObserverReport {
   }
 }
 
-/// Counts what could not be seen; each kind is reported when it first occurs, and again at the end.
+/// Counts what could not be seen, and reports each kind at its first occurrence and at the end.
 struct CoverageLedger {
   private struct Place: Hashable {
     var kind: CoverageReport.Kind
@@ -38,12 +38,12 @@ struct CoverageLedger {
   }
 
   private var rows: [CoverageReport] = []
-  /// The count of every row when it was reported.
+  /// Each row's count when it was last reported.
   private var reported: [UInt64] = []
   private var places: [Place: Int] = [:]
   private static let rowsMaximum = 100_000
 
-  /// Counts; returns a row if it is the first of its kind.
+  /// Counts an occurrence; returns a row if it is the first of its kind.
   mutating func count(
     _ kind: CoverageReport.Kind, transport: Int? = nil, by count: UInt64 = 1,
     _ detail: @autoclosure () -> String = ""
@@ -68,28 +68,28 @@ struct CoverageLedger {
   }
 }
 
-/// Limits repeated reports that few packets can cause.
+/// Limits how many repeated reports a few packets can cause.
 ///
 /// A description is reported for each transport that it names, a stream with each new name of its
-/// source, and all streams of a path when they move: a sender of such packets could otherwise fill
-/// a disk with a multiple of what it sends.
+/// source, and a path's streams whenever they move: a sender of such packets could otherwise fill a
+/// disk with a multiple of what it sends.
 struct ReportBudget {
   private static let descriptionBytesMaximum = 64 << 20
   private static let movedStreamsMaximum = 1 << 16
-  /// How often the name of one stream may change.
+  /// The maximum number of changes to a stream's name.
   static let namesMaximum = 64
 
   private var descriptionBytes = 0
   private var movedStreams = 0
 
-  /// Whether a description of this size may be reported again.
+  /// Returns whether a description of this size may be reported again.
   mutating func allows(descriptionBytes count: Int) -> Bool {
     guard descriptionBytes + count <= Self.descriptionBytesMaximum else { return false }
     descriptionBytes += count
     return true
   }
 
-  /// Whether this many streams may move.
+  /// Returns whether this many streams may move.
   mutating func moves(streams count: Int) -> Bool {
     guard movedStreams + count <= Self.movedStreamsMaximum else { return false }
     movedStreams += count
@@ -97,18 +97,17 @@ struct ReportBudget {
   }
 }
 
-/// The current instant of an observer, and its next deadline.
+/// An observer's current instant, and its next deadline.
 struct ObserverTime {
-  /// The maximum time that a packet can have waited for admission.
+  /// The longest that a packet can have waited for admission.
   private static let admissionMaximum = Interval.seconds(60)
 
   private(set) var now = Instant.zero
   private(set) var deadline: Instant?
 
-  /// Sets the current instant.
   mutating func move(to instant: Instant) { now = instant }
 
-  /// Moves back to the arrival of a packet that waited, within the limit.
+  /// Moves back to when a waiting packet arrived, within the limit.
   mutating func moveBack(to arrival: Instant) {
     if arrival < now { now = max(arrival, now - ObserverTime.admissionMaximum) }
   }
@@ -116,6 +115,5 @@ struct ObserverTime {
   /// Requests a deadline no later than this.
   mutating func schedule(_ due: Instant?) { deadline = earliest(deadline, due) }
 
-  /// Clears the deadline.
   mutating func forgetDeadline() { deadline = nil }
 }

@@ -1,12 +1,12 @@
 import Wire
 
-/// Two addresses without a direction.
+/// Two addresses, regardless of direction.
 struct PathKey: Hashable {
   var transport: TransportProtocol
   var low: SocketAddress
   var high: SocketAddress
 
-  /// The key of a packet's path, and whether the lower address sent it.
+  /// Returns the key of a packet's path, and whether the lower address sent it.
   static func of(_ tuple: FiveTuple) -> (key: PathKey, isFromLow: Bool) {
     let isFromLow = tuple.source.isLower(than: tuple.destination)
     return isFromLow
@@ -16,7 +16,7 @@ struct PathKey: Hashable {
 }
 
 extension SocketAddress {
-  /// An arbitrary total order of addresses, for canonical keys.
+  /// Orders addresses in an arbitrary but total way, for canonical keys.
   fileprivate func isLower(than other: SocketAddress) -> Bool {
     let (left, right) = (ip.words, other.ip.words)
     if left.high != right.high { return left.high < right.high }
@@ -25,7 +25,7 @@ extension SocketAddress {
   }
 }
 
-/// A path between the ends of a call.
+/// A path between a call's ends.
 struct ObservedPath {
   var pair: ObservedPair
   /// The first relay path that carries it.
@@ -47,7 +47,7 @@ struct ObservedPath {
 
   var transportIndex: Int { pair.transport - 1 }
 
-  /// Records where a packet of an end was seen.
+  /// Records where an end's packet was seen.
   mutating func see(_ way: PathKey?, isRelayed: Bool, from end: Int) {
     if isRelayed { isSeenRelayed = true } else { isSeenDirectly[end] = true }
     carrier = carrier ?? way
@@ -56,13 +56,13 @@ struct ObservedPath {
       || way != nil && way != carrier
   }
 
-  /// The addresses with an end as the source.
+  /// Returns the addresses, with one end's as the source.
   func tuple(from end: Int) -> FiveTuple {
     FiveTuple(pair.transportProtocol, from: pair.addresses[end], to: pair.addresses[1 - end])
   }
 }
 
-/// The recent contents of a path, for detecting duplicates.
+/// A path's recent contents, for detecting duplicates.
 struct RecentContents {
   private static let countMaximum = 512
   private var digests: [UInt64] = []
@@ -88,7 +88,6 @@ struct PathTable {
   enum Place: Equatable {
     /// With the end that has the lower address.
     case path(Int, endOfLow: Int)
-    /// Not a call, as far as known.
     case ignored
   }
 
@@ -97,11 +96,11 @@ struct PathTable {
   private(set) var paths: [ObservedPath] = []
   private var places: [PathKey: Place] = [:]
   private var ignored: [PathKey] = []
-  /// The path of the last packet, which is most likely that of the next.
+  /// The last packet's path, which is most likely the next one's too.
   private var lastTuple: FiveTuple?
   private var lastFound: (path: Int, from: Int) = (0, 0)
 
-  /// The path of a packet and the end that sent it; nil if the path belongs to no call.
+  /// Returns a packet's path and the end that sent it; nil if the path belongs to no call.
   mutating func find(_ tuple: FiveTuple) -> (path: Int, from: Int)? {
     if tuple == lastTuple { return lastFound }
     let (key, isFromLow) = PathKey.of(tuple)
@@ -111,7 +110,7 @@ struct PathTable {
     return lastFound
   }
 
-  /// Whether a path was judged to belong to no call.
+  /// Returns whether a path was judged to belong to no call.
   func isIgnored(_ tuple: FiveTuple) -> Bool { places[PathKey.of(tuple).key] == .ignored }
 
   /// Adds a path whose end `from` is the tuple's source; returns its index.
@@ -129,7 +128,7 @@ struct PathTable {
     return paths.count - 1
   }
 
-  /// Changes the address of one end of a path, which is then found by both.
+  /// Changes one end's address on a path, which is then found by the old and the new one.
   ///
   /// - Returns: false if another path has the new addresses; packets with the old ones then belong
   ///   to that path.

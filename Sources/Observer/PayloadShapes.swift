@@ -1,19 +1,19 @@
 import RTP
 package import Wire
 
-/// The encoding of a payload type, and its origin.
+/// A payload type's encoding, and its origin.
 package struct PayloadMeaning: Hashable, Sendable {
   package var payloadType: UInt8
   /// The encoding name in lower case; `rtx` for retransmissions.
   package var codec: String
   /// In Hz.
   package var clockRate: UInt32
-  /// nil if unknown.
+  /// Audio or video; nil if unknown.
   package var kind: MediaKind?
   package var how: Knowledge
-  /// For retransmissions, the payload type of the original packets if stated.
+  /// For retransmissions, the original packets' payload type if stated.
   package var associated: UInt8?
-  /// The format parameters in a description.
+  /// A description's format parameters.
   package var parameters: String?
 
   package init(
@@ -60,7 +60,7 @@ enum StaticPayloadTypes {
     return sounds.contains(codec) ? .audio : .video
   }
 
-  /// The default clock rate of an encoding.
+  /// Returns an encoding's default clock rate.
   static func usualClockRate(of codec: String) -> UInt32 {
     if codec == "opus" || codec == "red" { return 48_000 }
     if let known = table.first(where: { $0.1 == codec }) { return known.2 }
@@ -70,12 +70,12 @@ enum StaticPayloadTypes {
 
 // MARK: - PayloadShapes
 
-/// Recognizes codecs of unencrypted payloads by their headers.
+/// Recognizes the codec of unencrypted payloads by their headers.
 ///
 /// Each codec has a test that all of its packets pass and few others do; the codec whose test
-/// nearly all packets pass is chosen. A key frame with a start code decides by itself.
+/// nearly all packets pass is chosen. A key frame's start code decides by itself.
 struct PayloadShapes {
-  /// The number of packets from which on headers are judged, and the percentage that must pass.
+  /// The number of packets before headers are judged, and the percentage that must pass.
   private static let packetsMinimum = 16
   private static let passingPercent = 95
   private static let typesMaximum = 4
@@ -94,7 +94,7 @@ struct PayloadShapes {
     var header: RTPHeader
     var spacing: StreamClock.Spacing
 
-    /// Whether it is the first packet with its timestamp, like the first of a frame; nil if
+    /// Whether it is the first packet with its timestamp, as a frame's first one is; nil if
     /// unknown.
     var beginsTime: Bool? {
       switch spacing {
@@ -107,24 +107,24 @@ struct PayloadShapes {
 
   private typealias Test = @Sendable (_ payload: RawSpan, _ sample: Sample, _ before: Int) -> Bool
 
-  /// The counters of one payload type.
+  /// A payload type's counters.
   private struct Counts {
     let type: UInt8
     var packets = 0
     var passed = [Int](repeating: 0, count: PayloadShapes.tests.count)
-    /// The duration of the last payload if it is Opus, in ticks, and how many payloads lasted that
-    /// long.
+    /// The last payload's duration if it is Opus, in ticks, and how many payloads lasted that long.
     var duration = 0
     var lasting = 0
     /// Packets with redundant payloads (RFC 2198), and the payload type inside.
     var redundant = 0
     var innerType: UInt8?
     var startCode: String?
-    /// What single blocks of RED would carry, and whether they are of too many types for that.
+    /// The types that RED with a single block would carry, and whether there are too many for RED.
     var inner: [Inner] = []
     var isMixed = false
 
-    /// What single blocks of RED carry, where it is video; surely so with a start code.
+    /// The video that RED with a single block carries, if it is video; certain if a start code
+    /// proves it.
     var innerVideo: (type: UInt8, codec: String, isSure: Bool)? {
       let all = inner.reduce(0) { $0 + $1.packets }
       guard !isMixed, let main = inner.max(by: { $0.packets < $1.packets }),
@@ -139,7 +139,8 @@ struct PayloadShapes {
       return nil
     }
 
-    /// Whether a RED payload contains the same type as those before it; counts it if so.
+    /// Counts a payload if it is RED that carries the same type as earlier ones; returns whether it
+    /// is.
     mutating func isOfOneType(_ payload: RawSpan) -> Bool {
       guard let inner = RED.primary(payload, in: 0..<payload.byteCount) else { return false }
       if let innerType, innerType != inner.payloadType { return false }
@@ -149,7 +150,7 @@ struct PayloadShapes {
     }
   }
 
-  /// What is counted of one payload type inside of RED, of which video has one and that of FEC.
+  /// Counters for a payload type inside RED; video has one, and its FEC another.
   private struct Inner {
     let type: UInt8
     var packets = 0
@@ -158,7 +159,7 @@ struct PayloadShapes {
   }
 
   private var counts: [Counts] = []
-  /// Whether aggregates have to be whole, and RED is looked into; not so in older takes.
+  /// Whether aggregates must be complete and RED is looked into; false in older takes.
   private let isClose: Bool
 
   init(isClose: Bool = true) { self.isClose = isClose }
@@ -169,15 +170,15 @@ struct PayloadShapes {
   /// The most frequent payload type.
   var payloadType: UInt8? { main?.type }
 
-  /// The codec of a key frame with a start code; those of H.264 and AV1 are short, and sometimes
-  /// occur in audio by chance.
+  /// The codec of a key frame with a start code; those of H.264 and AV1 are short, and audio
+  /// sometimes contains them by chance.
   var startCode: String? { main?.startCode }
 
   private var main: Counts? { counts.max { $0.packets < $1.packets } }
 
-  /// The codec; nil if it cannot be recognized.
+  /// Returns the codec; nil if it is not recognized.
   ///
-  /// - Parameter isVideo: whether the clock is that of video.
+  /// - Parameter isVideo: whether the clock is a video clock.
   func codec(isVideo: Bool) -> String? {
     guard let main else { return nil }
     if let startCode = main.startCode, isVideo || startCode.hasPrefix("vp") { return startCode }
@@ -197,7 +198,7 @@ struct PayloadShapes {
     return isVideo && main.innerVideo != nil ? "red" : nil
   }
 
-  /// The payload type and the codec of video inside of RED.
+  /// The payload type and codec of video inside RED.
   var innerVideo: (type: UInt8, codec: String)? {
     main?.innerVideo.map { ($0.type, $0.codec) }
   }
@@ -233,7 +234,7 @@ struct PayloadShapes {
     if isClose { Self.lookInside(&counts[place], payload, sample) }
   }
 
-  /// Looks at the only block of RED as which a payload may be read.
+  /// Examines the single block that a payload has if it is RED.
   private static func lookInside(_ counts: inout Counts, _ payload: RawSpan, _ sample: Sample) {
     guard let block = RED.primary(payload, in: 0..<payload.byteCount), block.redundantBlocks == 0,
       block.payload.count > 2
@@ -258,8 +259,8 @@ struct PayloadShapes {
 
   // MARK: Tests
 
-  /// Whether the lengths in an aggregate come to that of the payload (RFC 6184 section 5.7.1,
-  /// RFC 7798 section 4.4.2); of all else nothing is asked.
+  /// Returns whether an aggregate's lengths add up to the payload (RFC 6184 section 5.7.1, RFC 7798
+  /// section 4.4.2); true for all other payloads.
   private static func isWhole(_ payload: RawSpan, _ codec: String) -> Bool {
     let first = payload.byte(at: 0)
     var place: Int
@@ -276,8 +277,8 @@ struct PayloadShapes {
     return place == payload.byteCount
   }
 
-  /// Tests the descriptor of VP8: reserved bits are 0, and the first packet of a frame begins a
-  /// partition (RFC 7741 section 4.2).
+  /// Tests VP8's descriptor: reserved bits are 0, and a frame's first packet begins a partition
+  /// (RFC 7741 section 4.2).
   private static func isVP8(_ payload: RawSpan, _ sample: Sample, _: Int) -> Bool {
     let first = payload.byte(at: 0)
     guard first & 0x48 == 0 else { return false }
@@ -286,8 +287,8 @@ struct PayloadShapes {
     return sample.beginsTime.map { $0 == begins || !$0 && first & 0x10 != 0 } ?? true
   }
 
-  /// Tests the descriptor of VP9: frames begin and end where timestamp and marker say so (RFC 9628
-  /// section 4.2).
+  /// Tests VP9's descriptor: frames begin and end where timestamp and marker say (RFC 9628 section
+  /// 4.2).
   private static func isVP9(_ payload: RawSpan, _ sample: Sample, _: Int) -> Bool {
     let first = payload.byte(at: 0)
     let (begins, ends) = (first & 0x08 != 0, first & 0x04 != 0)
@@ -298,8 +299,8 @@ struct PayloadShapes {
     return descriptor.pictureID != nil || descriptor.layer != nil
   }
 
-  /// Tests for a NAL unit of H.264, an aggregate or a fragment (RFC 6184 section 5.2): the first
-  /// bit is 0, and fragments begin and end as timestamp and marker say.
+  /// Tests for an H.264 NAL unit, aggregate or fragment (RFC 6184 section 5.2): the first bit is 0,
+  /// and fragments begin and end where timestamp and marker say.
   private static func isH264(_ payload: RawSpan, _ sample: Sample, _: Int) -> Bool {
     let first = payload.byte(at: 0)
     guard first & 0x80 == 0 else { return false }
@@ -316,7 +317,7 @@ struct PayloadShapes {
     }
   }
 
-  /// Tests for a NAL unit of H.265 (RFC 7798 section 4.4): a two-byte header, of the base layer.
+  /// Tests for an H.265 NAL unit (RFC 7798 section 4.4): a two-byte header, in the base layer.
   private static func isH265(_ payload: RawSpan, _: Sample, _: Int) -> Bool {
     let (first, second) = (payload.byte(at: 0), payload.byte(at: 1))
     guard first & 0x81 == 0, second & 0xf8 == 0, second & 7 != 0 else { return false }
@@ -325,8 +326,8 @@ struct PayloadShapes {
       || type == 49
   }
 
-  /// Tests the aggregation header of AV1 (AV1 RTP section 4.4): reserved bits are 0, a new
-  /// timestamp does not continue an OBU, and it begins with a valid one.
+  /// Tests AV1's aggregation header (AV1 RTP section 4.4): reserved bits are 0, a new timestamp
+  /// does not continue an OBU, and it begins with a valid one.
   private static func isAV1(_ payload: RawSpan, _ sample: Sample, _: Int) -> Bool {
     let first = payload.byte(at: 0)
     guard first & 0x07 == 0 else { return false }
@@ -339,15 +340,15 @@ struct PayloadShapes {
     return unit & 0x81 == 0 && (1...8).contains(type)
   }
 
-  /// Tests whether the duration in the first byte of Opus (RFC 6716 section 3.1) matches the next
-  /// timestamp; a pause is longer.
+  /// Tests whether the duration in Opus's first byte (RFC 6716 section 3.1) matches the next
+  /// timestamp; the step across a pause is longer.
   private static func isOpus(_ payload: RawSpan, _ sample: Sample, _ before: Int) -> Bool {
     guard opusDuration(payload) > 0 else { return false }
     guard case .step(let ticks) = sample.spacing, before > 0 else { return true }
     return Int(ticks) + opusTolerance >= before
   }
 
-  /// The duration of an Opus payload in ticks of 48 kHz; 0 if it is invalid.
+  /// Returns an Opus payload's duration in 48 kHz ticks; 0 if it is invalid.
   private static func opusDuration(_ payload: RawSpan) -> Int {
     let first = payload.byte(at: 0)
     let configuration = Int(first >> 3)
@@ -367,7 +368,7 @@ struct PayloadShapes {
     }
   }
 
-  /// Tests whether the blocks of RED fit into the payload (RFC 2198 section 3).
+  /// Tests whether RED's blocks fit into the payload (RFC 2198 section 3).
   private static func isRED(_ payload: RawSpan, _: Sample, _: Int) -> Bool {
     guard let inner = RED.primary(payload, in: 0..<payload.byteCount) else { return false }
     return inner.redundantBlocks <= 8 && inner.payloadType & 0x60 != 0x40

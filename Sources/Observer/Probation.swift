@@ -3,31 +3,31 @@ import ICE
 import RTP
 import Wire
 
-/// Holds packets that look like RTP without an announced call, until a source continues as RTP does
+/// Holds packets that look like RTP of an unannounced call, until a source continues as RTP does
 /// (RFC 3550 appendix A.1).
 ///
-/// Each SSRC of a path is judged separately, because streams may alternate and both ends send.
+/// Each SSRC on a path is judged separately, because streams may alternate and both ends send.
 /// Packets wait for the verdict, within limits per path and in total, and are then released to the
 /// call or dropped.
 struct Probation {
   /// The number of consecutive packets that a source needs.
   private static let sequenceMinimum = 3
-  /// The maximum step of the sequence number between two packets of a source.
+  /// The maximum sequence number step between two packets of a source.
   private static let stepMaximum: UInt16 = 16
   private static let candidatesMaximum = 512
-  /// The maximum number of sources per path; the one silent longest is dropped.
+  /// The maximum number of sources per path; the source that was silent longest is dropped.
   private static let sourcesMaximum = 64
-  /// The number of packets without a verdict after which a path counts as no call: four per source,
-  /// one more than a source needs.
+  /// The number of packets without a verdict after which a path is not a call: four per source, one
+  /// more than a source needs.
   private static let attemptsMaximum = 4 * sourcesMaximum
-  /// The limits of waiting: packets and bytes per path, and bytes in total.
+  /// The limits of waiting packets: number and bytes per path, and bytes in total.
   private static let packetsMaximum = attemptsMaximum
   private static let pathBytesMaximum = 512 << 10
   private static let bytesMaximum = 16 << 20
-  /// Larger packets than networks carry unfragmented do not wait.
+  /// Packets larger than networks carry unfragmented do not wait.
   private static let lengthMaximum = 9216
 
-  /// A packet that waits for the verdict.
+  /// A packet waiting for the verdict.
   struct Packet {
     var tuple: FiveTuple
     var bytes: [UInt8]
@@ -41,7 +41,7 @@ struct Probation {
     var ssrc: UInt32
     var sequence: UInt16
     var run = 1
-    /// The last packet of the source, counted over the path.
+    /// The path's packet count when the source's last packet arrived.
     var attempt: Int
   }
 
@@ -53,7 +53,7 @@ struct Probation {
     var attempts = 0
     var sources: [Source] = []
 
-    /// Whether a packet may wait with the others of its path.
+    /// Returns whether a packet may wait with the others on its path.
     func mayHold(_ packet: Packet) -> Bool {
       packets.count < Probation.packetsMaximum && packet.bytes.count <= Probation.lengthMaximum
         && bytes + packet.bytes.count <= Probation.pathBytesMaximum
@@ -94,10 +94,10 @@ struct Probation {
   }
 
   private var trials: [PathKey: Candidate] = [:]
-  /// In order of their beginnings; may include decided ones.
+  /// In order of their beginnings; may include decided trials.
   private var order = Deque<(key: PathKey, number: UInt64)>()
   private var begun: UInt64 = 0
-  /// The waiting bytes on all paths.
+  /// The bytes waiting on all paths.
   private var bytes = 0
 
   /// Examines a packet on a path without a call.
@@ -113,7 +113,7 @@ struct Probation {
     bytes -= candidate.bytes
     candidate.attempts += 1
     let isCall = kind == .rtp && candidate.follows(packet, isFromLow)
-    // The packet that proves the call belongs to it whatever its length, since it need not wait.
+    // The packet that proves the call is part of it, whatever its length, since it need not wait.
     if isCall || candidate.mayHold(packet) {
       candidate.packets.append(packet)
       candidate.bytes += packet.bytes.count
@@ -126,7 +126,7 @@ struct Probation {
     return .notYet
   }
 
-  /// Returns the packets that wait on a path that turned out to be a call by other means.
+  /// Returns the packets waiting on a path that something else proved to be a call.
   mutating func release(_ tuple: FiveTuple) -> [Packet] {
     guard !trials.isEmpty, let candidate = trials.removeValue(forKey: PathKey.of(tuple).key) else {
       return []
@@ -135,7 +135,7 @@ struct Probation {
     return candidate.packets
   }
 
-  /// Starts a trial for a path; drops the oldest one if there are too many.
+  /// Starts a path's trial; drops the oldest trials if there are too many.
   private mutating func begin(_ key: PathKey) -> Candidate {
     while trials.count >= Self.candidatesMaximum, dropOldest() {}
     begun += 1
@@ -159,12 +159,11 @@ struct Probation {
 
 // MARK: - PathTrials
 
-/// Holds packets on unannounced paths until they are identified: a few datagrams of a few paths, of
-/// which the oldest is dropped.
+/// Holds packets on unannounced paths until they are identified: a few datagrams on a few paths;
+/// the oldest path is dropped if there are too many.
 struct PathTrials<State> {
-  /// The decision on a datagram.
   enum Verdict {
-    /// The path is that of a call, with these datagrams.
+    /// The path belongs to a call, with these datagrams.
     case call([CallGate.Admitted])
     case notYet
     case none
@@ -178,7 +177,7 @@ struct PathTrials<State> {
 
   private static var trialsMaximum: Int { 256 }
   private static var packetsMaximum: Int { 16 }
-  /// Larger packets than networks carry unfragmented do not wait.
+  /// Packets larger than networks carry unfragmented do not wait.
   private static var lengthMaximum: Int { 9216 }
 
   private var trials: [PathKey: Trial] = [:]
@@ -188,7 +187,7 @@ struct PathTrials<State> {
 
   /// Examines a datagram.
   ///
-  /// - Parameter judge: returns whether the path is that of a call; nil if undecided.
+  /// - Parameter judge: returns whether the path belongs to a call; nil if undecided.
   mutating func judge(
     _ packet: CallGate.Admitted, _ initial: @autoclosure () -> State,
     by judge: (inout State) -> Bool?
@@ -218,16 +217,15 @@ struct PathTrials<State> {
 }
 
 extension PathTrials<ClientHelloReader> {
-  /// Examines a datagram that begins a DTLS association: it belongs to a call if the client offers
-  /// SRTP.
+  /// Examines a datagram that begins a DTLS association, which belongs to a call if the client
+  /// offers SRTP.
   mutating func consider(_ packet: CallGate.Admitted) -> Verdict {
     judge(packet, ClientHelloReader()) { $0.offersSRTP(packet.bytes.span.bytes) }
   }
 }
 
 extension PathTrials<ContentEvidence> {
-  /// Examines possible channel data on an unknown port: it is channel data if its contents are
-  /// those of a call.
+  /// Examines possible channel data on an unknown port: its contents must be a call's.
   mutating func consider(_ packet: CallGate.Admitted) -> Verdict {
     let bytes = packet.bytes.span.bytes
     guard let (_, data) = ChannelData.readAny(bytes, isTruncated: packet.isTruncated) else {
@@ -242,13 +240,13 @@ extension PathTrials<ContentEvidence> {
 
 // MARK: - ContentEvidence
 
-/// Measures the certainty that contents are those of a call, judged by their bytes alone.
+/// Measures how certainly contents belong to a call, judged by their bytes alone.
 ///
-/// Each match adds its bits: 32 for a magic cookie, two for a version. The contents of a
-/// misinterpreted frame match by chance now and then, but hardly several times.
+/// Each match adds its bits: 32 for a magic cookie, two for a version. A misinterpreted frame may
+/// match by chance once, but hardly several times.
 struct ContentEvidence {
   private static let enough = 40
-  /// The maximum number of sources that are compared.
+  /// The maximum number of sources to compare.
   private static let sourcesMaximum = 16
 
   private var bits = 0
@@ -258,7 +256,7 @@ struct ContentEvidence {
   /// Whether a coincidence is very unlikely.
   var isEnough: Bool { bits >= Self.enough }
 
-  /// Adds contents; returns false if they belong to no protocol of a call (RFC 7983).
+  /// Adds contents; returns false if no protocol of a call has them (RFC 7983).
   mutating func add(_ bytes: RawSpan) -> Bool {
     switch DatagramClass(bytes) {
     case .stun: return addSTUN(bytes)
@@ -279,7 +277,7 @@ struct ContentEvidence {
   }
 
   private mutating func addDTLS(_ bytes: RawSpan) -> Bool {
-    // The short headers of DTLS 1.3 have too few fixed bits to count (RFC 9147 section 4).
+    // DTLS 1.3's short headers have too few fixed bits to count (RFC 9147 section 4).
     guard bytes.byte(at: 0) < 32 else { return bytes.byteCount >= 17 }
     guard bytes.byteCount >= 13, bytes.byte(at: 1) == 0xfe, bytes.byte(at: 2) >= 0xfc,
       13 + Int(bytes.uint16(at: 11)) <= bytes.byteCount

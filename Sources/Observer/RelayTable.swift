@@ -2,7 +2,7 @@ import ICE
 import Wire
 
 /// Follows TURN between clients and servers (RFC 8656), so that relayed packets can be processed as
-/// if between the relayed address and the peer.
+/// if they travelled between the relayed address and the peer.
 struct RelayTable {
   /// The contents of a TURN message.
   enum Content {
@@ -11,11 +11,10 @@ struct RelayTable {
     /// If the channel's binding was not seen, the peer is 0.0.0.0 with the channel number as its
     /// port; if the allocation was not seen, the client's own address stands for the relayed one.
     case inner(FiveTuple, Range<Int>, peerIsKnown: Bool)
-    /// The peer of a channel became known after data was sent on it: the addresses used so far, and
-    /// the peer's.
+    /// A channel's peer, known only after data was sent on the channel: the addresses used so far,
+    /// and the peer's.
     case bound(FiveTuple, peer: SocketAddress)
     case control
-    /// Not TURN.
     case none
   }
 
@@ -23,16 +22,16 @@ struct RelayTable {
     var client: SocketAddress
     var server: SocketAddress
     var transport: TransportProtocol
-    /// The relayed address; the client's own until that is seen.
+    /// The relayed address; the client's own until it is seen.
     var relayed: SocketAddress
     var channels: [UInt16: SocketAddress] = [:]
-    /// Requested channels without a response.
+    /// Channel requests without a response.
     var asked: [(transaction: STUNTransactionID, channel: UInt16, peer: SocketAddress)] = []
-    /// Whether addresses and ports alone say which of the two relays.
+    /// Whether the relay was guessed from addresses and ports.
     var isGuessed = false
   }
 
-  /// A relay that turned out to be where the client was taken to be.
+  /// A relay that turned out to be at the end that was taken for the client.
   struct Correction {
     var client: SocketAddress
     var server: SocketAddress
@@ -46,9 +45,9 @@ struct RelayTable {
   /// The clients by relayed address, and those whose relayed address was not seen.
   private var clients: [SocketAddress: SocketAddress] = [:]
   private var bareClients: Set<SocketAddress> = []
-  /// The relay hosts.
+  /// The relays' hosts.
   private var servers: Set<IPAddress> = []
-  /// Whether a wrong guess which end relays is corrected; not so in older takes.
+  /// Whether a wrong guess about which end is the relay is corrected; false in older takes.
   private let corrects: Bool
   private var corrections: [Correction] = []
 
@@ -61,33 +60,34 @@ struct RelayTable {
     return corrections
   }
 
-  /// Whether the address was allocated to a client that was seen.
+  /// Returns whether the address was allocated to a client that was seen.
   func isRelayed(_ address: SocketAddress) -> Bool { clients[address] != nil }
 
-  /// The client behind an address: a relayed one, or its own if the relayed one was not seen.
+  /// Returns the client behind an address: a relayed one, or the client's own if the relayed one
+  /// was not seen.
   func client(behind address: SocketAddress) -> SocketAddress? {
     clients[address] ?? (bareClients.contains(address) ? address : nil)
   }
 
-  /// Whether a host is known as a relay.
+  /// Returns whether a host is known to be a relay.
   func isServer(_ ip: IPAddress) -> Bool { servers.contains(ip) }
 
-  /// Whether a path is between a client and its server.
+  /// Returns whether a path is between a client and its server.
   func isRelayPath(_ tuple: FiveTuple) -> Bool { places[PathKey.of(tuple).key] != nil }
 
-  /// Whether the address stands for a peer that was not seen.
+  /// Returns whether the address stands for a peer that was not seen.
   static func isPlaceholder(_ address: SocketAddress) -> Bool {
     address.ip == IPAddress(ipv4: 0)
   }
 
-  /// Records a relayed address that became known by the other end's responses; data continues to be
-  /// processed as before.
+  /// Records a relayed address that the other end's responses revealed; data is processed as
+  /// before.
   mutating func record(relayed: SocketAddress, of client: SocketAddress) {
     guard clients.count < 4 * Self.relaysMaximum else { return }
     clients[relayed] = clients[relayed] ?? client
   }
 
-  /// Drops the relayed address of a client, when that end of its path turns out to be the peer.
+  /// Drops a client's relayed address, because that end of the path turned out to be the peer.
   mutating func forget(relayed: SocketAddress, of client: SocketAddress) {
     if clients[relayed] == client { clients[relayed] = nil }
   }
@@ -133,7 +133,7 @@ struct RelayTable {
     return .control
   }
 
-  /// Handles channel data (RFC 8656 section 12.4) of a known relay.
+  /// Handles a known relay's channel data (RFC 8656 section 12.4).
   func receive(channelData bytes: RawSpan, _ tuple: FiveTuple, isTruncated: Bool) -> Content {
     guard let (channel, range) = ChannelData.readAny(bytes, isTruncated: isTruncated),
       let place = places[PathKey.of(tuple).key]
@@ -159,10 +159,11 @@ struct RelayTable {
     return true
   }
 
-  /// The end of a connection that has another one with somebody else: a client has a port for each.
+  /// Returns the end that a known TCP relay's connection shares with another one: it is the server,
+  /// since a client opens a new port for each.
   ///
-  /// Over UDP it may have one port for several servers. Where the end was taken for a client, that
-  /// was wrong.
+  /// Over UDP, a client may use one port for several servers. If the end was taken for a client,
+  /// the guess is corrected.
   private mutating func sharedEnd(_ tuple: FiveTuple) -> SocketAddress? {
     guard tuple.transport == .tcp, tuple.source != tuple.destination else { return nil }
     for place in relays.indices where relays[place].transport == .tcp {
@@ -175,7 +176,7 @@ struct RelayTable {
     return nil
   }
 
-  /// Records who is the client of a relay, which only a guess said until now.
+  /// Records which end is a relay's client, which was only a guess until now.
   private mutating func settle(_ place: Int, client: SocketAddress) {
     guard relays[place].isGuessed else { return }
     relays[place].isGuessed = false
@@ -192,14 +193,14 @@ struct RelayTable {
     corrections.append(Correction(client: server, server: former))
   }
 
-  /// Learns the address at which the other end of a relayed path sees one of its ends.
+  /// Learns the address at which an end of a relayed path is seen by the other end.
   ///
-  /// The relayed address is one of the server's host. So a client that is seen at its own address
-  /// has relayed nothing, and neither has a peer whose address is that of the client's host.
+  /// A relayed address belongs to the server's host. So if a client is seen at its own address, or
+  /// a peer at the client's host, the relay was guessed at the wrong end.
   ///
   /// - Parameters:
-  ///   - client: the client of the relay, as far as is known.
-  ///   - isOfClient: whether the address is that of the client's end; else that of its peer.
+  ///   - client: the relay's client, if known.
+  ///   - isOfClient: whether the address is the client's; otherwise it is the peer's.
   mutating func see(_ mapped: SocketAddress, client: SocketAddress, isOfClient: Bool) {
     guard
       let place = relays.firstIndex(where: {
@@ -213,8 +214,8 @@ struct RelayTable {
     }
   }
 
-  /// Whether channel data with contents of a call goes to or from a well-known port of relays,
-  /// without a known allocation.
+  /// Returns whether channel data from a call uses a well-known relay port, without a known
+  /// allocation.
   static func mayBeRelayed(_ bytes: RawSpan, _ tuple: FiveTuple, isTruncated: Bool) -> Bool {
     guard isServer(tuple.source.port) != isServer(tuple.destination.port),
       let (_, data) = ChannelData.readAny(bytes, isTruncated: isTruncated)
@@ -227,7 +228,7 @@ struct RelayTable {
   /// section 4, and ports that pass firewalls), the one with a public address, or the one at the
   /// lower port.
   ///
-  /// The last two are guesses: what the relay carries may show that it is the other one.
+  /// The last two are guesses, which the relayed packets may refute.
   private static func serverIsDestination(
     _ tuple: FiveTuple, _ servers: Set<IPAddress>
   ) -> (Bool, isSure: Bool) {

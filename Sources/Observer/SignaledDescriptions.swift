@@ -14,9 +14,9 @@ struct SignaledDescriptions {
     var payloads: [PayloadMeaning]
     var extensions = HeaderExtensionMap()
     var candidates: [ICECandidate]
-    /// Whether its media is encrypted; nil without media.
+    /// Whether its media is encrypted; nil if it has no media.
     var protectsMedia: Bool?
-    /// The keys for packets of its author (RFC 4568).
+    /// The keys for its author's packets (RFC 4568).
     var srtpKeys: [SRTPKey] = []
     /// Its sources by SSRC.
     var sources: [UInt32: Source] = [:]
@@ -27,20 +27,20 @@ struct SignaledDescriptions {
   private static let lengthMaximum = 16 << 20
 
   private(set) var entries: [Entry] = []
-  /// Descriptions that may apply to transports with other addresses than theirs: supplied ones, and
-  /// ones without ICE, as of SIP behind a NAT, or of RTSP, where a request names the ports.
+  /// Descriptions that may apply to transports with other addresses: supplied ones, and those
+  /// without ICE, as in SIP behind a NAT, or in RTSP, where a request states the ports.
   private(set) var floating: [Int] = []
   private static let floatingMaximum = 64
   private var length = 0
-  /// The descriptions with a username fragment, the oldest first.
+  /// Descriptions by username fragment, oldest first.
   private var byFragment: [String: [Int]] = [:]
   private var byText: [String: Int] = [:]
-  /// The descriptions with a media port, the oldest first.
+  /// Descriptions by media port, oldest first.
   private var byPort: [UInt16: [Int]] = [:]
 
   /// Adds a description.
   ///
-  /// - Returns: its number; nil for other text, or when the limits are reached.
+  /// - Returns: its number; nil for other text, or over the limits.
   mutating func add(_ text: String, _ how: Knowledge) -> Int? {
     if let known = byText[text] { return known }
     guard entries.count < Self.entriesMaximum, length + text.utf8.count <= Self.lengthMaximum,
@@ -75,17 +75,17 @@ struct SignaledDescriptions {
     return entries.count - 1
   }
 
-  /// The descriptions with a username fragment, the newest first.
+  /// Returns the descriptions with a username fragment, newest first.
   func numbers(stating fragment: String) -> [Int] {
     byFragment[fragment, default: []].reversed()
   }
 
-  /// The descriptions with a media address, for calls without ICE, the newest first.
+  /// Returns the descriptions with a media address, for calls without ICE, newest first.
   func numbers(at address: SocketAddress) -> [Int] {
     byPort[address.port, default: []].reversed().filter { hasAddress(address, $0) }
   }
 
-  /// Whether a description has a media address.
+  /// Returns whether a description has a media address.
   func hasAddress(_ address: SocketAddress, _ number: Int) -> Bool {
     let text = address.ip.description
     let document = entries[number].document
@@ -119,15 +119,16 @@ extension SignaledDescriptions {
   /// A source in a description.
   struct Source {
     var mid: String?
-    /// The source that it retransmits.
+    /// The source whose packets it retransmits.
     var repairs: UInt32?
-    /// The source that it protects by FlexFEC, and the one that protects it.
+    /// The source that it protects with FlexFEC, and the one that protects it.
     var protects: UInt32?
     var protectedBy: UInt32?
     var canonicalName: String?
   }
 
-  /// The sources in a description; the first section with a source determines its attributes.
+  /// Returns the sources in a description; the first section with a source determines its
+  /// attributes.
   private static func sources(of document: SDPDocument) -> [UInt32: Source] {
     var sources: [UInt32: Source] = [:]
     for section in document.sections {
@@ -153,7 +154,7 @@ extension SignaledDescriptions {
     return sources
   }
 
-  /// Caches what packets need.
+  /// Caches the fields that packets need.
   private static func read(_ document: SDPDocument, into entry: inout Entry) {
     entry.sources = sources(of: document)
     entry.srtpKeys = document.sections.flatMap { $0.values(CryptoAttribute.self) }
@@ -170,7 +171,7 @@ extension SignaledDescriptions {
     entries[number].how == .given || entries[number].fragments.isEmpty
   }
 
-  /// The encoding of a payload type on which descriptions agree; nil if they differ.
+  /// Returns a payload type's encoding if the descriptions agree on it; nil if they differ.
   func commonMeaning(of type: UInt8, in chosen: [Int]) -> PayloadMeaning? {
     let found = chosen.compactMap { number in
       entries[number].payloads.first { $0.payloadType == type }
@@ -198,7 +199,7 @@ package enum SignalingText {
   ]
   private static let schemes = ["sip:", "sips:", "tel:"]
 
-  /// Whether bytes begin a SIP message.
+  /// Returns whether the bytes begin a SIP message.
   package static func isSIP(_ bytes: some Collection<UInt8>) -> Bool {
     if bytes.starts(with: "SIP/2.0 ".utf8) { return true }
     return methods.contains { method in
@@ -208,14 +209,14 @@ package enum SignalingText {
     }
   }
 
-  /// The descriptions in a datagram; empty if it is not signaling.
+  /// Returns the descriptions in a datagram; empty if it is not signaling.
   package static func descriptions(in datagram: [UInt8]) -> [String] {
     guard datagram.count <= lengthMaximum, isSIP(datagram) else { return [] }
     return descriptions(inMessage: datagram)
   }
 
-  /// The descriptions in the body of a message with headers: the whole body, or parts of a
-  /// multipart one (RFC 2046 section 5.1).
+  /// Returns the descriptions in the body of a message with headers: the entire body, or parts of a
+  /// multipart body (RFC 2046 section 5.1).
   static func descriptions(inMessage message: [UInt8]) -> [String] {
     // A body and each of its parts follow an empty line.
     let begin = Array("\r\n\r\nv=0".utf8)
@@ -225,7 +226,7 @@ package enum SignalingText {
     while found.count < descriptionsMaximum, let place = message.place(of: begin, from: index) {
       let start = place + 4
       let end = message.place(of: boundary, from: start) ?? message.count
-      // The line break before the boundary may be that of the description's last line.
+      // The line break before the boundary may belong to the description's last line.
       var text = String(decoding: message[start..<end], as: UTF8.self)
       if text.utf8.last != 10 { text += "\r\n" }
       found.append(text)
@@ -236,7 +237,7 @@ package enum SignalingText {
 }
 
 extension [UInt8] {
-  /// The index of other bytes at or after an index.
+  /// Returns the index of other bytes at or after an index.
   fileprivate func place(of other: [UInt8], from start: Int) -> Int? {
     guard let first = other.first, count >= other.count, start <= count - other.count else {
       return nil

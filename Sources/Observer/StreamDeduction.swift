@@ -1,12 +1,11 @@
 import RTP
 import Wire
 
-/// Infers the contents of a stream from its packets, if nothing states them, with a degree of
-/// certainty.
+/// Infers a stream's contents from its packets if nothing states them, and how certain that is.
 ///
 /// Codecs are recognized by payload headers if those are readable, clocks by the growth of
-/// timestamps. Both are judged again as packets arrive, at growing distances, since a burst at the
-/// beginning or a pause makes the first judgement wrong.
+/// timestamps. Both are judged again, less and less often, as packets arrive, because an initial
+/// burst or a pause makes the first judgement wrong.
 struct StreamDeduction {
   /// The number of retransmissions that must match another stream.
   private static let repairsMinimum = 2
@@ -19,22 +18,21 @@ struct StreamDeduction {
   private var clock = StreamClock()
   private var shapes: PayloadShapes
   private var repairs: [(ssrc: UInt32, count: Int)] = []
-  /// The last inference.
   private(set) var meaning: PayloadMeaning?
-  /// Whether payloads identify the codec; otherwise it is the usual codec for the clock.
+  /// Whether payloads identify the codec; otherwise it is the clock's usual codec.
   private(set) var isSure = false
   private(set) var isOver = false
-  /// What RED carries, where that is video.
+  /// The video that RED carries, if any.
   private(set) var inner: PayloadMeaning?
 
-  /// - Parameter isClose: whether payloads are looked at as closely as in takes of today.
+  /// - Parameter isClose: whether payloads are examined as closely as in current takes.
   init(isClose: Bool = true) { shapes = PayloadShapes(isClose: isClose) }
 
   /// Stops inferring, because the contents are now stated.
   mutating func stop() { isOver = true }
 
-  /// Examines a packet; returns the encoding of its payload type when it is clear enough, and again
-  /// when it changes.
+  /// Examines a packet; returns its payload type's encoding once it is clear enough, and again
+  /// whenever it changes.
   mutating func examine(_ header: RTPHeader, _ packet: RawSpan, isClear: Bool, at now: Instant)
     -> PayloadMeaning?
   {
@@ -79,9 +77,9 @@ struct StreamDeduction {
     }
   }
 
-  /// Records a packet that matches one of another stream; returns that stream when it is clear.
+  /// Records a packet that matches another stream; returns that stream once it is clear.
   ///
-  /// A match has a recent sequence number and timestamp of the stream (RFC 4588 section 4).
+  /// A match repeats a recent sequence number and timestamp from the stream (RFC 4588 section 4).
   mutating func examineRepair(of ssrc: UInt32) -> UInt32? {
     let index = repairs.firstIndex { $0.ssrc == ssrc } ?? repairs.count
     if index == repairs.count { repairs.append((ssrc, 0)) }
@@ -91,11 +89,11 @@ struct StreamDeduction {
     return ssrc
   }
 
-  /// The codec of a key frame that begins with this payload; nil if it is none.
+  /// Returns the codec if this payload begins a key frame; nil otherwise.
   static func videoFrame(_ payload: RawSpan) -> String? {
     let count = payload.byteCount
     var reader = ByteReader(payload)
-    // A key frame of VP8 has a start code (RFC 6386 section 9.1).
+    // A VP8 key frame has a start code (RFC 6386 section 9.1).
     if let descriptor = try? VP8Descriptor(parsing: &reader), descriptor.beginsFrame,
       reader.remaining >= 10
     {
@@ -106,7 +104,7 @@ struct StreamDeduction {
         return "vp8"
       }
     }
-    // So does one of VP9 (VP9 bitstream specification, section 7.2.1).
+    // So does a VP9 key frame (VP9 bitstream specification, section 7.2.1).
     reader = ByteReader(payload)
     if let descriptor = try? VP9Descriptor(parsing: &reader), descriptor.beginsVideoFrame,
       !descriptor.isInterPredicted, (try? VP9FrameHeader(parsing: reader.rest()))?.isKey ?? false
@@ -139,13 +137,13 @@ struct StreamDeduction {
 /// Determines the clock rate of a stream's timestamps.
 ///
 /// In the long run, timestamps advance with the clock whatever happens to single packets: the
-/// longer a stream was observed, the less bursts and jitter matter. Before that, the steps between
-/// packets tell: audio advances by packets of some milliseconds, and video has several packets per
-/// timestamp.
+/// longer a stream is observed, the less bursts and jitter matter. Before that, the steps between
+/// packets decide: audio advances by packets of some milliseconds, and video has several packets
+/// per timestamp.
 struct StreamClock {
   /// The relation of a packet to the previous one.
   enum Spacing {
-    /// It is the first, or packets are missing in between.
+    /// It is the first one, or packets in between are missing.
     case unknown
     /// It has the same timestamp.
     case sameTime
@@ -154,10 +152,10 @@ struct StreamClock {
   }
 
   private static let audioRates: [UInt32] = [8000, 16_000, 24_000, 32_000, 44_100, 48_000]
-  /// The possible durations of Opus packets in ticks (RFC 6716 section 2.1.4, RFC 7587 section
+  /// The durations that Opus packets can have, in ticks (RFC 6716 section 2.1.4, RFC 7587 section
   /// 4.2).
   private static let opusSteps: Set<UInt32> = [120, 240, 480, 960, 1920, 2880, 3840, 4800, 5760]
-  /// The maximum number of distinct steps and payload types that are counted.
+  /// The maximum number of distinct steps and payload types to count.
   private static let stepsMaximum = 24
   private static let typesMaximum = 8
   /// The minimum duration for an inference.
@@ -178,7 +176,7 @@ struct StreamClock {
   /// The most frequent payload type.
   var payloadType: UInt8? { types.max { $0.count < $1.count }?.type }
 
-  /// Counts a packet; returns its relation to the previous one.
+  /// Counts a packet; returns how it relates to the previous one.
   mutating func add(_ header: RTPHeader, at now: Instant) -> Spacing {
     if let known = types.firstIndex(where: { $0.type == header.payloadType }) {
       types[known].count += 1
@@ -191,7 +189,7 @@ struct StreamClock {
       return .unknown
     }
     let ticks = Int32(bitPattern: header.timestamp &- lastTime)
-    // After a jump of minutes, the clock is measured anew.
+    // After a jump of minutes, the clock is measured from scratch.
     guard abs(Int64(ticks)) < 1 << 26 else {
       (began, elapsedTicks) = (now, 0)
       return .unknown
@@ -217,10 +215,10 @@ struct StreamClock {
     steps.max { $0.count < $1.count } ?? (0, 0)
   }
 
-  /// Whether packets repeatedly share a timestamp, like those of a video frame.
+  /// Whether packets repeatedly share a timestamp, as those of a video frame do.
   private var sharesTimes: Bool { sameTimes >= 2 && sameTimes * 50 > stepCount }
 
-  /// Whether the clock seems to be that of video.
+  /// Whether the clock seems to be a video clock.
   var isVideo: Bool { sharesTimes || rate == 90_000 }
 
   /// The clock rate in Hz; nil if it is unusual or not known yet.
@@ -234,7 +232,7 @@ struct StreamClock {
     if sharesTimes { return error(90_000) < max(tolerance, 0.12) ? 90_000 : nil }
     let even = Self.audioRates.filter { error($0) < tolerance && steps(evenly: $0) }
     if let best = even.min(by: { error($0) < error($1) }) { return best }
-    // Frames of one packet each, or audio with uneven steps: the elapsed time decides. After a
+    // Frames with one packet each, or audio with uneven steps: the elapsed time decides. After a
     // second the usual clock rates are distinguishable.
     guard backwards * 5 <= stepCount else { return nil }
     guard seconds >= 1, !Self.opusSteps.contains(usualStep.ticks) || seconds >= 10 else {
@@ -244,8 +242,8 @@ struct StreamClock {
     return near.min { error($0) < error($1) }
   }
 
-  /// Whether nearly all steps are whole audio packets at this rate: multiples of 2.5 ms, most of
-  /// them of one length up to 120 ms.
+  /// Returns whether nearly all steps are audio packets at this rate: multiples of 2.5 ms, most of
+  /// the same length up to 120 ms.
   private func steps(evenly rate: UInt32) -> Bool {
     // Steps can have any 32-bit value.
     let whole = steps.reduce(0) { sum, step in
@@ -259,13 +257,13 @@ struct StreamClock {
 // MARK: - ExtensionDeduction
 
 /// Infers a transport's header extensions from their contents if no description lists them: numbers
-/// that count over all streams, times that advance with the clock, audio levels, constant names.
+/// that count across all streams, times that advance with the clock, audio levels, constant names.
 struct ExtensionDeduction {
-  /// The number of packets that are examined, and the number before the first inference.
+  /// The number of packets to examine, and the number before the first inference.
   private static let packetsMaximum = 600
   private static let packetsMinimum = 60
 
-  /// The counters of one identifier.
+  /// An identifier's counters.
   private struct Element {
     var count = 0
     var lengths: Set<Int> = []
@@ -275,7 +273,7 @@ struct ExtensionDeduction {
     var times: [(value: UInt32, at: Instant)?] = [nil, nil]
     var timing = 0
     var isText = true
-    /// The text of each source, while it is constant.
+    /// Each source's text, while it is constant.
     var texts: [UInt32: [UInt8]] = [:]
     var textChanges = 0
     var onFrames = 0
@@ -353,7 +351,7 @@ struct ExtensionDeduction {
       } else if element.lengths == [3], element.timing * 10 > element.count * 8 {
         uri = .absoluteSendTime
       } else if element.isText, element.textChanges == 0 {
-        // Names of sections come first; names of encodings are on video frames only.
+        // Section names come first; encoding names are on video frames only.
         let isEncoding = map.mid != 0 && element.onFrames == element.count
         uri = isEncoding ? .streamID : .mid
       } else if element.lengths == [1], element.onFrames == 0 {

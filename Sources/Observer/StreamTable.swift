@@ -2,7 +2,7 @@ import DequeModule
 import RTP
 package import Wire
 
-/// An RTP stream of a call: the packets of one end with one SSRC.
+/// A call's RTP stream: the packets with one SSRC from one end.
 package struct ObservedStream: Hashable, Sendable {
   /// Counted from 1 over all calls.
   package var number: Int
@@ -16,7 +16,7 @@ package struct ObservedStream: Hashable, Sendable {
   package var mid: String?
   /// The RID of a simulcast encoding.
   package var streamID: String?
-  /// The CNAME, which the streams of an end share.
+  /// The CNAME, which all of an end's streams share.
   package var canonicalName: String?
   /// The stream whose packets this one retransmits (RFC 4588).
   package var repairs: UInt32?
@@ -59,14 +59,14 @@ struct StreamTable {
     private(set) var redundantType: UInt8?
     var statistics = SourceReception()
     var deduction: StreamDeduction
-    /// The payload type of the last packet, whose encoding was looked up.
+    /// The last packet's payload type, whose encoding was looked up.
     var lastPayloadType: UInt8?
     var clockRate: UInt32 = 0
     var highest: UInt16 = 0
     var lastTime: UInt32 = 0
     /// Whether a packet had header extensions, which may include the mid.
     var hasExtensions = false
-    /// The number of names that RTCP assigned to it.
+    /// The number of names that RTCP has assigned to it.
     var names = 0
     /// Packets that could not be decrypted.
     var sealedPackets: UInt64 = 0
@@ -82,14 +82,14 @@ struct StreamTable {
 
   private(set) var entries: [Entry] = []
   private var places: [Key: Int] = [:]
-  /// The streams of each SSRC, the newest last.
+  /// The streams by SSRC, newest last.
   private var bySource: [UInt32: [Int]] = [:]
-  /// The number of streams of one SSRC that are searched for one that continues elsewhere.
+  /// The maximum number of streams with an SSRC that are searched for one that continues elsewhere.
   private static let candidatesMaximum = 64
-  /// The stream of the last packet, which is often that of the next.
+  /// The last packet's stream, which is often the next one's too.
   private var last: (key: Key, index: Int)?
 
-  /// The index of a packet's stream; nil if it is new.
+  /// Returns the index of a packet's stream; nil if it is new.
   mutating func find(transport: Int, from: Int, ssrc: UInt32) -> Int? {
     let key = Key(transport: transport, from: from, ssrc: ssrc)
     if let last, last.key == key { return last.index }
@@ -98,7 +98,7 @@ struct StreamTable {
     return index
   }
 
-  /// Adds a stream; nil if there are too many.
+  /// Adds a stream; returns nil if there are too many.
   mutating func begin(_ stream: ObservedStream, judgesClosely: Bool) -> Int? {
     guard entries.count < Self.streamsMaximum else { return nil }
     var stream = stream
@@ -109,7 +109,7 @@ struct StreamTable {
     return entries.count - 1
   }
 
-  /// The latest streams of an SSRC, the newest first.
+  /// Returns an SSRC's latest streams, newest first.
   func latest(of ssrc: UInt32) -> [Int] {
     bySource[ssrc, default: []].suffix(Self.candidatesMaximum).reversed()
   }
@@ -132,13 +132,13 @@ struct StreamTable {
 
 // MARK: - UnprovenStreams
 
-/// Holds the first packet of unannounced sources until a second one proves that they are RTP (RFC
-/// 3550 appendix A.1).
+/// Holds an unannounced source's first packet until a second one proves that it is RTP (RFC 3550
+/// appendix A.1).
 ///
-/// Applications send their own messages on the path of a call, and some look like RTP: each would
-/// become a stream of one packet.
+/// Applications send their own messages on a call's path, and some look like RTP: each would become
+/// a stream with a single packet.
 struct UnprovenStreams {
-  /// A packet that waits for the second one of its source.
+  /// A packet waiting for its source's second one.
   struct Packet {
     var packet: WaitingPacket
     var transport: Int
@@ -147,14 +147,14 @@ struct UnprovenStreams {
     var size: Int
   }
 
-  /// The limits of waiting: sources per transport and in total, and bytes.
+  /// The limits of waiting sources: per transport and in total, and their bytes.
   private static let transportMaximum = 64
   private static let countMaximum = 4096
   private static let bytesMaximum = 16 << 20
-  /// The maximum distance of sequence numbers between the first and second packet of a source.
+  /// The maximum sequence number distance between a source's first and second packet.
   private static let stepMaximum = 100
 
-  /// Waiting packets by transport, the oldest first, each with its number.
+  /// Waiting packets by transport, oldest first, each with its number.
   private var byTransport: [Int: [(number: UInt64, packet: Packet)]] = [:]
   /// In order of arrival; may include packets that no longer wait.
   private var order = Deque<(transport: Int, number: UInt64)>()
@@ -162,8 +162,8 @@ struct UnprovenStreams {
   private var count = 0
   private var bytes = 0
 
-  /// Holds a packet; if it and a waiting packet of its source belong together, returns that one,
-  /// and neither waits.
+  /// Holds a packet; if its source's waiting packet belongs to it, returns that packet and holds
+  /// neither.
   ///
   /// - Parameter dropped: incremented by the number of packets dropped for lack of room.
   mutating func add(_ packet: consuming Packet, dropped: inout UInt64) -> Packet? {
@@ -224,14 +224,14 @@ struct UnprovenStreams {
 
 // MARK: - SourceReception
 
-/// RFC 3550 statistics of a stream at the place of capture: losses and interarrival jitter.
+/// A stream's RFC 3550 statistics where it was captured: losses and interarrival jitter.
 ///
 /// A sender that restarts its sequence numbers (appendix A.1) starts a new part, and the distance
 /// between two parts is not a loss. After a silence, a step that matches the number of packets in
 /// that time is a loss.
 package struct SourceReception: Sendable {
   /// The minimum step that may be a restart, and the minimum backward step if the timestamp
-  /// advances: a late packet has an older timestamp.
+  /// advances, since a late packet has an older timestamp.
   private static let jump = 3000
   private static let backwards = -100
 
@@ -249,16 +249,16 @@ package struct SourceReception: Sendable {
   private var jitterSum: Double = 0
   private var jitterCount: UInt64 = 0
 
-  /// The expected packets of earlier parts.
+  /// The expected number of packets in earlier parts.
   private var expectedBefore: UInt64 = 0
   private var base: Int64 = 0
   private var highest: Int64 = 0
-  /// The number of packets in the current part, and the numbers of the previous one: a single stray
+  /// The number of packets in the current part, and the previous part's numbers: a single stray
   /// packet does not begin a part.
   private var partPackets: UInt64 = 0
   private var before: (base: Int64, highest: Int64)?
   private var nearRestarts = NearRestarts()
-  /// The packet before, where numbers may begin anew with it: its number, and its step to that.
+  /// The previous packet if numbers may restart with it: its number, and the step to it.
   private var doubtful: (number: Int64, step: Int)?
   /// The previous packet: unwrapped sequence number, timestamp and arrival.
   private var lastNumber: Int64 = 0
@@ -268,15 +268,15 @@ package struct SourceReception: Sendable {
 
   package init() {}
 
-  /// The expected number of packets by sequence numbers.
+  /// The expected number of packets, by sequence numbers.
   package var expected: UInt64 {
     packets == 0 ? 0 : expectedBefore &+ UInt64(highest - base + 1)
   }
 
-  /// The number of missing packets; late and duplicate ones reduce it (appendix A.3).
+  /// The number of missing packets, which late and duplicate ones reduce (appendix A.3).
   package var lost: Int64 { Int64(expected) - Int64(packets) }
 
-  /// The mean of the jitter over all packets.
+  /// The mean jitter over all packets.
   package var meanJitter: Double { jitterCount == 0 ? 0 : jitterSum / Double(jitterCount) }
 
   mutating func add(
@@ -317,7 +317,7 @@ package struct SourceReception: Sendable {
     if partPackets > 1, !mayBegin { addJitter(rtpTime, arrival, clockRate) }
   }
 
-  /// Decides whether numbers began anew with the packet before, by the step from it to the next.
+  /// Decides, by the step to the next packet, whether numbers restarted with the previous one.
   private mutating func settleDoubt(step: Int) {
     guard let former = doubtful else { return }
     doubtful = nil
@@ -334,7 +334,7 @@ package struct SourceReception: Sendable {
     last = arrival
   }
 
-  /// Whether a packet restarts the sequence numbers, by the rule of the view `loss`.
+  /// Returns whether a packet restarts the sequence numbers, by the rule of the `loss` view.
   private func beginsAnew(
     _ step: Int, _ rtpTime: Int64, _ first: Instant, _ arrival: Instant
   ) -> Bool {
@@ -342,8 +342,8 @@ package struct SourceReception: Sendable {
       return false
     }
     guard step > 0, let last else { return true }
-    // If the step matches the number of packets in such a time within a factor of two, they are
-    // missing.
+    // If the step matches the number of packets usual for that time within a factor of two, they
+    // are missing.
     let usual = Double(packets) * (arrival - last).seconds
     let missing = Double(step) * (last - first).seconds
     return !(missing >= usual / 2 && missing <= usual * 2)

@@ -12,16 +12,16 @@ struct TCPConnections {
     case text([UInt8])
   }
 
-  /// The result of further bytes.
+  /// What newly received bytes yielded.
   struct Outcome {
     var messages: [Message] = []
-    /// The reason why the rest cannot be read.
+    /// The reason that the rest cannot be read.
     var obstacle: CoverageReport.Kind?
     var detail = ""
   }
 
   private enum Content {
-    /// Too few bytes to classify: those since the beginning or the last gap.
+    /// Too few bytes to classify: those since the start or the last gap.
     case undecided([UInt8])
     case messages(FramedStream)
     case http(HTTPReader)
@@ -40,7 +40,7 @@ struct TCPConnections {
   private var begun: UInt64 = 0
   private var held = 0
 
-  /// Handles the next bytes of one direction of a connection.
+  /// Handles the next bytes in one direction of a connection.
   mutating func receive(_ tuple: FiveTuple, _ bytes: [UInt8], lost: Int, isEnd: Bool) -> Outcome {
     var outcome = Outcome()
     if contents[tuple] == nil { begin(tuple) }
@@ -78,12 +78,12 @@ struct TCPConnections {
     (outcome.obstacle, outcome.detail) = (.streamGap, tuple.description)
   }
 
-  /// Whether a connection carries ICE or TURN messages.
+  /// Returns whether a connection carries ICE or TURN messages.
   func isFramed(_ tuple: FiveTuple) -> Bool {
     if case .messages? = contents[tuple] { true } else { false }
   }
 
-  /// The buffered bytes of an unclassified connection since the last gap.
+  /// Returns an unclassified connection's buffered bytes since the last gap.
   func undecidedBytes(_ tuple: FiveTuple) -> [UInt8] {
     if case .undecided(let bytes)? = contents[tuple] { bytes } else { [] }
   }
@@ -103,7 +103,7 @@ struct TCPConnections {
 
   /// Classifies a connection by its first bytes, or by its other direction.
   ///
-  /// - Parameter before: the number of bytes at the previous attempt.
+  /// - Parameter before: how many bytes the previous attempt had.
   private func decide(
     _ bytes: [UInt8], after before: Int, _ tuple: FiveTuple, _ outcome: inout Outcome
   ) -> Content {
@@ -114,8 +114,8 @@ struct TCPConnections {
     }
     guard bytes.count >= 10 else { return .undecided(bytes) }
     let span = bytes.span.bytes
-    // Unframed STUN goes to a relay (RFC 8656 section 12.5), framed STUN between the ends of a call
-    // (RFC 4571).
+    // Unframed STUN goes to a relay (RFC 8656 section 12.5), framed STUN between a call's ends (RFC
+    // 4571).
     if span.byte(at: 0) < 4, span.uint32(at: 4) == STUNMessage.magicCookie {
       return .messages(FramedStream(.relay))
     }
@@ -171,7 +171,7 @@ struct TCPConnections {
     while numbers.count > Self.connectionsMaximum, let (old, number) = order.popFirst() {
       forget(old, number)
     }
-    // Entries of ended connections remain in the order until their turn, or until there are too
+    // Entries for ended connections stay in the order until their turn, or until there are too
     // many.
     if order.count > 4 * Self.connectionsMaximum {
       order.removeAll { numbers[$0.tuple] != $0.number }
@@ -187,20 +187,19 @@ struct TCPConnections {
 
 // MARK: - FramedStream
 
-/// Splits one direction of a TCP connection into messages, even from the middle or after missing
-/// bytes.
+/// Splits one direction of a TCP connection into messages, even if it starts in the middle or bytes
+/// are missing.
 ///
-/// An endpoint gives up on a stream that loses its framing. An observer keeps reading until several
-/// consecutive frames have contents of a call.
+/// An endpoint gives up on a stream that loses its framing. An observer reads on until several
+/// consecutive frames look like a call.
 struct FramedStream {
   enum Framing: CaseIterable {
     /// STUN and padded channel data, to a TURN server (RFC 8656 section 12.5).
     case relay
-    /// Messages preceded by their length, between the ends (RFC 4571 section 2).
+    /// Messages preceded by their length, between a call's ends (RFC 4571 section 2).
     case length
   }
 
-  /// The result of parsing a frame header.
   private enum Head {
     case message(Range<Int>, next: Int)
     /// Too few bytes, or an incomplete message.
@@ -208,7 +207,7 @@ struct FramedStream {
     case none
   }
 
-  /// The number of bytes that are searched for frames.
+  /// The maximum number of bytes searched for frames.
   static let searchedMaximum = 16 << 10
   /// The number of further bytes before the search is retried, and the number of frames examined
   /// from each offset: bytes that almost look like frames must not cost more than others.
@@ -225,10 +224,10 @@ struct FramedStream {
   /// Starts at the bytes read so far, presumably at the beginning of a frame.
   init(_ framing: Framing) { self.framing = framing }
 
-  /// Starts within a stream, at the first frames that are hardly a coincidence; nil if there are
+  /// Starts within a stream, at the first frames that are hardly a coincidence; fails if there are
   /// none.
   ///
-  /// - Parameter searched: the number of bytes at the previous attempt.
+  /// - Parameter searched: how many bytes the previous attempt had.
   init?(finding framing: Framing, in bytes: [UInt8], after searched: Int) {
     guard bytes.count / Self.searchStep > searched / Self.searchStep,
       let place = Self.firstFrames(in: bytes, framing)
@@ -247,10 +246,10 @@ struct FramedStream {
     bytes += further
   }
 
-  /// Handles a gap: unread bytes are discarded.
+  /// Handles a gap by discarding unread bytes.
   mutating func lose() { (bytes, start, isLost, searched) = ([], 0, true, 0) }
 
-  /// The next message; nil if more bytes are needed.
+  /// Returns the next message; nil if more bytes are needed.
   ///
   /// - Parameter hasLost: set if the framing was lost.
   mutating func next(_ hasLost: inout Bool) -> [UInt8]? {
@@ -284,7 +283,7 @@ struct FramedStream {
     return false
   }
 
-  /// The offset of consecutive frames with contents of a call.
+  /// Returns the offset of the first consecutive frames that look like a call.
   private static func firstFrames(in bytes: [UInt8], _ framing: Framing) -> Int? {
     let span = bytes.span.bytes
     return bytes.indices.first { place in
@@ -306,7 +305,7 @@ struct FramedStream {
     }
   }
 
-  /// Whether bytes may begin with a frame.
+  /// Returns whether bytes may begin with a frame.
   static func mayBegin(_ bytes: [UInt8], _ framing: Framing) -> Bool {
     if case .none = head(bytes.span.bytes, framing) { false } else { true }
   }
@@ -340,7 +339,7 @@ struct FramedStream {
     return next <= bytes.byteCount ? .message(range, next: next) : .partial
   }
 
-  /// Whether the contents at an offset may come from an end of a call.
+  /// Returns whether the contents at an offset may come from a call's end.
   private static func isOfCall(_ bytes: RawSpan, at place: Int) -> Bool {
     guard place + 1 < bytes.byteCount else { return true }
     let kind = DatagramClass(first: bytes.byte(at: place), second: bytes.byte(at: place + 1))

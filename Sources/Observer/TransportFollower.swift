@@ -2,7 +2,7 @@ import DequeModule
 import Secure
 import Wire
 
-/// The state of one transport of a call.
+/// The state of a call's transport.
 struct TransportFollower {
   private(set) var facts: ObservedTransport
   var checks = CheckFollower()
@@ -10,23 +10,23 @@ struct TransportFollower {
   var dtlsStates = DTLSStates()
   var media = MediaOpener()
   var extensions = ExtensionDeduction()
-  /// The descriptions of both ends, by number.
+  /// The numbers of both ends' descriptions.
   private(set) var descriptions: [Int?] = [nil, nil]
-  /// The reported addresses of both ends, with their candidates' priorities.
+  /// Both ends' reported addresses, with their candidates' priorities.
   private var addresses: [EndAddress: UInt32] = [:]
-  /// The hosts of both ends.
+  /// Both ends' hosts.
   private(set) var hosts: Set<IPAddress> = []
-  /// The paths in use by component: RTP, and separate RTCP.
+  /// The selected paths by component: RTP, and separate RTCP.
   private var choices = [PairChoice(), PairChoice()]
-  /// The path that it began with.
+  /// The path on which it was discovered.
   private(set) var firstPath: Int?
-  /// The streams of both ends, by index.
+  /// Both ends' streams, by index.
   private(set) var streams: [Int] = []
   /// Whether each end sent anything.
   private(set) var hasSent = [false, false]
   /// Whether each end sent RTP or RTCP.
   var hasSentMedia = [false, false]
-  /// Whether the beginning was seen: a check or a ClientHello before media.
+  /// Whether the start was seen: a check or a ClientHello before media.
   private(set) var hasBeginning = false
 
   /// Whether a description states that media is encrypted.
@@ -51,12 +51,11 @@ struct TransportFollower {
 
   mutating func recordPath(_ path: Int) { firstPath = firstPath ?? path }
 
-  /// Sets the username fragments of both ends.
   mutating func name(_ fragments: [String]) { facts.usernameFragments = fragments }
 
   mutating func describe(_ end: Int, _ description: Int) { descriptions[end] = description }
 
-  /// Whether an address of an end has to be reported.
+  /// Returns whether an end's address has yet to be reported.
   mutating func isNews(_ address: SocketAddress, of end: Int) -> Bool {
     guard addresses.count < TransportFollower.addressesMaximum else { return false }
     hosts.insert(address.ip)
@@ -67,13 +66,13 @@ struct TransportFollower {
 
   // MARK: Pairs
 
-  /// The path in use.
+  /// The selected path.
   var selectedPath: Int? { choices[0].selected ?? choices[1].selected }
 
-  /// The path in use of a component.
+  /// Returns a component's selected path.
   func selectedPath(_ component: UInt8) -> Int? { choices[component == 2 ? 1 : 0].selected }
 
-  /// The priority of an end's candidate; 0 if unknown.
+  /// Returns the priority of an end's candidate; 0 if unknown.
   func priority(of address: SocketAddress, _ end: Int) -> UInt32 {
     addresses[EndAddress(end: end, address: address)] ?? 0
   }
@@ -83,7 +82,7 @@ struct TransportFollower {
     if addresses[key] != nil { addresses[key] = priority }
   }
 
-  /// Updates the choice of a component's pair; returns the previous path if it changed.
+  /// Updates the selection of a component's pair; returns the previous path if it changed.
   mutating func choose(
     _ component: UInt8, _ change: (inout PairChoice) -> Bool
   ) -> (isChanged: Bool, before: Int?) {
@@ -93,7 +92,7 @@ struct TransportFollower {
     return (isChanged, isChanged ? before : nil)
   }
 
-  /// Deselects the pairs in use, because the call continues on another transport.
+  /// Deselects the selected pairs, because the call continues on another transport.
   mutating func clearSelection() -> [Int] {
     choices.indices.compactMap { choices[$0].clear() }
   }
@@ -109,9 +108,9 @@ struct TransportFollower {
     return streams
   }
 
-  /// Copies the state of an older transport except its streams: keys and association.
+  /// Copies an older transport's keys and association, but not its streams.
   ///
-  /// - Parameter isFlipped: whether the ends of the other one are numbered the other way round.
+  /// - Parameter isFlipped: whether the older transport numbers the ends the other way round.
   mutating func join(_ other: TransportFollower, isFlipped: Bool) {
     facts.call = other.facts.call
     facts.isMoved = true
@@ -131,15 +130,15 @@ struct CallTable {
   private var isNamed: [Bool] = []
   /// Unnamed calls in order; the first ones may have been named since.
   private var unnamed = Deque<Int>()
-  /// The transports by the username fragments of both ends.
+  /// Transports by both ends' username fragments.
   private var byFragments: [String: Int] = [:]
-  /// The transports that ever had a username fragment at one of their ends, in order.
+  /// Transports that ever had a username fragment at either end, in order.
   private var byFragment: [String: [Int]] = [:]
-  /// The transports of a call, and those that ever had a description, in order.
+  /// Each call's transports, and those that ever had a description, in order.
   private var byCall: [Int: [Int]] = [:]
   private var byDescription: [Int: [Int]] = [:]
 
-  /// Adds a call that was discovered between two addresses; returns its number.
+  /// Adds a call discovered between two addresses; returns its number.
   mutating func add(_ how: Knowledge, _ tuple: FiveTuple, at now: Instant) -> Int {
     calls.append(
       ObservedCall(
@@ -152,16 +151,16 @@ struct CallTable {
 
   // MARK: Names
 
-  /// How long a call waits for a response before it is named by its first check.
+  /// The time that a call waits for a response before its first check names it.
   private static let patience = Interval.seconds(6)
 
-  /// The time at which the next call is named without a response.
+  /// The time at which the next call is named even without a response.
   var namingDeadline: Instant? { unnamed.first.map { calls[$0 - 1].began + Self.patience } }
 
-  /// Whether a call is named by its final addresses.
+  /// Returns whether a call is named by its final addresses.
   func isNamed(_ call: Int) -> Bool { isNamed[call - 1] }
 
-  /// Names the ends of a call by their addresses.
+  /// Names a call's ends by their addresses.
   mutating func name(call: Int, after addresses: [SocketAddress]) -> ObservedCall {
     calls[call - 1].addresses = addresses
     isNamed[call - 1] = true
@@ -169,15 +168,15 @@ struct CallTable {
     return calls[call - 1]
   }
 
-  /// The next call that has waited long enough, or any waiting call at the end; it keeps its first
-  /// addresses.
+  /// Returns the next call that has waited long enough, or any waiting call at the end; it keeps
+  /// its first addresses.
   mutating func nameNext(at now: Instant?) -> ObservedCall? {
     guard let first = unnamed.first else { return nil }
     if let now, calls[first - 1].began + Self.patience > now { return nil }
     return name(call: first, after: calls[first - 1].addresses)
   }
 
-  // MARK: Names of transports
+  // MARK: Transports by name
 
   /// The transport with these fragments.
   subscript(names: CheckNames) -> Int? { byFragments[names.key] }
@@ -189,17 +188,17 @@ struct CallTable {
     }
   }
 
-  /// The transports that ever had a username fragment.
+  /// Returns the transports that ever had a username fragment.
   func transports(named fragment: String) -> [Int] { byFragment[fragment] ?? [] }
 
-  /// The transports that ever had a description.
+  /// Returns the transports that ever had a description.
   func transports(described number: Int) -> [Int] { byDescription[number] ?? [] }
 
   mutating func describe(_ transport: Int, _ number: Int) {
     Self.insert(transport, into: &byDescription[number, default: []])
   }
 
-  // MARK: Transports of a call
+  // MARK: Transports by call
 
   func transports(of call: Int) -> [Int] { byCall[call] ?? [] }
 
@@ -212,7 +211,8 @@ struct CallTable {
     add(transport: transport, to: call)
   }
 
-  /// Static, because mutating through `self` would copy the tables for each call.
+  /// Inserts a transport; static, because mutating through `self` would copy the tables on each
+  /// call.
   private static func insert(_ transport: Int, into list: inout [Int]) {
     if let last = list.last, last < transport { return list.append(transport) }
     guard !list.contains(transport) else { return }
@@ -220,11 +220,11 @@ struct CallTable {
   }
 }
 
-/// The state of a DTLS association at each end, according to its packets.
+/// A DTLS association's state at each end, according to its packets.
 struct DTLSStates {
   private var states: [DTLSTransportState] = [.new, .new]
 
-  /// Changes the state of an end; returns the previous one, or nil if nothing changes: a closed
+  /// Changes an end's state; returns the previous one, or nil if nothing changes: a closed
   /// association stays closed, and a repeated handshake does not undo a finished one.
   mutating func move(_ end: Int, to state: DTLSTransportState) -> DTLSTransportState? {
     let old = states[end]
@@ -235,10 +235,10 @@ struct DTLSStates {
     return old
   }
 
-  /// The state of an end after its alert.
+  /// Returns an end's state after its alert.
   ///
-  /// - Parameter description: nil if it is encrypted: after the handshake it is almost certainly a
-  ///   close_notify.
+  /// - Parameter description: nil if it is encrypted; after the handshake it is then almost
+  ///   certainly a close_notify.
   func state(after description: UInt8?, of end: Int) -> DTLSTransportState {
     description == 0 || description == nil && states[end] == .connected ? .closed : .failed
   }

@@ -2,37 +2,37 @@ import Foundation
 import Tape
 import Wire
 
-/// What is done to a copy of a take.
+/// A way to alter a copy of a take.
 enum AlterationKind: String, CaseIterable {
-  /// Bits of the file.
+  /// Flips bits of the file.
   case bits
-  /// Values of one column, in one row or in all, with other types among them.
+  /// Changes one column's values, in one row or in all, sometimes to another type.
   case values
-  /// Counters and sizes by which rows find their bytes and steps.
+  /// Changes the counters and sizes by which rows find their bytes and steps.
   case counters
-  /// Tables, columns, views and triggers.
+  /// Changes tables, columns, views and triggers.
   case schema
-  /// The head of the file, and its length.
+  /// Changes the file's header, or its length.
   case head
-  /// Members of JSON in a text column.
+  /// Changes JSON members in a text column.
   case members
-  /// Values of rows at their ends, under a digest chain made anew: what only the replay can judge.
+  /// Sets rows' values to extremes and recomputes the digest chain: only a replay can notice.
   case forged
 }
 
-/// An altered take, and whether a replay of it has to fail.
+/// An altered take, and whether its replay has to fail.
 struct Altered {
   var kind: AlterationKind
   var what = ""
-  /// Whether something under the digest is another value now.
+  /// Whether a value under the digest changed.
   var mustBeNoticed = false
 }
 
-/// Alters takes, each in the way that its number says.
+/// Alters takes; a number determines how.
 struct Alterations {
   let bases: [String]
 
-  /// Writes the altered take of a number.
+  /// Writes the altered take with number `number` to `path`.
   func write(_ number: UInt64, to path: String) throws -> Altered {
     var chance = Chance(number)
     let base = chance.pick(bases)
@@ -65,7 +65,7 @@ struct Alterations {
     let count = 1 + chance.below(16)
     let start = chance.below(bytes.count)
     for _ in 0..<count {
-      // Far apart, or all in one page.
+      // Places are far apart, or all in one page.
       let place = chance.isOne(in: 2) ? chance.below(bytes.count) : start + chance.below(64)
       if place < bytes.count { bytes[place] ^= UInt8(1 << chance.below(8)) }
     }
@@ -81,7 +81,7 @@ struct Alterations {
       try bytes.write(to: URL(fileURLWithPath: path))
       return "cut to \(length)"
     }
-    // Fields of the head (SQLite file format section 1.3), then the head of the first page.
+    // Fields of the file header (SQLite file format section 1.3), then the first page's header.
     let (place, width) = chance.pick([
       (16, 2), (18, 1), (19, 1), (20, 1), (24, 4), (28, 4), (32, 4), (36, 4), (40, 4), (44, 4),
       (48, 4), (52, 4), (56, 4), (60, 4), (64, 4), (68, 4), (92, 4), (96, 4), (100, 1), (101, 2),
@@ -99,7 +99,7 @@ struct Alterations {
 
   // MARK: SQL
 
-  /// What stands in the place of a value, as SQL.
+  /// Replacements for a value, as SQL.
   private static let values = [
     "9223372036854775807", "-9223372036854775808", "4611686018427387904", "9007199254740993",
     "4294967296", "4294967295", "2147483648", "-2147483649", "65536", "65535", "256", "128", "-1",
@@ -123,7 +123,7 @@ struct Alterations {
     }
   }
 
-  /// Runs a change; returns it, and whether it changed something.
+  /// Runs a change; returns its SQL and whether anything changed.
   private func run(_ sql: String, _ connection: borrowing SQLiteConnection) throws -> (String, Bool)
   {
     let before = try connection.integer("SELECT total_changes()") ?? 0
@@ -142,7 +142,7 @@ struct Alterations {
     let rows = try connection.prepare("SELECT name FROM pragma_table_info('\(table)')")
     var names: [String] = []
     while try rows.step() { names.append(rows.text(0) ?? "") }
-    // A copy of an older take has columns of later formats, which nothing reads there.
+    // A copy of an older take also has later formats' columns, which are never read there.
     let format = try connection.integer("PRAGMA user_version") ?? 0
     guard let known = Table.allCases.first(where: { $0.storageName == table }) else { return names }
     guard known.since <= format else { return [] }
@@ -166,7 +166,7 @@ struct Alterations {
       let (what, _) = try run(
         "UPDATE OR IGNORE \(table) SET \(column) = \(value) WHERE (\(column) IS NOT \(value) "
           + "OR typeof(\(column)) <> typeof(\(value)))\(scope)", connection)
-      // Affinity may have made of the value what was there before.
+      // Affinity may have converted the new value back to the old one.
       return (what, try contents(of: column, table, connection) != before)
     }
     return ("nothing", false)
@@ -187,7 +187,7 @@ struct Alterations {
     let number = chance.pick(Self.values.prefix(15).map { $0 })
     let table = chance.pick(Self.tables)
     let row = "(SELECT rowid FROM \(table) LIMIT 1 OFFSET \(chance.below(60)))"
-    // The number of its row is none of its values: nothing is altered by another one.
+    // A row's number is not part of its values: changing it alters nothing.
     let numbered = table == "ending" ? "tape" : table
     return try run(
       chance.pick([
@@ -261,7 +261,7 @@ struct Alterations {
       "1e308", "-1e308", "9223372036854775807", "-9223372036854775808", "1e999", "-1", "0", "null",
       "\"x\"", "[]", "{}", "\"\\u0000\\u001b]0;x\\u0007\"", "18446744073709551616", "true", "0.1",
     ])
-    // Every number of the document, or all of it.
+    // Replaces every number in the document, or the complete document.
     let new = chance.pick([
       "json_set(\(column), '$.' || (SELECT key FROM json_each(\(table).\(column)) "
         + "LIMIT 1 OFFSET \(chance.below(8))), json('\(value)'))",
@@ -274,7 +274,7 @@ struct Alterations {
         + "AND \(new) IS NOT \(column)", connection)
   }
 
-  // MARK: A chain made anew
+  // MARK: Recomputed chain
 
   private static let numbers: [Value] = [
     .integer(.max), .integer(.min), .integer(1 << 62), .integer(-1), .integer(0), .integer(65_536),
@@ -284,7 +284,7 @@ struct Alterations {
     .text("{\"a\":1e308}"),
   ]
 
-  /// What stands in the place of a packet or a frame.
+  /// Replacements for a packet's or a frame's bytes.
   private static let contents: [Value] = [
     .blob([]), .blob([0]), .blob([0x80, 0xff]), .blob([UInt8](repeating: 0xff, count: 70_000)),
     .blob([0x80, 0x60] + [UInt8](repeating: 0, count: 10)), .blob([0, 1, 0, 0]),
@@ -298,7 +298,7 @@ struct Alterations {
       header.startUnixNanoseconds = chance.pick([.max, .min, 0, -1, 1 << 62])
     }
     let copy = try TakeCopy(path: path, header: header)
-    // A few rows of a few steps; the first steps have what all others refer to.
+    // Changes a few rows in a few steps; later steps refer to the first steps.
     let share = chance.pick([3, 20, 200, 1_000])
     var changes = 0
     var first = ""
@@ -318,7 +318,7 @@ struct Alterations {
           let column = chance.below(values.count)
           let definition = chunk.rows.table(row).columns[column]
           let value = chance.pick(definition.stream == nil ? Self.numbers : Self.contents)
-          // The tables have NOT NULL where a field has a value always.
+          // The tables declare NOT NULL where a field always has a value.
           values[column] = value == .null && !definition.isOptional ? .integer(-1) : value
           if changes == 0 { first = "\(chunk.rows.table(row)) \(column) of step \(head.number)" }
           changes += 1
@@ -327,7 +327,7 @@ struct Alterations {
         do {
           try copy.append(head, rows, 0..<rows.count)
         } catch {
-          // A value that the table itself refuses: the take ends there, in the middle of the step.
+          // The table rejects the value: the take ends there, in the middle of the step.
           try copy.finish(isComplete: false)
           return "\(first), refused by its table"
         }

@@ -3,18 +3,20 @@ import Foundation
 import RetakeCommand
 import Tape
 
-/// Drives takes that somebody altered through every verb that reads takes.
+/// Runs every verb that reads takes on altered takes.
 ///
-/// Each verb has to answer or to refuse within 20 seconds, without a trap and without a gigabyte of
-/// memory; and a replay must not be good where a value under the digest is another one.
+/// Each verb must answer or refuse within 20 seconds, without a trap and within a gigabyte of
+/// memory, and a replay must fail if a value under the digest changed.
 ///
 ///     altered --folder FOLDER --from 0 --count 1000 TAKE...
 ///
-/// With `--verbs 6` each take goes through six of them by turns, and more takes through all.
+/// With `--verbs 6`, each take runs through six of the verbs in turn, so that more takes are
+/// tested.
 ///
-/// With `--only findings,summary` no other verbs run, and nothing has to be noticed.
+/// With `--only findings,summary`, no other verbs run, and no failure is required.
 ///
-/// With `--write` they stay in the folder, and no verb runs: for `Tests/Altered/serve.py`.
+/// With `--write`, the takes stay in the folder and no verb runs, as `Tests/Altered/serve.py` needs
+/// it.
 @main
 struct AlteredTakes {
   private var folder = ".build/altered"
@@ -45,7 +47,7 @@ struct AlteredTakes {
     exit(try takes.run() ? 0 : 1)
   }
 
-  /// Whether nothing was found.
+  /// Alters and checks all takes; returns whether none failed.
   private func run() throws -> Bool {
     try? FileManager.default.removeItem(atPath: folder)
     try FileManager.default.createDirectory(
@@ -91,12 +93,12 @@ struct AlteredTakes {
     return findings == 0
   }
 
-  /// Prints a line at once, for whoever looks at a long run.
+  /// Prints a line immediately, so that a long run can be watched.
   private func say(_ line: String) {
     FileHandle.standardOutput.write(Data((line + "\n").utf8))
   }
 
-  /// Writes the first steps of a take as a take.
+  /// Writes a take's first steps as a take of their own.
   private func shorten(_ source: String, to path: String) throws {
     let reader = try TapeReader(path: source)
     let copy = try TakeCopy(path: path, header: reader.header)

@@ -10,7 +10,7 @@ struct Chance {
 
   mutating func next() -> UInt64 { stream.integer(UInt64.self) }
 
-  /// Returns a number from 0 up to, and not including, a limit.
+  /// Returns a number from 0 up to, but not including, `limit`.
   mutating func below(_ limit: Int) -> Int { Int(stream.integer(below: UInt64(max(1, limit)))) }
 
   mutating func isOne(in count: Int) -> Bool { below(count) == 0 }

@@ -2,9 +2,9 @@ import CProcess
 import Foundation
 import RetakeCommand
 
-/// All verbs on one take, in a copy of this process that may end as it likes.
+/// Runs all verbs on one take, in forked copies of this process that may crash.
 struct VerbRun {
-  /// What became of one take.
+  /// The result for one take.
   struct Outcome {
     var statuses: [(verb: String, status: Int32)] = []
     var faults: [String] = []
@@ -13,14 +13,14 @@ struct VerbRun {
   let take: String
   let other: String
   let folder: String
-  /// The command lines that are run, in their order.
+  /// The command lines to run, in order.
   private let lines: [[String]]
 
   /// - Parameters:
-  ///   - number: that of the take, which chooses among the command lines.
-  ///   - count: how many of them are run.
-  ///   - replays: whether a replay is one of them in any case.
-  ///   - only: the verbs that are run; empty for all.
+  ///   - number: the take's number, which selects command lines.
+  ///   - count: how many command lines to run.
+  ///   - replays: whether to include a replay in any case.
+  ///   - only: the verbs to run; empty for all.
   init(
     take: String, other: String, folder: String, number: UInt64, count: Int, replays: Bool,
     only: Set<String> = []
@@ -40,7 +40,7 @@ struct VerbRun {
     lines = all.indices.filter(chosen.contains).map { all[$0] }
   }
 
-  /// All command lines; what they write goes into the folder.
+  /// Returns all command lines; they write into `folder`.
   private static func all(_ take: String, _ other: String, _ folder: String) -> [[String]] {
     let out = "\(folder)/out"
     return [
@@ -73,7 +73,7 @@ struct VerbRun {
     ]
   }
 
-  /// Seconds that a verb may take, and memory that the process may have in all.
+  /// The seconds that a verb may take, and the process's memory limit.
   private static let seconds: UInt32 = 20
   private static let memory = 1 << 30
 
@@ -81,7 +81,7 @@ struct VerbRun {
     var outcome = Outcome()
     let report = "\(folder)/statuses"
     var start = 0
-    // A verb that ends the process is left out, and the rest continues in another copy.
+    // A verb that ends the process is skipped, and another copy continues with the rest.
     while start < lines.count {
       try? FileManager.default.removeItem(atPath: report)
       let status = try Self.inCopy { run(from: start, report) }
@@ -102,7 +102,7 @@ struct VerbRun {
     return outcome
   }
 
-  /// Runs the verbs from one on, and writes down their statuses.
+  /// Runs the verbs from `start` on, and writes their statuses down.
   private func run(from start: Int, _ report: String) {
     let log = open(report, O_CREAT | O_WRONLY | O_APPEND | O_CLOEXEC, 0o600)
     let null = open("/dev/null", O_RDWR)
@@ -129,7 +129,7 @@ struct VerbRun {
     }
   }
 
-  /// Has the kernel count the peak of resident memory anew.
+  /// Makes the kernel restart its count of peak resident memory.
   private static func forgetPeak() {
     let file = open("/proc/self/clear_refs", O_WRONLY)
     _ = "5".withCString { write(file, $0, 1) }
@@ -142,7 +142,7 @@ struct VerbRun {
     return (line?.split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0) << 10
   }
 
-  /// Runs something in a copy of the process and waits for its end; the status of `waitpid`.
+  /// Runs `body` in a forked copy of the process and waits for it; returns `waitpid`'s status.
   private static func inCopy(_ body: () -> Void) throws -> Int32 {
     var channel: Int32 = -1
     let process = cprocess_fork(&channel)

@@ -10,18 +10,18 @@ import Wire
 
 @testable import Importing
 
-/// A capture may hold anything, and be altered anywhere: its import ends with a take that replays,
-/// or with a sentence.
+/// Captures may contain anything and be altered anywhere: an import makes a take that replays, or
+/// reports an error in one sentence.
 ///
-/// 400 captures by default, and one for every twenty inputs of `RETAKE_MUTATIONS_EACH`. Each has a
-/// seed of its own: `RETAKE_CAPTURE_SEED=N` begins with the Nth, `RETAKE_CAPTURE_TRACE=FILE` notes
-/// which one is under way, and `RETAKE_CAPTURE_SAMPLES=FOLDER` alters the pcap files in a folder,
-/// too, with key logs of the same names.
+/// Tests 400 captures by default, and one for every twenty inputs of `RETAKE_MUTATIONS_EACH`. Each
+/// has its own seed: `RETAKE_CAPTURE_SEED=N` starts with the Nth, `RETAKE_CAPTURE_TRACE=FILE`
+/// records which one is running, and `RETAKE_CAPTURE_SAMPLES=FOLDER` also alters the pcap files in
+/// a folder, with key logs of the same names.
 @Suite(.timeLimit(.minutes(InputBudget.minutes))) struct AnyBytesInCapturesTests {
-  /// How long one import may take, in seconds, and how much memory all of them, in bytes.
+  /// The seconds that one import may take, and the bytes of memory that all of them may use.
   private static let secondsMaximum = 20.0
   private static let memoryMaximum = 1 << 30
-  /// Every so many takes are replayed, and every so many captures become a take for each call.
+  /// One in this many takes is replayed, and one in this many captures becomes a take per call.
   private static let replayedEach = 16
 
   private static var environment: [String: String] { ProcessInfo.processInfo.environment }
@@ -58,7 +58,7 @@ import Wire
     #expect(outcomes["imported", default: 0] + outcomes["replayed", default: 0] > count / 4)
   }
 
-  /// Imports as `retake import` does; what came of it.
+  /// Imports a capture as `retake import` does; returns the outcome.
   private static func importing(
     _ capture: String, _ seed: UInt64, _ samples: [CaptureSample], in folder: URL
   ) throws -> String {
@@ -135,7 +135,7 @@ import Wire
     return samples
   }
 
-  /// Captures as an export of Retake begins, with numbers in its head that nobody means.
+  /// Captures that start like Retake's own exports, with meaningless numbers in their headers.
   private static func heads(of samples: [CaptureSample]) -> [CaptureSample] {
     let numbers = ["-1", "0", "4294967295", "9223372036854775807", "-9223372036854775808"]
     return numbers.map { number in

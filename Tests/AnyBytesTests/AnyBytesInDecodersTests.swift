@@ -3,18 +3,18 @@ import Media
 import RTP
 import Testing
 
-/// Decoders of codecs that a build may lack: whatever a frame has inside, it is shown or refused.
+/// Optional decoders, fed arbitrary frames: each frame is decoded or rejected.
 ///
-/// Their inputs are a part of those that `AnyBytesTests` shares out: 4 in a thousand.
+/// They take 4 in a thousand of the inputs that `AnyBytesTests` distributes.
 @Suite struct AnyBytesInDecodersTests {
-  /// Parameters of 64x44 pixels, and the beginning of a slice.
+  /// Parameter sets for 64x44 pixels, and the start of a slice.
   private static let h264: [UInt8] =
     [
       0, 0, 0, 1, 0x67, 0x42, 0xc0, 0x1e, 0xda, 0x11, 0xfe, 0xd0, 0, 0, 0, 1, 0x68, 0xce, 0x3c,
       0x80, 0, 0, 0, 1, 0x65, 0xb8,
     ] + (0..<200).map { UInt8(truncatingIfNeeded: 1 + $0 * 7 % 250) }
 
-  /// The beginning of a key frame of Chromium's, with its sequence header.
+  /// The start of a Chromium key frame, with its sequence header.
   private static let av1 = """
     12000a0a00000024c4ffdf00680232b401104d0030c30c05b1940010b48b77c7b70339fa4128448ce322
     08e53ac60ee80aec84a30590ae1167d32c8a65047ab3a5d83a11217486c2e38a2b0994de33f349a67687

@@ -5,10 +5,10 @@ import SDP
 import Testing
 import Wire
 
-/// Any server may stand at the other end of a room: what it says comes mutated, late, twice, in any
-/// order, or not at all, while the room wants things and connections come and go.
+/// A room may face any server: messages arrive mutated, late, twice, in any order or never, while
+/// the room sends requests and connections open and close.
 ///
-/// Its inputs are a part of those that `AnyBytesTests` shares out: 10 in a thousand.
+/// It takes 10 in a thousand of the inputs that `AnyBytesTests` distributes.
 @Suite(.timeLimit(.minutes(InputBudget.minutes))) struct AnyBytesInRoomsTests {
   private func tell(_ entrance: String, _ count: Int, _ taken: Int) {
     print("any bytes: \(entrance): \(count) inputs, \(taken) of them with an effect")
@@ -19,7 +19,7 @@ import Wire
       .appending(path: "RoomTests/Protocols/Transcripts")
   }
 
-  /// The frames of transcripts of a real server.
+  /// Returns the frames in a real server's transcripts.
   private static func frames(_ name: String) throws -> [String] {
     let text = try String(
       contentsOf: transcripts.appending(path: name + ".jsonl"), encoding: .utf8)
@@ -83,7 +83,7 @@ import Wire
       do throws(JSONError) {
         let request = try RoomRequest(parsing: text)
         taken += 1
-        // What was understood is said in the one way in which it is written.
+        // A request that parses is written in its only form.
         let again = try RoomRequest(parsing: request.text)
         if again != request { Issue.record("\(request.text) is read in two ways") }
       } catch {
@@ -95,7 +95,7 @@ import Wire
   }
 }
 
-/// A machine with a server that does anything.
+/// A room's state machine, facing a server that does anything.
 private struct RoomFuzz<Protocol: SignalingMachine> {
   private static var episodeLength: Int { 250 }
   private var isOverHTTP: Bool { ["whip", "whep"].contains(Protocol.name) }
@@ -111,9 +111,9 @@ private struct RoomFuzz<Protocol: SignalingMachine> {
   private var transaction: String?
   private var endings = 0
   private var actionCount: UInt32 = 0
-  /// What the room wanted and what is not answered yet.
+  /// The room's pending actions.
   private var actions: [ActionID] = []
-  /// How many inputs came to anything.
+  /// How many inputs had an effect.
   private(set) var effects = 0
 
   init(seed: UInt64, texts: [String], options: [String: String]) {
@@ -135,7 +135,7 @@ private struct RoomFuzz<Protocol: SignalingMachine> {
     while done < count {
       begin()
       let length = min(1 + damage.below(2 * Self.episodeLength), count - done)
-      // At first the server says what a server says; then it may do anything.
+      // The server starts with valid messages; then it may send anything.
       for place in 0..<damage.below(min(texts.count, length)) {
         step(.transport(transport, .frame(.text(answering(texts[place])))))
         done += 1
@@ -156,7 +156,7 @@ private struct RoomFuzz<Protocol: SignalingMachine> {
     if damage.below(8) != 0 { step(.transport(transport, .opened(subprotocol: nil))) }
   }
 
-  /// The room is left, and is over in time whatever the server does.
+  /// Leaves the room, which must close in time whatever the server does.
   private mutating func end() {
     step(.intent(.leave))
     for _ in 0..<100 where endings == 0 {
@@ -200,7 +200,7 @@ private struct RoomFuzz<Protocol: SignalingMachine> {
     }
   }
 
-  // MARK: What happens
+  // MARK: Inputs
 
   private mutating func input() -> SignalingInput {
     switch damage.below(20) {
@@ -229,14 +229,14 @@ private struct RoomFuzz<Protocol: SignalingMachine> {
     }
   }
 
-  /// A message of the server, as it is or damaged, for the last request or for another.
+  /// Returns a server message, intact or damaged, for the last request or for another.
   private mutating func text() -> String {
     let isWhole = damage.below(3) != 0
     let bytes = isWhole ? texts[damage.below(texts.count)] : damage.damaged(texts)
     return damage.below(4) == 0 ? String(decoding: bytes, as: UTF8.self) : answering(bytes)
   }
 
-  /// A message as the answer to the last request.
+  /// Turns a message into the answer to the last request.
   private func answering(_ bytes: [UInt8]) -> String {
     let text = String(decoding: bytes, as: UTF8.self)
     guard let transaction else { return text }
@@ -315,7 +315,7 @@ private struct RoomFuzz<Protocol: SignalingMachine> {
 }
 
 extension String {
-  /// The text with another value of the first member of a name.
+  /// Returns the text with the first member called `name` set to another value.
   fileprivate func replacingValue(of name: String, with value: String) -> String {
     guard let place = firstRange(of: "\"\(name)\":") else { return self }
     let rest = self[place.upperBound...]

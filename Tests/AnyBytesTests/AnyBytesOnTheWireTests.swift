@@ -4,9 +4,9 @@ import Tape
 import Testing
 import Wire
 
-/// Any bytes may be in a capture, in a key log, and in the packets of others.
+/// Captures, key logs and observed packets may contain any bytes.
 ///
-/// Their inputs are a part of those that `AnyBytesTests` shares out: 50 in a thousand.
+/// They take 50 in a thousand of the inputs that `AnyBytesTests` distributes.
 @Suite(.timeLimit(.minutes(InputBudget.minutes))) struct AnyBytesOnTheWireTests {
   private func count(_ perMille: Int) -> Int { InputBudget.count(perMille) }
 
@@ -19,7 +19,7 @@ import Wire
     return Array(try Data(contentsOf: folder.appending(path: "ObserverTests/Samples/\(name)")))
   }
 
-  /// The beginnings of real captures, with the frames that fit.
+  /// Returns the first frames of real captures, cut where a frame ends.
   private static func captures() throws -> [[UInt8]] {
     try [
       "firefox-loop.pcap", "chromium-rtpdump.pcapng", "chromium-aiortc.pcap",
@@ -34,7 +34,7 @@ import Wire
     var taken = 0
     for _ in 0..<count {
       let bytes = damage.damaged(samples)
-      // In two parts, because it may come from a pipe.
+      // Read in two parts, because a capture may arrive through a pipe.
       let events = Self.read(bytes, cut: damage.below(bytes.count + 1))
       if events > bytes.count { Issue.record("\(events) events in \(bytes.count) bytes") }
       taken += events > 0 ? 1 : 0
@@ -43,7 +43,7 @@ import Wire
     #expect(taken > count / 10)
   }
 
-  /// Reads a capture as far as it goes, and gives how many events it had.
+  /// Reads a capture as far as possible; returns how many events it contained.
   private static func read(_ bytes: [UInt8], cut: Int) -> Int {
     var reader = CaptureReader()
     var events = 0
@@ -66,7 +66,7 @@ import Wire
     }
   }
 
-  /// Reads the bytes of an event.
+  /// Reads all bytes of an event.
   private static func touch(_ event: CaptureEvent, _ reader: CaptureReader) {
     switch event {
     case .datagram(let datagram): _ = [UInt8](reader.bytes(datagram.payload))
@@ -98,7 +98,7 @@ import Wire
     #expect(taken > count / 10)
   }
 
-  /// Whole calls with every packet damaged now and then, in an order that changes, under real keys.
+  /// Observes complete calls under real keys, some packets damaged and in varying order.
   @Test func anyBytesMayBeSeenBetweenOthers() throws {
     var damage = Damage(seed: 13)
     let count = count(35)
@@ -119,14 +119,14 @@ import Wire
     #expect(told > done / 10)
   }
 
-  /// Shows an observer a damaged call; returns how many packets it told of.
+  /// Feeds a damaged call to an observer; returns how many packets it reported.
   private func show(
     _ packets: [(tuple: FiveTuple, bytes: [UInt8])], keys: [UInt8], _ damage: inout Damage
   ) -> Int {
     let payloads = packets.map(\.bytes)
     var genesis = ObserverGenesis.ofToday
     genesis.waitingPacketsMaximum = 100
-    // Decoders take any bytes in tests of their own; here they would only take time.
+    // Decoders have fuzz tests of their own; here they would only take time.
     genesis.decodes = damage.below(8) == 0
     let observer = ObserverMachine()
     var outbox = Outbox<ObserverOutput>()

@@ -11,10 +11,10 @@ import Wire
 
 @testable import SCTP
 
-/// Any bytes may come in at every entrance: nothing traps, nothing hangs, nothing reads outside.
+/// Every parser of untrusted input survives any bytes: no traps, no hangs, no reads out of bounds.
 ///
-/// A million inputs by default; `RETAKE_MUTATIONS=N` asks for another number, and
-/// `RETAKE_MUTATIONS_EACH=N` for so many at each entrance (`make fuzz`).
+/// A million inputs by default; `RETAKE_MUTATIONS=N` sets another total, and
+/// `RETAKE_MUTATIONS_EACH=N` the number for each parser (`make fuzz`).
 @Suite(.timeLimit(.minutes(InputBudget.minutes))) struct AnyBytesTests {
   private func count(_ perMille: Int) -> Int { InputBudget.count(perMille) }
 
@@ -84,14 +84,14 @@ import Wire
     #expect(taken > count / 10)
   }
 
-  /// Reads a payload as one of a codec, and what may be made of it.
+  /// Reads a payload as `codec`'s, and repacketizes it.
   private func check(_ codec: Codec, _ payload: [UInt8]) {
     let name = codec.name.rawValue
     _ = codec.look?(payload.span.bytes)
     switch codec.payload.read(payload.span.bytes)?.content {
     case .slice(let range) where range.upperBound > payload.count:
       Issue.record("a slice of \(name) ends at \(range.upperBound)")
-    // Start codes are longer than the lengths that they stand for.
+    // Start codes are longer than the lengths that they replace.
     case .bytes(let made) where made.count > 4 + 2 * payload.count:
       Issue.record("\(payload.count) bytes of \(name) became \(made.count)")
     default: break
@@ -117,7 +117,7 @@ import Wire
     for _ in 0..<count {
       let bytes = damage.damaged(samples)
       let compound = RTCPCompound(parsing: bytes.span.bytes)
-      // A packet has four bytes at least, so that more of them would mean memory out of nothing.
+      // A packet has at least four bytes; more packets than that would let input inflate memory.
       if compound.packets.count + compound.malformedCount > bytes.count / 4 + 1 {
         Issue.record("\(compound.packets.count) packets in \(bytes.count) bytes")
       }
@@ -127,8 +127,8 @@ import Wire
     #expect(taken > count / 10)
   }
 
-  /// Associations in every state are given damaged packets of their own peer, with checksums and
-  /// tags that are right, because nothing behind them would be reached otherwise.
+  /// Sends associations in every state damaged packets of their own peer, with valid checksums and
+  /// tags, because packets without them are dropped early.
   @Test func anyBytesMayBeSCTP() throws {
     var damage = Damage(seed: 7)
     let samples = Samples.associations()
@@ -147,7 +147,7 @@ import Wire
     var outbox = Outbox<SCTPAssociation.Output>()
     for round in 0..<count {
       var bytes = damage.damaged(samples.packets)
-      // Few packets of another association, which are dropped unread.
+      // Only a few packets belong to another association: those are dropped unread.
       if bytes.count >= 12, damage.below(8) != 0 {
         bytes.replaceSubrange(0..<8, with: samples.packets[1][0..<8])
       }
@@ -172,7 +172,7 @@ import Wire
       }
       if packets > 1000 { Issue.record("\(packets) packets answer one") }
       if !Samples.isBounded(association) { Issue.record("the memory grows") }
-      // One that was ended, as a peer may do, begins anew; every state has its turn.
+      // A peer may end an association: start a new one, so that every state has its turn.
       if association.state == .closed || round % 200 == 199 {
         association = states[round / 200 % states.count]
         now = samples.now
@@ -182,11 +182,12 @@ import Wire
     #expect(taken > count / 50)
   }
 
-  // MARK: Texts
+  // MARK: Text
 
   @Test func anyBytesMayBeADescription() throws {
     var damage = Damage(seed: 4)
-    // The heads hold every kind of line; whole descriptions come in by signaling below.
+    // The first lines contain every kind of line; the signaling test below parses full
+    // descriptions.
     let samples = try Samples.descriptions().map { Array($0.prefix(700)) }
     let count = count(10)
     var taken = 0
@@ -261,9 +262,9 @@ import Wire
     #expect(taken > count / 50)
   }
 
-  // MARK: The whole stack
+  // MARK: Full stack
 
-  /// A stack in every phase of its call is given damaged datagrams of that call, DTLS among them.
+  /// Sends a stack damaged datagrams of its call, DTLS included, in every phase.
   @Test func anyBytesMayReachAPeer() throws {
     var damage = Damage(seed: 6)
     let count = count(20)
@@ -274,7 +275,7 @@ import Wire
       let samples = datagrams.map(\.datagram.bytes)
       let path = try #require(datagrams.first { $0.peer == 1 }).datagram
       let call = Samples.call(seed: seed)
-      // The first round leaves the peers without descriptions.
+      // In the first round, the peers have no descriptions.
       if round > 0 { #expect(call.negotiate() == nil) }
       for index in 0..<count / rounds {
         let bytes = damage.damaged(samples)
@@ -291,7 +292,7 @@ import Wire
   }
 }
 
-/// Calls that read what they are given and keep nothing.
+/// Parses calls' requests and stores nothing.
 private struct ParsingCalls: CallHandling {
   private func parse(_ sdp: String) throws(CallRefusal) {
     do throws(SDPError) {
@@ -332,7 +333,7 @@ private struct ParsingCalls: CallHandling {
   func stats(call id: String?) async throws(CallRefusal) -> String { "{}" }
 }
 
-/// Sessions whose description is restarted by whatever fragment comes.
+/// Answers every fragment with an ICE restart.
 private struct ParsingSessions: SessionHandling {
   private static let description =
     "v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\nm=audio 9 UDP/TLS/RTP/SAVPF 111\r\n"

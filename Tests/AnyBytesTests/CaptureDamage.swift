@@ -1,6 +1,6 @@
 import Wire
 
-/// Alters captures by the meaning of their fields, seeded: the same seed gives the same file.
+/// Alters captures field by field, seeded: the same seed gives the same file.
 struct CaptureDamage {
   var damage: Damage
 
@@ -9,7 +9,7 @@ struct CaptureDamage {
   private mutating func below(_ bound: Int) -> Int { damage.below(max(1, bound)) }
   private mutating func oneIn(_ count: Int) -> Bool { below(count) == 0 }
 
-  /// Numbers at which arithmetic of 16, 32 and 64 bits ends.
+  /// Values at the limits of 16, 32 and 64-bit arithmetic.
   private static let ends: [UInt64] = [
     0, 1, 2, 7, 8, 0x7f, 0x80, 0xff, 0x7fff, 0x8000, 0xfffe, 0xffff, 0x7fff_ffff, 0x8000_0000,
     0xffff_fffe, 0xffff_ffff, 0x7fff_ffff_ffff_ffff, 0x8000_0000_0000_0000, .max - 1, .max,
@@ -17,10 +17,10 @@ struct CaptureDamage {
 
   private mutating func end() -> UInt64 { Self.ends[below(Self.ends.count)] }
 
-  /// An altered capture, whole or a part of it.
+  /// Returns an altered capture, complete or shortened.
   mutating func altered(_ samples: [CaptureSample]) -> [UInt8] {
     var sample = samples[below(samples.count)]
-    // A part of a long one: the beginning, which has the handshakes, or somewhere.
+    // Shortens a long capture: to its start, which has the handshakes, or to any part.
     let count = 20 + below(140)
     if sample.records.count > count {
       let begin = oneIn(3) ? below(sample.records.count - count) : 0
@@ -41,14 +41,14 @@ struct CaptureDamage {
     let place = below(sample.records.count)
     switch below(14) {
     case 12:
-      // Several in a row that are larger than what any network carries whole.
+      // Several packets in a row, larger than any network carries unfragmented.
       let length = 1000 + below(9000)
       for index in place..<min(place + 1 + below(8), sample.records.count) {
         sample.records[index].frame += [UInt8](repeating: 0x55, count: length)
         lengthen(&sample.records[index].frame, sample.networkOffset)
       }
     case 13:
-      // A silence in the middle, or all at once.
+      // A gap in the middle, or all packets at one time.
       let step = Int64(below(4) == 0 ? below(2_000_000_000) : below(2000)) * 1_000_000
       for index in place..<sample.records.count {
         let at = sample.records[index].nanoseconds +| step
@@ -58,7 +58,7 @@ struct CaptureDamage {
     case 0: sample.records[place].seconds = Int64(bitPattern: end())
     case 1: sample.records[place].nanoseconds = Int64(bitPattern: end())
     case 2:
-      // All that follows comes much later, or earlier.
+      // All following packets arrive much later, or earlier.
       let steps: [Int64] = [1, 60, 3600, 86_400, 40_000_000, 2_000_000_000]
       let step = steps[below(steps.count)] * (oneIn(3) ? -1 : 1)
       for index in place..<sample.records.count {
@@ -83,7 +83,7 @@ struct CaptureDamage {
     }
   }
 
-  /// The same packet from many ports.
+  /// Repeats a packet from many ports.
   private mutating func flood(_ sample: inout CaptureSample, _ place: Int) {
     let port = sample.networkOffset + 20 + 2 * below(2)
     var record = sample.records[place]
@@ -99,7 +99,7 @@ struct CaptureDamage {
 
   // MARK: Layers
 
-  /// Puts the frames of an Ethernet capture into one to three layers, and alters bytes of those.
+  /// Wraps an Ethernet capture's frames in one to three layers, and alters the layers' bytes.
   private mutating func enclose(_ sample: inout CaptureSample) {
     guard sample.linkType == 1 else { return }
     for _ in 0...below(3) {
@@ -123,9 +123,9 @@ struct CaptureDamage {
     }
   }
 
-  // MARK: Fields of packets
+  // MARK: Packet fields
 
-  /// Sets a field of a header, or of what a datagram carries, to an end.
+  /// Sets a field in a header or in a datagram's payload to an extreme value.
   private mutating func alterFrame(_ sample: inout CaptureSample) {
     guard !sample.records.isEmpty else { return }
     let place = below(sample.records.count)
@@ -135,7 +135,7 @@ struct CaptureDamage {
     let payload = network + 20 + (isTCP ? 20 : 8)
     switch below(10) {
     case 0:
-      // Length, identification, flags and offset, protocol, version and length of the header.
+      // Length, identification, flags and offset, protocol, version and header length.
       let fields = [(0, 1), (2, 2), (4, 2), (6, 2), (9, 1)]
       let (offset, width) = fields[below(fields.count)]
       set(&frame, network + offset, width)
@@ -145,12 +145,12 @@ struct CaptureDamage {
       let (offset, width) = fields[below(fields.count)]
       set(&frame, network + 20 + offset, width)
     case 2, 3, 4:
-      // Headers of RTP, RTCP, STUN, DTLS and TURN: sequence numbers, times, lengths, sources.
+      // RTP, RTCP, STUN, DTLS and TURN headers: sequence numbers, times, lengths, sources.
       let fields = [(0, 1), (1, 1), (2, 2), (4, 4), (8, 4), (11, 2), (12, 2), (14, 2), (16, 4)]
       let (offset, width) = fields[below(fields.count)]
       set(&frame, payload + offset, width)
     case 5, 6:
-      // Attributes, blocks of reports and records stand at multiples of four.
+      // Attributes, report blocks and records start at multiples of four.
       let words = (frame.count - payload) / 4
       guard words > 0 else { return }
       set(&frame, payload + 4 * below(words) + 2 * below(2), [2, 4, 8][below(3)])
@@ -160,7 +160,7 @@ struct CaptureDamage {
       rest = damage.damaged([rest])
       frame = Array(frame[..<payload]) + rest
     case 8:
-      // A longer datagram than any network carries.
+      // A datagram longer than any network carries.
       guard frame.count > payload else { return }
       frame += [UInt8](repeating: UInt8(truncatingIfNeeded: below(256)), count: below(9000))
       lengthen(&frame, network)
@@ -179,7 +179,7 @@ struct CaptureDamage {
     }
   }
 
-  /// Lets the headers tell the length that a frame has.
+  /// Sets the headers' lengths to the frame's length.
   private func lengthen(_ frame: inout [UInt8], _ network: Int) {
     let whole = frame.count - network
     guard whole > 28, whole < 65_536 else { return }
@@ -241,7 +241,7 @@ struct CaptureDamage {
     var head = little(0x1a2b_3c4d, 4) + little(1, 2) + little(0, 2) + little(.max, 8)
     for comment in sample.comments { head += option(1, Array(comment.utf8)) }
     block(0x0a0d_0d0a, head)
-    // Resolutions from seconds to far below nanoseconds, of ten and of two, and offsets of times.
+    // Resolutions from seconds to far below nanoseconds, decimal and binary, and time offsets.
     let resolutions: [UInt8] = [9, 9, 9, 6, 0, 3, 19, 20, 0x80, 0xa0, 0xbf, 0xc0, 0xff]
     let resolution = resolutions[below(resolutions.count)]
     var interface =

@@ -1,27 +1,27 @@
 import Foundation
 import Wire
 
-/// A capture as its parts, so that each of them can be altered by its meaning.
+/// A capture in parts, so that fields can be altered one by one.
 struct CaptureSample {
-  /// A frame with what the file says of it.
+  /// A frame, with its entries in the file.
   struct Record {
     var seconds: Int64
     var nanoseconds: Int64
     var frame: [UInt8]
-    /// What the file says, where that is not the truth.
+    /// The length that the file states, if it is wrong.
     var statedLength: UInt32?
     var originalLength: UInt32?
-    /// How many frames its block says were lost; pcapng alone has it.
+    /// The dropped frames that its block reports; only pcapng has them.
     var dropped: UInt64?
   }
 
   var linkType: UInt16 = 1
   var records: [Record] = []
-  /// Lines of a key log that open its packets.
+  /// The key log lines that decrypt its packets.
   var keys = ""
   var comments: [String] = []
 
-  /// Where IP begins in a frame.
+  /// The offset at which IP starts in a frame.
   var networkOffset: Int {
     switch linkType {
     case 0, 108: 4
@@ -32,9 +32,9 @@ struct CaptureSample {
     }
   }
 
-  // MARK: Made by code
+  // MARK: Generated
 
-  /// Datagrams between two ends, one every few milliseconds.
+  /// Returns datagrams between two hosts, a few milliseconds apart.
   static func of(
     _ datagrams: [(isFirst: Bool, bytes: [UInt8])], apart nanoseconds: Int64 = 5_000_000
   )
@@ -51,7 +51,7 @@ struct CaptureSample {
     return sample
   }
 
-  /// What one side of a TCP connection says, cut into segments.
+  /// Appends one direction of a TCP connection, cut into segments.
   mutating func addStream(_ bytes: [UInt8], segment: Int) {
     var sequence: UInt32 = 0xffff_ff00
     let last = records.last.map { ($0.seconds, $0.nanoseconds) } ?? (1_700_000_000, 0)
@@ -71,7 +71,7 @@ struct CaptureSample {
     add([], 0x11)
   }
 
-  /// A datagram that comes in fragments.
+  /// Appends a fragmented datagram.
   mutating func addFragments(_ datagram: [UInt8], each count: Int) {
     let last = records.last.map { ($0.seconds, $0.nanoseconds) } ?? (1_700_000_000, 0)
     let whole = Frame.udpHeader(datagram, isFirst: true) + datagram
@@ -91,7 +91,7 @@ struct CaptureSample {
 
   // MARK: Read from files
 
-  /// Reads a pcap file in the byte order of this machine; nil for another one.
+  /// Reads a pcap file in this machine's byte order; returns nil for any other.
   init?(pcap file: URL, keys: URL?) {
     guard let data = try? Data(contentsOf: file) else { return nil }
     let bytes = [UInt8](data)
@@ -117,7 +117,7 @@ struct CaptureSample {
   init() {}
 }
 
-/// Makes frames of two hosts.
+/// Makes frames between two hosts.
 enum Frame {
   static func big(_ value: Int, _ width: Int) -> [UInt8] {
     (0..<width).map { UInt8(truncatingIfNeeded: value >> (8 * (width - 1 - $0))) }

@@ -4,7 +4,7 @@ struct Damage {
 
   init(seed: UInt64) { state = seed }
 
-  /// The next random number (splitmix64).
+  /// Returns the next random number (splitmix64).
   mutating func next() -> UInt64 {
     state &+= 0x9e37_79b9_7f4a_7c15
     var mixed = state
@@ -13,10 +13,10 @@ struct Damage {
     return mixed ^ mixed >> 31
   }
 
-  /// A random number below a bound above 0.
+  /// Returns a random number below `bound`, which must be above 0.
   mutating func below(_ bound: Int) -> Int { Int(truncatingIfNeeded: next() >> 33) % bound }
 
-  /// One of the samples with one to three wounds.
+  /// Returns one of the samples, damaged in one to three places.
   mutating func damaged(_ samples: [[UInt8]]) -> [UInt8] {
     var bytes = samples[below(samples.count)]
     for _ in 0...below(3) { wound(&bytes) }
@@ -29,7 +29,7 @@ struct Damage {
   ]
 
   private mutating func wound(_ bytes: inout [UInt8]) {
-    // Everything that decides the shape of a packet stands early, so half of the wounds go there.
+    // A packet's shape is decided by its first bytes, so half of the damage goes there.
     let reach = below(2) == 0 ? bytes.count : min(bytes.count, 40)
     guard reach > 0 else {
       bytes.append(UInt8(truncatingIfNeeded: next()))

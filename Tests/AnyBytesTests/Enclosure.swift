@@ -1,10 +1,10 @@
 import Wire
 
-/// Layers around a frame, as captures of routers, clouds and radios have them.
+/// Layers around a frame, as captured on routers, in clouds and over radio.
 enum Enclosure {
   typealias Layer = @Sendable ([UInt8]) -> [UInt8]
 
-  /// Each makes an Ethernet frame of one.
+  /// Wraps an Ethernet frame in layers that make another Ethernet frame.
   static let layers: [Layer] = [
     { ethernet(0x8100, [0, 5] + $0.dropFirst(12)) },
     { ethernet(0x8864, [0x11, 0, 0, 7] + Frame.big($0.count - 12, 2) + [0, 0x21] + packet($0)) },
@@ -26,7 +26,7 @@ enum Enclosure {
     { udp(37_008, [1, 0, 0, 1, 10, 1, 5, 1] + $0) },
   ]
 
-  /// Each makes a frame of another link type, whose number it has.
+  /// Converts an Ethernet frame to another link type, given by its number.
   static let links: [(UInt16, Layer)] = [
     (50, { [0xff, 3, 0, 0x21] + packet($0) }),
     (51, { [0x11, 0, 0, 7] + Frame.big(max(0, $0.count - 12), 2) + [0, 0x21] + packet($0) }),

@@ -3,7 +3,7 @@ import Room
 import SDP
 import Wire
 
-/// What servers of rooms say, to begin mutations with.
+/// Messages of room servers, as starting points for mutations.
 enum RoomSamples {
   private static let sdp =
     "v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\nm=audio 9 UDP/TLS/RTP/SAVPF 111\r\n"
@@ -21,7 +21,8 @@ enum RoomSamples {
     participant: "ann", session: "s", isResumed: false, members: [member],
     ICEServers([ICEServerConfiguration(urls: ["stun:s.example"])]))
 
-  /// The server of Retake's own rooms; the arrival more than once, because all waits for it.
+  /// Messages of Retake's own room server; the join reply appears twice, because all else waits for
+  /// it.
   static let room: [String] =
     ([
       joined, joined, joined,
@@ -40,7 +41,7 @@ enum RoomSamples {
       .ended(RoomEnding(.kicked)), .moved(url: "wss://three.example/"),
     ] as [RoomNotice]).map(\.text)
 
-  /// What participants say to it.
+  /// Requests that participants send to it.
   static let requests: [String] =
     ([
       .join(RoomJoin(room: "r", metadata: "{}"), resumes: "s"),
@@ -76,7 +77,7 @@ enum RoomSamples {
       ])
     ))
 
-  /// A Sora server.
+  /// Messages of a Sora server.
   static let sora: [String] =
     ([
       offer, offer, offer, .members(("type", "re-offer"), ("sdp", .text(sdp))),
@@ -96,7 +97,7 @@ enum RoomSamples {
       .members(("type", "req-stats")),
     ] as [JSONValue]).map(\.json)
 
-  /// Bodies of answers over HTTP.
+  /// Bodies of HTTP responses.
   static let bodies = [
     sdp, "", #"{"detail":"no"}"#,
     "a=ice-ufrag:wxyz\r\na=ice-pwd:0123456789abcdefghijkl\r\nm=audio 9 RTP/AVP 0\r\na=mid:0\r\n",

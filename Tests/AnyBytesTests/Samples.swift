@@ -8,13 +8,13 @@ import Wire
 
 @testable import SCTP
 
-/// What the mutations begin with: packets of real and virtual calls, descriptions of real stacks.
+/// Starting points for mutations: packets of real and virtual calls, descriptions of real stacks.
 enum Samples {
   private static var tests: URL {
     URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
   }
 
-  /// RTP and RTCP of a call from Chromium, in the clear.
+  /// Returns the RTP and RTCP of a Chromium call, decrypted.
   static func clearPackets() throws -> (rtp: [[UInt8]], rtcp: [[UInt8]]) {
     let file = tests.appending(path: "RTPTests/Samples/chromium-call.txt")
     let packets = try String(contentsOf: file, encoding: .utf8).split(separator: "\n").map {
@@ -25,7 +25,7 @@ enum Samples {
     return (rtp, packets.filter { DatagramClass($0.span.bytes) == .rtcp })
   }
 
-  /// Descriptions that browsers and servers gave.
+  /// Returns descriptions made by browsers and servers.
   static func descriptions() throws -> [[UInt8]] {
     let folder = tests.appending(path: "SDPTests/Samples")
     return try FileManager.default.contentsOfDirectory(atPath: folder.path).sorted().map {
@@ -33,14 +33,14 @@ enum Samples {
     }
   }
 
-  /// A call between two peers with audio and small video frames, before anything was signaled.
+  /// Returns a call between two peers with audio and small video frames, before any signaling.
   static func call(seed: UInt64) -> VirtualCall {
     let call = VirtualCall(seed: seed)
     call.addMedia(videoFrames: .pattern(width: 64, height: 48, framesPerSecond: 5))
     return call
   }
 
-  /// Every datagram that both peers of a short call received, in order.
+  /// Returns every datagram that both peers of a short call received, in order.
   static func datagrams(seed: UInt64, milliseconds: Int64) -> [(peer: Int, datagram: Datagram)] {
     var received: [(peer: Int, datagram: Datagram)] = []
     let call = VirtualCall(seed: seed) { step in
@@ -54,7 +54,8 @@ enum Samples {
     return received
   }
 
-  /// An association with channels and messages under way, and every packet that it got so far.
+  /// Returns an association with open channels and messages in flight, and every packet it
+  /// received.
   static func associations() -> (association: SCTPAssociation, packets: [[UInt8]], now: Instant) {
     var sides = [0, 1].map { side in
       SCTPAssociation(entropy: Entropy(seed: [UInt8(side)]).stream("sctp"))
@@ -83,7 +84,7 @@ enum Samples {
       let sent = waiting
       waiting = []
       for (number, packet) in sent.enumerated() {
-        // Some are lost, so that there are gaps, retransmissions and forwards.
+        // Some are lost, to cause gaps, retransmissions and forward TSNs.
         if (number + round) % 11 == 7 { continue }
         if packet.to == 1 { packets.append(packet.bytes) }
         drive(packet.to, .packet(packet.bytes))
@@ -92,7 +93,7 @@ enum Samples {
     return (sides[1], packets, now)
   }
 
-  /// Whether what an association keeps is within its limits.
+  /// Returns whether the association's memory stays within its limits.
   static func isBounded(_ association: SCTPAssociation) -> Bool {
     association.receiver.streams.heldBytes <= 2 * association.parameters.receiveWindow
       && association.receiver.streams.heldFragments <= 2 * SCTPLimits.fragmentsHeld
@@ -101,8 +102,8 @@ enum Samples {
       && association.channelNumbers.count <= SCTPLimits.channels
   }
 
-  /// An association in each state that packets can meet, all with one tag: in the handshake, with
-  /// data, closing channels, and on each way to its end.
+  /// Returns an association in each state that can receive packets, all with one tag: in the
+  /// handshake, with data, closing channels, and in each stage of the shutdown.
   static func states(of model: SCTPAssociation, at now: Instant) -> [SCTPAssociation] {
     var outbox = Outbox<SCTPAssociation.Output>()
     var waiting = SCTPAssociation(entropy: Entropy(seed: [9]).stream("sctp"))
@@ -118,7 +119,7 @@ enum Samples {
     for channel in model.channelNumbers { closing.step(.close(channel), at: now, into: &outbox) }
     var ending = model
     ending.step(.shutdown, at: now, into: &outbox)
-    // The peer acknowledges all that was sent, until nothing is left to send.
+    // The peer acknowledges all data, until there is nothing left to send.
     var shut = closing
     var last = ByteWriter()
     for _ in 0..<100 where !shut.sender.isDrained {
@@ -133,7 +134,7 @@ enum Samples {
     shut.step(.shutdown, at: now, into: &outbox)
     var ended = shut
     ended.step(.packet(packet(to: model, .shutdown, last.bytes)), at: now, into: &outbox)
-    // The peer ends the association before it has all.
+    // The peer shuts down before it has received all data.
     var first = ByteWriter()
     first.uint32(model.sender.sent.firstNumber &- 1)
     var received = model
@@ -144,7 +145,7 @@ enum Samples {
     return [waiting, echoed, model, closing, ending, shut, received, ended]
   }
 
-  /// A packet with one chunk for an association.
+  /// Makes a packet with one chunk for an association.
   private static func packet(
     to association: SCTPAssociation, _ type: ChunkType, _ body: [UInt8]
   ) -> [UInt8] {

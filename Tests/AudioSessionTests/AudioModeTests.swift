@@ -2,7 +2,7 @@ import AudioSession
 import Lab
 import Testing
 
-/// What is asked of the device to get into a mode.
+/// The device operations that change the mode.
 struct AudioModeTests {
   private typealias Operation = AudioDeviceOperation
 
@@ -50,7 +50,7 @@ struct AudioModeTests {
   @Test(arguments: table)
   func aModeIsTheseOperations(_ row: Row) {
     #expect(row.mode.operations(current: row.current) == row.operations)
-    // And one call of a session.
+    // The same with one session call.
     let session = VirtualAudioSession()
     session.locked(.setCategory(row.current, options: []))
     session.clear()
@@ -90,12 +90,12 @@ struct AudioModeTests {
     }
     #expect(operation.name == name && session.operations.count == count)
     #expect(!session.snapshot.isLocked)
-    // The next one is not held up.
+    // The next call is not affected.
     session.failures = [:]
     #expect(session.call(.applyMode(.videoChat, options: .modeDefaults)) == .done)
   }
 
-  /// What was set before a connection that sends is overwritten by it.
+  /// A sending connection overwrites a category set before it.
   @Test func aSendingConnectionWritesItsCategoryOverEarlierOnes() {
     let session = VirtualAudioSession()
     session.call(.applyMode(.default(category: .ambient, output: .default), options: []))
@@ -165,7 +165,7 @@ struct AudioModeTests {
       ])
   }
 
-  /// The session asks; what comes of it is the device's.
+  /// The session requests a profile; the device decides the result.
   @Test(arguments: [AudioProcessingProfile.voice, .music, .custom(0x72_696f_63)])
   func processingIsAskedOfTheDevice(_ profile: AudioProcessingProfile) {
     let session = VirtualAudioSession()

@@ -3,9 +3,9 @@ import Lab
 import Testing
 import Wire
 
-/// When the device is made ready, runs, and is given back.
+/// When the device is initialized, runs, and is released.
 struct AudioUnitTests {
-  /// What each state does, by (may, runs): everything else is left alone.
+  /// What each state does for (may, runs); all other combinations change nothing.
   private static let table: [(AudioUnitState, Bool, Bool, [AudioUnitChange])] = [
     (.uninitialized, false, false, []), (.uninitialized, false, true, []),
     (.uninitialized, true, false, [.initialize]),
@@ -65,7 +65,7 @@ struct AudioUnitTests {
     #expect(session.states.suffix(6).contains("audio-playout: playing -> stopped"))
   }
 
-  /// The flag means nothing as long as audio is not manual.
+  /// The flag has no effect unless audio is manual.
   @Test func theEnableFlagCountsWithManualAudioOnly() {
     let session = VirtualAudioSession()
     session.call(.setAudioEnabled(false))
@@ -102,7 +102,7 @@ struct AudioUnitTests {
     session.call(.openConnection(1, sends: false, receives: true))
     #expect(session.operations.contains(.requestPermission))
     #expect(session.snapshot.recording == "stopped" && session.snapshot.playout == "playing")
-    // Without it nobody is asked.
+    // Without the flag, permission is not requested.
     let usual = VirtualAudioSession()
     usual.call(.openConnection(1, sends: false, receives: true))
     #expect(!usual.operations.contains(.requestPermission))
@@ -115,7 +115,7 @@ struct AudioUnitTests {
     #expect(
       session.call(.openConnection(1, sends: true, receives: true)) == .failed(.permissionDenied))
     #expect(session.snapshot.playout == "playing" && session.snapshot.recording == "stopped")
-    // Who said no is not asked again; who said nothing is.
+    // After a refusal the session does not ask again; without an answer it does.
     session.permission = .granted
     session.call(.initializeInput)
     let isAsked = answer == .undetermined

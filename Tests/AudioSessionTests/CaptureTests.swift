@@ -4,7 +4,7 @@ import Media
 import Testing
 import Wire
 
-/// Audio on its way from sources to senders.
+/// The audio path from sources to senders.
 struct CaptureTests {
   private static func ramp(_ count: Int, from start: Int = 0) -> [Int16] {
     (0..<count).map { Int16(truncatingIfNeeded: ($0 + start) % 20_011 - 10_000) }
@@ -34,7 +34,7 @@ struct CaptureTests {
     }
   }
 
-  /// A device hands over 512 frames at a time; senders get 480.
+  /// A device delivers 512 frames at a time; senders get 480.
   @Test func nativeSizesBecomeTenMilliseconds() {
     let session = VirtualAudioSession()
     var sent: [Int16] = []
@@ -59,7 +59,7 @@ struct CaptureTests {
       #expect(session.deliver(chunk) == .success(rate / 50))
       session.wait(.milliseconds(20))
     }
-    // A second of audio but for what the filter still holds.
+    // A second of audio, except what the filter still holds.
     #expect((98...100).contains(session.blocks.count))
     #expect(session.blocks.allSatisfy { $0.block.channels == 1 && $0.block.frameCount == 480 })
     let level = session.blocks[50].block.samples
@@ -112,7 +112,7 @@ struct CaptureTests {
     #expect(session.deliver(chunk) == .failure(.audioUnitActive))
     #expect(session.deliver(chunk) == .failure(.audioUnitActive))
     #expect(session.deliver(chunk, from: .unit) == .success(480))
-    // It is told once; each is counted.
+    // The refusal is logged once; every block is counted.
     #expect(session.log.filter { $0 == "sourceRefused" }.count == 1)
     #expect(session.snapshot.counters.dropsByReason == ["audioUnitActive": 2])
     session.call(.useManualAudio(true))
@@ -135,8 +135,8 @@ struct CaptureTests {
     #expect(session.snapshot.counters.formatChanges == 1)
   }
 
-  /// The device's own audio in another format than its route's is dropped, and the device made
-  /// ready for that format.
+  /// Audio in a format other than the route's is dropped, and the device is initialized again for
+  /// the new format.
   @Test func aDeviceThatGivesAnotherFormatIsMadeAnew() {
     let session = VirtualAudioSession()
     session.call(.openConnection(1, sends: true, receives: true))
@@ -163,7 +163,7 @@ struct CaptureTests {
       session.deliver(PCMChunk(samples: Array(repeating: 20_001, count: 480)), from: application)
       session.wait(.milliseconds(10))
     }
-    // The microphone's first block went before there was a second source.
+    // The microphone's first block was sent before the second source existed.
     #expect(session.blocks.map(\.sources) == [1, 2, 2])
     #expect(session.blocks.map { $0.block.samples[7] } == [20_000, 32_767, 32_767])
     #expect(session.states.contains("audio-source-2-application: idle -> flowing"))
@@ -185,7 +185,7 @@ struct CaptureTests {
     #expect(session.deadline == Instant(nanoseconds: 20_416_666))
     session.wait(.milliseconds(50))
     let starved = session.blocks
-    // The block that was begun is filled up, and silence follows at the pace of audio.
+    // The started block is padded, and silence follows in real time.
     #expect(starved.map(\.sources) == [1, 1, 0, 0, 0])
     #expect(starved[1].block.samples.prefix(20) == Self.ramp(500).suffix(20))
     #expect(starved[2...].allSatisfy { $0.block.samples.allSatisfy { $0 == 0 } })

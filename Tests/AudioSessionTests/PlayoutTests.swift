@@ -4,7 +4,7 @@ import Media
 import Testing
 import Wire
 
-/// Received audio on its way to the device.
+/// The path of received audio to the device.
 struct PlayoutTests {
   private func playing(_ type: AudioIOType = .notSpecified) -> VirtualAudioSession {
     let session = VirtualAudioSession()
@@ -69,7 +69,7 @@ struct PlayoutTests {
     #expect(session.played.map(\.units) == [1, 200, 1])
   }
 
-  /// With a clock in common, input waits for the output of its period.
+  /// With a shared clock, input waits for its period's output.
   @Test func anAggregatedDeviceServesOutputFirst() {
     let samples = PCMChunk(samples: Array(repeating: 3, count: 480))
     let apart = playing()
@@ -80,7 +80,7 @@ struct PlayoutTests {
     #expect(together.blocks.isEmpty)
     together.pull()
     #expect(together.blocks.count == 1 && together.played.count == 1)
-    // A device that stops asking for output does not hold up its input.
+    // A device that stops requesting output does not delay its input.
     for _ in 0..<5 { together.deliver(samples, from: .unit) }
     #expect(together.blocks.count == 6)
   }

@@ -3,7 +3,7 @@ import Lab
 import Testing
 import Wire
 
-/// What happens to a session from outside, and the order in which it is told.
+/// External events of a session, and the order in which they are handled.
 struct SessionEventTests {
   private func running() -> VirtualAudioSession {
     let session = VirtualAudioSession()
@@ -34,7 +34,7 @@ struct SessionEventTests {
         "stopUnit", "audio-unit initialized", "audio-recording stopped", "audio-playout stopped",
       ])
     session.clear()
-    // Whatever else changes meanwhile is left for later.
+    // Other changes that happen meanwhile are deferred.
     session.call(.useManualAudio(true))
     session.call(.setAudioEnabled(true))
     #expect(session.operations.isEmpty)
@@ -83,7 +83,7 @@ struct SessionEventTests {
     #expect(session.snapshot.activationCount == 0 && !session.snapshot.isActive)
   }
 
-  /// The system activates by itself, and the session's own activation asks for nothing then.
+  /// After an activation by the system, the session's own activation requests nothing.
   @Test func anExternalActivationIsKnown() {
     let session = VirtualAudioSession()
     session.call(.useManualAudio(true))
@@ -120,7 +120,7 @@ struct SessionEventTests {
     #expect(session.operations.isEmpty && session.states.count == 1)
   }
 
-  /// What changed during an interruption holds after it.
+  /// A route change during an interruption takes effect after it.
   @Test func aRouteOfAnInterruptionIsTakenAfterIt() {
     let session = running()
     session.handle(.interruptionBegan)
@@ -145,7 +145,7 @@ struct SessionEventTests {
     session.clear()
     session.handle(.mediaServerReset)
     #expect(session.events.contains(.mediaServerReset) && session.snapshot.unit == .started)
-    // The new server knows nothing of what was set.
+    // The new server has none of the earlier settings.
     #expect(session.operations.contains(.setPreferredSampleRate(48_000)))
   }
 

@@ -2,7 +2,7 @@ import Testing
 
 @testable import AudioSession
 
-/// The parts of an audio session, each by itself.
+/// An audio session's parts, one by one.
 struct SessionPartTests {
   @Test func theLastActivationThatIsGivenBackEndsTheSession() {
     var activations = SessionActivations()
@@ -28,7 +28,7 @@ struct SessionPartTests {
     #expect(!activations.isLastOfUnit)
     activations.removeUnit()
     activations.removeUnit()
-    // What is left is the application's.
+    // The remaining activation is the application's.
     #expect(activations.count == 1 && activations.isLast && !activations.isLastOfUnit)
   }
 

@@ -6,7 +6,7 @@ import Testing
 /// The `gettimeofday` that replaces libc's.
 struct ClockTests {
   @Test func gettimeofdayNeedsNoPlaceForTheTime() throws {
-    // The header of libc would not let Swift say so.
+    // libc's header does not allow this call from Swift.
     typealias Ask = @convention(c) (UnsafeMutableRawPointer?, UnsafeMutableRawPointer?) -> Int32
     let symbol = try #require(dlsym(dlopen(nil, RTLD_NOW), "gettimeofday"))
     let ask = unsafeBitCast(symbol, to: Ask.self)

@@ -27,7 +27,7 @@ struct NetTests {
       csockets_udp_send(descriptor, &other.address, 0, bytes, bytes.count)
     }
 
-    /// Receives what is there, in one call.
+    /// Receives all waiting datagrams in one call.
     func receive(upTo count: Int, capacity: Int = 1500) -> [(csockets_datagram, [UInt8])] {
       let storage = UnsafeMutablePointer<UInt8>.allocate(capacity: count * capacity)
       defer { storage.deallocate() }
@@ -74,7 +74,7 @@ struct NetTests {
     #expect(datagram.monotonic_ns > before - 1_000_000 && datagram.monotonic_ns <= after)
   }
 
-  /// Of both families, of one datagram and of several that the kernel cuts.
+  /// Covers both address families, with one datagram and with several that the kernel splits.
   @Test(arguments: [4 as UInt8, 6], [0 as UInt16, 3])
   func codePointsGoWithEachDatagram(family: UInt8, segment: UInt16) throws {
     let one = try Socket(family: family)
@@ -144,7 +144,7 @@ struct NetTests {
     #expect(csockets_wake_signal(wake) == 0)
     #expect(ready(1000) == [3])
     #expect(csockets_wake_clear(wake) == 0 && csockets_wake_clear(wake) == 0)
-    // A time that has passed, also zero, fires at once.
+    // A time in the past, including zero, fires immediately.
     #expect(csockets_timer_set(timer, 0) == 0)
     #expect(ready(1000) == [2])
     #expect(csockets_timer_clear(timer) == 0)

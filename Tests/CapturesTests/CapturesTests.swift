@@ -3,8 +3,8 @@ import Replay
 import Tape
 import Testing
 
-/// Every captured session is a regression test: the stack must do again what it did, as `retake
-/// verify` checks it.
+/// Every captured session is a regression test: the stack must repeat it, as `retake verify`
+/// checks.
 struct CapturesTests {
   static let folder = URL(fileURLWithPath: #filePath)
     .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
@@ -17,17 +17,18 @@ struct CapturesTests {
 
   @Test func thereAreCaptures() { #expect(CapturesTests.takes.count >= 6) }
 
-  /// While the revision of the stack is that of a capture, every byte is: who changes an output
-  /// raises `stackRevision`, or `observerRevision` where it is the observer's, and captures of
-  /// before are compared by meaning from then on.
+  /// As long as the stack's revision is the capture's, every byte is compared.
   ///
-  /// A capture that other libraries let replay only in part is shown as cancelled, with the reason;
-  /// with RETAKE_STRICT=1, as on a machine that has what the captures were made with, it fails.
+  /// A change to an output raises `stackRevision`, or `observerRevision` for the observer's output;
+  /// older captures are then compared by meaning.
+  ///
+  /// A capture that other libraries only partly replay is shown as cancelled, with the reason; with
+  /// RETAKE_STRICT=1, for machines that have the capture's libraries, it fails.
   @Test(arguments: takes)
   func aCaptureReplaysIdentically(name: String) throws {
     let path = CapturesTests.folder.appendingPathComponent(name).path
     let reader = try TapeReader(path: path)
-    // Those that say nothing were made by revision 1, the first one that was counted.
+    // Takes without a revision were made by revision 1, the first one counted.
     let isOfThis =
       try (reader.header.revision ?? 1) == stackRevision && reader.otherRevisions() == []
     let result = TakeVerification.run(

@@ -4,8 +4,10 @@ import Replay
 import Tape
 import Testing
 
-/// What is promised of takes of before: they open, answer and export for good, and come to the same
-/// by meaning; one of each format is kept, and none of them is ever recorded anew.
+/// The promise for older takes: they open, answer queries and export forever, and replay with the
+/// same meaning.
+///
+/// One take of each format is kept and never recorded again.
 struct FormatTests {
   static let folder = CapturesTests.folder.appendingPathComponent("formats")
 

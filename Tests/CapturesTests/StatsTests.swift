@@ -8,9 +8,9 @@ import Tape
 import Testing
 import Wire
 
-/// What a captured session recorded of its stats, a replay to the same instant must say too.
+/// A replay to the same instant must report the same stats as the recording.
 struct StatsTests {
-  /// Those who are only observed ask for no stats: theirs are samples that every replay compares.
+  /// Observed peers never request stats: theirs are samples that every replay compares.
   private static let endpoints = CapturesTests.takes.filter { !$0.hasPrefix("observed") }
 
   @Test(arguments: endpoints)
@@ -24,7 +24,7 @@ struct StatsTests {
     }
     let all = try StatSamples.instants(path: path)
     #expect(all.count >= 2)
-    // The first ones, one from the middle and the last: each costs a replay.
+    // The first, a middle and the last one: each costs a replay.
     for place in Set([0, all.count / 2, all.count - 1]).sorted() {
       let sampled = all[place]
       let at = Wire.Instant(nanoseconds: sampled.atNanoseconds)

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Altered takes through every verb: a few here, any number with `make altered`.
+/// Runs every verb on altered takes: a few here, any number with `make altered`.
 struct AlteredTakesTests {
   @Test(arguments: [0, 1_000])
   func everyVerbAnswersOrRefuses(_ first: Int) async throws {

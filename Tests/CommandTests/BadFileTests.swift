@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Files that are no takes, or takes no longer: one sentence and status 65, whatever the verb.
+/// Files that are not takes, or no longer: one sentence and status 65 from every verb.
 struct BadFileTests {
   private func expectRefusal(_ path: String, _ words: String) async throws {
     for verb in [
@@ -34,7 +34,7 @@ struct BadFileTests {
       let outcome = try await Tool.run(verb, path)
       #expect(outcome.status == 65 && outcome.errors.contains("not a file"), "\(outcome.errors)")
     }
-    // These answer for a folder of takes, whatever it is called.
+    // These accept a folder of takes under any name.
     for verb in [["info", path], ["speakers", path], ["sql", path, "SELECT * FROM packet"]] {
       let outcome = try await Tool.run(verb)
       #expect(outcome.status == 66 && outcome.errors.contains("there is no take in it"))
@@ -69,7 +69,7 @@ struct BadFileTests {
   @Test func aDamagedPageIsReportedOrNoticed() async throws {
     let made = try await Takes.copy()
     var data = try Data(contentsOf: URL(filePath: made.path))
-    // Any page but the first: its head becomes nonsense.
+    // Any page but the first gets an invalid header.
     for page in stride(from: 4, to: data.count / 8192, by: 7) {
       data.replaceSubrange(page * 8192..<page * 8192 + 16, with: repeatElement(0xee, count: 16))
     }

@@ -1,15 +1,15 @@
 import Foundation
 import Testing
 
-/// What runs in real time, one after the other: how processes find each other.
+/// Tests in real time, one after the other: how processes connect.
 @Suite(.serialized) enum LiveTests {}
 
-/// The same beside those: what calls carry.
+/// Real-time tests that run beside those: the media of calls.
 ///
 /// A call in real time leaves most of two processors idle.
 @Suite(.serialized) enum LiveMediaTests {}
 
-/// And beside both: over which networks calls go, and how they end.
+/// Real-time tests that run beside both: networks, and how calls end.
 @Suite(.serialized) enum LiveConnectionTests {}
 
 extension LiveTests {
@@ -100,7 +100,7 @@ extension LiveTests {
 
     // MARK: Files
 
-    /// A second of a small video frame that grows brighter, at ten video frames per second.
+    /// A second of small video frames that grow brighter, ten per second.
     private var videoFrames: [UInt8] {
       var bytes = Array("YUV4MPEG2 W64 H48 F10:1 Ip A1:1 C420jpeg\n".utf8)
       for frame in 0..<10 {
@@ -111,7 +111,7 @@ extension LiveTests {
       return bytes
     }
 
-    /// Half a second of a rectangular wave at 8 kHz.
+    /// Half a second of a square wave at 8 kHz.
     private var audio: [UInt8] {
       func little(_ value: UInt32, _ count: Int) -> [UInt8] {
         (0..<count).map { UInt8(truncatingIfNeeded: value >> UInt32(8 * $0)) }
@@ -145,7 +145,7 @@ extension LiveTests {
       }
     }
 
-    /// Fifty video frames of H.264 that nobody could decode, a key frame in every ten.
+    /// Fifty undecodable H.264 video frames, with a key frame in every ten.
     private var encoded: [UInt8] {
       let sets: [UInt8] = [
         0, 0, 0, 1, 0x67, 0x42, 0xc0, 0x1e, 0xda, 0x11, 0xfe, 0xd0, 0, 0, 0, 1, 0x68, 0xce, 0x3c,

@@ -1,9 +1,9 @@
 import Foundation
 import Testing
 
-/// `retake debug` as somebody at a terminal meets it.
+/// `retake debug` in a terminal.
 struct DebugTerminalTests {
-  /// A session whose history stands in a folder of the test.
+  /// Starts a session whose history is kept in the test's folder.
   private func session(_ path: String, _ folder: Folder) async throws -> TerminalRun {
     let run = try TerminalRun(
       ["debug", path], columns: 200, environment: ["XDG_STATE_HOME": folder.file("state")])
@@ -22,11 +22,11 @@ struct DebugTerminalTests {
     try await run.type("next\r", until: "after step 1) ")
     try await run.type("\r", until: "after step 2) ")
     try await run.type("seek step:50\r", until: "after step 49) ")
-    // Any command is repeated, not only a move.
+    // An empty line repeats any command, not only a move.
     try await run.type("steps 1\r", until: "after step 49) ")
     try await run.type("\r", until: "after step 49) ")
     #expect(run.screen.components(separatedBy: "steps 1").count == 2, "\(run.screen)")
-    // Ctrl-C leaves the line, of which nothing is executed.
+    // Ctrl-C discards the line without executing it.
     try await run.type("seek step:70\u{03}", until: "after step 49) ")
     #expect(!run.screen.contains("after step 69)"))
     // Ctrl-D ends the session.
@@ -38,16 +38,17 @@ struct DebugTerminalTests {
     let (made, folder) = (try await Takes.lossyCall(), try Folder())
     let run = try await session(made.path, folder)
     try await run.type("seek step:20\r", until: "after step 19) ")
-    // No row tells when that is, so the whole take is walked: again and again, until it was left.
+    // No row marks that place, so the search walks the complete take. Retry until it is
+    // interrupted.
     for _ in 0..<20 where !run.screen.contains("interrupted; still at") {
-      // When the line is entered, Ctrl-C is a signal again.
+      // Once the line is entered, Ctrl-C is a signal again.
       let before = run.type(
         "next stat jitterBufferDelay<0\r", whenShown: "jitterBufferDelay<0\r\n",
         press: "\u{03}")
       try await run.wait(for: "after step 19) ", after: before)
     }
     #expect(run.screen.contains("interrupted; still at"), "\(run.screen.suffix(500))")
-    // The session is as good as before.
+    // The session still works.
     try await run.type("next\r", until: "after step 20) ")
     try await run.type("back\r", until: "after step 19) ")
     try await leave(run)
@@ -67,7 +68,7 @@ struct DebugTerminalTests {
     let second = try await session(made.path, folder)
     // Up three times: quit, then the later seek, then the earlier one.
     try await second.type("\u{1b}[A\u{1b}[A\u{1b}[A\r", until: "after step 32) ")
-    // Ctrl-R looks for a line.
+    // Ctrl-R searches the history.
     try await second.type("\u{12}p:44\r", until: "after step 43) ")
     try await leave(second)
   }
@@ -84,18 +85,18 @@ struct DebugTerminalTests {
   @Test func theTabKeyOffersWhatFits() async throws {
     let (made, folder) = (try await Takes.lossyCall(), try Folder())
     let run = try await session(made.path, folder)
-    // Where there is one word it is put in, and if there are several they are listed.
+    // A single completion is inserted; several are listed.
     try await run.type(
       "see\tstate ice-c\tche\t\r", until: "ice-connection state new to checking")
     try await run.type("seek state ice-connection \t", until: "disconnected  failed")
-    // Ctrl-U takes what stands there away.
+    // Ctrl-U deletes the line.
     try await run.type("\u{15}next packet in rtp s\t", until: "sequence=")
     try await run.type("\u{15}frame x.png \t", until: "peer=   track=")
     run.type("\u{15}")
     try await leave(run)
   }
 
-  /// Nothing of a session stays behind: no process, no changed terminal.
+  /// Nothing is left after a session: no process, no changed terminal settings.
   @Test func aHangUpEndsTheSession() async throws {
     let (made, folder) = (try await Takes.lossyCall(), try Folder())
     let run = try await session(made.path, folder)

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Sessions of `retake debug`, `whatif` and `diff` as scripts drive them.
+/// Scripted sessions of `retake debug`, `whatif` and `diff`.
 struct DebugTests {
   private func debug(_ path: String, _ commands: String...) async throws -> Tool.Outcome {
     try await Tool.run(["debug", path] + commands.flatMap { ["-c", $0] })
@@ -12,7 +12,7 @@ struct DebugTests {
       try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any], "\(text)")
   }
 
-  /// Wherever a session comes from, a place looks the same: a checkpoint is the process it copies.
+  /// A place looks the same however it is reached: a checkpoint is a copy of the process.
   @Test func aPlaceLooksTheSameFromBothSides() async throws {
     let made = try await Takes.lossyCall()
     let forward = try await debug(made.path, "seek 1.5s", "show")
@@ -121,7 +121,7 @@ struct DebugTests {
     #expect(outcome.errors.contains("no endpoint is in the take") && outcome.output.isEmpty)
   }
 
-  /// The lines of a section of the README that are meant for a shell.
+  /// Returns the shell commands in a section of the README.
   private static func commands(_ heading: String) throws -> [String] {
     let readme = try String(contentsOf: root.appending(path: "README.md"), encoding: .utf8)
     let section = try #require(readme.components(separatedBy: "## \(heading)\n").dropFirst().first)
@@ -129,8 +129,8 @@ struct DebugTests {
       .filter { $0.hasPrefix("    ") }.map { String($0.dropFirst(4)) }
   }
 
-  /// What the README says to do after `make demo`, and its walk-through, word for word, in a folder
-  /// as that leaves it.
+  /// Runs the README's commands after `make demo`, and its walk-through, word for word, in the
+  /// folder that they leave.
   @Test func theWalkThroughOfTheReadmeFindsTheFreezeAndLetsItVanish() async throws {
     let root = Self.root
     let first = try Self.commands("Two commands")
@@ -158,7 +158,7 @@ struct DebugTests {
       outputs.append(outcome.output)
     }
     #expect(outputs[0].contains("freeze"))
-    // Packets are missing while the video frame stands still.
+    // Packets are missing while the video is frozen.
     #expect(outputs[1].contains { $0.isNumber } && outputs[1].contains("missing: "))
     #expect(!outputs[1].contains("missing: none"))
     #expect(outputs[2].contains("the same samples as in the recording"))
@@ -167,7 +167,7 @@ struct DebugTests {
     #expect(!outputs[3].contains("freeze added"))
   }
 
-  /// The folder with the manifest, found upwards from this file.
+  /// The folder with the manifest, searched upwards from this file.
   static let root: URL = {
     var folder = URL(filePath: #filePath).deletingLastPathComponent()
     while folder.path != "/",
@@ -178,7 +178,7 @@ struct DebugTests {
     return folder
   }()
 
-  /// A debugger that is there and lacks a library is passed over, and without any there is a way.
+  /// A debugger that lacks a library is skipped; without any debugger, an alternative is suggested.
   @Test func withoutADebuggerThatStartsTheWayOutIsReported() async throws {
     let made = try await Takes.lossyCall()
     let folder = try Folder()

@@ -2,7 +2,7 @@ import Foundation
 import Tape
 import Testing
 
-/// Video frames of H.264 and AV1, which are decoded where a build has the libraries.
+/// H.264 and AV1 video frames, decoded if the build has the libraries.
 @Suite struct DecodingTests {
   private static let hasH264 = (try? Toolchain.current(for: ""))?.openh264 != nil
 
@@ -14,7 +14,7 @@ import Testing
     AND digest IS NOT NULL
     """
 
-  /// What was recorded without video frames has them after an upgrade.
+  /// A take recorded without decoded video frames has them after an upgrade.
   @Test(.enabled(if: hasH264, "this build has no libopenh264"))
   func videoFramesOfOthersAreDecodedAtOnceOrLater() async throws {
     let folder = try Folder()
@@ -34,7 +34,7 @@ import Testing
     #expect(upgrade.status == 0, "\(upgrade.output) \(upgrade.errors)")
     #expect(try Takes.number(upgraded, Self.digests) == videoFrames)
     for path in [plain, decoded, upgraded] { try await Takes.expectIdentical(path) }
-    // Where nothing was decoded, it makes no difference whether anything could be.
+    // Without decoded frames, it makes no difference whether the build could decode.
     let info = try await Tool.run("info", decoded)
     #expect(info.output.contains("OpenH264 "), "\(info.output)")
     #expect(try await !Tool.run("info", plain).output.contains("OpenH264 "))

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Recording between two stacks of this process, and replaying in processes of their own.
+/// Recordings between two stacks in one process, replayed in separate processes.
 struct DemoTests {
   private func expectIdentical(_ outcome: Tool.Outcome) {
     #expect(outcome.status == 0, "\(outcome.output) \(outcome.errors)")

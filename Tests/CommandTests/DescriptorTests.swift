@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Commands that may open few files: a sentence, and no trap.
+/// Commands with a low limit on open files: one sentence, and no trap.
 struct DescriptorTests {
   @Test(arguments: [4, 8, 16, 32])
   func fewDescriptorsAreReported(limit: Int) async throws {
@@ -22,7 +22,7 @@ struct DescriptorTests {
     }
   }
 
-  /// Where the system lets a process have more than it has, it takes them.
+  /// A command raises its soft limit as far as the system allows.
   @Test func aSoftLimitIsRaised() async throws {
     let made = try await Takes.lossyCall()
     let outcome = try await Tool.shell("ulimit -S -n 16; \"$RETAKE\" info \(made.path)")

@@ -2,11 +2,11 @@ import Foundation
 import Testing
 
 extension LiveMediaTests {
-  /// What a person sends and hears: microphone, camera and loudspeaker of the machine, here played
-  /// by programs of the same names in a PATH of their own.
+  /// Calls with the machine's microphone, camera and loudspeaker, simulated by programs of the same
+  /// names in a separate PATH.
   struct DeviceRecordingTests {
-    /// A machine whose microphone hums, whose camera shows grey, and whose loudspeaker writes down
-    /// what is played.
+    /// A machine whose microphone hums, whose camera shows grey, and whose loudspeaker writes its
+    /// input to a file.
     private struct Machine {
       let folder: Folder
       var environment: [String: String]
@@ -16,7 +16,7 @@ extension LiveMediaTests {
         let programs = folder.file("programs")
         try FileManager.default.createDirectory(
           atPath: programs, withIntermediateDirectories: true)
-        // 20 ms of a square wave of 500 Hz at 48 kHz, over and over at its pace.
+        // 20 ms of a 500 Hz square wave at 48 kHz, repeated in real time.
         let wave = (0..<960).flatMap { $0 / 48 % 2 == 0 ? [0, 16] : [0, 240] as [UInt8] }
         try Data(wave).write(to: folder.url("wave"))
         try Data(repeating: 90, count: 320 * 240 * 3 / 2).write(to: folder.url("frame"))
@@ -54,7 +54,7 @@ extension LiveMediaTests {
       #expect(call.status == 0, "\(call.errors)")
       #expect(call.errors.contains("wear headphones"), "\(call.errors)")
       _ = try await server.run.outcome()
-      // The other side heard the hum and saw the camera.
+      // The remote peer heard the hum and saw the camera.
       let heard = "SELECT count(*) FROM audio_level WHERE dbov > -40"
       #expect(try Takes.number(answered, heard) > 20)
       let seen = """
@@ -64,16 +64,16 @@ extension LiveMediaTests {
       #expect(try Takes.number(answered, seen) > 10)
       let asked = try String(contentsOf: machine.folder.url("asked"), encoding: .utf8)
       #expect(asked.contains("-f v4l2") && asked.contains(machine.folder.file("video")))
-      // The tone that it sent was played: there is more than silence in it.
+      // The remote peer's tone was played: the output is more than silence.
       let played = try Data(contentsOf: machine.folder.url("played"))
       #expect(played.count { $0 != 0 } > 20_000, "\(played.count)")
-      // The devices are in the take, and all of it replays.
+      // The devices are in the take, and the take replays completely.
       let routes = "SELECT count(*) FROM state WHERE machine = 'audio-route'"
       #expect(try Takes.number(called, routes) > 0)
       for path in [answered, called] { try await Takes.expectIdentical(path) }
     }
 
-    /// Microphone and camera go into a room too, with the level of the voice on the terminal.
+    /// Microphone and camera work in a room too, and the terminal shows the voice level.
     @Test func aPersonInARoomIsHeardAndSeen() async throws {
       let machine = try Machine()
       let (spoken, heard) = (machine.folder.file("a.take"), machine.folder.file("b.take"))

@@ -3,11 +3,11 @@ import Testing
 
 @testable import Tape
 
-/// Calls, events and statistics of a take as dumps and traces that other tools open.
+/// A take's calls, events and statistics as dumps and traces for other tools.
 struct DumpExportTests {
   // MARK: Reports
 
-  /// The members that each object of statistics had, one after the other.
+  /// Returns the members of each statistics object, sample by sample.
   private static func statistics(_ path: String) throws -> [String: [[String: NSObject]]] {
     let connection = try SQLiteConnection(path: path, mode: .readOnly)
     let rows = try connection.prepare(
@@ -42,7 +42,7 @@ struct DumpExportTests {
       _ = try await Exports.export(take, "--format", format, "--out", dump)
       let again = try await Exports.imported(dump)
       var before = try Self.statistics(take)
-      // A change has no way to say that a member vanished from an object that stays.
+      // The changes-only format cannot say that a member vanished from an object that remains.
       if format == "rtcstats" { before = before.mapValues(Self.withVanishedMembers) }
       let after = try Self.statistics(again)
       #expect(Set(before.keys) == Set(after.keys))
@@ -77,7 +77,7 @@ struct DumpExportTests {
     #expect(calls(one) == calls(two))
   }
 
-  /// What rtcstats' importer of 2026 asks of a dump of webrtc-internals.
+  /// The requirements of rtcstats' importer of 2026 for a webrtc-internals dump.
   @Test func aDumpOfInternalsHasWhatImportersAskFor() async throws {
     let folder = try Folder()
     let path = folder.file("dump")
@@ -93,7 +93,7 @@ struct DumpExportTests {
       for entry in log {
         let value = try #require(entry["value"] as? String, "\(entry)")
         #expect(entry["timestamp"] is NSNumber && entry["type"] is String)
-        // Readers know descriptions by how they begin.
+        // Importers recognize descriptions by their first characters.
         if value.contains("\"sdp\":") { #expect(value.hasPrefix("{\"type\":")) }
         if value.hasPrefix("{") { _ = try Exports.json(Data(value.utf8)) }
       }
@@ -131,7 +131,7 @@ struct DumpExportTests {
 
   // MARK: Traces
 
-  /// The fields of a message of Protocol Buffers.
+  /// Parses the fields of a Protocol Buffers message.
   private static func fields(_ bytes: ArraySlice<UInt8>) throws -> [(
     Int, UInt64, ArraySlice<UInt8>
   )] {

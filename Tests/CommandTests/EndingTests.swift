@@ -2,9 +2,9 @@ import Foundation
 import Testing
 
 extension LiveConnectionTests {
-  /// How recordings end that were not asked to.
+  /// How recordings end when they are interrupted.
   struct EndingTests {
-    /// How much of a call may be missing: one transaction of 100 ms, and what a busy machine adds.
+    /// How much of a call may be missing: one transaction of 100 ms, plus a busy machine's delay.
     private static let slackMilliseconds: Int64 = 600
 
     @Test(arguments: [300, 700, 1100])
@@ -20,7 +20,7 @@ extension LiveConnectionTests {
         let last = try? Takes.number(path, "SELECT max(at_ns) FROM tape")
         return last ?? 0 > milliseconds * 1_000_000
       }
-      // Transactions come every 100 ms; the kill comes anywhere between two of them.
+      // Transactions are committed every 100 ms; the kill falls anywhere between two of them.
       let moment = ContinuousClock.now + .milliseconds(milliseconds % 97)
       try await poll("the moment") { ContinuousClock.now >= moment }
       run.send(SIGKILL)
@@ -30,7 +30,7 @@ extension LiveConnectionTests {
       #expect(replay.status == 0, "\(replay.output) \(replay.errors)")
       #expect(replay.output.contains("cut short and replays to its end"))
       #expect(try Takes.number(path, "SELECT count(*) FROM ending") == 0)
-      // The take's clock tells when its last transaction began; the kill came at a known time too.
+      // The take's clock gives its last transaction's start; the kill's time is known too.
       let start = try Takes.number(path, "SELECT start_unix_ns FROM take")
       let last = try Takes.number(path, "SELECT max(at_ns) FROM packet_store")
       let end = Double(start + last) / 1e9
@@ -45,7 +45,7 @@ extension LiveConnectionTests {
       let folder = try Folder()
       let path = folder.file("full.take")
       let words = options.joined(separator: " ")
-      // The limit is in units of 512 bytes, so that the take ends at half a megabyte.
+      // The limit is in units of 512 bytes, so the take ends at half a megabyte.
       let outcome = try await Tool.shell(
         "ulimit -f 1000; \"$RETAKE\" record demo --seconds 3 \(words) --out '\(path)'")
       #expect(outcome.status == 74 && !outcome.wasKilled, "\(outcome)")
@@ -55,7 +55,7 @@ extension LiveConnectionTests {
         let replay = try await Tool.run("replay", path)
         #expect(replay.status == 0, "\(replay.output) \(replay.errors)")
       } else {
-        // Nobody called anybody: what is made as a whole is there as a whole or not at all.
+        // There was no call: a file made in one piece is either complete or absent.
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path).isEmpty)
       }
     }
@@ -96,7 +96,7 @@ extension LiveConnectionTests {
     func aSignalEndsTheWaitForAnAnswer(verb: String) async throws {
       let folder = try Folder()
       let path = folder.file("call.take")
-      // Connections wait here for ever: nobody accepts them.
+      // Connections wait here forever: they are never accepted.
       let listener = try SilentListener()
       let run = try Run(
         Tool.path,
@@ -111,7 +111,7 @@ extension LiveConnectionTests {
       let outcome = try await run.outcome()
       #expect(outcome.status == 0 && outcome.errors.isEmpty, "\(outcome.errors)")
       let end = try #require(run.end)
-      // The request itself waits for ten seconds.
+      // The request itself waits ten seconds.
       #expect(begin.duration(to: end) < .seconds(9))
       #expect(try await Tool.run("replay", path).status == 0)
     }
@@ -128,7 +128,7 @@ extension LiveConnectionTests {
   }
 }
 
-/// A TCP port of loopback that takes connections and never says anything.
+/// A TCP port on loopback that accepts connections and never sends anything.
 private final class SilentListener {
   let port: UInt16
   private let descriptor: Int32

@@ -1,9 +1,9 @@
 import Foundation
 import Testing
 
-/// What other tools get out of a take.
+/// A take's exports for other tools.
 struct ExportTests {
-  /// A capture read by hand: nanosecond pcap, packets that begin with an IPv4 header.
+  /// A capture parsed by hand: nanosecond pcap, packets starting with an IPv4 header.
   private struct Capture {
     var packets: [(seconds: Int64, nanoseconds: Int64, bytes: [UInt8])] = []
     var linkType: UInt32
@@ -30,7 +30,7 @@ struct ExportTests {
     }
   }
 
-  /// The Internet checksum over bytes, 0 when one among them fits.
+  /// Computes the Internet checksum; 0 if the bytes include a correct one.
   private func checksum(_ bytes: [UInt8]) -> UInt16 {
     var sum: UInt32 = 0
     for (index, byte) in bytes.enumerated() {
@@ -76,7 +76,7 @@ struct ExportTests {
     let packets = try Capture(Data(contentsOf: folder.url("clear.pcap"))).packets.map(\.bytes)
     #expect(outcome.output == "\(path): \(packets.count) packets\n")
     #expect(packets.allSatisfy { $0[0] == 0x45 && checksum(Array($0[..<20])) == 0 })
-    // What the encoder made stands in a packet as it is.
+    // The encoder's output is in a packet unchanged.
     let frame = try Takes.bytes(
       made.path,
       """
@@ -84,7 +84,7 @@ struct ExportTests {
       ORDER BY row LIMIT 1 OFFSET 5
       """)
     #expect(packets.contains { $0[9] == 17 && $0.suffix(frame.count).elementsEqual(frame) })
-    // RTCP begins with a report and its length says where the next block begins: none is encrypted.
+    // RTCP starts with a report whose length leads to the next block: nothing is encrypted.
     let reports = packets.map { Array($0.dropFirst(28)) }
       .filter { $0.count > 8 && [200, 201].contains($0[1]) && $0[0] >> 6 == 2 }
     let sent = try Takes.number(
@@ -94,7 +94,7 @@ struct ExportTests {
         SELECT DISTINCT step, direction FROM rtcp WHERE peer = 1 AND type IN ('sr', 'rr'))
       """)
     #expect(reports.count == sent)
-    // What travelled in DTLS is there as SCTP, between the ports that WebRTC uses.
+    // Data sent in DTLS is exported as SCTP, between the ports that WebRTC uses.
     let association = packets.filter { $0[9] == 132 }
     #expect(association.allSatisfy { Array($0[20..<24]) == [0x13, 0x88, 0x13, 0x88] })
     #expect(
@@ -156,7 +156,7 @@ struct ExportTests {
     #expect(outcome.status == 0)
     let names = try FileManager.default.contentsOfDirectory(atPath: folder.path)
     #expect(names.count == 2 && names.allSatisfy { $0.hasPrefix("peer2-callee-") }, "\(names)")
-    // Decoded from its frames, they are what a replay of everybody gives.
+    // Frames decoded from the take are the ones that a replay of all peers gives.
     let whole = try Folder()
     let all = try await Tool.run("export", made.path, "--media", whole.path)
     #expect(all.status == 0)
@@ -164,7 +164,7 @@ struct ExportTests {
       #expect(
         try Data(contentsOf: folder.url(name)) == Data(contentsOf: whole.url(name)), "\(name)")
     }
-    // A part begins with a frame that no decoder can begin with.
+    // A selection starts with a frame that no decoder can start with.
     let part = try Folder()
     let few = try await Tool.run(
       "export", made.path, "--media", part.path, "--from", "1.5s", "--to", "2s")

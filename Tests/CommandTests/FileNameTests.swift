@@ -2,7 +2,7 @@ import Foundation
 import Testing
 import Wire
 
-/// Files with any names, and what becomes of them when a process is killed.
+/// Unusual file names, and files left by a killed process.
 struct FileNameTests {
   @Test func aNameNeedNotBeUTF8() async throws {
     let (made, folder) = (try await Takes.lossyCall(), try Folder())
@@ -37,12 +37,12 @@ struct FileNameTests {
       contentsOfFile: folder.file("reports/it's $(a) take.txt"), encoding: .utf8)
     let line = try #require(
       report.split(separator: "\n").first { $0.contains("retake replay") })
-    // The shell makes of it what it was made of.
+    // The shell splits the line into the original words.
     let words = try await Tool.shell("printf '%s\\n' \(line)")
     #expect(words.output.split(separator: "\n").map { String($0) } == ["retake", "replay", path])
   }
 
-  /// What a process left that was killed has keys in it: the next one removes it.
+  /// A killed process leaves files that contain keys: the next process removes them.
   @Test func whatAKilledProcessLeftIsSwept() async throws {
     let (made, folder) = (try await Takes.virtual("--seed", "5", "--seconds", "30"), try Folder())
     func parts() throws -> [String] {
@@ -55,7 +55,7 @@ struct FileNameTests {
     _ = try await run.outcome()
     let left = try parts()
     try #require(!left.isEmpty)
-    // One that is at work keeps its own.
+    // A running process keeps its own.
     let other = try Run(Tool.path, ["upgrade", made.path, "--out", folder.file("b.take")])
     try await poll("its part") { try !parts().contains(left[0]) || !other.isRunning }
     #expect(try !parts().contains(left[0]))
@@ -80,7 +80,7 @@ struct FileNameTests {
     #expect(outcome.output.hasSuffix("700\n700\n700\n700\n700\n600\n"), "\(outcome.output)")
   }
 
-  /// A name that somebody put there first, as a link to a file of the victim, is not written to.
+  /// A link to a victim's file, placed at the output's name beforehand, is not followed.
   @Test func linksAreNotFollowedWhereFilesAreMade() async throws {
     let (made, folder) = (try await Takes.lossyCall(), try Folder())
     let victim = try folder.write("victim", "keep".utf8)
@@ -113,7 +113,7 @@ struct FileNameTests {
       #expect(outcome.status == 2 && outcome.output.isEmpty, "\(outcome)")
       #expect(outcome.errorLines.count == 1 && outcome.errors.contains("it ends before that"))
     }
-    // A time at which nothing came.
+    // A time at which nothing arrived.
     let nothing = try await Tool.run(
       "export", made.path, "--pcap", folder.file("a"), "--to", "0.000001ms", "--peer", "2",
       "--from", "0.000001ms")
@@ -131,18 +131,18 @@ struct FileNameTests {
     let all = try await Tool.run("export", take, "--pcap", folder.file("all.pcap"))
     let one = try await Tool.run("export", take, "--pcap", folder.file("one.pcap"), "--peer", "1")
     #expect(all.status == 0 && one.status == 0, "\(all) \(one)")
-    // Both ends are one call: each datagram went out of one of them and into the other.
+    // Both ends are in one call: each datagram left one of them and arrived at the other.
     let bytes = try ["a.pcap", "all.pcap", "one.pcap"].map { try Data(contentsOf: folder.url($0)) }
     #expect(bytes[0] == bytes[1] && bytes[1] == bytes[2])
   }
 
-  /// A last packet of a year later is one packet, and not a year of the picture before it.
+  /// A last packet dated a year later is one packet, not a year of the preceding picture.
   @Test func aWrongDateDoesNotFillTheDisk() async throws {
     let (made, folder) = (try await Takes.lossyCall(), try Folder())
     let capture = folder.file("a.pcap")
     _ = try await Tool.run("export", made.path, "--pcap", capture, "--peer", "1", "--clear")
     var bytes = [UInt8](try Data(contentsOf: folder.url("a.pcap")))
-    // Everything after the first half of the packets.
+    // Shifts everything after the first half of the packets.
     var offsets: [Int] = []
     var place = 24
     while place < bytes.count {

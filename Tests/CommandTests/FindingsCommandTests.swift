@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// What went wrong, as it is asked for at the command line.
+/// Findings at the command line.
 struct FindingsCommandTests {
   private static func capture(_ name: String) -> String {
     DebugTests.root.appending(path: "Captures/\(name).take").path
@@ -14,7 +14,7 @@ struct FindingsCommandTests {
     let lines = outcome.output.split(separator: "\n")
     #expect(lines[2].contains("Packet loss from "))
     #expect(lines.contains { $0.contains("-> Freeze, ") })
-    // The same by the name that it had.
+    // The same under the command's former name.
     let former = try await Tool.run("stats", "--problems", take)
     #expect(former.output == outcome.output)
   }
@@ -82,7 +82,7 @@ struct FindingsCommandTests {
     #expect(outcome.status == 0, "\(outcome.errors)")
     #expect(outcome.output.contains("lost packets delivered, nothing is frozen or concealed"))
     #expect(outcome.output.contains("open loop"))
-    // Of a call between others nothing can be run otherwise, and nothing was wrong.
+    // An observed call cannot be run with changes, and nothing was wrong.
     let seen = try await Tool.run("findings", Self.capture("observed-firefox"), "--explain")
     #expect(seen.status == 0 && !seen.output.contains("Replayed"))
   }

@@ -1,14 +1,14 @@
 import Foundation
 import Testing
 
-/// A call of two Chromiums under loss, one of which received FlexFEC (`flexfec-03`).
+/// A call between two Chromiums under loss, one of which received FlexFEC (`flexfec-03`).
 struct FlexFECImportTests {
   private static let samples = URL(filePath: #filePath).deletingLastPathComponent()
     .deletingLastPathComponent().appending(path: "ObserverTests/Samples")
 
   private static func sample(_ name: String) -> String { samples.appending(path: name).path }
 
-  /// What the receiver's own getStats said at the end of the capture.
+  /// The receiver's own getStats at the end of the capture.
   private static let counted: [(name: String, value: Int64)] = [
     ("packetsReceived", 181), ("bytesReceived", 138_000), ("headerBytesReceived", 6104),
     ("packetsLost", 15), ("nackCount", 16), ("pliCount", 0), ("fecPacketsReceived", 33),
@@ -17,8 +17,8 @@ struct FlexFECImportTests {
     ("framesDecoded", 109), ("keyFramesDecoded", 2), ("framesDropped", 0), ("freezeCount", 1),
   ]
 
-  /// With the descriptions, which name the source that repairs, and without, where its packets say
-  /// what they protect.
+  /// With descriptions, which name the repair stream, and without, when its packets say what they
+  /// protect.
   @Test(arguments: [true, false])
   func anObservedReceiverCountsAsChromiumDoes(isDescribed: Bool) async throws {
     let folder = try Folder()
@@ -33,8 +33,8 @@ struct FlexFECImportTests {
     let inbound = "SELECT count(DISTINCT id) FROM stat WHERE type = 'inbound-rtp'"
     #expect(try Takes.number(path, inbound) == 1)
     for (name, value) in Self.counted {
-      // Without descriptions it takes a while until retransmissions are known as such, and the
-      // first key frame is one of them.
+      // Without descriptions, retransmissions are only recognized after a while, and the first key
+      // frame is one of them.
       if !isDescribed, !name.hasPrefix("fec") { continue }
       let last = """
         SELECT members ->> '$.\(name)' FROM stat WHERE type = 'inbound-rtp'

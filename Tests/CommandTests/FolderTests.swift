@@ -3,12 +3,12 @@ import Testing
 
 @testable import Tape
 
-/// Many takes at once, as they are asked for at the command line.
+/// Commands on folders of takes.
 struct FolderTests {
   private static let good = "live-loopback"
   private static let bad = "virtual-heavy-loss"
 
-  /// A folder of copies of captures, with the cache of a user beside it.
+  /// A folder with copies of captures, and a user's cache beside it.
   private struct TakesFolder: Sendable {
     let folder: Folder
     let cache: Folder
@@ -42,7 +42,7 @@ struct FolderTests {
       return try #require(value as? [[String: Any]])
     }
 
-    /// Which takes have which findings, as `virtual-heavy-loss.take loss`.
+    /// Returns which takes have which findings, as `virtual-heavy-loss.take loss`.
     func found() async throws -> [String] {
       try await rows("sql", path, "SELECT DISTINCT take, id FROM finding ORDER BY take, id")
         .map { row in
@@ -60,12 +60,12 @@ struct FolderTests {
     #expect(first.contains("virtual-heavy-loss.take loss"), "\(first)")
     let attributes = try FileManager.default.attributesOfItem(atPath: takes.catalogue)
     #expect(attributes[.posixPermissions] as? Int == 0o600)
-    // It is kept as it is while the takes are the same ones.
+    // It is kept while the takes are unchanged.
     let made = try #require(attributes[.systemFileNumber] as? Int)
     #expect(try await takes.found() == first)
     let again = try FileManager.default.attributesOfItem(atPath: takes.catalogue)
     #expect(again[.systemFileNumber] as? Int == made)
-    // It is no take, and nothing is left besides.
+    // It is not a take, and no other file is left.
     let names = try FileManager.default.contentsOfDirectory(atPath: takes.path)
     #expect(names.count == 3, "\(names)")
     let listed = try await takes.run("verify", takes.path, "--reports", takes.cache.path)
@@ -77,7 +77,7 @@ struct FolderTests {
     let first = try await takes.found()
     try takes.add(Self.good, as: "new")
     #expect(try await takes.rows("sql", takes.path, "SELECT take FROM take").count == 2)
-    // Another session under the name of the first one.
+    // Another session under the first one's name.
     try takes.add(Self.good, as: Self.bad)
     #expect(try await takes.found() != first)
     try FileManager.default.removeItem(atPath: takes.take("new"))
@@ -101,7 +101,7 @@ struct FolderTests {
       "sql", takes.path, sql, "--over",
       "SELECT sum(n) AS n, count(DISTINCT take) AS takes FROM rows")
     #expect(over[0]["n"] as? Int == sum && over[0]["takes"] as? Int == 2)
-    // Takes that are named are a folder, too; --each leaves the catalogue out.
+    // Several named takes act as a folder, too; --each skips the catalogue.
     let each = try await takes.rows(
       "sql", takes.take(Self.bad), takes.take(Self.good), "SELECT count(*) AS n FROM stream",
       "--each")
@@ -109,7 +109,7 @@ struct FolderTests {
     let all = try await takes.rows("sql", takes.path, "SELECT count(*) AS n FROM stream")
     #expect(all[0]["n"] as? Int == each.reduce(0) { $0 + ($1["n"] as? Int ?? 0) })
     let table = try await takes.run("sql", takes.path, "SELECT DISTINCT protocol FROM packet")
-    // What sums a take up can be named beside what it has.
+    // A take's summary tables can be joined with its own.
     let joined = "SELECT DISTINCT f.id FROM finding AS f JOIN packet AS p ON p.peer = f.peer"
     let found = try await takes.rows("sql", takes.path, joined)
     #expect(found.contains { $0["id"] as? String == "loss" }, "\(found)")
@@ -172,11 +172,11 @@ struct FolderTests {
     #expect(try FileManager.default.contentsOfDirectory(atPath: takes.path).count == 3)
   }
 
-  // MARK: The file
+  // MARK: Catalogue file
 
   @Test func whereNothingCanBeWrittenTheCacheOfTheUserIsUsed() async throws {
     let takes = try TakesFolder(Self.bad)
-    // Somebody else's link leads out of the folder.
+    // Another user's link leads out of the folder.
     let other = try takes.cache.write("other", Data("mine".utf8))
     try FileManager.default.createSymbolicLink(
       atPath: takes.catalogue, withDestinationPath: other)
@@ -222,7 +222,7 @@ struct FolderTests {
     #expect(info.output.components(separatedBy: "complete").count == 3, "\(info.output)")
     let speakers = try await takes.run("speakers", takes.path)
     #expect(speakers.output.contains("caller/out/1"), "\(speakers.output)")
-    // JSON of a take in the list is that of the take alone.
+    // A take's JSON in the list equals its JSON alone.
     for verb in ["findings", "summary", "speakers", "info"] {
       let all = try await takes.run(verb, takes.path, "--json")
       let one = try await takes.run(verb, takes.take(Self.bad), "--json")
@@ -255,7 +255,7 @@ struct FolderTests {
       toFile: rules, atomically: true, encoding: .utf8)
     let off = try await takes.run("findings", takes.path, "--rules", rules)
     #expect(off.status == 0 && !off.output.contains("Packet loss from"), "\(off.output)")
-    // Nothing of that is kept.
+    // None of that is kept.
     #expect(!FileManager.default.fileExists(atPath: takes.catalogue))
     let part = try await takes.run("findings", takes.path, "--peer", "caller", "--to", "100ms")
     #expect(part.status == 0 && part.output.contains("Nothing seems wrong"), "\(part.output)")

@@ -3,11 +3,11 @@ import Testing
 
 @testable import Tape
 
-/// `retake export --format`: what other tools read of a take, and what an import gives back.
+/// `retake export --format`: what other tools read, and what an import restores.
 struct FormatExportTests {
   // MARK: Media
 
-  /// The pages of an Ogg file: granule position, flags, and the packets that end on it.
+  /// Parses an Ogg file's pages: granule position, flags, and the packets that end on each.
   private static func pages(_ file: [UInt8]) throws -> [(
     end: Int64, flags: UInt8, packets: [[UInt8]]
   )] {
@@ -56,7 +56,7 @@ struct FormatExportTests {
     #expect(pages[0].flags == 2 && pages[0].packets[0].starts(with: Array("OpusHead".utf8)))
     #expect(pages[1].packets[0].starts(with: Array("OpusTags".utf8)))
     #expect(pages.last?.flags == 4)
-    // Each packet that came is there as it came, and as long as the sender's clock says.
+    // Each received packet is stored unchanged, and lasts as long as the sender's clock says.
     let came = try Exports.rows(
       made.path,
       """
@@ -80,7 +80,7 @@ struct FormatExportTests {
     #expect(concealed == Int64(packets.count - came.count) * 20_000_000)
   }
 
-  /// The elements of a part of a Matroska file.
+  /// Parses the elements in a part of a Matroska file.
   private static func elements(_ bytes: ArraySlice<UInt8>) -> [(
     id: UInt32, body: ArraySlice<UInt8>
   )] {
@@ -129,7 +129,7 @@ struct FormatExportTests {
         AND outcome = 'decoded' ORDER BY row
       """)
     #expect(blocks.map { $0.body.dropFirst(4).map { String(format: "%02X", $0) }.joined() } == came)
-    // Each entry of the index leads to a cluster that begins with a key frame.
+    // Each index entry leads to a cluster that starts with a key frame.
     let cues = try #require(parts.first { $0.id == 0x1c53_bb6b })
     let points = Self.elements(cues.body)
     #expect(!points.isEmpty)
@@ -142,7 +142,7 @@ struct FormatExportTests {
       let block = try #require(Self.elements(cluster.body).first { $0.id == 0xa3 })
       #expect(block.body[block.body.startIndex + 3] == 0x80)
     }
-    // The head says where the index is, and how long the file lasts.
+    // The header has the index's position and the file's duration.
     let seek = try #require(parts.first { $0.id == 0x114d_9b74 })
     let entry = try #require(Self.elements(seek.body).last)
     let place = try #require(Self.elements(entry.body).first { $0.id == 0x53ac })
@@ -228,7 +228,7 @@ struct FormatExportTests {
     #expect(names.map { $0.suffix(4) } == [".ivf", ".mp4", "json"], "\(names) \(outcome.output)")
     let file = try Data(contentsOf: folder.url("m/\(names[1])"))
     #expect(file.dropFirst(4).starts(with: Data("ftyp".utf8)))
-    // The frames are those of the take, with their sizes before them in place of start codes.
+    // The frames are the take's, with size prefixes in place of start codes.
     let frame = try Takes.bytes(
       take,
       """
@@ -253,7 +253,7 @@ struct FormatExportTests {
     let file = try [UInt8](Data(contentsOf: URL(filePath: path)))
     let line = try #require(file.firstIndex(of: 10))
     #expect(String(decoding: file[..<line], as: UTF8.self).hasPrefix("#!rtpplay1.0 "))
-    // Each record says its length and that of the packet, 0 for RTCP.
+    // Each record has its own length and the packet's, which is 0 for RTCP.
     var place = line + 17
     var kinds = [0, 0]
     while place + 8 <= file.count {
@@ -271,7 +271,7 @@ struct FormatExportTests {
       try Exports.rows(take, came + "(SELECT peer FROM peer WHERE label LIKE '%recorder%')")
         .sorted()
         == Exports.rows(made.path, came + "1").sorted())
-    // Sizes are those without the tag of SRTP, times those of the take but for milliseconds.
+    // Sizes exclude the SRTP tag; times are the take's, rounded to milliseconds.
     let sizes = "SELECT sum(size) FROM rtp WHERE direction = 'in' AND peer = "
     let count = try Takes.number(
       made.path, "SELECT count(*) FROM rtp WHERE direction = 'in' AND peer = 1")
@@ -296,7 +296,8 @@ struct FormatExportTests {
       """
     let before = try Exports.rows(made.path, frames + " AND peer = 2")
     let after = Set(try Exports.rows(take, frames))
-    // The other jitter buffer gives up other frames of a lossy call: what it has is the same.
+    // The two jitter buffers give up different frames of a lossy call; the frames that both have
+    // are equal.
     let shared = before.count { after.contains($0) }
     #expect(shared * 10 >= before.count * 7, "\(shared) of \(before.count)")
     let media =
@@ -329,7 +330,7 @@ struct FormatExportTests {
     #expect(wrong.status == 64 && wrong.errors.contains("no column peer"))
   }
 
-  // MARK: What is refused
+  // MARK: Refusals
 
   @Test func filesThatAreThereStay() async throws {
     let made = try await Takes.lossyCall()
@@ -381,13 +382,13 @@ struct FormatExportTests {
   }
 }
 
-/// What tests of exports share.
+/// Helpers that export tests share.
 enum Exports {
   static func capture(_ name: String) -> String {
     DebugTests.root.appending(path: "Captures/\(name).take").path
   }
 
-  /// The first column of all rows.
+  /// Returns the first column of all rows.
   static func rows(_ path: String, _ sql: String) throws -> [String] {
     let connection = try SQLiteConnection(path: path, mode: .readOnly)
     let statement = try connection.prepare(sql)

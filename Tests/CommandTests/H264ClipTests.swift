@@ -2,9 +2,9 @@ import Foundation
 import Testing
 
 extension LiveMediaTests {
-  /// Files of H.264, which are sent as they are or not at all.
+  /// H.264 files, which are sent unchanged or not at all.
   struct H264ClipTests {
-    /// Video frames of H.264 that nobody could decode, a key frame in every ten.
+    /// Returns undecodable H.264 video frames, with a key frame in every ten.
     ///
     /// - Parameters:
     ///   - level: ten times the level, of the constrained baseline profile.
@@ -23,11 +23,11 @@ extension LiveMediaTests {
       }
     }
 
-    /// The sizes of the parameter sets, and of each video frame, with their start codes.
+    /// The sizes of the parameter sets and of each video frame, including start codes.
     private static let front = 20
     private static let videoFrame = 305
 
-    // MARK: Files that go bad
+    // MARK: Damaged files
 
     @Test(arguments: ["call", "whip"])
     func aFileThatGoesBadIsReportedAndTheRecordingGoesOn(verb: String) async throws {
@@ -53,9 +53,9 @@ extension LiveMediaTests {
       #expect(failures.first?["videoFrame"] as? Int == 81)
       #expect(failures.first?["cause"] as? String == "content")
       #expect((report["takes"] as? [[String: Any]])?.first?["path"] as? String == called)
-      // The video frames before it went out, and audio to the end.
+      // The video frames before it were sent, and audio until the end.
       let videoFrames = "SELECT count(*) FROM frame WHERE direction = 'out' AND codec = 'h264'"
-      // The feed looks for key frames until the first one went out.
+      // The feed searches for key frames until the first one was sent.
       let sent = try Takes.number(called, videoFrames)
       #expect(sent > 30 && sent <= 80, "\(sent)")
       let late = """
@@ -88,7 +88,7 @@ extension LiveMediaTests {
       try await Takes.expectIdentical(answered)
     }
 
-    // MARK: Peers that take none of it
+    // MARK: Peers without H.264
 
     @Test(.enabled(if: RefusingPeer.isPossible), arguments: ["call", "whip"])
     func aPeerWithoutH264EndsARecordingWithTheReason(verb: String) async throws {
@@ -134,7 +134,7 @@ extension LiveMediaTests {
       let refusal = try await post("/answer", "@\(sent)")
       #expect(refusal.contains("takes no H.264") && refusal.hasSuffix("422"), "\(refusal)")
       #expect(refusal.contains(file))
-      // The call is over, and was none that `--once` waits for.
+      // The call is over, but does not count for `--once`.
       #expect(server.run.isRunning)
       let ended = "SELECT count(*) FROM state WHERE machine = 'connection' AND to_state = 'closed'"
       try await poll("the end of the call") { try Takes.number(path, ended) == 1 }
@@ -144,8 +144,7 @@ extension LiveMediaTests {
       try await Takes.expectIdentical(path)
     }
 
-    /// A player's offer of audio and of video frames in VP8, and a later one that stops the video
-    /// frames.
+    /// A player offers audio and VP8 video, and later stops the video.
     @Test(.enabled(if: Tool.has("curl"))) func aPlayerWithoutH264IsRefused() async throws {
       let folder = try Folder()
       let path = folder.file("serve.take")

@@ -1,9 +1,9 @@
 import Foundation
 import Testing
 
-/// Captures that nobody's network makes, as somebody sends or writes them who means harm.
+/// Captures that no network produces, as an attacker sends or writes them.
 struct HostileCaptureTests {
-  /// Imports a capture, which has to succeed.
+  /// Imports a capture; the import has to succeed.
   private func imported(
     _ folder: Folder, _ name: String, _ bytes: some Collection<UInt8>, _ options: String...
   ) async throws -> (take: String, made: Tool.Outcome) {
@@ -14,9 +14,9 @@ struct HostileCaptureTests {
     return (take, made)
   }
 
-  // MARK: What anybody can send
+  // MARK: Hostile packets
 
-  /// Three datagrams that look like RTP and are longer than probation keeps ended the import.
+  /// Three RTP-like datagrams, longer than the probation limit, used to end the import.
   @Test(arguments: [4100, 20_000])
   func threeLargeDatagramsEndNothing(_ length: Int) async throws {
     let folder = try Folder()
@@ -31,7 +31,7 @@ struct HostileCaptureTests {
       let take = folder.file("large\(decode.count).take")
       let made = try await Tool.run(["import", file, "--out", take] + decode)
       #expect(made.status == 0 && !made.wasKilled, "\(made.errors)")
-      // Longer datagrams than jumbo frames carry do not wait: the third one begins the call.
+      // Datagrams longer than jumbo frames are not held back: the third one starts the call.
       #expect(made.output.contains("6 datagrams"))
       if length < 9000 { #expect(made.output.contains("1 call,")) }
       try await Takes.expectIdentical(take)
@@ -41,7 +41,7 @@ struct HostileCaptureTests {
     #expect(recorded.status == 0 && !recorded.wasKilled, "\(recorded.errors)")
   }
 
-  /// Checks from ever new ports, of one call or of as many: a take of some of them.
+  /// Checks from ever more ports, in one call or in as many calls: the take covers some of them.
   @Test(arguments: [false, true])
   func checksFromTensOfThousandsOfPortsAreATake(_ hasNames: Bool) async throws {
     let folder = try Folder()
@@ -64,7 +64,7 @@ struct HostileCaptureTests {
     #expect(each.status == 0, "\(each.errors)")
   }
 
-  /// Whoever answers is let in, however many were not: the flood hides no call.
+  /// An address that answers is accepted after any number that do not: a flood hides no call.
   @Test func aCallBehindAFloodIsSeen() async throws {
     let folder = try Folder()
     var capture = Capture()
@@ -84,7 +84,7 @@ struct HostileCaptureTests {
     #expect(try Takes.number(take, succeeded) > 0)
   }
 
-  /// More rows come of one input than one step can have: the rest comes with further steps.
+  /// When one input makes more rows than a step can hold, further steps hold the rest.
   @Test func manyAnsweredPathsAreReported() async throws {
     let folder = try Folder()
     var capture = Capture()
@@ -120,7 +120,7 @@ struct HostileCaptureTests {
     #expect(refused.status == 64)
   }
 
-  // MARK: What a file may state
+  // MARK: Hostile files
 
   @Test func lostFramesAreCountedUpToTheEnd() async throws {
     let folder = try Folder()
@@ -133,7 +133,7 @@ struct HostileCaptureTests {
     try await Takes.expectIdentical(take)
   }
 
-  /// Seconds since 1970, or whole seconds that the interface adds to all of its times.
+  /// Out-of-range seconds since 1970, or an interface offset added to all of its times.
   @Test(arguments: [
     Int64.min, -9_300_000_000 as Int64, 9_300_000_000 as Int64, 60_000_000_000 as Int64,
     Int64.max - 1,
@@ -153,7 +153,7 @@ struct HostileCaptureTests {
     #expect(made.status == 0 && !made.wasKilled, "\(made.errors)")
     #expect(made.output.contains("1 call, 1 stream, 60 RTP"))
     #expect(made.output.contains("outside-of-time"))
-    // The distances are as the file states them.
+    // The intervals are those that the file states.
     #expect(try Takes.number(take, "SELECT max(at_ns) FROM packet") == 59 * 20_000_000)
     let info = try await Tool.run("info", take)
     #expect(info.output.contains("before 1823 or after 2116"))
@@ -186,7 +186,7 @@ struct HostileCaptureTests {
     }
   }
 
-  /// What an export notes at the head of a capture may be changed by anybody.
+  /// An export's notes in the capture header may have been changed by anyone.
   @Test func numbersAtTheHeadOfACaptureAreNotBelieved() async throws {
     let folder = try Folder()
     var capture = Capture()
@@ -211,7 +211,7 @@ struct HostileCaptureTests {
     }
   }
 
-  /// A take that is not whole gets no name, and nobody says that it holds anything.
+  /// An incomplete take gets no name, and no output claims that it contains anything.
   @Test func aTakeThatIsNotThereHoldsNothing() async throws {
     let folder = try Folder()
     var capture = Capture()
@@ -229,7 +229,7 @@ struct HostileCaptureTests {
   }
 }
 
-/// A capture as a test wants it.
+/// A capture built by a test.
 struct Capture {
   private var records: [(at: Int64, frame: [UInt8], dropped: UInt64?)] = []
 
@@ -237,7 +237,7 @@ struct Capture {
     records.append((nanoseconds, frame, dropped))
   }
 
-  /// A connection whose segments come in the wrong order, and wrap around.
+  /// Appends a TCP connection whose segments are out of order and wrap around.
   mutating func addStream() {
     for (sequence, flags) in [(0xffff_fff0, 2), (20, 0x18), (0xffff_fff1, 0x18), (90, 0x11)] {
       let segment =
@@ -270,7 +270,7 @@ struct Capture {
       + payload
   }
 
-  /// A datagram of one of many hosts and ports, or to it.
+  /// Makes a datagram from (or back to) one of many hosts and ports.
   static func udp(_ payload: [UInt8], from number: Int, isBack: Bool = false) -> [UInt8] {
     let (port, server) = (big(1024 + number % 64_000, 2), big(5000, 2))
     return ethernet(
@@ -278,7 +278,7 @@ struct Capture {
       transport: 17, host: 1 + number / 64_000, isBack: isBack)
   }
 
-  /// 20 ms of silence in PCMU.
+  /// Makes 20 ms of silence in PCMU.
   static func rtp(_ number: Int) -> [UInt8] {
     [0x80, 0] + big(number, 2) + big(number * 160, 4) + big(7, 4)
       + [UInt8](repeating: 0xff, count: 160)
@@ -319,7 +319,7 @@ struct Capture {
     return bytes
   }
 
-  /// - Parameter offset: whole seconds that stand in for the date.
+  /// - Parameter offset: seconds to write in place of the date.
   func pcapng(offset: Int64? = nil, comments: [String] = []) -> [UInt8] {
     var bytes: [UInt8] = []
     func padded(_ bytes: [UInt8]) -> [UInt8] {

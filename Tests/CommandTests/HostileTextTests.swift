@@ -4,21 +4,21 @@ import Signaling
 import Testing
 import Wire
 
-/// What others wrote reaches the terminal as text and as nothing else, on every verb.
+/// Text from other parties reaches the terminal as plain text only, in every verb.
 struct HostileTextTests {
-  /// Sets the title, colours, clears; C1 forms of the same; turns and hides text; ends lines.
+  /// Sets the title, colours, clears; the C1 forms of those; reverses and hides text; ends lines.
   static let nasty =
     "\u{1b}]0;pwned\u{7}\u{1b}[31mred\u{1b}[2J\u{9b}32mc1\u{9d}0;t\u{9c}\u{85}\u{202e}rtl\u{2066}"
     + "\u{200b}\u{feff}\u{2028}\u{2029}\u{7f}\u{8}\r\u{e0041}"
-    // What marks a colour inside of the process.
+    // The marks that stand for colours inside the process.
     + String(decoding: [0xef, 0xb7, 0x90], as: UTF8.self)
 
-  /// Takes of a server of rooms and of one that took part, who met somebody with nasty names.
+  /// Takes of a room server and of a participant, who met a remote participant with hostile names.
   struct Takes: Sendable {
     var folder: Folder
     var server: String
     var visitor: String
-    /// What was said while it happened.
+    /// The output while it was recorded.
     var said: String
   }
 
@@ -34,7 +34,7 @@ struct HostileTextTests {
       "/bin/sh",
       [
         "-c",
-        // Its standard input stays open, so that it tells what happens.
+        // Its standard input stays open, so that it reports events.
         "mkfifo \(folder.file("pipe")) && exec 3<>\(folder.file("pipe")) && "
           + "exec \"$0\" record room \(rooms) --room talk --commands --bind 127.0.0.1 "
           + "--out \(visitor) <&3", Tool.path,
@@ -47,7 +47,7 @@ struct HostileTextTests {
           ("name", .text("name" + nasty)), ("participant", .text("id" + nasty)),
           ("metadata", .text(nasty)),
         ]).text))
-    // Until the other one is there, too.
+    // Waits until the other participant has joined.
     var isThere = false
     while !isThere, case .text(let text)? = await socket.receive() {
       isThere = text.contains("\"entered\"") || text.contains("\"retake\"")
@@ -81,10 +81,10 @@ struct HostileTextTests {
       said: visited.output + visited.errors + served.output + served.errors)
   }
 
-  /// What in a text has no shape of its own, line ends and tabs left out; those that Retake makes
-  /// itself on a terminal are taken out before.
+  /// Returns the invisible and control characters in a text, except line ends, tabs and the
+  /// sequences that Retake itself writes to a terminal.
   static func shapeless(_ text: String) -> [String] {
-    // A terminal makes a line end of its own of each line feed.
+    // A terminal replaces each line feed by its own line end.
     var rest = text.replacing("\r\r\n", with: "\n")
     for own in ["\u{1b}[31m", "\u{1b}[32m", "\u{1b}[33m", "\u{1b}[m", "\r\u{1b}[K"] {
       rest = rest.replacing(own, with: "")
@@ -92,7 +92,7 @@ struct HostileTextTests {
     return shapelessOnPaper(rest)
   }
 
-  /// The same of what no terminal was there for.
+  /// Returns the same for output that did not go to a terminal.
   static func shapelessOnPaper(_ text: String) -> [String] {
     text.replacing("\r\n", with: "\n").unicodeScalars
       .filter { !PrintableText.isPlain($0) && $0 != "\n" && $0 != "\t" }
@@ -105,7 +105,7 @@ struct HostileTextTests {
     #expect(takes.said.contains("chat\\u{1b}]0;pwned\\u{7}"))
   }
 
-  /// Verbs with the takes where `SERVER` and `VISITOR` stand, and something new where `NEW` does.
+  /// Verbs with placeholders: `SERVER` and `VISITOR` for the takes, `NEW` for a new file.
   private static let verbs = [
     "info SERVER", "info VISITOR --json", "timeline SERVER", "timeline VISITOR",
     "timeline VISITOR --json", "stats SERVER", "stats SERVER --json", "stats SERVER --series",
@@ -153,7 +153,7 @@ struct HostileTextTests {
     }
   }
 
-  /// The text for a shell, within the quotes that the verb has around it.
+  /// Quotes the text for a shell, within the quotes around it in the verb.
   private static func inShell(_ verb: String) -> String {
     verb.contains("'NASTY") || verb.contains("NASTY'") || verb.contains("NASTY up'")
       ? nasty : "'\(nasty)'"

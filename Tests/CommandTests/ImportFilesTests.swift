@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Captures that are compressed, or hold several calls.
+/// Compressed captures, and captures with several calls.
 struct ImportFilesTests {
   private static let samples = URL(filePath: #filePath).deletingLastPathComponent()
     .deletingLastPathComponent().appending(path: "ObserverTests/Samples")
@@ -12,7 +12,7 @@ struct ImportFilesTests {
 
   @Test(arguments: [
     ("gzip -c", "gz"), ("zstd -qc", "zst"),
-    // Several files, one behind the other.
+    // Several files, concatenated.
     ("sh -c 'head -c 90000 $0 | gzip; tail -c +90001 $0 | gzip'", "gz"),
     ("sh -c 'head -c 90000 $0 | zstd -q; tail -c +90001 $0 | zstd -q'", "zst"),
   ])
@@ -58,7 +58,7 @@ struct ImportFilesTests {
     #expect(!FileManager.default.fileExists(atPath: path))
   }
 
-  /// A hundred megabytes of nothing, in memory for a few: frames of 64 KiB, as few as that takes.
+  /// A hundred megabytes of zeros must import in a few: as few 64 KiB frames as that takes.
   @Test(arguments: ["gzip -1c", "zstd -qc"])
   func whatComesOutOfCompressionIsNotHeld(_ command: String) async throws {
     let folder = try Folder()
@@ -72,7 +72,7 @@ struct ImportFilesTests {
       } | \(command) > '\(bomb)'
       ulimit -v 400000; "$RETAKE" import '\(bomb)' --out '\(path)'
       """)
-    // It is a capture of frames that hold nothing.
+    // It is a capture of empty frames.
     #expect([0, 65].contains(outcome.status) && !outcome.wasKilled, "\(outcome.errors)")
     let size = try FileManager.default.attributesOfItem(atPath: bomb)[.size] as? Int
     #expect(try #require(size) < 1_000_000)
@@ -80,7 +80,7 @@ struct ImportFilesTests {
 
   // MARK: Several calls
 
-  /// Captures one behind the other: pcapng sections would do, so would pcap files without heads.
+  /// Concatenates captures: pcapng sections, or pcap files without their headers.
   private func joined(_ names: [String], _ folder: Folder) throws -> String {
     var all = Data()
     for name in names {
@@ -117,7 +117,7 @@ struct ImportFilesTests {
       #expect(try Takes.number(path, "SELECT length(label) > 10 FROM take") == 1)
       try await Takes.expectIdentical(path)
     }
-    // It is there already.
+    // The output already exists.
     let again = try await Tool.run(arguments)
     #expect(again.status == 74 && again.errors.contains("exists already"), "\(again.errors)")
   }

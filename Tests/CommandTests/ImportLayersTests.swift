@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Captures of routers, clouds and radios, where a call stands inside of other layers.
+/// Captures from routers, clouds and radio, with the call inside other layers.
 struct ImportLayersTests {
   private static let sample = URL(filePath: #filePath).deletingLastPathComponent()
     .deletingLastPathComponent().appending(path: "ObserverTests/Samples/firefox-loop.pcap")
@@ -12,7 +12,7 @@ struct ImportLayersTests {
 
   private static func big(_ value: Int, _ width: Int) -> [UInt8] { little(value, width).reversed() }
 
-  /// A capture of one link type with the packets of the sample, each in other layers.
+  /// Makes a capture of one link type, each of the sample's packets wrapped in other layers.
   private static func capture(
     linkType: Int, extra: [UInt8] = [], _ around: ([UInt8]) -> [UInt8]
   ) throws -> [UInt8] {
@@ -20,7 +20,7 @@ struct ImportLayersTests {
     func number(_ place: Int) -> Int {
       (0..<4).reduce(0) { $0 | Int(bytes[place + $1]) << (8 * $1) }
     }
-    // The sample is of Ethernet, and has microseconds in the order of this machine.
+    // The sample is Ethernet, with microseconds in this machine's byte order.
     try #require(number(0) == 0xa1b2_c3d4 && number(20) == 1)
     var made = Array(bytes[..<20]) + little(linkType, 4)
     var place = 24
@@ -52,7 +52,7 @@ struct ImportLayersTests {
         + udp)
   }
 
-  /// What is inside is the same take, to the last digest.
+  /// The unwrapped call makes the same take, down to the last digest.
   @Test func aMirroredCallIsTheSameCall() async throws {
     let folder = try Folder()
     let plain = folder.file("plain.take")
@@ -74,7 +74,7 @@ struct ImportLayersTests {
     }
   }
 
-  /// What is not opened beside a call is in its coverage, with its count.
+  /// Packets beside a call that cannot be unwrapped are counted in its coverage.
   @Test func whatIsNotOpenedIsCounted() async throws {
     let folder = try Folder()
     let encrypted = Self.ethernet(0x88e5, [0x0c] + [UInt8](repeating: 9, count: 80))
@@ -93,7 +93,7 @@ struct ImportLayersTests {
     #expect(try await Tool.run("replay", path).status == 0)
   }
 
-  /// A capture without anything to read says what is in it.
+  /// A capture without anything readable reports what it contains.
   @Test func aCaptureWithoutACallSaysWhatItHas() async throws {
     let folder = try Folder()
     let path = folder.file("call.take")

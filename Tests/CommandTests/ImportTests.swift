@@ -1,15 +1,14 @@
 import Foundation
 import Testing
 
-/// Calls between others, out of packet captures of browsers and other stacks.
+/// Observed calls, imported from packet captures of browsers and other stacks.
 struct ImportTests {
   private static let samples = URL(filePath: #filePath).deletingLastPathComponent()
     .deletingLastPathComponent().appending(path: "ObserverTests/Samples")
 
   private func sample(_ name: String) -> String { Self.samples.appending(path: name).path }
 
-  /// RTP packets as tshark counts them in the capture; each is `out` of one end and `in` of the
-  /// other.
+  /// Expects the RTP packets that tshark counts; each is `out` at one end and `in` at the other.
   @Test(arguments: [
     ("chromium-aiortc", 835), ("aiortc-offers-chromium", 844), ("firefox-loop", 304),
     ("chromium-firefox-cr-offers", 1186),
@@ -31,8 +30,8 @@ struct ImportTests {
     #expect(try Takes.number(path, "SELECT count(*) FROM rtcp WHERE direction = 'in'") > 20)
     let connected = "SELECT count(*) FROM state WHERE machine = 'dtls' AND to_state = 'connected'"
     #expect(try Takes.number(path, connected) == 2)
-    // What the ends received was driven again: frames, and samples of the statistics. Firefox sends
-    // its video frames inside of RED (RFC 2198).
+    // The import processed what both ends received again: frames and statistics samples. Firefox
+    // sends its video frames in RED (RFC 2198).
     let isInRED = try Takes.number(path, "SELECT count(*) FROM track WHERE codec = 'red'") > 0
     #expect(isInRED == name.contains("firefox"))
     for kind in ["audio", "video"] {
@@ -47,8 +46,8 @@ struct ImportTests {
     }
   }
 
-  /// The same capture with a mark in the IP header of every packet (RFC 3168 section 5): each row
-  /// has it, and the receivers count it for their streams, also where packets waited for keys.
+  /// The same capture with a mark in every packet's IP header (RFC 3168 section 5): each row has
+  /// it, and receivers count it per stream, even when packets waited for keys.
   @Test(arguments: [(3, "packetsReceivedWithCe"), (1, "packetsReceivedWithEct1")])
   func marksInTheIPHeadersAreCounted(mark: UInt8, member: String) async throws {
     let folder = try Folder()
@@ -56,7 +55,7 @@ struct ImportTests {
     var offset = 24
     while offset + 16 <= capture.count {
       let length = Int(capture[offset + 8]) | Int(capture[offset + 9]) << 8
-      // Behind the headers of the record (16 bytes) and of Ethernet (14).
+      // After the record header (16 bytes) and the Ethernet header (14).
       let header = offset + 30
       if capture[header] >> 4 == 4 { capture[header + 1] = capture[header + 1] & 0xfc | mark }
       offset += 16 + length
@@ -77,7 +76,7 @@ struct ImportTests {
     let all = try Takes.number(path, "SELECT sum(members ->> '$.packetsReceived') \(last)")
     #expect(marked == all && all > 500)
     try await Takes.expectIdentical(path)
-    // What is exported has the marks that came.
+    // The export keeps the received marks.
     let out = folder.file("out.pcap")
     #expect(try await Tool.run("export", path, "--pcap", out).status == 0)
     let written = [UInt8](try Data(contentsOf: URL(filePath: out)))
@@ -90,7 +89,7 @@ struct ImportTests {
     #expect(headers == [mark])
   }
 
-  /// A browser logs the secrets of all that it opens; a take has those of its calls.
+  /// A browser logs the secrets of all its connections; a take keeps those of its calls.
   @Test func onlyTheKeysOfItsCallsAreInATake() async throws {
     let folder = try Folder()
     let path = folder.file("call.take")
@@ -108,7 +107,7 @@ struct ImportTests {
       try Takes.number(path, told + " AND instr(arguments, '\(other)') > 0") == 0)
   }
 
-  /// Video frames and audio of others are written into files where they were decoded.
+  /// Observed video frames and audio are exported to files if they were decoded.
   @Test func whatOthersReceivedIsExported() async throws {
     let folder = try Folder()
     let (path, media) = (folder.file("call.take"), folder.file("media"))

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// What stands beside the executable once it is installed.
+/// The files installed beside the executable.
 struct InstallTests {
   private static let repository = URL(filePath: #filePath).deletingLastPathComponent()
     .deletingLastPathComponent().deletingLastPathComponent().path

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// The JSON of every verb is what the schema of the catalogue says, and no more.
+/// Every verb's JSON matches the catalogue's schema exactly.
 struct JSONFormTests {
   private static let path = DebugTests.root.appending(
     path: "Sources/Products/Retake/Retake.docc/Resources/output.schema.json"
@@ -13,7 +13,7 @@ struct JSONFormTests {
 
   private func schema() throws -> JSONSchema { try JSONSchema(path: Self.path) }
 
-  /// Runs a command and reads what it prints: one value, or one on each line.
+  /// Runs a command and parses its output: one value, or one per line.
   private func values(
     _ arguments: [String], isByLine: Bool = false, status: Int32 = 0
   ) async throws -> [Any] {
@@ -34,9 +34,8 @@ struct JSONFormTests {
     }
   }
 
-  /// Definitions with the words of a command whose result has their form; `TAKE` is a call over a
-  /// bad network, `ROOM` and `SEEN` are captures, `FOLDER` has both, `NEW` is a file that is not
-  /// there.
+  /// Pairs definitions with the command lines whose output has that form; `TAKE` is a call over a
+  /// bad network, `ROOM` and `SEEN` are captures, `FOLDER` has both, `NEW` is a missing file.
   @Test(arguments: [
     ("info", "info TAKE --json"), ("info", "info ROOM --json"), ("info", "info SEEN --json"),
     ("timeline", "timeline TAKE --json"), ("timeline", "timeline ROOM --json"),
@@ -128,7 +127,7 @@ struct JSONFormTests {
     try expect(try await values(["diff", take, take, "--json"]), "diff")
     let different = try await values(["diff", take, other, "--json"], status: 1)
     try expect(different, "diff")
-    // Sums over a session have no time.
+    // Session totals have no time.
     let differences = (different.first as? [String: Any])?["differences"] as? [[String: Any]] ?? []
     #expect(differences.contains { $0["kind"] as? String == "frames" })
     for difference in differences {
@@ -137,17 +136,17 @@ struct JSONFormTests {
     let pinned = folder.file("pinned.take")
     try FileManager.default.copyItem(atPath: other, toPath: pinned)
     try expect(try await values(["pin", pinned, "--json"]), "pin")
-    // A byte of a datagram is another one, and so is what the stack answers.
+    // A datagram with one changed byte is another input, and the stack's answer changes with it.
     let altered = folder.file("altered.take")
     try FileManager.default.copyItem(atPath: take, toPath: altered)
     try Takes.alter(altered, "UPDATE packet_store SET size = size WHERE row = -1")
     try expect(try await values(["verify", altered, "--json"]), "verify")
   }
 
-  // MARK: The schema itself
+  // MARK: Schema
 
-  /// Names in lower case with underscores, but for those from before, which say that they go, and
-  /// those of W3C and of the stack's own state, which the schema does not list.
+  /// Names are lower case with underscores, except deprecated ones, W3C's and those in the stack's
+  /// own state, which the schema does not list.
   @Test func namesHaveOneForm() throws {
     let schema = try schema()
     var count = 0

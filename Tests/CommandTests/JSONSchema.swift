@@ -1,20 +1,20 @@
 import Foundation
 
-/// As much of JSON Schema (draft 2020-12) as the schema of the command's output needs.
+/// The subset of JSON Schema (draft 2020-12) that the command's output schema needs.
 struct JSONSchema {
-  /// The whole document, in which `$ref` looks.
+  /// The complete document, in which `$ref` is resolved.
   let root: [String: Any]
 
-  /// Reads the schema of the catalogue.
+  /// Reads the catalogue's schema.
   init(path: String) throws {
     let data = try Data(contentsOf: URL(filePath: path))
     root = try JSONSerialization.jsonObject(with: data) as? [String: Any] ?? [:]
   }
 
-  /// The definitions, one for each verb and for what several share.
+  /// The definitions: one per verb, and shared ones.
   var definitions: [String: [String: Any]] { root["$defs"] as? [String: [String: Any]] ?? [:] }
 
-  /// What of a value is not as a definition says, with the places; nothing where all is.
+  /// Returns where a value does not match a definition; empty if it matches.
   func misses(of value: Any, _ definition: String) -> [String] {
     guard let schema = definitions[definition] else { return ["there is no \(definition)"] }
     return misses(of: value, schema, at: definition)

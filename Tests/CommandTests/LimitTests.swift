@@ -2,9 +2,9 @@ import Foundation
 import Testing
 
 extension LiveTests {
-  /// What `record serve` refuses, seen with a client that knows nothing of Retake.
+  /// Requests that `record serve` refuses, sent by a client other than Retake.
   struct LimitTests {
-    /// The status line, fields and body that curl gets.
+    /// Returns the status line, fields and body that curl receives.
     private func ask(_ arguments: String...) async throws -> String {
       try await Run("/usr/bin/curl", ["-s", "-i", "--max-time", "20"] + arguments).outcome().output
     }
@@ -50,13 +50,13 @@ extension LiveTests {
       try await end(run)
     }
 
-    /// The identifier in the answer to an offer, or to the wish for one.
+    /// Returns the identifier in the answer to an offer, or to a request for one.
     private static func identifier(in answer: String) throws -> String {
       let begin = try #require(answer.range(of: #""id":""#)).upperBound
       return String(answer[begin...].prefix { $0 != "\"" })
     }
 
-    /// Another user of the machine reaches loopback, too.
+    /// Another user of the machine can reach loopback, too.
     @Test func nobodyReadsOrEndsACallWithoutItsIdentifierOrTheToken() async throws {
       let folder = try Folder()
       let (run, url) = try await LiveTests.serve("--out", folder.file("a.take"))
@@ -77,7 +77,7 @@ extension LiveTests {
       let bearer = try LiveTests.bearer(run)
       #expect(try await ask("-H", bearer, url + "/stats").contains(id))
       #expect(try await ask("-H", bearer + "0", url + "/stats").hasPrefix("HTTP/1.1 401"))
-      // Who began the call has all of it.
+      // The caller that started the call can read all of it.
       #expect(try await ask(url + "/stats?id=\(id)").contains(id))
       #expect(try await ask(url + "/page?id=\(id)").hasPrefix("HTTP/1.1 200"))
       #expect(try await ask(url + "/calls?id=\(id)").contains("a.take"))
@@ -89,7 +89,7 @@ extension LiveTests {
       let folder = try Folder()
       let (run, url) = try await LiveTests.serve(
         "--rooms", "--guests", "1", "--out", folder.file("a.take"))
-      // Two come in one after the other, and each says what it was told.
+      // Two participants join one after the other and print their replies.
       let script = """
         import base64, json, os, random, socket, sys
         sys.path.insert(0, sys.argv[2])
@@ -120,7 +120,7 @@ extension LiveTests {
       try await end(run)
     }
 
-    /// Whoever knows a port must not make a take grow.
+    /// Sending to a known port must not make a take grow.
     @Test(.enabled(if: Tool.has("python3"))) func datagramsOfNobodyAreCountedAndNotRecorded()
       async throws
     {
@@ -150,7 +150,7 @@ extension LiveTests {
       try await Takes.expectIdentical(path)
     }
 
-    /// A short run of what `make hostile` does.
+    /// A short version of `make hostile`.
     @Test(.enabled(if: Tool.has("python3"))) func hostileRequestsAreAnsweredOrRefused()
       async throws
     {
@@ -162,13 +162,13 @@ extension LiveTests {
       #expect(outcome.status == 0, "\(outcome.output) \(outcome.errors)")
     }
 
-    /// A peer that never connects must not hold a place for ever.
+    /// A peer that never connects must not hold a slot forever.
     @Test func aPeerThatNeverConnectsGivesItsPlaceBack() async throws {
       let folder = try Folder()
       let (run, url) = try await LiveTests.serve(
         "--calls", "1", "--connect-within", "1", "--once", "--out", folder.file("a.take"))
       #expect(try await ask("-X", "POST", url + "/mkoffer").hasPrefix("HTTP/1.1 200"))
-      // The end of the call ends the recording.
+      // The call's end ends the recording.
       #expect(try await run.outcome().status == 0)
     }
 

@@ -90,7 +90,7 @@ struct MergeCommandTests {
     #expect(none.status == 66 && none.errorLines.count == 1)
   }
 
-  /// A debugger of the machine stops where it is asked to, and in the stack's own code after that.
+  /// The machine's debugger stops at the requested step, and then in the stack's own code.
   @Test(.enabled(if: Tool.has("gdb")))
   func aDebuggerStopsAtTheStepAndInTheStack() async throws {
     let made = try await Takes.lossyCall()
@@ -100,7 +100,7 @@ struct MergeCommandTests {
       encoding: .utf8)
     let lines = source.split(separator: "\n", omittingEmptySubsequences: false)
     let line = try #require(lines.firstIndex { $0.contains("func step(") }) + 1
-    // No lldb is found, so that gdb is asked.
+    // lldb is not found, so gdb is used.
     let outcome = try await Tool.shell(
       """
       mkdir '\(folder.path)/bin'

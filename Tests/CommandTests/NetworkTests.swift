@@ -2,10 +2,10 @@ import Foundation
 import Testing
 
 extension LiveConnectionTests {
-  /// Calls over networks of their own, with links that can be given and taken away (network
-  /// namespaces, which need root).
+  /// Calls over separate networks whose links can be added and removed (network namespaces, which
+  /// need root).
   @Suite(.enabled(if: Networks.arePossible)) struct NetworkTests {
-    /// Runs a server and a caller in a network, and gives what they printed.
+    /// Runs a server and a caller in a network, and returns their output.
     ///
     /// `links` prepares the network; `server` and `call` are further options; `meanwhile` runs
     /// beside the call.
@@ -36,7 +36,7 @@ extension LiveConnectionTests {
       }
     }
 
-    /// Two ends of a cable, with an address.
+    /// The two ends of a cable, each with an address.
     private let cable = """
       ip link add wire0 type veth peer name wire1; ip addr add 10.9.0.1/24 dev wire0
       ip link set wire0 up; ip link set wire1 up
@@ -66,11 +66,12 @@ extension LiveConnectionTests {
 
     @Test func aCallSurvivesTheLossOfItsAddress() async throws {
       let folder = try Folder()
-      // As an address of the same net the second would go together with the first.
+      // An address in the same subnet would be removed together with the first.
       try await call(
         in: folder, links: cable + "; ip addr add 10.9.0.2/32 dev wire0",
         server: "--bind 10.9.0.2", call: "--bind 10.9.0.1 --seconds 8",
-        // What comes back before it is missed was never away: the caller closes its socket first.
+        // A link that returns before its loss is noticed never failed: the caller closes its socket
+        // first.
         meanwhile: "pause 2; ip addr del 10.9.0.1/24 dev wire0; n=0; "
           + "while ss -Huan src 10.9.0.1 | grep -q .; "
           + "do n=$((n+1)); test $n -lt 100; pause 0.05; done; "
@@ -95,7 +96,7 @@ extension LiveConnectionTests {
   }
 }
 
-/// Network namespaces, where this system allows them.
+/// Network namespaces, if this system allows them.
 enum Networks {
   /// Whether a command may have a network of its own.
   static let arePossible: Bool = {
@@ -113,6 +114,6 @@ enum Networks {
 }
 
 extension String {
-  /// The text inside of single quotes of the shell.
+  /// The text in the shell's single quotes.
   fileprivate var quoted: String { replacingOccurrences(of: "'", with: "'\\''") }
 }

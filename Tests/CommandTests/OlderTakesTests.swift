@@ -2,7 +2,7 @@ import Foundation
 import Tape
 import Testing
 
-/// What was recorded by earlier versions leaves Retake in every way that a new take does.
+/// Takes recorded by earlier versions can be exported in every way that new ones can.
 struct OlderTakesTests {
   private static let folder = URL(filePath: #filePath).deletingLastPathComponent()
     .deletingLastPathComponent().deletingLastPathComponent().appending(path: "Captures/formats")
@@ -11,8 +11,8 @@ struct OlderTakesTests {
     Self.folder.appending(path: "format-\(format).take").path
   }
 
-  /// What was on the wire comes out whole; what a replay makes of it ends where the replay differs
-  /// from what an earlier revision of the stack did, and that is said.
+  /// Wire data is exported completely; replayed data ends, with a message, where the replay differs
+  /// from an earlier revision of the stack.
   @Test(arguments: TakeHeader.oldestFormat...TakeHeader.currentFormat)
   func aTakeOfEachFormatIsExported(format: Int64) async throws {
     let folder = try Folder()
@@ -28,7 +28,7 @@ struct OlderTakesTests {
     }
   }
 
-  /// Some of them hold both ends of their call; the others are told that they do not.
+  /// Some takes hold both ends of their call; for the others, merging says that they do not.
   @Test(arguments: TakeHeader.oldestFormat...TakeHeader.currentFormat)
   func theEndsInATakeOfEachFormatAreCompared(format: Int64) async throws {
     let hasBothEnds = [2, 4, 5, 7].contains(format)

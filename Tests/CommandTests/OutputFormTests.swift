@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// How results read for whoever looks at them for the first time.
+/// How results read at first sight.
 struct OutputFormTests {
   private static func capture(_ name: String) -> String {
     DebugTests.root.appending(path: "Captures/\(name).take").path
@@ -23,7 +23,7 @@ struct OutputFormTests {
     #expect(narrow.allSatisfy { $0.count <= 80 || $0.contains("--wide") }, "\(narrow)")
     let foot = try #require(narrow.first { $0.contains("left out for want of width") })
     #expect(foot.contains("--wide shows all"))
-    // Every column is in the head or in the foot, and none in both.
+    // Every column is in the header or in the footer, and none in both.
     let whole = try await Tool.run("sql", take, query).output.split(separator: "\n")[0]
     let names = whole.split(separator: " ").map { String($0) }
     let listed = try #require(foot.firstRange(of: "width: ")).upperBound
@@ -46,7 +46,7 @@ struct OutputFormTests {
     #expect(terminal.allSatisfy { $0.count <= 80 } && terminal[3].hasSuffix("…"))
   }
 
-  /// A value of statistics is as long as the line of a terminal, and whole everywhere else.
+  /// Statistics values are cut to the terminal's width, and complete everywhere else.
   @Test func statisticsAreCutForTerminalsAlone() async throws {
     let take = Self.capture("virtual-heavy-loss")
     func certificates(_ lines: [String]) -> [String] {
@@ -69,7 +69,7 @@ struct OutputFormTests {
     #expect(help.status == 0 && help.output.contains("--wide"))
   }
 
-  // MARK: What happened
+  // MARK: Timeline
 
   @Test(arguments: [
     "janus-room", "chromium-peer-offers", "janus-videoroom-retake-offers", "observed-clear-vp8",
@@ -112,7 +112,7 @@ struct OutputFormTests {
     #expect(try await Tool.run("stats", take, "--queries").status == 64)
   }
 
-  // MARK: The command line
+  // MARK: Command line
 
   @Test(arguments: [
     (["help", "timelin"], "did you mean timeline?"), (["help", "record", "demmo"], "demo"),
@@ -131,7 +131,7 @@ struct OutputFormTests {
     }
   }
 
-  /// What the script of a shell calls while somebody types.
+  /// The function that a shell's completion script calls while the user types.
   @Test func peersLanesAndSettingsAreCompleted() async throws {
     let take = try await Takes.lossyCall().path
     for (verb, option, value) in [
@@ -150,7 +150,7 @@ struct OutputFormTests {
     #expect(script.contains("signaling") && script.contains("inbound-rtp"))
   }
 
-  // MARK: Files that are there
+  // MARK: Existing files
 
   @Test func everyVerbThatWritesReplacesWhatIsThereOnlyWithForce() async throws {
     let (take, folder) = (try await Takes.lossyCall().path, try Folder())
@@ -173,7 +173,7 @@ struct OutputFormTests {
       let replaced = try await Tool.run(line + [path, "--force"])
       #expect(replaced.status == 0, "\(line): \(replaced)")
       #expect(try Data(contentsOf: folder.url("there")).count > 100)
-      // A log of the old file would be taken for that of the new one.
+      // The old file's log would be taken for the new one's.
       if line.contains("--out"), line[0] != "page" { try await Takes.expectIdentical(path) }
     }
   }

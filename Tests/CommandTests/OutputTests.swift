@@ -1,9 +1,9 @@
 import Foundation
 import Testing
 
-/// What becomes of output that cannot be written: status 74, and of one that nobody reads: none.
+/// Output that cannot be written gives status 74; output whose reader is gone gives none.
 struct OutputTests {
-  /// Verbs that print something, with the take where `TAKE` stands.
+  /// Verbs that print something, with `TAKE` in place of the take.
   private static let verbs = [
     "--help", "--version", "record demo --help", "info TAKE", "info TAKE --json", "timeline TAKE",
     "stats TAKE", "stats TAKE --series", "stats TAKE --series --csv", "stats TAKE --sdk",

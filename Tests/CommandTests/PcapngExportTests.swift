@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// A take as a capture that opens anywhere, and the way back.
+/// A take exported as a capture that opens anywhere, and imported again.
 struct PcapngExportTests {
   private static let samples = URL(filePath: #filePath).deletingLastPathComponent()
     .deletingLastPathComponent().appending(path: "ObserverTests/Samples")
@@ -39,8 +39,8 @@ struct PcapngExportTests {
     #expect(try Takes.bytes(path, digest) == Takes.bytes(again, digest))
   }
 
-  /// The same call over TCP, a connection for each pair of ports (RFC 4571 framing): its segments
-  /// come again too.
+  /// The same call over TCP, one connection per pair of ports (RFC 4571 framing): the export
+  /// contains its segments too.
   @Test func anExportedCallOverTCPImportsAsTheSameTake() async throws {
     let folder = try Folder()
     let (path, capture) = (folder.file("call.take"), folder.file("call.pcapng"))
@@ -61,7 +61,7 @@ struct PcapngExportTests {
     #expect(try Takes.bytes(path, digest) == Takes.bytes(again, digest))
   }
 
-  /// What others sent is written without its protection as what an endpoint sent is.
+  /// Observed packets are exported decrypted, as an endpoint's are.
   @Test func packetsOfOthersAreExportedInTheClear() async throws {
     let folder = try Folder()
     let (path, _) = try await exported("chromium-aiortc", folder)
@@ -72,15 +72,15 @@ struct PcapngExportTests {
     let media = packets.filter { $0.payload.first.map { (128..<192).contains($0) } ?? false }
     let seen = "SELECT count(*) FROM packet WHERE protocol IN ('rtp', 'rtcp') AND direction = 'in'"
     #expect(Int64(media.count) == (try Takes.number(path, seen)))
-    // A handshake is none of them, and the checks are.
+    // Handshake packets are excluded, connectivity checks included.
     #expect(packets.contains { $0.payload.first == 0 || $0.payload.first == 1 })
     #expect(!packets.contains { $0.payload.first.map { (20..<64).contains($0) } ?? false })
   }
 }
 
-/// The datagrams of a capture of UDP over IPv4, and the same as segments of TCP.
+/// A capture of UDP over IPv4, and the same datagrams as TCP segments.
 private struct OverTCP {
-  /// A datagram: the record's times, the IP header, the ports and what it carries.
+  /// A datagram: the record's times, the IP header, the ports and the payload.
   struct Datagram {
     var time: [UInt8]
     var internet: [UInt8]
@@ -91,7 +91,7 @@ private struct OverTCP {
   private(set) var datagrams: [Datagram] = []
   private let head: [UInt8]
 
-  /// Reads a pcap with the lowest byte first, of Ethernet or raw IP.
+  /// Reads a little-endian pcap of Ethernet or raw IP.
   init(_ data: Data) throws {
     let bytes = [UInt8](data)
     head = Array(bytes.prefix(20))
@@ -110,7 +110,7 @@ private struct OverTCP {
     }
   }
 
-  /// A capture of raw IP in which each datagram is a segment with its length before it.
+  /// A raw IP capture in which each datagram is a segment with a length prefix.
   var capture: Data {
     var out = head + word(101).reversed()
     var sequences: [[UInt8]: UInt32] = [:]

@@ -1,9 +1,9 @@
 import Foundation
 import Testing
 
-/// `retake sql` while it runs: rows as they come, a limit, and Ctrl-C.
+/// `retake sql` while it runs: streamed rows, a limit, and Ctrl-C.
 struct QueryRunTests {
-  /// Three rows at once, and then none for ever.
+  /// Returns three rows at once, and then none forever.
   private static let endless = """
     WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)
     SELECT i, 'row ' || i AS name FROM n WHERE i <= 3 OR i < 0
@@ -20,15 +20,15 @@ struct QueryRunTests {
     #expect(run.isRunning)
     run.send(SIGINT)
     let outcome = try await run.outcome()
-    // As a shell wants it of whoever was interrupted.
+    // The status that a shell expects from an interrupted process.
     #expect(outcome.wasKilled && outcome.status == SIGINT)
     #expect(outcome.errorLines.count == 1)
     #expect(outcome.errors.contains("\(made.path): the query was interrupted; it gave 3 rows"))
-    // A list that is not complete does not look so.
+    // An incomplete list is not closed.
     if format == "json" { #expect(!outcome.output.contains("]")) }
   }
 
-  /// Whoever starts a process hands down the signals that it takes none of.
+  /// A process inherits the signals that its parent ignores.
   @Test func ctrlCReachesAProcessThatWasStartedWithoutIt() async throws {
     let made = try await Takes.lossyCall()
     let script = """
@@ -50,7 +50,7 @@ struct QueryRunTests {
     #expect(outcome.output == "\(-SIGINT)\n", "\(outcome)")
   }
 
-  /// One call of a function, which SQLite does not interrupt.
+  /// One function call, which SQLite cannot interrupt.
   @Test func aTimeLimitEndsAFunctionThatWouldGoOnForHours() async throws {
     let made = try await Takes.lossyCall()
     let outcome = try await Tool.run(
@@ -83,7 +83,7 @@ struct QueryRunTests {
     let message = "longer than the --time-limit of 0.3 s; it gave "
     let tail = try #require(outcome.errors.split(separator: message).last)
     #expect(tail.hasSuffix(" rows by then\n") || tail.hasSuffix(" row by then\n"), "\(tail)")
-    // As many as it had the time for, and they are there.
+    // The rows printed in that time are all there.
     let count = try #require(Int(tail.prefix { $0.isNumber }))
     #expect(count <= 3)
     #expect(outcome.output.components(separatedBy: "row ").count == count + 1)
@@ -101,7 +101,7 @@ struct QueryRunTests {
     #expect(run.screen.contains("interrupted; it gave 3 rows by then"), "\(run.screen)")
   }
 
-  /// Rows that come when the widths are known stand out in a file, and lose nothing.
+  /// Later rows wider than the columns are not cut.
   @Test func longTablesKeepAllOfTheirRows() async throws {
     let made = try await Takes.lossyCall()
     let query = """

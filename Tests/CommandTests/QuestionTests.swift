@@ -1,13 +1,13 @@
 import Foundation
 import Testing
 
-/// An article answers questions with queries; here they are asked again.
+/// Runs the queries in the article that answers questions.
 ///
-/// After captures were recorded anew, `RETAKE_WRITE_ANSWERS=1 swift test --filter QuestionTests`
+/// After captures were recorded again, `RETAKE_WRITE_ANSWERS=1 swift test --filter QuestionTests`
 /// writes the new answers into the article.
 struct QuestionTests {
   private struct Question {
-    /// The command, and where its answer stands among the lines.
+    /// The command; its answer follows in the lines.
     var command: String
     var answer: Range<Int>
   }
@@ -17,7 +17,8 @@ struct QuestionTests {
   private static let article = root.appending(
     path: "Sources/Products/Retake/Retake.docc/TwentyQuestions.md")
 
-  /// The commands of the article: a line that begins with `$`, and its answer up to a blank line.
+  /// Returns the article's commands: a line that starts with `$`, and its answer up to a blank
+  /// line.
   private static func questions(_ lines: [String]) -> [Question] {
     var questions: [Question] = []
     var index = 0

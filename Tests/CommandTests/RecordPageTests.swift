@@ -6,13 +6,13 @@ import Testing
 @testable import Tape
 
 extension LiveTests {
-  /// `record page` as pages and their scripts meet it.
+  /// `record page`, driven like a page's script.
   struct RecordPageTests {
     private static let session = String(repeating: "a", count: 32)
     private static let load = String(repeating: "1", count: 32)
     private static let origin = [(name: "Origin", value: "https://app.example")]
 
-    /// A recorder of pages of `https://app.example`.
+    /// A recorder for pages of `https://app.example`.
     private struct PageRecorder {
       let run: Run
       let address: String
@@ -41,7 +41,7 @@ extension LiveTests {
           headers: headers)
       }
 
-      /// Ends the recorder; its takes.
+      /// Ends the recorder; returns its takes.
       func finish() async throws -> [String] {
         run.send(SIGINT)
         let outcome = try await run.outcome()
@@ -59,7 +59,7 @@ extension LiveTests {
       }
     }
 
-    /// A message of the script with lines, each at a time.
+    /// Makes a message of the script with lines, each with a time.
     private static func unit(_ number: Int, _ lines: [String], load: String = RecordPageTests.load)
       -> SignalingFrame
     {
@@ -100,7 +100,7 @@ extension LiveTests {
       try await socket.send(Self.unit(2, [Self.line("stats", "PC_0", whole, at: 5)]))
       _ = await Self.next(socket)
       await socket.close()
-      // What the page does not know to be there comes again, and what follows.
+      // The page resends everything that was not acknowledged, and what follows.
       socket = try await recorder.socket()
       #expect(await Self.next(socket).contains("\"isNew\":false,\"received\":{\"\(Self.load)\":2}"))
       let changes =
@@ -198,7 +198,7 @@ extension LiveTests {
         script, [("Sec-Fetch-Site", "cross-site"), ("Sec-Fetch-Dest", "script")])
       #expect(status == 200)
       #expect(text.contains("/socket?token=\(recorder.token)"))
-      // What a page could read is refused.
+      // Requests that a page could read are refused.
       #expect(
         try await recorder.request(
           script, [("Sec-Fetch-Site", "cross-site"), ("Sec-Fetch-Dest", "empty")]

@@ -1,17 +1,17 @@
 import Foundation
 import Testing
 
-/// Calls between others, while they are captured.
+/// Observed calls, imported while they are captured.
 struct RecordPcapTests {
   private static let samples = URL(filePath: #filePath).deletingLastPathComponent()
     .deletingLastPathComponent().appending(path: "ObserverTests/Samples")
 
   private func sample(_ name: String) -> String { Self.samples.appending(path: name).path }
 
-  /// Ports that the system gives to nobody by itself, others in each process that tests.
+  /// Ports outside the system's ephemeral range, different in each test process.
   private static let port = 20_000 + Int(getpid()) % 1_500 * 8
 
-  /// A stream of a call that nothing announces, to a port of this machine, by Python.
+  /// Returns a Python script that sends an unannounced stream to a port of this machine.
   private static func sender(_ port: Int, packets: Int) -> String {
     """
     import socket, struct
@@ -28,8 +28,8 @@ struct RecordPcapTests {
     let (path, keys) = (folder.file("call.take"), folder.file("keys.log"))
     let capture = sample("chromium-aiortc.pcap")
     let whole = sample("chromium-aiortc.keys")
-    // The keys are written when half of the capture is through, and the line is broken. A shell
-    // puts its last command in its own place, which lets go of the pipe before it does anything.
+    // The keys are written half-way through the capture, with a line cut in two. A shell replaces
+    // itself by its last command, which closes the pipe before it does anything.
     let outcome = try await Tool.shell(
       """
       { head -c 200000 '\(capture)'; head -c 50 '\(whole)' > '\(keys)'
@@ -46,7 +46,7 @@ struct RecordPcapTests {
     let (path, pipe) = (folder.file("call.take"), folder.file("pipe"))
     try #require(mkfifo(pipe, 0o600) == 0)
     let run = try Run(Tool.path, ["record", "pcap", "-r", pipe, "--out", path])
-    // Opening waits for the reader.
+    // Opening blocks until the reader opens it.
     let writer = try FileHandle(forWritingTo: URL(filePath: pipe))
     try writer.write(contentsOf: Data(contentsOf: URL(filePath: sample("firefox-loop.pcap"))))
     try await poll("the take") { FileManager.default.fileExists(atPath: path) }
@@ -77,12 +77,12 @@ struct RecordPcapTests {
     #expect(outcome.status == 0, "\(outcome.errors)")
     #expect(outcome.output.contains("1 call, 1 stream, 300 RTP and RTCP packets"))
     #expect(outcome.output.contains("40 packets of no call left out"))
-    // What is of no call is not in the take.
+    // Packets outside calls are not in the take.
     let count = "SELECT count(*) FROM packet WHERE direction = 'in'"
     #expect(try Takes.number(path, count) == 300)
     #expect(
       try Takes.number(path, "SELECT count(*) FROM coverage WHERE what = 'ignored'") == 1)
-    // PCMU, and times that the kernel took.
+    // PCMU, with the kernel's timestamps.
     #expect(try Takes.number(path, "SELECT count(*) FROM track WHERE codec = 'pcmu'") == 2)
     let steps = "SELECT count(DISTINCT at_ns) FROM packet"
     #expect(try Takes.number(path, steps) > 100)
@@ -92,7 +92,7 @@ struct RecordPcapTests {
   @Test func aFolderGetsATakeOfEachCallThatAPipeBrings() async throws {
     let folder = try Folder()
     let names = ["chromium-aiortc", "aiortc-offers-chromium"]
-    // The second capture continues where the first ends, without its head.
+    // The second capture continues where the first ends, without its header.
     let keys = names.map { "--keys '\(sample("\($0).keys"))'" }.joined(separator: " ")
     let outcome = try await Tool.shell(
       """

@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 extension LiveTests {
-  /// What `record serve` gives to a browser: where calls are recorded, and the page of a take.
+  /// The pages that `record serve` offers: the call page, and each take's page.
   struct RecorderPageTests {
     private struct Answer {
       var status: Int
@@ -18,14 +18,14 @@ extension LiveTests {
         status: status, head: parts[0], body: parts.dropFirst().joined(separator: "\n\n"))
     }
 
-    /// Makes a call, and gives the identifier that the recorder has for it.
+    /// Makes a call, and returns the recorder's identifier for it.
     private func call(_ run: Run, _ url: String, _ folder: Folder, _ name: String) async throws
       -> String
     {
       async let made = Tool.run(
         "record", "call", url + "/offer", "--seconds", "1", "--bind", "127.0.0.1", "--out",
         folder.file(name))
-      // Only while it runs it is in the list.
+      // It is listed only while it runs.
       var id = ""
       let end = ContinuousClock.now + .seconds(120)
       while id.isEmpty, ContinuousClock.now < end {
@@ -44,7 +44,7 @@ extension LiveTests {
       #expect(try await run.outcome().status == 0)
     }
 
-    /// The data of a page of a take, which its script draws.
+    /// Returns the data in a take's page, which its script draws.
     private func data(_ page: Answer) throws -> [String: Any] {
       let begin = try #require(page.body.range(of: "type=\"application/json\""))
       let rest = page.body[begin.upperBound...].drop { $0 != ">" }.dropFirst()
@@ -53,8 +53,8 @@ extension LiveTests {
         try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any])
     }
 
-    /// The page of a call and the labels of its peers, once the take has them: what was recorded is
-    /// written a little later.
+    /// Returns a call's page and its peers' labels, once the take has them: recorded rows are
+    /// written with a short delay.
     private func page(_ url: String, call id: String) async throws
       -> (answer: Answer, isComplete: Bool?, labels: [String?])
     {
@@ -109,7 +109,7 @@ extension LiveTests {
         #expect((try await get(address, "-H", "Host: evil.example")).status == 421)
         #expect((try await get(address, "-H", "Origin: https://evil.example")).status == 403)
       }
-      // The call page itself is open, and tells nothing of the file by itself.
+      // The call page itself is public, and shows nothing from the file.
       let open = try await get(url + "/")
       #expect(open.status == 200 && !open.body.contains("a.take"))
       let known = try await get(page, "-H", "Authorization: Bearer s3cret")

@@ -1,13 +1,13 @@
 import Foundation
 import Testing
 
-/// Packets that servers and browsers stored without the network around them.
+/// Packets that servers and browsers stored without network headers.
 struct RecordingImportTests {
   private static func big(_ value: Int, _ width: Int) -> [UInt8] {
     (0..<width).map { UInt8(truncatingIfNeeded: value >> (8 * (width - 1 - $0))) }
   }
 
-  /// A packet of G.711 with a loud tone, 20 ms long.
+  /// Makes a G.711 packet with a loud tone, 20 ms long.
   private static func packet(_ number: Int, type: UInt8 = 0) -> [UInt8] {
     [0x80, type] + big(number, 2) + big(160 * number, 4) + big(0x1234_5678, 4)
       + (0..<160).map { $0 / 4 % 2 == 0 ? 0x80 : 0x00 }
@@ -24,7 +24,7 @@ struct RecordingImportTests {
     return path + ".take"
   }
 
-  /// A recording of Janus: its head, and a second of packets of which two are missing.
+  /// Makes a Janus recording: its header, and a second of packets, two of which are missing.
   private static func recording(_ head: String) -> [UInt8] {
     var file = Array("MJR00002".utf8) + big(head.utf8.count, 2) + Array(head.utf8)
     for number in 0..<50 where number != 20 && number != 21 {
@@ -86,7 +86,7 @@ struct RecordingImportTests {
     file += Self.big(1_700_000_000, 4) + Self.big(500_000, 4) + [UInt8](repeating: 0, count: 8)
     for number in 0..<60 {
       let packet = Self.packet(number)
-      // Of the last half only the headers were stored.
+      // In the second half, only the headers were stored.
       let stored = number < 30 ? packet : Array(packet.prefix(12))
       file +=
         Self.big(stored.count + 8, 2) + Self.big(packet.count, 2) + Self.big(20 * number, 4)
@@ -139,9 +139,9 @@ struct RecordingImportTests {
     varint(UInt64(number << 3 | 5)) + (0..<4).map { UInt8(truncatingIfNeeded: value >> (8 * $0)) }
   }
 
-  /// Deltas that are all alike and fit into a byte: type 0, eight bits each.
+  /// Encodes equal deltas that fit into a byte: type 0, eight bits each.
   private static func deltas(_ step: UInt8, _ count: Int) -> [UInt8] {
-    // Two bits of type, six of the width less one, and then whole bytes.
+    // Two bits of type, six of the width minus one, and then bytes.
     [0b00_000111] + [UInt8](repeating: step, count: count)
   }
 
@@ -152,7 +152,7 @@ struct RecordingImportTests {
     batch += Self.field(4, 65_500) + Self.fixed(5, 1000) + Self.fixed(6, 0xabcd_ef01)
     batch += Self.field(8, 100) + Self.field(9, 12) + Self.field(10, 0)
     batch += Self.field(11, UInt64(more)) + Self.field(101, Self.deltas(20, more))
-    // Sixteen bits wide, so that the numbers begin anew; fields that never change have no deltas.
+    // Sixteen bits wide, so that the numbers wrap; fields that never change have no deltas.
     let header: [UInt8] = [0b01_000111, 0b00_001111]
     batch += Self.field(104, header + [UInt8](repeating: 1, count: more))
     batch += Self.field(105, [0b00_001011] + Self.twelveBits(960, more))
@@ -172,7 +172,7 @@ struct RecordingImportTests {
     #expect(try Takes.number(take, "SELECT sum(lost) FROM loss") == 0)
   }
 
-  /// Numbers of twelve bits in a row.
+  /// Encodes twelve-bit numbers in sequence.
   private static func twelveBits(_ value: Int, _ count: Int) -> [UInt8] {
     var bits: [UInt8] = []
     for _ in 0..<count { bits += (0..<12).map { UInt8(value >> (11 - $0) & 1) } }
@@ -194,7 +194,7 @@ struct RecordingImportTests {
         : [10, 0] + Self.big(5004, 2) + [0x20, 1, 0xd, 0xb8] + [UInt8](repeating: 0, count: 12)
       let time = (0..<8).map { UInt8(truncatingIfNeeded: seconds.bitPattern >> UInt64(8 * $0)) }
       file += address + time + Self.big(packet.count, 2).reversed() + packet
-      // What is too short for a packet is passed over.
+      // A record too short for a packet is skipped.
       if number == 3 { file += address + time + [2, 0, 1, 1] }
     }
     let take = try await Self.imported(file + [2, 0, 1], "call.o.rtp", folder)

@@ -3,17 +3,17 @@ import Tape
 import Testing
 import Wire
 
-/// Redacted takes contain nothing of the original, and replay as they promise.
+/// Redacted takes contain nothing secret of the original, and replay as promised.
 struct RedactTests {
-  /// Redacts a take; what the command said.
+  /// Redacts a take; returns the command's output.
   private func redact(_ take: String, _ out: String, _ options: String...) async throws -> String {
     let outcome = try await Tool.run(["redact", take, "--out", out] + options)
     try #require(outcome.status == 0, "\(outcome.output) \(outcome.errors)")
     return outcome.output
   }
 
-  /// A call of Retake with itself: without its keys the stack still executes all of it, with DTLS
-  /// results and frames of the take.
+  /// A call between two Retake peers still executes completely without its keys, using the take's
+  /// DTLS results and frames.
   @Test func aCallWithoutItsKeysIsExecutedStill() async throws {
     let folder = try Folder()
     let call = try await Takes.lossyCall().path
@@ -37,7 +37,7 @@ struct RedactTests {
     }
   }
 
-  /// What is taken out alone leaves the rest as it was.
+  /// Removing one category leaves the rest unchanged.
   @Test(arguments: ["media", "keys", "addresses", "names", "messages"])
   func eachPartGoesAlone(part: String) async throws {
     let folder = try Folder()
@@ -51,7 +51,7 @@ struct RedactTests {
         == Takes.number(new, "SELECT sum(size) FROM packet"))
   }
 
-  /// Passwords, addresses, certificates and names that a call has by itself.
+  /// Returns a call's own passwords, addresses, certificates and names.
   private func secrets(of take: String) throws -> [String] {
     let connection = try TakeFile.open(take)
     var found: [String] = []
@@ -71,7 +71,7 @@ struct RedactTests {
 
   // MARK: Salted reports
 
-  /// What somebody's browser reported, salted with secrets of all kinds: none is left.
+  /// A browser's report, salted with secrets of all kinds: none is left.
   @Test func nothingOfASaltedDumpIsLeft() async throws {
     let folder = try Folder()
     var salt = Salt()
@@ -87,11 +87,11 @@ struct RedactTests {
     for secret in salt.secrets {
       #expect(try Forms(secret).place(in: new) == nil, "\(secret)")
     }
-    // The search itself is no empty one.
+    // The search itself finds something in the original.
     #expect(try salt.secrets.filter { try Forms($0).place(in: take) != nil }.count > 100)
   }
 
-  /// An archive that others open, with everything in it.
+  /// An archive with everything that another person needs to examine the take.
   @Test func aBundleHoldsTheTakeItsFindingsAndItsPage() async throws {
     let folder = try Folder()
     let call = try await Takes.lossyCall().path
@@ -124,7 +124,7 @@ private struct Forms {
     all = forms
   }
 
-  /// Where it is found in a take, in its file or in its values; nil when it is not.
+  /// Returns where a take contains it, in its file or in its values; nil if it does not.
   func place(in take: String) throws -> String? {
     let file = try Data(contentsOf: URL(filePath: take))
     if all.contains(where: { file.range(of: $0) != nil }) { return "file" }
@@ -148,7 +148,7 @@ private struct Forms {
   }
 }
 
-/// Secrets of a made-up browser, the same in every run.
+/// A made-up browser's secrets, the same in every run.
 private struct Salt {
   private(set) var secrets: [String] = []
   private var state: UInt64 = 7
@@ -207,7 +207,7 @@ private struct Salt {
     ].joined(separator: "\r\n")
   }
 
-  /// A dump of webrtc-internals.
+  /// Returns a webrtc-internals dump.
   mutating func dump() throws -> String {
     var log: [[String: String]] = []
     for time in 0..<6 {

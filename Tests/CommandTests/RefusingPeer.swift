@@ -1,11 +1,11 @@
 import Foundation
 import Testing
 
-/// A peer over HTTP that takes audio and data channels, and refuses video frames in every answer.
+/// A peer over HTTP that accepts audio and data channels, and rejects video in every answer.
 final class RefusingPeer: Sendable {
   private let run: Run
   private let folder: Folder
-  /// `http://127.0.0.1:PORT`.
+  /// The address, `http://127.0.0.1:PORT`.
   let url: String
 
   static let isPossible = Tool.has("python3")
@@ -21,7 +21,7 @@ final class RefusingPeer: Sendable {
 
   deinit { run.send(SIGKILL) }
 
-  /// An answer to the offer of a file, made without the network.
+  /// Answers the offer in a file, without the network.
   static func answer(toOfferIn path: String) async throws -> String {
     let folder = try Folder()
     let script = try folder.write("peer.py", Self.script.utf8)

@@ -1,8 +1,7 @@
 import Foundation
 import Testing
 
-/// Calls between others that go through TURN servers or over TCP, as `packet` and what stands on it
-/// show them.
+/// Observed calls through TURN servers or over TCP, in `packet` and the views built on it.
 struct RelayedCallTests {
   private static let samples = URL(filePath: #filePath).deletingLastPathComponent()
     .deletingLastPathComponent().appending(path: "ObserverTests/Samples")
@@ -34,7 +33,7 @@ struct RelayedCallTests {
     let folder = try Folder()
     var call = try WrappedCall(sample: sample)
     let (path, _) = try await imported(call.capture(way), folder, "--keys", keys)
-    // Which end is the first one is the observer's choice.
+    // The observer chooses which end is the first.
     let first = try Takes.number(
       path, "SELECT peer FROM peer WHERE label LIKE '\(way == .tcp ? "%" : "198.51.100.9:50000")'")
     let other = 3 - first
@@ -46,7 +45,7 @@ struct RelayedCallTests {
     let all = "SELECT count(*) FROM packet WHERE direction = 'in'"
     #expect(try Takes.number(path, all) == call.datagrams.count)
 
-    // The path inside, and the one outside in its direction.
+    // The inner path, and the outer path in its direction.
     let carrier = ["channelsOverTCP": "turn-tcp", "tcp": "tcp"][way.rawValue] ?? "turn"
     #expect(
       try Takes.number(
@@ -72,7 +71,7 @@ struct RelayedCallTests {
       #expect(try Takes.number(path, pair) == 1)
     }
     #expect(try Takes.number(path, "SELECT count(*) FROM selected_pair") == 2)
-    // Every view that stands on packets has rows.
+    // Every view built on packets has rows.
     for view in [
       "stream", "bitrate", "loss", "jitter", "retransmission", "one_way_delay", "frame",
     ] {
@@ -101,7 +100,7 @@ struct RelayedCallTests {
     #expect(problems.output.contains("loss"), "\(problems.output)")
   }
 
-  /// What `export` writes is what was captured: the call inside can be read from it again.
+  /// The exported packets are the captured ones: importing them gives the inner call again.
   @Test(arguments: WrappedCall.Way.allCases)
   func anExportHoldsTheCallAsItCame(_ way: WrappedCall.Way) async throws {
     let folder = try Folder()
@@ -119,7 +118,7 @@ struct RelayedCallTests {
     }
   }
 
-  /// Neither the allocation nor the binding of the channel, nor the beginning of the connection.
+  /// Calls are found without the allocation, the channel binding or the start of the connection.
   @Test(arguments: WrappedCall.Way.allCases)
   func aRelayedCallMayBeJoinedLate(_ way: WrappedCall.Way) async throws {
     let folder = try Folder()
@@ -131,7 +130,7 @@ struct RelayedCallTests {
     let seen = try Takes.number(
       path, "SELECT count(*) FROM packet WHERE protocol = 'rtp' AND direction = 'in'")
     #expect(seen > (call.rtp(ofFirst: true) + call.rtp(ofFirst: false)) * 97 / 100)
-    // The checks for consent show between whom it goes.
+    // The consent checks show the two endpoints.
     let unknown = "SELECT count(*) FROM packet WHERE '0.0.0.0:16387' IN (local, remote)"
     #expect(try Takes.number(path, unknown) == 0)
     let untyped = "SELECT count(*) FROM selected_pair WHERE '' IN (local_type, remote_type)"
@@ -140,7 +139,7 @@ struct RelayedCallTests {
     #expect(try await Tool.run("replay", path).status == 0)
   }
 
-  // MARK: Keys that are of no use
+  // MARK: Useless keys
 
   @Test func aKeyLogThatIsNoneIsNamed() async throws {
     let folder = try Folder()
@@ -171,7 +170,7 @@ struct RelayedCallTests {
     #expect(made.status == 0)
     #expect(made.output.contains("the SRTP key opens no packet"), "\(made.output)")
     let info = try await Tool.run("info", path)
-    // It is wrapped.
+    // The text is wrapped.
     let words = info.output.split(whereSeparator: \.isWhitespace).joined(separator: " ")
     let told = "unused-key, 0.000 to 5.065 s: 1: SRTP keys that open no packet"
     #expect(words.contains(told), "\(info.output)")

@@ -1,13 +1,12 @@
 import Foundation
 import Testing
 
-/// Dumps of what other stacks reported about themselves, imported as a user would.
+/// Dumps in which other stacks reported about themselves, imported as a user would.
 struct ReportedImportTests {
   private static let sdp = "v=0\\r\\ns=-\\r\\nm=audio 9 UDP/TLS/RTP/SAVPF 111\\r\\na=mid:0\\r\\n"
 
-  /// Five seconds of an rtcstats dump with numbers for names and changes alone, in which two
-  /// seconds
-  /// lose a tenth of the packets and one freezes.
+  /// Five seconds of an rtcstats dump with numeric names and changes only: two seconds lose a tenth
+  /// of the packets and one freezes.
   private static var rtcstats: String {
     var lines = [
       "RTCStatsDump", #"{"fileFormat":3,"userAgent":"Browser 1","clientProtocol":"rtcstats#5.0"}"#,
@@ -68,7 +67,7 @@ struct ReportedImportTests {
     let take = try await Self.imported(Self.rtcstats, "dump.txt", folder)
     func number(_ sql: String) throws -> Int64 { try Takes.number(take, sql) }
     #expect(try number("SELECT start_unix_ns FROM take") == 1_700_000_000_000_000_000)
-    // All calls, results, events and reports are there.
+    // All calls, results, events and reports are imported.
     #expect(try number("SELECT count(*) FROM call_request WHERE name = 'getStats'") == 6)
     #expect(
       try number("SELECT count(*) FROM call WHERE name = 'createOffer' AND reply IS NOT NULL") == 1)
@@ -77,13 +76,13 @@ struct ReportedImportTests {
         == 1)
     #expect(try number("SELECT count(*) FROM event WHERE type = 'dominant speaker'") == 1)
     #expect(try number("SELECT count(*) FROM coverage WHERE what = 'strange-lines'") == 1)
-    // What the description left out stands in it again.
+    // The import restores what the description omitted.
     #expect(
       try number(
         "SELECT count(*) FROM signaling WHERE direction = 'out' AND type = 'offer' AND "
           + "message LIKE '%m=audio 9%a=mid:0%'"
       ) == 1)
-    // Members that did not change are there, the names are W3C's, and objects inside are merged.
+    // Unchanged members are filled in, names are W3C's, and nested objects are merged.
     #expect(
       try number(
         "SELECT max(members ->> '$.packetsReceived') FROM stat WHERE members ->> '$.ssrc' = 77")
@@ -98,7 +97,7 @@ struct ReportedImportTests {
         == 1)
     #expect(
       try number("SELECT count(*) FROM call_reply WHERE reply LIKE '%\"gone\":[\"7\"]%'") == 1)
-    // States, candidates, the pair and the tracks follow from it.
+    // States, candidates, the pair and the tracks are derived from it.
     #expect(
       try number(
         "SELECT count(*) FROM state WHERE machine = 'signaling' AND to_state = 'have-local-offer'")
@@ -110,7 +109,7 @@ struct ReportedImportTests {
           + "remote_type = 'host'"
       ) == 1)
     #expect(try number("SELECT count(*) FROM track WHERE codec = 'vp8' AND payload_type = 96") == 1)
-    // -20 dBov in the first two seconds, and silence then.
+    // -20 dBov in the first two seconds, then silence.
     #expect(try number("SELECT count(*) FROM audio_level WHERE round(dbov) = -20") == 2)
     #expect(try number("SELECT count(*) FROM speaker WHERE seconds = 2.0") == 1)
   }
@@ -132,7 +131,7 @@ struct ReportedImportTests {
     }
   }
 
-  /// Lines that a page buffered come after those of its server, whose clock is years off.
+  /// Lines that a page buffered follow those of its server, whose clock is years off.
   @Test func linesOfJitsiAreInTheOrderOfTheirTimes() async throws {
     let folder = try Folder()
     let take = try await Self.imported(
@@ -158,7 +157,7 @@ struct ReportedImportTests {
           + "->> '$.packetsReceived' = 2"
       )
         == 1)
-    // An object that a report does not have is gone.
+    // An object missing from a report is removed.
     #expect(
       try Takes.number(take, "SELECT count(*) FROM call_reply WHERE reply LIKE '%[\"B\"]%'") == 1)
   }
@@ -175,7 +174,7 @@ struct ReportedImportTests {
     var stats = [
       series("\(id)-ssrc", "inbound-rtp", "[77,77,77]"),
       series("\(id)-packetsReceived", "inbound-rtp", "[100,200,300]"),
-      // It came up late, and belongs to the last reports.
+      // Its series starts late, so its values belong to the last reports.
       series("\(id)-frameWidth", "inbound-rtp", "[320]"),
       series("\(id)-[packetsReceived/s]", "inbound-rtp", "[0,100,100]"),
       series("\(id)-lastPacketReceivedTimestamp", "inbound-rtp", #"[\"Invalid Date\",null,5]"#),
@@ -190,7 +189,7 @@ struct ReportedImportTests {
         + #""timestamp":1780477200500},"#
         + #"{"type":"setLocalDescription","value":"{\"type\":\"offer\","#
         + #"\"sdp\":\"v=0\\r\\n\"}","timestamp":1780477200400}"#
-        // The user's clock on the wall, two hours ahead.
+        // The user's local time, two hours ahead.
       : #"{"time":"03/06/2026, "#
         + #"11:00:03","type":"legacyIceConnectionStateChange","value":"completed"},"#
         + #"{"time":"03/06/2026, 11:00:03","type":"setLocalDescription","value":"type: offer, "#
@@ -280,7 +279,7 @@ struct ReportedImportTests {
     #expect(!FileManager.default.fileExists(atPath: path + ".take"))
   }
 
-  /// A part of about:webrtc as Firefox 153 shows it, in another language than English.
+  /// Part of Firefox 153's about:webrtc page, in a language other than English.
   private static let aboutWebRTC = """
     <html lang="de"><head><title data-l10n-id="about-webrtc-document-title">x</title></head><body>
     <div id="pc-heading: {ab-1} 1700000000250000 (id=3 url=http://a.example/)"><h3><span \

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Verbs that know the people of a room, and say what they cannot do with its take.
+/// Verbs that know a room's participants, and that report what its take does not allow.
 struct RoomTakeTests {
   private static let captures = URL(filePath: #filePath).deletingLastPathComponent()
     .deletingLastPathComponent().deletingLastPathComponent().appending(path: "Captures")
@@ -24,7 +24,7 @@ struct RoomTakeTests {
     #expect(speakers.output.contains("retake (janus up 1/out/2)"))
     let json = try await Tool.run("speakers", room, "--json")
     #expect(json.output.contains("\"person\":\"ben\""))
-    // A call without a room has nobody by name.
+    // A call without a room has no names.
     let call = try await Tool.run("speakers", Self.capture("virtual-loss.take"), "--json")
     #expect(!call.output.contains("\"person\""))
   }

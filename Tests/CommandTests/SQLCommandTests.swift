@@ -1,8 +1,8 @@
 import Foundation
 import Testing
 
-/// `retake sql` as people use it: queries from the command line, files, pipes and a prompt, answers
-/// in every form, over takes of each kind.
+/// `retake sql` as it is used: queries from arguments, files, pipes and a prompt, answers in every
+/// format, over takes of each kind.
 struct SQLCommandTests {
   private static let root = URL(filePath: #filePath).deletingLastPathComponent()
     .deletingLastPathComponent().deletingLastPathComponent().path
@@ -44,7 +44,7 @@ struct SQLCommandTests {
     }
   }
 
-  /// The two ends of one call in two takes, laid on one clock.
+  /// The two ends of one call in two takes, on one clock.
   @Test func aMergedTakeTellsOfBothEnds() async throws {
     let made = try await Takes.lossyCall()
     let folder = try Folder()
@@ -59,7 +59,7 @@ struct SQLCommandTests {
     let outcome = try await Tool.run("sql", joint, query, "--csv")
     #expect(
       outcome.output == "from_peer,to_peer,shown,took\r\n1,2,1,1\r\n2,1,1,1\r\n", "\(outcome)")
-    // A merge numbers the ends anew.
+    // A merge renumbers the ends.
     let lost = """
       SELECT count(*) AS n, sum(lost) > 0 AS lost FROM packet_life
       WHERE peer = (SELECT peer FROM peer WHERE label = 'caller')
@@ -124,7 +124,7 @@ struct SQLCommandTests {
     #expect(none.status == 0 && none.output.isEmpty)
   }
 
-  /// Semicolons in strings, names and comments end no query.
+  /// Semicolons in strings, names and comments do not end a query.
   @Test func queriesComeFromFilesAndPipes() async throws {
     let folder = try Folder()
     let script = """
@@ -144,7 +144,7 @@ struct SQLCommandTests {
       "cat '\(folder.file("q.sql"))' | \"$RETAKE\" sql '\(Self.lossy)' --file - --csv")
     #expect(dash.output == wanted, "\(dash)")
 
-    // The first query that fails ends it; what came before stands.
+    // The first failing query stops the run; earlier results remain.
     let broken = try await Tool.shell(
       "echo 'SELECT 1 AS a; SELECT b; SELECT 3 AS c' | \"$RETAKE\" sql '\(Self.lossy)' --csv")
     #expect(broken.status == 64 && broken.output == "a\r\n1\r\n" && broken.errors.contains("b"))
@@ -163,17 +163,17 @@ struct SQLCommandTests {
       environment: ["XDG_STATE_HOME": folder.file("state")])
     try await run.wait(for: "sql> ")
     try await run.type("SELECT 40 + 2 AS answer;\r", until: "42")
-    // Over two lines, and a failure ends nothing.
+    // Queries may span two lines, and a failure does not end the session.
     try await run.type("SELECT 5 *\r", until: "...> ")
     try await run.type("5 AS square;\r", until: "25")
     try await run.type("SELECT missing_word;\r", until: "no such column: missing_word")
-    // The Tab key completes the name of a view.
+    // The Tab key completes a view's name.
     try await run.type("SELECT count(*) AS n FROM packet_l\t;\r", until: "448")
     try await run.type(".schema loss_burst\r", until: "the last packet before the run")
     try await run.type(".example 3\r", until: "from_ms")
     try await run.type(".format csv\r", until: "sql> ")
     try await run.type("SELECT 1 AS a, 2 AS b;\r", until: "a,b")
-    // Ctrl-C leaves a line, and a query that would never end.
+    // Ctrl-C discards a line, and interrupts a query that would never end.
     try await run.type("SELECT 1 FROM\u{03}", until: "sql> ")
     run.type(".quit\r")
     #expect(try await run.end() == 0, "\(run.screen.suffix(500))")

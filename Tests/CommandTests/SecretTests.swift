@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Secrets: given where nobody else sees them, and not printed.
+/// Secrets: passed where no other user sees them, and never printed.
 struct SecretTests {
   private static let options: [[String]] = [
     ["record", "serve", "--token"], ["record", "whip", "http://127.0.0.1:1/", "--token"],
@@ -16,7 +16,7 @@ struct SecretTests {
     ["import", "none.pcap", "--out", "none.take", "--srtp-key"],
   ]
 
-  /// Every option that takes one reads files and the environment, and says so.
+  /// Every option for a secret reads files and the environment, and says so.
   @Test(arguments: options) func eachMayStandInAFileOrTheEnvironment(words: [String]) async throws {
     let option = try #require(words.last)
     let missing = try await Tool.run(words + ["@/none/such"])
@@ -45,7 +45,7 @@ struct SecretTests {
       let outcome = try await Tool.run(
         ["import", folder.file("none"), "--out", folder.file("a.take"), "--srtp-key", word],
         environment: ["RETAKE_TEST_KEY": key])
-      // It was read: what is missing is the capture.
+      // The key was read: only the capture is missing.
       #expect(outcome.status == 66, "\(outcome)")
     }
   }
@@ -53,7 +53,7 @@ struct SecretTests {
   @Test func passwordsOfServersAreHidden() async throws {
     let folder = try Folder()
     for (name, password) in [("a", "PASSWORD"), ("b", "PASSW0RD")] {
-      // The servers are those of real calls; nobody answers there, which does not matter.
+      // The servers are those of real calls; no answer is expected here.
       _ = try await Tool.run(
         "record", "demo", "--seconds", "0.2", "--bind", "127.0.0.1", "--ice-server",
         "turn:user:\(password)@127.0.0.1:9", "--out", folder.file("\(name).take"))

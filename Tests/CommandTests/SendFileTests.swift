@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Files for `--send` that cannot be sent: one sentence before anything is recorded.
+/// Files for `--send` that cannot be sent: one sentence before recording starts.
 struct SendFileTests {
   private func little(_ value: Int, _ count: Int) -> [UInt8] {
     (0..<count).map { UInt8(truncatingIfNeeded: value >> (8 * $0)) }
@@ -83,9 +83,9 @@ struct SendFileTests {
 }
 
 extension LiveMediaTests {
-  /// Files that are unusual and can be sent.
+  /// Unusual files that can be sent.
   struct UnusualFileTests {
-    /// A call in a folder whose caller sends a file; returns the caller's take.
+    /// Makes a call whose caller sends a file; returns the caller's take.
     private func call(in folder: Folder, sending name: String, _ bytes: [UInt8], _ more: String...)
       async throws -> String
     {
@@ -107,7 +107,7 @@ extension LiveMediaTests {
       return take
     }
 
-    /// Odd sizes, no pace, and a pace that no screen shows.
+    /// Odd sizes, no frame rate, and a frame rate that no screen shows.
     @Test(arguments: [
       ("W63 H47 F10:1", 63, 47), ("W64 H48 F0:1", 64, 48), ("W1 H1 F100000000:1", 1, 1),
     ])
@@ -129,7 +129,7 @@ extension LiveMediaTests {
       }
     }
 
-    /// An echo of what is received beside the file, which carries only audio.
+    /// With audio only in the file, received video is echoed beside it.
     @Test func aFileGoesBeforeAnEcho() async throws {
       let samples = (0..<22_050).flatMap { sample -> [UInt8] in
         sample / 50 % 2 == 0 ? [0x70, 0x17] : [0x90, 0xe8]

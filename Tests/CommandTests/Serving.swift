@@ -2,9 +2,9 @@ import Foundation
 import Testing
 
 extension LiveTests {
-  /// Starts `record serve` on a free port of loopback; it listens when this returns.
+  /// Starts `record serve` on a free loopback port; it listens when this returns.
   ///
-  /// - Parameter path: what the address ends in: the way of signaling, such as `/offer`.
+  /// - Parameter path: the end of the address: the signaling endpoint, such as `/offer`.
   static func serve(_ arguments: String..., at path: String = "") async throws -> (
     run: Run, url: String
   ) {
@@ -16,7 +16,7 @@ extension LiveTests {
     return (run, String(try #require(word).dropLast("/offer".count)) + path)
   }
 
-  /// The field that carries the token which a recorder has printed.
+  /// Returns the header field with the token that a recorder printed.
   static func bearer(_ run: Run) throws -> String {
     let word = run.errors.split { " \n".contains($0) }.first { $0.contains("#token=") }
     let token = try #require(word).drop { $0 != "=" }.dropFirst()

@@ -37,14 +37,14 @@ extension LiveTests {
         for type in ["answer", "restart"] {
           #expect(try count(path, "type = '\(type)' AND direction = '\(theirs)'") == 1, "\(type)")
         }
-        // Media goes one way, over the pair of before and then over that of the restart.
+        // Media is sent one way, over the first pair and then over the restart's pair.
         let wrong = (path == receiver) ? "out" : "in"
         #expect(try count(path, "direction = '\(wrong)'", of: "frame") == 0)
         #expect(try Takes.number(path, "SELECT count(DISTINCT local) FROM selected_pair") == 2)
         let gathered = "machine = 'ice-gathering' AND to_state = 'complete'"
         #expect(try count(path, gathered, of: "state") == 2)
       }
-      // Both sides have written down the same messages.
+      // Both sides recorded the same messages.
       let text = "SELECT type, message FROM signaling ORDER BY row"
       let words = try await [called, served].asyncMap {
         try await Tool.run("sql", $0, text, "--format", "csv").output
@@ -67,14 +67,14 @@ extension LiveTests {
       #expect(call.status == 74)
       #expect(call.errorLines.count == 1, "\(call.errors)")
       for word in [server.url, status, hint] { #expect(call.errors.contains(word)) }
-      // There was no session that a take could be of.
+      // There was no session to make a take of.
       #expect(!FileManager.default.fileExists(atPath: path))
       server.run.send(SIGINT)
       let outcome = try await server.run.outcome()
       #expect(outcome.status == 0 && outcome.output.contains("nobody called"), "\(outcome)")
     }
 
-    /// Posts a text and gives the status and the body.
+    /// Posts a text and returns the status and the body.
     private func post(_ url: String, _ body: String, _ type: String) async throws -> (
       status: String, body: String
     ) {
@@ -139,7 +139,7 @@ extension LiveTests {
       #expect(outcome.status == 0 && outcome.output.contains("3 calls"), "\(outcome)")
       try await Takes.expectIdentical(path)
       #expect(try Takes.number(path, "SELECT count(*) FROM peer") == 3)
-      // Each has its own signaling, and a connection of its own that overlaps with the others.
+      // Each has its own signaling, and a connection that overlaps with the others.
       let ends = "count(DISTINCT CASE WHEN to_state = 'connected' THEN peer END)"
       let connected = "SELECT \(ends) FROM state WHERE machine = 'connection'"
       #expect(try Takes.number(path, connected) == 3)

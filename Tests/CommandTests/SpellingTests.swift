@@ -3,7 +3,7 @@ import Testing
 
 @testable import Replay
 
-/// Words that are nearly right: who typed them is told the right ones.
+/// Misspelt words: the user is told the right ones.
 struct SpellingTests {
   @Test(arguments: [
     (["timelin", "TAKE"], "timeline"), (["record", "dmeo"], "demo"),
@@ -34,7 +34,7 @@ struct SpellingTests {
       "\(outcome.errors)")
   }
 
-  /// No state that a call has is taken for a misspelt one.
+  /// No state of a call is taken for a misspelling.
   @Test func theStatesOfCallsAreKnown() async throws {
     let made = try await Takes.lossyCall()
     let rows = try await Tool.run(
@@ -45,7 +45,7 @@ struct SpellingTests {
       """)
     let words = rows.output.split { $0.isNewline }.dropFirst()
     #expect(words.count > 10)
-    // Those of further transports have a number behind their name.
+    // States of further transports have a number after their name.
     for word in words {
       let name = word.prefix { $0 != " " }
       #expect(StepCondition.states.contains(String(name)), "\(word)")

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// The forms of stats besides a report: a series of samples, and that of room SDKs.
+/// The other formats of stats: a series of samples, and the room SDKs' format.
 struct StatsFormTests {
   private func object(_ text: some StringProtocol) throws -> [String: Any] {
     try #require(

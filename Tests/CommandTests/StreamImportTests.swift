@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// What a user learns of streams in captures of calls that began earlier, or are in the clear.
+/// What a user learns about streams in captures of unencrypted calls, or calls that began earlier.
 struct StreamImportTests {
   private func imported(_ folder: Folder, _ capture: Capture, _ options: String...) async throws
     -> (take: String, made: Tool.Outcome)
@@ -25,7 +25,7 @@ struct StreamImportTests {
     [0x80, type] + Capture.big(sequence, 2) + Capture.big(time, 4) + Capture.big(ssrc, 4) + payload
   }
 
-  /// Bytes that look as if a cipher made them.
+  /// Returns bytes that look encrypted.
   private func random(_ seed: Int, _ count: Int) -> [UInt8] {
     var state = UInt64(seed + 1) &* 0x9e37_79b9_7f4a_7c15
     return (0..<count).map { _ in
@@ -45,7 +45,7 @@ struct StreamImportTests {
     return said.output
   }
 
-  /// G.711 is decoded without being asked for: who speaks is heard, and who does not is silent.
+  /// G.711 is decoded by default: a speaker is heard, and a silent one is not.
   @Test(arguments: [(UInt8(0), UInt8(0xff)), (8, 0xd5)])
   func telephonesAreHeard(type: UInt8, silence: UInt8) async throws {
     let folder = try Folder()
@@ -74,7 +74,7 @@ struct StreamImportTests {
     #expect(export.status == 0, "\(export.errors)")
     let files = try FileManager.default.contentsOfDirectory(atPath: media)
     #expect(files.count == 2 && files.allSatisfy { $0.hasSuffix(".wav") }, "\(files)")
-    // A part of it is decoded from the frames alone, and sounds the same.
+    // An excerpt is decoded from its frames alone, and sounds the same.
     let part = folder.file("part")
     let range = try await Tool.run(
       "export", take, "--media", part, "--from", "1s", "--to", "3s")
@@ -111,7 +111,7 @@ struct StreamImportTests {
     #expect(try Takes.number(take, "SELECT count(*) \(ice)") == 2)
     let sent = "SELECT sum(received) FROM loss WHERE direction = 'out'"
     #expect(try Takes.number(take, sent) == 1600)
-    // All packets are sent, those from before the codec was known as well.
+    // All packets are sent, including those from before the codec was known.
     let counted = """
       SELECT min(n) FROM (
         SELECT max(members ->> '$.packetsSent') AS n FROM stat WHERE type = 'outbound-rtp'
@@ -134,15 +134,15 @@ struct StreamImportTests {
     let (take, _) = try await imported(folder, capture)
     let said = try await problems(take)
     #expect(said.contains("sequence-restart") && said.contains("from 32299 to 20300"))
-    // Nobody stood still, and no packet was lost or late: the sender's clock went on over a pause.
+    // No stream froze, and no packet was lost or late: the sender's clock continued during a pause.
     #expect(!said.contains("starved") && !said.contains("concealed-audio"), "\(said)")
     #expect(!said.contains("\"loss"), "\(said)")
     #expect(try Takes.number(take, "SELECT max(lost) FROM loss") == 0)
     #expect(try Takes.number(take, "SELECT max(expected) FROM loss") == 600)
   }
 
-  /// By fewer than a hundred numbers: statistics, findings and views say the same, and what only
-  /// comes late or twice is none.
+  /// A jump back by fewer than a hundred numbers: statistics, findings and views agree, and late or
+  /// repeated packets do not count as a jump.
   @Test(arguments: [5, 50, 99, 0])
   func numbersThatBeginAnewByAFewAreNamedToo(_ back: Int) async throws {
     let folder = try Folder()
@@ -154,7 +154,7 @@ struct StreamImportTests {
         at: Int64(at) * milliseconds)
     }
     for number in 0..<600 {
-      // One packet late by two, and one that comes again after a second.
+      // One packet late by two, and one repeated after a second.
       let shown = number == 100 ? 102 : number == 102 ? 100 : number
       let sequence = shown - (number < 300 ? 0 : back)
       add(32_000 + sequence, shown * 160, number * 20, shown + 1)
@@ -166,20 +166,20 @@ struct StreamImportTests {
     #expect(said.contains("sequence-restart") == (back > 0), "\(said)")
     #expect(!said.contains("\"loss"), "\(said)")
     if back > 0 { #expect(said.contains("from 32299 to \(32_300 - back)"), "\(said)") }
-    // The file's own views, which `sqlite3` reads, and those that are computed.
+    // The file's own views, which `sqlite3` reads, and the computed ones.
     let loss = "SELECT expected * 1000000 + received * 1000 + lost AS sum FROM loss WHERE peer = 2"
     #expect(try Takes.number(take, loss) == 600_600_000)
     let asked = try await Tool.run("sql", take, loss, "--json")
     #expect(asked.output.contains("600600000"), "\(asked.output)")
-    // A packet that comes again counts as received (RFC 3550 appendix A.3), one of a new part does
-    // not make up for a lost one.
+    // A repeated packet counts as received (RFC 3550 appendix A.3); one in a new part does not
+    // replace a lost one.
     let counted = "SELECT members ->> '$.packetsLost' FROM stat WHERE type = 'inbound-rtp'"
     #expect(try Takes.number(take, "\(counted) ORDER BY row DESC LIMIT 1") == -1)
     try await Takes.expectIdentical(take)
   }
 
-  /// VP8 inside of RED, as browsers send it that repair with ULPFEC: without a description its
-  /// frames are there all the same.
+  /// VP8 in RED, as browsers with ULPFEC repair send it: its frames are found even without a
+  /// description.
   @Test func videoInsideOfREDIsFound() async throws {
     let folder = try Folder()
     var capture = Capture()
@@ -218,7 +218,7 @@ struct StreamImportTests {
     }
   }
 
-  /// Steps that are no lengths of packets are named; silence that is left out is not.
+  /// Timestamp steps that do not match packet durations are reported; omitted silence is not.
   @Test(arguments: ["even", "off", "long", "pauses"])
   func unevenTimestampsAreNamed(_ kind: String) async throws {
     let folder = try Folder()
@@ -243,7 +243,7 @@ struct StreamImportTests {
     #expect(said.contains("uneven-timestamps") == (kind == "off" || kind == "long"), "\(said)")
   }
 
-  /// What is in the clear is read; where that cannot be told, the option that says so is named.
+  /// Unencrypted media is read; if that cannot be determined, the option for it is named.
   @Test func theOptionForMediaInTheClearIsNamed() async throws {
     let folder = try Folder()
     var capture = Capture()
@@ -258,7 +258,7 @@ struct StreamImportTests {
     try await Takes.expectIdentical(take)
   }
 
-  /// Nothing tells the clock, and packets, losses and bytes are there all the same.
+  /// The clock rate is unknown, yet packets, losses and bytes are counted.
   @Test func aStreamWithoutAClockHasStatistics() async throws {
     let folder = try Folder()
     var capture = Capture()
@@ -276,7 +276,7 @@ struct StreamImportTests {
     #expect(try Takes.number(take, sent) == 90)
   }
 
-  /// Descriptions in SIP of the same capture say what payload types stand for.
+  /// SIP descriptions in the same capture define the payload types.
   @Test func callsOfSIPAreUnderstood() async throws {
     let folder = try Folder()
     var capture = Capture()
@@ -295,7 +295,7 @@ struct StreamImportTests {
     #expect(try Takes.number(take, clock) == 16_000)
   }
 
-  /// One damaged record in the middle costs what it hides, and the take says so.
+  /// One damaged record in the middle loses only what it hides, and the take says so.
   @Test func aDamagedRecordCostsItself() async throws {
     let folder = try Folder()
     var capture = Capture()

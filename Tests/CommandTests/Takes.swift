@@ -3,7 +3,7 @@ import Testing
 
 @testable import Tape
 
-/// Takes that several tests look at; each is made once.
+/// Takes that several tests read; each is made once.
 enum Takes {
   /// A take and the folder that keeps it.
   struct Made: Sendable {
@@ -16,10 +16,10 @@ enum Takes {
     try await Takes.virtual("--loss", "5", "--delay", "40", "--jitter", "20", "--seed", "7")
   }
 
-  /// Three seconds of a call over a bad virtual network; not to be changed.
+  /// Returns three seconds of a call over a bad virtual network; tests must not change it.
   static func lossyCall() async throws -> Made { try await lossy.value }
 
-  /// A copy of it to spoil.
+  /// Returns a copy of it, which a test may damage.
   static func copy() async throws -> Made {
     var made = try await lossyCall()
     let folder = try Folder()
@@ -41,7 +41,7 @@ enum Takes {
     return Made(folder: folder, path: path, outcome: outcome)
   }
 
-  /// Replays a take, which has to come out as it was recorded.
+  /// Replays a take and expects it to be identical.
   static func expectIdentical(_ path: String) async throws {
     let outcome = try await Tool.run("replay", path)
     #expect(outcome.status == 0, "\(outcome.output) \(outcome.errors)")
@@ -53,12 +53,12 @@ enum Takes {
     try connection.execute(sql)
   }
 
-  /// The first column of the first row of a query, as a number.
+  /// Returns the first column of a query's first row, as a number.
   static func number(_ path: String, _ sql: String) throws -> Int64 {
     try #require(try SQLiteConnection(path: path, mode: .readOnly).integer(sql), "\(sql)")
   }
 
-  /// The first column of the first row of a query, as bytes.
+  /// Returns the first column of a query's first row, as bytes.
   static func bytes(_ path: String, _ sql: String) throws -> [UInt8] {
     let connection = try SQLiteConnection(path: path, mode: .readOnly)
     let statement = try connection.prepare(sql)

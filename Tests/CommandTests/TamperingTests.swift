@@ -4,7 +4,7 @@ import Wire
 
 @testable import Tape
 
-/// A take that somebody changed is told apart from a stack that behaves differently.
+/// A tampered take is distinguished from a stack that behaves differently.
 struct TamperingTests {
   private func expectAlteration(_ path: String, at step: Int64) async throws {
     let outcome = try await Tool.run("replay", path)
@@ -34,7 +34,7 @@ struct TamperingTests {
     try await expectAlteration(made.path, at: row >> 16)
   }
 
-  /// A take without media has the frames' bytes from its packets, and of the frames their sizes.
+  /// A take without media gets frames' bytes from its packets, and stores only the frames' sizes.
   @Test(arguments: [Int64.max, -1, 0])
   func aSizeThatNoFrameHasIsNotFilledUp(_ size: Int64) async throws {
     let copy = try await Takes.copy()
@@ -79,7 +79,7 @@ struct TamperingTests {
     let body = try Takes.bytes(made.path, "SELECT body \(row)")
     let heads = try TapeBody.heads(
       body.span.bytes, first: Int(first), count: Int(count), start: start)
-    // A timer if there is one: its time is the only input that has nothing else to show.
+    // A timer if there is one: its time is all that this input has.
     let index = try #require(heads.firstIndex { $0.kind == .deadline })
     var changed = TapeBody(start: start)
     for (number, head) in heads.enumerated() {

@@ -2,18 +2,18 @@ import Foundation
 import Synchronization
 import Testing
 
-/// A running command that has a terminal of its own, with somebody who types and reads.
+/// A running command in a terminal of its own, with simulated typing and reading.
 final class TerminalRun: Sendable {
   private let master: Int32
   private let child: pid_t
-  /// What the terminal was sent, and whether there is nothing more to come.
+  /// The terminal's output, and whether it has ended.
   private final class Shown: Sendable {
     let bytes = Mutex<[UInt8]>([])
     let reaction = Mutex<Reaction?>(nil)
     let isOver = Mutex(false)
   }
 
-  /// What is typed as soon as something is shown.
+  /// Keys to type as soon as a text is shown.
   private struct Reaction {
     /// How much had been shown before.
     var start: Int
@@ -23,12 +23,12 @@ final class TerminalRun: Sendable {
 
   private let shown = Shown()
   private let status = Mutex<Int32?>(nil)
-  // TIOCSPTLCK and TIOCGPTN of Linux, and POSIX_SPAWN_SETSID of glibc, which Swift does not see.
+  // Linux's TIOCSPTLCK and TIOCGPTN, and glibc's POSIX_SPAWN_SETSID, which Swift does not import.
   private static let unlock: UInt = 0x4004_5431
   private static let tellNumber: UInt = 0x8004_5430
   private static let newSession: Int16 = 0x80
 
-  /// What does not come within this is not coming, even on a busy machine.
+  /// Output that takes longer than this never arrives, even on a busy machine.
   private static let limit = Duration.seconds(120)
 
   init(
@@ -43,14 +43,14 @@ final class TerminalRun: Sendable {
     let name = "/dev/pts/\(number)"
     var size = winsize(ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0)
     try #require(ioctl(master, UInt(TIOCSWINSZ), &size) == 0)
-    // The first terminal that a new session opens becomes its own, and sends it its signals.
+    // The first terminal that a new session opens becomes its controlling terminal.
     var attributes = posix_spawnattr_t()
     posix_spawnattr_init(&attributes)
     var usual = sigset_t()
     sigemptyset(&usual)
     for number in [SIGINT, SIGHUP, SIGPIPE] { sigaddset(&usual, number) }
     posix_spawnattr_setsigdefault(&attributes, &usual)
-    // The threads that tests run on take no signals, which a new process would inherit.
+    // The test threads block signals, which a new process would inherit.
     var blocked = sigset_t()
     sigemptyset(&blocked)
     posix_spawnattr_setsigmask(&attributes, &blocked)
@@ -79,14 +79,14 @@ final class TerminalRun: Sendable {
     try #require(code == 0)
     self.child = child
     let (shown, master) = (shown, master)
-    // The other end is closed when the command and all that it started are gone.
+    // The other end is closed once the command and its children are gone.
     Thread.detachNewThread {
       var bytes = [UInt8](repeating: 0, count: 65_536)
       while true {
         let count = Glibc.read(master, &bytes, bytes.count)
         guard count > 0 else { break }
         let piece = bytes[..<count]
-        // A character may come in two pieces.
+        // A character may arrive in two pieces.
         let all = shown.bytes.withLock {
           $0 += piece
           return $0
@@ -112,17 +112,17 @@ final class TerminalRun: Sendable {
     close(master)
   }
 
-  /// What the terminal was sent so far.
+  /// The terminal's output so far.
   var screen: String { String(decoding: shown.bytes.withLock { $0 }, as: UTF8.self) }
 
-  /// Waits until the terminal was sent something, after so many characters.
+  /// Waits until the terminal shows `wanted` after the first `start` characters.
   func wait(for wanted: String, after start: Int = 0) async throws {
     try await poll("\(wanted) in \(screen.suffix(2_000))", within: TerminalRun.limit) {
       screen.dropFirst(start).contains(wanted)
     }
   }
 
-  /// Types, and gives how much the terminal had been sent by then.
+  /// Types, and returns how much had been shown by then.
   @discardableResult
   func type(_ words: String) -> Int {
     let before = screen.count
@@ -136,8 +136,8 @@ final class TerminalRun: Sendable {
     return before
   }
 
-  /// Types, and presses more keys the moment that something is shown: the tests beside this one may
-  /// hold it up for longer than a command takes.
+  /// Types, and presses more keys the moment that a text is shown: other tests may delay this one
+  /// for longer than a command takes.
   func type(_ words: String, whenShown wanted: String, press keys: String) -> Int {
     let start = shown.bytes.withLock { $0.count }
     shown.reaction.withLock {
@@ -146,7 +146,7 @@ final class TerminalRun: Sendable {
     return type(words)
   }
 
-  /// Types, and waits until something is answered.
+  /// Types, and waits until an answer is shown.
   func type(_ words: String, until answer: String) async throws {
     try await wait(for: answer, after: type(words))
   }
@@ -154,8 +154,8 @@ final class TerminalRun: Sendable {
   /// Sends a signal to the command.
   func send(_ signal: Int32) { kill(child, signal) }
 
-  /// Waits for the end, and presses keys until then; returns the exit status, or minus the signal
-  /// that ended it.
+  /// Waits for the end, pressing keys until then; returns the exit status, or minus the signal that
+  /// ended it.
   func end(pressing keys: String = "") async throws -> Int32 {
     try await poll("the end, after \(screen.suffix(2_000))", within: TerminalRun.limit) {
       if status.withLock({ $0 }) != nil { return true }
@@ -165,14 +165,14 @@ final class TerminalRun: Sendable {
       status.withLock { $0 = word & 0x7f == 0 ? (word >> 8) & 0xff : -(word & 0x7f) }
       return true
     }
-    // What it wrote last may still be on its way.
+    // Its last output may still be in transit.
     try await poll("the last words") { shown.isOver.withLock { $0 } }
     return try #require(status.withLock { $0 })
   }
 }
 
 extension String {
-  /// The lines of a terminal.
+  /// The lines that a terminal would show.
   var terminalLines: [String] {
     replacing("\r\n", with: "\n").split(separator: "\n", omittingEmptySubsequences: false)
       .map { String($0) }

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// What a terminal gets that a file or pipe does not: its width, colours, a pager, progress.
+/// Features that only a terminal gets: width, colours, a pager, progress.
 struct TerminalTests {
   private static let escape = "\u{1b}["
 
@@ -48,7 +48,7 @@ struct TerminalTests {
     #expect(!timeline.output.contains("…"))
   }
 
-  /// A take has what others sent, and a terminal does what it is sent.
+  /// A take contains remote text, and a terminal executes what it receives.
   @Test func controlCharactersOfATakeReachNoTerminal() async throws {
     let made = try await Takes.copy()
     try Takes.alter(made.path, "UPDATE peer SET label = 'a' || char(27) || '[2Jb' WHERE peer = 1")
@@ -57,7 +57,7 @@ struct TerminalTests {
     let query = "SELECT char(27) || '[2J' || char(155) AS x"
     let sql = try await shown("sql", made.path, query, columns: 200)
     #expect(sql.text.contains("\\u{1b}[2J\\u{9b}"), "\(sql.text)")
-    // What a pipe passes on reaches terminals, too; JSON gives programs the text as it was.
+    // A pipe's output may reach a terminal, too; JSON gives programs the original text.
     let csv = try await Tool.run("sql", made.path, query, "--csv")
     #expect(csv.output == "x\r\n\\u{1b}[2J\\u{9b}\r\n")
     let json = try await Tool.run("sql", made.path, query, "--json")
@@ -79,12 +79,12 @@ struct TerminalTests {
     #expect(!connected.isEmpty)
     #expect(
       connected.allSatisfy { $0.hasSuffix("-> connected\u{1b}[m") && $0.contains("\u{1b}[32m") })
-    // What means nothing has no colour.
+    // Ordinary states have no colour.
     #expect(coloured.terminalLines.contains { $0.hasSuffix("new -> gathering") })
     for environment in [["NO_COLOR": "1"], ["TERM": "dumb"]] {
       #expect(!(try await text(environment)).contains(Self.escape))
     }
-    // An empty NO_COLOR says nothing.
+    // An empty NO_COLOR has no effect.
     #expect((try await text(["NO_COLOR": ""])).contains(Self.escape))
     #expect(!(try await Tool.run(lane)).output.contains(Self.escape))
   }
@@ -159,9 +159,9 @@ struct TerminalTests {
   func withoutAnythingSaidThePagerIsLess() async throws {
     let made = try await Takes.lossyCall()
     let run = try TerminalRun(["timeline", made.path], rows: 8)
-    // It waits for its reader, and Ctrl-C is not for the command behind it.
+    // The pager waits for its reader, and Ctrl-C does not reach the command behind it.
     try await run.wait(for: ":\u{1b}[K")
-    // It rings, and drops what is typed in that moment.
+    // It rings, and drops the keys typed in that moment.
     try await run.type("\u{03}", until: "\u{07}")
     #expect(try await run.end(pressing: "q") == 0, "\(run.screen)")
     #expect(run.screen.terminalLines.count < 30)
@@ -177,13 +177,13 @@ struct TerminalTests {
       "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n WHERE i < 0"
     let slow = try await shown("sql", made.path, endless, "--time-limit", "1.5s")
     #expect(slow.text.contains("\r\u{1b}[Kquerying: 1."), "\(slow.text)")
-    // The line is gone before anything else is printed.
+    // The progress line is gone before anything else is printed.
     #expect(slow.text.contains("\r\u{1b}[Ki\r\n-\r\n"), "\(slow.text)")
     let piped = try await Tool.run("sql", made.path, endless, "--time-limit", "1.5s")
     #expect(!piped.errors.contains("querying"))
   }
 
-  /// Work of a moment that a clock in haste makes long.
+  /// A short task that takes long by a fast clock.
   @Test(.enabled(if: Tool.has("faketime"))) func longWorkIsFollowed() async throws {
     let made = try await Takes.lossyCall()
     for (arguments, words) in [
@@ -196,7 +196,7 @@ struct TerminalTests {
     }
   }
 
-  /// What tells nothing of itself is followed by a timer, which takes seconds as they are.
+  /// Without progress reports, a timer shows the seconds, in real time.
   @Test func theTakesOfAFolderAreFollowed() async throws {
     let (made, folder) = (try await Takes.virtual("--seed", "3", "--seconds", "4"), try Folder())
     for number in 0..<12 {
@@ -210,7 +210,7 @@ struct TerminalTests {
     #expect(piped.status == 0 && piped.errors.isEmpty, "\(piped.errors)")
   }
 
-  /// What is over at once has no line.
+  /// A short command shows no progress line.
   @Test func shortWorkIsNotFollowed() async throws {
     let made = try await Takes.lossyCall()
     let short = try await shown("sql", made.path, "SELECT 1 AS one")

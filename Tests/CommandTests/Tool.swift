@@ -5,7 +5,7 @@ import Testing
 
 /// The built executable, which every test here runs as a user would.
 enum Tool {
-  /// What a finished run left.
+  /// The result of a finished run.
   struct Outcome: Sendable {
     var status: Int32
     /// Whether a signal ended the process.
@@ -17,37 +17,37 @@ enum Tool {
     var errorLines: [Substring] { errors.split(separator: "\n") }
   }
 
-  /// `retake`, which stands beside the test bundle.
+  /// The path of `retake`, which is built beside the test bundle.
   static let path: String = {
     let bundle = URL(filePath: "/proc/self/exe").resolvingSymlinksInPath()
     return bundle.deletingLastPathComponent().appending(path: "retake").path
   }()
 
-  /// Runs a command to its end.
+  /// Runs a command and waits for its end.
   static func run(_ arguments: String..., environment: [String: String] = [:]) async throws
     -> Outcome
   {
     try await run(arguments, environment: environment)
   }
 
-  /// Runs a command to its end.
+  /// Runs a command and waits for its end.
   static func run(_ arguments: [String], environment: [String: String] = [:]) async throws
     -> Outcome
   {
     try await gate.pass { try await Run(path, arguments, environment: environment).outcome() }
   }
 
-  /// Runs a line of the shell, in which `$RETAKE` is the executable.
+  /// Runs a shell command line in which `$RETAKE` is the executable.
   static func shell(_ line: String) async throws -> Outcome {
     try await gate.pass {
       try await Run("/bin/sh", ["-c", line], environment: ["RETAKE": path]).outcome()
     }
   }
 
-  /// Tests run all at once; their commands do not, or live calls would have no time left.
+  /// Limits how many commands run at once: with all tests in parallel, live calls would starve.
   private static let gate = Gate(width: 2)
 
-  /// Whether a program of the system is there.
+  /// Returns whether a program is installed.
   static func has(_ program: String) -> Bool {
     ["/usr/bin/", "/bin/", "/usr/local/bin/"].contains {
       FileManager.default.isExecutableFile(atPath: $0 + program)
@@ -55,7 +55,7 @@ enum Tool {
   }
 }
 
-/// Lets a few pass at a time, in the order in which they came.
+/// Lets a few tasks pass at a time, in order of arrival.
 private actor Gate {
   private var free: Int
   private var waiting: [CheckedContinuation<Void, Never>] = []
@@ -86,7 +86,7 @@ final class Run: Sendable {
   private let limit: DispatchTimeInterval
   private let isLate = Mutex(false)
 
-  /// When the process ended.
+  /// The time at which the process ended.
   private final class Ended: Sendable {
     let time = Mutex<ContinuousClock.Instant?>(nil)
   }
@@ -95,7 +95,8 @@ final class Run: Sendable {
   static let usualLimit = DispatchTimeInterval.seconds(240)
 
   /// Starts a command.
-  /// - Parameter limit: how long it may continue once its end is waited for.
+  ///
+  /// - Parameter limit: how long it may run after `outcome()` is called.
   init(
     _ executable: String, _ arguments: [String], environment: [String: String] = [:],
     limit: DispatchTimeInterval = Run.usualLimit
@@ -122,19 +123,18 @@ final class Run: Sendable {
     processIdentifier = process.processIdentifier
   }
 
-  /// Nobody waits for it any more: its test has failed.
+  /// Ends the process if its test failed before waiting for it.
   deinit {
     if process.isRunning { send(SIGKILL) }
   }
 
-  /// What the process has written to standard error up to now.
+  /// The process's standard error so far.
   var errors: String { (try? String(contentsOf: folder.url("err"), encoding: .utf8)) ?? "" }
 
-  /// Whether the process has not ended.
+  /// Whether the process is still running.
   var isRunning: Bool { process.isRunning }
 
-  /// When the process ended, of which a test that waits may hear much later; nil while it
-  /// continues.
+  /// When the process ended, which a waiting test may learn much later; nil while it runs.
   var end: ContinuousClock.Instant? { endedAt.time.withLock { $0 } }
 
   /// Sends a signal to the process.
@@ -142,9 +142,9 @@ final class Run: Sendable {
 
   /// Waits for the end of the process.
   ///
-  /// One that hangs must not hold all other tests: it is ended, and its test fails. Its time begins
-  /// here. A test that does something before may have waited for minutes until it was its turn: all
-  /// tests share a few threads, and each `await` lines up behind what the others do.
+  /// A process that hangs must not block all other tests: it is killed, and its test fails. The
+  /// limit starts here, because a test may have waited minutes for its turn before: all tests share
+  /// a few threads, and each `await` queues behind the others.
   func outcome() async throws -> Tool.Outcome {
     DispatchQueue.global().asyncAfter(deadline: .now() + limit) { [weak self] in
       guard let self, process.isRunning else { return }
@@ -160,14 +160,14 @@ final class Run: Sendable {
       output: try String(contentsOf: folder.url("out"), encoding: .utf8), errors: errors)
   }
 
-  /// Waits until something stands on standard error.
+  /// Waits until standard error contains `text`.
   func waitForErrors(with text: String) async throws {
     try await poll("\(text) in \(errors)") { self.errors.contains(text) }
   }
 }
 
-/// Waits until something is so, looking every few milliseconds; fails after minutes, which nothing
-/// takes on a busy machine.
+/// Waits until a condition holds, checking every few milliseconds; fails after minutes, longer than
+/// anything takes on a busy machine.
 func poll(
   _ what: @autoclosure () -> String, within limit: Duration = .seconds(180),
   _ isSo: () throws -> Bool
@@ -187,7 +187,7 @@ func poll(
   throw CancellationError()
 }
 
-/// A folder that is gone after the test.
+/// A folder that is removed after the test.
 final class Folder: Sendable {
   let path: String
 
@@ -202,7 +202,7 @@ final class Folder: Sendable {
 
   func url(_ name: String) -> URL { URL(filePath: file(name)) }
 
-  /// Writes a file and gives its path.
+  /// Writes a file and returns its path.
   func write(_ name: String, _ bytes: some Sequence<UInt8>) throws -> String {
     try Data(bytes).write(to: url(name))
     return file(name)

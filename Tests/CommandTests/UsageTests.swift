@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// What somebody meets who types a command for the first time.
+/// The command's behaviour for a first-time user.
 struct UsageTests {
   @Test(arguments: [
     [], ["record"], ["record", "demo"], ["record", "serve"], ["record", "call"], ["replay"],

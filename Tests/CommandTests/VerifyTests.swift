@@ -41,7 +41,7 @@ struct VerifyTests {
     let json = try await Tool.run(
       "verify", made.path, "--json", "--reports", made.folder.file("reports"))
     #expect(json.status == 1 && json.output.contains("\"misses\":[{"))
-    // Exactly, the same take is as it was recorded.
+    // In exact mode, the unchanged take still passes.
     #expect(try await Tool.run("verify", made.path, "--mode", "exact").status == 0)
   }
 

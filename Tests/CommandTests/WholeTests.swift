@@ -1,13 +1,13 @@
 import Foundation
 import Testing
 
-/// What is made as a whole, and takes that are no whole: recordings that continue or were copied
-/// so.
+/// Files written in one piece, and incomplete takes: recordings in progress and copies of them.
 struct WholeTests {
-  /// Interrupts a command in the midst of its work, and gives what it left beside the take.
+  /// Interrupts a command in the middle of its work, and returns the files that it left beside the
+  /// take.
   ///
-  /// A process of its own waits for that: the tests beside this one may hold it up for longer
-  /// than the work takes.
+  /// A separate process waits for the right moment: other tests may delay this one for longer than
+  /// the work takes.
   private func interrupted(_ arguments: [String], in folder: Folder) async throws -> [String] {
     let script = """
       import os, signal, subprocess, sys
@@ -109,7 +109,7 @@ struct WholeTests {
 
 extension LiveTests {
   struct UnfinishedTests {
-    /// Verbs that look into a take.
+    /// Verbs that read a take.
     private static let verbs = [
       ["timeline"], ["stats"], ["stats", "--problems"], ["speakers"], ["debug", "-c", "state"],
       ["sql", "SELECT 1"],
@@ -120,7 +120,7 @@ extension LiveTests {
       let (path, copy) = (folder.file("live.take"), folder.file("copy.take"))
       let run = try Run(
         Tool.path, ["record", "demo", "--size", "160x120", "--seconds", "60", "--out", path])
-      // The copy is to have something in it: part of the log was merged by then.
+      // Wait until part of the log is merged, so that the copy has content.
       try await poll("the beginning of the take") {
         let size = try? FileManager.default.attributesOfItem(atPath: path)[.size] as? Int
         return size ?? 0 > 500_000

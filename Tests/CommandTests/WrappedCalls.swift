@@ -1,13 +1,12 @@
 import Foundation
 
-/// A call of a sample, made anew in the way that a test wants: one end has it through a relay, or
-/// both over TCP.
+/// A sample's call, rebuilt as a test needs it: with one end behind a relay, or both over TCP.
 struct WrappedCall {
   enum Way: String, CaseIterable, Sendable {
     case channels, indications, channelsOverTCP, tcp
   }
 
-  /// A datagram of the call, with the end that sent it.
+  /// A datagram of the call, and the end that sent it.
   struct Datagram {
     var at: Int64
     var isOfFirst: Bool
@@ -24,13 +23,13 @@ struct WrappedCall {
   private static let server: Address = ([198, 51, 100, 9], 3478)
   private static let relayed: Address = ([198, 51, 100, 9], 50_000)
 
-  /// What goes between the two ends, in the order of the capture.
+  /// The datagrams between the two ends, in capture order.
   private(set) var datagrams: [Datagram] = []
   private var ends: [Address] = []
   private var records: [UInt8] = []
   private var sequences: [UInt32] = [1, 1]
 
-  /// Reads a pcap of Ethernet or Linux cooked frames, of which one call is chosen.
+  /// Reads one call from a pcap of Ethernet or Linux cooked frames.
   init(sample path: String) throws {
     let bytes = [UInt8](try Data(contentsOf: URL(filePath: path)))
     func little(_ place: Int) -> Int {
@@ -65,17 +64,17 @@ struct WrappedCall {
     }
   }
 
-  /// Keeps those that a test wants.
+  /// Keeps the datagrams that satisfy `isKept`.
   mutating func keep(_ isKept: (Int, Datagram) -> Bool) {
     datagrams = datagrams.enumerated().filter { isKept($0.offset, $0.element) }.map(\.element)
   }
 
-  /// How many packets of RTP an end sends.
+  /// Returns how many RTP packets an end sends.
   func rtp(ofFirst isOfFirst: Bool) -> Int {
     datagrams.count { $0.isRTP && $0.isOfFirst == isOfFirst }
   }
 
-  /// The capture.
+  /// Makes the capture.
   mutating func capture(_ way: Way, hasAllocation: Bool = true) -> [UInt8] {
     records = Self.little([0xa1b2_3c4d, 4 << 16 | 2, 0, 0, 262_144, 101])
     sequences = [1, 1]
@@ -108,7 +107,8 @@ struct WrappedCall {
     return attribute(type, [0, 1] + big(address.port ^ 0x2112) + masked)
   }
 
-  /// RFC 8656 sections 7 and 12: an allocation and a channel, each with its answer.
+  /// Makes an allocation and a channel binding, each with its response (RFC 8656 sections 7 and
+  /// 12).
   private static func allocation(peer: Address) -> [[UInt8]] {
     [
       message(0x003, attribute(0x19, [17, 0, 0, 0])), message(0x103, address(0x16, relayed)),

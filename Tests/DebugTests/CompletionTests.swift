@@ -2,7 +2,7 @@ import Testing
 
 @testable import Debug
 
-/// What the Tab key offers at a place of a line.
+/// Tab completion at different places in a line.
 struct CompletionTests {
   @Test func whatIsOfferedFitsThePlace() {
     let rows: [(line: String, some: [String], none: [String])] = [
@@ -55,7 +55,7 @@ struct CompletionTests {
     #expect(completion.words(of: "watch 2 sending ").isEmpty)
   }
 
-  /// The words of old are taken as well as those that W3C has.
+  /// Former names are accepted as well as W3C's.
   @Test(arguments: [
     ("picture", "frame"), ("sound", "audio"), ("frame", "frame"), ("audio", "audio"),
     ("fr", "frame"),

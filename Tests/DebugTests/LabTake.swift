@@ -5,7 +5,7 @@ import Peer
 import Tape
 import Wire
 
-/// A short virtual call on disk; the folder is gone after the test.
+/// A short virtual call on disk; the folder is removed after the test.
 final class LabTake: Sendable {
   let folder: String
   let path: String

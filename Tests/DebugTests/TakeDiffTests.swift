@@ -19,7 +19,7 @@ struct TakeDiffTests {
     let diff = try TakeDiff(take.path, other.path, alignment: .connected)
     #expect(diff.common.steps == 0)
     #expect(diff.offsetNanoseconds < 0)
-    // New credentials, fingerprints and SSRCs are no difference of the descriptions.
+    // New credentials, fingerprints and SSRCs do not count as description differences.
     #expect(diff.differences.filter { $0.kind == "signaling" } == [])
     #expect(diff.differences.contains { $0.kind == "stats" && $0.what.hasSuffix("packetsLost") })
     #expect(diff.differences.contains { $0.kind == "freeze" })
@@ -28,11 +28,19 @@ struct TakeDiffTests {
     #expect(diff.json.contains("\"kind\":\"freeze\""))
   }
 
+  @Test func onePeerIsComparedWithAnother() throws {
+    let take = try LabTake.shared.get()
+    let diff = try TakeDiff(take.path, take.path, alignment: .connected, pair: (1, 2))
+    // Each of the two knows its own candidates and tracks, and nobody is missing.
+    #expect(Set(diff.differences.map(\.peer)).subtracting([0]) == [1])
+    #expect(!diff.differences.contains { $0.right == "is missing" })
+  }
+
   @Test func oneSessionUnderTwoBuildsDiffersFromTheFirstOtherStepOn() throws {
     let take = try LabTake.shared.get()
     let path = "\(take.folder)/\(UUID().uuidString).take"
     try FileManager.default.copyItem(atPath: take.path, toPath: path)
-    // Another seed gives another session; the same seed with one peer less to go by the same one.
+    // The same seed gives the same session, so there are no differences.
     let same = try LabTake()
     let diff = try TakeDiff(path, same.path, alignment: .start)
     #expect(diff.isEmpty, "\(diff.text)")

@@ -53,19 +53,19 @@ struct TakeMediaTests {
     #expect(error?.description.contains("without its media") == true)
   }
 
-  /// Sizes, a checksum and colours against values computed by hand.
+  /// Compares sizes, a checksum and colours with values computed by hand.
   @Test func aPNGHasTheColoursOfTheVideoFrame() {
-    // 2x2: black, white, and the same below; no colour.
+    // 2x2: black above white, without colour.
     let videoFrame = I420Buffer(width: 2, height: 2, samples: [16, 235, 16, 235, 128, 128])
     let file = PNG.file(videoFrame)
-    // Signature 8, IHDR 25, the length and name of IDAT 8; its checksum 4, IEND 12.
+    // Signature 8, IHDR 25, IDAT's length and name 8; its checksum 4, IEND 12.
     let content = Array(file[41..<(file.count - 16)])
     var rows = [UInt8](repeating: 1, count: 20)
     var count = UInt(rows.count)
     #expect(uncompress(&rows, &count, content, UInt(content.count)) == Z_OK)
     #expect(rows.prefix(Int(count)) == [0, 0, 0, 0, 255, 255, 255, 0, 0, 0, 0, 255, 255, 255])
     #expect(Array(file.suffix(4)) == [0xae, 0x42, 0x60, 0x82])
-    // A plain video frame costs little.
+    // A plain video frame compresses well.
     let plain = I420Buffer(
       width: 640, height: 480, samples: [UInt8](repeating: 128, count: 640 * 480 * 3 / 2))
     #expect(PNG.file(plain).count < 5_000)

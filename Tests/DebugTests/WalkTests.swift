@@ -25,7 +25,7 @@ struct WalkTests {
     #expect(walk.at == walk.end)
   }
 
-  /// The first step whose rows meet a condition is the one that SQL finds.
+  /// The walk stops at the first step whose rows meet a condition, as found by SQL.
   @Test(arguments: [
     ("state connection connected", "state WHERE machine = 'connection' AND to_state = 'connected'"),
     (
@@ -64,11 +64,11 @@ struct WalkTests {
     let end = try take.number("SELECT steps FROM ending")
     #expect(Int64(walk.number) == expected ?? end)
 
-    // The finder says the same without a walk, from the front and from the back.
+    // The step finder agrees without a walk, from the front and from the back.
     let finder = try StepFinder(path: take.path)
     #expect(try finder.first(condition, after: 0).map { Int64($0) } == expected)
     let last = try take.number("SELECT step FROM \(sql) ORDER BY row DESC LIMIT 1")
-    // SQL cannot name a message that is inside of a DTLS record.
+    // SQL cannot name a message inside a DTLS record.
     if !text.contains("dtls client") {
       #expect(try finder.last(condition, before: .max >> 17).map { Int64($0) } == last)
     }
@@ -94,7 +94,7 @@ struct WalkTests {
     #expect(Int64(walk.number) == third)
   }
 
-  /// Samples of the take tell where to look, and every place lies there.
+  /// The take's samples narrow the search, and every result lies within that range.
   @Test(arguments: [
     "stat framesDecoded>=3 kind=video", "stat packetsReceived>40", "stat nackCount>0",
     "stat bytesSent>20000 peer=2", "stat concealedSamples>0 kind=audio", "stat framesSent>2000",

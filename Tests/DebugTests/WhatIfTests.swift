@@ -26,7 +26,7 @@ struct WhatIfTests {
       let (outcomes, _) = try outcomes(take) { _ in }
       #expect(outcomes.map(\.label) == ["caller", "callee"])
       for outcome in outcomes {
-        // What was on its way at the end counts too.
+        // Packets in flight at the end count too.
         #expect(
           Int64(
             measure(outcome, "track 2 video frames shown")
@@ -133,7 +133,7 @@ struct WhatIfTests {
     #expect(doubled[0].refusals.contains("srtp: replayed packet"))
   }
 
-  /// Packets that come in time wait for those that do not.
+  /// Packets that arrive early wait for the late ones.
   @Test func aDelayComesOutAsDelay() throws {
     let take = try LabTake.shared.get()
     let before = try outcomes(take) { _ in }.outcomes
@@ -159,7 +159,7 @@ struct WhatIfTests {
     #expect(throws: ConditionError.self) { try PacketEdit(delay: text) }
   }
 
-  /// What probability= was called before is taken as well.
+  /// The former name of `probability=` is accepted as well.
   @Test func shareIsAnotherWordForProbability() throws {
     let new = try PacketEdit(.drop, "packet rtp probability=2.5%")
     let old = try PacketEdit(.drop, "packet rtp share=2.5%")

@@ -1,8 +1,8 @@
-/// Which findings name which fault: the judge goes by their ids alone.
+/// The findings that name each fault, by id.
 package enum AcceptedFindings {
-  /// The ids of findings that name a fault to who recorded it.
+  /// Returns the ids of findings that name a fault in the recorder's take.
   package static func of(_ kind: FaultKind, recorded: Int?, culprit: Int) -> Set<String> {
-    // Whose process stood still is said by who it is: a process does not see its own end of it.
+    // A stalled process is only visible at the other end: a process does not notice its own stall.
     if kind == .ownProcess || kind == .peerProcess {
       return recorded == nil || recorded == culprit ? ["process-starved"] : ["peer-starved"]
     }
@@ -10,8 +10,8 @@ package enum AcceptedFindings {
     return connection[kind] ?? path[kind] ?? media[kind] ?? []
   }
 
-  /// What whoever is at the other end can know: not what a server answered, and not why an encoder
-  /// gives nothing.
+  /// The findings that the other end can reach: it does not know a server's answer, or why an
+  /// encoder gives no frames.
   private static let byVictim: [FaultKind: Set<String>] = [
     .encoderStops: ["video-paused"], .cameraStops: ["video-paused", "camera-stopped"],
     .serverSilent: ["no-remote-candidates"],
@@ -35,7 +35,7 @@ package enum AcceptedFindings {
     .consentLost: ["consent-lost", "consent-nearly-lost"],
     .rtcpLost: ["rtcp-silence"],
     .dataBehindLoss: ["data-behind-loss"],
-    // Who is behind the block gets nothing; who sends through it has checks without answers.
+    // The end behind the block receives nothing; the end that sends through it gets no responses.
     .blockedOneWay: [
       "path-dead", "one-way-media", "sent-not-arriving", "consent-lost", "consent-nearly-lost",
     ],

@@ -11,17 +11,17 @@ package struct Chance {
 
   package func next() -> UInt64 { stream.integer(UInt64.self) }
 
-  /// Returns a number from 0 up to, and not including, a limit.
+  /// Returns a number from 0 up to, but not including, `limit`.
   package func below(_ limit: Int) -> Int { Int(stream.integer(below: UInt64(max(1, limit)))) }
 
-  /// Returns a number within bounds, both included.
+  /// Returns a number within `bounds`, both included.
   package func within(_ bounds: ClosedRange<Int>) -> Int {
     bounds.lowerBound + below(bounds.upperBound - bounds.lowerBound + 1)
   }
 
   package func isOne(in count: Int) -> Bool { below(count) == 0 }
 
-  /// Whether something of so many in a thousand happens.
+  /// Returns true with the given probability in a thousand.
   package func happens(perMille: Int) -> Bool { below(1_000) < perMille }
 
   package func shuffled<Element>(_ list: [Element]) -> [Element] {

@@ -6,33 +6,33 @@ package import SCTP
 package import Tape
 package import Wire
 
-/// What a call is made with, before it begins.
+/// The settings that a call starts with.
 package struct CallSetup {
   package var configurations = [PeerConfiguration(), PeerConfiguration()]
   package var links = [LinkSettings(), LinkSettings()]
-  /// The most by which the path of each peer delays packets, in milliseconds; it keeps their order.
+  /// The most by which each peer's path delays packets, in milliseconds; it keeps their order.
   package var jitter = [0, 0]
-  /// Who has a microphone and a camera.
+  /// Which peers have a microphone, and which a camera.
   package var microphones = [true, true]
   package var cameras = [true, true]
   package var hasData = false
-  /// Whether audio and video of a peer are one stream, so that receivers play them together.
+  /// Whether a peer's audio and video share a stream, so that receivers synchronize them.
   package var isOneStream = true
-  /// Who makes the offer.
+  /// The peer that makes the offer.
   package var offerer = 0
-  /// What signaling makes of a description: of the offer (0), then of the answer (1).
+  /// How signaling changes a description: the offer (0), then the answer (1).
   package var edit: (_ number: Int, _ sdp: String) -> String = { _, sdp in sdp }
   package var gathering = Interval.zero
   package var server: VirtualTURNServer?
-  /// Who is behind a NAT; nil for nobody.
+  /// The peer behind a NAT; nil for none.
   package var hidden: Int?
-  /// Which end is recorded; nil for both.
+  /// The recorded end; nil for both.
   package var recorded: Int?
-  /// Whether people in the call speak by turns; else both are silent listeners.
+  /// Whether the participants take turns speaking; else both are silent.
   package var isConversation = true
-  /// Layers that the offerer sends in the place of its camera; the receiver takes `layers`.
+  /// Layers that the offerer sends instead of a single video; the receiver accepts `layers`.
   package var encodings: [RTPEncoding] = []
-  /// What the take is called, what is said of it by keys, and when the call began.
+  /// The take's label and tags, and the call's start time.
   package var label = ""
   package var tags: [String: String] = [:]
   package var unixNanoseconds = labEpoch
@@ -47,8 +47,8 @@ package struct CallSetup {
   }
 }
 
-/// A recorded call of two peers with people in front of them: microphones and cameras that give
-/// what they give, and statistics every second.
+/// A recorded call of two simulated participants, with microphones, cameras and statistics every
+/// second.
 package final class DrivenCall {
   package let recorded: RecordedVirtualCall
   package let box: Middlebox
@@ -57,14 +57,14 @@ package final class DrivenCall {
   package var call: VirtualCall { recorded.call }
   package var microphones: [Microphone?] = []
   package var cameras: [Camera?] = []
-  /// By how many millionths the clock of each microphone is slow.
+  /// How slow each microphone's clock is, in millionths.
   package var clockSkew = [0, 0]
-  /// How many of a thousand blocks of each microphone are lost before anybody gets them.
+  /// How many of a thousand blocks each microphone loses.
   package var lostBlocks = [0, 0]
   /// The transceivers that each peer sends with.
   package private(set) var transceivers: [[MediaKind: UInt32]] = [[:], [:]]
   package private(set) var blocksSpoken = [0, 0]
-  /// Why the negotiation did not succeed.
+  /// Why the negotiation failed.
   package private(set) var refusal: PeerError?
 
   private var nextAudio: [Instant]
@@ -103,7 +103,7 @@ package final class DrivenCall {
     }
   }
 
-  /// Adds what is sent and lets the peers agree on it.
+  /// Adds the tracks and negotiates them.
   package func begin() {
     let order = [setup.offerer, 1 - setup.offerer]
     for peer in order {
@@ -126,7 +126,7 @@ package final class DrivenCall {
     nextTurn = call.now
   }
 
-  /// Adds a track of an application to what a peer sends.
+  /// Adds an application's track to what a peer sends.
   package func addTrack(_ kind: MediaKind, to peer: Int) {
     add(kind, to: peer, stream: "voice")
     (nextAudio[peer], nextVideo[peer]) = (max(nextAudio[peer], call.now), call.now)
@@ -137,7 +137,7 @@ package final class DrivenCall {
     if case .transceiver(let transceiver) = reply { transceivers[peer][kind] = transceiver.id }
   }
 
-  /// Carries an offer and its answer, changed as the setup says.
+  /// Exchanges an offer and its answer, edited as the setup says.
   package func negotiate(from offerer: Int? = nil) {
     var number = 0
     let edit = setup.edit
@@ -148,13 +148,13 @@ package final class DrivenCall {
     }
   }
 
-  /// Has something done at an instant, in milliseconds of the call.
+  /// Schedules an action, in milliseconds of the call.
   package func at(_ milliseconds: Int, _ act: @escaping (DrivenCall) -> Void) {
     let at = Instant.zero + .milliseconds(Int64(milliseconds))
     actions.insert((at, act), at: actions.firstIndex { $0.at > at } ?? actions.endIndex)
   }
 
-  /// Lets the call continue up to an instant, in milliseconds of the call.
+  /// Runs the call up to an instant, in milliseconds of the call.
   package func run(until milliseconds: Int) {
     let end = Instant.zero + .milliseconds(Int64(milliseconds))
     while call.now < end {
@@ -178,7 +178,7 @@ package final class DrivenCall {
     }
   }
 
-  /// When something of a peer can be handed in: not while its process stands still.
+  /// Returns when a peer's input can be delivered: not while its process is stalled.
   private func due(_ ideal: Instant, of peer: Int) -> Instant {
     max(ideal, call.stalledUntil(peer) ?? ideal)
   }
@@ -190,7 +190,7 @@ package final class DrivenCall {
   }
 
   private func capture(_ peer: Int) {
-    // What a device kept while nobody fetched it comes at once; it keeps half a second.
+    // A device delivers at once what it buffered meanwhile; it keeps half a second.
     nextAudio[peer] = max(nextAudio[peer], call.now - .milliseconds(500))
     while microphones[peer] != nil, nextAudio[peer] <= call.now {
       let block = microphones[peer]?.next(isSpeaking: speaker == peer)
@@ -203,7 +203,7 @@ package final class DrivenCall {
         nextAudio[peer] + Interval(nanoseconds: 20_000_000 + Int64(20 * clockSkew[peer]))
     }
     while let rate = cameras[peer]?.rate, nextVideo[peer] <= call.now {
-      // Frames are not kept: the last one counts.
+      // Frames are not buffered: only the last one counts.
       let isLast = nextVideo[peer] + Interval(nanoseconds: 1_000_000_000 / Int64(rate)) > call.now
       if isLast, let frame = cameras[peer]?.next(), let track = transceivers[peer][.video] {
         call.step(peer, .captured(transceiver: track, .videoFrame(frame)))

@@ -1,58 +1,59 @@
-/// What may be wrong with a call, one thing at a time.
+/// The faults that a call may have, one per call.
 package enum FaultKind: String, CaseIterable, Sendable {
-  // What the path does.
+  // Faults of the path.
   case audioLoss, videoLoss, loss, lossBurst, mediaDeadOneWay, repairsLost, bottleneck, jitter
   case reordering, duplicates, longDelay, deadPath, consentLost, rtcpLost
-  // What keeps a call from coming about, or from what it should be.
+  // Faults that keep a call from connecting, or from carrying its media.
   case turnRefused, wrongFingerprint, noPair, unresolvedName, rejectedSection, inactiveDirection
   case slowHandshake, unansweredRestart, noRepairs, renegotiations
-  // What becomes of media before it is sent.
+  // Faults in media before it is sent.
   case cameraStops, cameraRepeats, cameraBlack, silentMicrophone, clippedMicrophone, mutedSpeaker
   case bandwidthLine, maxBitrate, layerEnds, codecChanges, slowProcessor, audioVideoApart
-  // Who does not run, or counts otherwise.
+  // Stalled processes, and wrong clocks and counters.
   case ownProcess, peerProcess, clockSkew, sequenceRestart, unevenTimes, unknownPayloadType
   case requestsUnanswered, dataBehindLoss
-  // What firewalls, NATs and other boxes do besides.
+  // Further faults of firewalls, NATs and middleboxes.
   case blockedOneWay, addressChanges, largePacketsLost, corruptPackets, shortOutages, delayOneWay
   case mediaClockJumps, wallClockJumps, channelStaysClosed
-  // What signaling and servers get wrong besides.
+  // Further faults of signaling and servers.
   case wrongRoles, wrongMapping, wrongPassword, candidatesLost, relayExpires, serverSilent
-  // Devices and settings besides.
+  // Further faults of devices and settings.
   case tinyBitrate, quietMicrophone, brokenMicrophone, encoderStops
 }
 
 /// Who recorded a call with a fault.
 package enum FaultSight: String, CaseIterable, Sendable {
-  /// The end whose media, path or process it is; the other end; both in one take.
+  /// The end that has the fault; the other end; both in one take.
   case culprit, victim, both
-  /// Somebody on the way, between each of both ends and its network, who has the keys.
+  /// An observer between one end and its network, who has the keys.
   case wireOfCulprit, wireOfVictim
 
-  /// The wire is written out of the take of the end beside it.
+  /// Whether the take is made from the packets of the take beside it.
   package var isWire: Bool { self == .wireOfCulprit || self == .wireOfVictim }
 }
 
-/// A call in which one thing goes wrong: what, how badly, when, for whom, and who recorded it.
+/// A call with one fault: its kind, severity, time, victim and recorder.
 package struct FaultPlan: Sendable {
   package let kind: FaultKind
   package let seed: UInt64
-  /// The peer whose media, path or process it is: 0 or 1.
+  /// The peer that has the fault: 0 or 1.
   package let culprit: Int
-  /// The end that is recorded; nil for both.
+  /// The recorded end; nil for both.
   package let recorded: Int?
-  /// When it begins, and for how long it lasts, in milliseconds.
+  /// When the fault begins, and how long it lasts, in milliseconds.
   package let from: Int
   package let length: Int
-  /// How badly, between 0 (a little above the threshold of its rule) and 1,000.
+  /// The severity, from 0 (a little above its rule's threshold) to 1,000.
   package let severity: Int
 
   /// The other peer.
   package var victim: Int { 1 - culprit }
 
-  /// Draws the plan of a fault.
+  /// Draws a fault's plan.
   ///
-  /// - Parameter severity: how badly; nil draws it.
-  /// - Parameter sight: who records it; nil draws one of those that can see it.
+  /// - Parameters:
+  ///   - severity: the severity; nil draws it.
+  ///   - sight: the recorder; nil draws one that can see the fault.
   package init(
     _ kind: FaultKind, seed: UInt64, severity: Int? = nil, sight: FaultSight? = nil
   ) {
@@ -75,12 +76,12 @@ package struct FaultPlan: Sendable {
       }
   }
 
-  /// A value between two, as bad as the plan says.
+  /// Returns a value between `mild` and `bad`, by the plan's severity.
   package func scaled(_ mild: Int, _ bad: Int) -> Int { mild + (bad - mild) * severity / 1_000 }
 }
 
 extension FaultKind {
-  /// For how long the fault lasts, in milliseconds.
+  /// How long the fault may last, in milliseconds.
   fileprivate var lengths: ClosedRange<Int> {
     switch self {
     case .mediaDeadOneWay, .deadPath: 4_000...9_000
@@ -97,11 +98,11 @@ extension FaultKind {
     }
   }
 
-  /// Which ends may be the recorded one: those at which it can be seen; nil for both.
+  /// Returns which ends may be recorded: those that can see the fault; nil for both.
   fileprivate func sides(_ culprit: Int) -> [Int?] {
     let victim = 1 - culprit
     switch self {
-    // What a box on the way changes is seen behind it.
+    // A middlebox's changes are visible behind it.
     case .sequenceRestart, .unevenTimes, .unknownPayloadType, .clockSkew, .peerProcess,
       .mediaClockJumps, .wallClockJumps, .corruptPackets:
       return [victim]

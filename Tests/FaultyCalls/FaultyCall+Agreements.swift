@@ -4,9 +4,10 @@ import Lab
 import Peer
 import Wire
 
-// What signaling and servers get wrong besides.
+// Further faults of signaling and servers.
 extension FaultyCall {
-  /// Whether the fault is one of what both ends are told.
+  /// Prepares a fault in the descriptions or credentials that both ends exchange; returns whether
+  /// it is one.
   mutating func prepareAgreements() -> Bool {
     let plan = plan
     switch plan.kind {
@@ -14,8 +15,8 @@ extension FaultyCall {
       length = chance.within(9_000...16_000)
       let isClient = chance.isOne(in: 2)
       words = "both are \(isClient ? "client" : "server") of DTLS"
-      // An offer leaves the choice and an answer makes it (RFC 8842 section 5); the box says
-      // otherwise to one of them.
+      // An offer leaves the choice and an answer makes it (RFC 8842 section 5); the middlebox
+      // changes it for one end.
       setup.edit = { place, sdp in
         if place == 0 { return isClient ? FaultyCall.role(sdp, "passive") : sdp }
         return FaultyCall.role(sdp, isClient ? "passive" : "active")
@@ -81,7 +82,7 @@ extension FaultyCall {
     edited(sdp) { $0.hasPrefix(head) ? nil : String($0) }
   }
 
-  /// The description in which two codecs have each other's numbers.
+  /// Returns the description with two codecs' payload types exchanged.
   private static func exchanged(_ sdp: String, _ one: String, _ other: String) -> String {
     edited(sdp) { line in
       guard line.hasPrefix("a=rtpmap:") else { return String(line) }

@@ -1,9 +1,9 @@
 import Lab
 import Wire
 
-// What firewalls, NATs and other boxes on the way do besides losing and delaying.
+// Faults of firewalls, NATs and middleboxes, other than loss and delay.
 extension FaultyCall {
-  /// Whether the fault is one of boxes.
+  /// Prepares a middlebox fault; returns whether it is one.
   mutating func prepareBoxes() -> Bool {
     let plan = plan
     switch plan.kind {
@@ -28,7 +28,7 @@ extension FaultyCall {
       words = "no application data over DTLS from one end"
       arrange = { driven in
         driven.box.treat = { sender, content, bytes, _ in
-          // Handshakes are other records (RFC 6347 section 4.1); in DTLS 1.3 they are hidden.
+          // Handshakes use other record types (RFC 6347 section 4.1); in DTLS 1.3 they are hidden.
           guard sender == plan.culprit, content == .dtls, bytes[0] == 23 || bytes[0] & 0xe0 == 0x20,
             bytes.count > 60
           else { return nil }
@@ -43,7 +43,7 @@ extension FaultyCall {
     return true
   }
 
-  /// Has what the culprit sends replaced while the fault lasts; nil passes it as it is.
+  /// Replaces the culprit's datagrams while the fault lasts; nil passes one unchanged.
   private mutating func treat(
     _ treat: @escaping (Middlebox.Content, [UInt8], Instant) -> Middlebox.Pieces?
   ) {
@@ -60,7 +60,7 @@ extension FaultyCall {
     }
   }
 
-  /// A tunnel that carries no large packets and whose notice of that nobody gets.
+  /// Prepares a tunnel that drops large packets without a notice reaching the sender.
   private mutating func prepareLargePackets() {
     let most = plan.scaled(1_000, 500)
     words = "nothing above \(most) bytes"
@@ -93,7 +93,7 @@ extension FaultyCall {
     isTouched = { $0.box.touched >= 20 }
   }
 
-  /// A radio that listens elsewhere for a moment, again and again.
+  /// Prepares a radio that goes off channel for a moment, again and again.
   private mutating func prepareOutages() {
     let chance = chance
     let length = plan.scaled(120, 320)
@@ -123,7 +123,7 @@ extension FaultyCall {
     }
   }
 
-  /// Where sender reports begin in a compound packet.
+  /// Returns where sender reports start in a compound packet.
   private static func reports(_ compound: [UInt8]) -> [Int] {
     var places: [Int] = []
     var place = 0
@@ -134,7 +134,7 @@ extension FaultyCall {
     return places
   }
 
-  /// Clocks that are set while the call goes on: that of audio, or that of sender reports.
+  /// Prepares clock changes during the call: the audio clock, or the sender reports' clock.
   private mutating func prepareJumps() {
     let (plan, isBack) = (plan, chance.isOne(in: 2))
     let jump = plan.scaled(4_000, 30_000)
@@ -145,7 +145,7 @@ extension FaultyCall {
         guard content == (isMedia ? .audio : .rtcp),
           Int(now.nanoseconds / 1_000_000) >= plan.from
         else { return true }
-        // The timestamp of RTP (RFC 3550 section 5.1), the seconds of NTP (section 6.4.1).
+        // The RTP timestamp (RFC 3550 section 5.1), or the NTP seconds (section 6.4.1).
         for place in isMedia ? [4] : FaultyCall.reports(packet).map({ $0 + 8 })
         where packet.count >= place + 4 {
           let step = UInt32(isMedia ? jump * 48 : jump / 1_000)

@@ -4,7 +4,7 @@ import Peer
 import RTP
 import Wire
 
-// Who does not run, or counts otherwise.
+// Stalled processes, and wrong clocks and counters.
 extension FaultyCall {
   mutating func prepareClocks() {
     switch plan.kind {
@@ -46,7 +46,7 @@ extension FaultyCall {
     length = plan.from + count * 2_600 + chance.within(3_000...6_000)
   }
 
-  /// Loses a piece of video with all repairs, and then every request for a key frame.
+  /// Loses a piece of video with all repairs, and then every keyframe request.
   private mutating func prepareRequests() {
     let plan = plan
     let hole = plan.scaled(700, 1_500)
@@ -74,8 +74,8 @@ extension FaultyCall {
     isTouched = { $0.box.touched >= 2 }
   }
 
-  /// A compound packet without those of some types that ask for a picture (RFC 4585 section 6.3,
-  /// RFC 5104 section 4.3.1); the estimate of REMB is of that type too and stays.
+  /// Returns a compound packet without some types of picture requests (RFC 4585 section 6.3, RFC
+  /// 5104 section 4.3.1); the REMB estimate shares their type and stays.
   static func without(_ types: [UInt8], _ compound: [UInt8]) -> [UInt8] {
     var rest: [UInt8] = []
     var place = 0

@@ -6,9 +6,9 @@ import Peer
 import SDP
 import Wire
 
-// What keeps a call from coming about, or from what it should be.
+// Faults that keep a call from connecting, or from carrying its media.
 extension FaultyCall {
-  /// Whether the fault is one of setting up.
+  /// Prepares a connection fault; returns whether it is one.
   mutating func prepareConnection() -> Bool {
     let (plan, chance) = (plan, chance)
     switch plan.kind {
@@ -16,7 +16,7 @@ extension FaultyCall {
     case .wrongFingerprint:
       words = "one byte of it"
       length = chance.within(9_000...14_000)
-      // That which the victim is told of the culprit.
+      // The culprit's description, as the victim receives it.
       let number = setup.offerer == plan.culprit ? 0 : 1
       setup.edit = { place, sdp in place == number ? FaultyCall.otherFingerprint(sdp) : sdp }
     case .noPair:
@@ -118,7 +118,7 @@ extension FaultyCall {
     sdp.split(separator: "\r\n", omittingEmptySubsequences: false)
   }
 
-  /// The description with another certificate's fingerprint.
+  /// Returns the description with another certificate's fingerprint.
   static func otherFingerprint(_ sdp: String) -> String {
     lines(sdp).map { line in
       guard line.hasPrefix("a=fingerprint:") else { return String(line) }
@@ -126,7 +126,7 @@ extension FaultyCall {
     }.joined(separator: "\r\n")
   }
 
-  /// The description with the direction of a kind of media changed.
+  /// Returns the description with one media kind's direction changed.
   static func turned(_ sdp: String, kind: String, to direction: String) -> String {
     var isOf = false
     return lines(sdp).map { line in
@@ -136,7 +136,7 @@ extension FaultyCall {
     }.joined(separator: "\r\n")
   }
 
-  /// The description without retransmissions.
+  /// Returns the description without retransmissions.
   static func withoutRepairs(_ sdp: String) -> String {
     lines(sdp).filter { line in
       !(line.hasPrefix("a=rtcp-fb:") && line.hasSuffix(" nack")) && !line.contains(" rtx/")
@@ -146,7 +146,7 @@ extension FaultyCall {
 }
 
 extension DrivenCall {
-  /// Shows the local offer of a peer to its signaling, which carries it nowhere.
+  /// Reports a peer's local offer to its signaling, which never delivers it.
   func signalOffer(of peer: Int) {
     guard case .description(let offer) = call.call(peer, .localDescription) else { return }
     call.step(

@@ -5,9 +5,9 @@ import Peer
 import Tape
 import Wire
 
-// Devices and settings besides.
+// Further faults of devices and settings.
 extension FaultyCall {
-  /// Whether the fault is one of devices or of how an encoder is set.
+  /// Prepares a fault of a device or an encoder setting; returns whether it is one.
   mutating func prepareDevices() -> Bool {
     let (plan, chance) = (plan, chance)
     switch plan.kind {
@@ -43,8 +43,8 @@ extension FaultyCall {
           }
         }
       }
-      // No call in virtual time has an encoder that hangs: here it was switched off, and the take
-      // does not have that the application wanted it so.
+      // A call in virtual time has no encoder that hangs: here it was switched off, and the take is
+      // changed to hide that the application did so.
       change = { path throws(TapeError) in
         try FaultyCall.alter(
           path,

@@ -6,9 +6,9 @@ import SCTP
 import SDP
 package import Wire
 
-// What becomes of media before it is sent.
+// Faults in media before it is sent.
 extension FaultyCall {
-  /// Whether the fault is one of sources, encoders or agreements on them.
+  /// Prepares a fault of a source, an encoder or the negotiated media; returns whether it is one.
   mutating func prepareMedia() -> Bool {
     switch plan.kind {
     case .cameraStops, .cameraRepeats, .cameraBlack, .silentMicrophone, .clippedMicrophone,
@@ -91,7 +91,7 @@ extension FaultyCall {
     switch plan.kind {
     case .bandwidthLine:
       words = "b=AS:\(rate) of the receiver"
-      // In the description that the culprit is shown.
+      // In the description that the culprit receives.
       let number = setup.offerer == plan.culprit ? 1 : 0
       setup.edit = { place, sdp in
         place == number ? FaultyCall.limited(sdp, kilobits: rate) : sdp
@@ -149,7 +149,7 @@ extension FaultyCall {
     isTouched = { $0.call.network.lost >= 12 }
   }
 
-  /// The description with a limit for video (RFC 8866 section 5.8).
+  /// Returns the description with a limit for video (RFC 8866 section 5.8).
   static func limited(_ sdp: String, kilobits: Int) -> String {
     var isVideo = false
     return sdp.split(separator: "\r\n", omittingEmptySubsequences: false).map { line in
@@ -160,31 +160,31 @@ extension FaultyCall {
 }
 
 extension DrivenCall {
-  /// Switches a track that is sent on or off.
+  /// Enables or disables a sent track.
   package func setEnabled(_ kind: MediaKind, of peer: Int, _ isEnabled: Bool) {
     guard let track = transceivers[peer][kind] else { return }
     call.call(
       peer, .setEnabled(transceiver: track, isInbound: false, isEnabled: isEnabled))
   }
 
-  /// Limits the bit rate of a track, as its application may.
+  /// Limits a track's bit rate, as its application may.
   package func limit(_ kind: MediaKind, of peer: Int, to bitsPerSecond: UInt64) {
     change(kind, of: peer) { $0[0].maxBitrate = bitsPerSecond }
   }
 
-  /// Replaces what a track is fed with; nil takes it away.
+  /// Replaces a track's source; nil removes it.
   package func replace(_ kind: MediaKind, of peer: Int, by source: MediaSource?) {
     guard let track = transceivers[peer][kind] else { return }
     call.call(peer, .replaceSource(transceiver: track, source))
   }
 
-  /// Says what the video of a peer shows.
+  /// Sets the content hint for a peer's video.
   package func hint(_ hint: ContentHint, of peer: Int) {
     guard let track = transceivers[peer][.video] else { return }
     call.call(peer, .setContentHint(transceiver: track, hint))
   }
 
-  /// Has both peers agree on another codec of video.
+  /// Makes both peers negotiate another video codec.
   package func prefer(_ codec: String, of peer: Int) {
     guard let track = transceivers[peer][.video] else { return }
     let codecs = RTPCodec.capabilities(.video)
@@ -195,7 +195,7 @@ extension DrivenCall {
     negotiate(from: peer)
   }
 
-  /// Changes how a track is sent.
+  /// Changes a track's encodings.
   func change(_ kind: MediaKind, of peer: Int, _ change: (inout [RTPEncoding]) -> Void) {
     guard let track = transceivers[peer][kind],
       case .parameters(var parameters) = call.call(peer, .getParameters(transceiver: track))

@@ -1,9 +1,9 @@
 import Lab
 import Wire
 
-// What the path does to a call.
+// Faults of the path.
 extension FaultyCall {
-  /// Whether the fault is one of the path.
+  /// Prepares a path fault; returns whether it is one.
   mutating func preparePath() -> Bool {
     switch plan.kind {
     case .audioLoss, .videoLoss, .loss, .repairsLost, .lossBurst, .mediaDeadOneWay, .rtcpLost:
@@ -121,8 +121,8 @@ extension FaultyCall {
     }
   }
 
-  /// Packets that are held back and let go together, again and again, as radio does: the order
-  /// stays, and what is lost is the rhythm.
+  /// Holds packets back and releases them together, again and again, as radio does: their order
+  /// stays, and their spacing is lost.
   private mutating func prepareJitter(from: Instant, to: Instant) {
     let (plan, chance) = (plan, chance)
     let most = plan.scaled(130, 190)

@@ -6,11 +6,11 @@ import SDP
 package import Tape
 import Wire
 
-/// A call that was made with one fault, and what the fault came to.
+/// A call made with one fault, and its result.
 package struct MadeCall: Sendable {
-  /// How badly it was, in words.
+  /// The fault's severity, in words.
   package var severity: String
-  /// Whether the fault touched as much as a rule needs to see it.
+  /// Whether the fault affected enough for a rule to see it.
   package var isTouched: Bool
 }
 
@@ -19,18 +19,18 @@ package struct FaultyCall {
   let plan: FaultPlan
   let chance: Chance
   var setup: CallSetup
-  /// How badly, in words.
+  /// The severity, in words.
   var words = ""
-  /// What the fault is judged by when the call is over.
+  /// Returns, after the call, whether the fault took effect.
   var isTouched: (DrivenCall) -> Bool = { _ in true }
-  /// What is changed in the take of a fault that no call in virtual time can have.
+  /// Changes the take, for a fault that no call in virtual time can have.
   var change: (String) throws(TapeError) -> Void = { _ throws(TapeError) in }
-  /// What is done when the call has begun.
+  /// Runs when the call has started.
   var arrange: (DrivenCall) -> Void = { _ in }
-  /// How long the call lasts, in milliseconds.
+  /// The call's duration, in milliseconds.
   var length: Int
 
-  /// Makes the call of a plan into a take.
+  /// Makes a planned call into a take.
   package static func make(_ plan: FaultPlan, path: String) throws(TapeError) -> MadeCall {
     var faulty = FaultyCall(plan)
     faulty.prepare()
@@ -49,9 +49,9 @@ package struct FaultyCall {
     chance = Chance(plan.seed, "call \(plan.kind.rawValue)")
     setup = CallSetup(chance)
     setup.recorded = plan.recorded
-    // A pause at the end, in which reports come.
+    // A pause at the end, in which reports arrive.
     length = plan.from + plan.length + chance.within(3_000...6_000)
-    // In one of three calls nobody has a camera, where the fault needs none.
+    // One call in three has no cameras, if the fault does not need them.
     if !plan.kind.needsVideo, chance.isOne(in: 3) { setup.cameras = [false, false] }
   }
 
@@ -64,13 +64,13 @@ package struct FaultyCall {
     prepareClocks()
   }
 
-  /// Whether an instant is within the time of the fault.
+  /// Returns whether the fault is active at an instant.
   func isOn(_ now: Instant) -> Bool {
     let milliseconds = Int(now.nanoseconds / 1_000_000)
     return milliseconds >= plan.from && milliseconds < plan.from + plan.length
   }
 
-  /// Drops what a peer sends of some contents, so many of a thousand, while the fault lasts.
+  /// Drops a share of a peer's packets with some contents while the fault lasts.
   mutating func lose(_ contents: [Middlebox.Content], perMille: Int, minimum: Int, share: Int = 20)
   {
     let (plan, chance) = (plan, chance)
@@ -94,7 +94,7 @@ package struct FaultyCall {
 }
 
 extension FaultKind {
-  /// Whether the fault is one of video, or shows in it alone.
+  /// Whether the fault affects video, or is visible only in video.
   var needsVideo: Bool {
     switch self {
     case .videoLoss, .repairsLost, .bottleneck, .rejectedSection, .inactiveDirection, .noRepairs,

@@ -6,20 +6,20 @@ import SCTP
 package import Tape
 import Wire
 
-/// Calls in which nothing is wrong, of as many kinds as people have.
+/// Calls without faults, of every usual kind.
 package enum GoodKind: String, CaseIterable, Sendable {
   case discontinuous, sharedScreen, hold, recvonly, restart, glare, twoSpeakers, muted, lateJoin
   case dataOnly, cameraOff
 }
 
-/// Makes calls in which nothing is wrong.
+/// Makes calls without faults.
 package struct GoodCall {
   private let kind: GoodKind
   private let chance: Chance
   private var setup: CallSetup
   private let seed: UInt64
 
-  /// Makes a call of a kind into a take.
+  /// Makes a call of one kind into a take.
   package static func make(_ kind: GoodKind, seed: UInt64, path: String) throws(TapeError) {
     let good = GoodCall(kind, seed)
     let driven = try DrivenCall(path: path, seed: seed, setup: good.setup, chance: good.chance)
@@ -32,7 +32,7 @@ package struct GoodCall {
     chance = Chance(seed, "good \(kind.rawValue)")
     setup = CallSetup(chance)
     setup.recorded = [nil, 0, 1][chance.below(3)]
-    // What a good path loses now and then.
+    // The occasional loss of a good path.
     for link in 0..<2 { setup.links[link].lossPerMille = UInt64(chance.below(3)) }
     switch kind {
     case .discontinuous, .twoSpeakers:
@@ -87,7 +87,7 @@ package struct GoodCall {
     driven.run(until: seconds * 1_000)
   }
 
-  /// What happens in a call that began as usual.
+  /// Schedules the events in a call that started as usual.
   private func plan(_ driven: DrivenCall) {
     let peer = chance.below(2)
     let from = chance.within(3_000...5_000)
@@ -114,7 +114,7 @@ package struct GoodCall {
         let call = driven.call
         for side in 0..<2 { call.call(side, .setLocalDescription(nil)) }
         guard case .description(let offer) = call.call(1 - peer, .localDescription) else { return }
-        // The polite side lets its offer go.
+        // The polite side rolls its offer back.
         call.call(peer, .setRemoteDescription(offer))
         call.call(peer, .setLocalDescription(nil))
         guard case .description(let answer) = call.call(peer, .localDescription) else { return }
@@ -123,7 +123,7 @@ package struct GoodCall {
     case .muted:
       for (at, isEnabled) in [(from, false), (to, true)] {
         driven.at(at) {
-          // Who is muted is silent.
+          // A muted participant is silent.
           $0.microphones[peer]?.isResting = !isEnabled
           $0.setEnabled(.audio, of: peer, isEnabled)
           $0.setEnabled(.video, of: peer, isEnabled)
@@ -140,7 +140,7 @@ package struct GoodCall {
     }
   }
 
-  /// Speech by turns, of which the pauses are hardly sent.
+  /// Makes the participants take turns speaking; their pauses are hardly sent.
   private func talk(_ driven: DrivenCall, seconds: Int) {
     var voices = [Microphone(chance), Microphone(chance)]
     var speaker = chance.below(2)
@@ -156,7 +156,7 @@ package struct GoodCall {
     }
   }
 
-  /// A screen on which little changes.
+  /// Shares a screen on which little changes.
   private func share(_ driven: DrivenCall, seconds: Int) {
     let peer = setup.offerer
     let reply = driven.call.call(

@@ -1,12 +1,12 @@
 package import Media
 
-/// What a microphone of the generator gives, block by block of 20 ms.
+/// A simulated microphone, which produces blocks of 20 ms.
 package struct Microphone {
-  /// What is wrong with it.
+  /// The microphone's condition.
   package enum State { case good, silent, clipped, quiet }
 
   package var state = State.good
-  /// Whether nobody speaks into it, whosever turn it is.
+  /// Whether it stays silent even on its turn.
   package var isResting = false
   private let speech: [AudioBlock]
   private let clipped: [AudioBlock]
@@ -16,9 +16,10 @@ package struct Microphone {
   private var place = 0
 
   /// Creates a voice.
+  ///
   /// - Parameters:
-  ///   - gain: by how much the clipped one is too loud, in tenths.
-  ///   - part: how much of it the quiet one is, in thousandths.
+  ///   - gain: how far the clipped voice is too loud, in tenths.
+  ///   - part: how loud the quiet voice is, in thousandths.
   package init(_ chance: Chance, gain: Int = 60, part: Int = 10) {
     let period = chance.within(220...420)
     var noise: UInt32 = UInt32(truncatingIfNeeded: chance.next()) | 1
@@ -31,7 +32,7 @@ package struct Microphone {
     var quiet: [AudioBlock] = []
     var murmur: [AudioBlock] = []
     for block in 0..<60 {
-      // Syllables, five in a second, of a sawtooth with some breath in it.
+      // Syllables, five per second, made of a sawtooth and some breath.
       let envelope = [2, 6, 9, 10, 10, 9, 7, 4, 2, 1][block % 10]
       var samples = [Int16](repeating: 0, count: 960)
       var loud = samples
@@ -57,7 +58,7 @@ package struct Microphone {
     self.murmur = murmur
   }
 
-  /// The next block.
+  /// Returns the next block.
   package mutating func next(isSpeaking: Bool) -> AudioBlock {
     place += 1
     let isSpeaking = isSpeaking && !isResting
@@ -70,13 +71,13 @@ package struct Microphone {
   }
 }
 
-/// What a camera of the generator gives, frame by frame.
+/// A simulated camera, which produces one frame at a time.
 package struct Camera {
-  /// What is wrong with it.
+  /// The camera's condition.
   package enum State { case good, stopped, stuck, black }
 
   package var state = State.good
-  /// Frames in a second.
+  /// Frames per second.
   package let rate: Int
   private let frames: [I420Buffer]
   private let black: I420Buffer
@@ -88,7 +89,7 @@ package struct Camera {
     var noise: UInt32 = UInt32(truncatingIfNeeded: chance.next()) | 1
     frames = (0..<32).map { number in
       var samples = [UInt8](repeating: 128, count: width * height * 3 / 2)
-      // Somebody who moves before a wall, with the noise that cameras have.
+      // A figure moving in front of a wall, with camera noise.
       let middle = width / 2 + [0, 3, 7, 10, 12, 10, 7, 3][number % 8]
       for y in 0..<height {
         for x in 0..<width {
@@ -105,7 +106,7 @@ package struct Camera {
     black = I420Buffer(width: width, height: height, samples: dark)
   }
 
-  /// The next frame; nil if it gives none.
+  /// Returns the next frame; nil if the camera gives none.
   package mutating func next() -> I420Buffer? {
     switch state {
     case .stopped: return nil

@@ -4,22 +4,21 @@ package import Peer
 import Secure
 package import Wire
 
-/// A box on the way between two peers, which looks into what it carries.
+/// A box on the path between two peers, which inspects their datagrams.
 package final class Middlebox {
-  /// What a datagram is, as far as its first bytes show.
+  /// What a datagram contains, judged by its first bytes.
   package enum Content: Equatable { case audio, video, repair, rtcp, dtls, stun, other }
 
-  /// What becomes of a datagram: what is sent on, each after a time.
+  /// The datagrams sent on in place of one, each after a delay.
   package typealias Pieces = [(bytes: [UInt8], after: Interval)]
 
-  /// How the box treats what a peer sends; nil passes it as it is.
+  /// How the box treats a peer's datagrams; nil passes one unchanged.
   package var treat: ((_ sender: Int, _ content: Content, _ bytes: [UInt8], Instant) -> Pieces?)?
-  /// The most milliseconds by which it holds up what each peer sends, in order, as every network
-  /// does.
+  /// The most milliseconds that each peer's datagrams are held up, in order, as in every network.
   package var jitter = [0, 0]
-  /// What it dropped, delayed or changed.
+  /// How many datagrams it dropped, delayed or changed.
   package var touched = 0
-  /// What it looked at while it might have.
+  /// How many datagrams it inspected in that time.
   package var seen = 0
 
   private let addresses: [IPAddress]
@@ -38,15 +37,14 @@ package final class Middlebox {
     (self.addresses, self.chance) = (addresses, chance)
   }
 
-  /// Opens what a peer sends and protects it again, as something between the two halves of its
-  /// stack would change it.
+  /// Decrypts a peer's packets and protects them again, like a fault inside its stack.
   ///
   /// - Parameter change: changes a packet in the clear; false drops it.
   package func rewrite(_ peer: Int, _ change: @escaping Rewriter) {
     (rewritten, clear) = (peer, change)
   }
 
-  /// Learns payload types and keys from what a peer tells.
+  /// Learns payload types and keys from a peer's events.
   package func learn(_ event: PeerEvent, of peer: Int) {
     switch event {
     case .trackNegotiated(let track): kinds[track.payloadType] = track.kind
@@ -62,12 +60,12 @@ package final class Middlebox {
         profile, cipherSuite: secured.cipherSuite,
         role: secured.role == "client" ? .client : .server)
     else { return }
-    // What this peer protects is opened here.
+    // This peer's packets are decrypted here.
     opener = try? Keys(SRTPContext(profile: profile, sendKey: keys.receive, receiveKey: keys.send))
     sealer = try? Keys(SRTPContext(profile: profile, sendKey: keys.send, receiveKey: keys.receive))
   }
 
-  /// What the network does with a datagram here.
+  /// Carries a datagram through the network at this point.
   package func carry(
     from source: SocketAddress, to destination: SocketAddress, _ bytes: [UInt8], at now: Instant
   ) -> Pieces {
@@ -107,7 +105,7 @@ package final class Middlebox {
     }
   }
 
-  /// The keys of one way.
+  /// The keys of one direction.
   private final class Keys {
     private var context: SRTPContext
 

@@ -3,7 +3,7 @@ import Foundation
 import Queries
 import Tape
 
-/// A call that was made and what was found in it.
+/// A call and its findings.
 struct JudgedCall {
   enum Verdict: String {
     case first, named, symptom, unnamed, good
@@ -11,10 +11,10 @@ struct JudgedCall {
   }
 
   var name: String
-  /// What it was drawn from, for who wants to see it again (`--plan`).
+  /// The seed that it was drawn from, to make it again (`--plan`).
   var seed: UInt64
   var severity: String
-  /// What was found, worst first: the id and how bad it is.
+  /// The findings' ids and severities, worst first.
   var findings: [String]
   var verdict: Verdict
   var seconds: Double
@@ -26,15 +26,15 @@ struct FaultRun {
   let seed: UInt64
   let keeps: Bool
   let shows: Bool
-  /// Who records the faults; nil for whom the seed draws.
+  /// Who records the faults; nil lets the seed decide.
   let sight: FaultSight?
-  /// The program that makes a take of the wire.
+  /// The program that makes a take from the wire.
   let retake: String
 
-  /// What the calls of a number are drawn from.
+  /// Returns the seed of call number `number`.
   func seed(of number: UInt64) -> UInt64 { seed &* 1_000_003 &+ number &* 101 }
 
-  /// A call with a fault, drawn again until the fault touched enough.
+  /// Makes a call with a fault, drawing again until the fault had enough effect.
   func faulty(_ kind: FaultKind, seed first: UInt64, attempts: UInt64 = 40) throws -> JudgedCall {
     let began = Date()
     var severity = ""
@@ -73,7 +73,7 @@ struct FaultRun {
       seconds: Date().timeIntervalSince(began))
   }
 
-  /// A call in which nothing is wrong.
+  /// Makes a call without faults.
   func good(_ kind: GoodKind, seed: UInt64) throws -> JudgedCall {
     let began = Date()
     let path = "\(folder)/good-\(kind.rawValue)-\(seed).take"
@@ -89,7 +89,7 @@ struct FaultRun {
   }
 }
 
-/// A finding as the judge looks at it.
+/// A finding, as far as the judge needs it.
 struct FoundThing {
   var id: String
   /// Whether it is worse than "low".
@@ -97,7 +97,7 @@ struct FoundThing {
   var text: String
 }
 
-/// Asks for the findings of a take.
+/// Queries a take's findings.
 enum Finder {
   static func findings(of path: String) throws -> [FoundThing] {
     try TakeFindings(path: path).findings.map { finding in
@@ -110,7 +110,7 @@ enum Finder {
   }
 }
 
-/// Makes the take of an end into that of somebody who saw its packets and has the keys.
+/// Turns an end's take into one by an observer who saw its packets and has the keys.
 enum WireSight {
   static func replace(_ path: String, with retake: String, options: [String] = []) throws {
     let capture = path + ".pcapng"
@@ -121,7 +121,7 @@ enum WireSight {
     for file in descriptions + [capture] { try FileManager.default.removeItem(atPath: file) }
   }
 
-  /// Writes what was signaled into files, as somebody has it who also watches the signaling.
+  /// Writes the signaled descriptions to files, for an observer who also watches the signaling.
   private static func descriptions(of path: String) throws -> [String] {
     let connection = try TakeFile.openForQueries(path)
     let rows = try connection.prepare(

@@ -1,16 +1,15 @@
 import FaultyCalls
 import Foundation
 
-/// Makes calls with one known fault each, and some in which nothing is wrong, and judges what is
-/// found in their takes.
+/// Makes calls with one known fault each, and some without, and judges the findings in their takes.
 ///
 ///     findings --seed 7 --faults 40 --good 10 --folder .build/findings
 ///
-/// With `--only KIND` every call has that fault, and `--seen WHO` chooses who records it; with
-/// `--keep` the takes stay, and `--show` prints all findings of each. A line names what its call
-/// was drawn from, and `--plan KIND:NUMBER` makes that call alone. It ends with 1 where the
-/// first finding names the fault in fewer than nine of ten calls, where a fault is not named, or
-/// where a good call has a finding that is worse than "low".
+/// With `--only KIND` every call has that fault, and `--seen WHO` chooses its recorder; with
+/// `--keep` the takes stay, and `--show` prints all of their findings. A line names its call's
+/// seed, and `--plan KIND:NUMBER` makes only that call. The exit status is 1 if the first finding
+/// names the fault in fewer than nine of ten calls, if a fault is not named at all, or if a call
+/// without a fault has a finding worse than "low".
 ///
 /// With `--fleet N` it makes takes of N short calls of all kinds instead, dated over thirty days
 /// and tagged, and judges nothing; `--shard 1/2` makes half of them.
@@ -67,7 +66,7 @@ struct Findings {
     exit(try findings.run() ? 0 : 1)
   }
 
-  /// Whether the bar was reached.
+  /// Makes and judges all calls; returns whether the bar was reached.
   private func run() throws -> Bool {
     try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
     let run = FaultRun(
@@ -94,7 +93,7 @@ struct Findings {
     return total(judged)
   }
 
-  /// A call that was made before, by its kind and what it was drawn from.
+  /// Makes an earlier call again, from its kind and seed.
   private func again(_ run: FaultRun, _ plan: Substring) throws -> [JudgedCall] {
     let parts = plan.split(separator: ":").map(String.init)
     guard parts.count == 2, let seed = UInt64(parts[1]) else { return [] }

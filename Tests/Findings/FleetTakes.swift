@@ -6,21 +6,21 @@ import Peer
 import Wire
 
 /// Makes the takes of a fleet: short calls of all kinds in virtual time, one folder a day over
-/// thirty days, with the tags that a farm would give them.
+/// thirty days, with the tags that a test farm would add.
 ///
-/// What is already there stays, so that a run that was ended goes on where it was.
+/// Existing takes stay, so that an interrupted run continues where it stopped.
 struct FleetTakes {
   let folder: String
   let seed: UInt64
-  /// The program that makes takes of the wire.
+  /// The program that makes takes from the wire.
   let retake: String
 
   private static let days = 30
   private static let dayNanoseconds: Int64 = 86_400_000_000_000
-  /// One of so many calls is a take of the wire.
+  /// One in this many calls becomes a take from the wire.
   private static let wireShare = 20
 
-  /// Makes the calls of a shard.
+  /// Makes a shard's calls.
   func make(_ count: Int, shard: (number: Int, count: Int)) throws {
     let began = Date()
     var made = 0
@@ -46,7 +46,7 @@ struct FleetTakes {
     fflush(nil)
   }
 
-  /// One call: who has a camera, which way it goes, how bad it is and who recorded it are drawn.
+  /// Makes one call: its cameras, direction, quality and recorder are drawn.
   private func call(_ number: Int, day: Int, path: String) throws {
     let chance = Chance(seed &* 1_000_003 &+ UInt64(number), "fleet")
     var setup = CallSetup(chance)
@@ -56,7 +56,7 @@ struct FleetTakes {
     setup.recorded = [nil, 0, 1][chance.below(3)]
     let isRelayed = chance.isOne(in: 5)
     if isRelayed { relay(&setup) }
-    // Two of five paths lose something; the newer build and one site have more of it.
+    // Two in five paths have loss; the newer build and one site have more of it.
     let site = ["berlin", "osaka", "lima", "cairo", "perth"][chance.below(5)]
     let build = "\(40 + day / 10)"
     var loss = chance.below(5) < 2 ? chance.within(5...120) : 0
@@ -85,7 +85,7 @@ struct FleetTakes {
         + setup.tags.sorted { $0.key < $1.key }.flatMap { ["--tag", "\($0.key)=\($0.value)"] })
   }
 
-  /// Sends the call through a relay.
+  /// Routes the call through a relay.
   private func relay(_ setup: inout CallSetup) {
     guard let address = SocketAddress("203.0.113.1:3478") else { return }
     setup.server = VirtualTURNServer(address: address)

@@ -4,7 +4,7 @@ import Wire
 
 @testable import Flow
 
-/// What the payload formats make of the assembly and of the recovery of frames.
+/// How payload formats affect frame assembly and recovery.
 struct CodecFlowTests {
   @Test(arguments: [CodecName.vp8, .vp9, .h264], [0.05, 0.3])
   func framesOfEveryCodecArriveIntactDespiteLoss(codec: CodecName, loss: Double) throws {
@@ -36,10 +36,10 @@ struct CodecFlowTests {
     return writer.bytes
   }
 
-  /// H.264 does not mark the first packet of a frame: what came before tells.
+  /// H.264 does not mark a frame's first packet: the packets before it decide.
   @Test func slicesBeginAFrameWhereAnotherOneEnded() {
     var receiver = ReceivingTests.Receiver([Agreed.video(.h264)[1]])
-    // Parameters and two slices of a key frame, each in a packet; then two frames of two slices.
+    // A key frame's parameter sets and two slices, each in a packet; then two frames of two slices.
     let packets = [
       packet(1, 0, "67aa"), packet(2, 0, "68aa"), packet(3, 0, "65aa"),
       packet(4, 0, "65bb", marker: true), packet(5, 3000, "41aa"),
@@ -53,7 +53,7 @@ struct CodecFlowTests {
     #expect(receiver.flow.inbound[0].keyFramesReceived == 1)
   }
 
-  /// The rest of a frame whose beginning was lost must not pass for a whole one.
+  /// A frame without its first packets must not pass for a complete one.
   @Test func aKeyFrameWithoutItsParametersIsNotDelivered() {
     var receiver = ReceivingTests.Receiver([Agreed.video(.h264)[1]])
     receiver.rtp(packet(1, 0, "67aa"))
@@ -67,7 +67,7 @@ struct CodecFlowTests {
     #expect(receiver.records("pli").count > 0)
   }
 
-  /// The layers of a VP9 video frame are one frame, also where the lowest one was left out.
+  /// A VP9 video frame's layers are one frame, even if the lowest one was left out.
   @Test func layersOfAVideoFrameAreOneFrame() {
     var receiver = ReceivingTests.Receiver([Agreed.video(.vp9)[1]])
     let key = "824983422027f016700000"
@@ -87,7 +87,7 @@ struct CodecFlowTests {
     camera.size = 500
     pair.film(camera, milliseconds: 400)
     let sent = pair.flows[0].outbound[0]
-    // Each key frame that is asked for is too large again.
+    // Each requested key frame is too large again.
     #expect(sent.framesDiscarded == UInt64(camera.frames.count(where: \.isKey)))
     #expect(sent.framesSent + sent.framesDiscarded == UInt64(camera.frames.count))
     #expect(sent.framesSent > 0)

@@ -3,7 +3,7 @@ import Wire
 
 @testable import Flow
 
-/// The parts of the estimate of a path, each by itself.
+/// The parts of a path's bandwidth estimate, one by one.
 struct CongestionPartTests {
   private func at(_ milliseconds: Int64) -> Instant { .zero + .milliseconds(milliseconds) }
 
@@ -19,7 +19,7 @@ struct CongestionPartTests {
     arrivals.receive(arrived(0, 1000))
     arrivals.receive(arrived(599, 1000))
     #expect(arrivals.bitrate == nil)
-    // 150 ms, in which 3000 bytes came.
+    // 150 ms, in which 3000 bytes arrived.
     arrivals.receive(arrived(600, 1000))
     #expect(arrivals.bitrate == 3000 * 8 / 0.15)
   }
@@ -32,7 +32,7 @@ struct CongestionPartTests {
     #expect(arrivals.bitrate == 1_001_000 * 8 / 0.5)
     arrivals.receive(arrived(2001, 500))
     #expect(arrivals.bitrate == 1500 * 8 / (1001 * 0.000_25))
-    // One that comes out of order does not set the clock back.
+    // A packet out of order does not set the clock back.
     arrivals.receive(arrived(1500, 500))
     #expect(arrivals.bitrate == 2000 * 8 / (1001 * 0.000_25))
   }
@@ -45,7 +45,7 @@ struct CongestionPartTests {
     #expect(loss.value == 0)
     loss.receive(arrived: 1, missing: 0)
     #expect(loss.value == 0.5)
-    // The next share is that of other packets.
+    // The next share is computed from other packets.
     loss.receive(arrived: 10, missing: 9)
     #expect(loss.value == 0.5)
     loss.receive(arrived: 20, missing: 1)
@@ -66,7 +66,7 @@ struct CongestionPartTests {
     var bounds = BitrateBounds()
     #expect([0, 60_000, 3e6].map(bounds.clamp) == [50_000, 60_000, 2_500_000])
     bounds.set(maximum: 1_000_000, minimum: 100)
-    // Nothing can be paced without 5 kbit/s.
+    // The pacer needs at least 5 kbit/s.
     #expect([0, 60_000, 3e6].map(bounds.clamp) == [5000, 60_000, 1_000_000])
     bounds.set(maximum: 10_000, minimum: nil)
     #expect(bounds.minimum == 50_000 && bounds.maximum == 50_000)
@@ -97,7 +97,7 @@ struct CongestionPartTests {
     #expect(!capacity.mayCut(at: at(349)) && capacity.mayCut(at: at(350)))
   }
 
-  /// More may arrive than was taken to go: what is full is no more than that.
+  /// More may arrive than the estimate: the path's capacity is never set above it.
   @Test func aPathIsFullAtTheEstimateAtTheMost() {
     var capacity = PathCapacity()
     capacity.cut(from: 500_000, arrivalRate: 800_000, at: at(0))

@@ -17,20 +17,20 @@ struct FeedbackTests {
     #expect(remote.roundTripTimeMeasurements >= 3)
     let mean = remote.totalRoundTripTime / Double(remote.roundTripTimeMeasurements)
     #expect(abs(mean - expected) < 0.001)
-    // The side that only receives measures by extended reports.
+    // The receive-only side measures with extended reports.
     let inbound = try #require(pair.flows[1].inbound[0].remote)
     #expect(abs((inbound.roundTripTime ?? 0) - expected) < 0.001)
   }
 
   @Test func statisticsEqualWhatWasSentAndLost() throws {
-    // Without retransmissions each side's counts can be checked against the network's.
+    // Without retransmissions, each side's counts can be compared with the network's.
     let sections = (0..<2).map {
       [Agreed.audio()[$0], Agreed.video(feedback: ["nack pli", "transport-cc"])[$0]]
     }
     let pair = Pair(sections: sections)
     let camera = Camera()
     for index in 0..<500 {
-      // What was lost before the first packet to arrive would not show.
+      // Losses before the first packet to arrive would not show.
       if index == 1 {
         pair.links[0] = Link(jitter: .milliseconds(5), loss: 0.05, duplication: 0.01)
       }
@@ -38,7 +38,7 @@ struct FeedbackTests {
       if index % 2 == 0 { pair.step(0, .frame(mid: "v", camera.frame(at: pair.now))) }
       pair.run(until: pair.now + .milliseconds(20))
     }
-    // The end of the streams is not lost, so that every loss shows.
+    // The streams' last packets are not lost, so that every loss shows.
     pair.links[0] = Link()
     pair.step(0, .frame(mid: "a", audio(at: pair.now)))
     pair.step(0, .frame(mid: "v", camera.frame(at: pair.now)))
@@ -127,7 +127,7 @@ struct FeedbackTests {
       reported += Int(record.fields.split(separator: "\"received\":")[1].prefix { $0 != "," }) ?? 0
     }
     let arrived = pair.sent(0).count - pair.lost[0].count
-    // Packets that overtook others are reported again with these.
+    // Packets that overtook others are reported again together with them.
     #expect(reported >= arrived && reported < arrived + arrived / 5)
     let feedbackTimes = pair.packets[1].filter { $0.bytes[1] == 205 && $0.bytes[0] == 0x8f }.map(
       \.at)
@@ -167,7 +167,7 @@ struct FeedbackTests {
       if index % 2 == 0 { pair.step(0, .frame(mid: "v", camera.frame(at: pair.now))) }
       pair.run(until: pair.now + .milliseconds(20))
     }
-    // The receiver's feedback rides on arriving packets; the sender wakes for the pacer.
+    // The receiver sends its feedback when packets arrive; the sender wakes for the pacer.
     #expect(pair.wakes[1].count < 20)
     #expect(pair.wakes[0].count < 10 * 80)
   }
@@ -230,7 +230,7 @@ struct FeedbackTests {
     }
   }
 
-  /// Films with an encoder that meets the target; returns all targets that were told.
+  /// Sends frames from an encoder that meets the target; returns all targets reported.
   private func film(_ pair: Pair, milliseconds: Int64) -> [(at: Instant, bitrate: UInt64)] {
     let camera = Camera()
     pair.onOutput = { side, output in

@@ -3,7 +3,7 @@ import Wire
 
 @testable import Flow
 
-/// A small generator, so that what a test does depends on its seed alone.
+/// A small generator, so that a test depends on its seed alone.
 struct SeededGenerator: RandomNumberGenerator {
   private var state: UInt64
   init(seed: UInt64) { state = seed }
@@ -16,22 +16,22 @@ struct SeededGenerator: RandomNumberGenerator {
     return mixed ^ mixed >> 31
   }
 
-  /// True with a probability.
+  /// Returns true with the given probability.
   mutating func chance(_ probability: Double) -> Bool {
     Double.random(in: 0..<1, using: &self) < probability
   }
 }
 
-/// What a path does to packets in one direction.
+/// A path's effect on packets in one direction.
 struct Link {
   var delay = Interval.milliseconds(20)
-  /// Added at random, so that packets overtake each other.
+  /// A random extra delay, so that packets overtake each other.
   var jitter = Interval.zero
   var loss = 0.0
   var duplication = 0.0
   /// Bits per second, nil without a limit.
   ///
-  /// What waits longer than `queue` is dropped.
+  /// Packets that would wait longer than `queue` are dropped.
   var rate: Double?
   var queue = Interval.milliseconds(300)
 }
@@ -41,18 +41,18 @@ final class Pair {
   var flows: [MediaFlow]
   var links: [Link]
   private(set) var now = Instant.zero
-  /// What each side put out, with the time; packets excepted.
+  /// Each side's outputs except packets, with the time.
   private(set) var outputs: [[(at: Instant, output: MediaFlow.Output)]] = [[], []]
   /// Every packet that a side sent.
   private(set) var packets: [[(at: Instant, bytes: [UInt8])]] = [[], []]
-  /// RTP packets of a side that the network lost.
+  /// A side's RTP packets that the network lost.
   private(set) var lost: [[[UInt8]]] = [[], []]
   private(set) var duplicatedCount = [0, 0]
-  /// Steps of a side that happened only because its deadline was reached.
+  /// When a side stepped only because its deadline was reached.
   private(set) var wakes: [[Instant]] = [[], []]
-  /// Loses a packet when it says so; side, whether RTP, bytes.
+  /// Returns whether to lose a packet, given its side, whether it is RTP, and its bytes.
   var drop: (Int, Bool, [UInt8]) -> Bool = { _, _, _ in false }
-  /// Called with everything a side puts out; returns frames to send in answer.
+  /// Called with every output of a side; returns frames to send in response.
   var onOutput: (Int, MediaFlow.Output) -> Void = { _, _ in }
 
   private var inFlight: [(arrival: Instant, order: Int, to: Int, input: MediaFlow.Input)] = []
@@ -95,7 +95,7 @@ final class Pair {
     }
   }
 
-  /// Lets time pass: packets arrive and deadlines are met.
+  /// Advances the time to `end`: packets arrive and deadlines are met.
   func run(until end: Instant) {
     while true {
       let packet = inFlight.indices.min {
@@ -163,14 +163,14 @@ final class Pair {
 }
 
 extension Pair {
-  /// The frames that a side received.
+  /// Returns the frames that a side received.
   func received(_ side: Int, mid: String = "v") -> [ReceivedFrame] {
     outputs[side].compactMap {
       if case .received(let frame) = $0.output, frame.mid == mid { frame } else { nil }
     }
   }
 
-  /// The RTCP blocks of a type that a side recorded.
+  /// Returns the RTCP blocks of one type that a side recorded.
   func records(_ side: Int, _ type: String, inbound: Bool) -> [RTCPRecord] {
     outputs[side].compactMap {
       if case .rtcpBlock(let record) = $0.output, record.type == type, record.isInbound == inbound {
@@ -181,7 +181,7 @@ extension Pair {
     }
   }
 
-  /// The RTP packets that a side sent, with their headers.
+  /// Returns the RTP packets that a side sent, with their headers.
   func sent(_ side: Int) -> [(at: Instant, header: RTPHeader, bytes: [UInt8])] {
     packets[side].compactMap { packet in
       guard DatagramClass(packet.bytes.span.bytes) == .rtp,
@@ -192,7 +192,7 @@ extension Pair {
   }
 }
 
-/// What both sides agree on in tests.
+/// The sections that both sides negotiated in tests.
 enum Agreed {
   static let extensions: [FlowSection.HeaderExtensionID] = [
     .init(uri: HeaderExtensionURI.audioLevel.rawValue, id: 1),
@@ -222,7 +222,7 @@ enum Agreed {
     payloadType: 111, name: .opus, clockRate: 48_000, rtxPayloadType: nil,
     feedback: ["transport-cc"])
 
-  /// The sending and the receiving side of a video section.
+  /// Returns the sending and the receiving side of a video section.
   static func video(
     _ name: CodecName = .vp8, feedback: [String] = allFeedback, rtx: Bool = true,
     announced: Bool = true,
@@ -244,7 +244,7 @@ enum Agreed {
     ]
   }
 
-  /// The sending and the receiving side of an audio section.
+  /// Returns the sending and the receiving side of an audio section.
   static func audio() -> [FlowSection] {
     [
       FlowSection(
@@ -259,7 +259,7 @@ enum Agreed {
   }
 }
 
-/// Makes frames as an encoder would: their bytes tell their number, and key frames come on demand.
+/// Makes frames like an encoder: their bytes contain their number, and key frames on request.
 final class Camera {
   private(set) var frames: [EncodedFrame] = []
   private var generator = SeededGenerator(seed: 99)
@@ -282,7 +282,7 @@ final class Camera {
     case .vp9:
       bytes.replaceSubrange(0..<5, with: [wantsKey ? 0x82 : 0x86, 0x49, 0x83, 0x42, 0x20])
     case .h264:
-      // No zeros, so that no start code is among them.
+      // No zeros, so that the bytes contain no start code.
       bytes = bytes.map { max(1, $0) }
       let parameters: [UInt8] = [0, 0, 0, 1, 0x67, 1, 2, 3] + [0, 0, 0, 1, 0x68, 1]
       let head: [UInt8] = [0, 0, 0, 1, wantsKey ? 0x65 : 0x41]
@@ -299,12 +299,12 @@ final class Camera {
 }
 
 extension Instant {
-  /// The instant in units of 1/90000 s, in steps of whole milliseconds.
+  /// The instant in units of 1/90000 s, rounded down to milliseconds.
   var milliseconds90: Int64 { nanoseconds / 1_000_000 * 90 }
 }
 
 extension Pair {
-  /// Sends a video frame every 40 ms for some time, with key frames when the other side asks for
+  /// Sends a video frame every 40 ms for some time, with key frames when the other side requests
   /// them.
   func film(_ camera: Camera, milliseconds: Int64, settle: Int64 = 2000) {
     onOutput = { side, output in

@@ -9,7 +9,7 @@ struct PartsTests {
 
   @Test func lossAndFractionFollowTheStandard() throws {
     var reception = ReceptionStatistics()
-    // 65530 to 9, of which 65533 and 3 are missing and 5 comes twice.
+    // 65530 to 9, without 65533 and 3, and with 5 twice.
     for number in Array(65_530...65_545) where number != 65_533 && number != 65_539 {
       let sequence = UInt16(truncatingIfNeeded: number)
       #expect(receive(&reception, sequence) == Int64(number))
@@ -39,7 +39,7 @@ struct PartsTests {
 
   @Test func jitterIsSmoothedBySixteenths() {
     var reception = ReceptionStatistics()
-    // Transit times alternate by 10 ms, 900 units of the clock: the jitter approaches that.
+    // Transit times alternate by 10 ms, 900 clock units: the jitter approaches that.
     for index in 0..<400 {
       let late = index % 2 == 0 ? 0 : 10
       _ = reception.receive(
@@ -66,7 +66,7 @@ struct PartsTests {
     #expect(window.insert(99_999) == .new)
   }
 
-  // MARK: - Asking again
+  // MARK: - Retransmission requests
 
   @Test func aGapIsAskedForOnceThreePacketsHavePassedOrTimeHas() {
     var missing = MissingPackets()
@@ -133,11 +133,11 @@ struct PartsTests {
       arrivals: arrivals)
     var news = log.news(in: feedback)
     #expect(news.arrived.count == 4 && news.lostCount == 6)
-    // The same again is no news; a packet that came late is, but its loss is not undone.
+    // Repeated feedback has nothing new; a late packet is new, but its loss is not undone.
     feedback.arrivals.append(.init(offset: 5, ticks: 12))
     news = log.news(in: feedback)
     #expect(news.arrived.count == 1 && news.lostCount == 0)
-    // The reference time wraps around, the sequence number has as well.
+    // The reference time wraps around; the sequence number has already.
     feedback.base = 4
     feedback.reference = -0x80_0000
     feedback.count = 2
@@ -189,7 +189,7 @@ struct PartsTests {
     #expect(log.due == nil)
     let rest = log.report(senderSSRC: 1, mediaSSRC: 2)
     #expect(rest.isEmpty)
-    // What is missing before the next packet is reported as such.
+    // A gap before the next packet is reported as missing.
     log.receive(5, arrival: .zero + .seconds(10), at: .zero + .seconds(10))
     let next = log.report(senderSSRC: 1, mediaSSRC: 2)
     #expect(next.map(\.base) == [2] && next.map(\.count) == [4])

@@ -4,7 +4,7 @@ import Wire
 
 @testable import Flow
 
-/// The parts of what is received, each by itself.
+/// The parts of the receiving side, one by one.
 struct ReceivePartTests {
   private func at(_ milliseconds: Int64) -> Instant { .zero + .milliseconds(milliseconds) }
 
@@ -20,7 +20,7 @@ struct ReceivePartTests {
     return try RTPHeader(parsing: bytes.span.bytes)
   }
 
-  /// What was told of streams, as text.
+  /// Returns the reports about streams, as text.
   private func told(_ outbox: inout Outbox<MediaFlow.Output>) -> [String] {
     outbox.drain().map {
       switch $0 {
@@ -52,7 +52,7 @@ struct ReceivePartTests {
     #expect(!FlowAgreement(sections).usesReducedSize && !FlowAgreement().usesReducedSize)
     let remb = FlowAgreement([Agreed.video(feedback: ["goog-remb"])[1]])
     #expect(remb.reportsBitrate && !remb.reportsArrivals)
-    // Who is told of every packet needs no sum.
+    // With feedback on every packet, a bitrate estimate is not needed.
     let all = FlowAgreement([sections[0]])
     #expect(all.reportsArrivals && !all.reportsBitrate)
   }
@@ -86,13 +86,13 @@ struct ReceivePartTests {
     var streams = ReceiveStreams()
     var outbox = Outbox<MediaFlow.Output>()
     let rtx = try header(type: type, ssrc: Agreed.rtxSSRC)
-    // Before the stream there is nothing that they could repair.
+    // Before the stream exists, there is nothing that they could repair.
     let early = streams.route(rtx, ReceiveStreams.Name(), agreement, at: .zero, into: &outbox)
     _ = streams.route(try header(), ReceiveStreams.Name(), agreement, at: .zero, into: &outbox)
     let place = streams.route(rtx, ReceiveStreams.Name(), agreement, at: .zero, into: &outbox)
     #expect(early == nil && place?.index == 0 && place?.isRetransmission == true)
     #expect(streams.routes.map(\.ssrc) == [Agreed.videoSSRC, Agreed.rtxSSRC])
-    // With the section the stream and its sources are gone.
+    // With the section, the stream and its sources are removed.
     streams.configure(FlowAgreement(), into: &outbox)
     #expect(streams.all.isEmpty && streams.routes.isEmpty)
   }
@@ -107,7 +107,7 @@ struct ReceivePartTests {
     }
     #expect(streams.all.map(\.ssrc) == [3, 4] && streams.routes.map(\.ssrc) == [3, 4])
     #expect(streams.all.map(\.hasEnded) == [true, false])
-    // A packet of the former one is late, unless the present one has been silent for long.
+    // A packet from the previous source is late, unless the current one has long been silent.
     let late = streams.route(
       try header(ssrc: 3), ReceiveStreams.Name(), agreement, at: at(5), into: &outbox)
     #expect(late == nil)
@@ -146,7 +146,7 @@ struct ReceivePartTests {
     #expect(next([], 0) == nil)
     let loss = RTCPPacket.pictureLoss(PictureLoss(senderSSRC: 1, mediaSSRC: 9))
     #expect(next(["nack pli", "ccm fir"], 0) == loss)
-    // One and a half round trips are what an answer takes.
+    // A response takes one and a half round trips.
     #expect(next(["ccm fir"], 1499) == nil)
     for (number, time) in [(UInt8(1), Int64(1500)), (2, 3000)] {
       let request = FullIntraRequest(senderSSRC: 1, entries: [.init(ssrc: 9, number: number)])

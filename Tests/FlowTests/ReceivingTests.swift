@@ -7,11 +7,11 @@ import Wire
 
 struct ReceivingTests {
   @Test(arguments: [
-    // by the mid alone; the mid wins over the payload type
+    // By the mid alone; the mid takes precedence over the payload type.
     ("v", UInt32(77), UInt8(96), "v"), ("w", 77, 96, "w"),
-    // by the announced source, then by a payload type that only one section has
+    // By the announced source, then by a payload type that only one section has.
     ("", Agreed.videoSSRC, 96, "v"), ("", 78, 111, "a"),
-    // a payload type of two sections, an unknown one, an unknown mid
+    // A payload type of two sections, an unknown one, an unknown mid.
     ("", 79, 96, nil), ("", 80, 42, nil), ("nowhere", Agreed.videoSSRC, 96, nil),
   ])
   func packetsFindTheirSection(mid: String, ssrc: UInt32, payloadType: UInt8, expected: String?) {
@@ -25,7 +25,7 @@ struct ReceivingTests {
 
   /// Chromium probes the path with padding over RTX, before the first frame and after it.
   ///
-  /// Its own receiver counts all of it; takes of before do without what came before other packets.
+  /// Its own receiver counts all of it; older takes omit padding that arrived before other packets.
   @Test(arguments: [(true, UInt64(5)), (false, 1)])
   func paddingThatProbesThePathIsCounted(countsProbes: Bool, packets: UInt64) throws {
     var receiver = Receiver([Agreed.video()[1]], countsProbes: countsProbes)
@@ -55,10 +55,10 @@ struct ReceivingTests {
     receiver.rtp(packet(ssrc: 6, sequence: 100, mid: "v"))
     #expect(receiver.began == ["v 5", "v 6"])
     #expect(receiver.ended == ["v 5"])
-    // A packet of the old source that comes late changes nothing.
+    // A late packet from the old source changes nothing.
     receiver.rtp(packet(ssrc: 5, sequence: 2))
     #expect(receiver.frames.map(\.ssrc) == [5, 6])
-    // When the new source falls silent, the old one may come back.
+    // When the new source falls silent, the old one may return.
     receiver.now += .seconds(3)
     receiver.rtp(packet(ssrc: 5, sequence: 300))
     #expect(receiver.began == ["v 5", "v 6", "v 5"])
@@ -76,7 +76,7 @@ struct ReceivingTests {
     receiver.step(.rtcp(writer.bytes, arrival: receiver.now))
     #expect(receiver.ended == ["v \(Agreed.videoSSRC)"])
     #expect(receiver.flow.inbound[0].hasEnded)
-    // It begins its numbers where it likes.
+    // It starts its numbers anywhere.
     receiver.rtp(packet(ssrc: Agreed.videoSSRC, sequence: 29_000))
     #expect(receiver.began.count == 2)
     #expect(receiver.frames.count == 2)
@@ -119,7 +119,7 @@ struct ReceivingTests {
   @Test func aFrameThatCanNeverBeCompleteDoesNotBlockTheStream() {
     var receiver = Receiver([Agreed.video()[1]])
     receiver.rtp(packet(ssrc: Agreed.videoSSRC, sequence: 1, isKey: true, pictureID: 1))
-    // The marker of this frame was never set.
+    // This frame's marker was never set.
     receiver.rtp(
       packet(ssrc: Agreed.videoSSRC, sequence: 2, isKey: false, pictureID: 2, marker: false))
     receiver.rtp(packet(ssrc: Agreed.videoSSRC, sequence: 3, isKey: false, pictureID: 3))
@@ -143,7 +143,7 @@ struct ReceivingTests {
 
   @Test func whatIsHeldIsBounded() {
     var receiver = Receiver([Agreed.video()[1]])
-    // Frames that never end, over more numbers than are held.
+    // Frames that never end, over more numbers than are kept.
     for index in 0..<20_000 {
       receiver.rtp(
         packet(
@@ -152,7 +152,7 @@ struct ReceivingTests {
     }
     #expect(receiver.frames.isEmpty)
     #expect(receiver.records("pli").count >= 1)
-    // Each second number is missing.
+    // Every second number is missing.
     var gaps = Receiver([Agreed.video()[1]])
     for index in 0..<20_000 {
       gaps.rtp(
@@ -186,7 +186,7 @@ struct ReceivingTests {
     let inbound = receiver.flow.inbound
     #expect(inbound.map(\.packetsLost) == [0, 0])
     #expect(inbound[1].rtxSSRC == 4_248_789_835)
-    // Probes repeat packets that are there: nothing is recovered, all is counted.
+    // Probes repeat packets that arrived already: none is recovered, all are counted.
     #expect(inbound[1].packetsRecovered == 0)
     #expect(inbound[1].retransmittedPacketsReceived == inbound[1].packetsDuplicated)
     #expect(inbound[1].retransmittedPacketsReceived > 3)
@@ -227,7 +227,7 @@ struct ReceivingTests {
 
   // MARK: - Packets
 
-  /// One receiving flow and what it put out.
+  /// One receiving flow and its outputs.
   struct Receiver {
     var flow: MediaFlow
     var now = Instant.zero
@@ -252,7 +252,7 @@ struct ReceivingTests {
       step(.rtp(bytes, arrival: now))
     }
 
-    /// Lets time pass, with all deadlines in it.
+    /// Advances the time, meeting all deadlines on the way.
     mutating func wait(_ length: Interval) {
       let end = now + length
       while let due = flow.deadline, due <= end {
@@ -307,7 +307,7 @@ struct ReceivingTests {
     return writer.bytes
   }
 
-  /// What the sender of the recorded call sent, with the time in microseconds.
+  /// Returns the recorded call's sent packets, with the time in microseconds.
   private func chromiumCall() throws -> [(time: Int64, bytes: [UInt8])] {
     let url = URL(filePath: #filePath).deletingLastPathComponent()
       .appending(path: "../RTPTests/Samples/chromium-call.txt")

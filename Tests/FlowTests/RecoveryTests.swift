@@ -19,7 +19,7 @@ struct RecoveryTests {
     let sender = pair.flows[0].outbound[0]
     #expect(sender.retransmittedPacketsSent > 10)
     #expect(pair.flows[1].inbound[0].packetsRecovered > 10)
-    // Times and numbers are those of the frame.
+    // Times and numbers are the frame's.
     let offset = received[0].extendedTime
     for (frame, original) in zip(received, camera.frames) {
       #expect(frame.extendedTime - offset == Int64(original.mediaTime))
@@ -54,7 +54,7 @@ struct RecoveryTests {
     let pair = Pair(sections: Agreed.video().map { [$0] })
     var blocked = 0
     var lostSequence: UInt16?
-    // The third packet of the stream is lost, and its first two retransmissions are as well.
+    // The stream's third packet is lost, and so are its first two retransmissions.
     pair.drop = { side, isRTP, bytes in
       guard side == 0, isRTP, let header = try? RTPHeader(parsing: bytes.span.bytes)
       else { return false }
@@ -86,7 +86,7 @@ struct RecoveryTests {
     let pair = Pair(sections: Agreed.video().map { [$0] })
     let camera = Camera()
     var hidden: UInt16?
-    // A packet of a later frame never gets through, in whatever form.
+    // A later frame's packet never gets through, not even as a retransmission.
     pair.drop = { side, isRTP, bytes in
       guard side == 0, isRTP, let header = try? RTPHeader(parsing: bytes.span.bytes)
       else { return false }
@@ -125,7 +125,7 @@ struct RecoveryTests {
     let camera = Camera()
     pair.film(camera, milliseconds: 400, settle: 0)
     pair.step(1, .requestKeyframe(mid: "v"))
-    // This encoder does not listen for a second.
+    // The encoder ignores requests for a second.
     let end = pair.now + .seconds(1)
     while pair.now < end {
       camera.wantsKey = false
@@ -168,7 +168,7 @@ struct RecoveryTests {
     #expect(pair.received(1).count > 20)
   }
 
-  /// Every frame is a key frame or the one after the frame before it.
+  /// Expects every frame to be a key frame or the successor of the frame before it.
   private func expectDecodable(_ received: [ReceivedFrame], of camera: Camera) {
     var last = -1
     for frame in received {

@@ -4,7 +4,7 @@ import Wire
 
 @testable import Flow
 
-/// The parts of what is sent, and of RTCP, each by itself.
+/// The parts of the sending side and of RTCP, one by one.
 struct SendPartTests {
   private let wallClock = WallClock(unixNanosecondsAtZero: 1_795_000_000_000_000_000)
   private func entropy() -> EntropyStream { Entropy(seed: [5]).stream("rtp") }
@@ -22,7 +22,7 @@ struct SendPartTests {
       lastSenderReport: 0, delaySinceLastSenderReport: 0)
   }
 
-  // MARK: Streams that are sent
+  // MARK: Sent streams
 
   @Test func aKeyframeIsDemandedOncePerNumberAndNotTooOften() {
     var demands = KeyframeDemands()
@@ -89,7 +89,7 @@ struct SendPartTests {
     let sent = report()
     #expect(sent?.rtpTime == 90_050 && sent?.packetCount == 1 && sent?.octetCount == 1000)
     #expect(report() == nil)
-    // Retransmissions are news, but none of the numbers of a report (RFC 3550 section 6.4.1).
+    // Retransmissions are reported, but not counted in a report's numbers (RFC 3550 section 6.4.1).
     tally.countRetransmission(1052, payload: 1002)
     #expect(report()?.octetCount == 1000)
     tally.countFrame(frame(2500), timestamp: 60, at: .zero)
@@ -110,7 +110,7 @@ struct SendPartTests {
     told.append(rate.announce(at: at(149)))
     told.append(rate.announce(at: at(150)))
     #expect(told == [500_000, nil, nil, 600_000])
-    // What is repeated is taken from what encoders get.
+    // Retransmissions reduce the encoders' share.
     rate.spend(bytes: 12_500, at: at(1000))
     #expect(rate.announce(at: at(1000)) == 500_000 && rate.target == 600_000)
   }
@@ -147,7 +147,7 @@ struct SendPartTests {
     var meter = RoundTripMeter()
     #expect(meter.requestSpacing == .milliseconds(100))
     #expect(meter.resendSpacing == .milliseconds(20))
-    // No report was answered; then one whose answer would have come after 30 seconds.
+    // No report was answered; then one whose answer would have taken more than 30 seconds.
     let unbelieved = [
       meter.measure(lastReport: 0, delay: 0, arrival: 65_536),
       meter.measure(lastReport: 1, delay: 0, arrival: 1 + 31 << 16),
@@ -156,7 +156,7 @@ struct SendPartTests {
     let half = meter.measure(lastReport: .max, delay: 32_768, arrival: 65_535)
     #expect(half == .milliseconds(500) && meter.newest == half)
     #expect(meter.requestSpacing == .milliseconds(625))
-    // Rounding may give slightly less than nothing.
+    // Rounding may give slightly less than zero.
     let least = meter.measure(lastReport: 100, delay: 50, arrival: 100)
     #expect(least == Interval(compactUnits: 1))
     #expect(meter.requestSpacing == .milliseconds(20))
@@ -186,7 +186,7 @@ struct SendPartTests {
     #expect(
       composer.feedback(loss, localSSRC: 7, isAlone: false)
         == [.receiverReport(ReceiverReport(ssrc: 7)), names, loss])
-    // A server may tell by the report which source it is about.
+    // A server may identify the source by the report.
     #expect(
       composer.feedback(loss, localSSRC: 7, isAlone: false, block: block(2))
         == [.receiverReport(ReceiverReport(ssrc: 7, blocks: [block(2)])), names, loss])
@@ -207,7 +207,7 @@ struct SendPartTests {
         .sourceDescription(
           SourceDescription(chunks: [.init(ssrc: 5, cname: "me"), .init(ssrc: 6, cname: "me")])),
       ])
-    // Who sends nothing asks for its round trip, whatever it receives (RFC 3611 section 4.4).
+    // A receive-only endpoint requests its round trip, whatever it receives (RFC 3611 section 4.4).
     let idle = composer.reports(
       [], [], localSSRC: 1, receives: false, reference: 99, [])
     #expect(
@@ -224,7 +224,7 @@ struct SendPartTests {
     let reports = arrivals.makeReports(senderSSRC: 1)
     #expect(reports.map(\.mediaSSRC) == [11] && reports.map(\.count) == [2])
     #expect(arrivals.due == nil)
-    // A rate is told of some sources, and over some time.
+    // A rate is reported for some sources, over some time.
     arrivals.receive(bytes: 1000, at: .zero)
     #expect(arrivals.estimate(senderSSRC: 1, of: [], at: at(500)) == nil)
     #expect(arrivals.estimate(senderSSRC: 1, of: [7], at: at(99)) == nil)

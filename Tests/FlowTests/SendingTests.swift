@@ -88,12 +88,12 @@ struct SendingTests {
     #expect((200...340).contains(last))
     let wakes = pair.wakes[0].filter { $0 <= times.last ?? .zero }
     for (wake, next) in zip(wakes, wakes.dropFirst()) { #expect(next - wake >= .milliseconds(5)) }
-    // No more than a few packets leave together.
+    // At most a few packets leave together.
     for time in times { #expect(times.filter { $0 == time }.count <= 4) }
     #expect(pair.flows[0].outbound[0].totalPacketSendDelay > .zero)
   }
 
-  /// What comes faster than the target waits for half a second, however long it continues.
+  /// Packets above the target wait for half a second at most, however long the excess lasts.
   @Test func whatWaitsIsBoundedWhateverComes() {
     let pair = Pair(sections: Agreed.video().map { [$0] }, link: Link(delay: .milliseconds(1)))
     // Feedback would raise the target.

@@ -4,7 +4,7 @@ import Wire
 
 @testable import Flow
 
-/// Layers of one section, each a stream of its own.
+/// Layers of one section, each a separate stream.
 struct SimulcastTests {
   private static let extensions = [
     FlowSection.HeaderExtensionID(uri: HeaderExtensionURI.mid.rawValue, id: 1),
@@ -34,7 +34,7 @@ struct SimulcastTests {
 
   private func pair() -> Pair { Pair(sections: sections.map { [$0] }) }
 
-  /// Sends a key frame of each layer, and others.
+  /// Sends a key frame of each layer, and other frames.
   private func film(_ pair: Pair, frames: Int, rids: [String]? = nil) {
     let cameras = self.rids.map { _ in Camera() }
     for _ in 0..<frames {
@@ -46,7 +46,7 @@ struct SimulcastTests {
     pair.run(until: pair.now + .seconds(3))
   }
 
-  /// The source of a packet, and the layer that it names or repairs.
+  /// Returns a packet's source, and the layer that it names or repairs.
   private func names(_ bytes: [UInt8]) -> String {
     guard let header = try? RTPHeader(parsing: bytes.span.bytes) else { return "" }
     var map = HeaderExtensionMap()
@@ -130,7 +130,7 @@ struct SimulcastTests {
     #expect(inbound.allSatisfy { !$0.hasEnded })
     let outbound = pair.flows[0].outbound
     #expect(outbound.map(\.rid) == rids && outbound.allSatisfy { $0.framesSent == 10 })
-    // All of them are reported, and none is named any longer.
+    // All of them have a report, and none is named any longer.
     #expect(pair.flows[0].outbound.allSatisfy { $0.remote != nil })
   }
 

@@ -4,8 +4,8 @@ import Wire
 @testable import ICE
 
 struct CandidateTextTests {
-  /// Candidates as browsers and other stacks print them; the second is what is printed back, when
-  /// it differs.
+  /// Candidates as browsers and other stacks print them; the second form, if different, is what
+  /// Retake prints.
   @Test(arguments: [
     (
       "candidate:1028769688 1 udp 2122260223 127.0.0.1 40901 typ host generation 0 network-id 1"

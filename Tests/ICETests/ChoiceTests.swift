@@ -18,12 +18,12 @@ struct ChoiceTests {
     b.learnPeer()
     b.gather()
     a.gather()
-    // The peer's checks arrive from an address nobody announced.
+    // The peer's checks arrive from an unannounced address.
     #expect(meeting.run(for: .seconds(1)) { _ in a.agent.selectedPair?.nominated == true })
     #expect(a.agent.selectedPair?.remote.kind == .peerReflexive)
     meeting.run(for: .seconds(5))
 
-    // A direct address is announced: a new pair, and only it is better in kind.
+    // A direct address is announced: this adds one pair, the only one of a better kind.
     let host = try #require(IPAddress("198.51.100.2"))
     b.addAddress(host)
     meeting.run(for: .milliseconds(10))
@@ -65,7 +65,7 @@ struct ChoiceTests {
       #expect(meeting.run(for: .seconds(1)) { _ in b.agent.selectedPair?.nominated == true })
       #expect(a.agent.selectedPair?.base.ip.description == expected)
       meeting.run(for: .seconds(20))
-      // The one that comes too late is no better in kind.
+      // The late one is not of a better kind.
       #expect(a.agent.selectedPair?.base.ip.description == expected)
     }
   }
@@ -124,7 +124,7 @@ struct ChoiceTests {
     #expect(b.selections.count == 1)
   }
 
-  /// A peer made of plain messages, controlling, with several addresses.
+  /// A controlling peer that sends plain messages from several addresses.
   private struct Peer {
     let node: MeetingEnd
     let meeting: VirtualMeeting
@@ -168,7 +168,7 @@ struct ChoiceTests {
       writer.priority(1_853_824_767)
       writer.iceControlling(1)
       if nominates { writer.useCandidate() }
-      // Attributes that other stacks add have no effect.
+      // Other stacks' extra attributes have no effect.
       writer.attribute(STUNAttributeType(rawValue: 0xc057), [0, 1, 0, 50])
       writer.attribute(STUNAttributeType(rawValue: 0xc001), [0, 0, 0, 1])
       let base = try #require(node.sockets.first)
@@ -187,23 +187,23 @@ struct ChoiceTests {
     let (best, lower) = (peer.addresses[0], peer.addresses[1])
     #expect(node.selections.last?.remote == best)
     #expect(node.agent.selectedPair?.nominated == false)
-    // The first choice counts, whatever this side would have taken.
+    // The first nomination counts, whichever pair this side would have chosen.
     try peer.check(from: lower, nominates: true)
     meeting.run(for: .milliseconds(10))
     #expect(node.selections.last?.remote == lower)
     #expect(node.agent.selectedPair?.nominated == true)
-    // A higher pair is followed at once.
+    // A higher pair is followed immediately.
     try peer.check(from: best, nominates: true)
     meeting.run(for: .milliseconds(10))
     #expect(node.selections.last?.remote == best)
-    // A lower one when the peer insists.
+    // A lower pair is followed if the peer insists.
     try peer.check(from: lower, nominates: true)
     meeting.run(for: .milliseconds(10))
     #expect(node.selections.last?.remote == best)
     try peer.check(from: lower, nominates: true)
     meeting.run(for: .milliseconds(10))
     #expect(node.selections.last?.remote == lower)
-    // Or when it says so after a while.
+    // Or if the peer nominates it after a while.
     meeting.run(for: .seconds(2))
     try peer.check(from: peer.addresses[2], nominates: true)
     meeting.run(for: .milliseconds(10))
@@ -223,12 +223,12 @@ struct ChoiceTests {
     try peer.check(from: chosen, nominates: true)
     meeting.run(for: .milliseconds(10))
     #expect(node.selections.last?.remote == chosen)
-    // It falls silent, and another takes its place.
+    // The chosen pair falls silent, and another takes its place.
     meeting.network.passes = { from, to in from != chosen && to != chosen }
     meeting.run(for: .seconds(20))
     #expect(node.selections.last?.remote == best)
     #expect(node.agent.selectedPair?.nominated == false)
-    // The peer never chose another: its next check shows that the pair is back.
+    // The peer never nominated another: its next check shows that the pair is back.
     meeting.network.passes = { _, _ in true }
     try peer.check(from: chosen, nominates: false)
     meeting.run(for: .milliseconds(100))

@@ -36,7 +36,7 @@ struct ConnectTests {
       #expect(isConnected, "seed \(seed)")
       slowest = max(slowest, meeting.now)
       meeting.run(for: .seconds(20))
-      // Both sides use the same path, the one that was nominated.
+      // Both sides use the same path, the nominated one.
       #expect(a.selections.last?.local == b.selections.last?.remote, "seed \(seed)")
       #expect(a.selections.last?.remote == b.selections.last?.local, "seed \(seed)")
       #expect(a.agent.selectedPair?.nominated == true, "seed \(seed)")
@@ -84,7 +84,7 @@ struct ConnectTests {
   @Test func checksBeforeTheAnswerAreAnsweredAndTakenUpLater() throws {
     let meeting = VirtualMeeting.nearby(seed: 3)
     let (a, b) = meeting.addPair(["192.0.2.1"], ["192.0.2.2"])
-    // The answer is slow: its side knows everything, the offering one nothing yet.
+    // The answer is slow: its side knows everything, the offering side nothing yet.
     b.signals = false
     b.learnPeer()
     a.gather()
@@ -103,7 +103,7 @@ struct ConnectTests {
     meeting.run(for: .seconds(1))
     #expect(b.agent.selectedPair?.nominated == true)
 
-    // The candidate comes at last: the pair keeps its number, its state and its counters.
+    // The candidate arrives at last: the pair keeps its number, its state and its counters.
     for candidate in b.candidates { a.step(.remoteCandidate(candidate)) }
     for candidate in b.candidates { a.step(.remoteCandidate(candidate)) }
     let renamed = try #require(a.agent.pairs.first)
@@ -174,7 +174,7 @@ struct ConnectTests {
     let (a, b) = meeting.addPair(["192.0.2.1"], ["192.0.2.2"])
     b.signals = false
     meeting.names["5ab1.local"] = try #require(IPAddress("192.0.2.2"))
-    // The first check of this side must work without the peer's help.
+    // This side's first check must work without the peer's help.
     meeting.network.passes = { from, _ in
       from.ip.bytes[3] == 1 || a.sent.contains { $0.remote == from }
     }

@@ -19,7 +19,7 @@ struct ConsentTests {
       #expect(node.agent.selectedPair == nil)
       #expect(node.agent.pairs.allSatisfy { $0.state == .failed && !$0.selected })
     }
-    // Nothing is sent any more without consent, and nothing is left to wait for.
+    // Without consent nothing more is sent, and no deadline remains.
     let count = meeting.network.sent
     meeting.run(for: .seconds(100))
     #expect(meeting.network.sent == count)

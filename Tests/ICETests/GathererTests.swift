@@ -3,7 +3,7 @@ import Wire
 
 @testable import ICE
 
-/// The parts that gathering works with, each by itself.
+/// The parts used in gathering, one by one.
 struct GathererTests {
   private let entropy = Entropy(seed: [8]).stream("ice")
   private let server = SocketAddress(IPAddress(ipv4: 50), port: 3478)
@@ -152,7 +152,7 @@ struct GathererTests {
     #expect(pauses == [at(0), at(1000), at(2000), at(4000), at(8000), nil])
     relays.renew(0, of: 1, &numbers, entropy, at: .zero)
     #expect(numbers.last == 6)
-    // Four redirections lead nowhere, and one to the server itself.
+    // Four redirections fail, and one leads back to the server itself.
     var redirections = 0
     while relays.mayRedirect(0, to: address(60 + UInt32(redirections))), redirections < 9 {
       let next = address(60 + UInt32(redirections))

@@ -19,7 +19,7 @@ struct GatheringTests {
       let stun = try server("203.0.113.1:3478")
       let a = meeting.addEnd(["10.0.0.2"], servers: [stun], nat: "192.0.2.1")
       let b = meeting.addEnd(["10.1.0.2"], servers: [stun], nat: "198.51.100.1")
-      // Private addresses lead nowhere from outside.
+      // Private addresses are unreachable from outside.
       meeting.network.passes = { _, to in to.ip.bytes[0] != 10 }
       meeting.introduce(a, b)
       meeting.start(a, b)
@@ -88,7 +88,7 @@ struct GatheringTests {
     meeting.names["stun.example.org"] = try #require(IPAddress("203.0.113.1"))
     a.gather()
     meeting.run(for: .seconds(1))
-    // Loopback does not reach a server elsewhere.
+    // Loopback does not reach a remote server.
     #expect(a.candidates.filter { $0.kind == .serverReflexive }.count == 1)
     #expect(a.agent.gatheringState == .complete)
   }
@@ -139,7 +139,7 @@ struct GatheringTests {
       into: &outbox)
     #expect(agent.gatheringState == .complete)
     #expect(agent.localCandidates.count == 1)
-    // The socket dies later: its candidate is no longer offered to new pairs.
+    // The socket fails later: its candidate is no longer used for new pairs.
     agent.step(.answer(.socketFailed(id: ids[1], code: 98)), at: .zero, into: &outbox)
     #expect(agent.localCandidates.isEmpty)
   }

@@ -3,7 +3,7 @@ import Wire
 
 @testable import ICE
 
-/// What an agent knows of both sides over restarts, without an agent.
+/// An agent's knowledge of both sides across restarts, tested without an agent.
 struct GenerationTests {
   private let own = ICECredentials(usernameFragment: "own", password: "p")
   private let peer = ICECredentials(usernameFragment: "peer", password: "q")
@@ -43,7 +43,7 @@ struct GenerationTests {
     #expect(generations.generation(0)?.remote == peer && generations.generation(1)?.remote == nil)
     #expect(generations.generation(ofFragment: "own")?.number == 0)
     #expect(generations.generation(ofFragment: "next")?.number == 1)
-    // Another restart keeps the generation that the pair is of.
+    // Another restart keeps the generation that the pair belongs to.
     _ = generations.restart(own, keeping: 0)
     #expect(generations.generation(1) == nil && generations.earlier?.remoteIsLite == true)
     generations.recordPath(at: .zero)

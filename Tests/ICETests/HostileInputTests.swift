@@ -7,7 +7,7 @@ import Wire
 struct HostileInputTests {
   private let stranger = SocketAddress(IPAddress(ipv4: 0xc000_0263), port: 7777)
 
-  /// A check for a node, changed before it is signed.
+  /// Makes a check for a node, changed before it is signed.
   private func check(
     of node: MeetingEnd, username: String? = nil, key: String? = nil,
     _ change: (inout STUNWriter) -> Void = { _ in }
@@ -122,7 +122,7 @@ struct HostileInputTests {
     #expect(a.agent.counters.overflows > 5_000)
     meeting.run(for: .seconds(40))
     #expect(a.agent.connectionState == .failed)
-    // Pacing holds: one new check per 50 ms and the repetitions of what is under way.
+    // Pacing holds: one new check per 50 ms, plus retransmissions of pending ones.
     let requests = a.sent.filter { $0.bytes.starts(with: [0, 1]) }.count
     #expect(requests < 2_000)
   }
@@ -133,7 +133,7 @@ struct HostileInputTests {
     a.learnPeer()
     a.gather()
     meeting.run(for: .milliseconds(10))
-    // Later candidates are better and take the places of the first ones.
+    // Later candidates are better and replace the first ones.
     for port in 1...40 {
       let text = "candidate:\(port) 1 udp \(port * 1000) 198.51.100.1 \(port) typ host"
       a.step(.remoteCandidate(try ICECandidate(attribute: text)))
@@ -155,7 +155,7 @@ struct HostileInputTests {
     #expect(a.isConnected && b.isConnected)
     #expect(a.agent.pairs.contains { $0.state == .failed })
     #expect(a.agent.counters.sendFailures >= 3)
-    // On a pair that works refusals alone change nothing.
+    // On a working pair, refusals alone change nothing.
     let pair = try #require(a.agent.selectedPair)
     let remote = try #require(pair.remote.address)
     for _ in 0..<50 { a.step(.sendFailed(local: pair.base, remote: remote)) }
@@ -174,7 +174,7 @@ struct HostileInputTests {
     #expect(a.agent.counters.unusable == 4)
   }
 
-  /// Real exchanges with bytes changed on the way: nothing traps, and the call gets through.
+  /// Real exchanges with bytes changed in transit: nothing traps, and the call gets through.
   @Test func mutatedDatagramsDoNotStopACall() {
     for seed in 0..<25 {
       let meeting = VirtualMeeting.nearby(seed: seed)

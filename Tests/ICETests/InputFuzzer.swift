@@ -3,7 +3,7 @@ import Wire
 
 @testable import ICE
 
-/// Feeds an agent with inputs drawn at random, answers to its own datagrams among them.
+/// Feeds an agent random inputs, including answers to its own datagrams.
 struct InputFuzzer {
   var agent: ICEAgent
   private let right: ICECredentials

@@ -4,7 +4,7 @@ import Wire
 
 @testable import ICE
 
-/// Addresses that come and go during a call.
+/// Addresses that appear and vanish during a call.
 struct InterfaceTests {
   private let wired = IPAddress(ipv4: 0xc633_6401)
   private let mobile = IPAddress(ipv4: 0xc633_6402)
@@ -37,7 +37,7 @@ struct InterfaceTests {
       meeting.run(for: .seconds(10)) { $0.agents[1].selectedPair?.remote.address?.ip == mobile })
     meeting.run(for: .seconds(2))
     #expect(isUp(meeting))
-    // The side whose address went never lost its connection.
+    // The side whose address vanished never lost its connection.
     #expect(!meeting.states[0].contains(.disconnected))
   }
 
@@ -58,7 +58,7 @@ struct InterfaceTests {
           $0.agents[1].selectedPair?.remote.address?.ip == mobile && isUp($0)
         })
       #expect(meeting.now - came < .seconds(12))
-      // Candidates end with the end of candidates, until a restart.
+      // No candidates follow the end of candidates, until a restart.
       #expect(meeting.candidates[0].count == signaled)
       #expect(meeting.agents[1].pairs.contains { $0.remote.kind == .peerReflexive })
       meeting.send([0x80], from: 1)

@@ -3,9 +3,9 @@ import Lab
 import Testing
 import Wire
 
-/// How the tests set meetings up.
+/// Helpers that set meetings up.
 extension VirtualMeeting {
-  /// A meeting of nobody yet on a network without loss, where everything is near.
+  /// Returns an empty meeting on a lossless network with short delays.
   static func nearby(seed: Int) -> VirtualMeeting {
     let meeting = VirtualMeeting(seed: UInt64(seed))
     meeting.link.delay = .microseconds(200)
@@ -13,12 +13,12 @@ extension VirtualMeeting {
     return meeting
   }
 
-  /// Puts a server onto the network that answers Binding requests of anyone.
+  /// Adds a server to the network that answers any Binding request.
   func serve(_ address: String) {
     network.server = SocketAddress(address).map { VirtualTURNServer(address: $0) }
   }
 
-  /// Adds an agent that signals fast, alone behind a NAT where one is given.
+  /// Adds an agent with fast signaling, behind a NAT of its own if one is given.
   func addEnd(_ addresses: [String], servers: [ICEServer] = [], nat: String? = nil) -> MeetingEnd {
     let end = add(
       addresses.compactMap { IPAddress($0) },
@@ -28,7 +28,7 @@ extension VirtualMeeting {
     return end
   }
 
-  /// Two agents that know of each other; gathering and checks have not begun.
+  /// Adds two agents that know of each other; gathering and checks have not started.
   func addPair(_ left: [String], _ right: [String]) -> (MeetingEnd, MeetingEnd) {
     let (a, b) = (addEnd(left), addEnd(right))
     introduce(a, b)
@@ -40,7 +40,7 @@ extension VirtualMeeting {
     b.step(.role(.controlled))
   }
 
-  /// Begins on both sides: the credentials are there at once, candidates are trickled.
+  /// Starts both sides: credentials are exchanged at once, candidates are trickled.
   func start(_ a: MeetingEnd, _ b: MeetingEnd) {
     a.learnPeer()
     b.learnPeer()
@@ -48,7 +48,7 @@ extension VirtualMeeting {
     b.gather()
   }
 
-  /// Two connected agents on a good network.
+  /// Returns two connected agents on a good network.
   static func connected(
     seed: Int = 1, _ left: [String] = ["192.0.2.1"], _ right: [String] = ["192.0.2.2"]
   ) -> (VirtualMeeting, MeetingEnd, MeetingEnd) {

@@ -4,7 +4,7 @@ import Wire
 
 @testable import ICE
 
-/// Candidates that lead nowhere, and paths that fall silent, for a while or for good.
+/// Unreachable candidates, and paths that fall silent, for a while or permanently.
 struct OutageTests {
   private static let left = ["198.51.100.1", "192.0.2.1"].compactMap { IPAddress($0) }
   private static let right = ["198.51.100.2", "192.0.2.2"].compactMap { IPAddress($0) }
@@ -17,7 +17,7 @@ struct OutageTests {
     return meeting
   }
 
-  /// A call that has long found its path.
+  /// Returns a call that has settled on its path.
   private func settled(_ seed: Int) -> VirtualMeeting {
     let meeting = meeting(seed)
     meeting.begin()
@@ -35,7 +35,7 @@ struct OutageTests {
     meeting.agents[index].selectedPair?.base.ip
   }
 
-  /// A candidate that is better than all others, at a port where nobody listens.
+  /// Returns a candidate better than all others, at a port without a listener.
   private func deadEnd(_ port: UInt16, at address: IPAddress) -> ICECandidate {
     ICECandidate(
       foundation: "dead\(port)", priority: .max - UInt32(port), host: .address(address), port: port,
@@ -97,14 +97,14 @@ struct OutageTests {
               && meeting.agents[$0].selectedPair?.remote.address?.ip != before
           } && isUp(meeting)
         }, "seed \(seed)")
-      // Heard at the last consent check, up to six seconds before; left eight seconds after that.
+      // Last heard at a consent check up to six seconds before; left eight seconds after that.
       #expect(meeting.now - cut >= .seconds(2), "seed \(seed)")
       meeting.run(for: .seconds(60))
       #expect(isUp(meeting))
       // The other side may have followed before it noticed the silence itself.
       let losses = meeting.states.map { $0.filter { $0 == .disconnected }.count }
       #expect(losses.allSatisfy { $0 <= 1 } && losses.contains(1), "seed \(seed)")
-      // What comes back is not moved to: it is no better in kind.
+      // The restored pair is not selected again: it is not of a better kind.
       let after = base(meeting)
       meeting.network.outage.dead = []
       meeting.run(for: .seconds(60))
@@ -143,7 +143,8 @@ struct OutageTests {
             && meeting.agents[1 - muted].selectedPair?.remote.address?.ip != before
             && meeting.agents.allSatisfy { $0.selectedPair?.nominated == true }
         }, "seed \(seed)")
-      // The one who hears goes when the other, who does not, has gone and asks no more.
+      // The side that can hear leaves once the other, which cannot, has left and sends no more
+      // checks.
       let bound = muted == 0 ? Interval.milliseconds(16_200) : .milliseconds(8200)
       #expect(meeting.now - cut <= bound, "seed \(seed)")
       meeting.run(for: .seconds(60))
@@ -161,7 +162,7 @@ struct OutageTests {
       meeting.network.outage.dead = []
       let back = meeting.now
       #expect(meeting.run(for: .seconds(5), until: isUp), "seed \(seed)")
-      // The next check while silent, and its way there and back.
+      // The next check while silent, plus its round trip.
       #expect(meeting.now - back <= .milliseconds(560), "seed \(seed)")
       meeting.run(for: .seconds(60))
       #expect(meeting.agents.map(\.connectionState) == [.completed, .completed])

@@ -3,7 +3,7 @@ import Wire
 
 @testable import ICE
 
-/// The parts of a candidate pair, each by itself.
+/// A candidate pair's parts, one by one.
 struct PairPartTests {
   private func at(_ milliseconds: Int64) -> Instant { .zero + .milliseconds(milliseconds) }
 
@@ -13,7 +13,7 @@ struct PairPartTests {
       role: .controlling)
   }
 
-  // MARK: The round
+  // MARK: Rounds
 
   @Test func aRoundRemembersItsNewestRequests() {
     var round = CheckRound()
@@ -30,7 +30,7 @@ struct PairPartTests {
     round.goOn(at: at(500))
     round.goOn(at: at(1_500))
     #expect(round.attempts == 2 && round.nextAttempt == at(1_500))
-    // Another round begins at once: the time of the next request stays.
+    // Another round starts immediately: the next request keeps its time.
     round.begin()
     #expect(round.attempts == 0 && round.nextAttempt == at(1_500))
     round.finish()

@@ -3,7 +3,7 @@ import Wire
 
 @testable import ICE
 
-/// The parts of an agent, each by itself.
+/// An agent's parts, one by one.
 struct PartTests {
   private let entropy = Entropy(seed: [7]).stream("ice")
 
@@ -18,7 +18,7 @@ struct PartTests {
       kind: kind)
   }
 
-  /// A checklist with one pair for each remote priority, in that order.
+  /// Makes a checklist with one pair per remote priority, in that order.
   private func checklist(_ priorities: [UInt32], foundations: [String]? = nil) -> Checklist {
     var checklist = Checklist(after: 10)
     for (index, priority) in priorities.enumerated() {
@@ -53,7 +53,7 @@ struct PartTests {
   @Test func theGreaterTieBreakerControls() {
     var roles = RoleSettlement(tieBreaker: 10)
     #expect(roles.settle(controlling: nil, controlled: 5) == .agreed)
-    // Equal ones keep the role of who is asked (RFC 8445 section 7.3.1.1).
+    // With equal values, the agent that was asked keeps its role (RFC 8445 section 7.3.1.1).
     #expect(roles.settle(controlling: 10, controlled: nil) == .refused)
     #expect(roles.settle(controlling: 11, controlled: nil) == .changed)
     #expect(roles.role == .controlled)
@@ -82,7 +82,8 @@ struct PartTests {
     consent.begin(list[0], entropy, at: .zero)
     #expect(consent.isDue(list[0], at: .zero))
     consent.recordRequest(entropy, at: .zero)
-    // Five seconds, a fifth either way (RFC 7675 section 5.1); each half second without an answer.
+    // Five seconds, plus or minus a fifth (RFC 7675 section 5.1); every half second without an
+    // answer.
     #expect(consent.nextCheckAt.map { (at(4000)...at(6000)).contains($0) } == true)
     #expect(!consent.isDue(list[0], at: at(499)) && consent.isDue(list[0], at: at(500)))
     consent.recordResponse(of: 12)
@@ -92,7 +93,7 @@ struct PartTests {
     #expect(consent.judge(list[0], at: at(6999)) == .nothing)
     #expect(consent.judge(list[0], at: at(7000)) == .silent && consent.isSilent)
     #expect(consent.graceEnd(list[0]) == at(8000))
-    // Traffic shows life but is no consent.
+    // Traffic shows that the peer is alive, but is not consent.
     list.change(0) { $0.traffic.receiveData(at: .zero + .seconds(20)) }
     #expect(consent.judge(list[0], at: .zero + .seconds(20)) == .resumed)
     #expect(consent.judge(list[0], at: at(29_999)) == .silent)
@@ -101,8 +102,8 @@ struct PartTests {
     #expect(consent.judge(list[0], at: at(30_000)) == .nothing)
   }
 
-  /// A connection may count as disconnected earlier; then its peer is asked more often, so that one
-  /// that sends nothing else does not fall silent.
+  /// With a shorter disconnection timeout, the peer is checked more often, so that one that sends
+  /// nothing else does not seem silent.
   @Test func aShorterSilenceAsksMoreOften() {
     let list = checklist([1])
     var consent = Consent(silence: .milliseconds(1_500))
@@ -188,7 +189,7 @@ struct PartTests {
       order.append(next)
       if let next { list.change(next) { $0.change(to: .inProgress) } }
     }
-    // The last one waits until a check of its foundation went unanswered once.
+    // The last one waits until another check of its foundation has timed out once.
     #expect(order == [2, 0, 1, nil])
     for _ in 0..<2 { list.change(1) { $0.round.goOn(at: .zero) } }
     let thawed = list.next()
@@ -272,7 +273,7 @@ struct PartTests {
     #expect(nomination.follows(0, list, isSilent: false, at: at(1000)))
     list.recordChoice(0, at: at(20))
     #expect(nomination.follows(0, list, isSilent: false, at: at(20)))
-    // A choice that was left comes back when its pair works again.
+    // A pair that was left is selected again when it works.
     nomination.forget(12)
     #expect(nomination.choose(list, .controlled) == 1 && nomination.pairID == 12)
   }

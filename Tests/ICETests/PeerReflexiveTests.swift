@@ -4,13 +4,13 @@ import Wire
 
 @testable import ICE
 
-/// Addresses that were never signaled: the peer's packets tell of them (RFC 8445 section 7.3.1.3).
+/// Addresses that were never signaled, learned from the peer's packets (RFC 8445 section 7.3.1.3).
 struct PeerReflexiveTests {
   private static let inside = IPAddress(ipv4: 0x0a00_0002)
   private static let outside = IPAddress(ipv4: 0xc633_6401)
   private static let open = IPAddress(ipv4: 0xc633_6402)
 
-  /// A call with one end behind a NAT, without a server that could tell it its outer address.
+  /// Returns a call with one end behind a NAT, without a server to learn its outer address from.
   private func meeting(_ kind: VirtualNAT.Kind, hidden: Int, seed: Int) -> VirtualMeeting {
     let meeting = VirtualMeeting(seed: UInt64(seed))
     for index in 0..<2 {
@@ -34,11 +34,11 @@ struct PeerReflexiveTests {
         meeting.run(for: .seconds(3)) { meeting in
           meeting.agents.allSatisfy { $0.selectedPair?.nominated == true }
         }, "seed \(seed)")
-      // Only the private address was signaled, which leads nowhere.
+      // Only the private address was signaled, and it is unreachable.
       #expect(meeting.candidates[hidden].compactMap { $0.address?.ip } == [Self.inside])
       let seen = try #require(meeting.agents[1 - hidden].selectedPair)
       #expect(seen.remote.kind == .peerReflexive && seen.remote.address?.ip == Self.outside)
-      // Its priority is what the checks stated: that of the type, below any host's (section 5.1.2).
+      // Its priority is the one in the checks: that of its type, below any host's (section 5.1.2).
       #expect(seen.remote.priority >> 24 == 110)
       let own = try #require(meeting.agents[hidden].selectedPair)
       #expect(own.local.kind == .peerReflexive && own.local.address == seen.remote.address)

@@ -5,7 +5,8 @@ import Wire
 @testable import ICE
 
 struct RestartTests {
-  /// How the answering side hears of a restart: the credentials before its own restart, or after.
+  /// When the answering side learns of a restart: with credentials before its own restart, or
+  /// after.
   enum Order: CaseIterable {
     case credentialsFirst, restartFirst
   }
@@ -15,7 +16,7 @@ struct RestartTests {
     let fresh = meeting.chance
     a.step(.restart(ICECredentials(from: fresh)))
     a.gather()
-    // Candidates of the new epoch may be on their way while the answer is made.
+    // Candidates of the new epoch may be in transit while the answer is made.
     meeting.run(for: .milliseconds(20))
     if order == .credentialsFirst { b.learnPeer() }
     b.step(.restart(ICECredentials(from: fresh)))
@@ -42,7 +43,7 @@ struct RestartTests {
       meeting.run(for: .seconds(2)) { _ in a.selections.count == 2 && b.selections.count == 2 })
     let new = try #require(a.agent.selectedPair)
     #expect(new.id != old.id && new.base != old.base)
-    // The old socket stays for what is still under way, then it goes.
+    // The old socket stays open for packets in transit, and is closed afterwards.
     #expect(!a.closed.contains(old.base))
     meeting.run(for: .seconds(6))
     #expect(a.closed == [old.base])
@@ -87,7 +88,7 @@ struct RestartTests {
     #expect(
       meeting.run(for: .seconds(5)) { _ in a.selections.count == 2 && b.selections.count == 2 })
     meeting.run(for: .seconds(10))
-    // Of three sockets on either side of the change one is left.
+    // Of three sockets, one remains on each side of the change.
     #expect(a.sockets.count == 1 && b.sockets.count == 1)
     #expect(a.agent.connectionState == .completed)
   }
@@ -95,7 +96,7 @@ struct RestartTests {
   @Test func theOldEpochAnswersUntilItIsOver() throws {
     let (meeting, a, b) = VirtualMeeting.connected()
     a.step(.restart(ICECredentials(from: meeting.chance)))
-    // The other side hears of it much later; its consent checks continue.
+    // The other side learns of it much later; its consent checks continue.
     meeting.run(for: .seconds(60))
     #expect(a.isConnected && b.isConnected)
     #expect(b.time(of: .disconnected) == nil)

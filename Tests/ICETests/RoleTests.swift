@@ -4,7 +4,7 @@ import Wire
 
 @testable import ICE
 
-/// Who chooses the pair: conflicts, and lite peers.
+/// Which agent chooses the pair: role conflicts, and lite peers.
 struct RoleTests {
   @Test func aConflictIsRepairedWhoeverAsksFirst() throws {
     for role in [ICERole.controlling, .controlled] {
@@ -19,7 +19,7 @@ struct RoleTests {
           meeting.run(for: .seconds(5)) { _ in a.isConnected && b.isConnected }, "seed \(seed)")
         meeting.run(for: .seconds(5))
         #expect(a.agent.role != b.agent.role)
-        // Either side tells of the change, unless it kept its role.
+        // At least one side reports the change.
         #expect(a.roles.count + b.roles.count >= 1)
         let nominated = [a, b].map { $0.agent.pairs.filter(\.nominated).count }
         #expect(nominated.allSatisfy { $0 >= 1 }, "seed \(seed)")
@@ -27,7 +27,7 @@ struct RoleTests {
     }
   }
 
-  /// A lite agent (RFC 8445 section 2.5): answers checks, never sends any.
+  /// Makes a lite agent (RFC 8445 section 2.5): it answers checks and never sends any.
   private func litePeer(
     _ meeting: VirtualMeeting, at address: SocketAddress, _ credentials: ICECredentials
   ) -> () -> Int {
@@ -67,11 +67,11 @@ struct RoleTests {
     #expect(node.states.map(\.state) == [.checking, .connected, .completed])
     #expect(nominations() >= 1)
     #expect(node.agent.selectedPair?.nominated == true)
-    // Consent is asked for, and lost with the answers.
+    // Consent is requested, and expires without answers.
     meeting.network.responders[address] = { _, _ in nil }
     meeting.run(for: .seconds(40))
     #expect(node.states.map(\.state).suffix(2) == [.disconnected, .failed])
-    // A restart recovers what comes back.
+    // After a restart, a path that works again is used.
     let fresh = ICECredentials(usernameFragment: "new1", password: "new-password-of-the-lite")
     _ = litePeer(meeting, at: address, fresh)
     node.step(.restart(ICECredentials(usernameFragment: "mine", password: "my-own-password-anew")))

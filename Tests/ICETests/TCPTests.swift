@@ -4,11 +4,11 @@ import Wire
 
 @testable import ICE
 
-/// Calls over connections (RFC 6544).
+/// Calls over TCP connections (RFC 6544).
 struct TCPTests {
   private let addresses = (0..<4).map { IPAddress(ipv4: 0xc633_6401 + UInt32($0)) }
 
-  /// Two agents with these settings, and whether a firewall drops all datagrams.
+  /// Makes two agents with these settings; a firewall may drop all datagrams.
   private func meeting(
     seed: UInt64 = 1, _ left: ICESettings = ICESettings(usesTCP: true),
     _ right: ICESettings = ICESettings(usesTCP: true), blocked: Bool = false
@@ -35,7 +35,7 @@ struct TCPTests {
       meeting.send([0x81, 3], from: 1)
       meeting.run(for: .seconds(1))
       #expect(meeting.received == [[[0x81, 3]], [[0x80, 1, 2]]])
-      // What is not used was closed: each pair that failed took its connection with it.
+      // Unused connections were closed: each failed pair closed its own.
       let open = meeting.agents.map { $0.pairs.filter { $0.state == .succeeded }.count }
       #expect(meeting.streams.count <= open.max() ?? 0)
     }
@@ -123,7 +123,7 @@ struct TCPTests {
       let stranger = SocketAddress(addresses[3], port: UInt16(1000 + port))
       meeting.step(0, .answer(.streamAccepted(local: passive ?? stranger, remote: stranger)))
     }
-    // More than a few at a time are turned away at once, the others when they said nothing.
+    // Connections over the limit are closed at once, the others after their silence.
     #expect(meeting.agents[0].counters.overflows >= 24)
     #expect(meeting.agents[0].gatherer.connections.all.count <= 20)
     meeting.run(for: .seconds(11))

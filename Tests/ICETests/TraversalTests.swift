@@ -8,7 +8,7 @@ import Wire
 struct TraversalTests {
   static let ends: [VirtualNAT.Kind?] = [nil] + VirtualNAT.Kind.allCases
 
-  /// Whether two ends find each other without a relay (RFC 5128 section 3.3).
+  /// Returns whether two ends connect without a relay (RFC 5128 section 3.3).
   private func meetDirectly(_ left: VirtualNAT.Kind?, _ right: VirtualNAT.Kind?) -> Bool {
     switch (left, right) {
     case (.symmetric, .symmetric), (.symmetric, .portRestricted), (.portRestricted, .symmetric):
@@ -64,7 +64,7 @@ struct TraversalTests {
       let kinds = meeting.agents.compactMap(\.selectedPair).map {
         $0.local.kind == .relayed || $0.remote.kind == .relayed
       }
-      // In the end media takes a relay only where it has to.
+      // In the end, media uses a relay only if it must.
       #expect(kinds == [Bool](repeating: !meetDirectly(left, right), count: 2), "seed \(seed)")
       meeting.send([0x80, 1, 2], from: 0)
       meeting.send([0x81, 3], from: 1)
@@ -85,7 +85,7 @@ struct TraversalTests {
       #expect(meeting.run(for: .seconds(2)) { $0.isConnected }, "seed \(seed)")
       slowest = max(slowest, meeting.now)
     }
-    // The loss is felt: without it a call connects within the time of a few round trips.
+    // The loss has an effect: without it, a call connects within a few round trips.
     #expect(slowest > .zero + .milliseconds(200))
     print("slowest of 1000 calls with 30 % loss: \(slowest.nanoseconds / 1_000_000) ms")
   }
@@ -113,7 +113,7 @@ struct TraversalTests {
 
   @Test(arguments: [ICEServer.Transport.tcp, .tls])
   func aServerMayBeReachedOverAConnection(transport: ICEServer.Transport) throws {
-    // No NAT, so that the server's view of a connection is the agent's own.
+    // No NAT, so that the server sees the connection's address as the agent does.
     let meeting = meeting(
       nil, nil, seed: 5, hasRelay: true, relayOnly: [true, true], transport: transport)
     meeting.begin()
@@ -122,7 +122,7 @@ struct TraversalTests {
     meeting.send([0x80, 1], from: 0)
     meeting.run(for: .seconds(1))
     #expect(meeting.received[1] == [[0x80, 1]])
-    // A connection that is lost takes its allocation and the path along.
+    // A lost connection ends its allocation and the path.
     let server = try #require(meeting.network.server)
     for allocation in server.allocations {
       for index in 0..<2 {

@@ -5,7 +5,7 @@ import Wire
 
 @testable import JSEP
 
-/// Opus, G.711 and telephone events: what is offered, answered and ordered.
+/// Opus, G.711 and telephone events in offers, in answers and in codec order.
 struct AudioCodecTests {
   private static let transport = """
     a=ice-ufrag:abcd\r
@@ -40,7 +40,7 @@ struct AudioCodecTests {
       section.rtpMaps.map { "\($0.name)/\($0.clockRate)" } == [
         "opus/48000", "PCMU/8000", "PCMA/8000", "telephone-event/48000", "telephone-event/8000",
       ])
-    // An older take offers what it did.
+    // An older take offers the same as before.
     var older = Side("a")
     _ = try older.add(.audio)
     #expect(try document(try older.offer()).sections[0].formats == ["111"])
@@ -85,7 +85,7 @@ struct AudioCodecTests {
     #expect(error?.kind == .invalidModification)
   }
 
-  /// The order of the preferences is that of offers and answers, and the first codec is sent.
+  /// Offers and answers follow the preferences' order, and the first codec is sent.
   @Test func audioCodecsAreOrdered() throws {
     let order =
       Self.named("PCMA") + Self.named("telephone-event").suffix(1) + Self.named("opus")
@@ -105,7 +105,7 @@ struct AudioCodecTests {
       #expect(side.negotiation.sections[0].sentCodec?.name == "opus")
       #expect(side.negotiation.sections[0].sentCodec?.payloadType == 111)
     }
-    // A further offer keeps the numbers, and what is static stays what it is for everybody.
+    // A further offer keeps the numbers, and static ones keep their standard meaning.
     try offerer.negotiation.setCodecPreferences([], of: id)
     let next = try document(try offerer.offer()).sections[0].formats
     #expect(next == ["111", "8", "0", "110", "126"])

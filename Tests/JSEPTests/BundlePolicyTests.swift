@@ -50,7 +50,7 @@ struct BundlePolicyTests {
     #expect(data.has(.bundleOnly) == (policy == .maxBundle))
     #expect(data.port == (policy == .maxBundle ? 0 : 9))
     #expect(side.negotiation.transportNumbers.sorted() == numbers)
-    // The peer may turn what could stand alone down.
+    // The peer may reject the sections that could stand alone.
     var answerer = Side("b")
     try answerer.take(try #require(side.negotiation.pendingLocal))
     try side.take(try answerer.answer())
@@ -70,7 +70,7 @@ struct BundlePolicyTests {
     #expect(numbers[0] != numbers[1] && !numbers.contains(nil))
   }
 
-  /// What an answer accepts of audio, video frames, video and audio that are not bundled.
+  /// Which of unbundled audio, video, video and audio an answer accepts.
   @Test(arguments: [
     (BundlePolicy.balanced, [0, 1]), (.maxCompat, [0, 1, 2, 3]), (.maxBundle, [0]),
   ])
@@ -85,7 +85,7 @@ struct BundlePolicyTests {
       #expect(answer.sections.indices.filter { !answer.sections[$0].isRejected } == expected)
       #expect(answerer.negotiation.sections.map(\.mid) == expected.map(String.init))
     }
-    // A group of some: what shares it with the first of its kind comes along.
+    // A partial group: the sections that share it with the first of their kind are accepted.
     var answerer = try side(policy, [])
     try answerer.take(.offer, offer.with("BUNDLE 0 1 2 3", "BUNDLE 0 2 3"))
     let some =
@@ -112,7 +112,7 @@ struct BundlePolicyTests {
   @Test func aPeerWithoutBundleGetsTheFirstSection() throws {
     var offerer = try side(.maxBundle, [.audio, .video])
     var answerer = Side("b")
-    // Without the group, port 0 is a rejected section to the peer.
+    // Without the group, the peer reads port 0 as a rejected section.
     let offer = try offerer.offer().sdp.with("a=group:BUNDLE 0 1\r\n", "")
       .with("a=bundle-only\r\n", "")
     try answerer.take(.offer, offer)

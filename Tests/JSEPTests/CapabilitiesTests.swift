@@ -5,7 +5,7 @@ import Wire
 
 @testable import JSEP
 
-/// What is offered and accepted is what a peer is told, and without that the usual.
+/// Peers offer and accept the codecs they are configured with, by default the usual ones.
 struct CapabilitiesTests {
   private func side(_ name: String, _ codecs: [String]?, extensions: [String]? = nil) -> Side {
     var side = Side(name)
@@ -19,7 +19,7 @@ struct CapabilitiesTests {
     try document(description).sections[section].rtpMaps.map(\.name).filter { $0 != "rtx" }
   }
 
-  /// The names in the order of the first of each.
+  /// Returns the codec names in order of their first occurrence.
   private func codecs(_ description: SessionDescription, section: Int = 0) throws -> [String] {
     try names(description, section: section).reduce(into: []) { found, name in
       if !found.contains(name) { found.append(name) }
@@ -43,7 +43,7 @@ struct CapabilitiesTests {
 
   @Test(arguments: [
     (["opus", "VP9", "VP8"], ["VP9", "VP8"]), (["vp8", "Opus", "VP8", "none"], ["VP8"]),
-    // What is only passed through comes last, wherever the list has it.
+    // Codecs that are only passed through are last, wherever the list has them.
     (["H264", "VP8"], ["VP8", "H264"]),
   ])
   func aListIsOfferedInItsOrder(list: [String], offered: [String]) throws {
@@ -51,7 +51,7 @@ struct CapabilitiesTests {
     _ = try offerer.add(.video)
     let offer = try offerer.offer()
     #expect(try codecs(offer) == offered)
-    // What is not offered is not accepted.
+    // A codec that is not offered is not accepted.
     var answerer = side("b", ["VP8"])
     try answerer.take(offer)
     let answer = try answerer.answer()
@@ -81,7 +81,7 @@ struct CapabilitiesTests {
     }
   }
 
-  /// Another profile or level than the own is no obstacle to what is only carried through.
+  /// A different profile or level is no obstacle for media that is only passed through.
   @Test func av1OfAnyLevelIsAnsweredAsItIs() throws {
     var offerer = side("a", ["AV1"])
     _ = try offerer.add(.video)

@@ -4,9 +4,9 @@ import Wire
 
 @testable import JSEP
 
-/// Which codecs come out of the offers of real peers, and by which rules.
+/// Which codecs are chosen from real peers' offers, and by which rules.
 struct CodecChoiceTests {
-  /// The codecs of the first video section that were agreed on: payload types and what they are.
+  /// Returns the codecs negotiated in the first video section: payload types and formats.
   private func choice(_ offer: String) throws -> [String] {
     let (side, answer) = try RemoteOfferTests.answer(offer)
     guard let section = side.negotiation.sections.first(where: { $0.kind == .video }) else {
@@ -21,7 +21,7 @@ struct CodecChoiceTests {
     }
   }
 
-  /// H.264 as answers have it.
+  /// Returns H.264 as answers contain it.
   private static func h264(_ types: String, _ id: String, _ mode: Int) -> String {
     "\(types) H264 level-asymmetry-allowed=1;packetization-mode=\(mode);profile-level-id=\(id)"
   }
@@ -55,7 +55,7 @@ struct CodecChoiceTests {
     #expect(try choice(try sample(name)) == expected)
   }
 
-  /// A publisher's section as OBS and others write it.
+  /// Returns a publisher's section as OBS and others write it.
   private func publisher(_ lines: [String]) -> String {
     var text = "v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\na=group:BUNDLE 0\r\n"
     let types = lines.compactMap { $0.hasPrefix("a=rtpmap:") ? $0.dropFirst(9).prefix(2) : nil }
@@ -67,28 +67,28 @@ struct CodecChoiceTests {
   }
 
   @Test(arguments: [
-    // No fmtp line at all: single units, and the profile that browsers take it for.
+    // No fmtp line at all: single NAL units, and the profile that browsers assume.
     (["a=rtpmap:96 H264/90000"], [h264("96", "42e01f", 0)]),
     // Any level is answered with itself.
     (
       ["a=rtpmap:96 h264/90000", "a=fmtp:96 packetization-mode=1; profile-level-id=640C34"],
       [h264("96", "640c34", 1)]
     ),
-    // Other spellings of one profile are one format.
+    // Different spellings of one profile are one format.
     (
       [
         "a=rtpmap:96 H264/90000", "a=fmtp:96 packetization-mode=1;profile-level-id=42e01f",
         "a=rtpmap:97 H264/90000", "a=fmtp:97 packetization-mode=1;profile-level-id=42c00a",
       ], [h264("96", "42e01f", 1)]
     ),
-    // Video frames that can be looked at go before those that cannot.
+    // Decodable video formats precede undecodable ones.
     (
       [
         "a=rtpmap:96 H264/90000", "a=fmtp:96 packetization-mode=1;profile-level-id=42e01f",
         "a=rtpmap:97 rtx/90000", "a=fmtp:97 apt=96", "a=rtpmap:98 VP8/90000",
       ], ["98 VP8", h264("96/97", "42e01f", 1)]
     ),
-    // Interleaved units and depths of more than 8 bits are refused.
+    // Interleaved units and depths above 8 bits are rejected.
     (
       [
         "a=rtpmap:96 H264/90000", "a=fmtp:96 packetization-mode=2;profile-level-id=42e01f",
@@ -111,7 +111,7 @@ struct CodecChoiceTests {
     #expect(Set(again.formats).count == again.formats.count)
   }
 
-  /// Answers name the level of the answerer, which need not be that of the offer.
+  /// Answers name the answerer's level, which may differ from the offer's.
   @Test func anAnswerMayNameAnotherLevel() throws {
     var offerer = Side("a")
     _ = try offerer.add(.video)
@@ -123,7 +123,7 @@ struct CodecChoiceTests {
     try offerer.take(.answer, text.with("profile-level-id=42e01f", "profile-level-id=42C034"))
     let codec = offerer.negotiation.sections[0].codecs.first { $0.payloadType == 102 }
     #expect(codec?.parameters == "packetization-mode=1;profile-level-id=42C034")
-    // What is sent is what can be encoded, even where the peer would rather have H.264.
+    // The encodable codec is sent, even if the peer prefers H.264.
     #expect(offerer.negotiation.sections[0].sentCodec?.name == "vp8")
   }
 }

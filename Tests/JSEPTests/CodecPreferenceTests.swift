@@ -16,7 +16,7 @@ struct CodecPreferenceTests {
   private static let h264 = RTPCodec(
     mimeType: "video/H264", clockRate: 90_000,
     sdpFmtpLine: "level-asymmetry-allowed=1;packetization-mode=0;profile-level-id=42e01f")
-  /// What is offered without preferences: VP8, VP9, four variants of H.264, each with its RTX.
+  /// The offer without preferences: VP8, VP9, four variants of H.264, each with its RTX.
   private static let allFormats = ["96", "97", "98", "99"] + (102...109).map { String($0) }
 
   @Test func theCapabilitiesAreWhatIsOffered() {
@@ -41,7 +41,7 @@ struct CodecPreferenceTests {
     let offer = try offerer.offer()
     #expect(try document(offer).sections[0].formats == formats)
 
-    // The same preferences in an answer to an offer of everything.
+    // The same preferences in an answer to an offer of all formats.
     _ = try answerer.add(.video, byAddTrack: true)
     var other = Side("c")
     _ = try other.add(.video)

@@ -34,7 +34,7 @@ struct DataSectionTests {
     #expect(side.negotiation.mid(ofTransport: 0) == "0" && answer.bundles == [["0"]])
   }
 
-  /// The forms of before RFC 8841, which browsers had until 2018, are answered as they ask.
+  /// Formats from before RFC 8841, which browsers had until 2018, are answered in kind.
   @Test(arguments: [
     ("DTLS/SCTP 5001", ["a=sctpmap:5001 webrtc-datachannel 1024"], "DTLS/SCTP"),
     ("DTLS/SCTP 5001", [], "DTLS/SCTP"),
@@ -58,7 +58,7 @@ struct DataSectionTests {
     #expect(!section.isRejected && section.transport == profile && section.formats == ["5000"])
     #expect(section.text.contains("a=sctpmap:5000 webrtc-datachannel 1024\r\n"))
     #expect(section.sctpPort == nil && section.setup == .passive)
-    // The next local offer keeps the form, and its answer is understood.
+    // The next local offer keeps the format, and its answer is understood.
     let again = try document(try side.offer())
     #expect(again.sections.first?.formats == ["5000"])
     #expect(again.sections.first?.transport == profile)
@@ -108,7 +108,7 @@ struct DataSectionTests {
   }
 
   @Test func anAnswerMayLeaveTheSizeAndThePortOut() throws {
-    // Janus names no size; the usual port goes without saying as well.
+    // Janus omits the size; the usual port may be omitted as well.
     let side = try DataSectionTests.answered { section in
       section.lines.removeAll { line in
         ["a=max-message-size", "a=sctp-port"].contains { line.text.hasPrefix($0) }
@@ -185,7 +185,7 @@ struct DataSectionTests {
     }
   }
 
-  /// A side that offered data and audio and got an answer changed by the test.
+  /// Returns a side that offered data and audio and received an answer changed by the test.
   private static func answered(_ change: (inout SDPSection) -> Void) throws -> Side {
     var side = Side("a")
     var other = Side("b")

@@ -7,7 +7,7 @@ import Wire
 struct ExchangeTests {
   static let directions: [TransceiverDirection] = [.sendrecv, .sendonly, .recvonly, .inactive]
 
-  /// What each side wants, and what both get, seen from each side.
+  /// The directions each side wants, and the results, seen from each side.
   static let table: [(TransceiverDirection, TransceiverDirection, String, String)] =
     directions.flatMap { offered in
       directions.map { wanted in
@@ -49,7 +49,7 @@ struct ExchangeTests {
     try checkThatSidesMatch(offerer, answerer)
   }
 
-  /// Both sides must have the same idea of every section.
+  /// Expects both sides to agree on every section.
   private func checkThatSidesMatch(_ offerer: Side, _ answerer: Side) throws {
     for (left, right) in zip(offerer.negotiation.sections, answerer.negotiation.sections) {
       #expect(left.codecs == right.codecs)

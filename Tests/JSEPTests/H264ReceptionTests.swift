@@ -2,11 +2,11 @@ import Testing
 
 @testable import JSEP
 
-/// What a peer receives of H.264 by its parameters (RFC 6184 sections 8.1 and 8.2.2).
+/// What a peer's H.264 parameters allow it to receive (RFC 6184 sections 8.1 and 8.2.2).
 struct H264ReceptionTests {
   private static let own = "level-asymmetry-allowed=1;packetization-mode=1;profile-level-id=42e01f"
 
-  /// 1920x1080 at 30 video frames per second: 8160 macroblocks, 244,800 of them in a second.
+  /// Tests 1920x1080 at 30 video frames per second: 8160 macroblocks, 244,800 per second.
   private func takes(_ peer: String, own: String = own, level: String = "28") -> Bool? {
     H264Reception(own: own, peer: peer)?.accepts(
       H264Stream(
@@ -17,12 +17,12 @@ struct H264ReceptionTests {
     ("profile-level-id=42e01f;level-asymmetry-allowed=1", false),
     ("profile-level-id=42e028;level-asymmetry-allowed=1", true),
     ("profile-level-id=42e034;level-asymmetry-allowed=1", true),
-    // Without both sides' leave, the own level holds for what is sent too.
+    // Unless both sides allow asymmetry, the own level also limits what is sent.
     ("profile-level-id=42e028", false),
     ("profile-level-id=42e028;level-asymmetry-allowed=0", false),
-    // What browsers mean by nothing.
+    // The values that browsers assume if there are none.
     ("packetization-mode=1", false),
-    // Beyond the level, as a whole or in part.
+    // Above the level, or with one parameter too small.
     ("profile-level-id=42e01f;level-asymmetry-allowed=1;max-recv-level=e028", true),
     ("profile-level-id=42e01f;level-asymmetry-allowed=1;max-recv-level=e020", false),
     ("profile-level-id=42e01f;level-asymmetry-allowed=1;max-recv-level=28", false),

@@ -4,7 +4,7 @@ import Wire
 
 @testable import JSEP
 
-/// What a stream of H.264 may be offered as (RFC 6184 section 8.2.2).
+/// The formats in which an H.264 stream may be offered (RFC 6184 section 8.2.2).
 struct H264VariantTests {
   private func profiles(_ profileLevelID: String) -> [String] {
     RTPCodec.h264(carrying: profileLevelID).compactMap {

@@ -28,7 +28,7 @@ struct LocalDescriptionTests {
     filled = try document(side.negotiation.localDescription(side.transport))
     #expect(filled.sections.map(\.endOfCandidates) == [true, false])
     #expect(try document(offer).origin == filled.origin)
-    // What was created with candidates is what is set.
+    // A description created with candidates can be set.
     #expect(try document(try side.offer()) == filled)
   }
 

@@ -4,7 +4,7 @@ import Wire
 
 @testable import JSEP
 
-/// RTCP over the port of RTP: the W3C rtcpMuxPolicy is `require` (RFC 9429 section 5.8.3).
+/// RTCP on RTP's port: the W3C rtcpMuxPolicy is `require` (RFC 9429 section 5.8.3).
 struct MultiplexingTests {
   private static let line = "a=rtcp-mux\r\n"
 
@@ -37,7 +37,7 @@ struct MultiplexingTests {
         + " is not supported (rtcpMuxPolicy is require)")
     #expect(side.negotiation.signalingState == .stable)
     #expect(side.negotiation.transceivers.isEmpty)
-    // Nor in a bundle that says it nowhere.
+    // Nor in a bundle without rtcp-mux anywhere.
     let bundled = unmultiplexed(try offer(), [0, 1])
     let again = #expect(throws: JSEPError.self) { try side.take(.offer, bundled) }
     #expect(again?.kind == .invalidAccess)

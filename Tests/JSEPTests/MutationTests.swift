@@ -5,7 +5,7 @@ import Wire
 @testable import JSEP
 
 struct MutationTests {
-  /// An offer is answered section by section, or refused without a trace.
+  /// Answers an offer section by section, or expects a refusal without side effects.
   private func offer(_ text: String, to start: Side) {
     var side = start
     do {
@@ -46,8 +46,8 @@ struct MutationTests {
     }
   }
 
-  /// Every sample with every line removed, doubled or cut gives an answer or one error that names
-  /// a line, or the line that is missing.
+  /// Every sample with any line removed, doubled or cut gives an answer, or one error that names a
+  /// line or the missing line.
   @Test(arguments: [
     "aiortc-answer", "aiortc-offer", "chromium-answer", "chromium-datachannel-offer",
     "chromium-offer", "chromium-recvonly-offer", "chromium-simulcast-offer",
@@ -71,7 +71,7 @@ struct MutationTests {
           let text = changed.joined(separator: "\r\n") + "\r\n"
           side.changes += try side.negotiation.setRemote(
             SessionDescription(type: .offer, sdp: text))
-          // The answers are left to every third line, for speed.
+          // Only every third line tests answers, for speed.
           guard index % 3 == 0 else { continue }
           let answer = try side.negotiation.createAnswer(side.transport)
           side.changes += try side.negotiation.setLocal(answer)
@@ -94,7 +94,7 @@ struct MutationTests {
     var side = Side("a")
     var other = Side("b")
     _ = try side.add(.audio)
-    // The second answer takes layers.
+    // The second answer accepts layers.
     let rids = seed == 1 ? ["q", "h", "f"] : []
     _ = try side.negotiation.addTransceiver(
       kind: .video, direction: .sendrecv, streamIDs: [], byAddTrack: false, rids: rids)

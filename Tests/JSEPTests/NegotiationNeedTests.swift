@@ -23,14 +23,14 @@ struct NegotiationNeedTests {
   }
 
   @Test func theOffererIsSatisfiedWhenItsOfferSaidIt() throws {
-    // Offered sendrecv, answered recvonly: asking again would change nothing.
+    // Offered sendrecv, answered recvonly: offering again would change nothing.
     var left = Side("a")
     var right = Side("b")
     _ = try left.add(.audio)
     try exchange(&left, &right)
     #expect(left.agreed == ["0 audio sendonly"])
     #expect(!left.negotiation.negotiationIsNeeded)
-    // What the answer left over is fine, too.
+    // Accepting what the answer left is fine, too.
     try left.negotiation.setDirection(.sendonly, of: 1)
     #expect(!left.negotiation.negotiationIsNeeded)
     try left.negotiation.setDirection(.inactive, of: 1)

@@ -3,7 +3,7 @@ import Testing
 
 @testable import JSEP
 
-/// What of an offer has no effect is said, section by section and line by line.
+/// The parts of an offer without effect are reported, section by section and line by line.
 struct OfferRemarkTests {
   private static let transport = """
     a=ice-ufrag:abcd\r
@@ -80,7 +80,7 @@ struct OfferRemarkTests {
     #expect(try document(try side.answer()).sections.map(\.isRejected) == [false])
   }
 
-  /// The configuration decides what there is.
+  /// A codec missing from the configuration is reported.
   @Test func aCodecThatIsNotConfiguredIsMissing() {
     let offer = offer("m=video 9 UDP/TLS/RTP/SAVPF 96\r\na=rtpmap:96 VP8/90000")
     #expect(OfferRemarks.sentences(about: offer, codecs: ["opus", "vp9"]).count == 1)

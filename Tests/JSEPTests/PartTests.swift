@@ -4,7 +4,7 @@ import Wire
 
 @testable import JSEP
 
-/// The parts of an exchange of descriptions, each by itself.
+/// The parts of a description exchange, one by one.
 struct PartTests {
   private func table() -> TransceiverTable { TransceiverTable(Entropy(seed: [2]).stream("jsep")) }
 
@@ -62,7 +62,7 @@ struct PartTests {
     _ = transceivers.make(.video, .sendrecv, by: .addTrack(hasTrack: true))
     let plan = OfferPlan(
       sections, transceivers, Bundling(.balanced), .usual, needsData: true)
-    // Video takes the place of video; the association takes the first that nobody else wants.
+    // Video reuses a video section; the association takes the first section left over.
     #expect(plan.slots.map(\.mid) == ["4", "3", "2"])
     #expect(plan.slots.map(\.isData) == [true, false, false])
     #expect(plan.slots.map(\.isDead) == [false, false, true])
@@ -94,7 +94,7 @@ struct PartTests {
     transceivers.change(index) { $0.removeTrack() }
     #expect(transceivers.all[index].direction == .recvonly && !transceivers.sends("t"))
     _ = transceivers.change(index) { $0.settle(.sendrecv, nil) }
-    // What an exchange agreed on sending is left alone from then on.
+    // A transceiver whose sending was negotiated is not reused.
     #expect(transceivers.assign(track: "u", .audio, []) == nil)
   }
 
@@ -144,7 +144,7 @@ struct PartTests {
     for _ in 0..<2 { _ = transceivers.make(.audio, .sendrecv, by: .addTrack(hasTrack: true)) }
     transceivers.change(0) { $0.associate("0", 0) }
     for index in 0..<2 { transceivers.change(index) { $0.stop() } }
-    // Nothing was negotiated of the second one, so that nothing is left to negotiate.
+    // The second one was never negotiated, so there is nothing left to negotiate.
     #expect(transceivers.all.map(\.currentDirection) == [nil, .stopped])
     #expect(transceivers.removeStopped() == [.transceiverStopped(id: 2)])
     #expect(throws: JSEPError.self) { try transceivers.livePlace(of: 1) }
@@ -189,7 +189,7 @@ struct PartTests {
     let first = created.store(try document("a"), [], bundling, .offer, [])
     let same = created.store(try document("a"), [], bundling, .offer, [])
     let second = created.store(try document("b"), [], bundling, .offer, [])
-    // The version counts what differs (RFC 9429 section 5.2.2).
+    // The version counts changes (RFC 9429 section 5.2.2).
     #expect(first == same && first.sdp.contains("o=- 5 1 ") && second.sdp.contains("o=- 5 2 "))
     #expect(throws: JSEPError.self) { try created.created(for: first, .stable) }
     let empty = SessionDescription(type: .offer, sdp: "")
@@ -202,7 +202,7 @@ struct PartTests {
     #expect(throws: JSEPError.self) { try created.created(for: second, .stable) }
   }
 
-  // MARK: The peer's transports and wishes
+  // MARK: Remote transports and directions
 
   @Test func changesOfThePeersTransportsAreReportedOnce() throws {
     var transports = RemoteTransports()

@@ -4,9 +4,9 @@ import Wire
 
 @testable import JSEP
 
-/// Descriptions that peers gave in calls with this stack.
+/// Descriptions that peers made in calls with this stack.
 struct PeerDescriptionTests {
-  /// A side that offered audio and video, as it did in the calls that the answers are from.
+  /// Returns a side that offered audio and video, as in the calls that the answers come from.
   static func offering() throws -> Side {
     var side = Side("a")
     _ = try side.add(.audio, byAddTrack: true)
@@ -33,7 +33,7 @@ struct PeerDescriptionTests {
     Answer(
       name: "janus-room-called", agreed: ["0 audio sendonly", "1 video sendonly"],
       extensions: [[1, 4], [3, 4]], sources: [0, 0]),
-    // A bridge has no video frames: the section is refused, with a format that nobody offered.
+    // A bridge has no video: the section is rejected, with a format that was not offered.
     Answer(
       name: "janus-bridge-called", agreed: ["0 audio sendrecv"], extensions: [[1, 4]],
       sources: [1]),
@@ -80,8 +80,8 @@ struct PeerDescriptionTests {
   }
 
   @Test func aSectionThatComesWithItsBundleOnlyIsAccepted() throws {
-    // GStreamer gives the second section no port of its own, names its sections in its own way
-    // and writes the codec in capitals.
+    // GStreamer gives the second section no port of its own, uses its own section names and writes
+    // the codec in capitals.
     let (side, answer) = try RemoteOfferTests.answer(try sample("gstreamer-offer"))
     #expect(side.agreed == ["audio0 audio sendrecv", "video1 video sendrecv"])
     #expect(answer.bundles == [["audio0", "video1"]])
@@ -92,7 +92,7 @@ struct PeerDescriptionTests {
   }
 
   @Test func formatParametersThatBeginOddlyDoNotMatter() throws {
-    // Janus's bridge puts a number before the parameters of Opus.
+    // Janus's bridge writes a number before the Opus parameters.
     let offer = try sample("janus-bridge-offer")
     #expect(offer.contains("a=fmtp:111 0 maxplaybackrate=48000; stereo=0;"))
     let (side, answer) = try RemoteOfferTests.answer(offer)

@@ -19,7 +19,7 @@ struct PranswerTests {
     #expect(answerer.agreed == ["0 audio sendrecv", "1 video recvonly"])
     #expect(offerer.changes.contains(.sectionsAgreed))
     #expect(offerer.changes.contains(.trackAdded(transceiver: 1, streamIDs: ["stream"])))
-    // Nothing is current before the final answer.
+    // There is no current description before the final answer.
     #expect(offerer.negotiation.currentLocal == nil && offerer.negotiation.currentRemote == nil)
 
     try answerer.negotiation.setDirection(.inactive, of: 2)

@@ -5,7 +5,7 @@ import Wire
 @testable import JSEP
 
 struct RemoteAnswerTests {
-  /// The answer that another side gives to an offer of audio and video, changed by the test.
+  /// Applies another side's answer to an offer of audio and video, changed by the test.
   static func apply(
     _ policy: BundlePolicy = .balanced, _ change: (inout SDPDocument) -> Void
   ) throws -> Side {
@@ -25,7 +25,7 @@ struct RemoteAnswerTests {
   }
 
   @Test func answersInTheWaysOfOthersAreTaken() throws {
-    // Janus answers such an offer with the numbers of the offer and its fingerprint on top.
+    // Janus answers such an offer with the offer's numbers and its fingerprint at session level.
     let side = try RemoteAnswerTests.apply { answer in
       for index in answer.sections.indices {
         let prints = answer.sections[index].fingerprints
@@ -115,7 +115,7 @@ struct RemoteAnswerTests {
   @Test(arguments: Fault.allCases)
   func answersThatDoNotFitAreRefused(fault: Fault) throws {
     let error = try #require(throws: JSEPError.self) {
-      // What was offered without a transport of its own can only be bundled.
+      // A section offered without a transport of its own can only be bundled.
       let isOfBundle = fault == .noBundle || fault == .partialBundle
       return try RemoteAnswerTests.apply(isOfBundle ? .maxBundle : .balanced) { answer in
         RemoteAnswerTests.damage(&answer, fault)
@@ -153,7 +153,7 @@ struct RemoteAnswerTests {
     }
   }
 
-  /// What an answer leaves out is received all the same: libwebrtc sends what the offer likes best.
+  /// A codec missing from the answer is still received: libwebrtc sends the offer's first choice.
   @Test(arguments: [true, false])
   func whatAnAnswerLeavesOutIsReceived(receivesAllOffered: Bool) throws {
     var side = Side(

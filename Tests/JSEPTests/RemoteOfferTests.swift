@@ -6,7 +6,7 @@ import Wire
 @testable import JSEP
 
 struct RemoteOfferTests {
-  /// Answers an offer with audio and video of its own.
+  /// Answers an offer with a side that has audio and video.
   static func answer(_ offer: String) throws -> (side: Side, answer: SDPDocument) {
     var side = Side("a")
     _ = try side.add(.audio, byAddTrack: true)
@@ -46,7 +46,7 @@ struct RemoteOfferTests {
       #expect(answered.reducesRTCPSize == offered.reducesRTCPSize)
       #expect(answered.simulcast == nil && answered.rids.isEmpty)
     }
-    // The codec that is preferred; CodecChoiceTests looks at the others.
+    // The preferred codec; CodecChoiceTests covers the others.
     let media = answer.sections.filter { $0.kind != .application }
     #expect(zip(media, formats).allSatisfy { Array($0.formats.prefix($1.count)) == $1 })
     #expect(media.count == formats.count)
@@ -126,7 +126,7 @@ struct RemoteOfferTests {
     #expect(answer.sections[0].port == 0 && answer.sections[0].kind == audio.kind)
     #expect(answer.bundles == [["1", "2"]])
     #expect(side.negotiation.remoteTransport?.candidates.count == 2)
-    // The track for the rejected section has none and waits for another exchange.
+    // The rejected section's track has no mid and waits for another exchange.
     #expect(side.transceiver(1)?.mid == nil)
   }
 

@@ -5,7 +5,7 @@ import Wire
 @testable import JSEP
 
 struct RenegotiationTests {
-  /// Two sides with audio both ways.
+  /// Returns two sides with audio in both directions.
   static func call() throws -> (Side, Side) {
     var left = Side("a")
     var right = Side("b")
@@ -78,7 +78,7 @@ struct RenegotiationTests {
       try document(description).origin.sessionVersion
     }
     #expect(try version(left.negotiation.currentLocal) == "1")
-    // Further offers leave out what is only for new sections.
+    // Further offers omit what is only for new sections.
     try exchange(&left, &right)
     #expect(try version(left.negotiation.currentLocal) == "2")
     left.transport.candidates = ["candidate:1 1 udp 1 192.0.2.1 1 typ host"]
@@ -91,7 +91,7 @@ struct RenegotiationTests {
     #expect(try version(left.negotiation.currentLocal) == "3")
     #expect(try version(right.negotiation.currentLocal) == "2")
     try exchange(&right, &left)
-    // The roles of offerer and answerer show in the text.
+    // The offerer and answerer roles show in the text.
     #expect(try version(right.negotiation.currentLocal) == "3")
   }
 
@@ -101,7 +101,7 @@ struct RenegotiationTests {
     func version() throws -> String {
       try document(try side.negotiation.createOffer(side.transport)).origin.sessionVersion
     }
-    // Also those that were never set (RFC 9429 section 5.2.2).
+    // Descriptions that were never set count too (RFC 9429 section 5.2.2).
     #expect(try version() == "1" && version() == "1")
     _ = try side.add(.video)
     #expect(try version() == "2")
@@ -121,7 +121,7 @@ struct RenegotiationTests {
     let answer = try right.answer().sdp.with("a=rtcp-rsize\r\n", "")
     try left.take(.answer, answer)
     let again = try document(try left.offer()).sections[0]
-    // RFC 9429 section 5.2.2: the order of the answer, then the others.
+    // The answer's order, then the others (RFC 9429 section 5.2.2).
     #expect(again.formats.filter { ["96", "98", "102"].contains($0) } == ["98", "96", "102"])
     #expect(again.has(.rtcpMux) && !again.has(.rtcpMuxOnly) && !again.has(.rtcpReducedSize))
   }
@@ -142,7 +142,7 @@ struct RenegotiationTests {
     #expect(try told(["one"]) == [])
     #expect(try told(["two", "one"]) == [.trackAdded(transceiver: 1, streamIDs: ["two", "one"])])
     #expect(try told(["one"]) == [])
-    // The order of streams is no reason to negotiate.
+    // A different order of streams needs no negotiation.
     #expect(try told(["two", "one"]).count == 1)
     try left.negotiation.setStreams(["one", "two"], of: 1)
     #expect(!left.negotiation.negotiationIsNeeded)
@@ -162,7 +162,7 @@ struct RenegotiationTests {
   @Test func anotherCertificateMeansANewAssociation() throws {
     var (left, right) = try RenegotiationTests.call()
     right.transport.fingerprints[0].value = "AA:BB"
-    // Until now left was the client; as offerer right leaves the choice to left again.
+    // So far left was the client; as offerer, right leaves the choice to left again.
     try exchange(&right, &left)
     #expect(left.negotiation.remoteTransport?.fingerprints.map(\.value) == ["AA:BB"])
     #expect(left.negotiation.remoteTransport?.localIsDTLSClient == false)
@@ -176,7 +176,7 @@ struct RenegotiationTests {
     _ = try side.add(.audio)
     _ = try side.add(.video)
     let again = try document(try side.offer())
-    // What is new since has numbers that mean nothing else, and the same ones in both sections.
+    // New formats get unused numbers, the same ones in both sections.
     let video = ["120", "124", "121", "125"] + (102...108).map { String($0) } + ["96"]
     #expect(
       again.sections.map(\.formats) == [
@@ -194,7 +194,7 @@ struct RenegotiationTests {
   }
 
   @Test func newNumbersAvoidThoseOfThePeer() throws {
-    // The peer uses 111 and the identifier 1 for something that is unknown here.
+    // The peer uses 111 and the identifier 1 for something unknown here.
     let offer = try sample("aiortc-offer").with(" 97 98 ", " 97 98 111 ")
       .with(
         "a=extmap:3 http://www.webrtc.org/experiments/rtp-hdrext/abs-send-time", "a=extmap:2 urn:x")

@@ -35,7 +35,7 @@ struct RollbackTests {
         .signalingState(from: .haveRemoteOffer, to: .stable), .remoteTransport(0),
         .trackRemoved(transceiver: 1), .trackRemoved(transceiver: 2), .transceiverStopped(id: 1),
       ])
-    // The transceiver that has a track by now serves the next offer.
+    // The transceiver that now has a track is used in the next offer.
     try side.take(try other.offer())
     #expect(side.transceiver(2)?.mid == "1")
     #expect(side.negotiation.transceivers.map(\.kind) == [.video, .audio])
@@ -51,7 +51,7 @@ struct RollbackTests {
     _ = try side.add(.video, byAddTrack: true)
     try side.negotiation.removeTrack(from: 2)
     try side.take(.rollback, "")
-    // W3C: one to which addTrack ever attached a track stays.
+    // A transceiver to which addTrack attached a track stays (W3C).
     #expect(side.negotiation.transceivers.map(\.id) == [2])
   }
 
@@ -98,7 +98,7 @@ struct RollbackTests {
     #expect(right.negotiation.remoteTransport == before.remoteTransport)
     #expect(right.negotiation.sections == before.sections)
     #expect(right.negotiation.currentRemote == before.currentRemote)
-    // The track that the offer took away is back, the new one is gone.
+    // The track that the offer removed is back, the new one is gone.
     #expect(
       right.changes == [
         .signalingState(from: .haveRemoteOffer, to: .stable), .remoteTransport(0),

@@ -8,7 +8,7 @@ import Wire
 struct Side {
   var negotiation: Negotiation
   var transport: LocalTransport
-  /// All that descriptions changed, in order.
+  /// All changes by descriptions, in order.
   var changes: [Negotiation.Change] = []
 
   init(_ name: String, capabilities: Capabilities = .usual) {
@@ -54,29 +54,29 @@ struct Side {
     try take(SessionDescription(type: type, sdp: sdp))
   }
 
-  /// The transceiver of this identifier.
+  /// Returns the transceiver with this identifier.
   func transceiver(_ id: UInt32) -> Transceiver? {
     negotiation.transceivers.first { $0.id == id }
   }
 
-  /// The agreed directions by mid, in the order of the m-sections.
+  /// The negotiated directions by mid, in the order of the m-sections.
   var agreed: [String] {
     negotiation.sections.map { "\($0.mid) \($0.kind.rawValue) \($0.direction.rawValue)" }
   }
 }
 
-/// A whole exchange: one side offers, the other answers.
+/// Runs a complete exchange: one side offers, the other answers.
 func exchange(_ offerer: inout Side, _ answerer: inout Side) throws {
   try answerer.take(try offerer.offer())
   try offerer.take(try answerer.answer())
 }
 
-/// The parsed form of a description.
+/// Parses a description.
 func document(_ description: SessionDescription?) throws -> SDPDocument {
   try SDPDocument(parsing: description?.sdp ?? "")
 }
 
-/// Descriptions that browsers and servers gave, kept with the tests of the grammar.
+/// Returns a description made by a browser or server, kept with the grammar's tests.
 func sample(_ name: String) throws -> String {
   let folder = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
     .appending(path: "SDPTests/Samples")
@@ -84,14 +84,14 @@ func sample(_ name: String) throws -> String {
 }
 
 extension String {
-  /// The text with one part replaced.
+  /// Returns the text with one part replaced.
   func with(_ part: String, _ replacement: String) -> String {
     replacing(part, with: replacement)
   }
 }
 
 extension Negotiation {
-  /// The peer's side of the first transport.
+  /// The first transport's remote side.
   var remoteTransport: RemoteTransport? { remoteTransports.first }
 
   mutating func createOffer(_ transport: LocalTransport) throws(JSEPError) -> SessionDescription {

@@ -4,7 +4,7 @@ import Wire
 
 @testable import JSEP
 
-/// Offers of several layers and what answers make of them (RFC 8851, 8852, 8853).
+/// Offers of several layers, and their answers (RFC 8851, 8852, 8853).
 struct SimulcastTests {
   private let extensions = ["rtp-stream-id", "repaired-rtp-stream-id"].map {
     "urn:ietf:params:rtp-hdrext:sdes:" + $0
@@ -17,7 +17,7 @@ struct SimulcastTests {
     return side
   }
 
-  /// Offers, lets another side answer, and adds lines to the section of the answer.
+  /// Offers, lets another side answer, and adds lines to the answer's section.
   private func layers(_ side: inout Side, _ lines: String) throws -> [NegotiatedLayer] {
     var peer = Side("right")
     try peer.take(try side.offer())
@@ -114,7 +114,7 @@ struct SimulcastTests {
     #expect(SimulcastLayer.isName(text) == isName)
   }
 
-  // MARK: Offers that ask for layers
+  // MARK: Offers that request layers
 
   private static let wish = """
     a=rid:r0 recv
@@ -123,7 +123,7 @@ struct SimulcastTests {
     a=simulcast:recv r0;~r1,x;r2
     """
 
-  /// A side that sends one stream, and takes layers where an offer asks for them or does not.
+  /// Returns a side that sends one stream, and accepts layers if an offer requests them, or not.
   private func sender(takesLayers: Bool = true) throws -> Side {
     var side = Side("right")
     side.negotiation = Negotiation(
@@ -180,7 +180,7 @@ struct SimulcastTests {
     #expect(side.negotiation.transceivers[0].layers.count == 3)
     try side.take(.rollback, "")
     #expect(side.negotiation.transceivers[0].layers.isEmpty)
-    // Of two offers without an answer the last one counts.
+    // Of two unanswered offers, the last one counts.
     try side.take(try offer(Self.wish))
     try side.take(try offer("a=rid:a recv\na=rid:b recv\na=simulcast:recv a;b"))
     #expect(side.negotiation.transceivers[0].layers.map(\.rid) == ["a", "b"])

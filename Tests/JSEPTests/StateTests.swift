@@ -5,7 +5,7 @@ import Wire
 @testable import JSEP
 
 struct StateTests {
-  /// A side in a state, with a local offer and answer at hand if there are any.
+  /// Returns a side in a state, with its local offer and answer if there are any.
   static func side(in state: SignalingState) throws -> Side {
     var side = Side("a")
     var other = Side("b")
@@ -32,7 +32,7 @@ struct StateTests {
     case remoteOffer, remoteAnswer, remotePranswer, remoteRollback
   }
 
-  /// The state that each call leads to; all that is not here is refused (W3C section 4.4.1).
+  /// The state that each call leads to; all other calls are rejected (W3C section 4.4.1).
   static let transitions: [SignalingState: [Call: SignalingState]] = [
     .stable: [
       .createOffer: .stable, .localOffer: .haveLocalOffer, .remoteOffer: .haveRemoteOffer,
@@ -121,11 +121,12 @@ struct StateTests {
     #expect(kind(old) == .invalidModification)
     let changed = SessionDescription(type: .offer, sdp: new.sdp.with("VP8", "VP9"))
     #expect(kind(changed) == .invalidModification)
-    // That it was not created as an answer is found before the state (W3C setLocalDescription).
+    // A description not created as an answer is rejected before the state is checked (W3C
+    // setLocalDescription).
     #expect(kind(SessionDescription(type: .answer, sdp: new.sdp)) == .invalidModification)
     _ = try side.negotiation.setLocal(new)
     #expect(side.negotiation.pendingLocal == new)
-    // Until an answer comes it is the last created one and may be set again.
+    // Until an answer arrives, it is the last created one and may be set again.
     #expect(try side.negotiation.setLocal(new) == [.localDescriptionSet])
     #expect(side.negotiation.pendingLocal == new && side.transceiver(1)?.mid == "0")
     var other = Side("b")

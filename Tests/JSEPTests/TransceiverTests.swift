@@ -107,7 +107,7 @@ struct TransceiverTests {
     #expect(try document(answerer.negotiation.currentLocal).bundles == [["1"]])
   }
 
-  /// Two sides that agreed on audio and video, of which the offerer then stopped the audio.
+  /// Returns two sides that negotiated audio and video, after which the offerer stopped the audio.
   private func sidesWithStoppedAudio() throws -> (offerer: Side, answerer: Side) {
     var (offerer, answerer) = (Side("a"), Side("b"))
     let audio = try offerer.add(.audio)
@@ -121,7 +121,7 @@ struct TransceiverTests {
     var (offerer, answerer) = try sidesWithStoppedAudio()
     _ = try offerer.add(.audio)
     try exchange(&offerer, &answerer)
-    // While the section was still being stopped, the new transceiver got one of its own.
+    // While the section was still being stopped, the new transceiver got another one.
     #expect(offerer.agreed == ["1 video sendonly", "2 audio sendonly"])
     _ = try answerer.add(.video)
     _ = try answerer.add(.audio)
@@ -136,7 +136,7 @@ struct TransceiverTests {
   @Test func aDeadSectionIsTakenByAnotherKindThanNone() throws {
     var (offerer, answerer) = try sidesWithStoppedAudio()
     try exchange(&offerer, &answerer)
-    // RFC 9429 section 5.2.2: whatever is added next.
+    // The next section added reuses it (RFC 9429 section 5.2.2).
     _ = try offerer.add(.video)
     try exchange(&offerer, &answerer)
     #expect(offerer.agreed == ["2 video sendonly", "1 video sendonly"])
@@ -153,7 +153,7 @@ struct TransceiverTests {
     #expect(try side.add(.audio, byAddTrack: true) == id)
     #expect(side.transceiver(id)?.direction == .sendrecv)
     #expect(side.transceiver(id)?.streamIDs == ["stream"])
-    // W3C replaceTrack takes the track away without negotiation, and gives one.
+    // replaceTrack removes and adds a track without negotiation (W3C).
     try side.negotiation.replaceTrack(of: id, hasTrack: false)
     try side.negotiation.removeTrack(from: id)
     #expect(side.transceiver(id)?.direction == .sendrecv)

@@ -9,9 +9,9 @@ import Wire
 
 @testable import Live
 
-/// Devices at the edge, and the session that drives them.
+/// Audio devices, and the session that drives them.
 @Suite(.timeLimit(.minutes(1))) struct AudioDeviceTests {
-  /// Blocks in the order in which they came, and whoever waits for some of them.
+  /// Blocks in order of arrival, and a waiter for some of them.
   private final class Blocks: Sendable {
     private let all = Mutex<[AudioBlock]>([])
     private let stream: AsyncStream<Int>
@@ -61,10 +61,10 @@ import Wire
         >= 10)
   }
 
-  /// Runs a device until it gave 100 ms, and gives what the senders got.
+  /// Runs a device until it delivered 100 ms, and returns what the senders got.
   private func record(_ device: PacedAudioDevice, _ path: String) async throws -> [Int16] {
     let session = try session(path)
-    // A busy machine may come late, and nothing shall be put in its place here.
+    // A busy machine may be late, and nothing must replace missing audio here.
     var policy = AudioSessionPolicy()
     policy.starvationMilliseconds = 1_000
     let audio = try session.makeAudioSession(device: device, policy: policy)
@@ -78,7 +78,7 @@ import Wire
     return blocks.samples
   }
 
-  /// What is still open ends with the session, on the tape too.
+  /// The session's end closes all open connections, on the tape too.
   @Test func theEndOfASessionStopsItsDevices() async throws {
     let folder = try folder()
     defer { try? FileManager.default.removeItem(atPath: folder) }
@@ -91,7 +91,7 @@ import Wire
     let last = device.operations.suffix(3).map(\.name)
     #expect(last == ["stopUnit", "uninitializeUnit", "setActive"])
     for await _ in events {}
-    // Nothing happens any more, and nobody waits for it.
+    // Nothing happens any more, and no call waits.
     #expect(throws: AudioDeviceError.audioUnitInactive) {
       try device.port?.capture(PCMChunk(samples: Array(repeating: 1, count: 480)))
     }
@@ -121,7 +121,7 @@ import Wire
     #expect(throws: TapeError.self) { try PacedAudioDevice.take(wave) }
   }
 
-  /// What a session captures is what the tracks of a source send.
+  /// A track source sends the audio that a session captures.
   @Test func aSourceOfTracksTakesWhatTheSessionCaptures() async throws {
     let session = try Session()
     let audio = try session.makeAudioSession(device: PacedAudioDevice.tone(hertz: 440))
@@ -159,7 +159,7 @@ import Wire
     }
     #expect(try audio.deliver(PCMChunk(samples: [1, 2])) == 2)
     #expect(audio.counters.deliveredFrames == 2 && audio.counters.drops == 1)
-    // While the device records by itself, nobody else does.
+    // While the device records by itself, no other input is used.
     try audio.call(.openConnection(1, sends: false, receives: true))
     #expect(throws: AudioDeviceError.audioUnitActive) {
       try audio.deliver(PCMChunk(samples: [1, 2]))
@@ -168,7 +168,7 @@ import Wire
     try await session.finish()
   }
 
-  /// One release of a platform had no output after coming back to the default mode.
+  /// One release of a platform had no output after returning to the default mode.
   @Test func aQuirkOfAPlatformCanBePlayed() async throws {
     let session = try Session()
     let device = ManualAudioDevice()
@@ -221,7 +221,7 @@ import Wire
     try await session.finish()
   }
 
-  /// SO10: what is set while a connection is connecting is written over once it is connected.
+  /// SO10: settings made while a connection is connecting are overwritten once it is connected.
   @Test func aModeThatIsSetWhileConnectingIsWrittenOverOnceItIsConnected() async throws {
     let call = try LoopbackCall()
     let device = ManualAudioDevice()
@@ -233,7 +233,7 @@ import Wire
     try await call.connect()
     while audio.snapshot.category == "ambient" { await Task.yield() }
     #expect(audio.snapshot.category == "playAndRecord" && audio.snapshot.mode == "voiceChat")
-    // After that it stays.
+    // After that they stay.
     try audio.apply(.videoChat)
     #expect(audio.snapshot.mode == "videoChat")
     let count = device.operations.count
@@ -243,9 +243,9 @@ import Wire
     try await call.session.finish()
   }
 
-  // MARK: The audio of the machine
+  // MARK: The machine's audio
 
-  /// Stand-ins for the tools of PulseAudio: a recorder that hums, and a player that listens.
+  /// Replaces PulseAudio's tools by scripts: a recorder that hums, and a player that listens.
   @Test func theDeviceOfAMachineIsPulseAudiosWhereItIsThere() async throws {
     let folder = try folder()
     defer { try? FileManager.default.removeItem(atPath: folder) }
@@ -286,8 +286,8 @@ import Wire
     #expect(error?.description.contains("install pulseaudio-utils") == true)
   }
 
-  /// With the tools but without a server the microphone is gone, and that is told; with one it
-  /// gives audio.
+  /// With the tools but no server, the missing microphone is reported; with a server, it delivers
+  /// audio.
   @Test(.enabled(if: (try? PulseAudioDevice.find("parec")) != nil))
   func theToolsOfTheMachineStart() async throws {
     let session = try Session()

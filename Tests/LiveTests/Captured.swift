@@ -2,7 +2,7 @@ import Live
 import Media
 import Synchronization
 
-/// A timer that a test moves by hand.
+/// A timer that a test fires by hand.
 final class ManualTimer: CaptureTimer {
   private let inside = Mutex<(tick: (@Sendable (Int64) -> Void)?, interval: Int64)>((nil, 0))
 
@@ -15,11 +15,11 @@ final class ManualTimer: CaptureTimer {
 
   func stop() { inside.withLock { $0.tick = nil } }
 
-  /// Lets it be a time in milliseconds.
+  /// Fires at a time in milliseconds.
   func fire(_ milliseconds: Int64) { inside.withLock { $0.tick }?(milliseconds * 1_000_000) }
 }
 
-/// Keeps what a capturer gives.
+/// Keeps a capturer's frames.
 final class KeepingConsumer: EncodedVideoConsumer {
   private struct Inside {
     var starts: [Bool] = []
@@ -59,7 +59,7 @@ final class KeepingConsumer: EncodedVideoConsumer {
     for continuation in waiting { continuation.resume() }
   }
 
-  /// Returns when something holds of what came, which is looked at whenever more comes.
+  /// Waits until a condition holds, checking it after every frame.
   func wait(until isDone: @Sendable (KeepingConsumer) -> Bool) async {
     while !isDone(self) {
       let count = (starts.count, frames.count)
@@ -75,7 +75,7 @@ final class KeepingConsumer: EncodedVideoConsumer {
   }
 }
 
-/// A plain frame: BGRA of one shade.
+/// Returns a plain frame: BGRA of one shade.
 func shade(_ shade: UInt8, _ width: Int = 16, _ height: Int = 8, at nanoseconds: Int64 = 0) throws
   -> VideoFrame
 {

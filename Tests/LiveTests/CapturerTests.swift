@@ -9,7 +9,7 @@ import Wire
 
 @testable import Live
 
-/// Where frames come from, without a clock of the system.
+/// Video capturers, tested without the system clock.
 struct CapturerTests {
   private let format = VideoFormat(
     width: 16, height: 8, framesPerSecond: 15, pixelFormat: .bgra)
@@ -25,7 +25,7 @@ struct CapturerTests {
     capturer.stopCapture()
     #expect(!capturer.push(try shade(3)))
     #expect(consumer.frames == [frame])
-    // The next run is another consumer's.
+    // The next run has another consumer.
     let other = KeepingConsumer()
     capturer.startCapture(format, consumer: other)
     capturer.push(frame)
@@ -114,7 +114,7 @@ struct CapturerTests {
       let times = consumer.frames.map { $0.timestampNanoseconds / 1_000_000 - 1_000 }
       #expect(times == wanted)
       #expect(Set(consumer.frames.map(\.buffer)).count == 1)
-      // What is new comes at once.
+      // Changes are delivered immediately.
       screen.show(try shade(2))
       timer.fire(1_750)
       #expect(consumer.frames.count == wanted.count + 1)
@@ -130,7 +130,7 @@ struct CapturerTests {
     screen.show(try shade(0))
     let consumer = KeepingConsumer()
     capturer.startCapture(capturer.supportedFormats[0], consumer: consumer)
-    // The timer of a screen of 60 Hz, for two seconds.
+    // A 60 Hz screen's timer, for two seconds.
     for tick in 0..<120 {
       screen.show(try shade(UInt8(tick + 1)))
       timer.fire(Int64(tick) * 1_000 / 60)
@@ -143,7 +143,7 @@ struct CapturerTests {
     let count = Mutex(0)
     let capturer = ScreenVideoCapturer(width: 16, height: 8, timer: timer) {
       count.withLock { $0 += 1 }
-      // The screen is asked again before it has answered.
+      // The timer fires again before the screen has answered.
       timer.fire(2_000)
       return try? shade(1)
     }
@@ -232,7 +232,7 @@ struct CapturerTests {
     FileManager.default.isExecutableFile(atPath: $0)
   }
 
-  /// A folder with an ffmpeg that writes down what it is asked for and gives 320x240 pixels.
+  /// Makes a folder with an ffmpeg that records its arguments and outputs 320x240 pixels.
   private static func standIn() throws -> String {
     let folder = FileManager.default.temporaryDirectory.path + "/camera-\(UUID().uuidString)"
     try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
@@ -271,7 +271,8 @@ struct CapturerTests {
     #expect(missing.obstacleNow?.contains("none is no program") == true)
   }
 
-  // TW17: what is asked of ffmpeg for a camera, by a stand-in that notes it and gives a picture.
+  // TW17: the ffmpeg arguments for a camera, checked with a script that records them and outputs a
+  // picture.
   @Test(.timeLimit(.minutes(1)), arguments: CameraPosition.allCases)
   func aCameraIsAskedForByItsDeviceSizeAndPace(position: CameraPosition) async throws {
     let folder = try Self.standIn()
@@ -294,7 +295,7 @@ struct CapturerTests {
     #expect(asked.hasSuffix("-an -f rawvideo -pix_fmt yuv420p -s 320x240 -\n"), "\(asked)")
   }
 
-  // TW17: constraints choose among 360, 480 and 720 rows, and what none of them admits is told.
+  // TW17: constraints choose among 360, 480 and 720 rows; an impossible one is reported.
   @Test(arguments: [(360, 360, 360), (720, 720, 720), (400, 600, 480), (361, 361, nil)])
   func constraintsChooseTheFormat(least: Int, most: Int, height: Int?) {
     var constraints = VideoConstraints()
@@ -306,7 +307,7 @@ struct CapturerTests {
     #expect(camera.supportedFormat(within: .usual)?.height == 480)
   }
 
-  /// A camera may have a second node, with data about its pictures: that is no camera.
+  /// A camera may have a second device node, with metadata: that one is not a camera.
   @Test func theFrontCameraIsTheFirstOneTheBackTheSecond() throws {
     let folder = FileManager.default.temporaryDirectory.path + "/cameras-\(UUID().uuidString)"
     defer { try? FileManager.default.removeItem(atPath: folder) }
@@ -326,7 +327,7 @@ struct CapturerTests {
     #expect(CameraList.path(of: .back, in: [paths[0]]) == "/dev/video1")
   }
 
-  /// Only where there is a camera: a device of V4L2, as `v4l2loopback` makes one too.
+  /// Runs only with a camera: a V4L2 device, including `v4l2loopback`'s.
   @Test(
     .enabled(if: hasCamera, "no /dev/video0 can be read here, so no V4L2 device was captured"),
     .timeLimit(.minutes(1)))
@@ -342,7 +343,7 @@ struct CapturerTests {
   private static let hasCamera = FileManager.default.isReadableFile(atPath: "/dev/video0")
 
   @Test(.enabled(if: hasX), .timeLimit(.minutes(1))) func aScreenOfXIsCaptured() async throws {
-    // The server picks a free number and writes it down when it is ready.
+    // The server picks a free number and prints it when it is ready.
     let server = Process()
     let number = Pipe()
     server.executableURL = URL(fileURLWithPath: "/usr/bin/Xvfb")
@@ -365,11 +366,11 @@ struct CapturerTests {
     #expect(consumer.framesBeforeStart == 0)
     let frame = try #require(consumer.frames.first)
     #expect(frame.format == .bgra && frame.codedWidth == 128 && frame.codedHeight == 96)
-    // The root window is black; the pointer stands in the middle.
+    // The root window is black; the pointer is in the middle.
     #expect(frame.videoFrame().samples[..<(128 * 20)].allSatisfy { $0 == 16 })
   }
 
-  /// One that asks to end may never hear of it: signals that its parent blocks are blocked there.
+  /// A child may never receive the request to end: signals blocked in its parent are blocked there.
   @Test(.timeLimit(.minutes(1))) func aChildThatTakesNoSignalEnds() throws {
     let ready = try ChildPipe()
     let child = try ChildProcess(

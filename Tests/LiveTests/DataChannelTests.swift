@@ -6,7 +6,7 @@ import Testing
 import Wire
 
 @Suite(.timeLimit(.minutes(1)), .serialized) struct DataChannelTests {
-  /// Echoes everything on all channels of a peer until it is closed.
+  /// Echoes all messages on all of a peer's channels until it is closed.
   static func echo(_ peer: PeerConnection) -> Task<Void, Never> {
     Task {
       await peer.forEachRemoteDataChannel { channel in
@@ -63,7 +63,7 @@ import Wire
     let sending = Task {
       for number in 0..<count {
         try await channel.send([UInt8](repeating: UInt8(number), count: size))
-        // What waits is never more than the mark and the message that crossed it.
+        // At most the mark, plus the message that crossed it, is buffered.
         #expect(await channel.bufferedAmount <= 1 << 20 + UInt64(size))
       }
     }
@@ -88,7 +88,7 @@ import Wire
     for number in 0..<3 { try await channel.send("\(number)") }
     var seen: [DataChannelMessage] = []
     await call.callee.firstRemoteChannel { remote in
-      // Reading begins when the channel is gone; what came before is still there.
+      // Reading starts after the channel closed; received messages are still available.
       await channel.close()
       try? await remote.waitUntilClosed()
       for await message in remote.messages { seen.append(message) }
@@ -138,7 +138,7 @@ import Wire
 }
 
 extension PeerConnection {
-  /// Runs a closure with the first channel that the other side made.
+  /// Runs a closure with the first channel that the remote side opened.
   fileprivate func firstRemoteChannel(_ body: (DataChannel) async -> Void) async {
     let events = events
     if let channel = dataChannels.first(where: \.isRemote) { return await body(channel) }

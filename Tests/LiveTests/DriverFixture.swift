@@ -17,7 +17,7 @@ final class ManualClock: Sendable {
   func advance(by interval: Interval) { nanoseconds.withLock { $0 += interval.nanoseconds } }
 }
 
-/// Keeps what it is given, from any thread.
+/// Collects elements from any thread.
 final class Collector<Element: Sendable>: Sendable {
   private let kept = Mutex<[Element]>([])
 
@@ -30,7 +30,7 @@ extension Collector: StepSink where Element == StepRecord {
   func end(actor: UInt32) {}
 }
 
-/// An engine whose behaviour the test writes.
+/// An engine whose behaviour the test scripts.
 final class ScriptedEngine: PeerEngine {
   typealias Script = (ScriptedEngine, PeerInput, Instant, inout Outbox<PeerOutput>) -> Void
 
@@ -73,14 +73,14 @@ extension PeerInput {
   }
 }
 
-/// A port without a network: sockets get ports from 1000 on, sends are kept or refused.
+/// A port without a network: sockets get ports from 1000 on; sends are kept or rejected.
 final class ScriptedPort: DatagramPort {
   var sendCode: Int32 = 0
   var bindCode: Int32?
   private(set) var sent: [Datagram] = []
   private(set) var closed: [SocketAddress] = []
   private(set) var names: [String] = []
-  /// How often something was flushed.
+  /// How often it was flushed.
   private(set) var flushes = 0
   private var flushed = 0
   private var refusals: [SendFailure] = []
@@ -146,7 +146,7 @@ struct DriverFixture {
       observer: { event, now in events.append("\(now.nanoseconds / 1_000_000) \(event)") })
   }
 
-  /// A datagram from the peer.
+  /// Makes a datagram from the peer.
   static func datagram(_ bytes: [UInt8]) -> Datagram {
     Datagram(local: local, remote: remote, bytes: bytes)
   }

@@ -4,7 +4,7 @@ import Wire
 
 @testable import Live
 
-/// The parts of a driver, each by itself.
+/// A driver's parts, one by one.
 struct DriverPartTests {
   private func failure(_ remote: UInt16, packets: Int = 1, bytes: Int = 100) -> SendFailure {
     let ip = IPAddress(ipv4: 0x7f00_0001)
@@ -19,7 +19,7 @@ struct DriverPartTests {
     return words
   }
 
-  // MARK: Inputs that follow
+  // MARK: Queued inputs
 
   @Test func inputsLeaveInTheOrderInWhichTheyCame() {
     var queue = InputQueue()
@@ -43,7 +43,7 @@ struct DriverPartTests {
       return
     }
     #expect(told.remote.port == 1 && told.packets == 3 && told.bytes == 150)
-    // Heard of: what is refused from now on is told again.
+    // Once reported, further failures are reported again.
     queue.append(failure(1))
     #expect(
       words(&queue) == ["refused 127.0.0.1:2 111", "refused 127.0.0.1:1 111"])
@@ -84,7 +84,7 @@ struct DriverPartTests {
     burst.begin(at: .zero)
     #expect(burst.isOpen && !burst.consumeDue(at: .zero + .microseconds(300)))
     #expect(burst.consumeDue(at: .zero + .microseconds(301)) == true)
-    // The time counts anew.
+    // The time is measured again.
     #expect(!burst.consumeDue(at: .zero + .microseconds(601)) && burst.isOpen)
     burst.end()
     #expect(!burst.isOpen)

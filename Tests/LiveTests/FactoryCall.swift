@@ -7,7 +7,7 @@ import Synchronization
 import Testing
 import Wire
 
-/// Two connections of one factory over loopback UDP, and what their delegates heard.
+/// Two connections from one factory over loopback UDP, and their delegates' events.
 struct FactoryCall {
   let factory: PeerConnectionFactory
   let caller: PeerConnection
@@ -30,7 +30,7 @@ struct FactoryCall {
     try await callee.waitUntilConnected()
   }
 
-  /// Carries an offer and its answer with all candidates.
+  /// Exchanges an offer and its answer with all candidates.
   static func negotiate(_ offerer: PeerConnection, _ answerer: PeerConnection) async throws {
     try await offerer.setLocalDescription()
     try await offerer.waitForGatheringComplete()
@@ -41,7 +41,7 @@ struct FactoryCall {
   }
 }
 
-/// Records what it hears, and lets a test wait for it.
+/// Records delegate events, and lets a test wait for them.
 final class Listener: PeerConnectionDelegate, AudioTrackSink, VideoRenderer {
   private let told = Mutex<[String]>([])
   private let blocks = Mutex<[AudioBlock]>([])
@@ -52,12 +52,12 @@ final class Listener: PeerConnectionDelegate, AudioTrackSink, VideoRenderer {
     (changes, note) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
   }
 
-  /// What was told so far.
+  /// The events so far.
   var all: [String] { told.withLock { $0 } }
   /// The audio so far.
   var audio: [AudioBlock] { blocks.withLock { $0 } }
 
-  /// Returns when a condition holds, which is looked at whenever something is told.
+  /// Waits until a condition holds, checking it after every event.
   func wait(until holds: (Listener) -> Bool) async {
     if holds(self) { return }
     for await _ in changes where holds(self) { return }
@@ -111,7 +111,7 @@ final class Listener: PeerConnectionDelegate, AudioTrackSink, VideoRenderer {
   func onSwitch(audio isEnabled: Bool) { tell("audio \(isEnabled)") }
 }
 
-/// A microphone that a test speaks into.
+/// A microphone fed by a test.
 final class TestMicrophone: AudioCaptureDevice {
   private let sinks = Mutex<[Int: @Sendable (AudioBlock) -> Void]>([:])
   private let last = Mutex(0)

@@ -6,9 +6,9 @@ import Wire
 
 @testable import Live
 
-/// Files that are sent over a connection.
+/// Files sent over a connection.
 @Suite(.timeLimit(.minutes(1))) struct FileFeedTests {
-  /// Media whose file is bad from the beginning.
+  /// Media whose file is bad from the start.
   private struct Bad: TimedMedia {
     mutating func next() throws(MediaFileError) -> (
       media: MediaContent, nanoseconds: Int64

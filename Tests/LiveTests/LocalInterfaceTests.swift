@@ -60,7 +60,7 @@ struct LocalInterfaceTests {
     let all = BindPolicy.automatic.addresses(among: network)
     #expect(BindPolicy.automatic.present(among: none, after: all).isEmpty)
     #expect(BindPolicy.automatic.present(among: network, after: []) == all)
-    // One that began there stays there.
+    // A connection that started on loopback stays there.
     let loopback = BindPolicy.automatic.addresses(among: none)
     #expect(BindPolicy.automatic.present(among: none, after: loopback) == loopback)
   }
@@ -77,7 +77,7 @@ struct LocalInterfaceTests {
     #expect(LocalInterface.all().contains { $0.address == IPAddress(ipv4: 0x7f00_0001) })
   }
 
-  /// Files as the kernel has them of each kind of interface.
+  /// Files as the kernel provides them for each kind of interface.
   @Test(arguments: [
     ("1", "", false, NetworkType.ethernet), ("1", "", true, .wifi),
     ("1", "DEVTYPE=wlan\nINTERFACE=x\n", false, .wifi), ("519", "DEVTYPE=wwan\n", false, .cellular),

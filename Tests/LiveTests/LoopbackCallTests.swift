@@ -31,7 +31,7 @@ struct LoopbackCall {
     callee = session.makePeer(label: "callee", role: "callee", configuration: configuration)
   }
 
-  /// Carries an offer and its answer with all candidates, and waits for both connections.
+  /// Exchanges an offer and its answer with all candidates, and waits for both connections.
   func connect() async throws {
     try await caller.setLocalDescription()
     try await caller.waitForGatheringComplete()
@@ -43,7 +43,7 @@ struct LoopbackCall {
     try await callee.waitUntilConnected()
   }
 
-  /// Returns once a peer has given out so many video frames and blocks.
+  /// Waits until a peer has delivered the given numbers of video frames and blocks.
   static func receive(videoFrames: Int, blocks: Int, of peer: PeerConnection) async {
     let (stream, continuation) = AsyncStream.makeStream(of: Void.self)
     let counts = Mutex((videoFrames: 0, blocks: 0))
@@ -61,7 +61,7 @@ struct LoopbackCall {
     withExtendedLifetime(subscription) {}
   }
 
-  /// A path in a folder of its own that is removed when the closure returns.
+  /// Returns the closure's result for a path in a folder that is removed afterwards.
   static func inFolder<Value>(_ body: (String) async throws -> Value) async throws -> Value {
     let folder = FileManager.default.temporaryDirectory.path + "/live-\(UUID().uuidString)"
     try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
@@ -92,7 +92,7 @@ struct LoopbackCall {
     let sent = try await call.caller.getStats(of: .sender(transceiver: 2))
     let streams = sent.objects.filter { $0.type == "outbound-rtp" }
     #expect(streams.count == 1)
-    // Live codecs are timed, and the time goes into the stats.
+    // Live codecs are timed, and the time is part of the stats.
     #expect(streams.first?["totalEncodeTime"] != nil)
     let levels = call.caller.audioLevels
     #expect(Set(levels.map(\.track.isInbound)) == [false, true])
@@ -132,7 +132,7 @@ struct LoopbackCall {
         if number % 2 == 0 {
           call.caller.send(I420Buffer(width: 64, height: 48, samples: bytes), on: video.id)
         }
-        // The next block goes out when this one was encoded.
+        // The next block is sent once this one was encoded.
         while call.caller.counters.audioSent <= number, !Task.isCancelled { await Task.yield() }
       }
     }

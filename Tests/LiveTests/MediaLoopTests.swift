@@ -6,10 +6,10 @@ import Synchronization
 import Testing
 import Wire
 
-/// Peers that are no WebRTC stack at all, on a real loop with real sockets.
+/// Peers without any WebRTC stack, on a real loop with real sockets.
 ///
-/// They bind what they may, tell their end points as local candidates, send one datagram to every
-/// remote candidate they are told, and tell what arrives as refusals.
+/// They bind every allowed address, report their end points as local candidates, send one datagram
+/// to every remote candidate, and report arriving datagrams as refusals.
 final class ToyEngine: PeerEngine {
   var deadline: Instant?
   var entropyDrawn: UInt64 = 0
@@ -76,7 +76,7 @@ final class ToyEngine: PeerEngine {
     return try Session(options, loop: nil) { ToyEngine() }
   }
 
-  /// The next words that a toy peer tells.
+  /// Returns the next words that a toy peer reports.
   static func words(_ count: Int, of events: AsyncStream<PeerConnectionEvent>) async -> [String] {
     var words: [String] = []
     for await event in events {
@@ -193,7 +193,7 @@ final class ToyEngine: PeerEngine {
     _ = await MediaLoopTests.endPoint(peer, events)
     try await session.finish()
     #expect(await call.value == "InvalidStateError")
-    // After the end, calls are refused at once and media is not taken.
+    // After the end, calls fail at once and media is ignored.
     await #expect(throws: PeerError.self) { try await peer.createOffer() }
     #expect(!peer.send(.init(samples: [0], channels: 1), on: 1))
     for await _ in peer.events { Issue.record("an event after the end") }
@@ -214,7 +214,7 @@ final class ToyEngine: PeerEngine {
     let taken = gate.withLock { _ in
       (0..<100).filter { _ in peer.send(.init(samples: [0], channels: 1), on: 1) }.count
     }
-    // What the loop had already begun does not count against the budget.
+    // Work that the loop had already begun does not count against the budget.
     #expect((16...50).contains(taken))
     try await peer.restartICE()
     #expect(peer.send(.init(samples: [0], channels: 1), on: 1))
@@ -272,7 +272,7 @@ final class ToyEngine: PeerEngine {
 }
 
 extension Session {
-  /// Creates a peer and subscribes before it can have told anything.
+  /// Creates a peer and subscribes before it can report anything.
   func makeObservedPeer(label: String) -> (PeerConnection, AsyncStream<PeerConnectionEvent>) {
     var events: AsyncStream<PeerConnectionEvent>?
     let peer = makePeer(label: label) { connection in events = connection.events }

@@ -5,7 +5,7 @@ import Wire
 @testable import Live
 
 struct NameResolverTests {
-  /// Answers from elsewhere, as those of the link are, free no look-up of the system.
+  /// Answers from the local link do not free a slot for the system's look-ups.
   @Test func noMoreRunThanMayHoweverManyAnswersCame() {
     let resolver = NameResolver()
     for _ in 0..<1000 { resolver.finished() }

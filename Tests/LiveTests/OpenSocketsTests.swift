@@ -4,7 +4,7 @@ import Wire
 
 @testable import Live
 
-/// What a loop has open for its peers, by itself.
+/// A loop's open sockets, tested without the loop.
 struct OpenSocketsTests {
   private let poller: Poller
   private let thread: LoopThread
@@ -44,7 +44,7 @@ struct OpenSocketsTests {
     #expect(open.stream(tag) == nil && open.listener(tag) == nil)
     open.closeSocket(tags[1])
     #expect(open.socket(tags[1]) == nil && open.socket(tags[0]) != nil)
-    // Nobody watches it any more.
+    // It is no longer watched.
     #expect(sockets[0].send([1], inDatagramsOf: 1, to: sockets[1].local) == 0)
     #expect(try poller.wait(waits: false) == 0)
   }
@@ -68,7 +68,7 @@ struct OpenSocketsTests {
     #expect(open.stream(stream) == nil)
   }
 
-  /// A tag is given once, also where the descriptor could not be watched.
+  /// A tag is used only once, even if its descriptor could not be watched.
   @Test func whatCannotBeWatchedIsNotKept() throws {
     var open = OpenSockets(poller, after: 2)
     let socket = try UDPSocket(on: loopback)

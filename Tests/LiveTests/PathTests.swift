@@ -5,7 +5,7 @@ import Stats
 import Testing
 import Wire
 
-/// Calls over connections between real stacks.
+/// Calls over TCP connections between real stacks.
 @Suite(.timeLimit(.minutes(1)), .serialized) struct PathTests {
   @Test(arguments: ["127.0.0.1", "::1"])
   func aCallNeedsNoDatagrams(address: String) async throws {
@@ -28,7 +28,7 @@ import Wire
 
   @Test func loopbackCallsConnectWithinTwoHundredMilliseconds() async throws {
     var times: [Duration] = []
-    // Whatever else the machine does may hold up many of them; no timer may hold up all.
+    // Other load on the machine may delay many of them; no timer may delay all.
     while times.count < 100, times.allSatisfy({ $0 >= .milliseconds(200) }) {
       let call = try LoopbackCall()
       try await call.caller.addTrack(.audio, source: LoopbackCallTests.tone)

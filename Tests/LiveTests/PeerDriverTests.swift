@@ -92,7 +92,7 @@ struct PeerDriverTests {
     let fixture = DriverFixture { engine, input, now, _ in
       switch input {
       case .genesis: engine.deadline = now + .milliseconds(10)
-      // Three deadlines were missed; the engine wants each of them.
+      // Three deadlines were missed; the engine gets each of them.
       case .deadline: engine.deadline = engine.deadline.map { $0 + .milliseconds(10) }
       default: break
       }

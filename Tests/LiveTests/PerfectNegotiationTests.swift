@@ -7,8 +7,8 @@ import Secure
 import Testing
 import Wire
 
-/// One side of W3C's perfect negotiation: it acts on what its connection and its peer tell, one
-/// after the other.
+/// One side of W3C's perfect negotiation, which handles events from its connection and messages
+/// from its peer one after the other.
 private final class Negotiator: Sendable {
   enum Message: Sendable {
     case event(PeerConnectionEvent)
@@ -27,7 +27,7 @@ private final class Negotiator: Sendable {
     (inbox, post) = AsyncStream.makeStream(of: Message.self)
   }
 
-  /// Works until its connection is closed; returns how many offers crossed.
+  /// Negotiates until its connection is closed; returns how many offers collided.
   func run(with peer: Negotiator) async throws -> Int {
     let events = connection.events
     let forwarding = Task { [post] in

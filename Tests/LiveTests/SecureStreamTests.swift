@@ -10,13 +10,13 @@ import Wire
 @Suite(.timeLimit(.minutes(2))) struct SecureStreamTests {
   private static let loopback = IPAddress(ipv4: 0x7f00_0001)
 
-  /// A server whose certificate is for `turn.example`, signed by itself.
+  /// A server with a self-signed certificate for `turn.example`.
   private final class Server {
     let folder = FileManager.default.temporaryDirectory.appending(path: "tls-\(UUID())")
     let listener: ListenSocket
     private let session: TLSSession
     private var descriptor: Int32 = -1
-    /// What came, in the clear.
+    /// The decrypted bytes received.
     private(set) var received: [UInt8] = []
     private var waiting: [UInt8] = []
 
@@ -50,7 +50,7 @@ import Wire
       try? FileManager.default.removeItem(at: folder)
     }
 
-    /// Goes on with what there is, and sends everything back that comes.
+    /// Processes waiting data, and echoes everything it receives.
     func advance() throws {
       if descriptor < 0 {
         var remote = csockets_address()
@@ -77,7 +77,7 @@ import Wire
     [0, 1, 0, 8, 0x21, 0x12, 0xa4, 0x42] + [UInt8](repeating: number, count: 20)
   }
 
-  /// Lets both ends continue until something holds, or the client fails; returns its code.
+  /// Runs both ends until a condition holds or the client fails; returns the client's error code.
   private func run(
     _ client: StreamSocket, _ server: Server, _ messages: inout [[UInt8]],
     until isDone: ([[UInt8]]) -> Bool

@@ -10,7 +10,7 @@ import Wire
 @Suite(.timeLimit(.minutes(1))) struct SendBatchTests {
   private static let loopback = IPAddress(ipv4: 0x7f00_0001)
 
-  /// Waits for so many datagrams on a socket.
+  /// Waits for `count` datagrams on a socket.
   private func receive(_ count: Int, from socket: UDPSocket) throws -> [[UInt8]] {
     let poller = try Poller()
     try poller.add(socket.descriptor, tag: 1)
@@ -29,8 +29,8 @@ import Wire
     let sender = try UDPSocket(on: SendBatchTests.loopback)
     let receiver = try UDPSocket(on: SendBatchTests.loopback)
     let batch = SendBatch()
-    // Equal ones, a shorter one, one that is longer than that, an empty one, more than one call
-    // takes, and more bytes than one call takes.
+    // Equal ones, a shorter one, a longer one after it, an empty one, more than one system call
+    // takes, and more bytes than one system call takes.
     var lengths = [1200, 1200, 1200, 700, 700, 1200, 0, 5]
     lengths += [Int](repeating: 20, count: 150) + [Int](repeating: 8000, count: 10)
     let sent = lengths.enumerated().map { number, length in
@@ -41,7 +41,7 @@ import Wire
     #expect(try receive(sent.count, from: receiver) == sent)
   }
 
-  /// What the receiver reads out of the IP header, also of datagrams that wait together.
+  /// Each datagram has its own IP header field, even when several wait together.
   @Test func eachDatagramCarriesItsOwnCodePoint() throws {
     let sender = try UDPSocket(on: SendBatchTests.loopback)
     let receiver = try UDPSocket(on: SendBatchTests.loopback)
@@ -66,11 +66,11 @@ import Wire
     #expect(read == marks)
   }
 
-  /// Routers set marks of their own (RFC 3168): here the sender does, in the IP header.
+  /// Routers set marks (RFC 3168): here the sender sets them in the IP header.
   @Test(arguments: [false, true]) func eachDatagramComesWithItsMark(isIPv6: Bool) throws {
     let address =
       isIPv6 ? IPAddress(ipv6High: 0, low: 1) : SendBatchTests.loopback
-    // Where a machine has no IPv6, there is nothing to read.
+    // Without IPv6 on this machine, there is nothing to read.
     guard let receiver = try? UDPSocket(on: address), let sender = try? UDPSocket(on: address)
     else { return #expect(isIPv6) }
     let batch = SendBatch()
@@ -116,7 +116,7 @@ import Wire
     let sender = try UDPSocket(on: SendBatchTests.loopback)
     let receiver = try UDPSocket(on: SendBatchTests.loopback)
     let batch = SendBatch()
-    // No socket of IPv4 reaches an address of IPv6.
+    // An IPv4 socket cannot reach an IPv6 address.
     let foreign = SocketAddress(IPAddress(ipv6High: 0, low: 1), port: 9)
     for byte in 0..<3 { batch.add([UInt8(byte)], to: foreign, over: sender) }
     batch.add([9], to: receiver.local, over: sender)
@@ -127,7 +127,7 @@ import Wire
     #expect(batch.flush() == [])
   }
 
-  /// Whether the system lets a socket have the buffer that it wishes.
+  /// Whether the system grants a socket the requested buffer size.
   private static let maySeize: Bool = {
     let limit = try? String(contentsOfFile: "/proc/sys/net/core/rmem_max", encoding: .utf8)
     let bytes = limit.flatMap { Int($0.trimmingCharacters(in: .whitespacesAndNewlines)) } ?? 0

@@ -10,11 +10,11 @@ import Wire
 
 @testable import Live
 
-/// Capturers by what is sent of them: when they run, and what senders and takes know of them.
+/// How senders start and stop capturers, and what senders and takes record about them.
 @Suite(.timeLimit(.minutes(1)), .serialized) struct SendingCapturersTests {
   private static let format = VideoFormat(width: 64, height: 48, framesPerSecond: 30)
 
-  /// A capturer that says what it was asked for.
+  /// A capturer that records the requests it gets.
   private final class Watched: VideoCapturer {
     let isScreencast: Bool
     let supportedFormats: [VideoFormat]
@@ -62,7 +62,7 @@ import Wire
     await capturer.wait(for: ["start 64", "stop", "start 64"])
     await one.caller.close()
     await capturer.wait(for: ["start 64", "stop", "start 64", "stop"])
-    // A transceiver of its own counts as well, and a replaced track does.
+    // A separate transceiver counts as well, and so does a replaced track.
     let video = try await two.caller.addTransceiver(.video, source: .application)
     session.send(on: video.id, of: two.caller)
     await capturer.wait(for: ["start 64", "stop", "start 64", "stop", "start 64"])
@@ -72,7 +72,7 @@ import Wire
     try await two.factory.finish()
   }
 
-  // TW18: the application says otherwise.
+  // TW18: the application overrides the pipeline.
   @Test func theApplicationDecidesOnceItHasStartedOrStoppedTheCapturer() async throws {
     let call = try FactoryCall()
     let capturer = Watched(
@@ -83,7 +83,7 @@ import Wire
     let track = LocalVideoTrack(source: source, id: "camera")
     let sender = try await call.caller.addTrack(track)
     await capturer.wait(for: ["start 64"])
-    // Another format than the one that it began with.
+    // Another format than the first one.
     let wish = VideoFormat(width: 32, height: 24, framesPerSecond: 30)
     #expect(await session.start(wish))
     #expect(capturer.calls == ["start 64", "stop", "start 32"] && session.state == .started)
@@ -99,7 +99,7 @@ import Wire
     try await call.factory.finish()
   }
 
-  /// What a take has of the capturers of its senders, and the take.
+  /// Returns what a take records about its senders' capturers, and the take.
   private func notes(
     _ body: (FactoryCall) async throws -> Void
   ) async throws -> [String] {
@@ -117,14 +117,14 @@ import Wire
     }
   }
 
-  /// Returns once a session has started, and what it told is in the take.
+  /// Waits until a session has started and its report is in the take.
   private static func started(_ session: VideoCaptureSession, _ call: FactoryCall) async throws {
     while session.state != .started { await Task.yield() }
-    // The note goes out after the state is set.
+    // The note is sent after the state is set.
     for _ in 0..<20 { _ = try await call.caller.getStats() }
   }
 
-  // TW20: whichever way the frames go.
+  // TW20: on every path that frames take.
   @Test func aScreenIsReportedOnEveryWayToASender() async throws {
     let screen = #""isScreencast":true"#
     // Tracks first, then the capturer; and the other way round.
@@ -150,7 +150,7 @@ import Wire
       try await Self.started(session, call)
     }
     #expect(filtered.contains { $0.contains(screen) }, "\(filtered)")
-    // A source without a capturer that says it itself, before and while it is sent.
+    // A source without a capturer that sets the hint itself, before and while it is sent.
     let said = try await notes { call in
       let source = VideoSource(contentHint: .detail)
       try await call.caller.addTrack(LocalVideoTrack(source: source, id: "screen"))
@@ -158,7 +158,7 @@ import Wire
       _ = try await call.caller.getStats()
     }
     #expect(said.filter { $0.contains("setContentHint") }.count == 2, "\(said)")
-    // And none of it for a camera.
+    // And no such note for a camera.
     let camera = try await notes { call in
       let session = VideoCaptureSession(Watched())
       let source = VideoSource()
@@ -169,7 +169,7 @@ import Wire
     #expect(!camera.isEmpty && !camera.contains { $0.contains(screen) }, "\(camera)")
   }
 
-  // TW5: an encoder that stands still holds up nobody who captures.
+  // TW5: a blocked encoder does not block the capturer.
   @Test func encodingHoldsUpNoCapturer() async throws {
     let encoder = StandingEncoder()
     var options = Session.Options()
@@ -181,7 +181,7 @@ import Wire
     try await caller.addTrack(factory.videoTrack(with: source, trackID: "v"))
     try await FactoryCall.negotiate(caller, callee)
     try await caller.waitUntilConnected()
-    // Until the first one is being encoded, which then does not continue.
+    // Until the encoder has started on the first frame, where it blocks.
     var time: Int64 = 0
     func capture() throws {
       time += 40_000_000
@@ -193,7 +193,7 @@ import Wire
       try capture()
       await Task.yield()
     }
-    // As many as one likes: what there is no room for is left out, and nobody waits.
+    // Any number of frames: those without room are dropped, and no call blocks.
     for _ in 0..<100 { try capture() }
     #expect(encoder.isBusy && encoder.threads.isDisjoint(with: [encoder.thread()]))
     encoder.goOn()
@@ -201,7 +201,7 @@ import Wire
     #expect(encoder.threads.count == 1)
   }
 
-  /// An encoder that waits in the middle of its first frame.
+  /// An encoder that blocks in the middle of its first frame.
   private final class StandingEncoder: VideoEncoderFactory {
     private struct State {
       var isBusy = false

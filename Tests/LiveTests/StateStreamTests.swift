@@ -30,7 +30,7 @@ import Wire
   @Test func readersMayBeCancelledWhileTheyAreReported() async {
     let observers = PeerObservers()
     let isOver = Mutex(false)
-    // Threads of their own, so that a deadlock stops this test and not the pool of all tests.
+    // Separate threads, so that a deadlock stops this test and not all tests' thread pool.
     let (ends, end) = AsyncStream<Void>.makeStream()
     Thread {
       while !isOver.withLock({ $0 }) {
@@ -61,7 +61,7 @@ import Wire
     }
     isOver.withLock { $0 = true }
     await ended.next()
-    // Who comes after all of them is told as ever.
+    // A reader that subscribes after all of them is served as usual.
     let waiting = Task.detached {
       for await states in observers.stateStream() where states.iceGathering == .complete {
         return true
@@ -96,7 +96,7 @@ import Wire
         isReading.withLock { $0 = true }
         return await inbox.next()
       }
-      // The moment moves through what the reader does before it waits.
+      // The change falls at different moments before the reader waits.
       while !isReading.withLock({ $0 }) { await Task.yield() }
       for _ in 0..<(round % 200) { _ = reader.isCancelled }
       reader.cancel()

@@ -5,7 +5,7 @@ import Wire
 
 @testable import Live
 
-/// Datagrams that belong to nobody.
+/// Datagrams from unknown senders.
 struct StrayTests {
   private static func datagram(_ bytes: [UInt8], port: UInt16) -> Datagram {
     Datagram(
@@ -20,13 +20,13 @@ struct StrayTests {
     }
     let admitted = (0..<2_000 as Range<UInt16>).filter { admits(0x80, from: $0) }
     #expect(admitted.count == StrayFilter.most && filter.dropped == 1_500)
-    // The peer itself comes in by its credentials, and from then on because it was answered.
+    // The peer is admitted by its credentials, and afterwards because it was answered.
     let before = (admits(0, from: 5_000), admits(0, from: 5_000, isRecognized: true))
     #expect(before == (false, true))
     filter.sent(Self.datagram([0x01, 0x01], port: 5_000))
     let after = (admits(0, from: 5_000), admits(0x80, from: 5_000))
     #expect(after == (true, true))
-    // An error that a stranger is answered makes nobody known.
+    // An error response to an unknown sender does not admit it.
     filter.sent(Self.datagram([0x01, 0x11], port: 6_000))
     let stranger = admits(0, from: 6_000)
     #expect(!stranger)
@@ -41,7 +41,7 @@ struct StrayTests {
     #expect(admitted.count == StrayFilter.mostBytes / 60_000)
   }
 
-  /// A peer knows its own checks before they are inputs, and a stranger's are none of them.
+  /// A peer recognizes its own checks before they become inputs, and rejects an unknown sender's.
   @Test func anEndpointDistinguishesItsPeerFromUnknownOnes() {
     let machine = PeerMachine(codecs: LibraryCodecs())
     let stray = Self.datagram(

@@ -23,7 +23,7 @@ import Wire
     }
   }
 
-  /// Both ends of a connection.
+  /// Makes both ends of a connection.
   private func connected(to kind: StreamTarget.Kind = .peer) throws -> (
     StreamSocket, StreamSocket, ListenSocket
   ) {
@@ -58,7 +58,7 @@ import Wire
     #expect(try read(100 - messages.count, from: server, while: client).count > 0)
   }
 
-  /// Reads until so many messages have come.
+  /// Reads until `count` messages have arrived.
   private func read(_ count: Int, from reader: StreamSocket, while writer: StreamSocket) throws
     -> [[UInt8]]
   {
@@ -101,7 +101,7 @@ import Wire
     #expect(code == ECONNREFUSED)
   }
 
-  /// The client of a connection whose server said something, read nothing and is gone.
+  /// Returns a client whose server sent something, read nothing and closed.
   private func forsaken(after words: [UInt8], unread: [UInt8]) throws -> StreamSocket {
     let (client, server, _) = try connected()
     if !unread.isEmpty { client.send(unread) }
@@ -109,7 +109,7 @@ import Wire
     return client
   }
 
-  /// What comes until the connection ends, and how it ends.
+  /// Returns the messages until the connection ends, and its error code.
   private func end(of client: StreamSocket) throws -> (messages: [[UInt8]], code: Int32) {
     let waiter = try Waiter([client])
     var messages: [[UInt8]] = []
@@ -125,7 +125,7 @@ import Wire
   }
 
   @Test func theLastWordsOfAnEndAreHeardThoughNothingCanBeSentToIt() throws {
-    // What an end has not read when it closes makes the system reset the connection.
+    // If an end closes with unread data, the system resets the connection.
     let client = try forsaken(after: [4, 5, 6], unread: [1, 2, 3])
     for _ in 0..<3 { client.send([7]) }
     #expect(try end(of: client).messages == [[4, 5, 6]])
@@ -134,7 +134,7 @@ import Wire
   @Test func whatAnEndDoesNotReadIsBounded() throws {
     let (client, server, _) = try connected()
     let message = [UInt8](repeating: 1, count: 60_000)
-    // Far more than the buffers of the system take: the rest is dropped, not kept.
+    // Far more than the system's buffers hold: the rest is dropped, not kept.
     for _ in 0..<400 { client.send(message) }
     #expect(client.wantsToWrite)
     let messages = try read(4, from: server, while: client)
@@ -143,7 +143,7 @@ import Wire
 
   @Test func bytesThatAreNoMessageEndAConnectionToAServer() throws {
     let (client, server, _) = try connected(to: .server)
-    // Framed for a peer, which to the other framing begins with a length of STUN that is odd.
+    // Framed for a peer, which the other framing reads as an odd STUN length.
     server.send([1, 2, 3])
     #expect(try end(of: client).code == EPROTO)
   }

@@ -25,7 +25,7 @@ import Wire
     try await call.caller.add(try stream("two"))
     try await call.callee.add(try stream("own"))
     try await call.connect()
-    // The peer's streams with their tracks, and none of the local ones.
+    // The remote streams with their tracks, and no local ones.
     let streams = call.heard.callee.all.filter { $0.hasPrefix("stream") }
     #expect(
       streams == [
@@ -44,7 +44,7 @@ import Wire
     #expect(found.audioTracks.first === track && found.track(id: "two-audio") === track)
     #expect(call.callee.receivers.count == 4)
     #expect(call.callee.receivers.contains { $0.track === track })
-    // A stream that is no longer sent goes, with its tracks, and its name may come again.
+    // A stream that is no longer sent is removed with its tracks, and its name may be used again.
     let two = try #require(call.caller.localStreams.last)
     try await call.caller.remove(two)
     #expect(call.caller.localStreams.map(\.id) == ["one"] && call.caller.senders.count == 2)
@@ -61,7 +61,7 @@ import Wire
     try await call.factory.finish()
   }
 
-  // A publisher whose stream a server sends back tells it by its name.
+  // A publisher recognizes its own stream, sent back by a server, by its name.
   @Test func aLocalStreamThatComesBackIsNotAReceiverStream() async throws {
     let call = try FactoryCall()
     try await call.caller.add(try stream("mine"))
@@ -117,12 +117,12 @@ import Wire
     track.addSink(sink)
     let blocks = call.callee.counters.audioReceived
     await sink.wait { $0.audio.count >= 10 }
-    // Once for each block, although it was added twice.
+    // Once per block, although the sink was added twice.
     #expect(sink.audio.count <= call.callee.counters.audioReceived - blocks + 1)
     #expect(!track.isMuted)
     #expect(sink.audio.last?.samples.contains { $0 != 0 } == true)
     await sink.wait { _ in (track.audioLevel?.decibels ?? -127) > -30 }
-    // Switching tells once, and only where something changes.
+    // Switching reports once, and only when the state changes.
     let switches = Listener()
     var handlers = MediaStreamHandlers()
     handlers.onSwitchAudio = { switches.onSwitch(audio: $0) }
@@ -135,7 +135,7 @@ import Wire
     #expect(!MediaStream(id: "empty").audioEnabled)
     await sink.wait { $0.audio.suffix(5).allSatisfy { !$0.samples.contains { abs($0) > 8 } } }
     await sink.wait { _ in track.audioLevel?.percent == 0 }
-    // RTP flows on.
+    // RTP continues.
     let flowing = call.callee.counters.audioReceived - call.callee.counters.audioConcealed
     await sink.wait { _ in
       let counters = call.callee.counters
@@ -143,7 +143,7 @@ import Wire
     }
     local.audioEnabled = true
     await sink.wait { $0.audio.last?.samples.contains { $0 > 1_000 } == true }
-    // Of the receiver's own accord; with the volume the same, and kept meanwhile.
+    // Disabled by the receiver; a volume set meanwhile applies afterwards.
     track.isEnabled = false
     await sink.wait { $0.audio.last?.samples.allSatisfy { $0 == 0 } == true }
     remote.remoteAudioVolume = nil
@@ -186,7 +186,7 @@ import Wire
       let pattern = TestPattern(width: 64, height: 48)
       for number in 0... {
         guard !Task.isCancelled else { return }
-        // What follows faster than the encoder takes it is left out.
+        // Frames that arrive faster than the encoder takes them are dropped.
         source.capture(pattern.videoFrame(Int64(number)))
         await Task.yield()
       }
@@ -230,7 +230,7 @@ import Wire
     try await call.factory.finish()
   }
 
-  // SO13, GU22: four ways not to send, and why one cannot.
+  // SO13, GU22: each refusal to mute says why.
   @Test func theWaysOfNotSendingAreRefusedForAReason() async throws {
     let call = try FactoryCall()
     func refusal(_ connection: PeerConnection, _ kind: MediaKind) async -> MuteError? {

@@ -5,16 +5,16 @@ import Wire
 
 @testable import Live
 
-/// Peers on a loop that nobody runs, with engines of the test and a clock that it moves.
+/// Peers on a loop that is not running, with scripted engines and a manual clock.
 struct TurnTableTests {
   private let order = Collector<Int>()
   private let fixtures: [DriverFixture]
   private let peers: [MediaLoop.PeerKey: Resident]
   private var table = TurnTable()
 
-  /// Each peer has its deadlines after so many milliseconds, one after the other.
+  /// Each peer's deadlines in milliseconds.
   private static let deadlines = [[30, 60], [10, 35], [20, 40]]
-  /// What the clocks of the fixtures show at the beginning.
+  /// The time at which the fixtures' clocks start.
   private static let zero: Int64 = 5_000
 
   init() throws {
@@ -63,7 +63,7 @@ struct TurnTableTests {
     #expect(table.earliestNanoseconds == nil)
   }
 
-  /// A loop that was held up asks whose time came first, and lets each catch up.
+  /// A delayed loop runs the peer with the earliest deadline first, and lets each catch up.
   @Test mutating func whoWasDueFirstHasTheFirstTurnWhenManyAreLate() {
     advance(to: 36)
     #expect(order.all == [1, 1, 2, 0])

@@ -12,12 +12,12 @@ import Wire
 
 @testable import Live
 
-/// From a capturer over a call to a renderer.
+/// The path from a capturer through a call to a renderer.
 @Suite(.timeLimit(.minutes(1)), .serialized) struct VideoCaptureSessionTests {
   private let format = VideoFormat(
     width: 96, height: 64, framesPerSecond: 30, pixelFormat: .nv12)
 
-  /// A capturer that answers when the test says so, and continues after its end.
+  /// A capturer that responds when the test says so, and continues after its end.
   private final class Stubborn: VideoCapturer {
     let consumer = Mutex<(any VideoConsumer)?>(nil)
     var supportedFormats: [VideoFormat] {
@@ -69,7 +69,7 @@ import Wire
     #expect(!other)
   }
 
-  /// KA2: whoever does not want to be seen is asked once, and the take says so.
+  /// KA2: permission is requested once, and the take records the refusal.
   @Test func aCameraThatIsDeniedDoesNotStartAndTheTakeSaysSo() async throws {
     try await LoopbackCall.inFolder { path in
       let call = try LoopbackCall(take: path)
@@ -96,7 +96,7 @@ import Wire
     }
   }
 
-  /// KA8, KA10: what client SDKs of rooms capture by default, turned as the device is held.
+  /// KA8, KA10: the default capture of client SDKs, rotated with the device.
   @Test func theOptionsOfLocalMediaMakeACapturerThatFollowsTheDevice() async throws {
     var options = LocalMediaOptions()
     options.source = .bypass
@@ -120,7 +120,7 @@ import Wire
     #expect(renderer.shown.count == 3)
     source.stop()
     withExtendedLifetime(subscription) {}
-    // By the application alone.
+    // Rotated by the application alone.
     options.rotationType = .appOrientation
     (orientation.device, orientation.application) = (.none, .quarter)
     let other = try #require(
@@ -135,7 +135,7 @@ import Wire
     options.source = .file
     options.fileName = "nothing.y4m"
     #expect(throws: MediaFileError.self) { try options.makeVideoCapturer() }
-    // Without a rotation there is nothing to turn.
+    // Without a rotation there is nothing to rotate.
     (options.source, options.rotationType) = (.bypass, .notAvailable)
     #expect(try options.makeVideoCapturer() is PushedVideoCapturer)
   }
@@ -161,7 +161,7 @@ import Wire
           scene.videoFrame(now / 20_000_000), rotation.withLock { $0 }, now)
         if let frame { capturer.push(frame) }
       }
-      // Pushed until the other side shows it.
+      // Frames are pushed until the remote side shows one.
       let first = await shown.next()
       #expect(first == [96, 64])
       rotation.withLock { $0 = .quarter }
@@ -180,7 +180,7 @@ import Wire
     }
   }
 
-  /// A video frame as NV12.
+  /// Returns a video frame as NV12.
   private static func camera(_ videoFrame: I420Buffer, _ rotation: VideoRotation, _ now: Int64)
     throws
     -> VideoFrame

@@ -6,9 +6,9 @@ import Testing
 
 @testable import Live
 
-/// What is done to a microphone before the session hears it.
+/// The processing of microphone audio before the session gets it.
 @Suite(.timeLimit(.minutes(5))) struct VoiceProcessingTests {
-  /// Noise whose loudness changes as that of speech does, the same each time.
+  /// Noise whose loudness varies like speech, the same each time.
   private struct Speech {
     private var state: UInt32
     private var frame = 0
@@ -34,9 +34,10 @@ import Testing
     samples.reduce(0) { $0 + Double($1) * Double($1) } / Double(max(1, samples.count))
   }
 
-  /// A room in which the microphone hears the loudspeaker 30 ms later and at half of its loudness.
+  /// Simulates a room in which the microphone hears the loudspeaker 30 ms later and at half its
+  /// loudness.
   ///
-  /// - Returns: what the microphone heard and what was left of it, in samples of as many channels.
+  /// - Returns: the microphone's input and the processed output, interleaved by channel.
   private func echo(
     _ processor: VoiceProcessor, rate: Int = 16_000, channels: Int = 1, seconds: Int = 6,
     chunk: Int = 160
@@ -67,13 +68,13 @@ import Testing
     }
   }
 
-  /// KA11: for voice, what the loudspeaker plays is taken out of the microphone by 15 dB or more.
+  /// KA11: for voice, the loudspeaker's echo is reduced by 15 dB or more.
   @Test(arguments: [(16_000, 1, 160), (48_000, 2, 480), (44_100, 1, 333)])
   func theEchoOfTheLoudspeakerIsTakenOut(rate: Int, channels: Int, chunk: Int) {
     let processor = VoiceProcessor(
       renderFormat: AudioFormat(sampleRate: rate), controlsGain: false)
     let (heard, left) = echo(processor, rate: rate, channels: channels, chunk: chunk)
-    // All but a period that was not complete comes out.
+    // All output except an incomplete period.
     #expect((0..<rate / 100 * channels).contains(heard.count - left.count))
     let last = 2 * rate * channels
     #expect(power(left.suffix(last)) * 30 < power(heard.suffix(last)))
@@ -83,7 +84,7 @@ import Testing
     let processor = VoiceProcessor(
       renderFormat: AudioFormat(sampleRate: 16_000), controlsGain: false)
     _ = echo(processor)
-    // The other end is silent now, and somebody speaks.
+    // The remote side is silent now, and the local user speaks.
     var speech = Speech(seed: 99, rate: 16_000, peak: 12_000)
     var (said, left): ([Int16], [Int16]) = ([], [])
     for _ in 0..<200 {
@@ -104,7 +105,7 @@ import Testing
     #expect(heard == left)
   }
 
-  /// KA11: with automatic gain a quiet voice becomes louder; without, it stays.
+  /// KA11: automatic gain makes a quiet voice louder; without it, the voice is unchanged.
   @Test func aQuietVoiceIsMadeLouderWhereThatIsAskedFor() {
     func left(_ controlsGain: Bool) -> Double {
       let processor = VoiceProcessor(renderFormat: nil, controlsGain: controlsGain)
@@ -131,7 +132,7 @@ import Testing
     }
   }
 
-  /// PX8, TW3: with voice processing the noise of a fan is held down, with a plain unit it stays.
+  /// PX8, TW3: voice processing suppresses a fan's noise, a plain unit does not.
   @Test func theKindOfProcessingThatASessionAsksForIsDone() throws {
     func left(_ profile: AudioProcessingProfile) throws -> Double {
       let session = try Session(Session.Options())
@@ -152,12 +153,12 @@ import Testing
       withExtendedLifetime(sink) {}
       return power(samples.withLock { $0.suffix(96_000) })
     }
-    // As a choice of audio unit has it: `rioc`, the one without processing.
+    // Selected by audio unit: `rioc`, the one without processing.
     let (processed, plain) = (try left(.voice), try left(.custom(0x7269_6f63)))
     #expect(plain > 0 && processed < plain / 2, "\(processed), \(plain)")
   }
 
-  /// The device goes by what the session asks for, and the session has what is left.
+  /// The device processes as the session requests, and delivers the result.
   @Test func aDeviceWithVoiceProcessingIsADeviceLikeAnother() async throws {
     let manual = ManualAudioDevice(name: "microphone")
     let device = VoiceProcessingDevice(manual)

@@ -2,7 +2,7 @@ import MediaFiles
 import Testing
 
 @Suite struct WebMWriterTests {
-  /// The identifiers and bodies of elements that follow each other, with lengths of eight bytes.
+  /// Parses consecutive elements into identifiers and bodies, with lengths of eight bytes.
   private func elements(_ bytes: ArraySlice<UInt8>) -> [(name: [UInt8], body: ArraySlice<UInt8>)] {
     var found: [(name: [UInt8], body: ArraySlice<UInt8>)] = []
     var rest = bytes
@@ -86,7 +86,7 @@ import Testing
     let file = try #require(writer.file())
     let top = boxes(file[...])
     #expect(top.map(\.kind) == ["ftyp", "moov", "moof", "mdat", "moof", "mdat"])
-    // Start codes have given way to lengths.
+    // Start codes are replaced by lengths.
     let unit: [UInt8] = [0, 0, 0, 5, 0x67, 0x42, 0xc0, 0x1f, 9, 0, 0, 0, 3, 0x68, 0xce, 0x3c]
     #expect(top[3].body.starts(with: unit))
     #expect(top[3].body.suffix(6).elementsEqual([0, 0, 0, 2, 0x41, 9]))
@@ -94,7 +94,7 @@ import Testing
   }
 
   @Test func theSizeIsThatOfTheParameterSet() throws {
-    // 320x240, as libx264 writes it. What was not decoded has no size, and players refuse 0.
+    // 320x240, as libx264 writes it. Undecoded video has no size, and players reject 0.
     let sequence: [UInt8] = [
       0x67, 0x42, 0xc0, 0x1f, 0xd9, 0x01, 0x41, 0xfa, 0x10, 0, 0, 3, 0, 0x10, 0, 0, 3, 3, 0xc8,
       0xf1, 0x83, 0x24, 0x80,

@@ -3,13 +3,13 @@ import MediaFiles
 import Testing
 import Wire
 
-/// A seeded source of random numbers, the same in every run.
+/// Returns a seeded source of random numbers, the same in every run.
 private func random(_ seed: UInt8) -> EntropyStream {
   Entropy(seed: Array(repeating: seed, count: Entropy.seedLength)).stream("test")
 }
 
 extension [UInt8] {
-  /// The bytes in pieces of random length.
+  /// Splits the bytes into pieces of random length.
   fileprivate func pieces(_ dice: EntropyStream, most: UInt64) -> [[UInt8]] {
     var rest = self[...]
     var pieces: [[UInt8]] = []
@@ -127,7 +127,7 @@ struct WAVTests {
       + WAVWriter.samples(AudioBlock(samples: samples, channels: format.channels))
   }
 
-  /// A triangle wave with its peak at so many parts of full scale.
+  /// Returns a triangle wave; its peak is a fraction of full scale.
   private func wave(_ count: Int, period: Int, channels: Int = 1) -> [Int16] {
     (0..<count).flatMap { index -> [Int16] in
       let place = index % period
@@ -162,7 +162,7 @@ struct WAVTests {
     #expect(abs(Double(whole.count) - expected) <= 2)
     var worst = 0
     for index in 2_000..<20_000 {
-      // The same triangle at 48 kHz, allowing for the rate's rounding of the period.
+      // The same triangle at 48 kHz, allowing for the rounded period.
       let position = Double(index) * Double(rate) / 48_000
       let place = position - (position / Double(period)).rounded(.down) * Double(period)
       let half = Double(period / 2)
@@ -224,11 +224,11 @@ struct WAVTests {
       for _ in 0...dice.integer(below: 4) {
         bytes[Int(dice.integer(below: 48))] = dice.byte() < 128 ? dice.byte() : 0
       }
-      // A changed rate would build a filter each time: that is tested elsewhere.
+      // A changed rate would build a filter each time: other tests cover that.
       if round % 500 != 0 { bytes.replaceSubrange(24..<28, with: good[24..<28]) }
       guard let (format, samples) = try? read(bytes.pieces(dice, most: 60)) else { continue }
       whole += 1
-      // Even of a file of 1 Hz no sample becomes more than so many.
+      // Even in a 1 Hz file, a sample becomes at most this many.
       if format == nil || samples.count > 48_000 * bytes.count {
         Issue.record("\(samples.count) samples of \(bytes.count) bytes")
       }

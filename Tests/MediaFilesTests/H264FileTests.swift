@@ -5,12 +5,12 @@ import Testing
 import Wire
 
 struct H264FileTests {
-  /// Parameters of 64x44 pixels that tell no pace.
+  /// Parameter sets for 64x44 pixels without a frame rate.
   private static let sets: [UInt8] = [
     0, 0, 0, 1, 0x67, 0x42, 0xc0, 0x1e, 0xda, 0x11, 0xfe, 0xd0, 0, 0, 0, 1, 0x68, 0xce, 0x3c, 0x80,
   ]
 
-  /// Video frames that carry their numbers, a key frame in every four.
+  /// Returns numbered video frames, with a key frame in every four.
   private func file(_ count: Int) -> [UInt8] {
     H264FileTests.sets
       + (0..<count).flatMap { number -> [UInt8] in
@@ -18,7 +18,7 @@ struct H264FileTests {
       }
   }
 
-  /// The number of a video frame.
+  /// Returns a video frame's number.
   private func number(_ content: MediaContent?) -> Int? {
     guard case .encodedVideo(let videoFrame) = content else { return nil }
     return videoFrame.bytes.dropLast().last.map { Int($0) - 100 }

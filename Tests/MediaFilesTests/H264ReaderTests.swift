@@ -21,7 +21,7 @@ struct BitWriter {
     }
   }
 
-  /// Unsigned Exp-Golomb numbers.
+  /// Appends unsigned Exp-Golomb numbers.
   mutating func numbers(_ values: UInt32...) {
     for value in values {
       let length = 32 - (value + 1).leadingZeroBitCount
@@ -31,13 +31,13 @@ struct BitWriter {
   }
 }
 
-/// Units of a made-up stream.
+/// NAL units for test streams.
 enum H264Units {
   static let start: [UInt8] = [0, 0, 0, 1]
   static let delimiter: [UInt8] = [9, 0x10]
   static let videoFrame: [UInt8] = [0x68, 0xce, 0x3c, 0x80]
 
-  /// A sequence parameter set of a size in macroblocks, with the clock that it may tell.
+  /// Returns a sequence parameter set with a size in macroblocks, and optional timing.
   static func sequence(
     _ profileLevelID: UInt32 = 0x42c01e, columns: UInt32 = 4, rows: UInt32 = 3,
     timing: (ticks: UInt32, perSecond: UInt32)? = nil, isInterlaced: Bool = false,
@@ -60,7 +60,7 @@ enum H264Units {
     writer.numbers(columns - 1, rows - 1)
     writer.bits(isInterlaced ? 0b00 : 0b1, isInterlaced ? 2 : 1)
     writer.bits(1, 1)
-    // Two pixels of chroma are cut off below.
+    // Two chroma rows are cropped at the bottom.
     writer.bits(1, 1)
     writer.numbers(0, 0, 0, 2)
     writer.bits(timing == nil ? 0 : 1, 1)
@@ -74,7 +74,7 @@ enum H264Units {
     return escaped(writer.bytes)
   }
 
-  /// A slice: whether it begins its video frame, its type and what tells it from others.
+  /// Returns a slice: whether it starts its video frame, its type and a tag.
   static func slice(
     isKey: Bool = false, first: UInt32 = 0, type: UInt32 = 0, tag: UInt8 = 0xab
   ) -> [UInt8] {
@@ -104,7 +104,7 @@ enum H264Units {
 struct H264ReaderTests {
   private typealias Units = H264Units
 
-  /// All video frames of a stream that comes in pieces.
+  /// Returns all video frames of a stream that is read in pieces.
   private func videoFrames(_ stream: [UInt8], pieces: Int = 1 << 20) throws(H264Error)
     -> [H264AccessUnit]
   {
@@ -126,13 +126,13 @@ struct H264ReaderTests {
     let sets = [Units.sequence(), Units.videoFrame]
     let key = Units.slice(isKey: true)
     let stream =
-      // What a decoder could not begin with.
+      // Units that a decoder could not start with.
       Units.stream(Units.slice(tag: 9), Units.delimiter, sets[0], sets[1], key)
       // A second slice, then video frames with and without something before them.
       + Units.stream(Units.slice(isKey: true, first: 5, tag: 1), Units.slice(tag: 2))
       + Units.stream([6, 5, 1, 0x80], Units.slice(tag: 3), Units.slice(first: 6, tag: 4))
       + [0, 0, 1] + Units.delimiter + [0, 0, 1] + Units.slice(tag: 5)
-      // Its sets stand far before this one.
+      // Its parameter sets are far before this one.
       + [0, 0] + Units.stream(Units.slice(isKey: true, tag: 6), [12, 0xff, 0x80], [10]) + [0, 0]
     let found = try videoFrames(stream, pieces: pieces)
     #expect(found.map(\.isKey) == [true, false, false, false, true])
@@ -164,7 +164,7 @@ struct H264ReaderTests {
     #expect(read.width == 320 && read.height == 188 && !read.isInterlaced && read.number == 3)
     #expect(read.profileLevelIDText == (profile == 0x42c01e ? "42c01e" : "64001f"))
     #expect(read.timing == (hasTiming ? .init(ticksPerSecond: 60_000, ticksPerField: 1001) : nil))
-    // No part of it is enough, and none does harm.
+    // Every truncation is rejected without harm.
     for length in 0..<unit.count - (hasTiming ? 1 : 2) {
       #expect(throws: ReadError.self) {
         try H264SequenceParameters(parsing: Array(unit.prefix(length)).span.bytes)

@@ -12,7 +12,7 @@ struct IVFWriterTests {
   @Test func videoFramesHaveTheirTimes() async throws {
     try await MediaFileTests.inFolder { path in
       var writer = TimedStreamWriter(try MediaFile(path, for: .writing), fourCC: "AV01")
-      // The last one is shown together with the one before.
+      // The last frame has the same time as the one before.
       for (index, milliseconds) in [Int64(1_000), 1_040, 1_040].enumerated() {
         writer.write(
           .encodedVideo(

@@ -3,15 +3,15 @@ import Glibc
 import MediaFiles
 import Testing
 
-/// Media files that cannot be used, or no longer: the error names the place and the cause.
+/// Media files that are unusable, or become so: the error names the place and the cause.
 @Suite(.timeLimit(.minutes(10))) struct MediaFileFaultTests {
-  /// The error that a body throws.
+  /// Returns the error that a body throws.
   private func error(_ body: () throws(MediaFileError) -> Void) -> MediaFileError? {
     do throws(MediaFileError) { try body() } catch { return error }
     return nil
   }
 
-  /// H.264 that tells no pace, a key frame first.
+  /// Returns H.264 without a frame rate, a key frame first.
   private func h264(_ count: Int) -> [UInt8] {
     let sets: [UInt8] = [
       0, 0, 0, 1, 0x67, 0x42, 0xc0, 0x1e, 0xda, 0x11, 0xfe, 0xd0, 0, 0, 0, 1, 0x68, 0xce, 0x3c,
@@ -45,7 +45,7 @@ import Testing
 
   @Test func aVideoFrameThatCannotBeSentIsNamedWithItsPlace() async throws {
     try await MediaFileTests.inFolder { path in
-      // More video frames than are looked at before any is sent.
+      // More video frames than the reader checks before the first is sent.
       let good = h264(70)
       try Data(good + [0, 0, 1, 0x01, 0b1010_1000, 0x80]).write(to: URL(filePath: path))
       var source = try H264FileSource(path: path, loops: true)
@@ -72,7 +72,7 @@ import Testing
       try Data(h264(3)).write(to: URL(filePath: path))
       var source = try H264FileSource(path: path, loops: true)
       for _ in 0..<3 { _ = try source.next() }
-      // Written over in place: the parameters alone are left.
+      // Overwritten in place: only the parameter sets are left.
       let handle = try FileHandle(forWritingTo: URL(filePath: path))
       try handle.truncate(atOffset: 20)
       let told = error { () throws(MediaFileError) in _ = try source.next() }

@@ -5,7 +5,7 @@ import Testing
 import Wire
 
 @Suite(.timeLimit(.minutes(10))) struct MediaFileTests {
-  /// A path in a folder of its own that is removed when the closure returns.
+  /// Returns the closure's result for a path in a folder that is removed afterwards.
   static func inFolder<Value>(_ body: (String) async throws -> Value) async throws -> Value {
     let folder = FileManager.default.temporaryDirectory.path + "/media-files-\(UUID().uuidString)"
     try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
@@ -13,7 +13,7 @@ import Wire
     return try await body(folder + "/media")
   }
 
-  /// A Y4M file of grey video frames, each as bright as its number.
+  /// Returns a Y4M file of grey video frames, each as bright as its number.
   static func y4m(count: Int, rate: String, side: Int = 16) -> [UInt8] {
     var bytes = Array("YUV4MPEG2 W\(side) H\(side) F\(rate) C420\n".utf8)
     for index in 0..<count {
@@ -121,7 +121,7 @@ import Wire
         let picture = I420Buffer(width: 16, height: 16, samples: Array(repeating: 9, count: 384))
         writer.write(.videoFrame(picture), at: .zero + .milliseconds(time))
       }
-      // 0.5 s and 1 s as they are, 3 s of the first hour, 1 s of the second one, 0.1 s, the last.
+      // 0.5 s and 1 s unchanged, 3 s of the first hour, 1 s of the second one, 0.1 s, the last.
       #expect(try writer.finish().get() == 5 + 10 + 30 + 10 + 1 + 1)
       #expect(writer.leftOut == .milliseconds(7_198_500 - 4_000))
     }

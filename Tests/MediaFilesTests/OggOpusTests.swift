@@ -2,12 +2,12 @@ import MediaFiles
 import Testing
 
 @Suite struct OpusTimelineTests {
-  /// A packet of one frame of a configuration (RFC 6716 table 2), with something in it.
+  /// Returns a packet of one frame in a configuration (RFC 6716 table 2), with some content.
   private func packet(_ configuration: UInt8, isStereo: Bool = false) -> [UInt8] {
     [configuration << 3 | (isStereo ? 4 : 0), 1, 2, 3]
   }
 
-  /// The pieces that packets become: received ones by their positions, fillers by their first byte.
+  /// Returns the pieces for packets: received ones by position, fillers by first byte.
   private func pieces(
     _ packets: [(bytes: [UInt8], time: UInt32, at: Int64)], _ line: inout OpusTimeline
   ) throws -> [OpusTimeline.Piece] {
@@ -70,7 +70,7 @@ import Testing
       ], &line)
     let received = found.filter { !$0.isFiller }
     #expect(received.map(\.position) == [0, 48_000, 48_960])
-    // The 32 bits of RTP times run over without a jump.
+    // The 32 bits of RTP times wrap around without a jump.
     var over = OpusTimeline()
     #expect(
       try pieces([(packet(9), .max - 959, 0), (packet(9), 0, 20_000_000)], &over).map(\.position)

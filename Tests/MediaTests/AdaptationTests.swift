@@ -9,7 +9,7 @@ struct FrameClockTests {
 
   @Test func framesAreAsFarApartAsTheirTimestamps() {
     var clock = FrameClock()
-    // The first came at media time 9000; the others are late by different times.
+    // The first arrived at media time 9000; the others are late by different times.
     #expect(clock.mediaTime(of: milliseconds(70_000), arrival: 9_000) == 9_000)
     #expect(clock.mediaTime(of: milliseconds(70_033), arrival: 15_000) == 9_000 + 33 * 90)
     #expect(clock.mediaTime(of: milliseconds(70_066), arrival: 15_100) == 9_000 + 66 * 90)
@@ -24,7 +24,7 @@ struct FrameClockTests {
     #expect(clock.mediaTime(of: 0, arrival: 6_000) == 6_000)
     #expect(clock.mediaTime(of: .min, arrival: 9_000) == 9_000)
     #expect(clock.mediaTime(of: .max, arrival: 12_000) == 12_000)
-    // It never goes back itself.
+    // The media time itself never goes back.
     #expect(clock.mediaTime(of: 5, arrival: 11_000) == 12_000)
   }
 }

@@ -6,7 +6,7 @@ import Wire
 struct AudioPlayoutTests {
   typealias Played = (at: Instant, output: AudioPlayout.Output)
 
-  /// The arrivals of packets that were sent every 20 ms from 0 on, in order of arrival.
+  /// Returns packets sent every 20 ms from 0 on, in order of arrival.
   private func arrivals(
     _ count: Int64, lost: Set<Int64> = [], bytes: (Int64) -> [UInt8] = { _ in opusPayload() },
     transit: (Int64) -> Int64
@@ -40,7 +40,7 @@ struct AudioPlayoutTests {
     drive(&machine, inputs, until: milliseconds(end), deadline: .deadline, lateness: lateness)
   }
 
-  /// What must always hold between the counters.
+  /// Expects the invariants of the counters.
   private func expectBalance(_ counters: AudioPlayoutCounters, _ packets: Int) {
     #expect(
       counters.totalSamplesReceived
@@ -71,7 +71,7 @@ struct AudioPlayoutTests {
     #expect(machine.deadline == nil)
     #expect(outputs.count == 10 + 50, "a second is made up")
     #expect(machine.counters.concealmentEvents == 1)
-    // And it comes back.
+    // Playout resumes.
     let later = audioFrame(2_000, arrival: milliseconds(40_000))
     let more = run(&machine, [(milliseconds(40_000), .frame(later))], until: 40_050)
     #expect(numbers(more) == [2_000])
@@ -125,7 +125,7 @@ struct AudioPlayoutTests {
   }
 
   @Test func latePacketsArePlayedLaterWhenTheBufferRanDry() {
-    // From packet 50 on everything comes 100 ms later, for good.
+    // From packet 50 on, all arrive 100 ms later, permanently.
     var machine = AudioPlayout(track: "a", codecs: BlankCodecs())
     let inputs = arrivals(400) { $0 < 50 ? 0 : 100 }
     var outputs = run(&machine, inputs.filter { $0.0 <= milliseconds(6_000) }, until: 6_000)
@@ -176,7 +176,7 @@ struct AudioPlayoutTests {
   @Test func theDelayGrowsByInsertionsBeforeItIsNeeded() {
     let dice = random(11)
     var machine = AudioPlayout(track: "a", codecs: BlankCodecs())
-    // The jitter grows slowly: the target is ahead of it.
+    // The jitter grows slowly: the target stays ahead of it.
     let inputs = arrivals(2_000) { Int64(dice.integer(below: UInt64(1 + $0 / 10))) }
     _ = run(&machine, inputs, until: 39_990)
     #expect(machine.counters.insertedSamplesForDeceleration >= 3 * 960)
@@ -184,7 +184,7 @@ struct AudioPlayoutTests {
   }
 
   @Test func afterAStallTheExcessIsDroppedAtOnce() {
-    // The network holds everything for 900 ms and then lets it go.
+    // The network holds everything for 900 ms and then releases it.
     var machine = AudioPlayout(track: "a", codecs: BlankCodecs())
     let inputs = arrivals(500) { (50..<95).contains($0) ? max(0, 1_900 - $0 * 20) : 0 }
     let outputs = run(&machine, inputs, until: 9_900)
@@ -209,7 +209,7 @@ struct AudioPlayoutTests {
   }
 
   @Test func pausesOfTheSenderAreNoLosses() {
-    // Sequence numbers continue, media time jumps by 2 s with the arrival: discontinuous
+    // Sequence numbers continue while media time and arrival jump by 2 s: discontinuous
     // transmission.
     var machine = AudioPlayout(track: "a", codecs: BlankCodecs())
     var inputs = arrivals(20) { _ in 0 }
@@ -258,7 +258,7 @@ struct AudioPlayoutTests {
       guard case .played(let audio) = output.output else { return nil }
       return audio.frame?.extendedTime
     }
-    // What still waits when the stream changes is given up.
+    // Packets that still wait when the stream changes are dropped.
     #expect(played.filter { $0 >= 1_000_000 && $0 < 2_000_000 }.count >= 17)
     #expect(played.filter { $0 < 100_000 }.count >= 17)
     #expect(played.filter { $0 >= 1 << 40 }.count == 20)

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Media
 
-/// The encoder of a video capture, by itself.
+/// A video capture's encoder, tested alone.
 struct CaptureEncoderTests {
   private let codecs = BlankCodecs()
   private let blank = I420Buffer(width: 64, height: 48, samples: [])

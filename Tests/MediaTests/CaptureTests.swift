@@ -93,7 +93,7 @@ struct AudioCaptureTests {
       return outputs.map(\.output.frame?.audioLevel)
     }
     let levels = levels()
-    // -12 dBFS peak is -15 dB of mean square.
+    // A peak of -12 dBFS is a mean square of -15 dB.
     #expect(levels[10...40].allSatisfy { $0 == 15 })
     #expect(levels[50..<100].allSatisfy { $0 == 127 })
     #expect(levels[110...140].allSatisfy { $0 == 15 })
@@ -142,7 +142,8 @@ struct AudioCaptureTests {
     var wide: [Int16] = []
     for _ in 0..<960 { wide += [16_000, 0] }
     mono.step(.block(AudioBlock(samples: wide, channels: 2)), at: .zero, into: &outbox)
-    // Half of full scale of a quarter: 8000 is 12 dB below full scale in both.
+    // One channel at 16,000 and one silent average to 8,000, and both signals are 12 dB below full
+    // scale.
     #expect(outbox.drain().map(\.frame?.audioLevel) == [12, 12])
   }
 
@@ -284,7 +285,7 @@ struct PatternTests {
   }
 
   @Test func theCounterCanBeRead() {
-    // The upper right segment of the last digit is dark in 5 and 6 and lit in all others.
+    // The last digit's upper right segment is dark in 5 and 6 and lit in all others.
     let pattern = TestPattern(width: 640, height: 360)
     let lit = (0..<10 as Range<Int64>).map { number -> Bool in
       let samples = pattern.videoFrame(number).samples

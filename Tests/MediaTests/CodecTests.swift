@@ -2,13 +2,13 @@ import Media
 import Testing
 import Wire
 
-/// Blocks of a tone as the capture makes it.
+/// Returns blocks of a tone, as the capture makes them.
 private func toneBlocks(_ count: Int, hertz: Int = 440, channels: Int = 1) -> [AudioBlock] {
   var phase = 0
   return (0..<count).map { _ in
     var samples: [Int16] = []
     for _ in 0..<960 {
-      // A parabola in place of a sine: near enough for a codec, and without a library.
+      // A parabola instead of a sine: close enough for a codec, and needs no library.
       let x = Double(phase) / 48_000
       let half = x < 0.5 ? x : x - 0.5
       let value = 16 * half * (0.5 - half) * 8_000 * (x < 0.5 ? 1 : -1)

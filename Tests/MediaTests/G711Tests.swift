@@ -4,9 +4,9 @@ import Wire
 
 @testable import Media
 
-/// G.711: its two laws, what it sounds like, and what is made up where packets are lost.
+/// G.711: its two laws, its sound, and the concealment of lost packets.
 struct G711Tests {
-  /// Values of ITU-T G.711 tables 1 and 2 at 16 bits.
+  /// Values from ITU-T G.711 tables 1 and 2, at 16 bits.
   @Test(arguments: [
     (G711Law.mu, UInt8(0xff), Int16(0)), (.mu, 0x80, 32_124), (.mu, 0x00, -32_124),
     (.mu, 0xf0, 120), (.mu, 0x8f, 16_764), (.a, 0xd5, 8), (.a, 0x55, -8), (.a, 0xaa, 32_256),
@@ -27,14 +27,14 @@ struct G711Tests {
       let near = law.decode(law.encode(sample))
       #expect(near >= last, "codes are in order")
       last = near
-      // A step is a 16th of its segment, of which the loudest ends a little below full scale.
+      // A step is a 16th of its segment; the loudest segment ends a little below full scale.
       let most = abs(Int(sample)) / 16 + 9
       #expect(abs(Int(near) - Int(sample)) <= most, "\(sample) is \(near)")
     }
     #expect(G711Law(.pcmu) == .mu && G711Law(.pcma) == .a && G711Law(.opus) == nil)
   }
 
-  /// A tone goes through the encoder and the decoder of both laws in blocks of 20 ms.
+  /// Encodes and decodes a tone with either law in blocks of 20 ms.
   private func tone(_ hertz: Int, _ codec: CodecName, channels: Int = 1) throws -> [Int16] {
     var settings = OpusSettings()
     settings.codec = codec
@@ -68,7 +68,7 @@ struct G711Tests {
       }
       #expect(error * 500 < energy, "\(codec.rawValue) \(hertz): \(energy / error)")
     }
-    // What a telephone does not carry is not folded into what it does.
+    // Frequencies above the telephone band are not aliased into it.
     let high = try tone(6_000, codec)
     #expect(high[4_800...].allSatisfy { abs($0) < 100 })
     let stereo = try tone(1_000, codec, channels: 2)
@@ -95,7 +95,7 @@ struct G711Tests {
       played += made.block.samples
       _ = packet()
     }
-    // 10 ms are as loud as before, 60 ms are the end.
+    // 10 ms are as loud as before; after 60 ms it is silent.
     #expect(energies[0] > energies[1] && energies[1] > energies[2])
     #expect(energies[4] == 0)
     for _ in 0..<3 { played += try decoder.decode(.payload(packet())).block.samples }
@@ -149,7 +149,7 @@ struct G711Tests {
     #expect(due == milliseconds(45 * 20 + 100 + 40))
   }
 
-  /// Events beside audio have numbers of its stream: a gap with nothing but those is a pause.
+  /// Events share the audio stream's sequence numbers: a gap filled by events alone is a pause.
   @Test func eventsAreNoLoss() {
     var concealed: [UInt64] = []
     for hasEvents in [false, true] {
@@ -184,7 +184,7 @@ struct G711Tests {
     #expect(played.last?.codec == .pcmu)
   }
 
-  /// Packets of a sample each, or of more than fit a path, cost no more than others.
+  /// Packets of one sample, or larger than a path's limit, cost no more than others.
   @Test func packetsOfAnyLengthAreBounded() {
     let short = (0..<20).map { frame(Int64($0), length: 1) }
     let (machine, played) = play(short, until: 60_000)

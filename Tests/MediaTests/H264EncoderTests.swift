@@ -4,7 +4,7 @@ import Wire
 
 @testable import Media
 
-/// H.264 by OpenH264.
+/// Tests H.264 encoding with OpenH264.
 @Suite(.enabled(if: LibraryCodecs.openH264Version != nil, "this build has no OpenH264"))
 struct H264EncoderTests {
   private func settings(_ width: Int, _ height: Int, bitrate: UInt64 = 400_000) -> VideoSettings {
@@ -12,7 +12,7 @@ struct H264EncoderTests {
       codec: .h264, width: width, height: height, framesPerSecond: 30, bitrate: bitrate)
   }
 
-  /// Encodes a moving pattern; key frames are asked for where `keys` says.
+  /// Encodes a moving pattern, requesting key frames at `keys`.
   private func encoded(
     _ settings: VideoSettings, count: Int, keys: Set<Int> = [0], ticks: UInt32 = 3000,
     change: (Int, any VideoEncoding) -> Void = { _, _ in }
@@ -57,7 +57,7 @@ struct H264EncoderTests {
       H264ProfileLevelID(read.profileLevelIDText)?.profile == .constrainedBaseline)
   }
 
-  /// The bit rate is shared among the frames that come, not those that were expected.
+  /// The bit rate is divided among the actual frames, not the expected ones.
   @Test(arguments: [(3000, 30.0), (6000, 15.0)])
   func theBitRateIsKept(ticks: Int, rate: Double) throws {
     let count = 300
@@ -93,7 +93,7 @@ struct H264EncoderTests {
     #expect(throws: CodecError.self) { try encoded(settings(8, 8), count: 1) }
   }
 
-  /// A page of text: the same bit rate, and sharper where the encoder knows that it is a screen.
+  /// A page of text at the same bit rate is sharper if the encoder knows that it is a screen.
   @Test func aScreenIsEncodedAsOne() throws {
     func text(_ isScreen: Bool) throws -> [EncodedVideo?] {
       var wanted = settings(320, 180)

@@ -7,7 +7,7 @@ struct MutedSpeechTests {
   private static let voice = AudioBlock(samples: [Int16](repeating: 4_000, count: 960), channels: 1)
   private static let quiet = AudioBlock(samples: [Int16](repeating: 3, count: 960), channels: 1)
 
-  /// The milliseconds at which speech begins or ends, with what is heard every 20 ms.
+  /// Returns the milliseconds at which speech starts or ends, given a block every 20 ms.
   private func changes(_ blocks: [AudioBlock]) -> [(at: Int, isSpeaking: Bool)] {
     var speech = MutedSpeech()
     return blocks.enumerated().compactMap { index, block in
@@ -32,7 +32,7 @@ struct MutedSpeechTests {
     let breath = [AudioBlock](repeating: Self.quiet, count: 30)
     let pause = [AudioBlock](repeating: Self.quiet, count: 60)
     let found = changes(voice + breath + voice + pause)
-    // The last voice came at 1380 ms.
+    // The last voiced block was at 1380 ms.
     #expect(found.map(\.at) == [280, 2_380] && found.map(\.isSpeaking) == [true, false])
   }
 

@@ -4,14 +4,14 @@ import Wire
 
 @testable import Media
 
-/// The parts of an audio playout, each by itself.
+/// An audio playout's parts, one by one.
 struct PlayoutPartTests {
   private func entry(_ number: Int64) throws -> AudioPacketBuffer.Entry {
     let frame = audioFrame(number, arrival: milliseconds(20 * number))
     return AudioPacketBuffer.Entry(frame: frame, packet: try #require(AudioPacket(frame)))
   }
 
-  // MARK: The delay
+  // MARK: Delay
 
   @Test func theDelayIsTheLongestOfWhatIsAskedFor() {
     var delay = AudioDelay(minimum: .milliseconds(100))
@@ -51,7 +51,7 @@ struct PlayoutPartTests {
     #expect(!delay.shouldInsert(.milliseconds(-10), block: block))
   }
 
-  // MARK: The place in the stream
+  // MARK: Stream position
 
   @Test func packetsOfWhatWasPlayedComeAgainOrLate() throws {
     var place = AudioPlace()
@@ -73,7 +73,7 @@ struct PlayoutPartTests {
     place.hold()
     let isFirstAgain = place.conceal(960)
     #expect(isFirst && !isFirstAgain && place.concealedRun == 1920)
-    // Two packets are missing, and one block was made up in their place.
+    // Two packets are missing, and one block concealed them so far.
     let gap = place.closeGap(before: try entry(3))
     let rest = place.closeGap(before: try entry(3))
     #expect(gap == 960 && rest == 960)
@@ -82,7 +82,7 @@ struct PlayoutPartTests {
     #expect(place.concealedRun == 0 && place.playhead == end)
   }
 
-  // MARK: The decoder
+  // MARK: Decoder
 
   @Test func aDecoderThatIsNotThereIsAskedForOnce() {
     final class NoCodecs: CodecFactory {

@@ -5,7 +5,7 @@ import Wire
 @testable import Media
 
 struct QualityLimitationTests {
-  /// Notes video frames at 30 per second for some seconds.
+  /// Records video frames at 30 per second for some seconds.
   private func run(
     _ limitation: inout QualityLimitation, from second: Int64, seconds: Int64, quantiser: UInt8,
     of codec: CodecName = .vp8, late: Int = 0
@@ -25,8 +25,8 @@ struct QualityLimitationTests {
     #expect(durations.map(\.length) == [.seconds(3), .zero, .zero, .zero])
   }
 
-  /// A target far below what is wanted is the bandwidth, however good the video frames still are;
-  /// what the encoder shows stays what it was.
+  /// A target far below the desired rate means limited bandwidth, however good the video frames
+  /// still are; the shown reason stays `none`.
   @Test func aNarrowTargetIsTheBandwidth() {
     var limitation = QualityLimitation()
     for videoFrame in 0..<120 {
@@ -45,7 +45,7 @@ struct QualityLimitationTests {
     #expect(limitation.durations(at: .zero + .seconds(6))[2].length == durations[2] + .seconds(2))
   }
 
-  /// The scale of VP9 is twice as long.
+  /// VP9's quantiser scale is twice as long.
   @Test(arguments: [(UInt8(120), QualityLimitation.Reason.none), (210, .bandwidth)])
   func quantisersAreJudgedOnTheScaleOfTheirCodec(
     quantiser: UInt8, reason: QualityLimitation.Reason

@@ -56,7 +56,7 @@ struct SendLimitTests {
   }
 
   @Test func smallerVideoFramesHaveTheMeanOfTheirPixels() {
-    // Two rows of 4 pixels and the chroma of 2 by 1.
+    // Two rows of 4 pixels and 2x1 chroma.
     let videoFrame = I420Buffer(
       width: 4, height: 2, samples: [0, 10, 100, 200, 20, 10, 100, 201, 40, 60, 7, 9])
     let half = VideoScaler.scaled(videoFrame, width: 2, height: 1)

@@ -10,11 +10,11 @@ struct StreamThinnerTests {
     var bits = 0
   }
 
-  /// Hands in video frames at 25 per second, a key frame in each second.
+  /// Feeds video frames at 25 per second, with a key frame every second.
   ///
   /// - Parameters:
   ///   - bytes: the size of a video frame; key frames have `keyBytes`.
-  ///   - references: whether others refer to every second video frame only.
+  ///   - references: whether only every second video frame is referred to.
   private func film(
     _ thinner: inout StreamThinner, from second: Int = 0, seconds: Int, bytes: Int,
     keyBytes: Int? = nil, hasFree: Bool = false, limit: UInt64?
@@ -61,7 +61,7 @@ struct StreamThinnerTests {
 
   @Test func videoFramesThatNoOneRefersToGoFirst() {
     var thinner = StreamThinner()
-    // Half of the video frames fit, and those are the ones that others need.
+    // Half of the video frames fit: the ones that other frames need.
     let sent = film(&thinner, seconds: 20, bytes: 2_000, hasFree: true, limit: 220_000)
     let needed = sent.all.filter { $0 % 25 == 0 || $0 % 2 == 0 }
     #expect(needed.count == 20 * 25 / 2 + 10)
@@ -72,7 +72,7 @@ struct StreamThinnerTests {
     var thinner = StreamThinner()
     let full = film(&thinner, seconds: 3, bytes: 100_000, limit: 500_000)
     #expect(full.all.count < 10 && thinner.waitsForKey)
-    // In the middle of a second nothing can be decoded yet.
+    // In the middle of a second, no frame can be decoded yet.
     let free = film(&thinner, from: 3, seconds: 2, bytes: 100_000, limit: nil)
     #expect(free.all == Array(75..<125))
   }

@@ -2,21 +2,21 @@ import Media
 import RTP
 import Wire
 
-/// A seeded source of random numbers, the same in every run.
+/// Returns a seeded source of random numbers, the same in every run.
 func random(_ seed: UInt8) -> EntropyStream {
   Entropy(seed: Array(repeating: seed, count: Entropy.seedLength)).stream("test")
 }
 
 func milliseconds(_ count: Int64) -> Instant { .zero + .milliseconds(count) }
 
-/// Codecs that look at nothing and note how they are called, as a replay without codecs has them.
+/// Codecs that ignore content and record their calls, as in a replay without codecs.
 final class BlankCodecs: CodecFactory {
   var audioRequests: [AudioDecodeRequest] = []
   var videoDecodes = 0
   var forcedKeys: [Bool] = []
   var bitrates: [UInt64] = []
   var losses: [Int32] = []
-  /// What `decode` reports as energy per sample: loud by default.
+  /// The energy per sample that `decode` reports: loud by default.
   var energyPerSample: UInt64 = 4_000_000
   var audioBytes = [UInt8](repeating: 7, count: 80)
   var failsToEncode = false
@@ -92,10 +92,10 @@ private final class BlankVideoDecoder: VideoDecoding {
   }
 }
 
-/// An Opus packet of one 20 ms SILK frame whose flags say what is wanted; its content is noise.
+/// Returns an Opus packet of one 20 ms SILK frame with the given flags; its content is noise.
 func opusPayload(hasFEC: Bool = false) -> [UInt8] { [0x08, hasFEC ? 0x40 : 0x00, 1, 2, 3, 4] }
 
-/// The packet of a number in a stream of packets of 20 ms.
+/// Returns a numbered packet in a stream of 20 ms packets.
 func audioFrame(
   _ number: Int64, arrival: Instant, bytes: [UInt8] = opusPayload(), ssrc: UInt32 = 1,
   time: Int64? = nil, duration: Int64 = 960
@@ -108,7 +108,7 @@ func audioFrame(
     firstArrival: arrival, lastArrival: arrival, bytes: bytes, isKey: true)
 }
 
-/// The video frame of a number in a stream of 30 frames per second.
+/// Returns a numbered video frame in a stream of 30 frames per second.
 func videoFrame(
   _ number: Int64, arrival: Instant, bytes: [UInt8] = [1], isKey: Bool = false, ssrc: UInt32 = 1,
   time: Int64? = nil

@@ -4,7 +4,7 @@ import Wire
 
 @testable import Media
 
-/// Temporal layers of VP8: what is left when upper ones are left out.
+/// VP8's temporal layers: upper ones can be dropped.
 struct TemporalLayerTests {
   private func layers(_ count: Int, keys: Set<Int> = [0]) -> [TemporalLayer] {
     var pattern = TemporalPattern(count: count)
@@ -24,7 +24,7 @@ struct TemporalLayerTests {
     #expect(layers(3, keys: [0, 3]).map(\.id) == [0, 2, 1, 0, 2, 1, 2, 0, 2])
   }
 
-  /// Frames of a pattern with the layers that a capture gives them.
+  /// Returns a pattern's frames with the layers that a capture assigns.
   private func encoded(_ count: Int, frames: Int = 24) throws -> [EncodedFrame] {
     let source = MediaSource.pattern(width: 96, height: 64, framesPerSecond: 30)
     var capture = VideoCapture(

@@ -3,7 +3,7 @@ import RTP
 import Testing
 import Wire
 
-/// Every test runs with each codec that libvpx has.
+/// Runs every test with each codec in libvpx.
 struct VideoCodecTests {
   let codecs = LibraryCodecs()
 
@@ -154,7 +154,7 @@ struct VideoCodecTests {
     for round in 0..<20_000 {
       var bytes = encoded[round % encoded.count]
       if round % 5 != 0 {
-        // The size in the header stays: another one costs memory, not safety.
+        // The header's size stays: another one costs memory, not safety.
         for _ in 0...dice.integer(below: 6) {
           let place = Int(dice.integer(below: UInt64(bytes.count)))
           if !(4..<10).contains(place) { bytes[place] = dice.byte() }

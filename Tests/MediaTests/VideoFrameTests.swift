@@ -3,9 +3,9 @@ import Testing
 
 @testable import Media
 
-/// Frames of any format as upright I420, which is what an encoder takes.
+/// Frames of any format, converted to upright I420 for an encoder.
 struct VideoFrameTests {
-  /// Bytes that look like nothing.
+  /// Returns arbitrary bytes.
   private func bytes(_ count: Int, seed: Int = 1) -> [UInt8] {
     (0..<count).map { UInt8(truncatingIfNeeded: ($0 + seed) &* 2_654_435_761 >> 13) }
   }
@@ -60,7 +60,7 @@ struct VideoFrameTests {
     }
   }
 
-  /// Y, U and V by the formula of BT.601, limited range.
+  /// Computes Y, U and V by the BT.601 formula, limited range.
   @Test(arguments: [
     (0, 0, 0), (255, 255, 255), (255, 0, 0), (0, 255, 0), (0, 0, 255), (40, 130, 220),
   ])
@@ -169,14 +169,14 @@ struct VideoFrameTests {
     }
   }
 
-  /// The code of any processor gives the same; a take would not depend on it in any case, because
-  /// frames are converted before they are recorded.
+  /// Every processor's code gives the same result; takes would not depend on it in any case,
+  /// because frames are converted before they are recorded.
   @Test func conversionsAreTheSameWithoutTheInstructionsOfThisProcessor() throws {
     for format in VideoPixelFormat.allCases {
       for rotation in VideoRotation.allCases {
         let frame = try frame(format, 101, 37, rotation: rotation)
         let fast = frame.videoFrame().samples
-        // Nothing but the code in C.
+        // Only the C code.
         _ = MaskCpuFlags(1)
         let plain = frame.videoFrame().samples
         _ = MaskCpuFlags(-1)

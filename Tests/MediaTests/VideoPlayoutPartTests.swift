@@ -4,9 +4,9 @@ import Wire
 
 @testable import Media
 
-/// The parts of a video playout, each by itself.
+/// A video playout's parts, one by one.
 struct VideoPlayoutPartTests {
-  // MARK: The delay
+  // MARK: Delay
 
   @Test func theDelayIsTheLongestOfWhatIsAskedFor() {
     var delay = VideoDelay(minimum: .milliseconds(100))
@@ -20,7 +20,7 @@ struct VideoPlayoutPartTests {
     #expect(VideoDelay(minimum: .zero).current == VideoPlayout.leastDelay)
   }
 
-  /// A tenth of 33⅓ ms per frame: the eye does not see it.
+  /// A tenth of 33⅓ ms per frame, too little to see.
   @Test func theDelayFollowsItsTargetSlowly() {
     var delay = VideoDelay(minimum: .zero)
     let start = Instant.zero + .milliseconds(50)
@@ -76,7 +76,7 @@ struct VideoPlayoutPartTests {
     #expect(delay.dueTime(of: jumped) == milliseconds(153))
   }
 
-  // MARK: What waits
+  // MARK: Waiting frames
 
   @Test func framesLeaveInTheOrderInWhichTheyCame() {
     var queue = VideoFrameQueue()
@@ -102,7 +102,7 @@ struct VideoPlayoutPartTests {
     #expect(large.isOverfull)
   }
 
-  // MARK: The decoder
+  // MARK: Decoder
 
   private func decoder(_ codecs: BlankCodecs, isOn: Bool = true, _ further: [CodecName] = [])
     -> PlayoutVideoDecoder
@@ -133,7 +133,7 @@ struct VideoPlayoutPartTests {
   }
 }
 
-/// Codecs whose library for VP8 is not there.
+/// Codecs without a VP8 library.
 private final class RefusingCodecs: CodecFactory {
   private(set) var asked: [CodecName] = []
   private let blank = BlankCodecs()

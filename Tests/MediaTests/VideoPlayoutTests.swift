@@ -49,7 +49,7 @@ struct VideoPlayoutTests {
     #expect(counters.jitterBufferDelay == .milliseconds(12 * 60))
   }
 
-  /// H.264 goes the same way at the same times; only no decoder sees it.
+  /// H.264 takes the same path at the same times, without a decoder.
   @Test func whatIsPassedThroughLeavesAtTheTimeToShowIt() {
     let codecs = BlankCodecs()
     var machine = VideoPlayout(track: "v", codecs: codecs)
@@ -162,7 +162,7 @@ struct VideoPlayoutTests {
     var machine = VideoPlayout(track: "v", codecs: BlankCodecs())
     var outbox = Outbox<VideoPlayout.Output>()
     for number: Int64 in 0..<1_000 {
-      // Media time runs away from the arrival, but within what counts as jitter.
+      // Media time drifts from the arrival, but within what counts as jitter.
       let frame = videoFrame(number, arrival: .zero, time: number * 60)
       machine.step(.frame(frame), at: .zero, into: &outbox)
     }

@@ -3,7 +3,7 @@ import Wire
 
 @testable import Observer
 
-/// Files of reports and recordings may hold anything: readers end, and never trap.
+/// Files of reports and recordings may contain anything: readers finish without trapping.
 struct AnyReportsTests {
   private static let lines = [
     "RTCStatsDump", #"{"fileFormat":3}"#, #"[39,"PC_0",{"iceServers":[]},1700000000000]"#,
@@ -30,7 +30,7 @@ struct AnyReportsTests {
       return Int(state >> 33) % max(1, count)
     }
 
-    /// Some bytes changed, taken out, or doubled.
+    /// Returns the bytes with some changed, removed or doubled.
     mutating func altered(_ bytes: [UInt8]) -> [UInt8] {
       var bytes = bytes
       for _ in 0..<(1 + next(4)) where !bytes.isEmpty {
@@ -58,7 +58,7 @@ struct AnyReportsTests {
         }
         keys.append((event.connection, event.unixMilliseconds))
         guard case .stats(let report) = event.content else { continue }
-        // What is written is what is read.
+        // Writing and reading gives the same report.
         #expect(ReportedStats(report.value) == report)
       }
       #expect(ReportedEvent.order(&keys).sorted() == Array(keys.indices))
@@ -115,6 +115,26 @@ struct AnyReportsTests {
       if round == 0 { #expect(other?.load == name) }
       if let other { #expect(ScriptUnit.isName(other.load)) }
     }
+  }
+
+  /// Four million bits of deltas may claim four million packets, which would need a gigabyte to
+  /// decode: no batch of libwebrtc has so many.
+  @Test func aBatchOfMillionsIsReadInPart() {
+    func varint(_ value: Int) -> [UInt8] {
+      value < 128 ? [UInt8(value)] : [UInt8(value & 127) | 128] + varint(value >> 7)
+    }
+    // Fixed width, a bit each, of which all are set.
+    let deltas = [0] + [UInt8](repeating: 255, count: 500_000)
+    let fields: [(number: Int, bytes: [UInt8])] = [
+      (1, [1]), (2, [0]), (3, [96]), (4, [1]), (5, [1]), (6, [1]), (8, [20]), (9, [12]), (10, [0]),
+      (11, varint(4_000_000)),
+    ]
+    var batch = fields.flatMap { varint($0.number << 3) + $0.bytes }
+    batch += varint(104 << 3 | 2) + varint(deltas.count) + deltas
+    let begin: [UInt8] = [0x82, 0x01, 2, 8, 1]
+    let recording = PacketRecording(
+      .eventlog, begin + [0x12] + varint(batch.count) + batch)
+    #expect(recording.packetCount > 100_000 && recording.packetCount <= 200_001)
   }
 
   @Test(arguments: PacketRecording.Format.allCases)

@@ -29,7 +29,7 @@ struct ChecksTests {
     call.connect(&observer, tuple)
     call.send(Messages.rtp(1), tuple, to: &observer, after: 6000)
     #expect(states(call.seen, 0).last == "disconnected")
-    // What the other end sends brings this one back.
+    // A packet from the other end reconnects this one.
     call.send(Messages.rtp(1, ssrc: 5), tuple.reversed, to: &observer)
     #expect(states(call.seen, 0).last == "connected")
     for number in 2..<40 {

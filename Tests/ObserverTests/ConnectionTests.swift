@@ -55,8 +55,8 @@ struct ConnectionTests {
     #expect(call.seen.carried.count == 6)
   }
 
-  /// One that began before the capture, or of which bytes are missing, continues where frames
-  /// follow each other.
+  /// A connection that started before the capture, or lacks bytes, continues at the next
+  /// consecutive frames.
   @Test(arguments: [true, false], [33, 2000])
   func aConnectionIsJoinedInTheMiddle(_ isRelay: Bool, step: Int) throws {
     var observer = Observer()
@@ -80,7 +80,7 @@ struct ConnectionTests {
     #expect(observer.streams.count == 1 && observer.pairs.first?.isRelayed == isRelay)
   }
 
-  /// What several clients have connections to is the server, whatever its port.
+  /// The end to which several clients connect is the server, whatever its port.
   @Test func theEndThatSeveralClientsHaveIsTheServer() throws {
     var observer = Observer()
     var call = MadeUpCall()

@@ -8,7 +8,7 @@ struct CryptexTests {
   private static let tuple = FiveTuple(from: Messages.a, to: Messages.b)
   private static let key = [UInt8](0..<30)
 
-  /// What is told of packets with these profiles of their header extensions.
+  /// Returns the observer's reports for packets with these header extension profiles.
   private func seen(_ profiles: [UInt16], hasKey: Bool = true) throws -> Seen {
     var observer = Observer()
     var call = MadeUpCall()

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Observer
 
-/// The states of a DTLS association at both ends, seen from beside.
+/// A DTLS association's states at both ends, as observed.
 struct DTLSStatesTests {
   @Test func aHandshakeThatIsRepeatedUndoesNothing() {
     var states = DTLSStates()

@@ -4,7 +4,7 @@ import Wire
 
 @testable import Observer
 
-/// What a gate lets through to an observer when many come whom nobody answers.
+/// What the gate lets through to the observer when many senders get no answer.
 struct GateTests {
   private func tuple(_ number: Int) -> FiveTuple {
     FiveTuple(
@@ -42,7 +42,7 @@ struct GateTests {
     var gate = CallGate(pathsMaximum: 800)
     let admitted = (0..<10_000).reduce(0) { $0 + take(&gate, tuple($1), request) }
     #expect(admitted == 100)
-    // The next ones after ten minutes.
+    // The next ones arrive ten minutes later.
     let later = (10_000..<20_000).reduce(0) { $0 + take(&gate, tuple($1), request, at: 601) }
     #expect(later == 100)
   }
@@ -54,7 +54,7 @@ struct GateTests {
     #expect(before == 0)
     let whole = take(&gate, tuple(5000).reversed, response)
     #expect(whole == 3)
-    // Answers alone let nobody in.
+    // Answers alone admit nothing.
     let other = take(&gate, tuple(6000).reversed, response)
     #expect(other == 0)
   }
@@ -83,7 +83,7 @@ struct GateTests {
     #expect(admitted == 0)
   }
 
-  /// Three large packets show a call as three small ones do.
+  /// Three large packets reveal a call just as three small ones do.
   @Test func theLengthOfPacketsIsNothingToProbation() {
     for length in [100, 4100, 9500, 60_000] {
       var gate = CallGate()
@@ -93,7 +93,7 @@ struct GateTests {
     }
   }
 
-  /// Connections whose addresses are used again are not forgotten for those that ended.
+  /// Reused addresses: ended connections do not cause newer ones to be evicted.
   @Test func endedConnectionsHaveNoNewerOneForgotten() {
     var table = TCPConnections()
     func connection(_ number: Int) -> FiveTuple {
@@ -112,7 +112,7 @@ struct GateTests {
     #expect(table.undecidedBytes(connection(1)).isEmpty)
   }
 
-  /// A line without an end would be searched again with every byte.
+  /// An unterminated line would be searched again with every byte, so it is abandoned.
   @Test func aLineWithoutAnEndIsLeft() {
     var reader = HTTPReader()
     reader.append(Array("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n".utf8))

@@ -2,7 +2,7 @@ import ICE
 import Observer
 import Wire
 
-/// Messages as ends of a call would send them.
+/// Messages that the ends of a call send.
 enum Messages {
   static let a = SocketAddress(IPAddress(ipv4: 0xc000_0201), port: 5000)
   static let b = SocketAddress(IPAddress(ipv4: 0xc000_0202), port: 6000)
@@ -43,7 +43,7 @@ enum Messages {
   }
 }
 
-/// A call that a test makes up.
+/// A call constructed by a test.
 struct MadeUpCall {
   var watch = Watch()
   var now = Instant.zero
@@ -58,7 +58,7 @@ struct MadeUpCall {
     watch.step(&observer, .datagram(tuple, bytes), at: now)
   }
 
-  /// A check with its answer in each direction, the second of them nominating.
+  /// Sends a check with its answer in each direction, the second one nominating.
   mutating func connect(
     _ observer: inout Observer, _ tuple: FiveTuple, names: (String, String) = ("aaaa", "bbbb")
   ) {

@@ -4,11 +4,11 @@ import Wire
 
 @testable import Observer
 
-/// Calls whose beginning nobody saw, and packets that are of no stream.
+/// Calls whose start was not captured, and packets outside any stream.
 struct MidCallTests {
   private let there = FiveTuple(.udp, from: Messages.a, to: Messages.b)
 
-  /// Two sources of each end take turns; all that they sent is of the call.
+  /// Two sources at each end take turns; all their packets belong to the call.
   @Test func sourcesThatTakeTurnsAreOneCall() {
     var watch = PathWatch()
     for number in 0..<20 {
@@ -23,7 +23,7 @@ struct MidCallTests {
     #expect(seen.coverage.allSatisfy { $0.kind != .ignored })
   }
 
-  /// The gate holds what may be of a call, and lets it go with what shows that.
+  /// The gate holds packets that may belong to a call, and releases them once that is certain.
   @Test func theGateKeepsWhatCameBefore() {
     var gate = CallGate()
     func take(_ bytes: [UInt8]) -> Int {
@@ -35,20 +35,20 @@ struct MidCallTests {
       case .waiting, .refused: return 0
       }
     }
-    // Twenty sources in turn: the third packet of the first one shows the call.
+    // Twenty sources in turn: the first source's third packet reveals the call.
     var admitted: [Int] = []
     for number in 0..<3 {
       for ssrc in 0..<20 { admitted.append(take(Messages.rtp(number, ssrc: UInt32(ssrc)))) }
     }
     #expect(admitted.prefix(40).allSatisfy { $0 == 0 } && admitted[40] == 41)
-    // So does a check, which need not wait for more packets.
+    // So does a check, without any more packets.
     gate = CallGate()
     let before = (0..<2).map { take(Messages.rtp($0)) }
     let check = take(Messages.check(1, from: "a", to: "b"))
     #expect(before == [0, 0] && check == 3)
   }
 
-  /// Consent checks nominate nothing; media that flows both ways shows the connection.
+  /// Consent checks nominate nothing; media in both directions shows the connection.
   @Test(arguments: [true, false])
   func mediaBothWaysIsAConnection(_ isBothWays: Bool) {
     var watch = PathWatch()
@@ -68,8 +68,8 @@ struct MidCallTests {
     #expect(seen.count(rtp: true).all == (isBothWays ? 200 : 100))
   }
 
-  /// Messages of an application that look like RTP are no streams, and packets of a known payload
-  /// type are, even single ones.
+  /// Application messages that look like RTP are not streams; packets of a known payload type are,
+  /// even single ones.
   @Test func singlePacketsOfOtherProtocolsAreNoStreams() {
     var watch = PathWatch()
     watch.call.connect(&watch.observer, watch.there)
@@ -90,7 +90,7 @@ struct MidCallTests {
     #expect(quiet.end().streams.count == 2)
   }
 
-  // MARK: In the clear
+  // MARK: Unencrypted media
 
   private func description(_ lines: String..., address: String = "203.0.113.9", port: Int = 7000)
     -> String
@@ -100,7 +100,7 @@ struct MidCallTests {
         separator: "\r\n") + "\r\n"
   }
 
-  /// A description that says RTP/AVP is believed, whatever addresses it has.
+  /// A description with RTP/AVP is trusted, whatever addresses it has.
   @Test func aGivenDescriptionSaysThatMediaIsClear() {
     var watch = PathWatch()
     watch.call.watch.step(
@@ -128,7 +128,7 @@ struct MidCallTests {
     }
   }
 
-  /// Where nothing tells the clock, that is said, with the option that does.
+  /// An unknown clock rate is reported, with the option that sets it.
   @Test func aStreamWithoutAClockIsNamed() {
     var watch = PathWatch()
     var stream = MadeUpStream(type: 97)
@@ -151,7 +151,7 @@ struct MidCallTests {
     #expect(SignalingText.descriptions(in: Array("INVITES nobody\r\n\r\nv=0".utf8)).isEmpty)
   }
 
-  /// RTSP has media between its messages, and answers without a length have no body.
+  /// RTSP interleaves media with its messages, and answers without a length have no body.
   @Test func descriptionsAreFoundInRTSP() {
     var reader = HTTPReader()
     let body = description(port: 0)
@@ -166,7 +166,7 @@ struct MidCallTests {
     #expect(DescriptionSearch.descriptions(in: texts.first ?? []) == [body])
   }
 
-  /// A description with an address that comes after the media is that of the media's end.
+  /// A description also applies to earlier packets from its address.
   @Test func aDescriptionMayComeAfterItsMedia() {
     var watch = PathWatch()
     var stream = MadeUpStream(type: 97)

@@ -3,7 +3,7 @@ import RTP
 import Testing
 import Wire
 
-/// Real calls, seen from beside.
+/// Real calls, as an observer sees them.
 struct ObservedCallTests {
   static let names = [
     "aiortc-offers-chromium", "chromium-aiortc", "chromium-firefox-cr-offers", "firefox-loop",
@@ -96,7 +96,7 @@ struct ObservedCallTests {
     #expect(seen.coverage.contains { $0.kind == .lateStart })
   }
 
-  /// What the contents of header extensions show is what the descriptions say.
+  /// Header extensions' meanings, inferred from their contents, match the descriptions.
   @Test(arguments: ["chromium-aiortc", "aiortc-offers-chromium", "chromium-firefox-cr-offers"])
   func headerExtensionsShowInTheirContents(name: String) throws {
     let stated = try #require(try Watch.whole(name).extensions.first)

@@ -4,11 +4,11 @@ import Wire
 
 @testable import Observer
 
-/// The parts of an observer, each by itself.
+/// An observer's parts, one by one.
 struct ObserverPartTests {
   private func message(_ bytes: [UInt8]) throws -> STUNMessage { try STUNMessage(bytes) }
 
-  /// A Binding request to a server, which is no check.
+  /// Returns a Binding request to a server, which is not a check.
   private func request(_ number: Int) throws -> STUNMessage {
     var writer = STUNWriter(.request, transactionID: Messages.transaction(number))
     writer.priority(1)
@@ -22,7 +22,7 @@ struct ObserverPartTests {
     let strange = mappings.answer(try message(Messages.success(3, mapped: Messages.relayed)))
     let first = mappings.answer(try message(Messages.success(1, mapped: Messages.relayed)))
     let again = mappings.answer(try message(Messages.success(1, mapped: Messages.relayed)))
-    // Whose address is mapped to itself stands behind no NAT.
+    // An end whose address is mapped to itself is not behind a NAT.
     let second = mappings.answer(try message(Messages.success(2, mapped: Messages.b)))
     #expect([strange, first, again, second] == [false, true, false, true])
     #expect(mappings.isMapped(Messages.a) && !mappings.isMapped(Messages.b))

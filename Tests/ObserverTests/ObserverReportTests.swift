@@ -3,11 +3,11 @@ import Wire
 
 @testable import Observer
 
-/// What an observer tells, and when, each by itself.
+/// What an observer reports, and when.
 struct ObserverReportTests {
   private func at(_ seconds: Int64) -> Instant { .zero + .seconds(seconds) }
 
-  /// What was told, in words.
+  /// Returns the reports, in words.
   private func told(_ report: inout ObserverReport) -> [String] {
     var outbox = Outbox<Observer.Output>()
     report.exchange(&outbox)
@@ -17,7 +17,7 @@ struct ObserverReportTests {
     }
   }
 
-  // MARK: What is told
+  // MARK: Reports
 
   @Test func outputsGoToTheOutboxThatWasGiven() {
     var report = ObserverReport()
@@ -58,7 +58,7 @@ struct ObserverReportTests {
     time.moveBack(to: at(90))
     #expect(time.now == at(90))
     time.move(to: at(100))
-    // No arrival lies in the future, or long ago.
+    // No arrival is in the future, or long ago.
     time.moveBack(to: at(101))
     #expect(time.now == at(100))
     time.moveBack(to: at(1))

@@ -4,11 +4,11 @@ import RTP
 import Testing
 import Wire
 
-/// Which pair is in use, what its candidates are, and after whom the ends are named.
+/// The selected pair, its candidates, and the addresses that name the ends.
 struct PairTests {
   private let tuple = FiveTuple(from: Messages.a, to: Messages.b)
 
-  /// A check of the left end that is answered.
+  /// Sends a check from the left end, and its answer.
   private func check(
     _ number: Int, _ call: inout MadeUpCall, _ observer: inout Observer, _ tuple: FiveTuple,
     priority: UInt32, isBack: Bool = false, after: Int64 = 10
@@ -30,7 +30,7 @@ struct PairTests {
     return found
   }
 
-  /// RFC 5245 section 8.1.1.2: all that answer are nominated, again with each check for consent.
+  /// All answered pairs are nominated, again with each consent check (RFC 5245 section 8.1.1.2).
   @Test func ofPairsThatAreAllNominatedTheHighestIsSelected() {
     var observer = Observer()
     var call = MadeUpCall()
@@ -79,20 +79,20 @@ struct PairTests {
       call.send(Messages.rtp(number), tuple, to: &observer)
       call.send(Messages.rtp(number, ssrc: 5), tuple.reversed, to: &observer)
     }
-    // Nominated, and of a higher priority; nothing goes there yet.
+    // Nominated, with a higher priority; no media is sent there yet.
     check(2, &call, &observer, other, priority: 0x7e00_ffff)
     #expect(observer.pairs.map(\.isSelected) == [true, false])
     for number in 10..<20 {
       call.send(Messages.rtp(number), other, to: &observer)
       call.send(Messages.rtp(number, ssrc: 5), other.reversed, to: &observer)
     }
-    // A late one changes nothing.
+    // A late packet changes nothing.
     call.send(Messages.rtp(9), tuple, to: &observer)
     #expect(observer.pairs.map(\.isSelected) == [false, true])
     #expect(selections(call.seen) == [1, 2])
   }
 
-  /// The first checks go to addresses that nobody has.
+  /// The first checks are sent to addresses that do not exist.
   @Test func endsAreNamedAfterAddressesThatAnswered() {
     var observer = Observer()
     var call = MadeUpCall()
@@ -120,7 +120,7 @@ struct PairTests {
 
   // MARK: DTLS
 
-  /// The datagrams of a ClientHello, in so many fragments.
+  /// Returns a ClientHello's datagrams, with the given number of fragments.
   private func hello(offersSRTP: Bool, fragments: Int) -> [[UInt8]] {
     var writer = ByteWriter()
     writer.uint16(0xfefd)
@@ -144,7 +144,7 @@ struct PairTests {
     }
   }
 
-  /// A VPN and devices speak DTLS as well.
+  /// VPNs and devices use DTLS as well.
   @Test(arguments: [1, 3])
   func anAssociationOfItsOwnIsACallWhenItIsForSRTP(_ fragments: Int) {
     for offersSRTP in [true, false] {

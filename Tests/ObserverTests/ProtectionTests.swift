@@ -2,7 +2,7 @@ import Observer
 import Testing
 import Wire
 
-/// Streams of FlexFEC (RFC 8627), and the streams that they protect.
+/// FlexFEC streams (RFC 8627), and the streams that they protect.
 struct ProtectionTests {
   private static let tuple = FiveTuple(from: Messages.a, to: Messages.b)
   private static let media: UInt32 = 0x0102_0304
@@ -17,7 +17,7 @@ struct ProtectionTests {
     return (head + formats.map { "a=rtpmap:" + $0 } + lines + [""]).joined(separator: "\r\n")
   }
 
-  /// A packet of `flexfec-03` that protects the media stream.
+  /// Makes a `flexfec-03` packet that protects the media stream.
   private func protecting(_ sequence: Int, ssrc: UInt32 = media) -> [UInt8] {
     var packet = Messages.rtp(sequence, ssrc: Self.correction, type: 35)
     packet[12] = 0x10
@@ -45,7 +45,8 @@ struct ProtectionTests {
     return observer.streams
   }
 
-  /// A group of sources tells, or else the packets do, where the format has its name or none.
+  /// The link is found in a group of sources, or else in the packets, with or without a named
+  /// format.
   @Test(arguments: [
     [
       "a=ssrc-group:FEC-FR 16909060 168496141", "a=ssrc:16909060 cname:x",
@@ -65,14 +66,14 @@ struct ProtectionTests {
     }
   }
 
-  /// What names a stream that is not there protects nothing.
+  /// A FlexFEC stream that names a missing stream protects nothing.
   @Test func aSourceThatIsNotThereIsNotProtected() throws {
     let streams = streams(description(["96 VP8/90000"], []), protects: 77)
     try #require(streams.count == 2)
     #expect(streams[1].protects == nil)
   }
 
-  /// Takes of before stay as they are.
+  /// Older takes are unchanged.
   @Test func olderTakesTellThemNotApart() throws {
     let formats = ["96 VP8/90000", "35 flexfec-03/90000"]
     let streams = streams(description(formats, []), repairsFully: false)

@@ -2,13 +2,13 @@ import Observer
 import Testing
 import Wire
 
-/// Payloads in RED (RFC 2198), and what corrects errors there (RFC 5109).
+/// Payloads in RED (RFC 2198), and their error correction (RFC 5109).
 struct RedundancyTests {
   private static let tuple = FiveTuple(from: Messages.a, to: Messages.b)
 
   private func seen(_ inside: [UInt8]) -> Seen {
     var observer = Observer()
-    // It is not protected, so that what is inside can be read.
+    // The media is unencrypted, so that the payload can be read.
     let description = [
       "v=0", "o=- 1 1 IN IP4 192.0.2.1", "s=-", "c=IN IP4 192.0.2.1", "t=0 0",
       "m=video 5000 RTP/AVP 116 96 117", "a=rtpmap:116 red/90000", "a=rtpmap:96 VP8/90000",
@@ -33,7 +33,7 @@ struct RedundancyTests {
     #expect(!seen.coverage.contains { $0.kind == .redundancy })
   }
 
-  /// It makes lost packets again, and so weakens nothing.
+  /// ULPFEC is recognized and used, so the coverage does not report it.
   @Test func errorCorrectionBecomesKnown() throws {
     let seen = seen([96, 96, 96, 117, 96, 96, 117, 96])
     #expect(try #require(seen.streams.first).payloads.map(\.codec) == ["red", "vp8", "ulpfec"])

@@ -1,7 +1,7 @@
 import ICE
 import Wire
 
-/// How a client gets a relayed address and a channel.
+/// The messages with which a client gets a relayed address and a channel.
 enum RelayMessages {
   static var allocation: [[UInt8]] {
     var allocate = STUNWriter(

@@ -14,7 +14,7 @@ struct RelayTests {
     }
   }
 
-  /// A Send indication, or a Data indication of the server.
+  /// Makes a Send indication, or the server's Data indication.
   private func indication(_ method: STUNMethod, _ bytes: [UInt8]) -> [UInt8] {
     var writer = STUNWriter(
       .indication, method: method, transactionID: Messages.transaction(902))
@@ -44,7 +44,7 @@ struct RelayTests {
     #expect(call.seen.packets.count == 20)
     #expect(Set(call.seen.packets.map(\.from)) == [0, 1])
     #expect(call.seen.candidates.first?.kind == .relayed)
-    // Each is there by itself, between the addresses of the candidates.
+    // Each packet is reported alone, between the candidates' addresses.
     #expect(call.seen.carried.count == 22)
     #expect(Set(call.seen.carried.map(\.tuple)) == [inner, inner.reversed])
     #expect(call.seen.carried.first?.bytes == check)
@@ -67,7 +67,7 @@ struct RelayTests {
     #expect(call.seen.calls.count == 1)
     #expect(call.seen.packets.count == 4)
     #expect(observer.coverage(.relayedTwice, transport: 1) == 5)
-    // Beside the relay they have their own rows.
+    // Packets beside the relay have their own rows.
     #expect(call.seen.carried.count == 1)
   }
 
@@ -82,16 +82,15 @@ struct RelayTests {
     #expect(call.seen.coverage.contains { $0.kind == .unknownPeer })
   }
 
-  /// A relay may be at any port, and its data shows what it is.
+  /// A relay may be at any port, and is recognized by its data.
   ///
-  /// Whom it is for shows in the answers to checks for consent, or when the channel is bound again.
+  /// The peer's address appears in answers to consent checks, or when the channel is bound again.
   @Test(arguments: [true, false], [UInt16(4_000), 60_000])
   func aRelayThatIsJoinedLateIsReadAtAnyPort(_ showsInAnswers: Bool, _ port: UInt16) throws {
     var observer = Observer()
     var call = MadeUpCall()
     var toServer = toServer
-    // Of two addresses that tell nothing, the one at the lower port is taken for the server's until
-    // something says otherwise.
+    // Without any other evidence, the lower of two ports is taken for the server's.
     toServer.destination.port = port
     func send(_ bytes: [UInt8], isBack: Bool = false) {
       call.send(
@@ -127,7 +126,7 @@ struct RelayTests {
     var other = toServer
     other.destination.port = 55_000
     for number in 0..<40 {
-      // The right length and a version of RTP, and nothing that continues.
+      // The right length and an RTP version, but nothing that continues.
       let noise = (0..<60).map { UInt8(truncatingIfNeeded: $0 &* 37 &+ number &* 101) }
       call.send(
         ChannelData.frame([0x80, 0] + noise, channel: 0x4001), other, to: &observer)

@@ -3,7 +3,7 @@ import Observer
 import RTP
 import Wire
 
-/// What an observer told of a capture.
+/// An observer's reports about a capture.
 final class Seen {
   var calls: [ObservedCall] = []
   var transports: [ObservedTransport] = []
@@ -18,10 +18,10 @@ final class Seen {
   var packets: [ObservedPacket] = []
   var descriptions: [ObservedDescription] = []
   var coverage: [CoverageReport] = []
-  /// The numbers of RFC 3550 by stream.
+  /// The reception numbers of RFC 3550, by stream.
   var statistics: [Int: SourceReception] = [:]
 
-  /// Packets of a kind, those in the clear and all.
+  /// Returns how many RTP or RTCP packets were readable, and how many there were.
   func count(rtp isRTP: Bool) -> (clear: Int, all: Int) {
     let chosen = packets.filter { packet in
       switch packet.kind {
@@ -63,7 +63,7 @@ struct Watch {
 
   init() {}
 
-  /// The sample of a call.
+  /// Returns a call's sample.
   static func sample(_ name: String) throws -> [UInt8] {
     let folder = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "Samples")
     return Array(try Data(contentsOf: folder.appending(path: name)))
@@ -82,7 +82,7 @@ struct Watch {
     while let output = outbox.next() { seen.take(output) }
   }
 
-  /// Shows an observer a capture.
+  /// Feeds a capture to an observer.
   mutating func show(_ observer: inout Observer, capture bytes: [UInt8]) throws {
     var reader = CaptureReader()
     reader.append(bytes.span.bytes)
@@ -124,7 +124,7 @@ struct Watch {
     }
   }
 
-  /// What an observer tells of a sample with its key log and descriptions.
+  /// Returns an observer's reports about a sample, using its key log and descriptions.
   static func whole(
     _ name: String, ending: String = "pcap", hasKeys: Bool = true, hasDescriptions: Bool = true,
     settings: ObserverSettings = ObserverSettings()

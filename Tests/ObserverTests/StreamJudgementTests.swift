@@ -4,13 +4,13 @@ import Wire
 
 @testable import Observer
 
-/// What is concluded of streams from their packets alone.
+/// Conclusions about streams from their packets alone.
 struct StreamJudgementTests {
   private func header(_ bytes: [UInt8]) throws -> RTPHeader {
     try RTPHeader(parsing: bytes.span.bytes, isProtected: true)
   }
 
-  // MARK: Clear or not
+  // MARK: Encrypted or not
 
   @Test(arguments: ["opus", "vp8", "vp9", "h264", "h265", "av1"])
   func payloadsInTheClearShowThatByTheirHeaders(_ codec: String) throws {
@@ -24,7 +24,7 @@ struct StreamJudgementTests {
     #expect((shown ?? 1000) < 33, "\(codec)")
   }
 
-  /// Encrypted payloads are random: as many as anybody likes are never taken for clear.
+  /// Encrypted payloads are random: any number of them is never taken for unencrypted.
   @Test func encryptedPayloadsNeverLookClear() throws {
     for seed in 1...400 as ClosedRange<UInt64> {
       var clear = ClearMedia()
@@ -37,7 +37,8 @@ struct StreamJudgementTests {
     }
   }
 
-  /// Samples fill their time; with the tag of SRTP they do not, be it as long as a frame of G.729.
+  /// A payload's length matches its duration; with an SRTP tag it does not, even if the tag is as
+  /// long as a G.729 frame.
   @Test(arguments: [
     (18, 20, 160), (3, 33, 160), (4, 24, 240), (4, 20, 240), (0, 160, 160), (97, 240, 240),
   ])
@@ -48,7 +49,7 @@ struct StreamJudgementTests {
       var isShown = false
       for _ in 0..<60 {
         var payload = stream.random(length + tag)
-        // The mode of G.723.1, which a cipher does not leave as it is.
+        // G.723.1's mode bits, which encryption would not leave unchanged.
         if type == 4, tag == 0 { payload[0] = payload[0] & 0xfc | (length == 20 ? 1 : 0) }
         defer { stream.timestamp &+= UInt32(ticks) }
         let packet = stream.packet(payload)
@@ -73,7 +74,7 @@ struct StreamJudgementTests {
     return (told, deduction)
   }
 
-  /// A burst at the beginning makes 20 ms of Opus look as fast as video.
+  /// An initial burst makes 20 ms of Opus look as fast as video.
   @Test(arguments: [false, true])
   func aBurstAtTheBeginningIsNoVideo(_ isClear: Bool) throws {
     var stream = MadeUpStream()
@@ -106,7 +107,7 @@ struct StreamJudgementTests {
     #expect(told.map(\.clockRate) == [UInt32(clock)])
   }
 
-  /// Video of one packet for each frame has no shared times: it takes longer to be told.
+  /// Video with one packet per frame has no shared timestamps: it takes longer to recognize.
   @Test func framesOfOnePacketAreVideo() throws {
     var stream = MadeUpStream()
     let packets = (0..<400).map { (stream.sealed(3000 + UInt32($0 % 7)), Int64($0) * 33) }
@@ -126,8 +127,8 @@ struct StreamJudgementTests {
     #expect(told.last?.codec == "red" && told.last?.kind == .audio, "\(told)")
   }
 
-  /// Video that browsers send with ULPFEC has its payload type in front of each packet, which looks
-  /// like the header of a NAL unit.
+  /// Video that browsers send with ULPFEC starts each packet with its payload type, which looks
+  /// like a NAL unit header.
   @Test(arguments: [true, false])
   func redundantVideoIsRecognised(_ isFromItsBeginning: Bool) throws {
     var stream = MadeUpStream(type: 122)
@@ -147,7 +148,7 @@ struct StreamJudgementTests {
     #expect(deduction.inner?.codec == "vp8" && deduction.inner?.payloadType == 120)
   }
 
-  /// An aggregate of H.264 is as long as the lengths of its units come to.
+  /// An H.264 aggregate is as long as its units' lengths add up to.
   @Test(arguments: [true, false]) func aggregatesAreWhole(_ isWhole: Bool) throws {
     var stream = MadeUpStream(type: 102)
     let packets = (0..<80).map { number in
@@ -183,11 +184,11 @@ struct StreamJudgementTests {
     let seen = statistics(
       run(32_000..<32_500, from: 0) + run(next..<next + 500, from: 10_000, time: 80_000))
     #expect(seen.restarts == 1 && seen.expected == 1000 && seen.lost == 0)
-    // Times that continue are no jitter either.
+    // Timestamps that continue cause no jitter.
     #expect(seen.maximumJitter < 1)
   }
 
-  /// By so few numbers the packets look late, but each number comes for another packet.
+  /// After a jump by so few numbers the packets look late, but each number is a different packet.
   @Test(arguments: [1, 2, 5, 50, 99, 100], [0, 7_000_000])
   func numbersThatBeginAnewByAFewAreNotLost(_ back: Int, _ time: Int) {
     let next = 32_500 - back
@@ -196,7 +197,7 @@ struct StreamJudgementTests {
     let seen = statistics(packets)
     #expect(seen.restarts == 1 && seen.expected == 1000 && seen.lost == 0)
     #expect(seen.maximumJitter < (time == 0 ? 1 : 40_000))
-    // Losses after it are counted, and none of before it are made up for.
+    // Later losses are counted, and earlier ones are not cancelled.
     var thinned = packets
     thinned.removeSubrange(700..<710)
     thinned.removeSubrange(200..<204)
@@ -204,7 +205,8 @@ struct StreamJudgementTests {
     #expect(thin.restarts == 1 && thin.expected == 1000 && thin.lost == 14)
   }
 
-  /// What comes late, twice, replayed or sent again has the timestamp that goes with its number.
+  /// Late, duplicated, replayed and retransmitted packets have the timestamps that match their
+  /// numbers.
   @Test(arguments: ["late", "twice", "replayed", "again", "swapped"])
   func packetsThatComeAgainBeginNothingAnew(_ kind: String) {
     var packets = run(0..<1000, from: 0)
@@ -217,7 +219,7 @@ struct StreamJudgementTests {
     case "replayed":
       packets.insert(contentsOf: packets[300..<380].map { ($0.0, $0.1, 8000) }, at: 400)
     case "again":
-      // Retransmissions of RFC 4588 have times of before in a stream of their own.
+      // RFC 4588 retransmissions have older timestamps, in a stream of their own.
       packets = run(0..<1000, from: 0).map { ($0.0, $0.0 % 7 * 90_000, $0.2) }
       packets.swapAt(300, 302)
     default:
@@ -229,7 +231,7 @@ struct StreamJudgementTests {
     #expect(seen.lost == (kind == "twice" ? -1 : kind == "replayed" ? -80 : 0))
   }
 
-  /// One packet with a number of before, and packets that change places after a restart.
+  /// One packet with an older number, and packets out of order after a restart.
   @Test func aRestartIsOneAndAPacketAloneIsNone() {
     var alone = run(0..<500, from: 0)
     alone.insert((280, 48_100, 6000), at: 300)

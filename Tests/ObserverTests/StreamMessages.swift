@@ -2,7 +2,7 @@ import Observer
 import RTP
 import Wire
 
-/// RTP of many codecs, in the clear and not, as a test wants it.
+/// RTP of many codecs, encrypted or not, for tests.
 struct MadeUpStream {
   var ssrc: UInt32 = 0x0a0b_0c0d
   var type: UInt8 = 96
@@ -15,7 +15,7 @@ struct MadeUpStream {
     (self.ssrc, self.type) = (ssrc, type)
   }
 
-  /// Bytes that look as if a cipher made them.
+  /// Returns bytes that look encrypted.
   mutating func random(_ count: Int) -> [UInt8] {
     (0..<count).map { _ in
       state ^= state << 13
@@ -25,7 +25,7 @@ struct MadeUpStream {
     }
   }
 
-  /// A packet; the next one has the next number.
+  /// Returns a packet with the next number.
   mutating func packet(_ payload: [UInt8], marker: Bool = false) -> [UInt8] {
     var writer = ByteWriter()
     writer.uint8(0x80)
@@ -38,19 +38,19 @@ struct MadeUpStream {
     return writer.bytes
   }
 
-  /// 20 ms of Opus in the clear.
+  /// Returns 20 ms of unencrypted Opus.
   mutating func opus() -> [UInt8] {
     defer { timestamp &+= 960 }
     return packet([0x78] + random(60 + Int(sequence % 40)))
   }
 
-  /// What a cipher makes of some audio or video.
+  /// Returns an encrypted audio or video packet.
   mutating func sealed(_ ticks: UInt32, _ length: Int = 90) -> [UInt8] {
     defer { timestamp &+= ticks }
     return packet(random(length))
   }
 
-  /// A frame of video that is no key frame, in packets that begin as a codec's do.
+  /// Returns a video frame other than a key frame, in packets that start as the codec's do.
   mutating func frame(_ codec: String, packets count: Int = 3) -> [[UInt8]] {
     defer { timestamp &+= 3000 }
     return (0..<count).map { index in
@@ -68,7 +68,7 @@ struct MadeUpStream {
   }
 }
 
-/// An observer of one path that a test shows packets.
+/// An observer of one path, fed by a test.
 struct PathWatch: ~Copyable {
   var call = MadeUpCall()
   var observer: Observer

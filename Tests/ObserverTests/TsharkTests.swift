@@ -4,7 +4,7 @@ import Testing
 import TsharkTables
 import Wire
 
-/// What tshark says of the same packets, where it is installed.
+/// Comparisons with tshark on the same packets, if it is installed.
 struct TsharkTests {
   private var samples: URL {
     URL(filePath: #filePath).deletingLastPathComponent().appending(path: "Samples")
@@ -27,8 +27,8 @@ struct TsharkTests {
       let stream = try #require(
         seen.streams.first { $0.ssrc == row.ssrc })
       let numbers = try #require(seen.statistics[stream.number])
-      // tshark takes one retransmission of this stream for something else and misses it; libsrtp2
-      // authenticates it.
+      // tshark misinterprets and misses one retransmission of this stream; libsrtp2 authenticates
+      // it.
       let missed = row.ssrc == 0xe99e_4f2a ? 1 : 0
       #expect(row.packets + missed == Int(numbers.packets), "\(name) \(row.ssrc)")
       #expect(row.lost - missed == Int(numbers.lost), "\(name) \(row.ssrc)")
@@ -37,8 +37,8 @@ struct TsharkTests {
 
   private static let firstPort: UInt16 = 20_000
 
-  /// What a sample has between its ends, as raw IP and with a payload type whose clock tshark knows
-  /// without descriptions: 26 has 90 kHz, to which other clocks are converted.
+  /// Returns a sample's media as raw IP, with a payload type whose clock tshark knows without
+  /// descriptions: 26 has 90 kHz, to which other clocks are converted.
   private func clocked(_ name: String, _ seen: Seen, _ ends: [SocketAddress]) throws -> [UInt8] {
     var file = RawCapture()
     var firstTimes: [UInt32: UInt32] = [:]
@@ -54,7 +54,7 @@ struct TsharkTests {
       else { continue }
       let (time, ssrc) = (bytes.span.bytes.uint32(at: 4), bytes.span.bytes.uint32(at: 8))
       let stream = try #require(seen.streams.first { $0.ssrc == ssrc })
-      // Retransmissions bear the times of what they repeat: their jitter means nothing.
+      // Retransmissions have the original packets' timestamps: their jitter is meaningless.
       guard stream.repairs == nil, !stream.payloads.isEmpty,
         !stream.payloads.contains(where: { $0.codec == "rtx" })
       else { continue }
@@ -62,17 +62,17 @@ struct TsharkTests {
       firstTimes[ssrc] = first
       let elapsed = Int64(Int32(bitPattern: time &- first))
       let converted = UInt32(elapsed * 90_000 / max(Int64(stream.clockRate), 1) + (1 << 20))
-      // What stands behind the header is not what tshark would look for under this type.
+      // The payload after the header is not what tshark expects for this type.
       bytes = [0x80, 26] + bytes[2..<12] + [UInt8](repeating: 0, count: 100)
       for place in 0..<4 { bytes[4 + place] = UInt8(converted >> (24 - 8 * place) & 0xff) }
-      // A path for each: tshark extends the times of all sources of one as if they were the same.
+      // A separate path for each: tshark extends timestamps of all sources on a path together.
       let port = Self.firstPort + 2 * UInt16(stream.number)
       file.add([port, port], from: 0, bytes, at: datagram.unixNanoseconds)
     }
     return file.bytes
   }
 
-  /// Where the clocks are known from the first packet on; it counts none before they are.
+  /// Only samples whose clocks are known from the first packet: tshark counts no jitter before.
   @Test(
     .enabled(if: TsharkStream.tool != nil, "tshark is not installed"),
     arguments: [
@@ -99,7 +99,7 @@ struct TsharkTests {
     #expect(compared >= 2)
   }
 
-  /// A call of two telephones whose packets come early and late, and get lost.
+  /// A call between two telephones whose packets arrive early, late, or not at all.
   @Test(.enabled(if: TsharkStream.tool != nil, "tshark is not installed"))
   func jitterIsThatOfTshark() throws {
     var capture = RawCapture()
@@ -128,7 +128,7 @@ struct TsharkTests {
   }
 }
 
-/// A capture of raw IP in the format of libpcap, between 192.0.2.1 and 192.0.2.2.
+/// A raw IP capture in libpcap's format, between 192.0.2.1 and 192.0.2.2.
 private struct RawCapture {
   private var writer = ByteWriter()
 

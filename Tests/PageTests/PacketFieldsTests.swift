@@ -44,7 +44,7 @@ struct PacketFieldsTests {
     #expect(value("delay since then", packet) == "65536 of 65536 s")
     #expect(value("SSRC of media", packet) == "2" && value("missing", packet) == "100")
     #expect(value("and of the next 16", packet) == "0000000000000101")
-    // Under SRTCP only the first header is in the clear.
+    // Under SRTCP, only the first header is unencrypted.
     let sealed = PacketFields(compound, kind: "rtcp")
     #expect(sealed.layers.count == 1 && value("encrypted in SRTCP", sealed) != nil)
   }
@@ -80,7 +80,7 @@ struct PacketFieldsTests {
     #expect(PacketFields([], kind: "rtp").layers.isEmpty)
   }
 
-  /// Bytes that anybody may have sent: fields are read as far as they go, and stand inside.
+  /// Arbitrary bytes: fields are parsed as far as possible, and lie within the packet.
   @Test func anyBytesAreRead() {
     var seed = SplitMix64(7)
     var layers = 0
@@ -105,7 +105,7 @@ struct PacketFieldsTests {
     #expect(layers > 10_000)
   }
 
-  /// A packet of many short parts is not many megabytes of JSON.
+  /// A packet of many short parts must not become megabytes of JSON.
   @Test func partsOfALayerAreLimited() {
     let attributes = [UInt8](repeating: 0, count: 65_000)
     let packet = PacketFields([0, 1] + attributes, kind: "stun")
@@ -113,7 +113,7 @@ struct PacketFieldsTests {
   }
 }
 
-/// Steele, Lea, Flood 2014: numbers that are the same each time.
+/// A random number generator (Steele, Lea, Flood 2014): the same numbers each time.
 private struct SplitMix64 {
   private var state: UInt64
 

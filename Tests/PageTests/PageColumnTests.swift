@@ -69,7 +69,7 @@ struct LossLogTests {
     #expect(fates(log).map(\.fate) == [2, 1])
   }
 
-  /// What is missing before and after a restart by a few numbers is lost, and fills no other gap.
+  /// Losses before and after a small restart are counted, and fill no other gap.
   @Test func aBeginningByAFewNumbersIsNoLoss() {
     var log = LossLog()
     let numbers = [Int64](0..<100) + [Int64](40..<160)

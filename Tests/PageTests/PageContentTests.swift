@@ -105,7 +105,7 @@ struct PageContentTests {
             == PageData.numbers(received, column, in: columns))
       }
     }
-    // The view counts as many of each.
+    // The view has the same count of each.
     let take = try TakeFile.openForQueries(path)
     let rows = try take.prepare(
       "SELECT peer, direction, ssrc, count(*) FROM packet WHERE protocol = 'rtp' GROUP BY 1, 2, 3")
@@ -136,7 +136,7 @@ struct PageContentTests {
           """)
         #expect(Int64(missing) == counted)
       }
-      // Video is sent again when it is asked for.
+      // Requested video packets are retransmitted.
       let fates = lost.flatMap { PageData.numbers($0, "fate", in: columns) }
       #expect(fates.contains(1))
     }
@@ -181,7 +181,7 @@ struct PageContentTests {
     try PageSample.withTake { path in
       let findings = try #require(try read(path).data.findings)
       #expect(Set(findings.map(\.rule)).contains("loss"))
-      // Both ends are in the take: what reports say of losses is what the receivers saw.
+      // Both ends are in the take: losses in reports are the ones that the receivers saw.
       #expect(!findings.contains { $0.rule == "loss-at-peer" })
       #expect(!findings.flatMap { $0.symptoms ?? [] }.isEmpty)
       let printed = try TakeFindings(path: path).findings
@@ -216,8 +216,8 @@ struct PageContentTests {
     #expect(data.channels?.map { $0[4].text } == ["connecting"])
   }
 
-  /// Steps are written by a thread of their own, so readings fall into the middle of them: what a
-  /// row refers to came in the same transaction, perhaps between two queries of one reading.
+  /// Another thread writes the steps, so a reading may fall between them: a referenced row is in
+  /// the same transaction, perhaps committed between two queries of one reading.
   @Test func aTakeThatGrowsIsReadFromWhereItWasLeft() throws {
     let path = PageSample.path()
     defer { try? FileManager.default.removeItem(atPath: path) }
@@ -236,7 +236,7 @@ struct PageContentTests {
       packets.append(content.packetCount - before)
       frames += count("frames")
     }
-    // A few packets at a time, because new paths and formats come early in a call.
+    // A few packets at a time, because new paths and formats occur early in a call.
     for _ in 0..<24 {
       recorded.run(for: .milliseconds(100))
       try read()
@@ -251,7 +251,7 @@ struct PageContentTests {
     #expect(Int64(frames) == (try take.integer("SELECT count(*) FROM frame_store")))
   }
 
-  /// What is read through several connections is of one moment, however the take grows meanwhile.
+  /// All connections of one reading see the same moment, however the take grows meanwhile.
   @Test func aReadingIsOfOneMoment() throws {
     let path = PageSample.path()
     defer { try? FileManager.default.removeItem(atPath: path) }
@@ -272,7 +272,7 @@ struct PageContentTests {
     #expect(try counts(path) != before)
     #expect([sum("packets"), sum("frames"), sum("rtcp")] == before)
     #expect(data.seconds < 2.5)
-    // The next reading has all that came since.
+    // The next reading has everything recorded since.
     let later = try JSONDecoder().decode(
       PageSeriesData.self, from: Data(try content.read().object(with: []).utf8))
     let frames = later.series.filter { $0.what == "frames" }.reduce(0) { $0 + $1.count }
@@ -281,7 +281,7 @@ struct PageContentTests {
     _ = try recorded.finish()
   }
 
-  /// How many packets, frames and reports a take has that a page draws.
+  /// Returns how many packets, frames and reports a page draws from a take.
   private func counts(_ path: String) throws -> [Int] {
     let take = try TakeFile.openForQueries(path)
     return try [

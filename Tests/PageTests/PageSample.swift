@@ -8,14 +8,14 @@ import Wire
 
 @testable import Page
 
-/// A call of six seconds with everything in it, over a path that loses some of it.
+/// A call of six seconds with every feature, over a lossy path.
 enum PageSample {
   static func path() -> String {
     FileManager.default.temporaryDirectory
       .appendingPathComponent("page-\(UInt64.random(in: 0 ... .max)).take").path
   }
 
-  /// A call that has begun; `run` and `finish` are for whoever asked for it.
+  /// Starts a call; the test calls `run` and `finish`.
   static func begun(_ path: String, label: String = "call") throws -> RecordedVirtualCall {
     var link = LinkSettings()
     link.lossPerMille = 80
@@ -28,7 +28,7 @@ enum PageSample {
     return recorded
   }
 
-  /// Calls the body with the take of such a call.
+  /// Calls the body with such a call's take.
   static func withTake(label: String = "call", _ body: (String) throws -> Void) throws {
     let path = path()
     defer { try? FileManager.default.removeItem(atPath: path) }
@@ -39,12 +39,12 @@ enum PageSample {
   }
 }
 
-/// What a page always carries, however early its take is read.
+/// The data in every page, however early its take is read.
 struct PageSeriesData: Decodable {
   var series: [PageData.Series]
 }
 
-/// What a page carries, as its script reads it.
+/// A page's data, as its script reads it.
 struct PageData: Decodable {
   struct Peer: Decodable { var label: String }
 
@@ -74,7 +74,7 @@ struct PageData: Decodable {
 
   struct Message: Decodable { var message: String? }
 
-  /// A row of a list: texts stay, numbers become texts.
+  /// A cell of a list row: texts stay, numbers become texts.
   struct Cell: Decodable {
     var text: String
 
@@ -105,12 +105,12 @@ struct PageData: Decodable {
     self = try JSONDecoder().decode(PageData.self, from: Data(json.utf8))
   }
 
-  /// The numbers of a column.
+  /// Returns a column's numbers.
   static func numbers(_ series: Series, _ name: String, in bytes: [UInt8]) -> [Int64] {
     series.columns[name].map { numbers(at: $0, in: bytes) } ?? []
   }
 
-  /// The numbers at a place: where they begin, how many bytes they have, and their coding.
+  /// Returns the numbers at a place: its offset, its length in bytes, and its coding.
   static func numbers(at place: [Int], in bytes: [UInt8]) -> [Int64] {
     var index = place[0]
     var last: Int64 = 0

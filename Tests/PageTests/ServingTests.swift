@@ -115,7 +115,7 @@ import Wire
     }
   }
 
-  /// Nobody decoded what was passed on, so that no row tells its size; browsers want one.
+  /// Video that was passed on undecoded has no size in any row; browsers need one.
   @Test func videoThatWasPassedOnHasTheSizeThatItsFramesTell() throws {
     let path = PageSample.path()
     defer { try? FileManager.default.removeItem(atPath: path) }
@@ -128,7 +128,7 @@ import Wire
     call.call(0, .addTrack(kind: .video, streamIDs: ["s"], source: .application))
     call.call(1, .addTrack(kind: .video, streamIDs: ["s"], source: .echo))
     #expect(call.negotiate() == nil)
-    // A temporal delimiter, a sequence of 640x360, and key frames (AV1 section 5).
+    // A temporal delimiter, a 640x360 sequence header, and key frames (AV1 section 5).
     let frame: [UInt8] = [
       0x12, 0, 0x0a, 8, 0, 0, 0, 0x2c, 0xc4, 0xff, 0x67, 0, 0x32, 0x90, 3, 0x10,
     ]
@@ -144,7 +144,7 @@ import Wire
     let track = try #require(try connection.integer("SELECT min(track) \(passedOn)"))
     let place = PageMedia.Place(peer: peer, direction: "out", track: track, kind: "video")
     let file = try #require(try PageMedia(place, connection)).bytes
-    // PixelWidth and PixelHeight of the track (RFC 9559 section 5.1.4.1.28).
+    // The track's PixelWidth and PixelHeight (RFC 9559 section 5.1.4.1.28).
     let length: [UInt8] = [1, 0, 0, 0, 0, 0, 0, 2]
     let size = [0xb0] + length + [2, 0x80, 0xba] + length + [1, 0x68]
     #expect(file.indices.contains { file[$0...].starts(with: size) })
@@ -153,7 +153,7 @@ import Wire
   @Test func aCatalogueNamesATakeAndWhatIsNone() throws {
     try PageSample.withTake { path in
       let list = TakeList(present: [path, path + ".nowhere"])
-      // Rules that are named leave no file behind.
+      // A reading with named rules leaves no file behind.
       let reading = CatalogueReading(rules: FindingRule.all)
       let catalogue = try TakeCatalogue(list, reading: reading, jobs: 2)
       let entries = try PageCatalogue.entries(catalogue)

@@ -5,7 +5,7 @@ import Testing
 @testable import Page
 
 struct TakePageTests {
-  /// What the page's script reads, as a browser finds it: up to the end of its element.
+  /// Returns the data that the page's script reads, up to the end of its element, as in a browser.
   private func content(_ html: String, of id: String = "data") throws -> String {
     let begin = try #require(html.range(of: "id=\"\(id)\">"))
     let end = try #require(html[begin.upperBound...].range(of: "</script>"))
@@ -30,7 +30,7 @@ struct TakePageTests {
     try PageSample.withTake(label: hostile) { path in
       let html = try TakePage(path: path).html
       #expect(try PageData(content(html)).peers.first?.label == hostile)
-      // As many scripts begin as end, and the page refers to nothing outside of itself.
+      // Every script element is closed, and the page has no external references.
       let files = html.components(separatedBy: "id=\"media-").count - 1
       #expect(files == 8)
       #expect(html.components(separatedBy: "<script").count == 4 + files)

@@ -27,8 +27,8 @@ struct AlignmentTests {
     }
   }
 
-  /// By how much audio is ahead of the video frames at the peer that receives, in milliseconds: the
-  /// sender's time of what is played, on the average over some instants.
+  /// Returns by how much audio is ahead of video at the receiver, in milliseconds: the difference
+  /// of the played media's sender times, averaged over some instants.
   private func advance(_ call: VirtualCall) throws -> Double {
     var sum = 0.0
     for _ in 0..<20 {
@@ -65,7 +65,7 @@ struct AlignmentTests {
     // Both are blurred by half a video frame and half a block of audio.
     let (aligned, alone) = (try advance(together), try advance(apart))
     #expect(aligned.magnitude < 12, "\(aligned) ms, and \(alone) ms on their own")
-    // On their own audio waits longer, for its jitter buffer has the larger least delay.
+    // Unaligned audio waits longer, for its jitter buffer has the larger minimum delay.
     if jitter == 0 { #expect(alone < -15, "\(alone) ms") }
   }
 

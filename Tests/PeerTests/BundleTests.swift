@@ -9,7 +9,7 @@ import Testing
 import Wire
 
 struct BundleTests {
-  /// A call with audio, video frames and a data channel whose signaling changes descriptions.
+  /// Makes a call with audio, video frames and a data channel whose signaling changes descriptions.
   private func call(
     seed: UInt64, _ policy: BundlePolicy = .maxCompat, edit: (String) -> String = { $0 }
   ) -> VirtualCall {
@@ -79,14 +79,14 @@ struct BundleTests {
       #expect(stats(call, peer, "transport").count == 1)
       let isClosed = peer == 0 && policy != .maxBundle
       #expect(call.state("dtls 2", of: peer) == (isClosed ? "closed" : nil))
-      // Nothing is left of those that were given up.
+      // Nothing remains of the transports that were given up.
       for type in ["candidate-pair", "local-candidate"] {
         #expect(Set(stats(call, peer, type).map { $0["transportId"] }).count == 1)
       }
     }
   }
 
-  /// How long the caller takes to connect when the network loses 30 % of the packets.
+  /// Returns how long the caller takes to connect when the network loses 30 % of the packets.
   private func connectingTime(seed: UInt64, _ policy: BundlePolicy) -> Interval? {
     var configuration = PeerConfiguration()
     configuration.bundlePolicy = policy
@@ -224,7 +224,7 @@ struct BundleTests {
 
   @Test func oneTransportThatFailsFailsTheConnection() {
     let call = call(seed: 8) { sdp in
-      // The second section's candidates lead nowhere.
+      // The second section's candidates are unreachable.
       var sections = unbundled(sdp).split(separator: "m=", omittingEmptySubsequences: false)
       sections[2] = Substring(sections[2].replacing(" 10.0.0.", with: " 10.9.9."))
       return sections.joined(separator: "m=")

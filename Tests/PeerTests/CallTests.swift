@@ -9,7 +9,7 @@ import Testing
 import Wire
 
 struct CallTests {
-  /// A call between two peers that both send a tone and, unless said otherwise, a small pattern.
+  /// Makes a call between two peers that both send a tone and, by default, a small pattern.
   static func call(
     seed: UInt64, link: LinkSettings = LinkSettings(), seconds: Int64,
     videoFrames: MediaSource? = .pattern(width: 160, height: 120, framesPerSecond: 15)

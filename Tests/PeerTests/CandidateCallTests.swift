@@ -8,8 +8,8 @@ import Stats
 import Testing
 import Wire
 
-/// W3C addIceCandidate (webrtc-pc section 4.4.1.6), with transports of their own for the sections
-/// until they are bundled.
+/// W3C addIceCandidate (webrtc-pc section 4.4.1.6), with separate transports for the sections until
+/// they are bundled.
 struct CandidateCallTests {
   private static func bare(_ sdp: String) -> String {
     sdp.split(separator: "\r\n", omittingEmptySubsequences: false).filter {
@@ -17,7 +17,7 @@ struct CandidateCallTests {
     }.joined(separator: "\r\n")
   }
 
-  /// A call whose descriptions carry no candidates.
+  /// Makes a call whose descriptions contain no candidates.
   private func call(_ edit: @escaping (String) -> String = { $0 }) -> VirtualCall {
     let call = VirtualCall(seed: 61)
     call.addMedia(videoFrames: .pattern(width: 64, height: 48, framesPerSecond: 10))
@@ -76,7 +76,7 @@ struct CandidateCallTests {
     for _ in 0..<2 { #expect(call.call(0, .addICECandidate(candidate)).error == nil) }
     #expect(remote(call).map { $0.components(separatedBy: line).count - 1 } == [0, 1, 0])
     #expect(call.state("ice-connection", of: 0) == "checking")
-    // The section that goes along has none of its own: nothing happens.
+    // The bundled section has no transport of its own: nothing happens.
     let along = CandidateInit(candidate: CandidateCallTests.text, sdpMid: "1")
     #expect(call.call(0, .addICECandidate(along)).error == nil)
     #expect(remote(call).map { $0.components(separatedBy: line).count - 1 } == [0, 1, 0])
@@ -88,7 +88,7 @@ struct CandidateCallTests {
       #expect(call.call(0, .addICECandidate(end)).error == nil)
       #expect(call.state("ice-connection", of: 0) == nil)
     }
-    // The transport's own end lets it look at what there is.
+    // With its own end-of-candidates, the transport checks the candidates it has.
     #expect(call.call(0, .addICECandidate(CandidateInit(candidate: "", sdpMid: "0"))).error == nil)
     #expect(call.state("ice-connection", of: 0) == "checking")
   }
@@ -119,18 +119,18 @@ struct CandidateCallTests {
   @Test func theEndOfCandidatesIsReportedOnceOnlyTheBundleIsLeft() {
     var peer = SlowSockets()
     peer.begin()
-    // Only the first transport's socket is there when the answer bundles.
+    // Only the first transport's socket exists when the answer bundles.
     peer.bind(first: true)
     #expect(peer.ends == 0)
     peer.bundle()
     #expect(peer.ends == 1)
-    // What comes late for the others is closed and tells nothing.
+    // Sockets opened late for the others are closed without a report.
     peer.bind(first: false)
     #expect(peer.ends == 1 && peer.closed == 1)
   }
 }
 
-/// A peer that offers audio and video, whose sockets come when the test says so.
+/// A peer that offers audio and video, whose sockets open when the test says so.
 private struct SlowSockets {
   private let answerer = VirtualCall(seed: 63)
   private var peer = PeerMachine(codecs: LibraryCodecs())

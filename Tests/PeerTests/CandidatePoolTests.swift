@@ -8,7 +8,7 @@ import Wire
 
 @testable import Peer
 
-/// Candidates that are gathered before a description asks for them (W3C iceCandidatePoolSize).
+/// Candidates gathered before a description needs them (W3C iceCandidatePoolSize).
 struct CandidatePoolTests {
   private func call(pool: UInt8?) -> VirtualCall {
     var configuration = PeerConfiguration()
@@ -37,7 +37,7 @@ struct CandidatePoolTests {
       0, .addTrack(kind: .audio, streamIDs: [], source: .tone(hertz: 440, pauseSeconds: 0)))
     #expect(pooled.call(0, .setLocalDescription(nil)).error == nil)
     #expect(pooled.state("ice-gathering", of: 0) == "gathering")
-    // As many as without it, all at once and with the description's credentials.
+    // As many as without a pool, all at once and with the description's credentials.
     let plain = call(pool: nil)
     plain.run(for: .seconds(1))
     plain.call(
@@ -54,7 +54,7 @@ struct CandidatePoolTests {
     #expect(candidates(pooled).allSatisfy { description.sdp.contains($0) })
   }
 
-  /// The server never answers: that it was waited for shows in the description's favour.
+  /// The server never answers: the time already waited counts for the description.
   @Test func aPoolIsCompleteWhenItsServersWereWaitedFor() {
     let pooled = call(pool: 1)
     pooled.run(for: .seconds(60))
@@ -64,7 +64,7 @@ struct CandidatePoolTests {
     #expect(pooled.state("ice-gathering", of: 0) == "complete")
   }
 
-  /// A peer that is no longer heard counts as gone after the time that the configuration says.
+  /// A silent peer counts as disconnected after the configured time.
   @Test(arguments: [(1_500 as UInt32?, 2.5), (nil, 8.0)])
   func silenceIsJudgedByTheReceivingTimeout(timeout: UInt32?, seconds: Double) {
     var configuration = PeerConfiguration()

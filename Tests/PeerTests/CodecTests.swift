@@ -28,7 +28,7 @@ struct CodecTests {
     return call
   }
 
-  /// The MIME types of the codecs in use, as getStats tells them.
+  /// Returns the MIME types of the codecs in use, as in getStats.
   private func codecs(_ call: VirtualCall) -> [String] {
     guard case .stats(let report) = call.call(1, .getStats()) else { return [] }
     return report.objects.compactMap { $0["mimeType"]?.text }
@@ -74,7 +74,7 @@ struct CodecTests {
     }
   }
 
-  /// What is decoded comes before what is not, and takes that name no codecs know these alone.
+  /// Decodable codecs precede others, and takes that list no codecs know only the decodable ones.
   @Test func theTableIsInOrder() {
     for kind in [MediaKind.audio, .video] {
       let passed = Codec.all.filter { $0.kind == kind }.map(\.isPassedThrough)

@@ -9,7 +9,7 @@ import Testing
 import Wire
 
 struct DataChannelTests {
-  /// A call of two peers of which the first has made channels, connected.
+  /// Makes a connected call between two peers, the first of which opened channels.
   static func call(
     seed: UInt64, link: LinkSettings = LinkSettings(),
     channels: [DataChannelInit] = [DataChannelInit(label: "chat")]

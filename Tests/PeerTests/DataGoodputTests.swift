@@ -4,13 +4,13 @@ import SCTP
 import Testing
 import Wire
 
-/// What the full stack gets through a bottleneck with 50 ms there and back and 1 % loss.
+/// The full stack's throughput over a bottleneck with a round trip of 50 ms and 1 % loss.
 struct DataGoodputTests {
-  /// The rate that losses by chance leave to a window that is halved for each of them: a packet's
-  /// bits over the round trip, times the square root of 3/2 over the loss.
+  /// The rate limit under random loss for a window that is halved for each: a packet's bits over
+  /// the round trip, times the square root of 3/2 over the loss.
   private static let bound = 8 * 1160 / 0.05 * (1.5 / 0.01).squareRoot()
-  /// How much of a datagram on the bottleneck is payload: 20 and 12 bytes of SCTP's headers, 37 of
-  /// the DTLS record, 28 of UDP and IP.
+  /// The payload's share of a datagram: less 20 and 12 bytes of SCTP headers, 37 of the DTLS
+  /// record, and 28 of UDP and IP.
   private static let share = 1128.0 / (1160 + 37 + 28)
 
   @Test(arguments: [500_000, 1_000_000, 2_000_000, 4_000_000, 10_000_000] as [UInt64])

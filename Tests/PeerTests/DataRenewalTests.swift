@@ -6,9 +6,9 @@ import SDP
 import Testing
 import Wire
 
-/// Data channels whose transport or whose section changes in a call that runs.
+/// Data channels whose transport or section changes during a call.
 struct DataRenewalTests {
-  /// A call with audio and a channel, connected.
+  /// Makes a connected call with audio and a channel.
   private func call(seed: UInt64, peers: Int = 2) -> VirtualCall {
     let call = VirtualCall(
       seed: seed, links: [LinkSettings](repeating: LinkSettings(), count: peers))
@@ -65,7 +65,7 @@ struct DataRenewalTests {
       #expect(call.state("sctp", of: peer) == "closed")
       #expect(call.channelStates(of: peer, 0).last == .closed)
     }
-    // Another channel asks for the section again.
+    // Another channel requests the section again.
     #expect(call.call(0, .createDataChannel(DataChannelInit(label: "again"))).error == nil)
     #expect(call.negotiate() == nil)
     call.run(for: .seconds(1))
@@ -78,7 +78,7 @@ struct DataRenewalTests {
 
   @Test func anotherHandshakeMeansAnotherAssociation() {
     let call = call(seed: 33, peers: 3)
-    // The third peer takes the place of the second: other credentials, another fingerprint.
+    // The third peer replaces the second: other credentials, another fingerprint.
     #expect(call.call(0, .restartICE).error == nil)
     #expect(call.negotiate(from: 0, to: 2) == nil)
     call.run(for: .seconds(3))

@@ -7,12 +7,12 @@ import Wire
 
 @testable import Peer
 
-/// The data channels of a peer for themselves: no ICE, no DTLS, packets are handed over.
+/// A peer's data channels alone: no ICE, no DTLS, packets are handed over directly.
 struct DataTransportTests {
   private let agreed = NegotiatedData(
     mid: "0", transport: 1, remotePort: 5000, remoteMaximumMessageSize: 1 << 20)
 
-  /// Two ends, and what each of them put out besides packets.
+  /// Two ends, and each one's outputs besides packets.
   private struct Ends {
     var ends: [DataTransport]
     var told: [[DataTransport.Output]] = [[], []]
@@ -26,7 +26,7 @@ struct DataTransportTests {
       }
     }
 
-    /// Applies an input and hands packets over until there are no more; in vain when they are lost.
+    /// Applies an input and hands packets over until there are no more; drops them if cut.
     mutating func drive(_ end: Int, _ input: DataTransport.Input, isCut: Bool = false) {
       var waiting = [(end, input)]
       while !waiting.isEmpty {
@@ -44,7 +44,7 @@ struct DataTransportTests {
       }
     }
 
-    /// Lets time pass with every deadline on its way.
+    /// Advances the time, meeting every deadline on the way.
     mutating func run(for interval: Interval) {
       let end = now + interval
       while let next = earliest(ends[0].deadline, ends[1].deadline), next <= end {
@@ -60,7 +60,7 @@ struct DataTransportTests {
       drive(end, .open(try ends[end].channel(madeWith: DataChannelInit(label: label))))
     }
 
-    /// What was told of the states of channels, as `label state`.
+    /// Returns the reported channel states, as `label state`.
     func channels(of end: Int) -> [String] {
       told[end].compactMap { output in
         guard case .event(.dataChannel(let record)) = output else { return nil }
@@ -68,7 +68,7 @@ struct DataTransportTests {
       }
     }
 
-    /// The answers of calls of `send`, in their order: nil when all is well.
+    /// Returns the replies to `send` calls, in order; nil errors mean success.
     func replies(of end: Int) -> [(call: UInt32, error: String?)] {
       told[end].compactMap { output in
         guard case .reply(let call, let reply) = output else { return nil }
@@ -77,7 +77,7 @@ struct DataTransportTests {
     }
   }
 
-  /// Both ends with a channel each, carried by a DTLS association.
+  /// Returns both ends with a channel each, carried by a DTLS association.
   private func connected() throws -> Ends {
     var ends = Ends()
     try ends.open(0, "chat")

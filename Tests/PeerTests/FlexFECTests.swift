@@ -5,8 +5,8 @@ import Stats
 import Testing
 import Wire
 
-/// Receivers of somebody else's call whose lost packets FlexFEC recovers (RFC 8627), in the form
-/// that browsers name `flexfec-03` and in the final one.
+/// Receivers of an observed call whose lost packets FlexFEC recovers (RFC 8627), in the draft that
+/// browsers call `flexfec-03` and in the final format.
 struct FlexFECTests {
   private static let media: UInt32 = 9
   private static let correction: UInt32 = 11
@@ -18,7 +18,7 @@ struct FlexFECTests {
     return map
   }()
 
-  /// Forms of FlexFEC, by their encoding names.
+  /// The FlexFEC formats, by their encoding names.
   enum Form: String, CaseIterable {
     case draft = "flexfec-03"
     case final = "flexfec"
@@ -67,7 +67,7 @@ struct FlexFECTests {
       now = until
     }
 
-    /// The payloads of the frames that were put together, by their media time in units of a frame.
+    /// Returns the assembled frames' payloads, by media time in units of a frame.
     mutating func frames() -> [UInt32: Int] {
       wait(1000)
       var frames: [UInt32: Int] = [:]
@@ -86,8 +86,8 @@ struct FlexFECTests {
 
   // MARK: Packets
 
-  /// A frame in one packet: of another length each, and every other one without an extension that
-  /// is filled in as packets leave.
+  /// Makes a frame in one packet, each of a different length; every other one has no extension that
+  /// is filled in when packets are sent.
   ///
   /// - Parameter isSent: whether those are filled in.
   private func packet(_ number: UInt16, isSent: Bool = true) -> [UInt8] {
@@ -113,7 +113,7 @@ struct FlexFECTests {
     return writer.bytes
   }
 
-  /// A packet that protects others, as they are before they leave.
+  /// Makes a packet that protects others, as they were before sending.
   private func correction(
     _ form: Form, of numbers: [UInt16], sequence: UInt16 = 1, columns: Int? = nil
   ) -> [UInt8] {
@@ -152,8 +152,8 @@ struct FlexFECTests {
     return writer.bytes
   }
 
-  /// The mask in as few parts as it needs: of 15, 31 and up to 64 bits, each after a bit that says
-  /// whether it is the last; in the draft the last one too.
+  /// Returns the mask in as few parts as needed: of 15, 31 and up to 64 bits, each after a bit that
+  /// says whether it is the last; in the draft the last part has that bit too.
   private func mask(_ form: Form, _ offsets: [Int]) -> [UInt8] {
     let last = offsets.max() ?? 0
     let parts = last < 15 ? [15] : last < 46 ? [15, 31] : [15, 31, form == .draft ? 63 : 64]
@@ -172,8 +172,8 @@ struct FlexFECTests {
 
   // MARK: Recovery
 
-  /// A lost packet is recovered whichever of the protected ones it is, and however long the mask
-  /// is; it counts as lost all the same.
+  /// A lost packet is recovered, whichever protected one it is and however long the mask is; it
+  /// still counts as lost.
   @Test(
     arguments: Form.allCases, [[2, 3, 4], [1, 9, 14], [3, 16, 30], [2, 20, 60], [1, 46, 47]])
   func aLostPacketIsRecovered(form: Form, protected: [UInt16]) throws {
@@ -194,7 +194,7 @@ struct FlexFECTests {
     }
   }
 
-  /// Of the final form, rows and columns protect as well, and a packet may come as it is.
+  /// In the final format, rows and columns protect as well, and a packet may be repeated unchanged.
   @Test func rowsAndColumnsAndRepeatedPackets() throws {
     for (numbers, columns) in [([4, 5, 6, 7], 4), ([4, 9, 14], 5)] as [([UInt16], Int)] {
       var receiver = Receiver(.final)
@@ -214,8 +214,8 @@ struct FlexFECTests {
     #expect(receiver.frames().count == 8)
   }
 
-  /// One that comes before the packets that it protects waits for them, and one recovered packet
-  /// lets another one be recovered.
+  /// An FEC packet that precedes its packets waits for them, and a recovered packet may allow
+  /// recovering another.
   @Test func recoveryGoesOnWithWhatWasRecovered() throws {
     var receiver = Receiver(.draft)
     for number in 0..<4 as Range<UInt16> { try receiver.receive(packet(number)) }
@@ -226,7 +226,7 @@ struct FlexFECTests {
     #expect(receiver.member("packetsLost") == "2")
   }
 
-  /// Where nothing announces it, recovery begins with the first packet that corrects errors.
+  /// If it is not announced, recovery starts with the first FEC packet.
   @Test func withoutADescriptionItBeginsWhenItIsSeen() throws {
     var receiver = Receiver(.draft, isAnnounced: false)
     for number in 0..<8 as Range<UInt16> { try receiver.receive(packet(number)) }
@@ -238,7 +238,7 @@ struct FlexFECTests {
 
   // MARK: Counting
 
-  /// libwebrtc counts what came over the source that corrects errors with the stream, and apart.
+  /// libwebrtc counts packets of the FEC source both in the stream's totals and separately.
   @Test func itCountsWithItsStreamAndApart() throws {
     var receiver = Receiver(.draft)
     var bytes = 0
@@ -267,7 +267,8 @@ struct FlexFECTests {
     #expect(sender.member("framesSent", of: "outbound-rtp") == "10")
   }
 
-  /// What protects no packet, several sources, or is cut off counts, and recovers nothing.
+  /// FEC packets that protect nothing, protect several sources, or are cut off are counted and
+  /// recover nothing.
   @Test func whatCannotBeReadIsCountedAlone() throws {
     var receiver = Receiver(.draft)
     for number in 0..<8 as Range<UInt16> where number != 4 { try receiver.receive(packet(number)) }

@@ -9,7 +9,7 @@ import Wire
 
 @testable import Peer
 
-/// Calls with peers that know nothing but G.711.
+/// Calls with peers that only support G.711.
 struct G711CallTests {
   private func configuration(_ codecs: [String]) -> PeerConfiguration {
     var configuration = PeerConfiguration()
@@ -17,7 +17,7 @@ struct G711CallTests {
     return configuration
   }
 
-  /// A call of what a new connection offers with a peer that takes some codecs alone.
+  /// Makes a call between a new connection and a peer that accepts only some codecs.
   private func call(
     _ codecs: [String], seed: UInt64, link: LinkSettings = LinkSettings(), callerOffers: Bool = true
   ) -> VirtualCall {
@@ -50,7 +50,7 @@ struct G711CallTests {
       let heard = call.frames(of: peer, kind: .audio, isInbound: true)
       #expect(heard.count > 100)
       #expect(heard.allSatisfy { $0.codec == name && $0.outcome == "decoded" })
-      // The tone of the generator is heard as loud as it was made.
+      // The generator's tone arrives as loud as it was made.
       let (there, here) = (try #require(sent.last), try #require(heard.last))
       #expect(here.energy > there.energy * 9 / 10 && here.energy < there.energy * 11 / 10)
     }
@@ -66,14 +66,14 @@ struct G711CallTests {
     #expect(try stats(call, 0, "outbound-rtp")["targetBitrate"]?.value == 64_000)
     let remote = try stats(call, 0, "remote-inbound-rtp")
     #expect((remote["jitter"]?.value ?? 1) < 0.002)
-    // The reports say what plays now.
+    // The reports describe the current playout.
     let playout = try #require(inbound["estimatedPlayoutTimestamp"]?.value)
     let sending = Double(labEpoch / 1_000_000) + 2_208_988_800_000
     #expect(playout > sending && playout < sending + 5_000)
   }
 
-  /// libwebrtc answers with what its application chose, and sends what the offer likes best; who
-  /// offered that goes on receiving it (RFC 3264 section 7).
+  /// libwebrtc answers with its application's choice but sends the offer's first codec; the offerer
+  /// keeps receiving it (RFC 3264 section 7).
   @Test(arguments: [true, false])
   func whatWasOfferedAndNotAnsweredIsHeardAllTheSame(receivesAllOffered: Bool) throws {
     var offering = configuration(Codec.offeredNames)
@@ -120,7 +120,7 @@ struct G711CallTests {
     #expect(made.contains { $0.energy > 0 })
   }
 
-  /// What an application prefers is sent from the next exchange on.
+  /// The application's preference is sent from the next exchange on.
   @Test func anotherCodecTakesOverInARunningCall() throws {
     let call = call(Codec.offeredNames, seed: 503)
     let audio = RTPCodec.capabilities(.audio)
@@ -140,7 +140,7 @@ struct G711CallTests {
   }
 }
 
-/// Keys of a telephone, pressed in calls of either clock.
+/// Telephone keys, pressed in calls with either clock rate.
 struct KeyTonesTests {
   private func call(_ codecs: [String], seed: UInt64) -> VirtualCall {
     var configuration = PeerConfiguration()
@@ -164,7 +164,7 @@ struct KeyTonesTests {
       $0.codec == .telephoneEvent
     }
     #expect(events.allSatisfy { $0.bytes.count == 4 && $0.outcome == "not decoded" })
-    // 100 ms are five blocks, and the end is said twice more.
+    // 100 ms are five blocks, and the end is repeated twice.
     try #require(events.count == 3 * 7)
     #expect(events.map { $0.bytes[0] } == [5, 15, 11].flatMap { Array(repeating: $0, count: 7) })
     for key in 0..<3 {
@@ -177,7 +177,7 @@ struct KeyTonesTests {
     // A comma waits for two seconds.
     let waited = events[7].rtpTime &- events[0].rtpTime
     #expect(Int64(waited) * ticks > 96_000 && Int64(waited) * ticks < 110_000)
-    // Audio continues after each, and what was no audio is no loss.
+    // Audio continues after each, and the gap without audio is not loss.
     let audio = call.frames(of: 1, kind: .audio, isInbound: true).filter {
       $0.codec != .telephoneEvent && $0.outcome == "decoded"
     }
@@ -199,7 +199,7 @@ struct KeyTonesTests {
     #expect(error("12x") == "InvalidCharacterError")
     #expect(error(String(repeating: "1", count: 257)) == "InvalidCharacterError")
     #expect(error("123456") == nil)
-    // None end what is under way.
+    // An empty string ends the current tones.
     call.run(for: .milliseconds(50))
     #expect(error("") == nil)
     call.run(for: .seconds(2))
@@ -213,7 +213,7 @@ struct KeyTonesTests {
         == "InvalidStateError")
   }
 
-  /// A key that is down longer than the field of its length can say continues in parts.
+  /// A key pressed longer than its duration field can express continues in parts.
   @Test func longKeysGoOnInParts() throws {
     let call = call(["opus", "telephone-event"], seed: 514)
     call.call(0, .insertDTMF(transceiver: 1, tones: "9", duration: 6_000, gap: 70))
@@ -230,7 +230,7 @@ struct KeyTonesTests {
 }
 
 extension StatsValue {
-  /// A number, whole or not.
+  /// The number, integral or not.
   fileprivate var value: Double? {
     switch self {
     case .integer(let value): Double(value)

@@ -7,9 +7,9 @@ import Wire
 
 @testable import Peer
 
-/// What routers are asked of packets, by the priority of what is in them (RFC 8837).
+/// Packets' DSCP code points, by the priority of their content (RFC 8837).
 struct NetworkPriorityTests {
-  /// The code points of a peer's datagrams, by what is in them.
+  /// The code points of a peer's datagrams, by content.
   private final class Marks {
     var audio: Set<UInt8> = []
     var video: Set<UInt8> = []
@@ -70,7 +70,7 @@ struct NetworkPriorityTests {
     let marks = try call(isEnabled: true, audio: priority, video: priority, data: .high)
     #expect(marks.audio == [audio] && marks.video == [video])
     #expect(marks.rtcp == [audio] && marks.stun == [0])
-    // The handshake is nobody's in particular; what follows carries the channel.
+    // The handshake has no priority; later records carry the channel.
     #expect(marks.dtls.first == 0 && marks.dtls.last == 18)
   }
 

@@ -8,7 +8,7 @@ import Wire
 
 @testable import Peer
 
-/// What is told of candidates, servers and pairs where genesis says so.
+/// Reports on candidates, servers and pairs, if genesis enables them.
 struct NoticeTests {
   private func call(seed: UInt64, servers: [ICEServerConfiguration] = []) -> VirtualCall {
     var configuration = PeerConfiguration()

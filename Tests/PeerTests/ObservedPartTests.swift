@@ -5,7 +5,7 @@ import Wire
 
 @testable import Peer
 
-/// The parts of an observed peer, each by itself.
+/// An observed peer's parts, one by one.
 struct ObservedPartTests {
   private func at(_ milliseconds: Int64) -> Instant { .zero + .milliseconds(milliseconds) }
 
@@ -74,7 +74,7 @@ struct ObservedPartTests {
     samples.recordPackets(at: at(700))
     #expect(samples.due == at(1100) && !samples.consumeDue(at: at(1099)))
     #expect(samples.consumeDue(at: at(1100)) && samples.due == at(2100))
-    // Those that were missed are left out.
+    // Missed samples are skipped.
     #expect(samples.consumeDue(at: at(5000)) && samples.due == at(6000))
   }
 
@@ -89,7 +89,7 @@ struct ObservedPartTests {
     #expect(samples.due == at(61_000))
   }
 
-  // MARK: Streams that are sent
+  // MARK: Sent streams
 
   @Test func whatIsSentAgainCountsWithItsStream() throws {
     var tracks = OutboundTracks()
@@ -120,8 +120,8 @@ struct ObservedPartTests {
     #expect(counters.map(\.firCount) == [0, 1] && counters.map(\.pliCount) == [0, 1])
   }
 
-  /// libwebrtc sends again what arrival feedback tells to be lost, before it is asked for; what
-  /// nobody asks for is padding.
+  /// libwebrtc retransmits packets that arrival feedback reports lost, before a request;
+  /// retransmissions without any reason are padding.
   @Test(arguments: [(false, UInt64(0)), (true, 1)])
   func whatIsAskedForAfterItCameAgainCounts(countsEarlyRepeats: Bool, counted: UInt64) throws {
     var tracks = OutboundTracks(countsEarlyRepeats: countsEarlyRepeats)
@@ -131,7 +131,7 @@ struct ObservedPartTests {
     tracks.learn(repairs)
     tracks.send(try packet(1, ssrc: 10), 1)
     let again = try packet(1, ssrc: 20)
-    // What it repeats stands before the payload (RFC 4588 section 4).
+    // The original's number precedes the payload (RFC 4588 section 4).
     let repeated = RTX.unwrap(again.bytes.span.bytes, header: again.header)
     let original = try #require(repeated?.sequence)
     func request(_ sequence: UInt16) {
@@ -142,14 +142,14 @@ struct ObservedPartTests {
     #expect(tracks.all[0].counters?.retransmittedPacketsSent == 0)
     request(original)
     #expect(tracks.all[0].counters?.retransmittedPacketsSent == counted)
-    // What is asked for once more comes once more.
+    // A second request gets a second retransmission.
     request(original)
     tracks.send(try packet(2, ssrc: 20), 2)
     let counters = try #require(tracks.all[0].counters)
     #expect(counters.retransmittedPacketsSent == counted + 1 && counters.nackCount == 3)
   }
 
-  // MARK: Streams that are received
+  // MARK: Received streams
 
   @Test func packetsWaitUntilItIsKnownWhatTheyCarry() throws {
     var tracks = InboundTracks(codecs: nil, furtherDecoders: [])
@@ -162,7 +162,7 @@ struct ObservedPartTests {
     #expect(tracks.all[0].counters?.packetsReceived == 1)
   }
 
-  /// Packets and losses need no clock; more than wait until it is known stay counted.
+  /// Packets and losses need no clock; packets waiting for the clock stay counted.
   @Test func packetsOfUnknownStreamsCountAtBothEnds() throws {
     var inbound = InboundTracks(codecs: nil, furtherDecoders: [])
     var outbound = OutboundTracks()

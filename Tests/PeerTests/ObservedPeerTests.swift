@@ -5,7 +5,7 @@ import Stats
 import Testing
 import Wire
 
-/// An end of an observed call.
+/// One end of an observed call.
 struct ObservedPeerTests {
   private func packet(_ sequence: UInt16) throws -> SeenPacket {
     var writer = ByteWriter()
@@ -19,7 +19,8 @@ struct ObservedPeerTests {
       header: try RTPHeader(parsing: bytes.span.bytes), bytes: bytes, isClear: true)
   }
 
-  /// A key frame of VP8 in one packet, alone or inside of RED, which may hold something else.
+  /// Returns a VP8 key frame in one packet, alone or inside RED, which may contain another payload
+  /// type.
   private func videoFrame(_ sequence: UInt16, type: UInt8, inside: UInt8?) throws -> SeenPacket {
     var writer = ByteWriter()
     writer.uint16(0x8080 | UInt16(type))
@@ -27,15 +28,15 @@ struct ObservedPeerTests {
     writer.uint32(UInt32(sequence) * 3000)
     writer.uint32(9)
     if let inside { writer.append([inside]) }
-    // The descriptor (RFC 7741 section 4.2), then the head of a key frame of 16 by 16.
+    // The descriptor (RFC 7741 section 4.2), then the header of a 16x16 key frame.
     writer.append([0x10, 0x10, 0x02, 0x00, 0x9d, 0x01, 0x2a, 16, 0, 16, 0, 1, 2, 3])
     let bytes = writer.bytes
     return SeenPacket(
       header: try RTPHeader(parsing: bytes.span.bytes), bytes: bytes, isClear: true)
   }
 
-  /// Video frames in RED are those without it; what corrects errors between them leaves no gap that
-  /// they would wait for (RFC 2198, RFC 5109).
+  /// Video frames in RED equal those without it; error correction packets between them leave no gap
+  /// that frames would wait for (RFC 2198, RFC 5109).
   @Test func videoFramesInREDAreTakenOutOfIt() throws {
     var sizes: [[Int]] = []
     for isInRED in [true, false] {
@@ -51,7 +52,7 @@ struct ObservedPeerTests {
       }
       peer.step(.stream(track), at: .zero, into: &outbox)
       for number in 0..<20 as Range<UInt16> {
-        // Without RED, what would correct errors is not there.
+        // Without RED, the error correction packets are missing.
         let isCorrection = isInRED && number % 4 == 3
         let sequence = isInRED ? number : number - (number + 1) / 4
         if !isInRED, number % 4 == 3 { continue }
@@ -71,7 +72,7 @@ struct ObservedPeerTests {
     #expect(sizes[0].allSatisfy { $0 == 13 })
   }
 
-  /// A stream that continues in another transport may come from the other end from then on.
+  /// A stream that continues in another transport may be sent by the other end from then on.
   @Test func aStreamThatTurnsRoundIsCountedOnBothSides() throws {
     var peer = ObservedPeer(
       number: 1, wallClock: WallClock(unixNanosecondsAtZero: 0), codecs: nil)

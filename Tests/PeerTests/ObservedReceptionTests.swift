@@ -5,12 +5,12 @@ import Stats
 import Testing
 import Wire
 
-/// What an observed receiver makes of loss: as much as the real one, by what the wire shows.
+/// An observed receiver's handling of loss: the same as the real receiver's, judged by the wire.
 struct ObservedReceptionTests {
   private static let media: UInt32 = 9
   private static let repair: UInt32 = 10
 
-  /// An end that receives a stream of VP8, in RED or not, with a source of retransmissions.
+  /// An end that receives a VP8 stream, in RED or not, with a retransmission source.
   private struct Receiver {
     var peer = ObservedPeer(
       number: 1, wallClock: WallClock(unixNanosecondsAtZero: 0), codecs: nil)
@@ -47,7 +47,7 @@ struct ObservedReceptionTests {
       peer.step(.rtp(seen, stream: stream, isInbound: isInbound), at: now, into: &outbox)
     }
 
-    /// Lets time pass.
+    /// Advances the time.
     mutating func wait(_ milliseconds: Int64) {
       let until = now + .milliseconds(milliseconds)
       while let due = peer.deadline, due <= until {
@@ -58,7 +58,7 @@ struct ObservedReceptionTests {
       now = until
     }
 
-    /// When each frame was shown, by its media time in units of a frame.
+    /// When each frame was shown, by media time in units of a frame.
     private(set) var shown: [UInt32: Instant] = [:]
     private var looked = 0
 
@@ -69,7 +69,7 @@ struct ObservedReceptionTests {
       looked = outbox.outputs.count
     }
 
-    /// Lets reports show how long the way to the other end and back takes.
+    /// Sends reports from which the round trip can be measured.
     mutating func measure(_ roundTrip: Int64) throws {
       peer.step(
         .stream(ObservedTrack(number: 8, ssrc: 80, isInbound: false, kind: .audio, mid: "1")),
@@ -92,7 +92,7 @@ struct ObservedReceptionTests {
       peer.step(.rtcp(packets, isInbound: isInbound), at: now, into: &outbox)
     }
 
-    /// The media times of the frames that were put together so far, in units of a frame.
+    /// Returns the media times of the frames assembled so far, in units of a frame.
     mutating func frames() -> [UInt32] {
       wait(1000)
       return outbox.outputs.compactMap { output in
@@ -109,7 +109,7 @@ struct ObservedReceptionTests {
 
   // MARK: Packets
 
-  /// A frame in one packet, with what its descriptor states.
+  /// Makes a frame in one packet, with the given descriptor fields.
   private func frame(
     _ number: UInt16, sequence: UInt16? = nil, isKey: Bool = false,
     layer: (temporal: UInt8, base: UInt8)? = nil, size: Int = 20
@@ -125,7 +125,7 @@ struct ObservedReceptionTests {
     var payload: [UInt8] = [0x90, layer == nil ? 0x80 : 0xe0]
     payload += [0x80 | UInt8(number >> 8), UInt8(number & 255)]
     if let layer { payload += [layer.base, layer.temporal << 6] }
-    // The head of a key frame of 16 by 16 (RFC 6386 section 9.1), or of another.
+    // The header of a 16x16 key frame (RFC 6386 section 9.1), or of another.
     payload += isKey ? [0x10, 0x02, 0x00, 0x9d, 0x01, 0x2a, 16, 0, 16, 0] : [0x11, 0x02, 0x00]
     return payload + (0..<UInt8(size)).map { $0 &+ UInt8(number & 255) }
   }
@@ -159,7 +159,7 @@ struct ObservedReceptionTests {
 
   // MARK: Frames
 
-  /// A retransmission belongs to its frame however late it comes: nobody asked for a key frame.
+  /// A retransmission completes its frame however late it arrives, if no key frame was requested.
   @Test func aFrameThatBecomesCompleteLateIsDecoded() throws {
     var receiver = Receiver()
     for number in 0..<60 as Range<UInt16> where number != 10 {
@@ -199,7 +199,7 @@ struct ObservedReceptionTests {
     #expect(receiver.member("pliCount") == "1")
   }
 
-  /// Where nothing is missing, as at a forwarding server, a request changes nothing.
+  /// Without a gap, as at a forwarding server, a keyframe request changes nothing.
   @Test func aRequestForAKeyFrameWithoutAGapDropsNothing() throws {
     var receiver = Receiver()
     for number in 0..<20 as Range<UInt16> {
@@ -210,7 +210,7 @@ struct ObservedReceptionTests {
     #expect(receiver.frames() == Array(0..<20))
   }
 
-  /// A receiver that asks for nothing had the packet: it is the capture that lacks it.
+  /// If the receiver requests nothing, it had the packet: only the capture lacks it.
   @Test func aGapThatNobodyAsksAboutIsPassedOver() throws {
     var receiver = Receiver()
     for number in 0..<300 as Range<UInt16> where number != 10 {
@@ -220,7 +220,7 @@ struct ObservedReceptionTests {
     #expect(receiver.frames() == Array(0..<10) + Array(11..<300))
   }
 
-  /// The lowest temporal layer depends on nothing above it (RFC 7741 section 4.2).
+  /// The lowest temporal layer depends on no upper layer (RFC 7741 section 4.2).
   @Test func aMissingFrameOfAnUpperLayerHoldsUpNoneOfTheLowest() throws {
     var receiver = Receiver()
     for number in 0..<20 as Range<UInt16> where number != 9 {
@@ -233,8 +233,8 @@ struct ObservedReceptionTests {
     #expect(receiver.frames() == Array(0..<9) + Array(10..<20))
   }
 
-  /// The key frame at the beginning may be lost, and come again before or after those that follow
-  /// it, in probes of the path that repeat packets: nobody can ask for the first one.
+  /// The first key frame may be lost, and be repeated before or after later frames in probes of the
+  /// path: no request for it is possible.
   @Test(arguments: [1, 4])
   func aKeyFrameThatIsLostAtTheBeginningIsRepaired(before number: UInt16) throws {
     var receiver = Receiver()
@@ -254,7 +254,7 @@ struct ObservedReceptionTests {
     #expect(receiver.member("retransmittedPacketsReceived") == "2")
   }
 
-  /// Who looks on late sees no key frame: what cannot be decoded is not held for ever.
+  /// A capture started late has no key frame: undecodable frames are not kept forever.
   @Test func framesWithoutAKeyFrameBeforeThemAreDropped() throws {
     var receiver = Receiver()
     for number in 1..<80 as Range<UInt16> {
@@ -264,8 +264,8 @@ struct ObservedReceptionTests {
     #expect(receiver.member("framesDropped") == "69")
   }
 
-  /// libwebrtc lets all frames wait as long as a retransmission takes once three frames needed one,
-  /// unless forward error correction is agreed on; so what is repaired stops the picture less.
+  /// libwebrtc delays all frames by a retransmission's duration once three frames needed one,
+  /// unless forward error correction was negotiated; so repairs interrupt the picture less.
   @Test(arguments: [true, false])
   func framesWaitForRepairsOnceSomeWereNeeded(corrects: Bool) throws {
     var receiver = Receiver(corrects: corrects)
@@ -281,7 +281,7 @@ struct ObservedReceptionTests {
       }
     }
     #expect(receiver.frames() == Array(0..<120))
-    // Frames stand 33.3 ms apart in their stream, and came 33 ms apart.
+    // Frames are 33.3 ms apart in their stream, and arrived 33 ms apart.
     let delays = [15, 110].map { number in
       receiver.shown[number].map { $0 - began - .milliseconds(33 * Int64(number)) }
     }
@@ -294,10 +294,10 @@ struct ObservedReceptionTests {
     }
   }
 
-  // MARK: The correction of errors
+  // MARK: Error correction
 
-  /// What corrects errors makes a lost packet again (RFC 5109), which counts as lost all the same;
-  /// its bytes and those of RED are of the stream.
+  /// Error correction restores a lost packet (RFC 5109), which still counts as lost; its bytes and
+  /// RED's belong to the stream.
   @Test func aLostPacketIsMadeAgainOfOthers() throws {
     var receiver = Receiver()
     var bytes = 0
@@ -318,7 +318,7 @@ struct ObservedReceptionTests {
     #expect(receiver.member("fecBytesReceived") == "\(correction(of: 4..<8).count)")
   }
 
-  /// The exclusive or of packets as they are without RED (RFC 5109 sections 7.3 and 7.4).
+  /// Returns the exclusive or of the packets without RED (RFC 5109 sections 7.3 and 7.4).
   private func correction(of numbers: Range<UInt16>) -> [UInt8] {
     let packets = numbers.map { frame($0, isKey: $0 == 0) }
     let longest = packets.map(\.count).max() ?? 12
@@ -341,10 +341,11 @@ struct ObservedReceptionTests {
 
   // MARK: Counting
 
-  /// Who sends fills up the path over the source of retransmissions; what was asked for is one.
+  /// Senders fill the path over the retransmission source; only a requested packet is a
+  /// retransmission.
   @Test func aProbeIsNoRetransmission() throws {
     var sender = Receiver(isInbound: false)
-    // Before the stream begins, too.
+    // Before the stream starts, too.
     try sender.receive(
       packet(type: 97, 1, time: 0, ssrc: Self.repair, payload: [], padding: 200), stream: 6,
       isInbound: false)
@@ -374,8 +375,8 @@ struct ObservedReceptionTests {
     #expect(sender.member("frameWidth", of: "outbound-rtp") == "16")
   }
 
-  /// Padding counts in headers, as browsers have it; Firefox and aiortc, whose streams are named by
-  /// UUIDs, count their retransmissions apart.
+  /// Padding counts as header bytes, as in browsers; Firefox and aiortc, whose streams are named by
+  /// UUIDs, count their retransmissions separately.
   @Test(arguments: [
     (nil, "12", "2"), ("{01234567-89ab-cdef-0123-456789abcdef}", "10", "2"),
     ("01234567-89ab-cdef-0123-456789abcdef", "10", "2"), ("L3Wno4onaciADVQs", "12", "2"),
@@ -397,11 +398,11 @@ struct ObservedReceptionTests {
     #expect(before == 120 && after == (packets == "12" ? 120 + 24 + 200 : 120))
   }
 
-  /// Packets of one frame leave together: receivers measure jitter once for each.
+  /// A frame's packets are sent together: receivers measure jitter once per frame.
   @Test func jitterIsThatOfTheReceiversReports() throws {
     var receiver = Receiver()
     for number in 0..<40 as Range<UInt16> {
-      // Three packets of a frame, which comes 10 ms early or late.
+      // Three packets of a frame, which arrives 10 ms early or late.
       for part in 0..<3 as Range<UInt16> {
         try receiver.receive(
           packet(

@@ -5,8 +5,8 @@ import Peer
 import SDP
 import Wire
 
-/// The pattern that W3C recommends for two peers that may both negotiate at any time, over a
-/// signaling channel that takes its time: peer 0 is the polite one.
+/// The pattern that W3C recommends for two peers that may both negotiate at any time, over a slow
+/// signaling channel: peer 0 is the polite one.
 final class PerfectNegotiation {
   private enum Message {
     case description(SessionDescription)
@@ -14,7 +14,7 @@ final class PerfectNegotiation {
   }
 
   let call: VirtualCall
-  /// How often the polite peer took its own offer back, and calls that failed unexpectedly.
+  /// How often the polite peer rolled its own offer back, and calls that failed unexpectedly.
   private(set) var glares = 0
   private(set) var failures: [String] = []
   private var queues: [[Message]] = [[], []]
@@ -36,7 +36,7 @@ final class PerfectNegotiation {
     if let error = reply.error { failures.append("\(what) of \(peer): \(error)") }
   }
 
-  /// Answers what a peer told since the last time.
+  /// Responds to a peer's new events.
   func react(_ peer: Int) {
     while seen[peer] < call.events[peer].count {
       let event = call.events[peer][seen[peer]].event
@@ -73,7 +73,7 @@ final class PerfectNegotiation {
     }
   }
 
-  /// Carries all messages until nothing is left to say.
+  /// Carries messages until none is left.
   func settle() {
     for _ in 0..<400 {
       for peer in 0..<2 {

@@ -11,7 +11,7 @@ struct PerfectNegotiationTests {
     return all
   }
 
-  /// Directions as one peer sees them, by mid; turned to the other peer's view when asked for.
+  /// Returns one peer's directions by mid, reversed to the other peer's view if `turned`.
   private func agreed(_ call: VirtualCall, _ peer: Int, turned: Bool) -> [String] {
     transceivers(call, peer)
       .filter { $0.currentDirection != nil && $0.currentDirection != .stopped }
@@ -47,7 +47,7 @@ struct PerfectNegotiationTests {
           kind: .video, streamIDs: ["s"],
           source: .pattern(width: 64, height: 48, framesPerSecond: 10)))
     }
-    // Both offer before either hears of the other.
+    // Both offer before either receives the other's offer.
     for peer in 0..<2 { negotiation.react(peer) }
     negotiation.settle()
     call.run(for: .seconds(2))
@@ -84,7 +84,7 @@ struct PerfectNegotiationTests {
     }
   }
 
-  /// Both sides add, stop and turn transceivers at any moment while messages are on their way.
+  /// Both sides add, stop and reverse transceivers at any moment while messages are in transit.
   @Test(arguments: UInt64(0)..<24) func anyInterleavingEndsInAgreement(seed: UInt64) {
     let call = VirtualCall(seed: 100 + seed)
     let negotiation = PerfectNegotiation(call)

@@ -6,7 +6,8 @@ import SDP
 import Testing
 import Wire
 
-/// When restartIce asks for negotiation, and for how long (webrtc-pc sections 4.4.1.6 and 4.7.3).
+/// When restartIce makes negotiation needed, and for how long (webrtc-pc sections 4.4.1.6 and
+/// 4.7.3).
 struct RestartCallTests {
   private func needs(_ call: VirtualCall, _ peer: Int = 0) -> Int {
     call.events[peer].count { entry in
@@ -87,7 +88,7 @@ struct RestartCallTests {
     let after = fragments(call)
     #expect(after.isDisjoint(with: before))
     #expect(needs(call) == told)
-    // Nor does the next local offer begin another generation.
+    // Nor does the next local offer start another generation.
     #expect(call.negotiate() == nil)
     #expect(fragments(call) == after)
   }

@@ -56,7 +56,7 @@ struct RunningCallTests {
     #expect(call.negotiate() == nil)
     call.run(for: .seconds(1))
     #expect(transceivers(call, 1).map(\.kind) == [.audio])
-    // Another video frame takes the dead section's place, under a name of its own.
+    // Another video track reuses the stopped section, under a new mid.
     call.call(0, .addTrack(kind: .video, streamIDs: ["t"], source: RunningCallTests.pattern))
     #expect(call.negotiate() == nil)
     call.run(for: .seconds(2))
@@ -84,7 +84,7 @@ struct RunningCallTests {
     call.run(for: .seconds(1))
     #expect(call.state("signaling", of: 0) == "have-remote-pranswer")
     #expect(call.frames(of: 1, kind: .audio, isInbound: true).count > 30)
-    // The final answer takes it away again.
+    // The final answer removes it again.
     call.call(1, .setDirection(transceiver: 1, .inactive))
     #expect(call.call(1, .setLocalDescription(nil)).error == nil)
     guard let final = description(call.call(1, .localDescription)) else { return }
@@ -130,7 +130,7 @@ struct RunningCallTests {
     call.run(for: .seconds(2))
     let heard = call.frames(of: 0, kind: .audio, isInbound: true).count
     #expect(heard > 60)
-    // The same session continues with somebody else, who has another certificate.
+    // The same session continues with another peer, which has another certificate.
     call.call(0, .restartICE)
     #expect(call.negotiate(from: 0, to: 2) == nil)
     call.run(for: .seconds(4))
@@ -214,7 +214,7 @@ struct RunningCallTests {
 }
 
 extension [(at: Instant, event: PeerEvent)] {
-  /// The states that a machine went to, in order.
+  /// Returns a machine's states, in order.
   func stateChanges(of machine: String) -> [String] {
     compactMap { entry in
       guard case .state(let transition) = entry.event, transition.machine == machine else {
@@ -226,7 +226,7 @@ extension [(at: Instant, event: PeerEvent)] {
 }
 
 extension String {
-  /// How often a part occurs.
+  /// Returns how often a part occurs.
   fileprivate func components(_ part: String) -> Int {
     ranges(of: part).count
   }

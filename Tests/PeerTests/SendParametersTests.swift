@@ -112,7 +112,7 @@ struct SendParametersTests {
     let free = rates()
     #expect(
       call.negotiate(edit: limiting([(.audio, "TIAS:8000"), (.video, "AS:80")])) == nil)
-    // What the application set is not touched; the lower limit holds.
+    // The application's settings are unchanged; the lower limit applies.
     #expect(try parameters(call, 1).encodings == [RTPEncoding()])
     call.run(for: .seconds(2))
     let limited = rates()
@@ -168,7 +168,7 @@ struct SendParametersTests {
     #expect(set(changed) == "RangeError")
     #expect(set(read) == nil)
     #expect(set(read) == "InvalidStateError")
-    // An exchange makes what was read outdated.
+    // After an exchange, the parameters read before are outdated.
     let later = try parameters(call, 2)
     #expect(call.negotiate() == nil)
     #expect(set(later) == "InvalidStateError")

@@ -5,7 +5,7 @@ import Wire
 
 @testable import Peer
 
-/// The parts of what a transceiver sends, each by itself.
+/// The parts of a transceiver's sending side, one by one.
 struct SendingPartTests {
   private let codecs = LibraryCodecs()
 
@@ -16,7 +16,7 @@ struct SendingPartTests {
       mid: "0", rid: rid, codec: codec, ssrc: 7, encoding: RTPEncoding(), videoBitrate: 300_000)
   }
 
-  // MARK: The stream
+  // MARK: Stream
 
   @Test func aStreamThatIsHeldRemembersItsSectionUntilItBeginsAgain() {
     var stream = SentStream()
@@ -54,10 +54,10 @@ struct SendingPartTests {
     #expect(!record.isInbound && record.outcome == "encoded" && record.bytes == [1, 2])
   }
 
-  // MARK: What limits it
+  // MARK: Limits
 
-  /// A target that the path has brought down limits what is sent, however well it is encoded; one
-  /// that the application set does not.
+  /// A target lowered by the path limits what is sent, however well it is encoded; a target set by
+  /// the application does not.
   @Test(arguments: [
     (true, nil as UInt64?, QualityLimitation.Reason.bandwidth), (true, 55_000, .none),
     (true, 300_000, .bandwidth), (false, nil, .none),

@@ -10,7 +10,7 @@ import Wire
 
 @testable import Peer
 
-/// Several layers of one source: which are sent, and what is shown of them.
+/// Several layers of one source: which are sent, and which one is shown.
 struct SimulcastTests {
   static let encodings = [
     RTPEncoding(rid: "q", scaleResolutionDownBy: 4),
@@ -19,7 +19,7 @@ struct SimulcastTests {
   ]
   private static let pattern = MediaSource.pattern(width: 320, height: 180, framesPerSecond: 15)
 
-  /// A call in which the first peer sends layers, and the answer takes some of them.
+  /// Makes a call in which the first peer sends layers, and the answer accepts some of them.
   static func call(
     _ encodings: [RTPEncoding] = encodings, taking layers: String = "q;h;f", seed: UInt64 = 60,
     link: LinkSettings = LinkSettings(), seconds: Int64 = 3,
@@ -102,7 +102,7 @@ struct SimulcastTests {
     #expect(sent(call, since: count)[160] ?? 0 > 35)
     let active = stats(call, "outbound-rtp").map { $0["active"] }
     #expect(active == [true, true, false].map { .flag($0) })
-    // What is left is shown, from a key frame on.
+    // The remaining layer is shown, from a key frame on.
     #expect(call.frames(of: 1, kind: .video, isInbound: true).last?.width == 160)
     #expect(
       try set(call) { encodings in
@@ -111,7 +111,7 @@ struct SimulcastTests {
       } == nil)
     let again = call.frames(of: 0, kind: .video, isInbound: false).count
     call.run(for: .seconds(2))
-    // The layer that comes again begins with a key frame, the others need none.
+    // The resumed layer starts with a key frame, the others need none.
     let keys = call.frames(of: 0, kind: .video, isInbound: false).dropFirst(again).filter(\.isKey)
     #expect(Set(keys.map(\.width)) == [320])
     let frames = sent(call, since: again)
@@ -226,7 +226,7 @@ struct SimulcastTests {
     #expect(LayerAllocation.target(width: 1280, height: 720, dividedBy: 4) == 200_520)
   }
 
-  // MARK: Which layer is shown
+  // MARK: Shown layer
 
   private func frame(_ ssrc: UInt32, _ width: Int? = nil, at seconds: Int64) -> ReceivedFrame {
     var bytes: [UInt8] = [width == nil ? 1 : 0, 0, 0, 0x9d, 0x01, 0x2a]
@@ -253,9 +253,9 @@ struct SimulcastTests {
     #expect(choice.shows(2, of: "0"))
   }
 
-  // MARK: Offers that ask for layers
+  // MARK: Offers that request layers
 
-  /// A call whose second peer sends a track that it added, and the first asks for layers.
+  /// Makes a call whose second peer sends an added track, and whose first peer requests layers.
   private func asked(for layers: String, isEnabled: Bool? = nil) -> VirtualCall {
     var configuration = PeerConfiguration()
     configuration.takesOfferedLayers = true

@@ -6,7 +6,7 @@ import Testing
 import Wire
 
 struct SpeakerTests {
-  /// Two peers with the tone of the first one; the second sends back what it hears.
+  /// Makes two peers; the first sends a tone, and the second sends back what it hears.
   private func echoedCall() throws -> VirtualCall {
     let call = VirtualCall(seed: 3, links: [LinkSettings(), LinkSettings()])
     call.call(
@@ -40,7 +40,7 @@ struct SpeakerTests {
       call.frames(of: 0, kind: .audio, isInbound: true).last { $0.outcome == "decoded" })
     #expect(heard.contributors.map(\.source) == [own.ssrc])
     #expect(heard.contributors.first?.level == own.audioLevel)
-    // Who speaks is the voice in the mix, not the mix.
+    // The speaker is the voice in the mix, not the mix.
     let voice = SpeakingTrack(transceiver: 1, isInbound: true, contributor: own.ssrc)
     #expect(voices(call, of: 0, "began").contains(voice))
     #expect(
@@ -51,7 +51,7 @@ struct SpeakerTests {
     #expect((0.15...0.2).contains(level))
     #expect(told.synchronization.map(\.source) == [heard.ssrc])
     #expect(told.synchronization.first?.rtpTimestamp == heard.rtpTime)
-    // Nobody mixed what the second peer hears.
+    // The second peer's audio is unmixed.
     #expect(try sources(call, 1).contributing.isEmpty)
   }
 
@@ -89,7 +89,7 @@ struct SpeakerTests {
       #expect(volumes.map(\.track.isInbound).sorted { !$0 && $1 } == [false, true])
       #expect(volumes.allSatisfy { (-17 ... -13).contains($0.decibels) })
     }
-    // Silence is told once, although nothing comes any more that could tell it.
+    // Silence is reported once, although no more packets arrive that could report it.
     #expect(told.filter { $0.1.isEmpty }.count == 1)
     #expect(told.last?.1.isEmpty == true)
     call.call(1, .observeLoudest(nil))
@@ -116,7 +116,7 @@ struct SpeakerTests {
     #expect(changes() == [true])
     call.call(1, .limitAudioSlots(nil))
     #expect(changes() == [true, false])
-    // What a peer sends itself takes no slot.
+    // A peer's own audio takes no slot.
     let own = call.events[1].filter {
       if case .audioSlot(let other, _) = $0.event { !other.isInbound } else { false }
     }

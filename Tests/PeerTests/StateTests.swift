@@ -6,7 +6,7 @@ import Wire
 
 @testable import Peer
 
-/// What follows the states of a connection, for itself.
+/// A connection's state tracking, tested alone.
 struct StateTests {
   private func establishment(seconds: UInt32, needsAllCandidates: Bool = true) -> Establishment {
     var configuration = PeerConfiguration()

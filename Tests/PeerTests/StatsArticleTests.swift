@@ -2,13 +2,13 @@ import Foundation
 import Stats
 import Testing
 
-/// The tables of the article on statistics, and that they have every member of the standard.
+/// The tables in the article on statistics, which must contain every member of the standard.
 ///
-/// What reports really have is held against the same list in `StatsMemberTests`, so the article
-/// cannot say anything else than they do.
+/// `StatsMemberTests` compares real reports with the same list, so the article cannot differ from
+/// them.
 struct StatsArticleTests {
-  /// The members of each type as the standard declares them (webrtc-stats, editor's draft of
-  /// January 2026), those of dictionaries above among them, without id, type and timestamp.
+  /// Each type's members as the standard declares them (webrtc-stats, editor's draft of January
+  /// 2026), including inherited ones, without id, type and timestamp.
   private static let standard: [(type: String, members: String)] = [
     (
       "codec",
@@ -157,7 +157,7 @@ struct StatsArticleTests {
     #expect(told == wanted, "\(told.symmetricDifference(wanted).sorted())")
   }
 
-  /// Whoever changes what reports have finds here what the article has to say.
+  /// After a change of report members, this test shows what the article has to say.
   @Test func theArticleHasTheTablesOfTheCode() throws {
     let article = try String(
       contentsOf: URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()

@@ -13,7 +13,7 @@ import Wire
 struct StatsMemberTests {
   private typealias Members = [String: Set<String>]
 
-  /// What a session of today says in its genesis.
+  /// A current session's genesis.
   private static var configuration: PeerConfiguration {
     var configuration = PeerConfiguration()
     configuration.hasCompleteStatistics = true
@@ -45,7 +45,7 @@ struct StatsMemberTests {
     }
   }
 
-  /// What the table says to be there always is in every object.
+  /// Expects the members that the table says are always present.
   private func checkAlways(_ object: StatsObject) {
     var kind: String?
     if case .text(let text)? = object["kind"] { kind = text }
@@ -57,15 +57,15 @@ struct StatsMemberTests {
     }
   }
 
-  /// No member of a call of seconds is smaller than what an instant can tell, or larger than what
-  /// a counter reaches; a rate is at least that of a few packets.
+  /// Expects every member of a call of seconds to be within an instant's, a counter's or a rate's
+  /// limits; a rate is at least that of a few packets.
   private func checkSize(of member: StatsMember) {
     guard case .number(let value) = member.value, value != 0 else { return }
     #expect((1e-9...1e16).contains(value.magnitude), "\(member.name) is \(value)")
     if member.name.hasSuffix("Bitrate") { #expect(value >= 1_000, "\(member.name) is \(value)") }
   }
 
-  /// A call with everything in it, over a path that loses some of it.
+  /// Makes a call with every feature, over a lossy path.
   private func lossyCall() -> VirtualCall {
     var link = LinkSettings()
     link.lossPerMille = 30
@@ -79,7 +79,7 @@ struct StatsMemberTests {
     return call
   }
 
-  /// A call of audio over a TURN server.
+  /// Makes an audio call over a TURN server.
   private func relayedCall() -> VirtualCall {
     var configuration = StatsMemberTests.configuration
     configuration.iceServers = [
@@ -97,7 +97,7 @@ struct StatsMemberTests {
     return call
   }
 
-  /// A call whose feedback is REMB, as with peers that know no transport-wide feedback.
+  /// Makes a call whose feedback is REMB, as with peers that lack transport-wide feedback.
   private func rembCall() throws -> VirtualCall {
     let call = VirtualCall(
       seed: 7, links: [LinkSettings(), LinkSettings()], configurations: StatsMemberTests.both)
@@ -119,7 +119,7 @@ struct StatsMemberTests {
     return call
   }
 
-  /// A call whose second peer shows who issued its certificate.
+  /// Makes a call whose second peer shows its certificate's issuer.
   private func issuedCall() -> VirtualCall {
     let call = VirtualCall(
       seed: 9, configurations: StatsMemberTests.both, security: IssuedSecurity(issuers: [[1], [2]]))
@@ -141,7 +141,7 @@ struct StatsMemberTests {
     }
     #expect(chain.map { $0["base64Certificate"] }.dropFirst() == [.text("AQ=="), .text("Ag==")])
     #expect(Set(chain.map(\.id)).count == 3)
-    // The own one is signed by itself.
+    // The own certificate is self-signed.
     let own = report.objects.first { transport["localCertificateId"] == .text($0.id) }
     #expect(own != nil && own?["issuerCertificateId"] == nil)
   }
@@ -154,7 +154,7 @@ struct StatsMemberTests {
     #expect(!remote.isEmpty && remote.allSatisfy { $0["networkType"] == nil })
   }
 
-  /// Every fourth packet of audio comes with CE, the others with ECT(1).
+  /// Every fourth audio packet arrives with CE, the others with ECT(1).
   @Test func packetsCountByTheirMarks() throws {
     let call = VirtualCall(seed: 10, configurations: StatsMemberTests.both)
     var count = (ect1: UInt64(0), ce: UInt64(0))
@@ -194,7 +194,7 @@ struct StatsMemberTests {
     #expect(inbound["packetsReceivedWithCe"] == nil && inbound["packetsReceivedWithEct1"] == nil)
   }
 
-  /// A tone of half of full scale: its root mean square is that by the square root of two.
+  /// A tone at half of full scale: its RMS is that divided by the square root of two.
   @Test func bothLevelsOfAudioAreThere() throws {
     let call = VirtualCall(seed: 11, configurations: StatsMemberTests.both)
     call.addMedia(audio: .application)
@@ -215,7 +215,7 @@ struct StatsMemberTests {
     #expect((0.35...0.36).contains(level) && (0.49...0.51).contains(peak), "\(level), \(peak)")
   }
 
-  /// Older takes replay as they were recorded, so their peers report what they did.
+  /// Older takes replay as they were recorded, so their peers report what they did then.
   @Test func aPeerOfAnOlderTakeReportsWhatItDid() throws {
     let call = VirtualCall(seed: 12)
     call.addMedia()
@@ -245,7 +245,7 @@ struct StatsMemberTests {
       let removed = found.removeValue(forKey: name)
       let members = try #require(removed, "\(name)")
       #expect(members.subtracting(entry.given).isEmpty, "\(name) has more than the table")
-      // A virtual call has no connections over TCP.
+      // A virtual call has no TCP connections.
       let less = Set(entry.given).subtracting(members).subtracting(["tcpType"])
       #expect(less.isEmpty, "\(name) has less than the table")
       #expect(members.isDisjoint(with: entry.missing.flatMap(\.members)), "\(name)")
@@ -266,7 +266,7 @@ struct StatsMemberTests {
     call.addMedia()
     call.negotiate()
     call.run(for: .seconds(1))
-    // What comes from the peer tells the addresses of the pair.
+    // An input from the peer shows the pair's addresses.
     var ends: (local: SocketAddress, remote: SocketAddress)?
     for (_, event) in call.events[0] {
       guard case .candidatePair(let pair) = event, let remote = pair.remote.address else {
@@ -302,7 +302,7 @@ extension StatsObject {
   }
 }
 
-/// The libraries, and behind the certificate of each peer what issued it.
+/// The security libraries, plus an issuer behind each peer's certificate.
 private struct IssuedSecurity: SecurityFactory {
   let issuers: [[UInt8]]
 

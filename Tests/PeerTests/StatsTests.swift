@@ -37,8 +37,8 @@ struct StatsTests {
     }
   }
 
-  /// What webrtc-pc section 8.6 makes mandatory, by type and kind, where it applies in a call
-  /// without data channels, servers and foreign issuers.
+  /// The mandatory members of webrtc-pc section 8.6, by type and kind, as far as they apply in a
+  /// call without data channels, servers and foreign issuers.
   private static let mandatory: [(type: String, kind: String?, members: String)] = [
     ("codec", nil, "payloadType mimeType clockRate"),
     (
@@ -172,7 +172,7 @@ struct StatsTests {
     #expect(before.id != after.id)
     #expect(try number(before, "totalSamplesDuration") > 2.5)
     #expect(try number(after, "totalSamplesDuration") < 1.1)
-    // On hold and back again it is still the same source.
+    // After hold and resume, it is still the same source.
     call.call(0, .setDirection(transceiver: 1, .recvonly))
     call.negotiate()
     call.run(for: .seconds(1))
@@ -191,7 +191,7 @@ struct StatsTests {
     let source = try #require(objects(try report(call, of: 0), "media-source", kind: "audio").first)
     let heard = try #require(objects(try report(call, of: 1), "inbound-rtp", kind: "audio").first)
     let sent = try number(source, "audioLevel")
-    // A tone of a quarter of full scale has an RMS of 0.177.
+    // A tone at a quarter of full scale has an RMS of 0.177.
     #expect((0.15...0.2).contains(sent), "\(sent)")
     #expect(abs(try number(heard, "audioLevel") / sent - 1) < 0.12)
     let energy = try number(source, "totalAudioEnergy")
@@ -213,7 +213,7 @@ struct StatsTests {
       let sum = try pairs.map { try number($0, name) }.reduce(0, +)
       let total = try number(transport, name)
       #expect(sum <= total && sum > 0)
-      // The pair before the restart had its share, whether it still is there or not.
+      // The pair before the restart had its share, whether it still exists or not.
       #expect(try number(selected, name) < total)
     }
     #expect(selected["lastPacketSentTimestamp"] != nil)
@@ -280,7 +280,7 @@ struct StatsTests {
     #expect(
       codecs.first { $0["mimeType"] == .text("audio/opus") }?["sdpFmtpLine"]
         == .text("minptime=10;useinbandfec=1"))
-    // Before anything is agreed there is nothing to be in use.
+    // Before anything is negotiated, no codec is in use.
     #expect(objects(try report(VirtualCall(seed: 33), of: 0), "codec").isEmpty)
   }
 }

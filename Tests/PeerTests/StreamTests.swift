@@ -98,7 +98,7 @@ struct StreamTests {
     #expect(told(call, 1).last == "-s")
     call.run(for: .seconds(1))
     #expect(call.frames(of: 1, kind: .audio, isInbound: true).count > 30)
-    // The track moves to another stream without being sent anew.
+    // The track moves to another stream without being sent again.
     call.call(0, .setStreams(transceiver: 1, ["u"]))
     #expect(call.negotiate() == nil)
     #expect(told(call, 1).suffix(2).map { $0.prefix(2) } == ["+u", "-t"])

@@ -8,11 +8,11 @@ import Wire
 
 @testable import Peer
 
-/// Muting, volume and the events of tracks in calls of two stacks.
+/// Muting, volume and track events in calls between two stacks.
 struct TrackCallTests {
   private static let loud = MediaSource.tone(hertz: 440, pauseSeconds: 0)
 
-  /// A call in which the first peer sends audio and video, with all notices.
+  /// Makes a call in which the first peer sends audio and video, with all notices.
   static func call(
     seed: UInt64, notices: [PeerNotice]? = PeerNotice.all, videoFrames: MediaSource? = nil
   ) -> VirtualCall {
@@ -50,12 +50,12 @@ struct TrackCallTests {
     let sent = later(call, 0, .audio, isInbound: false)
     #expect((49...51).contains(sent.count))
     #expect(sent.allSatisfy { $0.audioLevel == 127 && !$0.isVoice && $0.energy == 0 })
-    // The level travels in the header extension, and what is decoded is silent.
+    // The level is sent in the header extension, and the decoded audio is silent.
     let heard = later(call, 1, .audio, isInbound: true)
     #expect(heard.count >= 49)
     #expect(heard.allSatisfy { $0.audioLevel == 127 || $0.outcome != "decoded" })
     #expect(heard.dropFirst(5).allSatisfy { $0.peak < 8 })
-    // A call that changes nothing is told to nobody.
+    // A call that changes nothing causes no report.
     call.call(0, muting)
     #expect(changes(call, 0).map(\.kind) == [.disabled])
     guard case .trackState(let state) = call.call(0, .trackState(transceiver: 1, isInbound: false))
@@ -68,8 +68,8 @@ struct TrackCallTests {
     #expect(zip(times, times.dropFirst()).allSatisfy { $1 - $0 == 960 })
   }
 
-  /// A block is 20 ms and the application's audio may be cut otherwise: what came while the track
-  /// was disabled is never heard.
+  /// Blocks are 20 ms long, and the application may deliver audio in other pieces: audio captured
+  /// while the track was disabled is never heard.
   @Test func audioFromTheMutedTimeIsNotSentLater() throws {
     let call = VirtualCall(seed: 61)
     call.addMedia(audio: .application, from: [0])
@@ -154,7 +154,7 @@ struct TrackCallTests {
     let plain = try energy()
     #expect(call.call(1, .setVolume(transceiver: 1, volume: 0.5)).error == nil)
     #expect(abs(try energy() / plain - 0.25) < 0.02)
-    // Out of range is the nearest that is in it; what is too loud is the loudest sample.
+    // An out-of-range volume is clamped, and samples too loud are clipped.
     call.call(1, .setVolume(transceiver: 1, volume: 400))
     #expect(volume(call) == 10)
     let loud = later(call, 1, .audio, isInbound: true, for: .milliseconds(200))
@@ -163,7 +163,7 @@ struct TrackCallTests {
     call.call(1, .setVolume(transceiver: 1, volume: -3))
     #expect(volume(call) == 0)
     #expect(try energy() == 0)
-    // Kept while the track is disabled, and in force again afterwards.
+    // The volume is kept while the track is disabled, and applies again afterwards.
     call.call(1, .setVolume(transceiver: 1, volume: 0.5))
     call.call(1, .setEnabled(transceiver: 1, isInbound: true, isEnabled: false))
     #expect(try energy() == 0)
@@ -221,7 +221,7 @@ struct TrackCallTests {
     call.call(0, .close)
     call.run(for: .milliseconds(500))
     call.call(1, .close)
-    // The new track has a transceiver of its own, for the first one has sent.
+    // The new track has its own transceiver, because the first one has sent.
     let transceivers = changes(call, 1).filter(\.isInbound).map(\.transceiver)
     let ends = ["unmute media", "mute goodbye", "ended closed", "ended closed"]
     #expect(told().dropFirst(2) == ends[...])
@@ -252,7 +252,7 @@ struct TrackCallTests {
     #expect(ends(call, 1) == [.peer, .application])
   }
 
-  /// Takes that were made before replay identical because nothing of it is told.
+  /// Takes made before these notices replay identically, because genesis does not enable them.
   @Test func nothingIsReportedUnlessGenesisAsksForIt() {
     for notices in [nil, [PeerNotice(rawValue: "of-later")]] {
       let call = Self.call(seed: 70, notices: notices)

@@ -6,7 +6,7 @@ import Wire
 
 @testable import Peer
 
-/// The parts of a transport, each by itself.
+/// A transport's parts, one by one.
 struct TransportPartTests {
   private let entropy = Entropy(seed: [3]).stream("ice")
   private let local = SocketAddress(IPAddress(ipv4: 1), port: 1000)
@@ -59,7 +59,7 @@ struct TransportPartTests {
       Issue.record("gathering was wanted and does not begin")
       return
     }
-    // Once it has begun, more addresses are only told, and nothing begins again.
+    // Once gathering has started, more addresses are only reported, and nothing restarts.
     guard case .interfaces([])? = gathering.learn([], .gathering) else {
       Issue.record("a change of the addresses is not told")
       return
@@ -80,7 +80,7 @@ struct TransportPartTests {
     var gathering = LocalGathering()
     _ = gathering.learn([IPAddress(ipv4: 7)], .new)
     gathering.store(candidate(1, transport: "tcp"))
-    // A media section speaks of UDP, so that its address is never one of TCP.
+    // A media section's address must be a UDP one, so a TCP address is never its default.
     #expect(gathering.defaultAddress == nil && gathering.candidates.count == 1)
     gathering.store(candidate(2))
     gathering.store(candidate(3))
@@ -98,7 +98,7 @@ struct TransportPartTests {
     var restart = LocalRestart(entropy)
     restart.want(.new)
     restart.prepare()
-    // What was never offered has nothing to restart.
+    // Without an offer, there is nothing to restart.
     #expect(restart.next == nil)
     restart.want(.complete)
     restart.prepare()
@@ -158,7 +158,7 @@ struct TransportPartTests {
     dtls.state = .connecting
     #expect(keys.begin(with: parameters("b", client: false), pathIsOld: false) == nil)
     let other = parameters("b", client: false, fingerprint: "01")
-    // The old path still leads to whoever had the old certificate.
+    // The old path still leads to the peer with the old certificate.
     #expect(keys.begin(with: other, pathIsOld: true) == nil && keys.role == .client)
     guard case .restart(.server, other.fingerprints)? = keys.begin(with: other, pathIsOld: false)
     else {
@@ -213,7 +213,7 @@ struct TransportPartTests {
   }
 }
 
-/// An association that says what the test wants.
+/// An association with scripted outputs.
 private final class StandInDTLS: DTLSTransporting {
   var state = DTLSTransportState.new
   var outputs: [DTLSTransport.Output] = []

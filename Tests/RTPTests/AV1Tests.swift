@@ -3,9 +3,9 @@ import Wire
 
 @testable import RTP
 
-/// The payload format of AV1: temporal units that are cut into packets and put together again.
+/// AV1's payload format: temporal units are split into packets and assembled again.
 struct AV1Tests {
-  /// Ones and zeros as bytes, with zeros at the end.
+  /// Converts binary digits to bytes, padded with zeros.
   private static func bytes(_ bits: String) -> [UInt8] {
     var digits = bits.filter { $0 != " " }.map { UInt8($0.wholeNumberValue ?? 0) }
     while digits.count % 8 != 0 { digits.append(0) }
@@ -14,11 +14,11 @@ struct AV1Tests {
     }
   }
 
-  /// A sequence of 640x360: one operating point of level 2.1.
+  /// A 640x360 sequence header: one operating point of level 2.1.
   static let sequence = bytes(
     "000 0 0 0 0 00000 000000000000 00101 1001 1000 1001111111 101100111 0000000")
 
-  /// A unit with its size; `type` is that of a frame unless it says otherwise.
+  /// Returns a unit with its size; by default a frame.
   static func unit(_ payload: [UInt8], type: UInt8 = 6, layer: UInt8? = nil) -> [UInt8] {
     var writer = ByteWriter()
     writer.uint8(type << 3 | (layer == nil ? 0 : 4) | 2)
@@ -71,7 +71,7 @@ struct AV1Tests {
         #expect(packets[0].beginning == (isKey ? .certain : .possible))
         #expect(packets.map(\.isKey) == packets.indices.map { $0 == 0 && isKey })
         #expect(payloads.indices.allSatisfy { payloads[$0][0] & 8 == (packets[$0].isKey ? 8 : 0) })
-        // What one packet leaves open, the next continues with.
+        // If one packet ends within a unit, the next continues it.
         for (one, next) in zip(payloads, payloads.dropFirst()) {
           #expect((one[0] & 0x40 != 0) == (next[0] & 0x80 != 0))
         }
@@ -79,12 +79,12 @@ struct AV1Tests {
     }
   }
 
-  /// A sender may keep sizes and delimiters, which are of no meaning then.
+  /// A sender may keep sizes and delimiters, which are ignored.
   @Test func unitsWithSizesAreTakenToo() throws {
     let unit = Self.unit([0x30, 1, 2])
     #expect(joined([[0x10] + unit]) == AV1Unit.delimiter + unit)
     #expect(joined([[0x20, 2] + AV1Unit.delimiter + unit]) == AV1Unit.delimiter + unit)
-    // A frame in three packets: its second part begins with what would be a header.
+    // A frame in three packets: its second part starts with bytes that look like a header.
     #expect(
       joined([[0x50, 0x30, 0x10], [0xd0, 0x0a], [0x90, 0xff]]) == [
         0x12, 0, 0x32, 3, 0x10, 0x0a, 0xff,
@@ -94,13 +94,13 @@ struct AV1Tests {
   @Test func packetsTellBeginningsAndKeys() throws {
     let header: [UInt8] = [0x08] + Self.sequence
     let both = [UInt8(header.count)] + header + [0x30, 0x10, 0xaa]
-    // The bit of a new sequence, or its header with a key frame.
+    // Either the new-sequence bit, or a sequence header with a key frame.
     for first: UInt8 in [0x28, 0x20] {
       let packet = try #require(read([first] + both))
       #expect(packet.isKey && packet.beginning == .certain)
       #expect(packet.content == .slice(0..<both.count + 1))
     }
-    // A header that is only repeated, a frame that continues, one that may begin.
+    // A header that is only repeated, a frame that continues, a packet that may start a frame.
     let repeated = try #require(read([0x20] + both.dropLast(2) + [0x30, 0xaa]))
     #expect(!repeated.isKey && repeated.beginning == .certain)
     #expect(read([0x90, 0x08, 0])?.beginning == .no)
@@ -126,15 +126,15 @@ struct AV1Tests {
     #expect(key.isKey && key.hasFrame && key.size ?? (0, 0) == (640, 360))
     let delta = of(AV1Unit.delimiter + Self.unit([0x30, 1]))
     #expect(!delta.isKey && delta.hasFrame && delta.isReference && delta.size == nil)
-    // An earlier key frame that is shown again needs the one it shows.
+    // A frame that shows an earlier key frame again depends on that one.
     #expect(!of(Self.unit(Self.sequence, type: 1) + Self.unit([0x80], type: 3)).isKey)
     #expect(!of(AV1Unit.delimiter + Self.unit(Self.sequence, type: 1)).hasFrame)
   }
 
   @Test(arguments: [
-    // A reduced header of a still video frame.
+    // A reduced header of a still picture.
     "000 1 1 00101 0011 0010 1111 011",
-    // Timing with a decoder model, two operating points, one of a high level, display delays.
+    // Timing with a decoder model, two operating points, one with a high level, display delays.
     "000 0 0 1 \(zeros(64)) 1 001 01 1 00011 \(zeros(32)) 00000 00000 1 00001"
       + " 000000000001 01000 1 1 0000 0000 1 1 0101 000000000010 00101 0 0"
       + " 0011 0010 1111 011",

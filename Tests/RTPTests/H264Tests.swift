@@ -7,12 +7,12 @@ struct H264Tests {
   private func payload(_ hex: String) -> H264Payload? { H264Payload(octets(hex).span.bytes) }
 
   @Test(arguments: [
-    // A single slice; one with parameters of a sequence; slices of a video frame to begin with.
+    // A single slice; one with a sequence parameter set; slices of a key frame.
     ("41aabb", "0000000141aabb", UInt8(1), false), ("6742e0", "000000016742e0", 7, true),
     ("65aa", "0000000165aa", 5, true),
     // Three units in one packet.
     ("78000267aa000168000265bb", "0000000167aa00000001680000000165bb", 7, true),
-    // The first part of a slice, and one that is whole.
+    // A slice's first fragment, and a complete one.
     ("7c85aabb", "0000000165aabb", 5, true), ("5cc1aa", "0000000141aa", 1, false),
   ])
   func packetsBecomeAByteStream(hex: String, stream: String, first: UInt8, isKey: Bool) throws {
@@ -79,7 +79,7 @@ struct H264Tests {
     #expect(small.count == 2)
   }
 
-  /// Any bytes as payloads give at most what is fed, and start codes.
+  /// Any payload gives at most its own size, plus start codes.
   @Test func aPacketNeverGrowsBeyondItsUnits() {
     var state: UInt64 = 7
     for _ in 0..<20_000 {

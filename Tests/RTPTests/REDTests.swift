@@ -13,7 +13,7 @@ struct REDTests {
     #expect(found == RED.Primary(payloadType: 120, payload: 2..<5, redundantBlocks: 0))
   }
 
-  /// Two older packets of audio of 3 and 2 bytes before one of 4 (RFC 2198 section 5).
+  /// Two older audio packets of 3 and 2 bytes precede one of 4 (RFC 2198 section 5).
   @Test func olderPayloadsStandBefore() {
     let bytes: [UInt8] =
       [0x80 | 111, 0, 0x04, 3, 0x80 | 111, 0, 0x08, 2, 111] + [1, 1, 1, 2, 2] + [3, 3, 3, 3]

@@ -92,7 +92,7 @@ struct RTCPTests {
       let isFeedback = compound.packets.contains {
         if case .transportFeedback = $0 { true } else { false }
       }
-      // Chunks may be chosen differently; everything else has one form only.
+      // Chunks may be chosen differently; everything else has only one encoding.
       if !isFeedback { #expect(writer.bytes == packet.bytes) }
     }
     #expect(counts["senderReport", default: 0] >= 6)
@@ -131,9 +131,9 @@ struct RTCPTests {
   }
 
   @Test(arguments: [
-    // a run of 20 missing packets takes one chunk
+    // A run of 20 missing packets takes one chunk.
     ([Int](repeating: 0, count: 20), ["0014"]),
-    // a mixture takes a vector of 14, two-bit symbols only where a large delta stands
+    // A mixture takes a vector of 14, two-bit symbols only if there is a large delta.
     ([1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0], ["aaaa"]),
     ([1, 0, 2, 0, 1, 0, 1, 1], ["d211", "2001"]),
     ([1, 0, 1], ["a800"]),
@@ -161,18 +161,18 @@ struct RTCPTests {
   }
 
   @Test(arguments: [
-    // too short for its count of blocks; the next packet is still read
+    // Too short for its count of blocks; the next packet is still read.
     ("81c90001 00000007 80c90001 00000007", 1, 1), ("81c90002 00000007", 0, 1),
     ("00c90001 00000007", 0, 1), ("80c9", 0, 1), ("", 0, 0),
-    // padding longer than the packet
+    // Padding longer than the packet.
     ("a0c90001 00000009", 0, 1), ("a0c90002 00000007 00000004", 1, 0),
-    // a chunk with a run of no packets would never end
+    // A chunk with a run of zero packets would never end.
     ("8fcd0005 00000001 00000002 00010005 00000000 00000000", 0, 1),
-    // reserved status symbol
+    // A reserved status symbol.
     ("8fcd0005 00000001 00000002 00010005 00000000 60050000", 0, 1),
-    // an APP packet and an unknown type are passed over
+    // An APP packet and an unknown type are skipped.
     ("80cc0002 00000001 41424344 80d10001 00000002", 2, 0),
-    // an application layer feedback that is not REMB
+    // Application layer feedback other than REMB.
     ("8fce0003 00000001 00000002 41424344", 1, 0),
   ])
   func brokenPacketsAreCountedAndLeftOut(hex: String, packets: Int, malformed: Int) {

@@ -4,7 +4,7 @@ import Wire
 @testable import RTP
 
 struct RTPHeaderTests {
-  /// What the recorded call agreed on.
+  /// The extensions negotiated in the recorded call.
   static let map: HeaderExtensionMap = {
     var map = HeaderExtensionMap()
     map.add(uri: HeaderExtensionURI.audioLevel.rawValue, id: 1)
@@ -56,7 +56,7 @@ struct RTPHeaderTests {
   }
 
   @Test(arguments: [
-    // payload type 64 to 95 is RTCP whatever the marker bit says
+    // Payload types 64 to 95 are RTCP, whatever the marker bit says.
     ("80c8", DatagramClass.rtcp), ("81c9", .rtcp), ("8fcd", .rtcp), ("80cf", .rtcp),
     ("80ef", .rtp), ("9060", .rtp), ("bf7f", .rtp), ("0001", .stun), ("0301", .stun),
     ("16fe", .dtls), ("14fe", .dtls), ("3ffe", .dtls), ("4000", .channelData), ("10fe", .other),
@@ -122,7 +122,7 @@ struct RTPHeaderTests {
     #expect(Array(packet[read.payload]) == [1, 2, 3])
     let values = HeaderExtensions(parsing: packet.span.bytes, header: read, map: map)
     #expect(values.contributors(of: read, in: packet.span.bytes) == written)
-    // Without the extension the sources are there and their levels are not.
+    // Without the extension, the sources are known but not their levels.
     let other = HeaderExtensions(parsing: packet.span.bytes, header: read, map: Self.map)
     #expect(
       other.contributors(of: read, in: packet.span.bytes).map(\.source) == written.map(\.source))
@@ -130,7 +130,7 @@ struct RTPHeaderTests {
   }
 
   @Test(arguments: [
-    // Two sources and two levels, of which the top bit is reserved (RFC 6465 section 4).
+    // Two sources and two levels; a level's top bit is reserved (RFC 6465 section 4).
     ("bede0001 51 82 05 00", [UInt8(2), 5]),
     // One level for two sources, and three of them.
     ("bede0001 50 02 00 00", nil), ("bede0001 52 02 03 04", nil),
@@ -155,11 +155,11 @@ struct RTPHeaderTests {
   }
 
   @Test(arguments: [
-    // one byte form: padding between elements, the reserved identifier 15 ends the list
+    // One-byte form: padding between elements; the reserved identifier 15 ends the list.
     ("bede0003 00 00 31 00 09 00 00 f0 31 00 0a 00", UInt16(9)),
-    // an element that is longer than the rest
+    // An element longer than the rest.
     ("bede0001 3f 00 09 00", nil), ("bede0001 31 00 0b 00", 11),
-    // two byte form with an empty element before
+    // Two-byte form with an empty element first.
     ("10000002 07 00 03 02 00 0c 00 00", 12), ("10050002 07 00 03 02 00 0c 00 00", 12),
     ("10000001 03 09 00 0c", nil), ("abcd0001 31 00 09 00", nil),
   ])

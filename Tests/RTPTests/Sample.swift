@@ -4,12 +4,12 @@ import Wire
 
 /// A packet of a recorded call.
 struct SamplePacket {
-  /// Whether the end that sends the media sent it.
+  /// Whether it was sent by the end that sends the media.
   var isFromSender: Bool
   var microseconds: Int64
   var bytes: [UInt8]
 
-  /// The packets of Samples/chromium-call.txt.
+  /// Returns the packets in Samples/chromium-call.txt.
   static func chromiumCall() throws -> [SamplePacket] {
     let url = Bundle.module.url(forResource: "Samples/chromium-call", withExtension: "txt")
     guard let url else { throw CocoaError(.fileNoSuchFile) }
@@ -22,12 +22,12 @@ struct SamplePacket {
   }
 }
 
-/// The bytes of a hexadecimal text; blanks are passed over.
+/// Parses bytes from hexadecimal text, ignoring blanks.
 func octets(_ hex: String) -> [UInt8] {
   [UInt8](hexadecimal: hex.filter { !$0.isWhitespace }) ?? []
 }
 
-/// A small generator, so that what a test does depends on its seed alone.
+/// A small generator, so that a test depends on its seed alone.
 struct SeededGenerator: RandomNumberGenerator {
   private var state: UInt64
   init(seed: UInt64) { state = seed }
@@ -40,7 +40,7 @@ struct SeededGenerator: RandomNumberGenerator {
     return mixed ^ mixed >> 31
   }
 
-  /// Bytes that were flipped, cut off, repeated or overwritten in a few places.
+  /// Returns the bytes with a few places flipped, cut off, repeated or overwritten.
   mutating func mutated(_ bytes: [UInt8]) -> [UInt8] {
     var bytes = bytes
     for _ in 0...Int.random(in: 0..<4, using: &self) {

@@ -19,7 +19,7 @@ struct VP8Tests {
     #expect(frame.width == 640 && frame.height == 480)
   }
 
-  /// Every combination of optional fields.
+  /// Tests every combination of optional fields.
   @Test func descriptorsReadBack() throws {
     for fields in 0..<64 {
       var descriptor = VP8Descriptor(

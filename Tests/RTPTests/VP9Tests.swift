@@ -12,7 +12,7 @@ struct VP9Tests {
     return descriptor
   }
 
-  /// Every combination of the fields that can be there or not.
+  /// Tests every combination of optional fields.
   @Test func descriptorsReadBack() throws {
     for fields in 0..<512 {
       var descriptor = VP9Descriptor()
@@ -59,14 +59,14 @@ struct VP9Tests {
     #expect(throws: ReadError.malformed) { try read(octets("5003030300")) }
   }
 
-  /// A key frame of 640 by 360 as libvpx writes it, and what may follow it.
+  /// A 640x360 key frame written by libvpx, and frames that may follow it.
   private static let key = "824983422027f016700000"
 
   @Test(arguments: [
     (key, true, 640, 360),
-    // Another frame with the size of its reference.
+    // Another frame with its reference's size.
     ("86003fffff", false, 0, 0),
-    // An intra-only frame that is not shown: a decoder cannot begin there.
+    // An intra-only frame that is not shown: a decoder cannot start there.
     ("85a4c1a17f813f80b380", false, 640, 360),
   ])
   func frameHeadersTellKeyFramesAndSizes(hex: String, isKey: Bool, width: Int, height: Int) throws {
@@ -84,7 +84,7 @@ struct VP9Tests {
     func packet(_ hex: String) -> VideoPacket? {
       VideoPacket(octets(hex).span.bytes, codec: .vp9)
     }
-    // Flexible mode with a picture identifier: the first packet of a key frame, and its second.
+    // Flexible mode with a picture identifier: a key frame's first packet, and its second.
     let first = try #require(packet("988001" + Self.key))
     #expect(first.beginning == .certain && first.isKey && first.pictureID == PictureID(1))
     #expect(first.content == .slice(3..<14))

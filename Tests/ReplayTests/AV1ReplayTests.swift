@@ -10,11 +10,11 @@ import Wire
 
 @testable import Replay
 
-/// AV1 is carried through: its video frames come encoded, go out, come back, and all of it replays.
+/// AV1 is passed through: encoded video frames are sent and received, and all of it replays.
 struct AV1ReplayTests {
   private static let codecs = ["opus", "VP8", "AV1"]
   private static let delimiter: [UInt8] = [0x12, 0]
-  /// A sequence of 640x360, as a unit with its size.
+  /// A 640x360 sequence header, as a unit with its size.
   private static let sequence: [UInt8] = [
     0x0a, 8, 0, 0, 0, 0x2c, 0xc4, 0xff, 0x67, 0,
   ]
@@ -67,7 +67,7 @@ struct AV1ReplayTests {
     #expect(try take.integer("SELECT count(*) FROM capture WHERE kind = 'av1'") == 30)
   }
 
-  /// Lost packets: frames that miss one are not given on, and the call continues with a key frame.
+  /// Lost packets: incomplete frames are not delivered, and the call continues with a key frame.
   @Test func whatIsLostIsAskedForAgainAndReplays() throws {
     let path = FileManager.default.temporaryDirectory.path + "/\(UUID().uuidString).take"
     defer { try? FileManager.default.removeItem(atPath: path) }

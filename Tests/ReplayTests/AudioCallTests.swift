@@ -11,15 +11,15 @@ import Testing
 import Wire
 
 /// Two minutes of a call in virtual time whose device fails every five seconds, and whose user
-/// mutes and turns the volume in between.
+/// mutes and changes the volume in between.
 struct AudioCallTests {
-  /// What happens to the device, one after the other.
+  /// The device's faults, one after the other.
   private enum Fault: CaseIterable {
     case starvation, interruption, hardMute, headset, refusedMode, unannouncedRate
     case interruptionWithoutResumption, serverLost
   }
 
-  /// What the user does half a period after each fault.
+  /// The user's actions, half a period after each fault.
   private static let touches: [@Sendable (UInt32) -> PeerCall] = [
     { .setEnabled(transceiver: $0, isInbound: false, isEnabled: false) },
     { .setEnabled(transceiver: $0, isInbound: false, isEnabled: true) },
@@ -31,14 +31,14 @@ struct AudioCallTests {
     { .setVolume(transceiver: $0, volume: 1) },
   ]
 
-  /// 60 ms, as the session asks for.
+  /// 60 ms, the duration that the session requests.
   private static let frames = 2_880
-  /// How many of these pass from one fault to the next: nearly five seconds.
+  /// How many of those pass between two faults: nearly five seconds.
   private static let spacing = 83
   /// From one fault to the same one again, in milliseconds.
   private static let cycle = spacing * 60 * Fault.allCases.count
 
-  /// A microphone that reads a file, at whatever rate its device has.
+  /// A microphone that reads a file, at its device's current rate.
   private struct FileMicrophone {
     private let samples: [Int16]
     private var position = 0
@@ -50,7 +50,7 @@ struct AudioCallTests {
       self.samples = samples
     }
 
-    /// The next 60 ms of the file; every third or sixth sample where the rate is lower.
+    /// Returns the file's next 60 ms; at lower rates, every third or sixth sample.
     mutating func chunk(rate: Int) -> PCMChunk {
       let step = 48_000 / rate
       let taken = stride(from: 0, to: frames, by: step).map {
@@ -61,7 +61,7 @@ struct AudioCallTests {
     }
   }
 
-  /// Writes 1.2 seconds of something as loud as a voice.
+  /// Writes 1.2 seconds of audio as loud as a voice.
   private static func writeFile(_ path: String) throws {
     let count = 20 * frames
     let block = AudioBlock(samples: (0..<count).map { Int16($0 * 53 % 9_001 - 4_500) }, channels: 1)
@@ -80,7 +80,7 @@ struct AudioCallTests {
     var starves = 0
     for period in 0..<2_000 {
       let turn = period / Self.spacing
-      // What is heard is of no interest any more, and takes its time.
+      // Received audio is no longer needed, and costs time.
       if period == 9 * Self.spacing { line.call.call(1, .replaceSource(transceiver: 1, nil)) }
       switch period % Self.spacing {
       case Self.spacing - 1:
@@ -120,7 +120,7 @@ struct AudioCallTests {
     }
   }
 
-  /// What ends half a second after it began.
+  /// Ends a fault half a second after it started.
   private func end(_ fault: Fault, _ session: VirtualAudioSession, _ rate: inout Int) {
     switch fault {
     case .interruption: session.handle(.interruptionEnded(shouldResume: true))
@@ -160,7 +160,7 @@ struct AudioCallTests {
     _ = try recording.finish()
   }
 
-  /// What is told from a moment on for one cycle: times from then on, and operations without their
+  /// Returns one cycle's timeline entries, with times from its start and operations without
   /// numbers.
   private func cycle(_ number: Int, of told: [String]) -> String {
     told.compactMap { line -> String? in
@@ -188,20 +188,20 @@ struct AudioCallTests {
     }
     #expect(report.peers == ["caller", "callee", "device"] && report.isComplete)
 
-    // Who speaks is another matter, and so is the callee.
+    // Speaker entries and the callee's are not compared.
     let told = try Timeline(path: path, lanes: ["state", "event", "api"]).entries
       .filter { !$0.text.hasPrefix("speaker") && $0.text != "replaceSource" }
       .map { "\($0.atNanoseconds / 1_000_000) \($0.text)" }
     let end = told.filter { $0.hasPrefix("120000 ") }
     for number in 0..<2 { #expect(cycle(number, of: told) == AudioCallTimeline.cycle) }
-    // The third time the call ends before the last touch.
+    // The third time, the call ends before the last user action.
     let third = cycle(2, of: told.dropLast(end.count))
     #expect(third.count > 9_000 && AudioCallTimeline.cycle.hasPrefix(third))
     #expect(Array(end.prefix(AudioCallTimeline.end.count)) == AudioCallTimeline.end)
     try expectMedia(path)
   }
 
-  /// The least and the greatest energy of what the caller heard in an interval of milliseconds.
+  /// Returns the minimum and maximum energy heard by the caller in an interval of milliseconds.
   private func energy(
     _ take: borrowing SQLiteConnection, _ interval: ClosedRange<Int>
   ) throws -> (least: Int64, most: Int64) {
@@ -215,7 +215,7 @@ struct AudioCallTests {
     )
   }
 
-  /// What the microphone gave went over the wire, and what was heard followed the volume.
+  /// Expects that the microphone's audio was sent, and that the volume applied to received audio.
   private func expectMedia(_ path: String) throws {
     let take = try TakeFile.openForQueries(path)
     let sent = "SELECT count(*) FROM frame WHERE peer = 1 AND direction = 'out' AND codec = 'opus'"
@@ -223,7 +223,7 @@ struct AudioCallTests {
     // The track was disabled for a third of the time.
     let silent = try #require(try take.integer(sent + " AND audio_level = 127"))
     #expect(silent > 600)
-    // The volume is that of the timeline: 1, 4.5, nothing heard, 0.
+    // The volume is the timeline's: 1, 4.5, nothing heard, 0.
     let plain = try energy(take, 9_000...11_000)
     #expect(plain.least > 1_000_000)
     #expect(try energy(take, 18_000...21_000).least > 15 * plain.least)

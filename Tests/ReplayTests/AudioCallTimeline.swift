@@ -1,7 +1,7 @@
-/// What the timeline tells of the call in `AudioCallTests`.
+/// The expected timeline of the call in `AudioCallTests`.
 enum AudioCallTimeline {
-  /// Forty seconds with each fault once, and with what the user does in between; the first number
-  /// is milliseconds.
+  /// Forty seconds with each fault once, and the user's actions in between; the first number is
+  /// milliseconds.
   static let cycle = """
     30 audio-source-0-microphone: flowing -> starved
     30 sourceStarved {"source":0,"tag":"microphone"}
@@ -205,7 +205,7 @@ enum AudioCallTimeline {
     37340 setVolume {"transceiver":1,"volume":1}
     """
 
-  /// What ends the call.
+  /// The entries that end the call.
   static let end = [
     #"120000 closeConnection"#,
     #"120000 audio-recording: recording -> stopped"#,

@@ -11,7 +11,7 @@ import Tape
 import Testing
 import Wire
 
-/// An audio session in a take: recorded in virtual time, replayed, and read in the timeline.
+/// An audio session in a take: recorded in virtual time, replayed, and shown in the timeline.
 struct AudioScenario {
   let folder = try? MachineFolder()
   let path: String
@@ -39,7 +39,7 @@ struct AudioScenario {
     #expect(report.peers == ["audio"] && report.isComplete)
   }
 
-  /// What the timeline tells, each with its milliseconds.
+  /// Returns the timeline's entries, each with its milliseconds.
   func timeline(_ lanes: [String] = ["state", "event", "api"]) throws -> [String] {
     try Timeline(path: path, lanes: lanes).entries.map { entry in
       "\(entry.atNanoseconds / 1_000_000) \(entry.text)"
@@ -47,7 +47,7 @@ struct AudioScenario {
   }
 }
 
-/// Audio of a microphone, the same few pieces over and over.
+/// A microphone's audio, the same few pieces repeated.
 enum Microphone {
   static func chunk(_ number: Int, frames: Int = 480, rate: Int = 48_000) -> PCMChunk {
     let samples = (0..<frames).map { Int16(($0 * (number % 7 + 3)) % 4_001 - 2_000) }
@@ -56,7 +56,7 @@ enum Microphone {
 }
 
 struct AudioSessionReplayTests {
-  /// A call that runs: the session's own device captures for 50 ms.
+  /// Starts a call: the session's own device captures for 50 ms.
   private func begin(_ session: VirtualAudioSession, rate: Int = 48_000) {
     session.call(.openConnection(1, sends: true, receives: true))
     talk(session, rate: rate)
@@ -105,7 +105,7 @@ struct AudioSessionReplayTests {
       session.call(.useManualAudio(true))
       session.call(.openConnection(1, sends: true, receives: true))
       session.wait(.milliseconds(700))
-      // The device is not there yet: its audio would be dropped.
+      // The device does not exist yet: its audio would be dropped.
       session.deliver(Microphone.chunk(0), from: .unit)
       session.handle(.externallyActivated)
       session.call(.setAudioEnabled(true))
@@ -128,7 +128,7 @@ struct AudioSessionReplayTests {
     #expect(
       events.contains(
         #"700 sourceRefused {"source":0,"tag":"microphone","reason":"audioUnitInactive"}"#))
-    // The system has activated it: nobody asks the device for that.
+    // The system has activated it: the device gets no request for that.
     #expect(!events.contains { $0.contains(#""operation":"setActive""#) })
   }
 
@@ -142,7 +142,7 @@ struct AudioSessionReplayTests {
           AudioRoute(
             input: "headset", output: "headset", captureFormat: format, renderFormat: format)))
       talk(session, rate: 44_100)
-      // A device that says nothing of its new rate: one piece is lost, no noise is made of it.
+      // A device that does not report its new rate: one piece is lost instead of becoming noise.
       talk(session, rate: 16_000)
     }
     try scenario.expectIdentical()
@@ -236,7 +236,7 @@ struct AudioSessionReplayTests {
       ])
   }
 
-  // MARK: Every verb
+  // MARK: All verbs
 
   private func plain() throws -> AudioScenario {
     try AudioScenario { session in
@@ -276,7 +276,7 @@ struct AudioSessionReplayTests {
     #expect(try finder.first(try StepCondition("event didStartPlayOrRecord"), after: 0) == 2)
   }
 
-  /// Equal audio is stored once, whoever hands it in.
+  /// Equal audio is stored once, whatever its source.
   @Test func audioIsStoredOnce() throws {
     let scenario = try plain()
     let take = try TakeFile.openForQueries(scenario.path)
@@ -295,7 +295,7 @@ struct AudioSessionReplayTests {
     where !unfit.contains(Mutation.Kind.allCases[number % Mutation.Kind.allCases.count]) {
       var take = base
       let mutation = Mutation(number, of: &take)
-      // Bytes for a frame that has none cannot be written down.
+      // A frame without bytes cannot be given any.
       if mutation.what == "frame.bytes" { continue }
       let path = try #require(scenario.folder).file("\(number).take")
       try take.write(to: path)

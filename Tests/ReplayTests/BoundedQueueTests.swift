@@ -30,7 +30,7 @@ struct BoundedQueueTests {
     while let number = queue.dequeue() {
       #expect(number == taken)
       taken += 1
-      // Whoever gives has room for one that it makes, besides those that wait.
+      // The producer holds one element that it makes, besides the queued ones.
       let ahead = given.withLock { $0 } - taken
       if ahead > 5 { Issue.record("\(ahead) elements are ahead") }
     }

@@ -16,7 +16,7 @@ struct CallsReplayTests {
   private static let tone = MediaSource.tone(hertz: 440, pauseSeconds: 0)
   private static let pattern = MediaSource.pattern(width: 96, height: 64, framesPerSecond: 10)
 
-  /// A call in which everything that an application can ask for is asked for, and some refused.
+  /// Makes every request that an application can make, some of which are refused.
   private func everything(_ call: VirtualCall) {
     call.call(
       0,
@@ -55,7 +55,7 @@ struct CallsReplayTests {
     call.call(1, .readDescription(.currentRemote))
     call.call(0, .removeStream("s"))
     #expect(call.negotiate() == nil)
-    // The call goes over to a third peer.
+    // The call moves to a third peer.
     call.call(2, .addTrack(kind: .video, streamIDs: [], source: CallsReplayTests.pattern))
     call.call(0, .restartICE)
     #expect(call.negotiate(from: 0, to: 2) == nil)
@@ -63,7 +63,7 @@ struct CallsReplayTests {
     #expect(call.state("dtls", of: 2) == "connected")
   }
 
-  /// With certificates of their own, or with ones that the first two were given.
+  /// Records with generated certificates, and with certificates given to the first two peers.
   @Test(arguments: [false, true], [false, true])
   func everyCallReplaysBitForBit(_ skipsCodecs: Bool, _ hasCertificates: Bool) throws {
     try replayEverything(skipsCodecs, hasCertificates, keepsMedia: true)
@@ -95,7 +95,7 @@ struct CallsReplayTests {
     }
     configuration.srtpProtections = [.aeadAES256GCM]
     configuration.bundlePolicy = .maxBundle
-    // The third peer is another one to the first only with a certificate of its own.
+    // The third peer differs from the second only if it has another certificate.
     var third = configuration
     third.certificates = []
     let call = VirtualCall(
@@ -115,7 +115,7 @@ struct CallsReplayTests {
     #expect(report.steps > 500)
   }
 
-  /// Sections with transports of their own, which another exchange bundles.
+  /// Sections with separate transports, which another exchange bundles.
   @Test(arguments: [false, true]) func aCallThatIsNotBundledReplaysBitForBit(substitutes: Bool)
     throws
   {

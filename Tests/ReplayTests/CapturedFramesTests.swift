@@ -10,7 +10,7 @@ import Wire
 
 @testable import Replay
 
-/// Frames of cameras and screens: their own times, sizes that change, and what is given up first.
+/// Frames of cameras and screens: their timestamps, changing sizes, and quality trade-offs.
 struct CapturedFramesTests {
   private func recorded(
     _ links: [LinkSettings] = [LinkSettings(), LinkSettings()],
@@ -38,7 +38,7 @@ struct CapturedFramesTests {
       transceiver: 1, .frame(frame.videoFrame(), timestamp: frame.timestampNanoseconds))
   }
 
-  /// A camera's frame in NV12.
+  /// Returns a camera's frame in NV12.
   private func camera(_ number: Int, _ width: Int, _ height: Int, rotation: VideoRotation = .none)
     throws -> VideoFrame
   {
@@ -63,14 +63,14 @@ struct CapturedFramesTests {
         let frame = try camera(
           number, isSmall ? 64 : 96, isSmall ? 48 : 64, rotation: number >= 4 ? .quarter : .none)
         call.step(0, captured(frame))
-        // Frames come late by different times, as from a busy machine.
+        // Frames arrive late by varying times, as from a busy machine.
         call.run(for: .milliseconds(number % 2 == 0 ? 40 : 60))
       }
     } judge: { call, take in
       let sent = call.frames(of: 0, kind: .video, isInbound: false)
       #expect(
         sent.map { [$0.width, $0.height] } == [[96, 64]] * 4 + [[64, 96]] * 4 + [[48, 64]] * 4)
-      // The distance of the frames is that of their timestamps, not of their arrival.
+      // The frames' distance is that of their timestamps, not of their arrival.
       #expect(zip(sent.dropFirst(), sent).allSatisfy { $0.rtpTime &- $1.rtpTime == 4_500 })
       let shown = call.frames(of: 1, kind: .video, isInbound: true)
       #expect(shown.last.map { [$0.width, $0.height] } == [48, 64])
@@ -80,7 +80,7 @@ struct CapturedFramesTests {
     }
   }
 
-  /// What a sender makes of frames for which the path has too little room.
+  /// Returns the frames sent over a path that is too narrow for them.
   private func starved(_ preparing: (VirtualCall) throws -> Void) throws -> (
     rate: Double, widths: Set<Int>
   ) {

@@ -1,7 +1,7 @@
 import Tape
 import Wire
 
-/// A machine that stands in these tests alone: it adds up, and rings when it was left alone.
+/// A machine used only in these tests: it adds numbers, and rings when left alone.
 final class Counter: RecordedMachine {
   enum Input: RecordedInput {
     case genesis(limit: Int)
@@ -70,7 +70,7 @@ final class Counter: RecordedMachine {
   static let machineKind = MachineKind(rawValue: 200)
   static func decoder(_ contents: ContentSource) -> Decoder { Decoder() }
 
-  /// How much more than it is told it adds: another counter than the recorded one.
+  /// How much it adds in excess of its input, to differ from the recorded counter.
   private let error: Int
   private var total = 0
   private var limit = 0
@@ -93,7 +93,7 @@ final class Counter: RecordedMachine {
     }
   }
 
-  /// The kinds of machines with this one.
+  /// Returns the kinds of machines, including this one.
   static func kinds(error: Int = 0) -> MachineKinds {
     var kinds = MachineKinds()
     kinds.add(Counter.self, deadline: .deadline) { Counter(error: error) }
@@ -101,7 +101,7 @@ final class Counter: RecordedMachine {
   }
 }
 
-/// Drives counters live and has their steps written down; what one puts out can go into another.
+/// Drives counters live and records their steps; one counter's output can be another's input.
 final class CounterDriver {
   let writer: TapeWriter
   private var counters: [(actor: UInt32, machine: Counter)] = []
@@ -109,14 +109,14 @@ final class CounterDriver {
 
   init(_ writer: TapeWriter) { self.writer = writer }
 
-  /// Adds a counter and gives its place.
+  /// Adds a counter and returns its place.
   func add(_ label: String, limit: Int) -> Int {
     counters.append((writer.addActor(Counter.machineKind, label: label), Counter()))
     _ = step(counters.count - 1, .genesis(limit: limit))
     return counters.count - 1
   }
 
-  /// Applies an input and gives the totals that came out.
+  /// Applies an input and returns the totals.
   @discardableResult
   func step(_ place: Int, _ input: Counter.Input) -> [Int] {
     now = now + .milliseconds(10)
@@ -131,7 +131,7 @@ final class CounterDriver {
     return outputs.compactMap { if case .total(let total) = $0 { total } else { nil } }
   }
 
-  /// Lets a second pass and the deadlines that are due with it.
+  /// Advances the time by a second, meeting the deadlines.
   func wait() {
     now = now + .seconds(1)
     for place in counters.indices {

@@ -10,7 +10,7 @@ import Wire
 @testable import Replay
 
 struct DataReplayTests {
-  /// Records a call with data channels over a path that loses packets, and gives its path.
+  /// Records a call with data channels over a lossy path; returns the take's path.
   private func record(keepsMedia: Bool, in folder: String) throws -> String {
     let path = folder + "/data.take"
     var link = LinkSettings()
@@ -33,7 +33,7 @@ struct DataReplayTests {
     }
     recording.run(for: .seconds(5))
     call.call(1, .closeDataChannel(0))
-    // Refused, and in the take all the same.
+    // Rejected, and recorded all the same.
     call.send(1, DataMessage(channel: 0, isBinary: true, bytes: [1]))
     recording.run(for: .seconds(2))
     _ = try recording.finish()

@@ -7,7 +7,7 @@ import Wire
 @testable import Replay
 
 struct DivergenceTests {
-  /// The first step of the shared call whose output row fits, and its divergence when it is bent.
+  /// Returns the divergence when the shared call's first step with a matching output row is bent.
   private func divergence(where sql: String, _ bend: (Int) -> Bend) throws -> Divergence {
     let call = try RecordedCall.shared.get()
     let connection = try TakeFile.open(call.path)
@@ -26,7 +26,7 @@ struct DivergenceTests {
     var report: String
   }
 
-  /// Changes one byte of the first datagram in a step whose first byte is in a range (RFC 7983).
+  /// Changes one byte of a step's first datagram whose first byte is in a range (RFC 7983).
   private func flipping(_ offset: Int, of kind: Range<UInt8>, at step: Int) -> Bend {
     Bend(step: step) { outputs in
       var isDone = false
@@ -63,7 +63,7 @@ struct DivergenceTests {
     #expect(found.field == "DTLS ClientHello body at 7, byte 20")
   }
 
-  /// The fields of both messages are decoded, and the one that differs shows where.
+  /// Both messages' fields are decoded, and the differing one locates the change.
   @Test(arguments: [
     (24, 0..<4, "STUN USERNAME"), (74, 0..<4, "STUN MESSAGE-INTEGRITY"),
     (60, 20..<23, "record 1 body"), (50, 128..<192, "SRTP payload and tag"),
@@ -78,12 +78,12 @@ struct DivergenceTests {
     ) { flipping(offset, of: bytes, at: $0) }
     #expect(found.fields.filter { !$0.isEqual }.map(\.name).contains(name), "\(found)")
     #expect(found.what.contains(" to 10.0.0."))
-    // The outputs are as many as they were.
+    // The number of outputs is unchanged.
     #expect(found.inside.allSatisfy { $0.name != "outputs" || $0.isEqual })
   }
 
   @Test func whatGoesThroughATURNServerIsDecoded() {
-    // Send indication with XOR-PEER-ADDRESS, LIFETIME and a Binding request in DATA.
+    // A Send indication with XOR-PEER-ADDRESS, LIFETIME and a Binding request in DATA.
     let inner: [UInt8] = [0, 1, 0, 0, 0x21, 0x12, 0xa4, 0x42] + [UInt8](repeating: 7, count: 12)
     let head: [UInt8] = [0, 0x16, 0, 48, 0x21, 0x12, 0xa4, 0x42] + [UInt8](repeating: 5, count: 12)
     let address: [UInt8] = [0, 1, 0x33, 0x26, 0xe1, 0x12, 0xa6, 0x4b]

@@ -10,9 +10,9 @@ import Wire
 
 @testable import Replay
 
-/// Video frames that come encoded: an input that is in the take, sent as it is.
+/// Encoded video frames from the application: recorded inputs, sent unchanged.
 struct H264ReplayTests {
-  /// Parameters of 64x44 pixels, and a slice that is too large for one packet.
+  /// Parameter sets for 64x44 pixels, and a slice too large for one packet.
   private static let front: [UInt8] = [
     0, 0, 0, 1, 0x67, 0x42, 0xc0, 0x1e, 0xda, 0x11, 0xfe, 0xd0, 0, 0, 0, 1, 0x68, 0xce, 0x3c, 0x80,
   ]
@@ -22,7 +22,7 @@ struct H264ReplayTests {
       + (0..<(isKey ? 4000 : 300)).map { UInt8(truncatingIfNeeded: 1 + ($0 * 7 + number) % 250) }
   }
 
-  /// Offers video frames of a codec for half a minute, one key frame in ten.
+  /// Offers encoded video frames for half a minute, one key frame in ten.
   private func send(_ codec: String, over call: VirtualCall, for seconds: Int) {
     call.call(0, .addTrack(kind: .video, streamIDs: ["s"], source: .application))
     let codecs = RTPCodec.capabilities(.video).filter { $0.mimeType == "video/\(codec)" }
@@ -54,7 +54,7 @@ struct H264ReplayTests {
 
   @Test func encodedVideoFramesAreSentAsTheyAreAndReplay() throws {
     try recorded("H264") { call, take in
-      // Nothing goes out before the first key frame.
+      // Nothing is sent before the first key frame.
       let sent = call.frames(of: 0, kind: .video, isInbound: false)
       #expect(sent.count == 27 && sent[0].isKey && sent[0].width == 64 && sent[0].height == 44)
       #expect(sent.allSatisfy { $0.outcome == "passed on" && $0.ssrc == sent[0].ssrc })
@@ -69,8 +69,8 @@ struct H264ReplayTests {
     }
   }
 
-  /// Video frames of 1.2 Mbit/s that nobody can make smaller, over a path of 300 kbit/s or to a
-  /// peer that takes no more.
+  /// Video of 1.2 Mbit/s, which cannot be re-encoded, over a path of 300 kbit/s or to a peer with
+  /// such a limit.
   @Test(arguments: [true, false])
   func whatIsTooMuchIsThinnedAndTheCallReplays(isPathNarrow: Bool) throws {
     let path = FileManager.default.temporaryDirectory.path + "/\(UUID().uuidString).take"
@@ -99,7 +99,7 @@ struct H264ReplayTests {
     let report = try replay(path, Replayer.Options())
     if case .identical = report.verdict {} else { Issue.record("\(report)") }
     let sent = call.frames(of: 0, kind: .video, isInbound: false)
-    // Some of it moves, and all of it is no longer tried after the first seconds.
+    // A part of the video is sent, and after the first seconds the full rate is no longer tried.
     #expect(sent.count > 60 && sent.count < 250, "\(sent.count)")
     #expect(sent.filter(\.isKey).count > 4)
     #expect(isPathNarrow ? lost < 1_000 : lost == 0, "\(lost)")
@@ -108,7 +108,7 @@ struct H264ReplayTests {
       "SELECT count(*) FROM stat WHERE type = 'outbound-rtp'"
         + " AND members ->> 'qualityLimitationReason' = 'bandwidth'")
     #expect(limitations ?? 0 > 5, "\(limitations ?? -1)")
-    // All but those that came before there was a connection.
+    // All but those offered before there was a connection.
     let came = try take.integer(
       "SELECT max(members ->> 'frames') FROM stat WHERE type = 'media-source'")
     #expect(came ?? 0 > 490)

@@ -10,7 +10,7 @@ import Wire
 
 @testable import Replay
 
-/// Video frames that are encoded in H.264 where that was agreed on and genesis names it.
+/// Video frames encoded in H.264, if it was negotiated and genesis enables it.
 @Suite(.enabled(if: LibraryCodecs.openH264Version != nil, "this build has no OpenH264"))
 struct H264SendingTests {
   private var configuration: PeerConfiguration {
@@ -29,7 +29,7 @@ struct H264SendingTests {
     }
   }
 
-  /// A recorded call in which the first peer sends a pattern and prefers some codecs.
+  /// Records a call in which the first peer sends a pattern and prefers some codecs.
   private func recorded(
     preferring codecs: [RTPCodec], source: MediaSource, seed: UInt64 = 21,
     during: (VirtualCall) -> Void
@@ -66,7 +66,8 @@ struct H264SendingTests {
       "SELECT count(*) FROM stat WHERE type = 'outbound-rtp' AND members ->> 'qpSum' > 0"
         + " AND members ->> 'encoderImplementation' = 'OpenH264'")
     #expect(told ?? 0 > 0)
-    // Its frames stand in on a machine with another OpenH264, and the rest is compared.
+    // On a machine with another OpenH264, the recorded frames replace encoding, and the rest is
+    // compared.
     let header = try TapeReader(path: path).header
     #expect(header.toolchain.openh264 == LibraryCodecs.openH264Version)
     var other = header.toolchain
@@ -92,7 +93,7 @@ struct H264SendingTests {
     if case .identical = report.verdict {} else { Issue.record("\(report)") }
   }
 
-  /// Frames of the application may come encoded or not, and change over while the call continues.
+  /// The application may switch between raw and encoded frames during the call.
   @Test func framesAreEncodedOrPassedOnAsTheyCome() throws {
     let encoder = try LibraryCodecs().videoEncoder(
       track: "1",
@@ -127,7 +128,7 @@ struct H264SendingTests {
     if case .identical = report.verdict {} else { Issue.record("\(report)") }
   }
 
-  /// A peer whose genesis names no encoders offers and refuses as before.
+  /// A peer whose genesis lists no encoders offers and refuses as before.
   @Test func withoutEncodersInGenesisNothingIsEncoded() throws {
     let call = VirtualCall(seed: 5)
     call.call(0, .addTrack(kind: .video, streamIDs: ["s"], source: pattern))

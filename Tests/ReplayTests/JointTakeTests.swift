@@ -10,10 +10,10 @@ import Wire
 
 @testable import Replay
 
-/// Two takes of the two ends of a call as one take.
+/// Two takes of a call's two ends, merged into one.
 struct JointTakeTests {
-  /// The two ends of a call that was recorded as a whole, each as a take of its own; the second
-  /// one began later, by a clock of its own.
+  /// The two ends of a recorded call, each as a separate take; the second one started later and has
+  /// its own clock.
   private struct Ends {
     let folder: String
     let whole: String
@@ -74,7 +74,7 @@ struct JointTakeTests {
     let connection = try TakeFile.open(path)
     #expect(try connection.integer("SELECT count(*) FROM peer") == 2)
     #expect(try connection.integer("SELECT min(at_ns) >= 0 FROM tape") == 1)
-    // Their order is that of the common clock.
+    // They are in the common clock's order.
     let disorder = try connection.integer(
       """
       SELECT count(*) FROM (SELECT at_ns - lag(at_ns) OVER (ORDER BY first_step) AS gap FROM tape)
@@ -83,7 +83,7 @@ struct JointTakeTests {
     #expect(disorder == 0)
     let clocks = try connection.integer("SELECT max(added_ns) FROM clock")
     #expect(clocks ?? 0 == Int64(added.magnitude))
-    // What is not the peer's own time is compared as before.
+    // Everything except the peer's own time is compared as before.
     let walk = try TapeWalk(path: path, skipsCodecs: true, codecs: { LibraryCodecs() })
     while try walk.advance() != nil {}
     #expect(walk.divergence == nil)

@@ -1,7 +1,7 @@
 import Foundation
 import Tape
 
-/// A folder for takes of machines that stand in these tests alone.
+/// A folder for takes of machines used only in these tests.
 final class MachineFolder {
   let path = FileManager.default.temporaryDirectory.path + "/machine-" + UUID().uuidString
 
@@ -20,7 +20,7 @@ final class MachineFolder {
     return try TapeWriter(path: file(name), options: options)
   }
 
-  /// A counter with a few steps, recorded.
+  /// Records a counter with a few steps; returns the take's path.
   func recordCounter(_ name: String, label: String = "sum") throws -> String {
     let driver = CounterDriver(try writer(name))
     let counter = driver.add(label, limit: 10)

@@ -9,8 +9,8 @@ import Wire
 
 @testable import Replay
 
-/// Machines of other kinds on the tape: the same take, replay, walk, redrive and comparison work on
-/// a machine that none of them knows.
+/// Machines of other kinds on the tape: recording, replay, walk, redrive and comparison work on a
+/// machine that none of them knows.
 struct MachineTests {
   private typealias Folder = MachineFolder
 
@@ -54,7 +54,7 @@ struct MachineTests {
     let counter = driver.add("sum", limit: 10)
     for number in 0..<100 { driver.step(counter, .add(number)) }
     let copy = folder.file("killed.take")
-    // The file and its log as they are at some moment are what a kill leaves behind.
+    // A killed process leaves the file and its log as they were at some moment.
     var report: ReplayReport?
     for _ in 0..<200 where report?.steps ?? 0 < 100 {
       for suffix in ["", "-wal"] {
@@ -142,14 +142,14 @@ struct MachineTests {
     let error = #expect(throws: TapeError.self) { try replay(path, kinds: MachineKinds()) }
     #expect(error?.description.contains("actor 1") == true)
     #expect(error?.description.contains("kind 200") == true)
-    // Its rows can be read all the same.
+    // Its rows are still readable.
     #expect(try TakeInfo(path: path).steps == 7)
     #expect(try TapeAudit.run(path: path).alteration == nil)
   }
 
   // MARK: Several machines
 
-  /// What one counter puts out is an input of the other: both are on the tape.
+  /// Records two counters; the first one's output is the second one's input.
   private func pair(_ folder: Folder) throws -> String {
     let driver = CounterDriver(try folder.writer("pair.take"))
     let (first, second) = (driver.add("first", limit: 5), driver.add("second", limit: 100))
@@ -190,7 +190,7 @@ struct MachineTests {
     #expect(isIdentical(report) && report.steps == count && count >= 6)
   }
 
-  /// Peers keep their own numbers beside machines that are none.
+  /// Peers have their own numbering beside other machines.
   @Test func endpointsAndOtherMachinesShareATake() throws {
     let folder = try Folder()
     let driver = CounterDriver(try folder.writer("mixed.take"))

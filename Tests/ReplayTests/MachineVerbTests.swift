@@ -14,7 +14,7 @@ private func counted(_ name: String = "a.take") throws -> (folder: MachineFolder
   return (folder, try folder.recordCounter(name))
 }
 
-/// A machine that none of the verbs knows, through every one of them.
+/// A machine of an unknown kind, through every verb.
 struct MachineVerbTests {
   @Test func verifyPassesAndFindsAnotherMachine() throws {
     let (folder, path) = try counted()
@@ -67,7 +67,7 @@ struct MachineVerbTests {
     #expect(different.common.steps == 0 && different.common.difference != nil)
   }
 
-  /// Only endpoints have packets that could have come otherwise, and that is said.
+  /// Only endpoints have packets that can be changed; for other machines, whatif says so.
   @Test func whatIfSaysThatItLeavesItOut() throws {
     let (folder, path) = try counted()
     let run = try FreeRun(path: path, changes: FreeRun.Changes(), codecs: { LibraryCodecs() })
@@ -91,8 +91,8 @@ struct MachineVerbTests {
 }
 
 struct MachineVerbExitTests {
-  /// A session copies its process, which must have one thread for that: a process of its own here,
-  /// and in that one a copy without the threads of the test runner.
+  /// A debug session forks its process, which must have one thread: so the test runs in another
+  /// process, which forks again without the test runner's threads.
   @Test func debugWalksThroughItForwardAndBack() async throws {
     let (folder, path) = try counted()
     await #expect(processExitsWith: .success) { [path = path as String] in
@@ -104,7 +104,8 @@ struct MachineVerbExitTests {
 
 /// A debugging session of a machine that the debugger does not know.
 private enum DebugWalk {
-  /// Runs something in a copy of this process with one thread; returns 0 when it found no fault.
+  /// Runs a closure in a forked copy of this process with one thread; returns 0 if it found no
+  /// fault.
   static func inOneThread(_ faults: () -> [String]) -> Int32 {
     guard let symbol = dlsym(nil, "fork") else { return 1 }
     let fork = unsafeBitCast(symbol, to: (@convention(c) () -> pid_t).self)

@@ -7,17 +7,17 @@ import Wire
 
 @testable import Tape
 
-/// A step as it stands in a file, ready to be changed.
+/// A recorded step, ready to be changed.
 struct LooseStep {
   var head: StepHead
   var rows: RowList
-  /// How many of the rows are the input's.
+  /// How many of the rows belong to the input.
   var inputRowCount: Int
-  /// Where the step stood before anything was changed.
+  /// The step's number before any change.
   var number: Int
 }
 
-/// A short call with loss, with audio and video of a generator and of an application.
+/// A short call with loss, with generated and application audio and video.
 struct MutableTake: Sendable {
   var header: TakeHeader
   var steps: [LooseStep]
@@ -53,7 +53,7 @@ struct MutableTake: Sendable {
     self = try MutableTake(path: folder + "/base.take")
   }
 
-  /// Reads all steps of a take.
+  /// Reads all of a take's steps.
   init(path: String) throws {
     let reader = try TapeReader(path: path)
     header = reader.header
@@ -70,7 +70,7 @@ struct MutableTake: Sendable {
     }
   }
 
-  /// Writes the steps as a take with a digest chain of its own.
+  /// Writes the steps as a take with a valid digest chain.
   func write(to path: String) throws {
     let copy = try TakeCopy(path: path, header: header)
     for step in steps { try copy.append(step.head, step.rows, 0..<step.rows.count) }
@@ -78,27 +78,27 @@ struct MutableTake: Sendable {
   }
 }
 
-/// One change of a take.
+/// One change to a take.
 struct Mutation: Sendable {
-  /// What is changed; each comes up equally often.
+  /// The kinds of changes, all equally frequent.
   enum Kind: CaseIterable, Sendable {
     case output, input, datagramByte, deadline, time, entropy, seed, setting
     case missingRow, doubledRow, missingStep, doubledStep
   }
 
   var kind: Kind
-  /// The step that is changed, by its number in the take as it was.
+  /// The changed step, by its number in the original take.
   var step = 0
-  /// The layer that has to be named when the change is one of an output.
+  /// The layer that must be reported for a changed output.
   var layer: String?
-  /// What was changed, in words.
+  /// A description of the change.
   var what = ""
 
   /// Changes a take; the same number always gives the same change.
   init(_ number: Int, of take: inout MutableTake) {
     let chance = Entropy(seed: [UInt8(number & 0xff), UInt8(number >> 8)]).stream("mutation")
     kind = Kind.allCases[number % Kind.allCases.count]
-    // What does not fit a step is tried with another one.
+    // If the change does not fit a step, another step is tried.
     while !apply(to: &take, chance) {}
   }
 
@@ -127,7 +127,7 @@ struct Mutation: Sendable {
     case .seed, .setting: return changeGenesis(of: &take.steps[index], chance)
     case .missingRow, .doubledRow: return changeCount(of: &take.steps[index], chance)
     case .missingStep:
-      // Without its genesis a peer does nothing at all; without its end nothing is missed.
+      // Without genesis, a peer does nothing at all; a missing last step would go unnoticed.
       guard take.steps[index].head.kind != .genesis, index + 1 < take.steps.count else {
         return false
       }
@@ -142,7 +142,7 @@ struct Mutation: Sendable {
     return true
   }
 
-  /// Changes a value of a row.
+  /// Changes a value in a row.
   private mutating func changeRow(
     of step: inout LooseStep, _ chance: EntropyStream, isInput: Bool
   ) -> Bool {
@@ -152,7 +152,7 @@ struct Mutation: Sendable {
     let table = step.rows.table(row)
     let column = chance.index(below: table.columns.count)
     let name = table.columnNames[column]
-    // Keys of the file, which SQLite itself guards, and what a frame's bytes are found by.
+    // Skips keys, which SQLite itself protects, and the columns that locate a frame's bytes.
     guard column > 0 || !table.isNumbered, table != .frame || name != "size" else { return false }
     layer = isInput ? nil : layerName(step.rows, row)
     what = "\(table.name).\(name)"
@@ -160,7 +160,7 @@ struct Mutation: Sendable {
     return true
   }
 
-  /// Changes one bit of a datagram that was received.
+  /// Changes one bit of a received datagram.
   private mutating func changeDatagram(of step: inout LooseStep, _ chance: EntropyStream) -> Bool {
     guard step.head.kind == .datagram else { return false }
     let row = step.inputRowCount - 1
@@ -194,13 +194,13 @@ struct Mutation: Sendable {
     return true
   }
 
-  /// Takes an output row away, or puts one there twice.
+  /// Removes or duplicates an output row.
   private mutating func changeCount(of step: inout LooseStep, _ chance: EntropyStream) -> Bool {
     let rows = step.inputRowCount..<step.rows.count
     guard !rows.isEmpty else { return false }
     let row = rows.lowerBound + chance.index(below: rows.count)
     let table = step.rows.table(row)
-    // Numbers are keys: SQLite refuses a second row of the same number.
+    // Numbers are keys: SQLite rejects a second row with the same number.
     guard !table.isNumbered || kind == .missingRow else { return false }
     layer = nil
     what = "\(table.name) row"
@@ -209,7 +209,7 @@ struct Mutation: Sendable {
   }
 }
 
-/// Which layer tells of what.
+/// The layer of each event type.
 private let eventLayers: [(layer: String, types: [String])] = [
   ("dtls", ["secured", "keylog", "certificate"]),
   ("jsep", ["track", "trackended", "addstream", "removestream", "negotiationneeded"]),
@@ -217,7 +217,7 @@ private let eventLayers: [(layer: String, types: [String])] = [
   ("sctp", ["bufferedamountlow", "datachannelerror"]),
 ]
 
-/// The layer that makes the rows of a table.
+/// Returns the layer that produces a table's rows.
 private func layerName(_ rows: RowList, _ row: Int) -> String? {
   switch rows.table(row) {
   case .packet:
@@ -247,7 +247,7 @@ private func layerName(_ rows: RowList, _ row: Int) -> String? {
 extension EntropyStream {
   fileprivate func index(below count: Int) -> Int { Int(integer(below: UInt64(count))) }
 
-  /// A time that is neither nothing nor long, in either direction.
+  /// A nonzero short time, in either direction.
   fileprivate var distance: Int64 {
     let length = Int64(1_000) << Int64(integer(below: 14))
     return integer(below: 2) == 0 ? length : -length
@@ -255,10 +255,10 @@ extension EntropyStream {
 }
 
 extension Value {
-  /// Another value of the same type if there is one.
+  /// Returns another value, of the same type if possible.
   fileprivate func changed(_ chance: EntropyStream) -> Value {
     switch self {
-    // A column turns numbers and texts into its own type, never bytes.
+    // A column converts numbers and texts to its own type, but never bytes.
     case .null: return .blob([1])
     case .integer(let value): return .integer(value ^ 1 << Int64(chance.integer(below: 7)))
     case .real(let value): return .real(value + 0.25)
@@ -284,7 +284,7 @@ extension RowList {
     }
   }
 
-  /// Replaces a row by so many copies of it.
+  /// Replaces a row by `count` copies of it.
   fileprivate mutating func replace(_ row: Int, withCopies count: Int) {
     rebuild { index, table, values in
       Array(repeating: (table, values), count: index == row ? count : 1)

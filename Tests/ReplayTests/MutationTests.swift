@@ -7,12 +7,12 @@ import Wire
 @testable import Replay
 @testable import Tape
 
-/// Whatever is changed in a take is noticed, at its step and in its layer.
+/// Any change to a take is noticed, at its step and in its layer.
 ///
-/// Every change is tried in two ways. Left as it is, it breaks the digest chain, and the file has
-/// to be called altered at exactly that step. With the chain made anew it is the replay that has
-/// to notice: at exactly that step when an output was changed, and where the stack first does
-/// something else when it was an input. A plain loop over the stack says where that is.
+/// Every change is tried in two ways. As is, it breaks the digest chain, and the file must be
+/// reported as altered at exactly that step. With a recomputed chain, the replay has to notice: at
+/// exactly that step for a changed output, and where the stack's behaviour first differs for a
+/// changed input.
 struct MutationTests {
   static let mutations = 2_000
   static let perTest = 50
@@ -55,12 +55,12 @@ struct MutationTests {
       }
       #expect(report.steps == base.steps.count)
     }
-    // The digests alone tell files apart, and those of the same steps do not differ.
+    // Only the digests distinguish the files; unchanged steps keep theirs.
     try folder.restoreChecks(of: path, from: base)
     #expect(try TapeAudit.run(path: path).alteration == nil)
   }
 
-  /// Whether a replay notices a change; false only where the stack itself does the same with it.
+  /// Returns whether a replay notices a change; false only if the stack behaves the same with it.
   private func isNoticed(_ mutation: Mutation, _ path: String, _ number: Int) throws -> Bool {
     let isOfInput = [.input, .datagramByte, .time, .seed, .setting, .missingStep, .doubledStep]
       .contains(mutation.kind)
@@ -68,7 +68,7 @@ struct MutationTests {
     do {
       report = try replay(path)
     } catch let error as TapeError {
-      // An input that has no meaning any more is named by its step.
+      // An input that became meaningless is reported with its step.
       #expect(isOfInput && error.place == "step \(mutation.step)", "\(number): \(error)")
       return true
     }
@@ -88,7 +88,7 @@ struct MutationTests {
     return true
   }
 
-  /// The first step of a take in which a fresh stack gives other rows, deadlines or counters.
+  /// Returns a take's first step in which a fresh stack gives other rows, deadlines or counters.
   private func firstDifference(_ path: String) throws -> Int? {
     let reader = try TapeReader(path: path)
     var peers: [UInt32: PeerMachine] = [:]
@@ -120,7 +120,7 @@ struct MutationTests {
 
 /// A folder for mutated takes.
 private final class MutationFolder {
-  /// A row of the tape, and the checks and digests of the take that it is of.
+  /// A tape row, and its take's checks and digests.
   private struct TapeRow {
     var start: Int64
     var heads: [StepHead]
@@ -133,7 +133,7 @@ private final class MutationFolder {
   }
 
   let path = FileManager.default.temporaryDirectory.path + "/mutations-" + UUID().uuidString
-  /// Those of the take that is changed.
+  /// The checks of the original take.
   private var original: Checks?
 
   init() throws {
@@ -144,11 +144,11 @@ private final class MutationFolder {
 
   func file(_ name: String) -> String { "\(path)/\(name)" }
 
-  /// Gives a changed take the checks and digests of the unchanged one, as if its file was edited.
+  /// Gives a changed take the original's checks and digests, as if its file had been edited.
   func restoreChecks(of path: String, from base: MutableTake) throws {
     let original = try original(base)
     let connection = try SQLiteConnection(path: path, mode: .readWrite)
-    // The file is for this test alone: nothing of it has to survive.
+    // The file is only for this test, so durability is not needed.
     try connection.execute("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; BEGIN")
     let changed = try checks(connection)
     for (row, before) in zip(changed.rows, original.rows) {

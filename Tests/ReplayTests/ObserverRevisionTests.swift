@@ -4,9 +4,9 @@ import Tape
 import Testing
 import Wire
 
-/// The revision of observers moves apart from that of the stack.
+/// The observer's revision is independent of the stack's.
 struct ObserverRevisionTests {
-  /// A take of an observer that saw nothing, made by a revision.
+  /// Records an observer that saw nothing, made by a revision; returns the take's path.
   private func record(_ revision: Int64?, in folder: URL) throws -> String {
     let path = folder.appending(path: "\(revision ?? 0).take").path
     let writer = try TapeWriter(path: path, options: TapeWriter.Options())
@@ -26,7 +26,7 @@ struct ObserverRevisionTests {
     return path
   }
 
-  /// A take of before there were two says nothing of an observer's: it is the first one's.
+  /// A take from before observers had revisions is treated as revision 1.
   @Test func aTakeNamesTheRevisionOfItsObservers() throws {
     let folder = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)
     try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)

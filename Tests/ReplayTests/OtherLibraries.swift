@@ -9,8 +9,8 @@ import Wire
 
 @testable import Replay
 
-/// Libraries as another version of them would be: this OpenSSL draws its randomness elsewhere, so
-/// that certificates, keys and every flight are others.
+/// Libraries that act like another version: this OpenSSL draws its randomness elsewhere, so
+/// certificates, keys and every flight differ.
 struct OtherLibraries: SecurityFactory {
   func transport(
     entropy: EntropyStream, wallClock: WallClock, certificates: [PeerCertificate],
@@ -26,11 +26,11 @@ struct OtherLibraries: SecurityFactory {
   }
 }
 
-/// A take that was made with other libraries.
+/// A take made with other libraries.
 struct ForeignTake {
   let path: String
 
-  /// Records a call with media and messages over a path that loses packets.
+  /// Records a call with media and messages over a lossy path.
   init(
     in folder: String, keepsMedia: Bool = true, configurations: [PeerConfiguration] = [],
     server: VirtualTURNServer? = nil
@@ -64,8 +64,8 @@ struct ForeignTake {
     _ = try recording.finish()
   }
 
-  /// A copy in which the control packets of every stream carry indices that begin with 1, as a
-  /// library that counts so would protect them (RFC 3711 section 3.4 lets a sender begin anywhere).
+  /// Writes a copy in which every stream's SRTCP index starts at 1, as some libraries count (RFC
+  /// 3711 section 3.4 allows any start).
   func countingFromOne(_ path: String) throws {
     let reader = try TapeReader(path: self.path)
     let copy = try TakeCopy(path: path, header: reader.header)
@@ -95,7 +95,7 @@ struct ForeignTake {
     try copy.finish()
   }
 
-  /// Opens control packets and protects them with the next index.
+  /// Decrypts control packets and protects them with the next index.
   private final class Sealer {
     private var opener: SRTPContext
     private var sealer: SRTPContext

@@ -9,18 +9,19 @@ import Wire
 
 @testable import Replay
 
-/// Calls whose paths are dead, hidden, or gone for a while, each replayed from its take.
+/// Calls whose paths are dead, hidden, or down for a while, each replayed from its take.
 struct OutageReplayTests {
   private static let wired = [IPAddress(ipv4: 0x0a00_0001), IPAddress(ipv4: 0x0a00_0002)]
   private static let mobile = [IPAddress(ipv4: 0x0a00_0101), IPAddress(ipv4: 0x0a00_0102)]
 
-  /// What is done to a call before and while it is agreed on.
+  /// What to change in a call before and during negotiation.
   private struct Scene {
     var prepare: (VirtualCall) -> Void = { _ in }
     var edit: (String) -> String = { $0 }
   }
 
-  /// Records a call with audio both ways, and judges its take, which must replay bit for bit.
+  /// Records a call with audio in both directions, checks its take, and expects an identical
+  /// replay.
   private func recorded(
     _ scene: Scene = Scene(), during events: (RecordedVirtualCall) throws -> Void,
     judge: (borrowing SQLiteConnection) throws -> Void
@@ -46,7 +47,7 @@ struct OutageReplayTests {
     try judge(try TakeFile.open(path))
   }
 
-  /// Expects a query to give a number.
+  /// Expects a query to return a number.
   private func expect(_ number: Int64, _ query: String, in take: borrowing SQLiteConnection) throws
   {
     let found = try take.integer(query)
@@ -60,7 +61,7 @@ struct OutageReplayTests {
     }
   }
 
-  /// When a peer's machine reached a state, in seconds.
+  /// Returns when a peer's machine reached a state, in seconds.
   private func times(
     _ machine: String, _ state: String, of peer: Int, in call: VirtualCall
   ) -> [Double] {
@@ -75,7 +76,7 @@ struct OutageReplayTests {
   @Test func candidatesWithDeadPortsAreTriedAndPassedOver() throws {
     var port = 8
     let scene = Scene(edit: { sdp in
-      // The best candidate of each description leads to a port where nobody listens.
+      // Each description's best candidate points to a closed port.
       var lines = sdp.components(separatedBy: "\r\n")
       if let place = lines.firstIndex(where: { $0.hasPrefix("a=candidate:") }) {
         var words = lines[place].components(separatedBy: " ")
@@ -113,7 +114,7 @@ struct OutageReplayTests {
       call.network.outage.dead = OutageReplayTests.wired
       recording.run(for: .seconds(12))
       for peer in 0..<2 {
-        // Audio came until the cut, which ICE is told of twice a second.
+        // Audio arrived until the cut; ICE learns of received data twice a second.
         let lost = times("ice-connection", "disconnected", of: peer, in: call)
         #expect(lost.count == 1 && lost[0] - cut > 6.4 && lost[0] - cut < 7.1)
         let back = times("ice-connection", "connected", of: peer, in: call).last ?? 0
@@ -153,7 +154,8 @@ struct OutageReplayTests {
         "SELECT count(*) FROM selected_pair WHERE peer = 1 AND local_type = 'prflx'"
           + " AND local LIKE '\(outer):%'", in: take)
       for (peer, side) in [(1, "local"), (2, "remote")] {
-        // The address of a remote one is not told (W3C webrtc-stats, RTCIceCandidateStats.address).
+        // A remote peer-reflexive candidate's address is hidden (W3C webrtc-stats,
+        // RTCIceCandidateStats.address).
         let address = peer == 1 ? "= '\(outer)'" : "IS NULL"
         let told = try take.integer(
           "SELECT count(*) FROM stat WHERE peer = \(peer) AND type = '\(side)-candidate'"
@@ -216,7 +218,7 @@ struct OutageReplayTests {
       for peer in 0..<2 { #expect(call.state("ice-connection", of: peer) == "disconnected") }
       for peer in 0..<2 { call.step(peer, .interfaces([OutageReplayTests.mobile[peer]])) }
       recording.run(for: .seconds(2))
-      // Neither can know where the other is now.
+      // Neither peer can know the other's new address.
       for peer in 0..<2 { #expect(call.state("ice-connection", of: peer) == "disconnected") }
       call.call(0, .restartICE)
       #expect(call.negotiate(gatheringTime: .milliseconds(50)) == nil)

@@ -8,9 +8,9 @@ import Wire
 
 @testable import Replay
 
-/// Calls over other paths than plain UDP between fixed addresses.
+/// Calls over paths other than plain UDP between fixed addresses.
 struct PathReplayTests {
-  /// Records a call, lets things happen to it, and replays it.
+  /// Records a call, runs a closure on it, and replays it.
   private func replayed(
     _ configuration: PeerConfiguration, during events: (RecordedVirtualCall) throws -> Void,
     judge: (borrowing SQLiteConnection) throws -> Void

@@ -8,8 +8,7 @@ import Wire
 
 @testable import Replay
 
-/// A virtual call with audio and video both ways, recorded into a take that is gone at the
-/// end.
+/// A virtual call with audio and video in both directions, recorded into a temporary take.
 final class RecordedCall: Sendable {
   let path: String
   let folder: String
@@ -55,7 +54,7 @@ final class RecordedCall: Sendable {
 
   /// One call for all tests that only read it.
   static let shared: Result<RecordedCall, any Error> = Result {
-    // What lives as long as the process is never deinitialised.
+    // Values that live as long as the process are never deinitialized.
     atexit { RecordedCall.removeShared() }
     return try RecordedCall(seed: 5, seconds: 3)
   }
@@ -64,7 +63,7 @@ final class RecordedCall: Sendable {
     if case .success(let call) = shared { try? FileManager.default.removeItem(atPath: call.folder) }
   }
 
-  /// A copy to spoil.
+  /// Returns a copy that a test may damage.
   func copy(_ name: String) throws -> String {
     let copy = "\(folder)/\(name)-\(UUID().uuidString).take"
     try FileManager.default.copyItem(atPath: path, toPath: copy)
@@ -83,7 +82,7 @@ func replay(
   return try replayer.run()
 }
 
-/// What a misbehaving stack does at one step.
+/// A misbehaviour at one step.
 struct Bend {
   var step: Int
   var outputs: ([PeerOutput]) -> [PeerOutput] = { $0 }

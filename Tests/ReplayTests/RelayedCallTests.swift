@@ -8,7 +8,7 @@ import Wire
 
 @testable import Replay
 
-/// Calls whose media goes through a TURN server.
+/// Calls whose media is sent through a TURN server.
 struct RelayedCallTests {
   @Test(arguments: [[true, true], [true, false]])
   func aRelayedCallReplaysBitForBit(relayOnly: [Bool]) throws {

@@ -42,7 +42,7 @@ struct ReplayTests {
     #expect(isIdentical(report), "\(report)")
   }
 
-  /// What the encoders gave is read from the packets that were sent.
+  /// The encoders' output is recovered from the sent packets.
   @Test(arguments: [0, 80]) func aTakeWithoutMediaCanSkipItsCodecsToo(lossPerMille: Int) throws {
     var link = LinkSettings()
     link.lossPerMille = UInt64(lossPerMille)
@@ -53,7 +53,7 @@ struct ReplayTests {
     options.skipsCodecs = true
     let report = try replay(call.path, options)
     #expect(isIdentical(report), "\(report)")
-    // Only what waited in the pacer when the call ended was not sent.
+    // Only frames waiting in the pacer at the call's end were not sent.
     #expect(report.framesNotSent < 5, "\(report)")
   }
 
@@ -70,8 +70,8 @@ struct ReplayTests {
     #expect(error?.reason.contains("without its media and without the keys") == true)
   }
 
-  /// The packets of a call give the frames that a take of the same call keeps; a frame that was
-  /// never sent is zeros.
+  /// A call's packets give the same frames that a take with media stores; unsent frames become
+  /// zeros.
   @Test func packetsGiveTheFramesThatWereSent() throws {
     let kept = try RecordedCall(seed: 6, seconds: 2)
     let bare = try RecordedCall(seed: 6, seconds: 2, keepsMedia: false)

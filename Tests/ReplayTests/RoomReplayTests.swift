@@ -10,7 +10,7 @@ import Tape
 import Testing
 import Wire
 
-/// A room in a take: recorded in virtual time, replayed, and asked by person.
+/// A room in a take: recorded in virtual time, replayed, and queried by person.
 @Suite struct RoomReplayTests {
   private static let kinds = {
     var kinds = MachineKinds()
@@ -37,7 +37,7 @@ import Wire
     }
   }
 
-  /// A meeting with everything that a room can be told.
+  /// Runs a meeting with every input that a room accepts.
   private func meeting(_ room: VirtualRoom) {
     let camera = LocalMediaInfo(id: LocalMediaID(1), kind: .video)
     room.call(.publish([camera]))
@@ -130,7 +130,7 @@ import Wire
 
   @Test func aRoomThatDoesSomethingElseIsFoundAtItsFirstDifference() throws {
     let scenario = try Scenario(meeting)
-    // A protocol that can do less makes other outputs of the same inputs.
+    // A protocol with fewer features gives different outputs for the same inputs.
     var kinds = MachineKinds()
     kinds.add(RecordedRoom.self, deadline: .deadline) { RecordedRoom(SignalingProtocols()) }
     let report = try Replayer(

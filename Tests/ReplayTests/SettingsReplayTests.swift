@@ -11,7 +11,7 @@ import Wire
 
 @testable import Replay
 
-/// What is set on a connection that runs: servers, bit rates, candidates that are taken back.
+/// Settings changed on a running connection: servers, bit rates, removed candidates.
 struct SettingsReplayTests {
   private func stats(_ call: VirtualCall, _ type: String) -> [StatsObject] {
     guard case .stats(let report) = call.call(0, .getStats()) else { return [] }
@@ -59,7 +59,7 @@ struct SettingsReplayTests {
     }
   }
 
-  /// The kinds of the local candidates that the present description has.
+  /// Returns the kinds of the local candidates in the current description.
   private func kinds(_ call: VirtualCall) -> Set<Substring> {
     guard case .description(let description) = call.call(0, .localDescription) else { return [] }
     let candidates = description.sdp.split(separator: "\r\n").filter {
@@ -93,7 +93,7 @@ struct SettingsReplayTests {
     }
   }
 
-  /// What the encoder of video frames may spend.
+  /// Returns the video encoder's target bit rate.
   private func target(_ call: VirtualCall) -> Double {
     guard case .number(let target)? = stats(call, "outbound-rtp").first?["targetBitrate"] else {
       return 0
@@ -115,7 +115,7 @@ struct SettingsReplayTests {
       #expect(describes(call) && pairs(call) == ["in-progress"])
       #expect(call.call(0, .removeICECandidates([candidate])).error == nil)
       #expect(!describes(call) && pairs(call) == ["failed"])
-      // Nothing of it is left: it may come again, and go before it is checked.
+      // The candidate is forgotten: it may be added again, and be removed before it is checked.
       #expect(call.call(0, .addICECandidate(candidate)).error == nil)
       #expect(describes(call))
       #expect(call.call(0, .removeICECandidates([candidate])).error == nil)
@@ -133,7 +133,7 @@ struct SettingsReplayTests {
     return description.sdp.contains("a=" + Self.text + "\r\n")
   }
 
-  /// The states of the pairs with the candidate.
+  /// Returns the states of the pairs with the candidate.
   private func pairs(_ call: VirtualCall) -> [String] {
     let ids = stats(call, "remote-candidate").filter { $0["port"] == .integer(4711) }.map(\.id)
     return stats(call, "candidate-pair").compactMap { pair in

@@ -7,8 +7,8 @@ import Wire
 
 @testable import Replay
 
-/// A call of three layers over a path that loses packets and becomes narrow: recorded, and replayed
-/// with and without codecs.
+/// A call with three layers over a lossy path that becomes narrow: recorded, and replayed with and
+/// without codecs.
 struct SimulcastReplayTests {
   @Test(arguments: [true, false])
   func threeLayersUnderLossReplay(keepsMedia: Bool) throws {

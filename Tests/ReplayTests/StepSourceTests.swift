@@ -3,7 +3,7 @@ import Testing
 
 @testable import Replay
 
-/// Steps that are looked at before it is their turn.
+/// Steps read ahead of their turn.
 @Suite struct StepSourceTests {
   private func source(_ count: Int, fault: TapeFault? = nil) -> StepSource {
     var given = 0

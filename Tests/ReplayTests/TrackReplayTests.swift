@@ -14,7 +14,7 @@ struct TrackReplayTests {
   private static let tone = MediaSource.tone(hertz: 440, pauseSeconds: 0)
   private static let pattern = MediaSource.pattern(width: 64, height: 48, framesPerSecond: 10)
 
-  /// A call of seven seconds in which what is sent and heard is changed once a second.
+  /// Records a call of seven seconds in which sending and listening change once a second.
   private func record(_ path: String) throws {
     var configuration = PeerConfiguration()
     configuration.notices = PeerNotice.all
@@ -41,7 +41,7 @@ struct TrackReplayTests {
     _ = try recording.finish()
   }
 
-  /// Speech into a disabled track is heard again without the codecs too.
+  /// Speech into a disabled track is detected in the replay without codecs, too.
   @Test(arguments: [false, true])
   func speechIntoADisabledTrackReplaysIdentical(skipsCodecs: Bool) throws {
     let folder = FileManager.default.temporaryDirectory.path + "/tracks-" + UUID().uuidString
@@ -90,7 +90,7 @@ struct TrackReplayTests {
     return try body(folder + "/call.take")
   }
 
-  /// With the codecs and without them: what stands in has the loudness after the gain.
+  /// Replays with codecs and without: recorded blocks have the loudness after the gain.
   @Test func mutedTracksReplayIdentical() throws {
     try inTake { path in
       for skipsCodecs in [false, true] {
@@ -108,7 +108,7 @@ struct TrackReplayTests {
     }
   }
 
-  /// The levels of the receiver prove the silence of what was sent, and that of what was not heard.
+  /// Expects the receiver's levels to show silence both for muted sending and for muted listening.
   private func expectSilence(_ path: String) throws {
     let connection = try TakeFile.open(path)
     let statement = try connection.prepare(
@@ -128,7 +128,7 @@ struct TrackReplayTests {
     #expect(try #require(seconds[2]).least > plain / 2)
     #expect(try #require(seconds[4]).least > plain * 15)
     #expect(try #require(seconds[5]).most == 0)
-    // Packets went on all the time, and their headers told the level.
+    // Packets were sent all the time, with the level in their headers.
     let packets = try connection.integer(
       "SELECT count(*) FROM frame WHERE peer = 1 AND track = 1 AND audio_level = 127")
     #expect((48...52).contains(try #require(packets)))

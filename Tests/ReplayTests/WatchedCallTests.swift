@@ -12,10 +12,9 @@ import Wire
 
 @testable import Replay
 
-/// A call of Retake's own that an observer sees from beside: what the observer drives again is what
-/// the endpoint did.
+/// A Retake call watched by an observer: the observer's reconstruction matches the endpoint.
 struct WatchedCallTests {
-  /// A frame that somebody received.
+  /// A received frame.
   fileprivate struct Heard: Equatable {
     var ssrc: UInt32
     var rtpTime: UInt32
@@ -26,7 +25,7 @@ struct WatchedCallTests {
 
   private static let seconds: Int64 = 4
 
-  /// A call whose second end is watched where it stands.
+  /// A call whose second end is observed at its own network interface.
   private final class Watched {
     var inputs: [(at: Instant, input: ObserverInput)] = []
     var heard: [MediaKind: [Heard]] = [:]
@@ -82,7 +81,7 @@ struct WatchedCallTests {
     }
   }
 
-  /// An observer that is shown a call, with a tape beside it.
+  /// An observer that is fed a call and recorded on a tape.
   private final class Watcher {
     let machine = ObserverMachine()
     var heard: [UInt32: [MediaKind: [Heard]]] = [:]
@@ -134,7 +133,7 @@ struct WatchedCallTests {
       }
     }
 
-    /// The peer that received what the watched end received.
+    /// Returns the observed peer for the watched end.
     func end(of call: Watched) -> UInt32? {
       let ssrc = call.heard[.video]?.first?.ssrc
       return heard.first { $0.value[.video]?.first?.ssrc == ssrc }?.key
@@ -160,7 +159,7 @@ struct WatchedCallTests {
     #expect(watcher.samples.values.allSatisfy { $0 >= Int(Self.seconds) - 1 })
   }
 
-  /// Members of inbound-rtp, and of what is reported from afar, that both must have alike.
+  /// The members of inbound-rtp and of remote reports that both must have equal.
   private static let members = [
     "ssrc", "kind", "mid", "packetsReceived", "packetsLost", "jitter", "bytesReceived",
     "headerBytesReceived", "retransmittedPacketsReceived", "nackCount", "pliCount", "firCount",
@@ -212,7 +211,7 @@ struct WatchedCallTests {
     for case .number(let seconds) in trips { #expect(abs(seconds - 0.02) < 0.005) }
   }
 
-  /// Of what is below the streams, all that the wire shows as the endpoint has it.
+  /// Below the streams, the observer has everything on the wire as the endpoint has it.
   @Test func transportsAndPairsAreThoseOfTheEndpoint() throws {
     let call = Watched(seed: 4)
     let watcher = Watcher()
@@ -237,7 +236,7 @@ struct WatchedCallTests {
     let own = try #require(selectedPair(call.stats))
     let pair = try #require(selectedPair(seen))
     #expect(pair["state"] == own["state"] && pair["nominated"] == own["nominated"])
-    // An endpoint counts the packets of the handshake too.
+    // An endpoint counts the handshake packets too.
     for name in ["packetsSent", "packetsReceived"] {
       guard case .integer(let all)? = own[name], case .integer(let seen)? = pair[name] else {
         Issue.record("no \(name)")
@@ -248,7 +247,7 @@ struct WatchedCallTests {
     for name in ["requestsSent", "requestsReceived"] {
       #expect(pair[name] == own[name], "\(name)")
     }
-    // What else belongs to it is there.
+    // All related objects exist.
     let ids = Set(seen.objects.map(\.id))
     for name in ["localCandidateId", "remoteCandidateId", "transportId"] {
       guard case .text(let id)? = pair[name] else {
@@ -286,8 +285,8 @@ struct WatchedCallTests {
       members(seen, "inbound-rtp", names) == members(call.stats, "inbound-rtp", names))
   }
 
-  /// Data channels have the rows that they have at endpoints, with what went each way; without keys
-  /// the take says that they could not be opened.
+  /// Observed data channels have the same rows as at endpoints, with the traffic in each direction;
+  /// without keys, the take says that they could not be decrypted.
   @Test func dataChannelsAreThere() throws {
     let call = Watched(seed: 5, says: ["hello", "there"])
     for hasKeys in [true, false] {
@@ -324,7 +323,7 @@ struct WatchedCallTests {
     }
   }
 
-  /// Loss, disorder and duplicates: what the observer makes of it is on the tape and comes again.
+  /// With loss, reordering and duplicates, the observer's results are on the tape and replay.
   @Test(arguments: [false, true])
   func aWatchedCallOverABadPathReplays(decodes: Bool) throws {
     var link = LinkSettings()

@@ -3,8 +3,7 @@ import Testing
 
 @testable import RetakeCommand
 
-/// Options and verbs have the names that W3C and the IETF gave to what they are about; the names
-/// that they had before are taken as well.
+/// Options and verbs have W3C's and the IETF's names; their former names are accepted as well.
 struct AliasTests {
   private func read<Command: ParsableCommand>(_ type: Command.Type, _ words: String...) throws
     -> Command

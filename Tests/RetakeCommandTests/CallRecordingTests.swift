@@ -7,19 +7,19 @@ import Testing
 @testable import CallRecording
 @testable import RetakeCommand
 
-/// What a recorder of calls holds of them, each part by itself.
+/// The parts of a call recorder, one by one.
 struct CallRecordingTests {
   // MARK: Takes
 
   private func takes(_ out: String) throws -> CallTakes {
-    try CallTakes(RecordOptions.parse(["--out", out, "--bind", "127.0.0.1"]).recording)
+    try CallTakes(RecordOptions.parse(["--out", out, "--bind", "127.0.0.1"]).recording())
   }
 
   @Test func aFileIsTheTakeOfAllCalls() async throws {
     let folder = try Folder()
     var takes = try takes(folder.file("all.take"))
     #expect(!takes.isOpen && takes.shared == nil && takes.name == "all.take")
-    // A port that is taken leaves no take behind.
+    // A name that is already taken leaves no new take behind.
     #expect(!FileManager.default.fileExists(atPath: folder.file("all.take")))
     try takes.open()
     let shared = try #require(takes.shared)
@@ -53,7 +53,7 @@ struct CallRecordingTests {
     #expect(throws: TapeError.self) { try takes(folder.file("a.take")) }
   }
 
-  // MARK: Takes of calls that are over
+  // MARK: Takes of ended calls
 
   @Test func theLastTakeOfANameIsFoundAndTheOldestAreForgotten() {
     var takes = EndedTakes()
@@ -71,7 +71,7 @@ struct CallRecordingTests {
     #expect(takes.path(of: "a") == nil && takes.path(of: "0") == "x")
   }
 
-  // MARK: What came of calls
+  // MARK: Results of calls
 
   private func peer(_ label: String) -> RecordingReport.Peer {
     RecordingReport.Peer(label: label, videoReceived: 0)

@@ -6,7 +6,7 @@ import Testing
 @testable import CallRecording
 @testable import RetakeCommand
 
-/// What is sent, as a command line says it, and what is shown of a microphone.
+/// Options that select what is sent, and the microphone's level display.
 struct DeviceOptionTests {
   @Test func severalThingsStandInOneWord() throws {
     #expect(
@@ -36,7 +36,7 @@ struct DeviceOptionTests {
     #expect(CameraChoice(argument: "middle") == nil)
   }
 
-  /// Blocks of 20 ms that swing between two samples.
+  /// Adds blocks of 20 ms that alternate between two samples.
   private func add(_ sample: Int16, blocks: Int, to meter: MicrophoneMeter) -> Int {
     let samples = (0..<960).map { $0 % 2 == 0 ? sample : -sample }
     return (0..<blocks).count { _ in meter.add(AudioBlock(samples: samples, channels: 1)) }
@@ -51,7 +51,7 @@ struct DeviceOptionTests {
     #expect(add(25_000, blocks: 50, to: meter) == 0)
     #expect(add(1_640, blocks: 50, to: meter) == 0)
     #expect(add(25_000, blocks: 300, to: meter) == 1)
-    // Without a loudspeaker nothing howls.
+    // Without a loudspeaker there is no howling.
     #expect(add(25_000, blocks: 300, to: MicrophoneMeter(canHowl: false)) == 0)
   }
 }

@@ -4,9 +4,9 @@ import Testing
 
 @testable import RetakeCommand
 
-/// Command lines that a person copies from help, README and the articles are read as they stand.
+/// Parses the command lines that users copy from help, README and the articles.
 struct ExampleTests {
-  /// A command line, and where it stands.
+  /// A command line, and its source.
   private struct Example {
     var place: String
     var line: String
@@ -21,7 +21,7 @@ struct ExampleTests {
         continue
       }
       do {
-        // A key stands there as a word, and a secret in a file that is not here.
+        // Placeholders stand for keys, and secrets are in files that do not exist here.
         let key = String(repeating: "A", count: 40)
         let meant = words.dropFirst().map { word in
           guard word.hasPrefix("@") else { return word.replacing("=KEY", with: "=\(key)") }
@@ -36,7 +36,7 @@ struct ExampleTests {
     }
   }
 
-  /// Help is wrapped at 80 columns: what is longer would be cut in two where it is copied.
+  /// Help is wrapped at 80 columns: a longer line would be cut in two when copied.
   @Test func noExampleOfHelpIsWrapped() {
     func check(_ command: any ParsableCommand.Type, _ path: String) {
       for line in command.configuration.discussion.split(separator: "\n")
@@ -71,7 +71,7 @@ struct ExampleTests {
     }
   }
 
-  /// The lines that begin with the program's name, each with those that a backslash adds to it.
+  /// Returns the lines that start with the program's name, joined at backslashes.
   private static func lines(of text: String) -> [String] {
     var found: [String] = []
     var isOpen = false
@@ -86,7 +86,7 @@ struct ExampleTests {
       }
       isOpen = words.hasSuffix("\\")
     }
-    // What continues behind a pipe, a comment or a redirection is the shell's.
+    // Pipes, comments and redirections belong to the shell.
     return found.map { line in
       ["  #", " | ", " > ", " 2>", " && ", " &"].reduce(line) { line, end in
         line.range(of: end).map { String(line[..<$0.lowerBound]) } ?? line
@@ -94,14 +94,15 @@ struct ExampleTests {
     }
   }
 
-  /// Tables of figures have lines that begin with the name, too.
+  /// Returns whether a line is a command; tables of figures have lines that start with the name,
+  /// too.
   private static func isCommand(_ line: String) -> Bool {
     let words = line.split(separator: " ", maxSplits: 2, omittingEmptySubsequences: false)
     return words.count > 1 && words[0] == "retake"
       && words[1].range(of: "^[a-z-]+$", options: .regularExpression) != nil
   }
 
-  /// The words of a line of the shell; nil when a quote has no end.
+  /// Returns a shell line's words; nil if a quote is not closed.
   private static func words(_ line: String) -> [String]? {
     var words: [String] = []
     var word: String?

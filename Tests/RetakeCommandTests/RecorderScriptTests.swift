@@ -1,7 +1,7 @@
 import PageRecording
 import Testing
 
-/// The script that records pages, as it is put together from its modules.
+/// The page-recording script, assembled from its modules.
 struct RecorderScriptTests {
   @Test func theModulesCanBeJoined() {
     #expect(RecorderScript.problems == [])

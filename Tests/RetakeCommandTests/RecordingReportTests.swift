@@ -4,7 +4,7 @@ import Testing
 @testable import CallRecording
 @testable import RetakeCommand
 
-/// What a recorder remembers of the takes that it has made.
+/// A recorder's list of the takes that it made.
 struct RecordingReportTests {
   @Test func ofManyTakesTheLastAreListedAndTheOthersCounted() throws {
     var report = RecordingReport()

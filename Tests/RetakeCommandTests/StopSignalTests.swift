@@ -3,9 +3,9 @@ import Testing
 
 @testable import RetakeCommand
 
-/// Ctrl-C of recordings, without a process of their own.
+/// Ctrl-C during recordings, tested in this process.
 struct StopSignalTests {
-  /// One that came before its handler did would end the process of the tests here.
+  /// A signal before its handler is installed would end the test process.
   @Test func aStopIsNoticedFromTheFirstMomentOn() async {
     let stop = StopSignal([SIGUSR2])
     kill(getpid(), SIGUSR2)

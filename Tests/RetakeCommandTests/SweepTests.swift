@@ -4,18 +4,18 @@ import Testing
 
 @testable import RetakeCommand
 
-/// Every option and argument of every verb with values that nobody means: none of them may end a
-/// command otherwise than by one sentence.
+/// Runs every option and argument of every verb with hostile values: each command must fail with
+/// exactly one sentence, or succeed.
 ///
-/// The options are those that the parser itself tells of, so that a new one is swept too. Parsing
-/// takes long in a debug build, where the parser looks for mistakes in the commands each time: one
-/// command line in seven is read with the other tests, and `make sweep` reads all of them.
+/// The options come from the parser itself, so new ones are included. Parsing is slow in a debug
+/// build, where the parser validates the commands each time: by default one command line in seven
+/// is tested, and `make sweep` tests all of them.
 struct SweepTests {
   private static let isWhole = ProcessInfo.processInfo.environment["RETAKE_SWEEP"] == "whole"
 
-  // MARK: The command line as the parser tells it
+  // MARK: Parser output
 
-  /// What `--experimental-dump-help` prints.
+  /// The output of `--experimental-dump-help`.
   private struct Dump: Decodable {
     var command: Verb
   }
@@ -38,7 +38,7 @@ struct SweepTests {
     var isOptional: Bool
     var allValues: [String]?
 
-    /// `--seconds`, or nil for what has no name.
+    /// The option's name, such as `--seconds`; nil for a positional argument.
     var option: String? {
       names?.first { $0.kind == "long" }.map { "--\($0.name)" }
     }
@@ -54,7 +54,7 @@ struct SweepTests {
     throw CancellationError()
   }
 
-  /// The verbs that do something, with the words that lead to them.
+  /// Returns the verbs without subcommands, with the words that lead to them.
   private static func verbs(_ verb: Verb, _ path: [String] = []) -> [([String], [Argument])] {
     let below = (verb.subcommands ?? []).filter { $0.commandName != "help" }
     guard below.isEmpty else { return below.flatMap { verbs($0, path + [$0.commandName]) } }
@@ -65,7 +65,7 @@ struct SweepTests {
 
   private static let long = String(repeating: "x", count: 1 << 20)
 
-  /// What nobody means, with a name for each.
+  /// Hostile values, each with a name.
   private static let hostile: [(name: String, value: String)] = [
     ("nan", "nan"), ("-nan", "-nan"), ("inf", "inf"), ("-inf", "-inf"),
     ("-1", "-1"), ("-0.5", "-0.5"), ("-1s", "-1s"), ("1e308", "1e308"), ("1e-320", "1e-320"),
@@ -81,7 +81,7 @@ struct SweepTests {
     ("delay", "nanms packet"), ("long delay", "1e300s packet"), ("name=value", "mtu=-1"),
   ]
 
-  /// A value that an argument takes, so that others come to be looked at.
+  /// Returns a valid value for an argument, so that other values can be tested.
   private static func good(_ argument: Argument, in path: [String]) -> String {
     switch argument.valueName {
     case "url", "urls":
@@ -95,7 +95,7 @@ struct SweepTests {
   /// What a relay cannot do without.
   private static let upstream = ["--upstream", "https://127.0.0.1:9"]
 
-  /// What a verb cannot do without, or an option of it.
+  /// Returns the words that a verb, or one of its options, requires.
   private static func more(_ path: [String], with option: String = "") -> [String] {
     let words: [String] =
       switch (path.last, option) {
@@ -118,16 +118,16 @@ struct SweepTests {
     return words.first == option ? [] : words
   }
 
-  /// A command line with one value that nobody means.
+  /// A command line with one hostile value.
   private struct Line: Sendable {
     var words: [String]
     var option: String
-    /// What the value is.
+    /// The hostile value's name.
     var name: String
   }
 
-  /// The command lines of all verbs; an option that several verbs of a kind share gets its values
-  /// in them by turns.
+  /// Returns the command lines of all verbs; an option that several verbs share gets its values in
+  /// turn.
   private static func lines() throws -> [Line] {
     var lines: [Line] = []
     var turns: [String: Int] = [:]
@@ -145,13 +145,13 @@ struct SweepTests {
         let (turn, count) = (turns[key, default: 0], sharing[key] ?? 1)
         turns[key] = turn + 1
         for (index, (name, value)) in hostile.enumerated() where index % count == turn {
-          // Both ways to write it, by turns.
+          // Alternates between the two ways to write it.
           let words = index / 2 % 2 == 0 ? [option, value] : ["\(option)=\(value)"]
           let rest = more(path, with: option)
           lines.append(Line(words: path + needed + rest + words, option: option, name: name))
         }
       }
-      // Most of these are the paths of takes, which all verbs read alike: each gets a fifth.
+      // Most of these are takes' paths, which all verbs read alike: each gets a fifth.
       for (number, (name, value)) in hostile.enumerated() where number % 5 == place % 5 {
         for index in positional.indices {
           var words = needed
@@ -166,14 +166,14 @@ struct SweepTests {
 
   // MARK: Tests
 
-  /// Of so many command lines one is read with the other tests; a prime.
+  /// One in this many command lines is tested by default; a prime.
   private static let step = 7
 
-  /// A refusal is one sentence that names the option and what it takes instead.
+  /// A refusal is one sentence that names the option and its allowed values.
   @Test func whatNobodyMeansIsRefusedInOneSentence() async throws {
     let all = try Self.lines()
     #expect(all.count >= 3_500)
-    // A step that has no divisor in common with the number of values meets each of them.
+    // A step coprime to the number of values covers each of them.
     #expect(Self.hostile.count % Self.step != 0)
     let lines = Self.isWhole ? all : stride(from: 0, to: all.count, by: Self.step).map { all[$0] }
     let (found, seconds) = await withTaskGroup { group in
@@ -193,30 +193,30 @@ struct SweepTests {
     print("sweep: \(lines.count) command lines, \(refused) refused, \(seconds) s")
     #expect(faults.isEmpty, "\(faults.joined(separator: "\n"))")
     #expect(refused > lines.count / 2)
-    // 24 ms each on a processor of its own; another thread on the same core doubles that.
+    // 24 ms each on an idle processor; another thread on the same core doubles that.
     #expect(seconds / Double(lines.count / 2) < 0.08)
   }
 
-  /// The time of a processor that the thread has had.
+  /// The thread's processor time in seconds.
   private static var processorSeconds: Double {
     var time = timespec()
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
     return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
   }
 
-  /// What became of a command line.
+  /// A command line's result.
   private struct Outcome: Sendable {
     var isRefused = false
-    /// What is wrong with that; nil when it is as it should be.
+    /// The fault in that result; nil if it is correct.
     var fault: String?
   }
 
-  /// Reads a command line, and runs what looks into a take: none of the takes is there.
+  /// Parses a command line, and runs verbs that read takes: none of the takes exists.
   private static func outcome(_ line: Line) -> Outcome {
     do {
       var command = try CommandReading.read(line.words)
       // The one that answers queries limits the time and memory of its process, which this is.
-      let isLive = ["record", "open", "share-screen", "answer-query"]
+      let isLive = ["record", "reenact", "open", "share-screen", "answer-query"]
         .contains(line.words[0])
       guard !isLive else { return Outcome() }
       do {
@@ -236,7 +236,7 @@ struct SweepTests {
     }
   }
 
-  /// What is wrong with a refusal; nil when it is as it should be.
+  /// Returns the fault in a refusal; nil if it is correct.
   private static func fault(of failure: CommandFailure, _ line: Line) -> String? {
     let lines = failure.message.split(separator: "\n", omittingEmptySubsequences: false)
     let sentence = lines.first ?? ""
@@ -257,7 +257,7 @@ struct SweepTests {
     }
   }
 
-  /// Numbers have ends, and who goes beyond them is told where they are.
+  /// Number options have limits, and a refusal names them.
   @Test func theRangeOfNumbersIsReported() throws {
     let asked: Set = [
       "--seconds", "--loss", "--frame-rate", "--peer", "--calls", "--at", "--jobs",
@@ -274,8 +274,8 @@ struct SweepTests {
         let isAsked = Self.isWhole || place.isMultiple(of: Self.step) || asked.contains(option)
         guard isAsked else { continue }
         let needed = good + Self.more(path, with: option)
-        // What takes 1 and not this is a number; a refusal that is the same for both is not about
-        // the value (sql --file beside a query).
+        // An option that accepts 1 but not this value is a number; an equal refusal for both is not
+        // about the value (sql --file beside a query).
         let one = Self.refusal(path + needed + [option, "1"])
         guard let refusal = Self.refusal(path + needed + [option, "nan"]),
           refusal.message != one?.message, one?.message.contains("for '\(option)") != true

@@ -6,28 +6,28 @@ import TsharkTables
 @testable import RetakeCommand
 @testable import Tape
 
-/// Every sample as a take, as a page and as an export, beside what tshark's tables say of it.
+/// Compares every sample, as a take, as a page and as an export, with tshark's tables.
 struct TsharkTablesTests {
   private static let samples = URL(filePath: #filePath).deletingLastPathComponent()
     .deletingLastPathComponent().appending(path: "ObserverTests/Samples")
-  /// Of the times that tshark prints, in milliseconds.
+  /// The tolerance for tshark's printed times, in milliseconds.
   private static let tolerance = 0.01
 
-  /// In milliseconds.
+  /// A stream's jitter in milliseconds.
   private struct Jitter {
     var mean = 0.0
     var maximum = 0.0
   }
 
-  /// A stream that a peer of a take received.
+  /// A stream received by a peer of a take.
   private struct Stream: Hashable {
     var peer: Int64
     var ssrc: UInt32
-    /// The port that it came from.
+    /// The port that it was sent from.
     var port: UInt16
     var packets: Int
     var lost: Int
-    /// 0 if nothing tells what it carries.
+    /// The clock rate, or 0 if it is unknown.
     var clockRate: Int64
     var isRepair: Bool
   }
@@ -53,14 +53,15 @@ struct TsharkTablesTests {
     let drawn = try drawn(page)
     var hasJitter = false
     for stream in streams {
-      // Each stream has ports of its own, not far from those on the wire but for the highest bit.
+      // Each stream has its own ports, which differ from those on the wire mainly in the highest
+      // bit.
       let first = stream.port ^ 0x8000
       let row = try #require(
         rows.first { $0.ssrc == stream.ssrc && (first..<first + 40).contains($0.port) },
         "\(stream) \(rows)")
       #expect(row.packets == stream.packets && row.lost == stream.lost, "\(stream) \(row)")
       #expect(drawn["\(stream.peer) \(stream.ssrc)"] == row.packets, "\(stream)")
-      // What is sent again bears the times of what it repeats.
+      // Retransmissions have the original packets' timestamps.
       guard stream.clockRate > 0, !stream.isRepair else { continue }
       let jitter = try jitter(of: stream, connection)
       hasJitter = hasJitter || jitter.maximum > 0
@@ -105,8 +106,8 @@ struct TsharkTablesTests {
     return streams
   }
 
-  /// The jitter of RFC 3550, as tshark tells of it: without the packets that have a marker, whose
-  /// number counts all the same.
+  /// Computes the jitter of RFC 3550 as tshark does: without marked packets, whose sequence numbers
+  /// still count.
   private func jitter(of stream: Stream, _ connection: borrowing SQLiteConnection) throws -> Jitter
   {
     let rows = try connection.prepare(
@@ -133,7 +134,7 @@ struct TsharkTablesTests {
     return result
   }
 
-  /// How many packets a page draws of each received stream.
+  /// Returns how many packets a page draws for each received stream.
   private func drawn(_ page: String) throws -> [String: Int] {
     let html = try String(contentsOfFile: page, encoding: .utf8)
     let start = try #require(html.range(of: "id=\"data\">")?.upperBound)

@@ -10,12 +10,12 @@ import Testing
 
 @testable import RetakeConnectLive
 
-/// The calls of the SDK's guide, in rooms of Retake's own: every test has the process's one SDK and
+/// The calls in the SDK's guide, in Retake's own rooms: all tests share the process's one SDK and
 /// its devices.
 @Suite(.timeLimit(.minutes(10)), .serialized, .machineAlone) struct ConnectLiveTests {
   private static let queue = DispatchQueue(label: "ConnectLive")
 
-  /// The test's one machine: its audio device and a server with rooms.
+  /// The test's machine: its audio device and a server with rooms.
   private final class Machine {
     let desk: Desk
     let rooms: HostedRooms
@@ -32,7 +32,7 @@ import Testing
       try use(desk)
     }
 
-    /// Rooms that are made from now on have another device.
+    /// Gives rooms created from now on another device.
     func use(_ desk: Desk) throws {
       RTCAudioDeviceModule.useDevice { desk }
       let session = try Session(HostedRooms.options)
@@ -52,7 +52,7 @@ import Testing
     }
   }
 
-  /// Does something where the application's delegates are called.
+  /// Runs a closure on the queue of the application's delegates.
   private func on<Value: Sendable>(
     _ person: Handed<Caller>, _ body: @escaping @Sendable (Caller) -> Value
   ) async -> Value {
@@ -65,7 +65,7 @@ import Testing
     try await eventually(text) { await on(person) { $0.log.contains(text) } }
   }
 
-  /// Somebody who is signed in.
+  /// Returns a caller who is signed in.
   private func person() async throws -> Handed<Caller> {
     let person = Handed(Caller())
     await on(person) { $0.signIn() }
@@ -76,7 +76,7 @@ import Testing
   private static func pushes(_ options: inout RetakeConnectLive.LocalMediaOptions) {
     options.source = .bypass
     options.extraValue = "camera"
-    // A tone is what processing of voices takes out.
+    // Voice processing would remove a tone.
     options.audioType = .music
   }
 
@@ -88,7 +88,7 @@ import Testing
       presentationTimeNs: Int64(number) * 66_000_000)
   }
 
-  // KA3, KA4, KA15, KA17, KA26 to KA29: nobody enters without having signed in.
+  // KA3, KA4, KA15, KA17, KA26 to KA29: joining a room requires signing in.
   @Test func whoHasSignedInEntersAndNobodyElse() async throws {
     let machine = try await Machine(secret: "serviceId:serviceSecret")
     let anna = Handed(Caller())
@@ -114,7 +114,7 @@ import Testing
     try await eventually("no entry") {
       await on(anna) { $0.log.count { $0 == "error 1106 false" } == 2 }
     }
-    // A server that is not there: the error comes first, then the end.
+    // A missing server: the error is reported first, then the end.
     ConnectLive.use(rooms: "ws://127.0.0.1:1/rooms", tokens: machine.rooms.tokens)
     let ben = try await person()
     await on(ben) { $0.enter("room-1") }
@@ -123,7 +123,7 @@ import Testing
     try await machine.end()
   }
 
-  // KA13 to KA40: two in a room who see, hear and write to each other.
+  // KA13 to KA40: two participants see, hear and write to each other.
   @Test func twoSeeHearAndWriteToEachOther() async throws {
     let machine = try await Machine(Desk(hertz: 440))
     let anna = try await person()
@@ -150,7 +150,7 @@ import Testing
     let owner = try #require(room.remoteParticipants[video.owner])
     #expect(owner.videos[video.id] === video && owner === room.remoteParticipants[owner.id])
     #expect(throws: (any Error).self) { try video.setPaused(true) }
-    // The view.
+    // The view displays the video once it is subscribed to.
     let view = UIRenderView()
     video.attach(view)
     #expect(!video.viewId.isEmpty && !video.isSubscribed)
@@ -167,7 +167,7 @@ import Testing
     try await eventually("the tone") { ear.peak > 2_000 }
     #expect(room.getAudioOccupants()[owner.id] === owner)
     try await talk(anna, ben, media, room, ear)
-    // The end.
+    // Detaching, unsubscribing and leaving.
     video.detach(UIRenderView())
     #expect(!video.viewId.isEmpty)
     video.detach(view)
@@ -182,7 +182,7 @@ import Testing
     try await machine.end()
   }
 
-  /// Levels, statistics, messages, switches and mute, of two who hear each other.
+  /// Checks levels, statistics, messages, switches and mute between two who hear each other.
   private func talk(
     _ anna: Handed<Caller>, _ ben: Handed<Caller>, _ media: any LocalMedia, _ room: Room,
     _ ear: Desk
@@ -227,7 +227,7 @@ import Testing
     try await eventually("the tone again") { ear.peak > 2_000 }
   }
 
-  // KA12, KA19: what goes wrong with one is its answer, with several an error of the room.
+  // KA12, KA19: a failing subscription is reported in its reply, several as a room error.
   @Test func subscriptionsThatCannotBeAreAnswered() async throws {
     let machine = try await Machine()
     let anna = try await person()
@@ -250,7 +250,7 @@ import Testing
     try await machine.end()
   }
 
-  // KA2, KA9, KA13, KA14: media of cameras and files, made, started, switched and stopped.
+  // KA2, KA9, KA13, KA14: media from cameras and files: created, started, switched and stopped.
   @Test func aCameraIsStartedAndSwitched() async throws {
     let machine = try await Machine()
     let cameras = [AVCaptureDevice.Position.front, .back].map { position in
@@ -278,19 +278,19 @@ import Testing
     media.stop()
     media.video.detach()
     #expect(media.video.viewId.isEmpty && view.videoFrame == nil)
-    // Nobody may use a camera any more.
+    // Camera access is denied.
     AVCaptureDevice.useAccess { $0 != .video }
     media.start { error in anna.value.log.append("started \(error == nil)") }
     await on(anna) { $0.createMedia() }
     let refused = try #require(await on(anna) { $0.media })
     await #expect(throws: (any Error).self) { try await refused.start() }
-    // A file that is not there makes no media.
+    // A missing file makes no media.
     await on(anna) { $0.createMedia { $0.source = .file } }
     #expect(await on(anna) { $0.media } == nil)
     try await machine.end()
   }
 
-  // KA5, KA6: the audio session as it was set, and what happens to it.
+  // KA5, KA6: the audio session's settings and its events.
   @Test func theAudioSessionIsAsItWasSetAndItsEventsAreReported() async throws {
     let machine = try await Machine()
     let watcher = Handed(AudioWatcher())
@@ -338,7 +338,7 @@ import Testing
     try await machine.end()
   }
 
-  // KA20 to KA22, KA41: the screen, from the process that has it to the others in the room.
+  // KA20 to KA22, KA41: the screen is sent from its own process to the other participants.
   @Test func aScreenIsSharedUntilTheRoomEndsIt() async throws {
     let machine = try await Machine()
     let group = FileManager.default.temporaryDirectory.path + "/share-" + UUID().uuidString
@@ -378,7 +378,8 @@ import Testing
       number += 1
       return view.videoFrame != nil
     }
-    // The next one cannot begin for five seconds; it is asked for at once on any machine.
+    // The next share cannot start for five seconds; even a slow machine requests it within that
+    // time.
     await on(anna) {
       $0.stopScreenSharing()
       $0.startScreenSharing(group)
@@ -389,9 +390,9 @@ import Testing
     }
     try await eventually("the words") { reason.withLock { $0.contains("ended the sharing") } }
     try await hears("video unpublished screen", ben)
-    // Nothing waits for a room that is gone.
+    // After the room ended, nothing waits for it.
     handler.value.broadcastFinished()
-    // Without a room there is nobody who wants the screen.
+    // Without a room, the screen has no receiver.
     let lonely = Handed(ConnectLiveSampleHandler(group + "-other"))
     lonely.value.onFinish = { error in
       let words = (error as NSError).localizedFailureReason ?? ""

@@ -1,9 +1,9 @@
 import RetakeConnectLive
 
-// What the guide of the SDK shows, written as an application of its time: ordinary classes,
-// closures that hold `self`, nothing marked for threads. It compiles here in Swift 6 mode.
+// The SDK's guide as an application of its time: ordinary classes, closures that hold `self`, no
+// concurrency annotations. It compiles here in Swift 6 mode.
 
-/// Somebody who takes part in rooms.
+/// A participant in rooms.
 class Caller: RoomDelegate {
   var room: Room?
   var media: LocalMedia?
@@ -41,7 +41,7 @@ class Caller: RoomDelegate {
     }
   }
 
-  // MARK: The room
+  // MARK: Room
 
   func enter(_ roomId: String) {
     let room = ConnectLive.createRoom(config: Config(), delegate: self)
@@ -50,7 +50,7 @@ class Caller: RoomDelegate {
     room.connect(roomId: roomId)
   }
 
-  // MARK: The screen
+  // MARK: Screen
 
   func startScreenSharing(_ appGroup: String) {
     guard let room = self.room else { return }
@@ -177,7 +177,7 @@ class ConnectLiveSampleHandler: RPBroadcastSampleHandler {
   }
 }
 
-/// Hears of the audio session.
+/// Receives the audio session's events.
 class AudioWatcher: AudioSessionDelegate {
   var log: [String] = []
 
@@ -196,7 +196,7 @@ class AudioWatcher: AudioSessionDelegate {
   func failedToSetActive(active: Bool, error: Error) { log.append("failed \(active)") }
 }
 
-/// One whose room stands on the main actor, as what shows things does.
+/// A delegate isolated to the main actor, as in code that updates the user interface.
 @MainActor class RoomScreen: @MainActor RoomDelegate {
   var room: Room?
   var log: [String] = []

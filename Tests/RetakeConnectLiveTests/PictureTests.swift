@@ -9,9 +9,9 @@ import Synchronization
 import Testing
 @testable import RetakeConnectLive
 
-/// What the product does to pictures on their way.
+/// How the product handles pictures.
 struct PictureTests {
-  // A picture goes from the device to the stack and from the stack to the view as it is.
+  // A picture passes from the device to the stack and from the stack to the view without copying.
   @Test func picturesAreSharedAndNotCopied() throws {
     func address(_ bytes: [UInt8]) -> UnsafePointer<UInt8>? {
       bytes.withUnsafeBufferPointer { $0.baseAddress }
@@ -28,7 +28,7 @@ struct PictureTests {
     #expect(address(try #require(view.videoFrame?.native).buffer.bytes) == address(bytes))
   }
 
-  // What the product does to a picture, there and back, is nothing beside the 33 ms between two.
+  // The product's own work per picture is negligible beside the 33 ms between two pictures.
   @Test func aPictureCostsNoTime() throws {
     let bytes = [UInt8](repeating: 128, count: 640 * 480 * 3 / 2)
     let view = UIRenderView()

@@ -1,7 +1,7 @@
 import RetakeRTC
 import Synchronization
 
-/// What an application's signaling carries; its transport is the application's own.
+/// The messages of an application's signaling; the application chooses the transport.
 protocol CallClientDelegate: AnyObject, Sendable {
   func callClient(_ client: CallClient, didDiscover candidate: RTCIceCandidate)
   func callClient(_ client: CallClient, didChange state: RTCIceConnectionState)
@@ -9,14 +9,13 @@ protocol CallClientDelegate: AnyObject, Sendable {
   func callClient(_ client: CallClient, didReceive data: Data)
 }
 
-/// The call logic of an application, as it is written on a telephone: nothing here knows whether
-/// the peer is there or a take.
+/// An application's call logic, as on a phone: it cannot tell whether the peer is live or a take.
 final class CallClient: Sendable {
   private struct State {
     weak var delegate: (any CallClientDelegate)?
     var channel: RTCDataChannel?
     var hasRemoteDescription = false
-    /// Candidates of the peer that came before its description.
+    /// Remote candidates that arrived before their description.
     var early: [RTCIceCandidate] = []
   }
 

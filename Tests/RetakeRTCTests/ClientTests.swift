@@ -5,9 +5,9 @@ import SDP
 import Synchronization
 import Testing
 
-/// The same call logic against a live peer and against a take of that call.
+/// The same call logic with a live peer and with a take of that call.
 @Suite(.timeLimit(.minutes(1)), .serialized) struct ClientTests {
-  /// The application around a client: carries its candidates to the other one.
+  /// The application around a client: passes its candidates to the other client.
   private final class App: CallClientDelegate {
     let told = Told()
     private let other = Mutex<CallClient?>(nil)
@@ -33,7 +33,7 @@ import Testing
     try await body(folder + "/call.take")
   }
 
-  /// Two clients call each other, greet, and hang up; both are recorded.
+  /// Records two clients that call each other, greet, and hang up.
   private func record(_ path: String) async throws {
     let session = try LoopbackPair.session(take: path)
     let factory = RTCPeerConnectionFactory(
@@ -92,7 +92,7 @@ import Testing
       await app.told.wait(for: "closed")
       #expect(app.told.log.contains("connected"))
       try await network.expectSameSession()
-      // A take has one connection for each place in it.
+      // A take has one connection for each recorded peer.
       #expect(CallClient(factory: factory, delegate: nil) == nil)
     }
   }

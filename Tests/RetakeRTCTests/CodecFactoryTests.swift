@@ -4,7 +4,7 @@ import RetakeTesting
 import Synchronization
 import Testing
 
-/// Codecs of an application, and a view that shows what they made (PX1, TW13, GU16).
+/// An application's own codecs, and a view that shows their output (PX1, TW13, GU16).
 @Suite(.timeLimit(.minutes(1)), .serialized) struct CodecFactoryTests {
   @Test func anApplicationsCodecsAreCalledAndNamedInTheTake() async throws {
     let folder = FileManager.default.temporaryDirectory.path + "/rtc-\(UUID().uuidString)"
@@ -25,7 +25,7 @@ import Testing
     received.add(view)
     let capturer = RTCVideoCapturer(delegate: source)
     var number: Int64 = 0
-    // One after the other, as soon as the one before went out.
+    // One frame after the other, each as soon as the previous one was sent.
     while view.videoFrame == nil {
       number += 1
       let frame = RTCVideoFrame(
@@ -34,7 +34,7 @@ import Testing
       source.capturer(capturer, didCapture: frame)
       _ = await pair.caller.statistics()
     }
-    // The decoder of the application paints everything in the brightness of the whole.
+    // The application's decoder fills the frame with its mean brightness.
     #expect(view.videoFrame?.buffer.toI420().dataY.allSatisfy { $0 == 77 } == true)
     #expect(sizes.told.log == ["64x48"])
     view.videoContentMode = .scaleAspectFit
@@ -51,7 +51,7 @@ import Testing
     let genesis = try take.query("SELECT configuration FROM peer", as: String.self).all()
     #expect(genesis.count == 2)
     #expect(genesis.allSatisfy { $0.contains(#""implementation":"grey""#) })
-    // Where they are missing, the frames of the take stand in for them.
+    // Without the codecs, the take's recorded frames replace them.
     #expect(try await take.replay().isIdentical)
   }
 
@@ -62,7 +62,7 @@ import Testing
     let connection = factory.peerConnection(
       with: RTCConfiguration(), constraints: LoopbackPair.none, delegate: nil)
     #expect(connection != nil)
-    // H.264 is there where the build has OpenH264.
+    // H.264 is available if the build has OpenH264.
     let names = RTCDefaultVideoEncoderFactory().supportedCodecs().map(\.name)
     #expect([["VP8", "VP9"], ["VP8", "VP9", "H264"]].contains(names))
     connection?.close()
@@ -77,7 +77,7 @@ import Testing
   }
 }
 
-/// A codec of one brightness, in frames that look like those of VP8 from outside.
+/// A codec that keeps only the mean brightness, in frames with VP8 headers.
 final class GreyCodecs: RTCVideoEncoderFactory, RTCVideoDecoderFactory {
   func createEncoder(_ info: RTCVideoCodecInfo) -> (any RTCVideoEncoder)? { Encoder() }
   func createDecoder(_ info: RTCVideoCodecInfo) -> (any RTCVideoDecoder)? { Decoder() }

@@ -4,7 +4,7 @@ import RetakeRTC
 import Synchronization
 import Testing
 
-/// The audio device of a factory (PX1, PX2).
+/// A factory's audio device (PX1, PX2).
 @Suite(.timeLimit(.minutes(2)), .serialized) struct DeviceModuleTests {
   private final class SpeechListener: RTCAudioDeviceModuleDelegate {
     let told = Told()
@@ -38,10 +38,10 @@ import Testing
     #expect(device.operations.contains { $0.name == "startUnit" })
     try await pair.connect()
     track.isEnabled = false
-    // As often as it takes: what comes before the track is sent is not listened to.
+    // Repeated, because audio delivered before the track is sent is ignored.
     while !listener.hasStarted {
       _ = try? device.port?.capture(PCMChunk(samples: Self.voice))
-      // The loop has taken what came before.
+      // The loop has processed all earlier audio.
       _ = await pair.caller.statistics()
     }
     track.isEnabled = true

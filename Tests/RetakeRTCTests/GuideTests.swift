@@ -1,9 +1,9 @@
 import RetakeRTC
 import Testing
 
-/// The steps of the guide to the Objective-C API, one after the other, against a live peer.
+/// The steps of the guide to the Objective-C API, one after the other, with a live peer.
 @Suite(.timeLimit(.minutes(1)), .serialized) struct GuideTests {
-  /// A stream with a track of audio and one of video frames.
+  /// Makes a stream with an audio track and a video track.
   private func stream(_ pair: LoopbackPair) -> RTCMediaStream {
     let videoSource = pair.factory.videoSource()
     let videoTrack = pair.factory.videoTrack(with: videoSource, trackId: "video")
@@ -23,7 +23,7 @@ import Testing
     #expect(pair.caller.senders.compactMap { $0.track?.trackId } == ["audio", "video"])
     try await pair.connect()
 
-    // What was added here is told there, and not here.
+    // A local stream is reported at the remote peer, and not here.
     let received = try #require(pair.calleeHears.streams.first)
     #expect(received.streamId == "publisher")
     #expect(received.audioTracks.map(\.trackId) == ["audio"])
@@ -31,7 +31,7 @@ import Testing
     #expect(pair.callerHears.streams == [])
     #expect(pair.callee.localStreams == [])
 
-    // The rule for a connection that came about.
+    // The guide's condition for an established connection.
     await pair.callerHears.told.wait(for: "gathering complete")
     #expect(pair.caller.signalingState == .stable)
     #expect([.connected, .completed].contains(pair.caller.iceConnectionState))
@@ -58,13 +58,13 @@ import Testing
     let audio = try #require(sent.audioTracks.first)
     let heard = try #require(pair.calleeHears.streams.first?.audioTracks.first)
 
-    // Silence: nothing is negotiated.
+    // Silence: no negotiation is needed.
     let needs = pair.callerHears.told.log.count { $0 == "negotiate" }
     audio.isEnabled = false
     #expect(!audio.isEnabled && pair.caller.senders.first?.track === audio)
     #expect(pair.callerHears.told.log.count { $0 == "negotiate" } == needs)
 
-    // The volume is that of received audio alone.
+    // The volume applies to received audio only.
     heard.source.volume = 30
     #expect(heard.source.volume == 10)
     heard.source.volume = 0
@@ -72,7 +72,7 @@ import Testing
     audio.source.volume = 0
     #expect(audio.source.volume == 1)
 
-    // A track that its stream loses is no longer sent, the others are.
+    // A track removed from its stream is no longer sent; the other tracks are.
     sent.removeAudioTrack(audio)
     await pair.callerHears.told.wait(for: "negotiate", count: needs + 1)
     #expect(pair.caller.senders.map { $0.track?.trackId } == [nil, "video"])

@@ -34,7 +34,7 @@ struct LoopbackPair {
         with: configuration, constraints: Self.none, delegate: calleeHears))
   }
 
-  /// A session over loopback.
+  /// Starts a session over loopback.
   static func session(take: String? = nil) throws -> Session {
     var options = Session.Options()
     options.takePath = take
@@ -43,7 +43,7 @@ struct LoopbackPair {
     return try Session(options)
   }
 
-  /// Carries an offer and its answer.
+  /// Exchanges an offer and its answer.
   func negotiate() async throws {
     let offer = try await caller.offer(for: Self.none)
     try await caller.setLocalDescription(offer)
@@ -53,7 +53,7 @@ struct LoopbackPair {
     try await caller.setRemoteDescription(answer)
   }
 
-  /// Carries candidates as they come, until the returned task is cancelled.
+  /// Exchanges candidates as they are gathered, until the returned task is cancelled.
   func trickle() -> Task<Void, Never> {
     Task { [callerHears, calleeHears, caller, callee] in
       await withTaskGroup { group in
@@ -67,7 +67,7 @@ struct LoopbackPair {
     }
   }
 
-  /// Does both, and waits until both are connected.
+  /// Negotiates and trickles, and waits until both are connected.
   func connect() async throws {
     try await negotiate()
     let trickling = trickle()

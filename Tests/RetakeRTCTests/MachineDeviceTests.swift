@@ -9,12 +9,12 @@ import Testing
 @testable import RetakeRTC
 
 extension SharedDevices {
-  /// Factories that are given nothing: the devices of the machine, here those that a test plays.
+  /// Default factories, which use the machine's devices, simulated here by the test.
   @Suite struct MachineDeviceTests {
-    /// Everything of an ordinary application happens on one queue, as it does on a telephone.
+    /// The application's single queue, like a phone's main queue.
     private static let queue = DispatchQueue(label: "application")
 
-    /// Runs on the application's queue.
+    /// Runs a closure on the application's queue.
     private func onQueue<Value: Sendable>(
       _ body: @escaping @Sendable () -> Value
     ) async -> Value {
@@ -23,7 +23,7 @@ extension SharedDevices {
       }
     }
 
-    /// Looks on the application's queue until something holds.
+    /// Checks a condition on the application's queue until it holds.
     private func wait(until holds: @escaping @Sendable () -> Bool) async {
       while !(await onQueue(holds)) {
         await withCheckedContinuation { continuation in
@@ -39,7 +39,7 @@ extension SharedDevices {
       try await body(folder)
     }
 
-    /// A call of two ordinary applications: the first publishes.
+    /// Makes a call between two ordinary applications; the first one publishes.
     private func connected(
       _ caller: RTCPeerConnectionFactory, _ callee: RTCPeerConnectionFactory
     ) async -> (Handed<OrdinaryClient>, Handed<OrdinaryClient>) {
@@ -66,7 +66,7 @@ extension SharedDevices {
       }
     }
 
-    // GU13: the five steps of the guide, and nothing else, connect microphone and camera.
+    // GU13: the guide's five steps, and nothing else, connect microphone and camera.
     @Test func theStepsOfTheGuideSendMicrophoneAndCamera() async throws {
       try await inFolder { folder in
         let machines = TwoMachines()
@@ -100,7 +100,7 @@ extension SharedDevices {
           "SELECT arguments FROM call_request WHERE name = 'noteCapture'", as: String.self
         ).all()
         #expect(notes.contains { $0.contains(#""device":"pattern""#) }, "\(notes)")
-        // What the application signaled is there, once, without its doing.
+        // The application's signaling is recorded, once, without any action by it.
         let signaled = try take.query(
           "SELECT direction || ' ' || type FROM signaling", as: String.self
         ).all()
@@ -110,7 +110,7 @@ extension SharedDevices {
       }
     }
 
-    // GU13 where there are no devices: silence and black pictures, and the take says so.
+    // GU13 without devices: silence and black pictures, as the take records.
     @Test func withoutDevicesTheTakeSaysSo() async throws {
       try await inFolder { folder in
         let machines = TwoMachines()
@@ -138,7 +138,7 @@ extension SharedDevices {
       }
     }
 
-    // GU22: a track that its stream loses is no longer heard, and the microphone continues.
+    // GU22: a track removed from its stream is no longer heard, and the microphone continues.
     @Test func aTrackThatIsTakenOutLeavesTheMicrophoneRunning() async throws {
       let machines = TwoMachines()
       defer { machines.end() }
@@ -161,7 +161,7 @@ extension SharedDevices {
       #expect(await onQueue { clients.0.value.errors + clients.1.value.errors } == [])
       #expect(await machines.callee.becomes(isLoud: true))
       #expect(machines.caller.count("startUnit") == 1 && machines.caller.count("stopUnit") == 0)
-      // On the receiving side it is the volume, and the call continues; a microphone has none.
+      // On the receiving side, the volume mutes and the call continues; a microphone has no volume.
       await onQueue { clients.0.value.stream?.audioTracks.first?.source.volume = 0 }
       #expect(await onQueue { clients.0.value.stream?.audioTracks.first?.source.volume } == 1)
       await onQueue { clients.1.value.received?.audioTracks.first?.source.volume = 0 }
@@ -172,7 +172,7 @@ extension SharedDevices {
       try await factories.1.finish()
     }
 
-    // PX6: set before anything else exists.
+    // PX6: manual audio, set before anything else exists.
     @Test func manualAudioThatIsSetFirstHoldsForTheFactoryThatComesLater() async throws {
       let machines = TwoMachines()
       defer { machines.end() }
@@ -196,7 +196,7 @@ extension SharedDevices {
       try await factories.1.finish()
     }
 
-    // PX2, PX10: the fork's extension sends what a broadcast records, and no unit ever starts.
+    // PX2, PX10: the fork's extension sends a broadcast, and the audio unit is never started.
     @Test func aBroadcastIsHeardAndSeen() async throws {
       let machines = TwoMachines()
       defer { machines.end() }
@@ -206,7 +206,7 @@ extension SharedDevices {
         handler.client?.factory.callbackQueue = Self.queue
         return Handed(handler)
       }
-      // The other end is an ordinary call, whose device may run.
+      // The remote end is an ordinary call, whose device may run.
       var options = Session.Options()
       options.statsInterval = nil
       let session = try Session(options)
@@ -240,7 +240,7 @@ extension SharedDevices {
       #expect(handler.value.module?.audioSession?.counters.deliveredFrames ?? 0 > 4_410)
       #expect(
         machines.caller.operations.contains(.setProcessing(.custom(kAudioUnitSubType_RemoteIO))))
-      // The handler ends it by itself, with a message for whoever shares.
+      // The handler ends the broadcast by itself, with a message for the user.
       let reason = Mutex("")
       await onQueue {
         handler.value.onFinish = { error in reason.withLock { $0 = error.localizedDescription } }
@@ -256,7 +256,7 @@ extension SharedDevices {
       try await session.finish()
     }
 
-    /// 20 ms of a hum at 44.1 kHz, and a picture now and then.
+    /// Feeds 20 ms of a hum at 44.1 kHz, and a picture now and then.
     private static func feed(_ handler: SampleHandler, _ piece: Int) {
       let samples = (0..<882).flatMap { index -> [Int16] in
         let value = Int16(((piece * 882 + index) / 50) % 2 == 0 ? 9_000 : -9_000)
@@ -307,7 +307,7 @@ extension SharedDevices {
       try await factories.1.finish()
     }
 
-    // KA2: what the user says of cameras and the microphone.
+    // KA2: the user's permissions for cameras and the microphone.
     @Test func whoIsRefusedNeitherRecordsNorCaptures() async throws {
       let machines = TwoMachines()
       defer { machines.end() }
@@ -325,7 +325,7 @@ extension SharedDevices {
       #expect(!answer && AVCaptureDevice.authorizationStatus(for: .video) == .denied)
       #expect(asked.withLock { $0 } == [.video])
       #expect(await startsCamera()?.contains("refused") == true)
-      // The microphone is asked for by the call that sends, and stays silent.
+      // The call that sends requests the microphone, which stays silent.
       let factories = (RTCPeerConnectionFactory(), RTCPeerConnectionFactory())
       let clients = await connected(factories.0, factories.1)
       await wait { clients.1.value.received != nil }
@@ -337,7 +337,7 @@ extension SharedDevices {
       try await factories.1.finish()
     }
 
-    // GU2: an application that does not say what for is refused before anybody is asked.
+    // GU2: an application without usage descriptions is refused before the user is asked.
     @Test func whoDoesNotSayWhatForIsRefusedCameraAndMicrophone() async throws {
       let machines = TwoMachines()
       defer { machines.end() }
@@ -361,7 +361,7 @@ extension SharedDevices {
       #expect(AVCaptureDevice.authorizationStatus(for: .video) == .authorized)
     }
 
-    /// Why a camera does not start; nil: it does.
+    /// Returns why a camera does not start; nil if it does.
     private func startsCamera() async -> String? {
       let source = RTCPeerConnectionFactory().videoSource()
       let device = AVCaptureDevice(

@@ -4,7 +4,7 @@ import Media
 import RetakeRTC
 import Synchronization
 
-/// A machine's microphone that hums, and its loudspeaker: what was asked of it and what it played.
+/// A machine's humming microphone and its loudspeaker, with their operations and played audio.
 final class HummingDevice: AudioDeviceModule {
   private let device: PacedAudioDevice
   private let log = Mutex<[AudioDeviceOperation]>([])
@@ -31,7 +31,7 @@ final class HummingDevice: AudioDeviceModule {
   var operations: [AudioDeviceOperation] { log.withLock { $0 } }
   func count(_ name: String) -> Int { operations.count { $0.name == name } }
 
-  /// Whether what it plays becomes loud, or silent, and stays so for a while.
+  /// Returns whether playback becomes loud, or silent, and stays so for a while.
   func becomes(isLoud: Bool) async -> Bool {
     var holds = 0
     for _ in 0..<1_000 {
@@ -52,7 +52,7 @@ final class HummingDevice: AudioDeviceModule {
   }
 }
 
-/// Two machines in one process: the factories that are made while it lives get these devices.
+/// Two simulated machines in one process, whose devices all new factories use.
 final class TwoMachines: Sendable {
   let caller = HummingDevice(hertz: 440)
   let callee = HummingDevice(hertz: nil)

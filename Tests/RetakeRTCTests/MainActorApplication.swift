@@ -1,6 +1,6 @@
 import RetakeRTC
 
-/// What stands on the main actor, as what shows things does: its factory calls it there.
+/// A delegate isolated to the main actor, where its factory calls it.
 @MainActor class OrdinaryScreen: @MainActor RTCPeerConnectionDelegate {
   let factory: RTCPeerConnectionFactory
   var peerConn: RTCPeerConnection?

@@ -1,9 +1,9 @@
 import RetakeRTC
 
-// An application in the style of Swift 5: ordinary classes with state that changes, closures that
-// hold `self`, nothing marked for threads. It compiles here in Swift 6 mode.
+// An application in the style of Swift 5: ordinary classes with mutable state, closures that hold
+// `self`, no concurrency annotations. It compiles here in Swift 6 mode.
 
-/// One end of a call, as the guide to the Objective-C API writes it.
+/// One end of a call, as in the guide to the Objective-C API.
 class OrdinaryClient: RTCPeerConnectionDelegate, RTCVideoRenderer {
   let factory: RTCPeerConnectionFactory
   var peerConn: RTCPeerConnection?
@@ -128,7 +128,7 @@ class OrdinaryClient: RTCPeerConnectionDelegate, RTCVideoRenderer {
   }
 }
 
-/// What shares a screen with its sound, as the README of the fork describes it.
+/// Shares a screen with its sound, as in the fork's README.
 class SampleHandler: RPBroadcastSampleHandler {
   var module: RTCAudioDeviceModule?
   var client: OrdinaryClient?

@@ -5,7 +5,7 @@ import Testing
 
 @testable import RetakeRTC
 
-/// What uses the devices of the process and its audio session: one test after the other.
+/// Tests that use the process's devices and its audio session, one after the other.
 @Suite(.timeLimit(.minutes(2)), .serialized, .machineAlone) enum SharedDevices {}
 
 extension SharedDevices {
@@ -32,7 +32,7 @@ extension SharedDevices {
       ) { told.note("route \(reason)") }
     }
 
-    /// The shared session over a device that the test plays, for as long as the closure runs.
+    /// Gives the shared session a simulated device while the closure runs.
     private func with(
       _ body: (RTCAudioSession, ManualAudioDevice, AudioSession) async throws -> Void
     ) async throws {
@@ -45,7 +45,8 @@ extension SharedDevices {
       try await body(shared, device, native)
     }
 
-    /// The lock belongs to a thread, so nothing may wait under it: a task continues in another one.
+    /// Runs a closure under the lock, which belongs to a thread: after a suspension, a task may
+    /// continue in another thread.
     private func locked(_ session: RTCAudioSession, _ body: () throws -> Void) rethrows {
       session.lockForConfiguration()
       defer { session.unlockForConfiguration() }
@@ -127,7 +128,7 @@ extension SharedDevices {
       }
       #expect(shared.mode == AVAudioSession.Mode.videoChat.rawValue)
       #expect(!shared.isActive && !shared.isLocked)
-      // A device that comes later has it too.
+      // A device added later has it too.
       let device = ManualAudioDevice()
       shared.join(try LoopbackPair.session().makeAudioSession(device: device))
       #expect(device.operations.contains(.setMode(.videoChat)))

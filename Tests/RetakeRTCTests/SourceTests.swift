@@ -8,9 +8,9 @@ import Wire
 
 @testable import RetakeRTC
 
-/// Sources and tracks as classes, and what a source makes of its frames.
+/// Sources and tracks as classes, and how a source adapts its frames.
 @Suite(.timeLimit(.minutes(1)), .serialized) struct SourceTests {
-  /// Sizes and times of what it is shown.
+  /// Records the sizes and times of its frames.
   private final class Screen: RTCVideoRenderer {
     var shown: [RTCVideoFrame] = []
     func setSize(_ size: CGSize) {}
@@ -23,7 +23,7 @@ import Wire
       timeStampNs: milliseconds * 1_000_000)
   }
 
-  /// The sizes that a source makes of frames.
+  /// Returns the sizes to which a source adapts frames.
   private func adapted(
     _ width: Int32, _ height: Int32, _ fps: Int32, _ frames: [RTCVideoFrame]
   ) -> [RTCVideoFrame] {
@@ -41,14 +41,14 @@ import Wire
   @Test func anOutputFormatCutsScalesAndLeavesOut() {
     let sizes = adapted(
       640, 480, 30, [frame(1_280, 720, at: 0), frame(480, 640, at: 100), frame(320, 240, at: 200)])
-    // 1280 by 720 is cut to 960 by 720 first; what is high has the format turned; what is small
+    // 1280x720 is first cropped to 960x720; a portrait frame swaps the format's sides; a small one
     // stays.
     #expect(sizes.map { [$0.width, $0.height] } == [[640, 480], [480, 640], [320, 240]])
     let cut = adapted(320, 180, 30, [frame(320, 240, at: 0)])
     #expect(cut.map { [$0.width, $0.height] } == [[320, 180]])
     let slow = adapted(64, 48, 10, (0..<30).map { frame(64, 48, at: $0 * 33) })
     #expect((9...11).contains(slow.count), "\(slow.count)")
-    // A source that begins anew, and sizes that are none, are no end of it.
+    // A source that starts again, and invalid sizes, do not stop it.
     let odd = adapted(0, -5, 0, [frame(64, 48, at: 90_000), frame(64, 48, at: 0)])
     #expect(odd.count == 2 && odd.allSatisfy { $0.width >= 1 && $0.height >= 1 })
   }
@@ -147,7 +147,7 @@ import Wire
     let frame = RTCVideoFrame(pixelBuffer: white, rotation: ._90, timeStampNs: 0)
     let pixels = frame.rgba()
     #expect(pixels.count == 32 && pixels.allSatisfy { $0 >= 254 })
-    // Red, in the order of the bytes.
+    // Red, in byte order.
     let red = CVPixelBuffer(
       width: 2, height: 2, pixelFormat: kCVPixelFormatType_420YpCbCr8BiPlanarVideoRange,
       bytes: [81, 81, 81, 81, 90, 240])

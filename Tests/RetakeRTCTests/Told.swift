@@ -1,7 +1,7 @@
 import RetakeRTC
 import Synchronization
 
-/// Waits for things that are told: each kind of thing by its text.
+/// Records reports as texts and waits for them.
 final class Told: Sendable {
   private struct State {
     var log: [String] = []
@@ -10,10 +10,10 @@ final class Told: Sendable {
 
   private let state = Mutex(State())
 
-  /// What was told so far, in order.
+  /// The reports so far, in order.
   var log: [String] { state.withLock { $0.log } }
 
-  /// Where something was told first; nil when it was not.
+  /// Returns the index of a report's first occurrence; nil if there is none.
   func place(of text: String) -> Int? { log.firstIndex(of: text) }
 
   func note(_ text: String) {
@@ -27,7 +27,7 @@ final class Told: Sendable {
     for waiter in done { waiter.continuation.resume() }
   }
 
-  /// Returns once something was told so often.
+  /// Waits until a report has occurred `count` times.
   func wait(for text: String, count: Int = 1) async {
     await withCheckedContinuation { continuation in
       let isTold = state.withLock { state in
@@ -40,19 +40,19 @@ final class Told: Sendable {
   }
 }
 
-/// A delegate that writes down all that it is told.
+/// A delegate that records all of its calls.
 final class Listener: RTCPeerConnectionDelegate, RTCDataChannelDelegate, Sendable {
   let told = Told()
-  /// The local candidates as they come.
+  /// The local candidates in order of arrival.
   let candidates: AsyncStream<RTCIceCandidate>
   private let candidate: AsyncStream<RTCIceCandidate>.Continuation
   private let found = Mutex<(streams: [RTCMediaStream], channels: [RTCDataChannel])>(([], []))
 
   init() { (candidates, candidate) = AsyncStream.makeStream() }
 
-  /// The streams of the peer that were told.
+  /// The remote streams reported so far.
   var streams: [RTCMediaStream] { found.withLock { $0.streams } }
-  /// The channels of the peer that were told.
+  /// The remote channels reported so far.
   var channels: [RTCDataChannel] { found.withLock { $0.channels } }
 
   func peerConnection(

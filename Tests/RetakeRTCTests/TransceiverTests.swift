@@ -47,7 +47,7 @@ import Testing
     let offer = try await pair.caller.offer(for: LoopbackPair.none)
     #expect(offer.sdp.contains(" UDP/TLS/RTP/SAVPF 8 126 111\r\n"), "\(offer.sdp)")
     try await pair.connect()
-    // What comes is heard as loud as it was sent: a tone.
+    // Received audio is as loud as it was sent: a tone.
     var level = 0.0
     var mimeType: String?
     while level == 0 {
@@ -77,7 +77,7 @@ import Testing
     #expect(made.mid == "" && made.mediaType == .audio && made.direction == .sendOnly)
     var direction = RTCRtpTransceiverDirection.inactive
     #expect(!made.currentDirection(&direction))
-    // A track is sent once by a connection.
+    // A connection sends a track only once.
     #expect(pair.caller.add(track, streamIds: ["s"]) == nil)
 
     try await pair.connect()

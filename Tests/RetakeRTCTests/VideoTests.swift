@@ -6,7 +6,7 @@ import Testing
 
 extension SharedDevices {
   @Suite struct VideoTests {
-    /// Tells the sizes and frames that it is shown.
+    /// Records the sizes and frames that it is shown.
     private final class Screen: RTCVideoRenderer {
       let told = Told()
       private let last = Mutex<RTCVideoFrame?>(nil)
@@ -20,7 +20,7 @@ extension SharedDevices {
       }
     }
 
-    /// Turns every frame by a quarter on its way to a source.
+    /// Rotates every frame by 90 degrees on its way to a source.
     private final class Turn: RTCVideoCapturerDelegate {
       private let source: RTCVideoSource
 
@@ -71,7 +71,7 @@ extension SharedDevices {
       }
       await begun.wait(for: "true")
       await screen.told.wait(for: "frame", count: 3)
-      // What was turned is sent upright.
+      // Rotated frames are sent upright.
       #expect(preview.told.log.first == "size 120x160")
       #expect(screen.told.log.first == "size 120x160")
       #expect(screen.frame?.rotation == ._0 && screen.frame?.buffer.width == 120)
@@ -97,7 +97,7 @@ extension SharedDevices {
       let converted = frame.newI420().buffer.toI420()
       #expect(converted.dataY.allSatisfy { $0 == 235 } && converted.dataY.count == 8)
       #expect(converted.dataU == [128, 128] && converted.dataV == [128, 128])
-      // Turned as it says, and at its own time.
+      // The frame keeps its rotation and timestamp.
       let factory = RTCPeerConnectionFactory()
       let source = factory.videoSource()
       let track = factory.videoTrack(with: source, trackId: "v")
@@ -108,7 +108,7 @@ extension SharedDevices {
         didCapture: RTCVideoFrame(pixelBuffer: white, rotation: ._90, timeStampNs: 2_000_000))
       #expect(screen.told.log == ["size 2x4", "frame"])
       #expect(screen.frame?.timeStampNs == 2_000_000)
-      // Bytes that do not fit the size are black, and no frame for a sender.
+      // A buffer that does not fit its size is shown black, and not sent.
       let short = CVPixelBuffer(
         width: 4, height: 2, pixelFormat: kCVPixelFormatType_32BGRA, bytes: [1, 2])
       #expect(RTCCVPixelBuffer(pixelBuffer: short).toI420().dataY.allSatisfy { $0 == 16 })

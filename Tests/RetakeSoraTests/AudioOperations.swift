@@ -1,7 +1,7 @@
 import RetakeSora
 
-// What the SDK's page on operations of audio shows, written as an application of its time: ordinary
-// classes, closures that hold `self`, nothing marked for threads. It compiles here in Swift 6 mode.
+// The SDK's page on audio operations as an application of its time: ordinary classes, closures that
+// hold `self`, no concurrency annotations. It compiles here in Swift 6 mode.
 
 /// A screen with one channel.
 class AudioOperations {
@@ -9,7 +9,7 @@ class AudioOperations {
   var happened: [String] = []
   var whatHappens: () -> Void = {}
 
-  /// Switches what comes from one connection off, or on again.
+  /// Mutes or unmutes one connection's received stream.
   func handleMuteReceiveStream(connectionId: String) {
     let downstreams = mediaChannel?.receiverStreams ?? []
     guard downstreams.count > 0 else { return }
@@ -18,7 +18,7 @@ class AudioOperations {
     }
   }
 
-  /// A channel whose received streams are played three times as loud.
+  /// Configures a channel whose received streams are played three times as loud.
   func louder(url: URL) -> Configuration {
     let config = Configuration(
       url: url, channelId: "channel", role: .sendrecv, multistreamEnabled: true)
@@ -30,7 +30,7 @@ class AudioOperations {
     return config
   }
 
-  /// Has a mode set once the channel is connected.
+  /// Sets a mode once the channel is connected.
   func setMode(_ config: Configuration) {
     config.mediaChannelHandlers.onConnect = { [weak self] _ in
       let result = Sora.shared.setAudioMode(
@@ -58,7 +58,7 @@ class AudioOperations {
   }
 }
 
-/// One whose objects stand on the main actor, as what shows things does.
+/// A screen isolated to the main actor, as in code that updates the user interface.
 @MainActor class AudioScreen {
   var mediaChannel: MediaChannel?
   var names: [String] = []

@@ -10,12 +10,12 @@ import Testing
 
 @testable import RetakeSora
 
-/// The calls of the SDK's page on audio, against a server of Sora: every test has the process's one
+/// The calls in the SDK's page on audio, with a Sora server: all tests share the process's one
 /// object and its one device.
 @Suite(.timeLimit(.minutes(10)), .serialized, .machineAlone) struct AudioOperationsTests {
   private static let queue = DispatchQueue(label: "AudioOperations")
 
-  /// A machine with this device, whose channels belong to the sessions of a test's server.
+  /// A machine with a device, whose channels use the sessions of a test's server.
   private final class Machine {
     let desk: Desk
     let server: SoraChannel
@@ -46,7 +46,7 @@ import Testing
     }
   }
 
-  /// Does something where the application's handlers are called.
+  /// Runs a closure on the queue of the application's handlers.
   private func onQueue<Value: Sendable>(_ body: @escaping @Sendable () -> Value) async -> Value {
     await withCheckedContinuation { continuation in
       Self.queue.async { continuation.resume(returning: body()) }
@@ -59,7 +59,7 @@ import Testing
     try await eventually(text) { await onQueue { app.value.happened.contains(text) } }
   }
 
-  // SO1 to SO5: received streams by the connection that they come from, their volume and mute.
+  // SO1 to SO5: received streams are found by their connection and have volume and mute.
   @Test func aReceivedStreamIsFoundByItsConnectionMadeLouderAndMuted() async throws {
     let machine = try await Machine()
     let (app, url) = (application(), machine.url)
@@ -67,7 +67,7 @@ import Testing
     try await hears("connected", app)
     try await hears("added other", app)
     try await hears("added mainStream", app)
-    // A tone of 8231 at its peak, three times.
+    // A tone with a peak of 8231, times three.
     try await eventually("a loud tone") { machine.desk.peak > 20_000 }
     let streams = await onQueue { app.value.mediaChannel?.receiverStreams ?? [] }
     #expect(streams.map(\.streamId) == ["other"] && streams[0].remoteAudioVolume == 3)
@@ -85,7 +85,7 @@ import Testing
     try await machine.end()
   }
 
-  // SO1: nothing is muted but by the application, also what nobody speaks on.
+  // SO1: only the application mutes, even while the connection is silent.
   @Test func aVoiceIsOnWhoeverSpeaks() async throws {
     let machine = try await Machine(hertz: 0)
     let (app, url) = (application(), machine.url)
@@ -107,7 +107,7 @@ import Testing
     try await machine.end()
   }
 
-  // SO1, SO2: what is sent is silent while the microphone continues, and has no volume.
+  // SO1, SO2: muted sending is silent while the microphone continues, and has no volume.
   @Test func mutingWhatIsSentLeavesTheMicrophoneRunning() async throws {
     let machine = try await Machine(Desk(hertz: 440), sendsVoice: false, receivesVoice: true)
     let (app, url) = (application(), machine.url)
@@ -126,7 +126,7 @@ import Testing
     own.remoteAudioVolume = 5
     #expect(own.remoteAudioVolume == nil)
     own.audioEnabled = false
-    // An encoder of silence may leave a trace.
+    // An encoder's silence may not be exactly zero.
     try await eventually("silence") { peak.withLock { $0 } < 50 }
     #expect(machine.desk.count("stopUnit") == 0 && machine.desk.count("pauseRecording") == 0)
     own.audioEnabled = true
@@ -136,7 +136,7 @@ import Testing
     try await machine.end()
   }
 
-  // SO7, SO10: a mode is set once the channel is connected, over which nothing is written.
+  // SO7, SO10: a mode set after the channel connected is not overwritten.
   @Test func aModeThatIsSetWhenConnectedHoldsAndOneFromBeforeDoesNot() async throws {
     let machine = try await Machine()
     let audio = AVAudioSession.sharedInstance()
@@ -156,7 +156,7 @@ import Testing
     let call = operations.lastIndex(of: .setMode(.voiceChat))
     let chosen = operations.lastIndex(of: .setMode(.default))
     #expect(try #require(call) < #require(chosen))
-    // The other modes and what they come with.
+    // The other modes and their defaults.
     _ = Sora.shared.setAudioMode(.voiceChat(output: .speaker), options: [.mixWithOthers])
     #expect(audio.mode == .voiceChat)
     #expect(audio.categoryOptions == [.mixWithOthers, .defaultToSpeaker])
@@ -170,7 +170,7 @@ import Testing
     try await machine.end()
   }
 
-  // SO8: what the device refuses is an error with words.
+  // SO8: a mode that the device rejects gives an error with a description.
   @Test func aModeThatTheDeviceRefusesIsAFailure() async throws {
     let machine = try await Machine()
     machine.desk.refuse("setMode")
@@ -187,7 +187,7 @@ import Testing
     try await machine.end()
   }
 
-  // SO12: who only receives is not asked for the microphone.
+  // SO12: receive-only channels do not request the microphone.
   @Test func onlyWhoSendsIsAskedForTheMicrophone() async throws {
     for role in [Role.recvonly, .sendrecv] {
       let machine = try await Machine()
@@ -205,7 +205,7 @@ import Testing
     }
   }
 
-  // SO13 to SO17: what descriptions of the SDK have beside the page.
+  // SO13 to SO17: features in the SDK's other documentation.
   @Test func aChannelTellsItsEventsAndItsStatistics() async throws {
     let machine = try await Machine(Desk(hertz: 440), receivesVoice: true)
     (Sora.shared.usesManualAudio, Sora.shared.audioEnabled) = (true, false)
@@ -233,7 +233,7 @@ import Testing
     #expect(machine.desk.operations.last == .pauseRecording)
     try await channel.setAudioHardMute(false)
     #expect(machine.desk.operations.last == .resumeRecording)
-    // The own pictures, black ones of no camera, then those of the application alone.
+    // The local pictures, first black ones without a camera, then only the application's.
     let (own, view) = (try #require(channel.senderStream), RTCMTLVideoView())
     own.setVideoRenderer(view)
     let pixels = CVPixelBuffer(

@@ -2,7 +2,7 @@ import Foundation
 import Retake
 import Testing
 
-/// A recorder of calls inside of an application.
+/// A call recorder inside an application.
 @Suite(.timeLimit(.minutes(2))) struct CallServerTests {
   @Test func whoeverCallsIsRecorded() async throws {
     let folder = FileManager.default.temporaryDirectory.path + "/calls-" + UUID().uuidString

@@ -1,8 +1,8 @@
 import Retake
 import Testing
 
-/// Carries an offer and its answer from one connection of the process to another, with all
-/// candidates in them.
+/// Exchanges an offer and its answer between two connections in the process, including all
+/// candidates.
 func negotiate(_ caller: PeerConnection, _ callee: PeerConnection) async throws {
   try await caller.setLocalDescription()
   try await caller.waitForGatheringComplete()

@@ -3,7 +3,7 @@ import Retake
 import Synchronization
 import Testing
 
-/// PX1, TW13: codecs that an application brought, in a call and in its replay.
+/// PX1, TW13: an application's own codecs, in a call and in its replay.
 @Suite(.timeLimit(.minutes(1))) struct OwnCodecTests {
   @Test func ownCodecsAreNamedInGenesisAndTheirFramesStandInWhereTheyAreMissing() async throws {
     let folder = FileManager.default.temporaryDirectory.path + "/own-" + UUID().uuidString
@@ -11,18 +11,18 @@ import Testing
     defer { try? FileManager.default.removeItem(atPath: folder) }
     let path = folder + "/call.take"
     let shown = try await call(path)
-    // What comes is what the application's own decoder makes: video frames of one brightness.
+    // The application's own decoder produces the received frames, each of one brightness.
     #expect(shown.count >= 3)
     #expect(shown.allSatisfy { Set($0.samples).count == 1 && $0.width == 64 })
     let take = try Take.open(path)
     let genesis = try take.query("SELECT configuration FROM peer", as: String.self).all()
     #expect(genesis.allSatisfy { $0.contains(#""implementation":"grey""#) })
-    // With them, all executes again; without, the frames of the take stand in.
+    // With the codecs, everything executes again; without, the take's frames replace them.
     let whole = try await take.replay(
       encoderFactory: Grey.Factory(), decoderFactory: Grey.Factory())
     #expect(whole.isIdentical)
     #expect(try await take.replay().isIdentical)
-    // The other half alone is not enough to execute all.
+    // Either half alone is not enough to execute everything.
     #expect(try await take.replay(encoderFactory: Grey.Factory()).isIdentical)
   }
 
@@ -65,7 +65,7 @@ import Testing
   }
 }
 
-/// A codec of a video frame's mean brightness, in frames that look like those of VP8 from outside.
+/// A codec that keeps a video frame's mean brightness, in frames with VP8 headers.
 private enum Grey {
   struct Factory: VideoEncoderFactory, VideoDecoderFactory {
     let implementationName = "grey"

@@ -8,7 +8,7 @@ import Testing
 import Wire
 
 struct RecordedNetworkTests {
-  /// The callee's part of the recorded call, as its application made it.
+  /// Makes the callee's calls of the recorded session, as its application made them.
   private func answer(_ network: RecordedNetwork) async throws {
     let connection = network.connection
     try await connection.addTrack(
@@ -55,7 +55,7 @@ struct RecordedNetworkTests {
     try await network.connection.addTrack(.audio, source: .echo, streamIDs: ["s"])
     try await network.connection.restartICE()
     let difference = await #expect(throws: RecordedNetwork.Difference.self) {
-      // What is not called will not be.
+      // Missing calls will not be made.
       try await network.expectSameSession(within: .zero)
     }
     let deviations = try #require(difference?.report.deviations)
@@ -88,7 +88,7 @@ struct RecordedNetworkTests {
   @Test func theApplicationMayStillBeAtWorkWhenTheTestFinishes() async throws {
     let recording = try Recording()
     let network = try RecordedNetwork(recording.path, peer: 2)
-    // The application answers in a task of its own, which has not begun when the test finishes.
+    // The application answers in a separate task, which has not started when the test finishes.
     let (start, signal) = AsyncStream.makeStream(of: Void.self)
     let application = Task {
       for await _ in start { break }

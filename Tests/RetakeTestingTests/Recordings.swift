@@ -5,7 +5,7 @@ import Peer
 import Tape
 import Wire
 
-/// A folder with a recorded virtual call; it is gone after the test.
+/// A folder with a recorded virtual call; it is removed after the test.
 final class Recording {
   let folder = FileManager.default.temporaryDirectory.path + "/testing-" + UUID().uuidString
   let path: String

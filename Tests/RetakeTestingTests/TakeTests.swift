@@ -2,11 +2,11 @@ import Foundation
 import Retake
 import Testing
 
-/// Takes as an application reads them, which imports `Retake` and nothing else of this package.
+/// Takes as read by an application that imports only `Retake`.
 struct TakeTests {
   private let path = capture("virtual-loss")
 
-  /// A folder that is gone after the body.
+  /// Passes a folder to the body and removes it afterwards.
   private func withFolder(_ body: (String) async throws -> Void) async throws {
     let folder = FileManager.default.temporaryDirectory.path + "/take-" + UUID().uuidString
     try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
@@ -41,7 +41,7 @@ struct TakeTests {
     let states = steps.flatMap(\.outputs).filter { $0.table == "state" }
     #expect(states.count == 44)
     #expect(try states.first?.value("peer", as: UInt32.self) == 1)
-    // Of what is stored with a sign, a row has the number as it was on the wire.
+    // Values stored as signed integers are read as the unsigned numbers on the wire.
     let packets = try take.rows(of: PacketRecord.self).all()
     let sources = Set(packets.compactMap(\.ssrc))
     let stored = steps.flatMap { $0.input + $0.outputs }.filter { $0.table == "packet" }
@@ -53,7 +53,7 @@ struct TakeTests {
     try await withFolder { folder in
       let copy = folder + "/call.take"
       try FileManager.default.copyItem(atPath: path, toPath: copy)
-      // A byte in the middle of a datagram: what a bad disk does.
+      // Flips a byte in the middle of a datagram, like a bad disk.
       var bytes = try Data(contentsOf: URL(fileURLWithPath: copy))
       let packet = try #require(
         try Take.open(path).rows(of: PacketRecord.self).all().first {
@@ -139,14 +139,14 @@ struct TakeTests {
     #expect(error?.description.contains("column colour: there is none; the row has") == true)
   }
 
-  /// A row of a view that the library has no type for.
+  /// A view's row without a library type.
   private struct Freeze: TakeRecord {
     static let query = "SELECT * FROM freeze"
     var milliseconds: Double
     init(_ row: TakeRow) throws(TakeError) { milliseconds = try row.value("gap_ms") }
   }
 
-  /// The same, read by its coding keys.
+  /// The same, decoded by its coding keys.
   private struct DecodedFreeze: TakeRecord, Decodable {
     static let query = "SELECT * FROM freeze"
     var milliseconds: Double
@@ -188,11 +188,11 @@ struct TakeTests {
       }
       received.append(packets)
     }
-    // As the table stat has them, which the recorder sampled there.
+    // The same as in the table stat, which the recorder sampled at that time.
     #expect(received[0] == 23 && received[1] > 80)
   }
 
-  /// In a room, labels are what participants call themselves.
+  /// In a room, labels are the participants' own names.
   @Test func labelsOfAnyLengthMakeNamesOfFiles() async throws {
     let long = String(repeating: "i", count: 250)
     let recording = try Recording(labels: [long + "\u{1b}]0;a\u{7}", long + "/../../b"])
@@ -205,7 +205,7 @@ struct TakeTests {
         && name.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || "-.".contains($0)) }
     }
     #expect(isPlain, "\(names)")
-    // What begins alike is told apart.
+    // Names with the same start are distinguished.
     #expect(Set(names.map { $0.dropFirst("peer1-".count).prefix(64) }).count == 2)
   }
 
@@ -216,7 +216,7 @@ struct TakeTests {
       #expect(all == 1252)
       let one = try await take.exportPackets(to: folder + "/one.pcap", peer: 1)
       #expect(one > 0 && one < all)
-      // The magic number of nanosecond times, and a header and a record header for each packet.
+      // The magic number of nanosecond times, a file header and one record header per packet.
       let bytes = try Data(contentsOf: URL(fileURLWithPath: folder + "/all.pcap"))
       #expect(Array(bytes.prefix(4)) == [0x4d, 0x3c, 0xb2, 0xa1])
       let again = await #expect(throws: TakeError.self) {

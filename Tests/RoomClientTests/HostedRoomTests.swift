@@ -6,7 +6,7 @@ import Wire
 
 @testable import RoomClient
 
-/// A room as its server has it, without sockets.
+/// A room on its server, without sockets.
 struct HostedRoomTests {
   private func room(_ ids: String...) -> HostedRoom {
     var room = HostedRoom()
@@ -76,7 +76,7 @@ struct HostedRoomTests {
     #expect(other.media.first?.media.extraValue == value)
   }
 
-  /// Participants say anything in any order, also after they left, about anybody.
+  /// Participants send anything in any order, even after they left, and about any participant.
   @Test func anythingSaidByAnybodyLeavesTheRoomInOrder() {
     var random = Shuffled(state: 11)
     let ids =
@@ -148,7 +148,7 @@ struct HostedRoomTests {
   }
 }
 
-/// Numbers that are the same in every run.
+/// Random numbers that are the same in every run.
 private struct Shuffled {
   var state: UInt64
 

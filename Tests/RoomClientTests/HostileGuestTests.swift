@@ -7,7 +7,7 @@ import Wire
 
 @testable import RoomClient
 
-/// Participants that do what no client does, over real sockets.
+/// Participants that act unlike any client, over real sockets.
 @Suite(.timeLimit(.minutes(10))) struct HostileGuestTests {
   /// A client that sends raw protocol messages.
   private final class Guest: Sendable {
@@ -22,7 +22,7 @@ import Wire
       try await socket.send(.text(request.text))
     }
 
-    /// The next thing that is told and wanted; nil when the connection ends.
+    /// Waits for the next notice that is wanted; returns nil if the connection ends.
     func hear<Value>(_ wanted: (RoomNotice) -> Value?) async throws -> Value? {
       while case .text(let text)? = await socket.receive() {
         if let found = wanted(try RoomNotice(parsing: text)) { return found }
@@ -30,7 +30,7 @@ import Wire
       return nil
     }
 
-    /// Joins, and gives who is there and the session.
+    /// Joins; returns the participants and the session.
     func join(_ id: String, resumes: String? = nil) async throws -> (
       members: [RoomMember], session: String
     )? {
@@ -41,7 +41,7 @@ import Wire
       }
     }
 
-    /// How a request went; nil when nobody answers.
+    /// Returns a request's result; nil if the connection ends.
     func result(_ number: UInt32) async throws -> RoomFault?? {
       try await hear { notice -> RoomFault?? in
         guard case .result(number, let fault) = notice else { return nil }
@@ -56,14 +56,14 @@ import Wire
     _ = try await ann.join("ann")
     _ = try await ben.join("ben")
     try await ann.say(.leave)
-    // It says so much more as fast as it can, on a connection that it does not close.
+    // It sends this many more as fast as it can, on a connection that it does not close.
     try? await ann.say(.message(request: 1, UserMessage(text: "boo")))
     try? await ann.say(.message(request: 2, UserMessage(targets: ["ben"], text: "boo")))
     try? await ann.say(
       .offer(
         request: 3, sdp: "v=0\r\n", media: [RoomLocalMedia(mid: "0", local: 1, kind: .audio)]))
     #expect(try await ann.hear { if case .ended = $0 { true } else { nil } } == true)
-    // Nothing is answered, and the connection ends.
+    // There is no answer, and the connection ends.
     #expect(try await ann.hear { _ in true } == nil)
     try await ben.say(.message(request: 9, UserMessage(targets: ["ben"], text: "own")))
     let heard = try await ben.hear { notice -> String? in
@@ -86,7 +86,7 @@ import Wire
     try await meeting.end()
   }
 
-  /// 256 times the same name, and much text: what others pay for is one message.
+  /// 256 times the same name, and much text: others receive only one message.
   @Test func namingSomebodyOftenEndsNobodysConnection() async throws {
     let meeting = try await Meeting()
     let (ann, ben) = (try await Guest(meeting), try await Guest(meeting))
@@ -95,7 +95,7 @@ import Wire
     let text = String(repeating: "x", count: 60_000)
     let message = UserMessage(targets: Array(repeating: "ben", count: 256), text: text)
     for number in 1...8 { try await ann.say(.message(request: UInt32(number), message)) }
-    // It reads only now.
+    // Only now does it read.
     for _ in 1...8 {
       let told = try await ben.hear { notice -> UserMessage? in
         if case .message(let message) = notice { message } else { nil }
@@ -107,8 +107,8 @@ import Wire
     try await meeting.end()
   }
 
-  /// One that reads nothing loses messages; whoever sends them is told so and slowed down, and no
-  /// third one waits for either.
+  /// A participant that reads nothing loses messages; the sender is informed and slowed down, and
+  /// no third participant waits.
   @Test func whoReadsNothingLosesMessagesAndHoldsUpNobody() async throws {
     let meeting = try await Meeting(bytesPerSecond: 16 << 20)
     let (ann, ben) = (try await Guest(meeting), try await Guest(meeting))

@@ -8,7 +8,7 @@ import Synchronization
 import Tape
 import Wire
 
-/// A server with rooms on a free port of this machine, and a session of clients that is recorded.
+/// A server with rooms on a free local port, and a recorded session of clients.
 final class Meeting: Sendable {
   let host: RoomHost
   let server: HTTPServer
@@ -57,7 +57,7 @@ final class Meeting: Sendable {
       session: clients, label: name, delegate: delegate)
   }
 
-  /// Ends all and completes the take.
+  /// Ends the server and the session, and completes the take.
   func end() async throws {
     await host.close()
     _ = try await clients.finish()
@@ -66,12 +66,12 @@ final class Meeting: Sendable {
   }
 }
 
-/// Hears what happens in a room.
+/// Records a room's events.
 final class Ear: RoomDelegate {
   private let heard = Mutex<[RoomUpdate]>([])
   private let names = Mutex<[String]>([])
 
-  /// What the delegate's methods were called with, by their names.
+  /// The delegate methods called so far, by name.
   var calls: [String] { names.withLock { $0 } }
   var updates: [RoomUpdate] { heard.withLock { $0 } }
 
@@ -109,11 +109,11 @@ final class Ear: RoomDelegate {
   }
   func room(_ room: Room, onUpdate update: RoomUpdate) { heard.withLock { $0.append(update) } }
 
-  /// Waits until a method was called, for minutes if it must be.
+  /// Waits until a method was called, for minutes if necessary.
   func hear(_ name: String) async throws { try await until(name) { self.calls.contains(name) } }
 }
 
-/// Waits until something is so.
+/// Waits until a condition holds.
 func until(_ what: String, _ holds: () -> Bool) async throws {
   let clock = ContinuousClock()
   let end = clock.now + .seconds(180)
@@ -128,7 +128,7 @@ struct Unheard: Error {
 }
 
 extension LocalMedia {
-  /// A small pattern and a tone, which the stack makes.
+  /// Returns generated media: a small pattern and a tone.
   static func small(extraValue: String = "") -> LocalMedia {
     var options = LocalMediaOptions()
     options.videoExtraValue = extraValue

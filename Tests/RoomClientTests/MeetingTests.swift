@@ -10,7 +10,7 @@ import Synchronization
 import Tape
 import Testing
 
-/// A camera of two sizes that gives nothing.
+/// A camera with two sizes and no frames.
 private final class TwoSizes: VideoCapturer {
   let supportedFormats = [(640, 480), (1_280, 720)].map {
     VideoFormat(width: $0.0, height: $0.1, framesPerSecond: 20)
@@ -62,7 +62,7 @@ private final class TwoSizes: VideoCapturer {
     try await second.hear("audioSubscribed")
     try await until("a level") { (ben.getAudioLevels()[owner.id] ?? 0) > 0 }
     #expect(ben.getAudioOccupants() == [owner.id])
-    // Only others have a level, whoever else speaks.
+    // Only remote participants have a level.
     #expect(anna.getAudioLevels().isEmpty)
 
     try await ben.sendUserMessage(participantIds: [owner.id], message: "hello", type: "chat")
@@ -96,7 +96,7 @@ private final class TwoSizes: VideoCapturer {
     try expectReplay(meeting)
   }
 
-  /// The take of a meeting replays, and tells of persons.
+  /// Expects the meeting's take to replay and to contain the participants.
   private func expectReplay(_ meeting: Meeting) throws {
     let report = try Replayer(
       path: meeting.path, codecs: { LibraryCodecs() }, peer: { PeerMachine(codecs: $0) }
@@ -148,7 +148,7 @@ private final class TwoSizes: VideoCapturer {
     }
   }
 
-  /// KA7, KA19, KA27, KA43 at the objects of an application.
+  /// KA7, KA19, KA27, KA43, tested on the application's objects.
   @Test func whatARoomIsConfiguredForHoldsAtTheClient() async throws {
     let meeting = try await Meeting()
     let (first, second) = (Ear(), Ear())
@@ -170,10 +170,10 @@ private final class TwoSizes: VideoCapturer {
     } throws: {
       ($0 as? RoomError)?.code == .receiversExhausted
     }
-    // Of several, each error is told by itself.
+    // With several, each error is reported separately.
     try await ben.subscribe(videoIds: videos)
     for code in ["1321", "1322"] { try await second.hear("error \(code)") }
-    // A connection that has not begun has nothing to begin anew.
+    // A connection that has not started cannot be restarted.
     try await until("a connection") {
       ben.connections.contains { $0.connectionState == .connected }
     }

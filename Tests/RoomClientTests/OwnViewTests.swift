@@ -11,7 +11,7 @@ import Testing
 @Suite(.timeLimit(.minutes(5))) struct OwnViewTests {
   private final class Rows: VideoRenderer {
     private let state = Mutex<[UInt8]>([])
-    /// The first row of the last frame.
+    /// The last frame's first row.
     var row: [UInt8] { state.withLock { $0 } }
     func setSize(width: Int, height: Int) {}
     func renderFrame(_ frame: VideoFrame?) {
@@ -22,7 +22,7 @@ import Testing
 
   private static let size = VideoFormat(width: 640, height: 480, framesPerSecond: 20)
 
-  /// A frame whose luma rises from left to right.
+  /// Makes a frame whose luma rises from left to right.
   private static func ramp() throws -> VideoFrame {
     let row = (0..<640).map { UInt8($0 / 4) }
     let samples = (0..<480).flatMap { _ in row } + Array(repeating: 128, count: 640 * 240)
@@ -100,7 +100,7 @@ import Testing
     #expect(media.position == .front)
   }
 
-  /// A clip of one second that Retake reads by itself.
+  /// Makes a clip of one second that Retake reads without ffmpeg.
   private static func clip() throws -> String {
     let path = FileManager.default.temporaryDirectory.path + "/own-\(UUID().uuidString).y4m"
     var bytes = Data("YUV4MPEG2 W64 H48 F20:1 Ip A1:1 C420jpeg\n".utf8)
@@ -123,7 +123,7 @@ import Testing
     try await until("a frame of the file") { shown.row.count == 64 }
     #expect(media.capturer is FileVideoCapturer)
     await media.stop()
-    // Without a file either, the camera's error stands.
+    // Without a file either, the camera's error is reported.
     options.fileName = "/nowhere/sample.mov"
     let none = try LocalMedia(options: options)
     await #expect {
@@ -143,8 +143,8 @@ import Testing
     }
   }
 
-  /// A program that gives what ffmpeg would of a file: grey frames, or a square wave where no video
-  /// is wanted; it writes down what it was asked for.
+  /// Makes a program that imitates ffmpeg on a file: it outputs grey frames, or a square wave if
+  /// there is no video, and records its arguments.
   private static func standIn(_ folder: String) throws -> String {
     try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
     let frame = Data(repeating: 90, count: 64 * 48 * 3 / 2)

@@ -5,9 +5,9 @@ import RoomClient
 import Synchronization
 import Testing
 
-/// Profiles and pauses of video in rooms of Retake's own.
+/// Video profiles and pauses in Retake's own rooms.
 @Suite(.timeLimit(.minutes(10))) struct ProfileTests {
-  /// Records how wide the frames are.
+  /// Records the frames' widths.
   private final class Widths: VideoRenderer {
     private let state = Mutex<(last: Int, count: Int)>((0, 0))
     var last: Int { state.withLock { $0.last } }
@@ -54,7 +54,7 @@ import Testing
 
     video.pause = true
     #expect(video.pause)
-    // Frames under way still come; then there is none for a while.
+    // Frames in transit still arrive; then there are none for a while.
     var former = -1
     let clock = ContinuousClock()
     let end = clock.now + .seconds(180)
@@ -83,7 +83,7 @@ import Testing
     let video = try #require(
       ben.remoteParticipants.values.first?.videos.values.first)
     #expect(video.profiles.isEmpty)
-    // A pause that is refused goes back, and the error is told.
+    // A rejected pause is reverted, and the error is reported.
     video.pause = true
     try await second.hear("error 1327")
     try await until("no pause") { !video.pause }

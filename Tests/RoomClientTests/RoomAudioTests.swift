@@ -11,9 +11,9 @@ import Testing
 
 @testable import RoomClient
 
-/// Rooms with an audio session: its microphone is sent, its loudspeaker plays what is received.
+/// Rooms with an audio session: its microphone is sent, its loudspeaker plays received audio.
 @Suite(.timeLimit(.minutes(10))) struct RoomAudioTests {
-  /// A device whose microphone gives a tone and whose loudspeaker is listened to, at their pace.
+  /// A device with a tone as microphone and a recorded loudspeaker, in real time.
   private final class Desk: Sendable {
     let device = ManualAudioDevice()
     private let heard = Mutex<Int>(0)
@@ -41,7 +41,7 @@ import Testing
       task.withLock { $0 = made }
     }
 
-    /// The largest sample that was played in the last 10 ms.
+    /// The largest sample played in the last 10 ms.
     var peak: Int { heard.withLock { $0 } }
     func end() { task.withLock { $0?.cancel() } }
   }
@@ -77,7 +77,7 @@ import Testing
     #expect(near.device.operations.contains(.setProcessing(.music)))
     #expect(near.device.operations.contains(.requestPermission))
     #expect(near.device.operations.contains(.startUnit))
-    // The connection that sends keeps to what the application configured.
+    // The sending connection keeps the application's configuration.
     let modes = near.device.operations.filter { ["setCategory", "setMode"].contains($0.name) }
     let configured: [AudioDeviceOperation] = [
       .setCategory(.playAndRecord, options: wanted.options), .setMode(.videoChat),
@@ -85,7 +85,7 @@ import Testing
     #expect(modes.count > 2 && Array(modes.suffix(2)) == configured)
     try await ben.connect(roomId: "room-1")
     try await until("the tone") { far.peak > 2_000 }
-    // Who only listens is not asked for a microphone.
+    // A listener does not request a microphone.
     #expect(!far.device.operations.contains(.requestPermission))
     #expect(near.peak == 0)
     ben.setMuted(true)
@@ -126,7 +126,7 @@ import Testing
     try await meeting.end()
   }
 
-  /// The power of what is sent of a signal that a microphone hears for ten seconds.
+  /// Returns the sent power of a signal that the microphone hears for ten seconds.
   private func power(
     of signal: (Int) -> Int16, _ change: (inout LocalMediaOptions) -> Void
   ) throws -> Double {
@@ -150,13 +150,13 @@ import Testing
   }
 
   @Test func audioTypeAndAutoGainHoldForWhatIsPublished() throws {
-    // Noise that a generator makes, at a peak.
+    // Random noise with a given peak.
     func noise(_ place: Int, _ peak: Int) -> Int {
       let drawn = UInt32(truncatingIfNeeded: place) &* 2_654_435_761
       let mixed = (drawn ^ drawn >> 15) &* 2_246_822_519
       return (Int(mixed >> 16) - 32_768) * peak / 32_768
     }
-    // Syllables of 150 ms with pauses, as of a quiet voice; and a fan.
+    // Syllables of 150 ms with pauses, like a quiet voice; and a fan.
     func voice(_ place: Int) -> Int16 {
       let time = place / 16 % 200
       return Int16(noise(place, 1_200) * (time < 150 ? min(time, 150 - time) : 0) / 75)

@@ -39,7 +39,7 @@ import Testing
     }
     let share = try ScreenShare(appGroup: folder.path)
     #expect(throws: ExtensionErrorCode.broadcastFailed) { try share.sendVideoFrame(frame(0)) }
-    // The socket is there a moment later.
+    // The socket is created a moment later.
     try await until("the socket") {
       FileManager.default.fileExists(atPath: folder.path + "/screen-share.sock")
     }
@@ -50,7 +50,7 @@ import Testing
     #expect(!statuses.withLock { $0 }.contains(.broadcastStarted))
     share.resume()
     try share.sendVideoFrame(frame(2))
-    // A frame that no message has room for.
+    // A frame too large for any message.
     let wide = try VideoFrame(
       I420Buffer(width: 5_000, height: 2, samples: [UInt8](repeating: 90, count: 15_000)),
       timestampNanoseconds: 2)
@@ -74,7 +74,7 @@ import Testing
     #expect(throws: ExtensionErrorCode.stopBroadcast) { try share.sendVideoFrame(frame(9)) }
     try await second.hear("videoUnpublished")
     #expect(statuses.withLock { $0 } == [.broadcastReady, .broadcastStarted])
-    // The next one has to wait.
+    // The next share has to wait.
     await #expect(throws: RoomError.self) {
       try await anna.requestScreenShare(appGroup: folder.path, helper: helper)
     }
@@ -122,7 +122,7 @@ import Testing
     #expect(ShareMessage(kind: 99, body: []) == nil)
   }
 
-  /// Any bytes may come over the socket.
+  /// The socket may carry any bytes.
   @Test func anyBytesAreAMessageOrNone() {
     var generator = Steps()
     for sample in ShareMessage.samples {
@@ -150,7 +150,7 @@ extension ShareMessage {
   ]
 }
 
-/// Numbers that are the same in every run.
+/// Random numbers that are the same in every run.
 private struct Steps: RandomNumberGenerator {
   private var state: UInt64 = 88_172_645_463_325_252
   mutating func next() -> UInt64 {

@@ -9,7 +9,7 @@ import Wire
 
 @testable import RoomClient
 
-/// A channel of a Sora server as an application written for the service's own SDK sees it.
+/// A Sora server's channel as seen by an application written for the service's own SDK.
 @Suite(.timeLimit(.minutes(10))) struct SoraHandlerTests {
   private final class Log: Sendable {
     private let state = Mutex<[String]>([])
@@ -65,7 +65,7 @@ import Wire
   }
 
   @Test func aReceivedTrackIsThereWhenItIsReportedAsPublished() async throws {
-    /// Looks for the track in the very call that tells of it.
+    /// Looks the track up during the call that reports it.
     final class Looker: RoomDelegate {
       let found = Mutex<[Bool]>([])
       func room(_ room: Room, onRemoteAudioPublished audio: RemoteAudio, of: RemoteParticipant) {
@@ -108,7 +108,7 @@ import Wire
       I420Buffer(width: 640, height: 480, samples: [UInt8](repeating: 1, count: 640 * 720)),
       timestampNanoseconds: 1)
     #expect(!capturer.push(frame))
-    // It is switched on when the application wants that.
+    // It is enabled at the application's request.
     try await media.start()
     media.video?.active = true
     #expect(capturer.push(frame) && media.video?.active == true)

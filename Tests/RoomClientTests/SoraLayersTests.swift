@@ -10,8 +10,7 @@ import Tape
 import Testing
 import Wire
 
-/// The layers that a Sora server offers to receive are sent as it says, whatever the application
-/// called its own.
+/// Layers requested by a Sora server are sent as it says, whatever names the application used.
 @Suite(.timeLimit(.minutes(10))) struct SoraLayersTests {
   @Test(arguments: [nil, ["l", "m", "h"]])
   func aServersOfferDecidesOnTheLayers(own: [String]?) async throws {

@@ -6,13 +6,13 @@ import Wire
 
 @testable import RoomClient
 
-/// Whom a listener hears of those who speak, in virtual time and by decoded samples.
+/// Which speakers a listener hears, in virtual time and in decoded samples.
 struct VoiceSelectionTests {
   private static let block = Interval.milliseconds(20)
 
   /// Runs the selection over scripted levels: for each voice, when it speaks, in milliseconds.
   ///
-  /// - Returns: who held a place after each block of 20 ms.
+  /// - Returns: the holders of the slots after each block of 20 ms.
   private func holders(
     _ spans: [[Range<Int>]], count: Int, milliseconds: Int, level: (Int) -> Int = { _ in -20 }
   ) -> [[UInt32]] {
@@ -29,7 +29,7 @@ struct VoiceSelectionTests {
   }
 
   @Test func fourOfEightWhoTakeTurnsAreHeardWithin300Milliseconds() {
-    // Each of the eight speaks for 800 ms, and the next one begins 200 ms after it: four at a time.
+    // Each of the eight speaks for 800 ms, and the next one starts 200 ms later: four at a time.
     let spans = (0..<8).map { voice in [voice * 200..<voice * 200 + 800] }
     let heard = holders(spans, count: 4, milliseconds: 2_400)
     #expect(heard.allSatisfy { $0.count <= 4 })
@@ -37,7 +37,7 @@ struct VoiceSelectionTests {
       let began = span[0].lowerBound
       let first = heard.firstIndex { $0.contains(UInt32(voice)) }.map { $0 * 20 }
       #expect((first ?? .max) - began <= 300, "\(voice): \(first ?? -1) instead of \(began)")
-      // It keeps its place until it falls silent.
+      // It keeps its slot until it falls silent.
       for place in ((first ?? 0) / 20)..<(span[0].upperBound / 20) {
         #expect(heard[place].contains(UInt32(voice)))
       }
@@ -87,7 +87,7 @@ struct VoiceSelectionTests {
     #expect(heard.allSatisfy { $0.isEmpty })
   }
 
-  /// The largest step between two samples that a receiver plays of a tone, through Opus.
+  /// Returns the largest step between two samples of a received tone, coded with Opus.
   private func largestStep(opens: (Int) -> Bool) throws -> Int {
     let codecs = LibraryCodecs()
     let encoder = try codecs.audioEncoder(track: "a", OpusSettings())
@@ -103,18 +103,18 @@ struct VoiceSelectionTests {
           bytes.count > 2 ? .payload(bytes) : .conceal(frameCount: 960)
         ).block.samples
       } else {
-        // A pause: the playout makes a little up, and is silent then.
+        // In a pause, the playout conceals for a while and then plays silence.
         played += Array(repeating: 0, count: 960)
       }
     }
-    // What the codec makes of its own beginning is in both runs.
+    // The codec's start-up effect is in both runs.
     let steady = played.dropFirst(9_600)
     return zip(steady, steady.dropFirst()).map { abs(Int($0) - Int($1)) }.max() ?? 0
   }
 
   @Test func switchingBetweenVoicesCostsNoClick() throws {
     let control = try largestStep { _ in true }
-    // The voice loses its place every 500 ms, for so long that silence is sent no longer.
+    // The voice loses its slot every 500 ms, long enough that even silence is no longer sent.
     let switched = try largestStep { $0 / 25 % 2 == 0 }
     #expect(control > 0 && Double(switched) <= 1.5 * Double(control), "\(switched), \(control)")
   }

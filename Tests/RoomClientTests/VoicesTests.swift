@@ -9,9 +9,9 @@ import Synchronization
 import Tape
 import Testing
 
-/// Rooms of Retake's own in which more people speak than are heard.
+/// Retake's own rooms with more speakers than slots.
 @Suite(.timeLimit(.minutes(15))) struct VoicesTests {
-  /// A person with a voice that is switched on and off.
+  /// A participant whose voice is switched on and off.
   private final class Person: Sendable {
     let room: Room
     let ear = Ear()
@@ -19,7 +19,7 @@ import Testing
     let media: LocalMedia
     private let speaks = Mutex(false)
     private let task: Mutex<Task<Void, Never>?> = Mutex(nil)
-    /// The most voices that were heard at once.
+    /// The most voices heard at once.
     let most = Mutex(0)
 
     init(_ name: String, _ meeting: Meeting, hertz: Double, occupants: Int? = 4) {
@@ -84,7 +84,7 @@ import Testing
             .isSubset(of: Set(person.room.getAudioOccupants()))
         }
       }
-      // Long enough to be told apart in the take.
+      // Long enough to be distinguished in the take.
       let begin = ContinuousClock.now
       try await until("two seconds of speech") { begin.duration(to: .now) > .seconds(2) }
     }
@@ -104,10 +104,11 @@ import Testing
     }
   }
 
-  /// Whoever is heard to speak by somebody spoke at that time by the take of its own connection.
+  /// Expects that every participant heard speaking did speak at that time, as the take of that
+  /// participant's connection shows.
   private func expectSpeakers(of meeting: Meeting) throws {
     let take = try TakeFile.openForQueries(meeting.path)
-    // How far what a listener heard lies from what was spoken, at the beginning, in milliseconds.
+    // The distance between the start as heard and as spoken, in milliseconds.
     let distances = """
       WITH who AS (
         SELECT carrier.id, speaker.direction, speaker.from_ns, speaker.to_ns
@@ -124,8 +125,8 @@ import Testing
     while try rows.step() { found.append(rows.integer(0)) }
     // Each of the eight hears three or four in each of three rounds.
     #expect(found.count >= 8 * 3 * 3)
-    // How many milliseconds depends on the machine; `VoiceSelectionTests` holds 300 of them in
-    // virtual time.
+    // The exact milliseconds depend on the machine; `VoiceSelectionTests` checks 300 ms in virtual
+    // time.
     #expect((found.last ?? .max) < 60_000, "\(found)")
   }
 
@@ -142,7 +143,7 @@ import Testing
     }
     let listener = people[0]
     let always = people[1].id
-    // It is heard before it says anything.
+    // It is heard before it speaks.
     try await until("the one that is always on") {
       listener.room.getAudioOccupants() == [always]
     }
@@ -150,7 +151,7 @@ import Testing
     try await until("a voice") {
       listener.room.getAudioOccupants() == [always, people[2].id].sorted()
     }
-    // What it says comes beside the one voice that there is a place for.
+    // Its speech is heard besides the one voice that has a slot.
     people[1].speak(true)
     try await until("both at once") {
       let levels = listener.room.getAudioLevels()

@@ -3,21 +3,21 @@ package import Live
 import Media
 import Synchronization
 
-/// A machine's microphone, which hums or is silent, and its loudspeaker: what was asked of it, what
-/// it refuses, and how loud it plays.
+/// A machine's humming or silent microphone and its loudspeaker, with recorded and failing
+/// operations.
 package final class Desk: AudioDeviceModule {
   private struct State {
     var operations: [AudioDeviceOperation] = []
     var failures: [String: Int32] = [:]
     var port: AudioDevicePort?
-    /// The largest samples of the last pieces that were played, the newest last.
+    /// The largest samples of the last played pieces, the newest last.
     var peaks: [Int] = []
   }
 
   private let device: PacedAudioDevice
   private let state = Mutex(State())
 
-  /// How many pieces of 10 ms are looked at.
+  /// How many pieces of 10 ms are kept.
   private static let pieces = 8
 
   package init(hertz: Int? = nil) {
@@ -48,22 +48,22 @@ package final class Desk: AudioDeviceModule {
     return failure.map { .failed(code: $0) } ?? device.perform(operation)
   }
 
-  /// What was asked so far.
+  /// The operations so far.
   package var operations: [AudioDeviceOperation] { state.withLock { $0.operations } }
-  /// How often something was asked, by its name.
+  /// Returns how often an operation was requested.
   package func count(_ name: String) -> Int { operations.count { $0.name == name } }
-  /// Refuses operations of this name from now on.
+  /// Makes operations with this name fail from now on.
   package func refuse(_ name: String) { state.withLock { $0.failures[name] = -50 } }
-  /// Says that something happened to the device.
+  /// Reports a device event.
   package func report(_ event: AudioDeviceEvent) { state.withLock { $0.port }?.report(event) }
 
-  /// The largest sample of the last 80 ms; 0 before so much was played.
+  /// The largest sample of the last 80 ms; 0 until that much was played.
   package var peak: Int {
     state.withLock { $0.peaks.count < Desk.pieces ? 0 : $0.peaks.max() ?? 0 }
   }
 }
 
-/// Waits until something is so, for minutes on a busy machine.
+/// Waits until a condition holds, for minutes on a busy machine.
 package nonisolated(nonsending) func eventually(
   _ what: String, _ holds: () async throws -> Bool
 ) async throws {
@@ -75,7 +75,7 @@ package nonisolated(nonsending) func eventually(
   }
 }
 
-/// What did not become so in minutes.
+/// A condition that did not hold within minutes.
 package struct NotSo: Error {
   package var what: String
 }

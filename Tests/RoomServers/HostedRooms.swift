@@ -3,13 +3,13 @@ import RoomClient
 import Signaling
 import Wire
 
-/// A server with rooms of Retake's own on a free port of this machine.
+/// A server with Retake's own rooms on a free local port.
 package final class HostedRooms: Sendable {
   private let host: RoomHost
   private let server: HTTPServer
   private let session: Session
 
-  /// - Parameter secret: who may get tokens, as `key:secret`; nil: everybody.
+  /// - Parameter secret: the credentials required for tokens, as `key:secret`; nil: none.
   package init(secret: String? = nil) async throws {
     session = try Session(Self.options)
     var hosted = RoomHost.Options()
@@ -28,7 +28,7 @@ package final class HostedRooms: Sendable {
     }
   }
 
-  /// Sessions of this machine alone, on its loopback.
+  /// Options for sessions on loopback only.
   package static var options: Session.Options {
     var options = Session.Options()
     options.bind = .addresses([IPAddress(ipv4: 0x7f00_0001)])
@@ -36,13 +36,13 @@ package final class HostedRooms: Sendable {
     return options
   }
 
-  /// Where the rooms are entered.
+  /// The URL for entering rooms.
   package var url: String { "ws://127.0.0.1:\(server.port)/rooms" }
 
-  /// Where tokens are given.
+  /// The URL for getting tokens.
   package var tokens: String { "http://127.0.0.1:\(server.port)/rooms/token" }
 
-  /// Ends the rooms.
+  /// Ends the rooms and closes the server.
   package func end() async throws {
     await host.close()
     try await session.finish()

@@ -1,7 +1,7 @@
 package import Testing
 
-/// Whose turn it is to use what a process has once: its audio session, its devices, the objects of
-/// SDKs that there is one of.
+/// Grants turns at what a process has only once: its audio session, its devices, the SDKs'
+/// singletons.
 private actor MachineTurn {
   static let shared = MachineTurn()
   private var isTaken = false
@@ -17,7 +17,7 @@ private actor MachineTurn {
   }
 }
 
-/// A suite that has the devices of the process to itself while it runs.
+/// A suite that has exclusive use of the process's devices while it runs.
 package struct MachineAlone: SuiteTrait, TestScoping {
   package func provideScope(
     for test: Test, testCase: Test.Case?,
@@ -35,6 +35,6 @@ package struct MachineAlone: SuiteTrait, TestScoping {
 }
 
 extension Trait where Self == MachineAlone {
-  /// The suite has the devices of the process to itself while it runs.
+  /// Gives the suite exclusive use of the process's devices while it runs.
   package static var machineAlone: Self { Self() }
 }

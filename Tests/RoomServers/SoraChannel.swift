@@ -9,16 +9,16 @@ import Signaling
 import Synchronization
 package import Wire
 
-/// A channel of a Sora server on a free port of this machine, as its documents tell: it offers to
-/// receive a video in three layers, of which the middle one is switched off, and may send the voice
-/// of a connection `other`, and receive one.
+/// A Sora server's channel on a free local port, as its documentation describes: it requests a
+/// video in three layers, with the middle one disabled, and may send the voice of a connection
+/// `other`, and receive one.
 package final class SoraChannel: Sendable {
   package let clients: Session
   package let path: String
   private let server: HTTPServer
   private let hosting: Session
   private let folder: String
-  /// The server's side of the media.
+  /// The server's peer connection.
   package let peer: PeerConnection
   private let heard: Heard
 
@@ -27,7 +27,7 @@ package final class SoraChannel: Sendable {
     let socket = Mutex<WebSocket?>(nil)
   }
 
-  /// - Parameter hertz: the tone of the voice; 0: it is silent.
+  /// - Parameter hertz: the tone of the voice; 0 for silence.
   package init(
     sendsVoice: Bool = false, receivesVoice: Bool = false, hertz: Int = 440
   ) async throws {
@@ -62,12 +62,12 @@ package final class SoraChannel: Sendable {
 
   deinit { try? FileManager.default.removeItem(atPath: folder) }
 
-  /// Closes the WebSocket as a server does that ends a connection.
+  /// Closes the WebSocket like a server that ends a connection.
   package func close(code: UInt16, reason: String) {
     heard.socket.withLock { $0 }?.post(close: WebSocketCloseCode(rawValue: code), reason: reason)
   }
 
-  /// What the client asked for.
+  /// The client's connect message.
   package var connectMessage: JSONValue? { heard.connect.withLock { $0 } }
 
   private static func answer(
@@ -113,19 +113,19 @@ package final class SoraChannel: Sendable {
       ("config", .members(("iceServers", .list([])))))
   }
 
-  /// Where signaling is.
+  /// The signaling URL.
   package var address: URL { URL(string: url) ?? URL(fileURLWithPath: "/") }
 
   private var url: String { "ws://127.0.0.1:\(server.port)/signaling" }
 
-  /// How the channel is entered.
+  /// Returns the configuration for joining the channel.
   package func configuration(_ role: SoraConfiguration.Role) -> SoraConfiguration {
     SoraConfiguration(
       url: url, channelId: "channel", role: role,
       multistreamEnabled: true)
   }
 
-  /// Ends all and completes the take.
+  /// Ends the channel and completes the take.
   package func end() async throws {
     await peer.close()
     _ = try await clients.finish()

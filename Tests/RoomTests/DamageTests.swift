@@ -5,9 +5,9 @@ import Room
 import Testing
 import Wire
 
-/// How much happens: to twenty rooms every day, to more of them where `make fuzz` asks for it.
+/// How many rooms and events are tested: twenty rooms by default, more with `make fuzz`.
 private enum DamageBudget {
-  /// What happens to one room.
+  /// How many events each room gets.
   static let length = 400
   static let lanes = 20
   private static let inputs = ProcessInfo.processInfo.environment["RETAKE_MUTATIONS_EACH"]
@@ -17,7 +17,7 @@ private enum DamageBudget {
 }
 
 /// A service and connections that do anything at any time: nothing traps, nothing grows without
-/// bound, and the order of events stays what it is.
+/// bound, and the order of events stays valid.
 @Suite(.timeLimit(.minutes(DamageBudget.minutes))) struct DamageTests {
   @Test(arguments: 0..<DamageBudget.lanes) func anythingMayHappenInAnyOrder(lane: Int) {
     for round in 0..<DamageBudget.rounds { damage(seed: round * DamageBudget.lanes + lane) }
@@ -70,7 +70,7 @@ private enum DamageBudget {
     #expect(room.snapshot.state == .disconnected)
     #expect(room.events.last.map { if case .disconnected = $0 { true } else { false } } == true)
     #expect(room.names.filter { $0 == "disconnected" }.count == 1)
-    // Whoever was carried is carried no longer, each once.
+    // Media reported as carried is reported as no longer carried, each exactly once.
     var carried: [CarriedMedia] = []
     for change in room.people {
       switch change {

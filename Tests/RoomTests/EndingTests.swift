@@ -134,12 +134,12 @@ import Wire
       room.intents.prefix(3) == [
         .networkChanged, .restartICE(ConnectionID(1)), .restartICE(ConnectionID(2)),
       ])
-    // An offer that restarts ICE goes the usual way.
+    // An offer that restarts ICE is made the usual way.
     room.serve(.makeOffer(iceRestart: true), of: 1)
     #expect(room.orders.contains { $0.order == .request(.makeOffer(iceRestart: true)) })
   }
 
-  /// The connection may come about between the call and its restart.
+  /// The connection may be established between the call and its restart.
   @Test func aRestartThatWasAskedForIsNotTakenBack() {
     let room = VirtualRoom()
     room.enter()
@@ -150,7 +150,7 @@ import Wire
     room.report(.report(.state(.connected)), of: 1)
     room.wait(.milliseconds(1))
     #expect(room.intents.contains(.restartICE(ConnectionID(1))))
-    // Once: what follows is a connection as any other.
+    // Only once: afterwards the connection is like any other.
     for state in [PeerState.connecting, .connected] {
       room.report(.report(.state(state)), of: 1)
     }
@@ -159,7 +159,7 @@ import Wire
     #expect(!room.intents.contains(.restartICE(ConnectionID(1))))
   }
 
-  /// An application may see that a connection is there before its room does.
+  /// An application may see that a connection is established before its room does.
   @Test(arguments: [true, nil])
   func aRestartBeforeTheFirstStateWaitsForTheConnection(remembers: Bool?) {
     let room = VirtualRoom { $0.restartsOnceConnected = remembers }

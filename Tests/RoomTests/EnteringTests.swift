@@ -30,7 +30,7 @@ import Wire
       .named("anna", .audio(1, of: "anna"), .video(2, of: "anna")), .named("ben"),
     ])
     #expect(room.events.contains(.connected(["me", "anna", "ben"])))
-    // What is published already is told after that.
+    // Media already published is reported after that.
     #expect(
       room.names.suffix(3) == ["connected", "remotePublished", "remotePublished"])
     #expect(room.snapshot.participants.map(\.number) == [1, 2, 3])

@@ -3,7 +3,7 @@ import Peer
 import Room
 import Wire
 
-/// Participants and media of the tests.
+/// The participants and media used in tests.
 extension PublishedMedia {
   static func video(
     _ number: UInt32, of owner: String, extraValue: String = "", profiles: [VideoProfile] = []
@@ -29,7 +29,7 @@ extension LocalMediaInfo {
 }
 
 extension RoomReply? {
-  /// The number of the error; nil when there is none.
+  /// The error's number; nil for success.
   var code: RoomErrorCode? {
     if case .failed(let failure) = self { return failure.code }
     return nil
@@ -37,18 +37,18 @@ extension RoomReply? {
 }
 
 extension VirtualRoom {
-  /// The errors that were told, by number.
+  /// The reported errors, by number.
   var errors: [RoomErrorCode] {
     events.compactMap { if case .failed(let failure) = $0 { failure.code } else { nil } }
   }
 
-  /// How the local media that was published last is numbered by the service.
+  /// Reports the service's numbers for the local media published last.
   func acceptPublication(_ media: (LocalMediaInfo, UInt32)...) {
     serve(outputs: media.map { .event(.localPublished($0.0.id, MediaID($0.1))) })
     confirm()
   }
 
-  /// Subscribes to a video, which then comes in a section of the connection 2.
+  /// Subscribes to a video, which then appears in a section of connection 2.
   func receive(_ number: UInt32, mid: String, transceiver: UInt32) {
     call(.subscribe(MediaID(number)))
     confirm()

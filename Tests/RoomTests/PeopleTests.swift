@@ -53,7 +53,7 @@ import Wire
     changed.isActive = false
     room.serve(.mediaChanged(changed), .mediaChanged(changed))
     #expect(room.events == [.remoteStateChanged(changed)])
-    // Whose it is and what it is cannot change.
+    // The owner and the kind cannot change.
     changed.owner = "ben"
     changed.extraValue = "x"
     room.serve(.mediaChanged(changed))
@@ -154,7 +154,7 @@ import Wire
         .setAudible(transceiver: 1, false), .setAudible(transceiver: 2, true),
         .setAudible(transceiver: 1, true),
       ])
-    // Whoever comes later is as muted as the room.
+    // A participant who joins later is muted like the room.
     room.call(.setMuted(true))
     room.serve(.published(owner: "anna", [.audio(3, of: "anna")]))
     room.confirm()
@@ -187,7 +187,7 @@ import Wire
     #expect(numbers == numbers.sorted() && Set(numbers).count == numbers.count)
     #expect(numbers.allSatisfy { (1101...1907).contains($0) })
     for code in RoomErrorCode.known { #expect(code.meaning.hasSuffix("."), "\(code)") }
-    // A number that is not known keeps its range's meaning.
+    // An unknown number has its range's meaning.
     #expect(RoomErrorCode(rawValue: 1465).meaning == "A message of the session could not be read.")
     #expect(RoomErrorCode(rawValue: 9).meaning == "The service reports error 9.")
   }

@@ -24,8 +24,8 @@ import Wire
     #expect(room.snapshot.ownMedia.map(\.phase) == ["published", "published"])
   }
 
-  /// Found by a million inputs: of local media that a connection carried before the service said
-  /// who this side is, nobody was told that it is carried, but that it is no longer.
+  /// Found by a million inputs: local media carried before the service named this participant was
+  /// never reported as carried, but reported as no longer carried.
   @Test func ownMediaIsCarriedFromTheMomentThatItsOwnerHasAName() {
     let room = VirtualRoom()
     room.call(.publish([.voice]))
@@ -69,7 +69,7 @@ import Wire
     }
     #expect(offer.type == .offer)
     #expect(media == [LocalMediaPlace(media: LocalMediaID(2), mid: "0")])
-    // A further one goes on the connection that is there.
+    // Further media uses the existing connection.
     room.clear()
     room.call(.publish([.voice]))
     #expect(room.orders.map(\.order) == [.attach(.voice)])
@@ -97,7 +97,7 @@ import Wire
     #expect(room.events == [.localMediaUnpublished(LocalMediaID(2))])
     #expect(room.reply(to: room.lastNumber) == .done)
     #expect(room.snapshot.ownMedia.isEmpty)
-    // It can be published anew.
+    // It can be published again.
     #expect(room.call(.publish([.camera])) == nil)
   }
 
@@ -130,7 +130,7 @@ import Wire
     changed.extraValue = "screen"
     #expect(room.call(.updateLocal(changed)) == .done)
     #expect(room.intents == [.updateLocal(changed)])
-    // What is no change is not told.
+    // An unchanged value is not reported.
     room.call(.updateLocal(changed))
     #expect(room.intents.count == 1)
     changed.kind = .audio

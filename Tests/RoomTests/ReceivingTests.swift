@@ -19,7 +19,7 @@ import Wire
     #expect(room.names.filter { $0 == "receiversGrown" }.count == 11)
     #expect(room.call(.subscribe(MediaID(21))).code == .receiversExhausted)
     room.confirm()
-    // One that is being given back is not free yet.
+    // A receiver being released is not free yet.
     room.clear()
     room.call(.unsubscribe(MediaID(3)))
     #expect(room.call(.subscribe(MediaID(21))).code == .noFreeReceiver)
@@ -36,7 +36,7 @@ import Wire
     ])
     #expect(room.call(.subscribe(MediaID(2))) == nil)
     #expect(room.call(.subscribe(MediaID(3))).code == .receiversExhausted)
-    // Audio was subscribed to as it was published.
+    // Audio is subscribed automatically when it is published.
     #expect(room.call(.subscribe(MediaID(1))).code == .alreadySubscribed)
   }
 

@@ -3,11 +3,11 @@ import Wire
 
 @testable import Room
 
-/// The parts of a room, each by itself.
+/// A room's parts, one by one.
 struct RoomPartTests {
   private let link = ConnectionID(2)
 
-  /// A connection with a number in the take, on which a section is received.
+  /// Returns a table with one numbered connection that receives a section.
   private func links(mid: String? = nil, transceiver: UInt32 = 5) -> ConnectionTable {
     var links = ConnectionTable(delay: .zero, maximum: 1)
     _ = links.open(link, .both)
@@ -16,7 +16,7 @@ struct RoomPartTests {
     return links
   }
 
-  /// Ann, with what she publishes.
+  /// Returns a table with Ann and her published media.
   private func people(_ media: PublishedMedia...) -> ParticipantTable {
     var people = ParticipantTable()
     _ = people.enter("ann", name: "Ann")
@@ -40,7 +40,7 @@ struct RoomPartTests {
     #expect(own.place(LocalMediaInfo.voice.id, on: link, 5, over: links()).isEmpty)
     let place = carried(media: nil, .audio, isInbound: false)
     #expect(own.enter(as: 1, over: links()) == [.person(.carried(place))])
-    // Another transceiver takes the place of the first.
+    // Another transceiver replaces the first.
     let next = carried(media: nil, .audio, isInbound: false, transceiver: 6)
     #expect(
       own.place(LocalMediaInfo.voice.id, on: link, 6, over: links())
@@ -182,7 +182,7 @@ struct RoomPartTests {
     let (first, second) = (PublishedMedia.audio(3, of: "ann"), PublishedMedia.audio(4, of: "ann"))
     let people = people(first, second)
     var pool = pool(.reported)
-    // It may say so before the voice comes.
+    // The report may precede the voice.
     #expect(pool.setVoices([second.id]).isEmpty)
     #expect(pool.assign(first, to: "a", on: link, people, links(mid: "a")).count == 2)
     #expect(pool.setVoices([first.id]) == [.event(.audioOccupied(first.id))])
@@ -224,7 +224,7 @@ struct RoomPartTests {
     #expect(try pool.assign(media[2].id, isVideo: true).isEmpty)
   }
 
-  // MARK: Calls that wait
+  // MARK: Pending calls
 
   @Test func callsThatWaitForTheRoomAreAnsweredOnce() {
     var waiting = WaitingCalls()

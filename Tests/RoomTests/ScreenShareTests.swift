@@ -37,7 +37,7 @@ import Wire
     #expect(room.call(.requestScreenShare).code == .invalidState)
     room.report(.connected)
     room.call(.stopScreenShare(isLeaving: false))
-    // Stopping is immediate, and nothing is told of it.
+    // Stopping is immediate, and causes no report.
     #expect(room.events == [.screenShare(.broadcastReady)])
     #expect(room.shares.last == .end(isLeaving: false))
     room.wait(.milliseconds(4_999))
@@ -60,7 +60,7 @@ import Wire
     #expect(room.names == ["screenShare", "failed"])
     #expect(room.errors == [.shareUnreachable])
     #expect(room.snapshot.state == .connected)
-    // What comes of it later is nobody's any more.
+    // Later events of it are ignored.
     room.report(.started(width: 320, height: 180))
     #expect(room.names.count == 2)
   }

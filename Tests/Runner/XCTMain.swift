@@ -2,12 +2,12 @@ import Tape
 import Testing
 import XCTest
 
-/// Runs the tests, as the runner that SwiftPM writes would.
+/// Runs the tests in place of SwiftPM's generated runner.
 ///
-/// SwiftPM finds XCTest's classes in an index of all sources, which takes its time to make. There
-/// are none here; with a runner of its own, `make` builds with `--disable-index-store`. It is known
-/// by the name of its file, above a test module that only such builds have: `swift test` by itself
-/// would run XCTest's tests alone where it saw one.
+/// To find XCTest classes, SwiftPM needs an index of all sources, which is slow to build. The
+/// package has none; with its own runner, `make` builds with `--disable-index-store`. SwiftPM
+/// recognizes the runner by its file name; it is in a folder above a test module that only such
+/// builds include, because plain `swift test` would otherwise run only XCTest's tests.
 @main enum Runner {
   static func main() async {
     SQLiteLibrary.countNoMemory()

@@ -3,27 +3,27 @@ import SCTP
 import Testing
 import Wire
 
-/// Unreliable channels against a record of what the network did to each message.
+/// Unreliable channels compared with a record of the network's effect on each message.
 struct AbandonmentTests {
-  /// How many networks; `RETAKE_DELIVERY_SEEDS=N` asks for another number.
+  /// How many networks to test; `RETAKE_DELIVERY_SEEDS=N` sets another number.
   private static let seeds =
     ProcessInfo.processInfo.environment["RETAKE_DELIVERY_SEEDS"].flatMap { UInt64($0) } ?? 20
 
   private static let count = 400
   private static let size = 1000
 
-  /// What happened to the messages of the first side, by number.
+  /// The fate of the first side's messages, by number.
   private struct Journal {
     var transmissions = [Int](repeating: 0, count: AbandonmentTests.count)
     var arrivals = [Int](repeating: 0, count: AbandonmentTests.count)
-    /// When a message was last sent, under which number, and when the peer was first told to pass
-    /// over that number.
+    /// When a message was last sent, with which number, and when the peer was first told to skip
+    /// that number.
     var lastSent = [Instant?](repeating: nil, count: AbandonmentTests.count)
     var numbers = [UInt32?](repeating: nil, count: AbandonmentTests.count)
     var passedOver = [Instant?](repeating: nil, count: AbandonmentTests.count)
     var dice: Dice
 
-    /// Lets a packet of the first side through, or loses it.
+    /// Delivers or loses a packet from the first side.
     mutating func carry(_ packet: [UInt8], at now: Instant) -> [UInt8]? {
       let isLost = dice.happens(20)
       var place = 12
@@ -32,7 +32,7 @@ struct AbandonmentTests {
       }
       while place + 8 <= packet.count {
         let length = Int(packet[place + 2]) << 8 | Int(packet[place + 3])
-        // A chunk of data that is one message; its payload begins with the number.
+        // A data chunk with one message; its payload starts with the number.
         let header = packet[place] == 64 ? 20 : 16
         if [0, 64].contains(packet[place]), length == header + AbandonmentTests.size {
           let number = Int(packet[place + header]) << 8 | Int(packet[place + header + 1])
@@ -84,7 +84,7 @@ struct AbandonmentTests {
       link.tamper = nil
     }
     let got = link.seen[1].messages.map { Int($0.bytes[0]) << 8 | Int($0.bytes[1]) }
-    // What reached the other side was handed out, once and in order.
+    // Every message that arrived was delivered, once and in order.
     let missing = journal.arrivals.indices.filter {
       journal.arrivals[$0] > 0 && !got.contains($0)
     }
@@ -126,7 +126,7 @@ struct AbandonmentTests {
         journal.arrivals[index] == 0 && journal.passedOver[index].map { $0 < ends[index] } ?? false
       }
       #expect(early == [], "seed \(seed): messages were given up before their time")
-      // Each message came or was abandoned, and those were not there.
+      // Each message arrived or was abandoned, never both.
       let lost = AbandonmentTests.count - outcome.got.count
       #expect(outcome.abandoned >= lost, "seed \(seed)")
       #expect(lost > 0 || lifetime == 1000, "seed \(seed)")

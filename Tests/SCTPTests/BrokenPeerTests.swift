@@ -3,7 +3,7 @@ import Wire
 
 @testable import SCTP
 
-/// What a peer says that ends the association, with more behind it: the end is the end.
+/// Packets that end the association and contain more chunks, which must be ignored.
 struct BrokenPeerTests {
   private func connected(_ change: (inout SCTPParameters) -> Void = { _ in }) -> Link {
     var link = Link()
@@ -14,15 +14,15 @@ struct BrokenPeerTests {
     return link
   }
 
-  /// The number that the next DATA chunk to a side has.
+  /// Returns the number of the next DATA chunk to a side.
   private func next(_ side: SCTPAssociation) -> UInt32 {
     side.receiver.numbers.acknowledged &+ 1
   }
 
-  /// The last number that a side sent.
+  /// Returns the last number that a side sent.
   private func last(_ side: SCTPAssociation) -> UInt32 { side.sender.sent.nextNumber &- 1 }
 
-  /// Gives chunks to the second side in one packet.
+  /// Delivers chunks to the second side in one packet.
   private func give(_ chunks: [Crafted.Chunk], to link: inout Link) {
     link.step(1, .packet(Crafted.packet(tag: link.sides[1].handshake.localTag, chunks)))
   }
@@ -33,8 +33,8 @@ struct BrokenPeerTests {
     let open = ChannelMessage.open(DataChannelInit(label: "a")).bytes
     let part = [UInt8](repeating: 7, count: 1000)
     give([Crafted.data(first, stream: 0, kind: 50, open)], to: &link)
-    // Behind one gap two parts of a message that together exceed the limit; behind another one, on
-    // a stream that is looked at later, the announcement of a channel.
+    // After one gap, two parts of a message that together exceed the limit; after another, on a
+    // stream checked later, a channel's announcement.
     for (offset, stream, sequence) in [(2, 0, 2), (3, 0, 3)] as [(UInt32, UInt16, UInt16)] {
       give(
         [Crafted.data(first &+ offset, stream: stream, sequence: sequence, kind: 52, part)],
@@ -48,7 +48,7 @@ struct BrokenPeerTests {
     #expect(link.seen[1].states.last == .closed)
     #expect(link.seen[1].announced.count == 1 && link.seen[1].closed.count == 1)
     #expect(link.sides[1].deadline == nil && link.sides[1].channelNumbers.isEmpty)
-    // What came behind the end is counted.
+    // Chunks after the end are counted.
     #expect(link.sides[1].statistics.dropped == 1)
   }
 
@@ -71,7 +71,7 @@ struct BrokenPeerTests {
       + Crafted.words(0, 0)
     let deferred = Crafted.answer(
       &link.sides[1], to: [.init(type: .reconfiguration, body: request)], at: link.now)
-    // In progress: the data has not come.
+    // In progress: the data has not arrived.
     #expect(deferred.map(\.type) == [.reconfiguration])
     #expect(deferred.first?.body.suffix(4) == [0, 0, 0, 6])
     let said = Crafted.answer(
@@ -84,7 +84,7 @@ struct BrokenPeerTests {
   func anAcknowledgementThatWaitsIsGivenUpWithTheEndOfData(isAnswered: Bool) {
     var link = connected()
     let number = next(link.sides[1])
-    // The first data of all is acknowledged at once, the next one waits for a second packet.
+    // The first data is acknowledged at once, the next one waits for a second packet.
     for offset in 0..<2 as Range<UInt32> {
       give([Crafted.data(number &+ offset, stream: 0, [1])], to: &link)
     }
@@ -95,7 +95,7 @@ struct BrokenPeerTests {
     let said = Crafted.answer(
       &link.sides[1], to: [.init(type: .shutdown, body: body)], at: link.now)
     #expect(said.map(\.type) == [.shutdownAcknowledgement])
-    // What is left is to say that again (RFC 9260 section 9.2), later than now.
+    // Only repeating it is left (RFC 9260 section 9.2), later than now.
     let now = delay ?? link.now
     var outbox = Outbox<SCTPAssociation.Output>()
     link.sides[1].step(.deadline, at: now, into: &outbox)

@@ -74,7 +74,7 @@ struct ChannelTests {
       for number in 0..<100 { link.step(number % 2, .close(channels[number])) }
       link.run { $0.seen.allSatisfy { $0.closed.count == 100 * round } }
       #expect(link.seen.allSatisfy { $0.closed.count == 100 * round })
-      // What was sent before the end arrived.
+      // Messages sent before the end arrived.
       #expect(link.seen.map(\.messages.count) == [50 * round, 50 * round])
       #expect(link.sides.allSatisfy { $0.channelNumbers.isEmpty })
     }
@@ -90,7 +90,7 @@ struct ChannelTests {
     link.run { $0.seen[1].messages.count == 1 }
     link.send(1, link.seen[1].announced[0], "an answer")
     link.run { $0.seen[0].messages.count == 1 }
-    // The other side resets its stream when it knows that its answer arrived.
+    // The other side resets its stream once its answer is known to have arrived.
     link.step(0, .close(channel))
     link.run(for: .milliseconds(20))
     #expect(link.seen.allSatisfy { $0.closed.count == 1 })
@@ -149,7 +149,7 @@ struct ChannelTests {
       }
     }
     link.run { $0.seen[1].messages.count >= 150 }
-    // The first window went to the channel that was alone then.
+    // The first window was used by the only channel at that time.
     let names = link.seen[1].messages[50..<150].map {
       link.sides[1].options(of: $0.channel)?.label ?? ""
     }

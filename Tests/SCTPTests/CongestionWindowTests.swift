@@ -36,7 +36,7 @@ struct CongestionWindowTests {
     for _ in 0..<20 { window.acknowledge(2 * chunk, flight: window.bytes) }
     var began = window.lose(lastInFlight: 0)
     #expect(began)
-    // Within the recovery a window at its threshold stays, and other losses change nothing.
+    // During recovery, a window at its threshold stays, and further losses change nothing.
     let half = window.bytes
     window.acknowledge(2 * chunk, flight: half)
     began = window.lose(lastInFlight: 5)
@@ -64,7 +64,7 @@ struct CongestionWindowTests {
     #expect(window.bytes == chunk && window.isProbing)
     window.acknowledge(chunk, flight: chunk)
     #expect(window.bytes == 2 * chunk && !window.isProbing)
-    // Never below four chunks by losses alone.
+    // Losses alone never reduce it below four chunks.
     var small = self.window()
     began = small.lose(lastInFlight: 0)
     #expect(began && small.bytes == 4 * chunk)
@@ -76,7 +76,7 @@ struct CongestionWindowTests {
     let before = window.bytes
     window.idle(for: .milliseconds(2500), timeout: .seconds(1))
     #expect(window.bytes == before / 4)
-    // Slow start leads back there.
+    // Slow start grows it back.
     window.acknowledge(2 * chunk, flight: window.bytes)
     #expect(window.bytes == before / 4 + 2 * chunk)
     window.idle(for: .seconds(100), timeout: .seconds(1))

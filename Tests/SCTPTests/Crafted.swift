@@ -2,7 +2,7 @@ import Wire
 
 @testable import SCTP
 
-/// Packets made by hand, and what a side says to them.
+/// Hand-made packets, and a side's responses to them.
 struct Crafted {
   /// A chunk of a packet.
   struct Chunk: Equatable {
@@ -11,7 +11,7 @@ struct Crafted {
     var body: [UInt8] = []
   }
 
-  /// A packet with a tag.
+  /// Makes a packet with a tag.
   static func packet(tag: UInt32, _ chunks: [Chunk]) -> [UInt8] {
     var builder = PacketBuilder(limit: 1400)
     builder.begin(from: 5000, to: 5000, tag: tag)
@@ -19,7 +19,7 @@ struct Crafted {
     return builder.finish(checksum: true)
   }
 
-  /// A packet with the checksum that it should have.
+  /// Returns a packet with a valid checksum.
   static func sealed(_ packet: [UInt8]) -> [UInt8] {
     var packet = packet
     let sum = CRC32C.checksum(of: packet.span.bytes)
@@ -27,7 +27,7 @@ struct Crafted {
     return packet
   }
 
-  /// The tag and the chunks of a packet.
+  /// Parses a packet's tag and chunks.
   static func read(_ packet: [UInt8]) -> (tag: UInt32, chunks: [Chunk]) {
     var reader = ByteReader(packet.span.bytes)
     var chunks: [Chunk] = []
@@ -43,7 +43,7 @@ struct Crafted {
     return (tag, chunks)
   }
 
-  /// Gives a packet to a side and collects what it sends at once, chunk by chunk.
+  /// Delivers a packet to a side and returns the chunks that it sends immediately.
   static func answer(
     _ association: inout SCTPAssociation, to packet: [UInt8], at now: Instant
   ) -> [(tag: UInt32, chunk: Chunk)] {
@@ -58,7 +58,7 @@ struct Crafted {
     return answers
   }
 
-  /// The same with chunks that carry the side's local tag.
+  /// Delivers chunks in a packet with the side's local tag.
   static func answer(
     _ association: inout SCTPAssociation, to chunks: [Chunk], at now: Instant
   ) -> [Chunk] {
@@ -66,17 +66,17 @@ struct Crafted {
       \.chunk)
   }
 
-  /// Bytes of 16-bit words.
+  /// Encodes 16-bit words.
   static func words(_ words: UInt16...) -> [UInt8] {
     words.flatMap { [UInt8($0 >> 8), UInt8($0 & 0xff)] }
   }
 
-  /// Bytes of 32-bit words.
+  /// Encodes 32-bit words.
   static func words(long words: UInt32...) -> [UInt8] {
     words.flatMap { word in (0..<4).map { UInt8(truncatingIfNeeded: word >> (24 - 8 * $0)) } }
   }
 
-  /// A DATA chunk that is a whole ordered message.
+  /// Makes a DATA chunk with a complete ordered message.
   static func data(
     _ number: UInt32, stream: UInt16, sequence: UInt16 = 0, kind: UInt32 = 51, _ bytes: [UInt8]
   ) -> Chunk {

@@ -3,7 +3,7 @@ import Wire
 
 @testable import SCTP
 
-/// Rules about data, acknowledgements and streams that well-behaved peers never touch.
+/// Rules about data, acknowledgements and streams that well-behaved peers never violate.
 struct DataRuleTests {
   private func connected(interleaving: Bool = false) -> Link {
     var link = Link()
@@ -11,7 +11,7 @@ struct DataRuleTests {
     return link
   }
 
-  /// The number that the next DATA chunk to a side has.
+  /// Returns the number of the next DATA chunk to a side.
   private func next(_ side: SCTPAssociation) -> UInt32 {
     side.receiver.numbers.acknowledged &+ 1
   }
@@ -34,7 +34,7 @@ struct DataRuleTests {
       $1.receiveWindow = 4000
     }
     let first = next(link.sides[1])
-    // A message in four parts; the third one leaves less than a packet of the window.
+    // A message in four parts; the third one leaves less than a packet in the window.
     let windows = [2, 0, 0, 1].enumerated().map { index, flags -> UInt32? in
       var part = Crafted.data(
         first &+ UInt32(index), stream: 0, kind: 53, [UInt8](repeating: 0, count: 1100))
@@ -54,7 +54,7 @@ struct DataRuleTests {
       var link = connected()
       let channel = link.open(0)
       for _ in 0..<3 { link.send(0, channel, "x") }
-      // One further than the last number, or far behind it in a gap report.
+      // One above the last number, or far above it in a gap report.
       let last = link.sides[0].sender.sent.nextNumber &- 1
       let cumulative = gap.isEmpty ? last &+ 1 : last &- 2
       let body =
@@ -99,7 +99,7 @@ struct DataRuleTests {
 
   @Test func aPeerMayHaveMoreStreamsUpToAllOfThem() {
     var link = Link()
-    // The first side says that it has 100 streams to the second.
+    // The first side announces 100 streams to the second.
     link.tamper = { side, bytes, _ in
       guard side == 0, bytes[12] == 1 || bytes[12] == 2 else { return bytes }
       var changed = bytes
@@ -115,7 +115,7 @@ struct DataRuleTests {
       let number = first &+ UInt32(index)
       let body = Crafted.words(17, 12) + Crafted.words(long: number) + Crafted.words(more, 0)
       let request = Crafted.Chunk(type: .reconfiguration, body: body)
-      // Asked twice, answered alike, done once.
+      // Requested twice, answered equally, done once.
       for _ in 0..<2 {
         let said = Crafted.answer(&link.sides[1], to: [request], at: link.now)
         #expect(said.first?.body == Crafted.words(16, 12) + Crafted.words(long: number, result))
@@ -127,7 +127,7 @@ struct DataRuleTests {
   @Test func aChannelThatCannotBeAnnouncedIsClosedAndNotAnswered() {
     let good = ChannelMessage.open(DataChannelInit(label: "a")).bytes
     var bad = good
-    bad[1] = 9  // no type of a channel
+    bad[1] = 9  // no channel type
     // Side 1 is the DTLS server: the peer's streams are even.
     for (stream, bytes) in [(3 as UInt16, good), (4, bad), (4, Array(good.prefix(8)))] {
       var link = connected()
@@ -135,7 +135,7 @@ struct DataRuleTests {
       let said = Crafted.answer(
         &link.sides[1], to: [Crafted.data(number, stream: stream, kind: 50, bytes)], at: link.now)
       #expect(said.map(\.type) == [.selectiveAcknowledgement, .reconfiguration])
-      // The one stream of the request, and padding.
+      // The request's only stream, and padding.
       #expect(said.last?.body.suffix(4) == Crafted.words(stream, 0)[...])
       #expect(link.sides[1].channelNumbers.isEmpty)
     }
@@ -192,7 +192,7 @@ struct DataRuleTests {
       link.run { $0.seen[1].messages.count == 20 }
       link.tamper = nil
     }
-    // A rest of less than 144 bytes is left free.
+    // A remainder of less than 144 bytes is left unused.
     let full = sizes.filter { $0 > 1160 - 144 }.count
     #expect(full >= sizes.count - 4, "\(sizes.count - full) of \(sizes.count) are not full")
   }
@@ -211,7 +211,8 @@ struct DataRuleTests {
       link.step(0, .send(channel, binary: true, [UInt8](repeating: 0, count: 1100)))
     }
     #expect(link.sides[0].sender.sent.count == 10)
-    // What the peer has: a cumulative number, counted from the first one, and gap blocks behind it.
+    // The peer's state: a cumulative number, counted from the first one, and the gap blocks after
+    // it.
     func acknowledge(_ cumulative: Int, _ gaps: [UInt16]) -> [UInt32] {
       let number = first &+ UInt32(truncatingIfNeeded: cumulative)
       let body =
@@ -226,9 +227,9 @@ struct DataRuleTests {
     }
     #expect(acknowledge(-1, [2, 2]) == [])
     #expect(acknowledge(-1, [2, 3]) == [])
-    // The third report of the first one; the first of the fourth.
+    // The third report for the first one; the first for the fourth.
     #expect(acknowledge(-1, [2, 3, 5, 5]) == [0])
-    // The first one has come: the second report of the fourth, though nothing behind it is new.
+    // The first one arrived: the second report for the fourth, though nothing after it is new.
     #expect(acknowledge(2, [2, 2]) == [])
     #expect(acknowledge(2, [2, 3]).first == 3)
   }

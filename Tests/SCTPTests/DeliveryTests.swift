@@ -4,15 +4,15 @@ import Testing
 import Wire
 
 struct DeliveryTests {
-  /// A message that says its own number, of a size that depends on it.
+  /// Makes a message that contains its number, with a size that depends on it.
   private func message(_ number: Int, size: Int) -> [UInt8] {
     var bytes = (0..<4).map { UInt8(truncatingIfNeeded: number >> (8 * $0)) }
     while bytes.count < size { bytes.append(UInt8(truncatingIfNeeded: number + bytes.count)) }
     return bytes
   }
 
-  /// How many networks the ten thousand messages go through; `RETAKE_DELIVERY_SEEDS=N` asks for
-  /// another number.
+  /// How many networks carry the ten thousand messages; `RETAKE_DELIVERY_SEEDS=N` sets another
+  /// number.
   private static let seeds =
     ProcessInfo.processInfo.environment["RETAKE_DELIVERY_SEEDS"].flatMap { UInt64($0) } ?? 2
 
@@ -93,7 +93,7 @@ struct DeliveryTests {
     let before = link.seen[1].messages.count
     #expect(before < 30)
     link.run(for: .seconds(60))
-    // One chunk at a time goes through, and the association lives.
+    // One chunk at a time gets through, and the association survives.
     #expect(link.seen[1].messages.count > before)
     link.tamper = nil
     link.run { $0.seen[1].messages.count >= 100 }
@@ -135,7 +135,7 @@ struct DeliveryTests {
   }
 
   @Test func theCongestionWindowFillsALink() {
-    // 10 Mbit/s at 50 ms without other losses than those of the queue.
+    // 10 Mbit/s at 50 ms, with losses only in the queue.
     var link = Link(seed: 1, LinkQuality(rate: 1_250_000))
     link.connect()
     let channel = link.open(0)

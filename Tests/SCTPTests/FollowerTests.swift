@@ -2,9 +2,9 @@ import SCTP
 import Testing
 import Wire
 
-/// An association of others is followed by its packets, wherever they are seen.
+/// An observed association is followed by its packets, wherever they are captured.
 struct FollowerTests {
-  /// What a follower told.
+  /// A follower's reports.
   private final class Watch {
     var follower = SCTPFollower()
     var messages: [[[UInt8]]] = [[], []]
@@ -27,7 +27,7 @@ struct FollowerTests {
     }
   }
 
-  /// A conversation in which a tenth of the packets is lost.
+  /// Runs a conversation in which a tenth of the packets is lost.
   private func talk(_ watch: Watch, seed: UInt64, interleaved: Bool, sees: @escaping (Int) -> Bool)
     -> Link
   {
@@ -35,7 +35,7 @@ struct FollowerTests {
     var number = 0
     var link = Link(seed: seed, LinkQuality(jitter: .milliseconds(20)))
     link.tamper = { side, packet, _ in
-      // The capture is behind the loss, before what brings packets out of order.
+      // The capture is after the loss and before the reordering.
       guard !dice.happens(10) else { return nil }
       number += 1
       if sees(number) { watch.see(packet, from: side) }
@@ -63,7 +63,7 @@ struct FollowerTests {
     let link = talk(watch, seed: seed, interleaved: interleaved) { _ in true }
     #expect(watch.messages[0] == link.seen[1].messages.map(\.bytes))
     #expect(watch.messages[0].count == 40)
-    // In whatever order they came.
+    // In any order.
     #expect(Set(watch.messages[1]) == Set(link.seen[0].messages.map(\.bytes)))
     #expect(watch.messages[1].count == 20 && watch.missed == 0)
     #expect(watch.openers == ["ordered": 0, "loose": 1])
@@ -71,7 +71,7 @@ struct FollowerTests {
     #expect(watch.states["loose"] == [.open])
   }
 
-  /// What was acknowledged was there, whether or not somebody saw it: the rest continues.
+  /// Acknowledged data did arrive, even if it was not captured: the rest continues.
   @Test(arguments: [false, true])
   func whatTheCaptureLacksHoldsUpNothing(interleaved: Bool) {
     let watch = Watch()
@@ -80,11 +80,11 @@ struct FollowerTests {
     #expect(watch.messages[0].count > 20 && watch.messages[0].count < 40)
     let all = Set(link.seen[1].messages.map(\.bytes))
     #expect(watch.messages[0].allSatisfy { all.contains($0) })
-    // The last one of one packet is behind all gaps.
+    // The last single-packet message follows all gaps.
     #expect(watch.messages[0].contains(Array("o19".utf8)))
   }
 
-  /// A capture may begin in the midst: channels have no names then.
+  /// A capture may start in the middle: channels have no names then.
   @Test(arguments: [false, true])
   func aLateBeginningIsJoined(interleaved: Bool) {
     let watch = Watch()

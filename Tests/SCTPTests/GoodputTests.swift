@@ -2,22 +2,21 @@ import SCTP
 import Testing
 import Wire
 
-/// What a sender that always has something to send gets through a bottleneck that also loses
-/// packets by chance.
+/// A saturated sender's throughput over a bottleneck that also loses packets at random.
 struct GoodputTests {
-  /// The path: 50 ms for the way there and back, 1 % of the packets lost each way.
+  /// The path: a round trip of 50 ms, 1 % of the packets lost in each direction.
   private static let roundTrip = 0.05
   private static let loss = 0.01
 
-  /// The rate that losses by chance leave to a window that is halved for each of them, in bytes per
-  /// second: a packet's bytes over the round trip, times the square root of 3/2 over the loss.
+  /// The rate limit under random loss for a window halved at each loss, in bytes per second: a
+  /// packet's bytes over the round trip, times the square root of 3/2 over the loss.
   private static let bound = 1160 / roundTrip * (1.5 / loss).squareRoot()
 
-  /// How much of a packet on the bottleneck is payload: 1,144 of 1,160 bytes, under 65 of DTLS, UDP
+  /// The payload's share of a packet on the bottleneck: 1,144 of 1,160 bytes, plus 65 for DTLS, UDP
   /// and IP.
   private static let share = 1144.0 / (1160 + 65)
 
-  /// The payload that comes through a bottleneck, in bytes per second.
+  /// Returns the payload that gets through a bottleneck, in bytes per second.
   private func goodput(rate: Int, seed: UInt64) -> Double {
     var link = Link(seed: seed, LinkQuality(loss: 1, rate: rate))
     link.connect { $1.offersInterleaving = false }
@@ -28,7 +27,7 @@ struct GoodputTests {
         link.step(0, .send(channel, binary: true, [UInt8](repeating: 7, count: size)))
       }
     }
-    // The window finds its size.
+    // The window reaches its size first.
     let seconds: Int64 = 60
     for _ in 0..<50 {
       fill()
@@ -47,7 +46,7 @@ struct GoodputTests {
     return seeds.map(value).reduce(0, +) / Double(seeds.count)
   }
 
-  /// Half a megabit per second to ten; at two, bottleneck and losses allow about the same.
+  /// From half a megabit per second to ten; at two, bottleneck and losses allow about the same.
   @Test(arguments: [
     (60_000, 0.95), (125_000, 0.95), (250_000, 0.9), (500_000, 0.95), (1_250_000, 0.95),
   ])
@@ -57,14 +56,14 @@ struct GoodputTests {
     #expect(mean > least * possible, "\(mean) of \(possible) bytes per second")
   }
 
-  /// Where the two bounds meet, a window that is halved for each loss reaches neither: it is below
-  /// what fills the path half of the time, and what it is above is of no use.
+  /// If the two limits are equal, a window halved at each loss reaches neither: half of the time it
+  /// is too small to fill the path, and its excess at other times is useless.
   @Test(arguments: [250_000, 312_500, 375_000])
   func whereTheBoundsMeetNoSenderOfThisKindIsMuchBetter(rate: Int) {
     let ideal = mean { IdealSender.goodput(rate: rate, seed: $0) }
     let mean = mean { goodput(rate: rate, seed: $0) }
     #expect(mean > 0.95 * ideal, "\(mean) of \(ideal) bytes per second")
-    // So this is what the theory of the window comes to; at 2.5 Mbit/s it is less than 0.9.
+    // So the window's theory gives this limit; at 2.5 Mbit/s it is less than 0.9.
     let possible = min(Double(rate) * GoodputTests.share, GoodputTests.bound)
     #expect(ideal < possible, "\(ideal) of \(possible) bytes per second")
     if rate == 312_500 { #expect(ideal < 0.9 * possible, "\(ideal) of \(possible)") }

@@ -3,7 +3,7 @@ import Wire
 
 @testable import SCTP
 
-/// Rules about the beginning and the end of an association that well-behaved peers never touch.
+/// Rules about an association's start and end that well-behaved peers never violate.
 struct HandshakeRuleTests {
   private func initiation(
     tag: UInt32 = 7, window: UInt32 = 65536, out: UInt16 = 10, into: UInt16 = 10
@@ -16,7 +16,7 @@ struct HandshakeRuleTests {
     return offer
   }
 
-  /// A side that has sent its INIT and waits.
+  /// Returns a side that has sent its INIT and waits.
   private func waiting() -> SCTPAssociation {
     var link = Link()
     link.step(0, .start(SCTPParameters(isClient: true)))
@@ -96,7 +96,7 @@ struct HandshakeRuleTests {
       let packet = Crafted.packet(tag: 99, chunks)
       let said = Crafted.answer(&link.sides[1], to: packet, at: link.now)
       #expect(said.map(\.chunk.type) == expected)
-      // The tag is that of the packet, and the flag says so.
+      // The tag is the packet's, and the flag says so.
       #expect(said.allSatisfy { $0.tag == 99 && $0.chunk.flags == 1 })
     }
   }
@@ -111,7 +111,7 @@ struct HandshakeRuleTests {
   @Test func aNewOfferDuringTheEndGetsTheEndAgain() {
     var link = Link()
     link.connect()
-    // The peer has all and ends the association.
+    // The peer has received everything and ends the association.
     let last = link.sides[1].sender.sent.nextNumber &- 1
     let end = Crafted.answer(
       &link.sides[1], to: [.init(type: .shutdown, body: Crafted.words(long: last))], at: link.now)

@@ -3,9 +3,9 @@ import Wire
 
 @testable import SCTP
 
-/// Packets that nobody should send: nothing traps, and what is kept stays small.
+/// Invalid packets: nothing traps, and memory stays small.
 struct HostileInputTests {
-  /// Changes a packet somewhere and gives it the right checksum, so that more than that is tested.
+  /// Changes a packet and gives it a valid checksum, so that more than the checksum is tested.
   private func mutated(_ packet: [UInt8], _ dice: inout Dice) -> [UInt8] {
     var bytes = packet
     for _ in 0...dice.below(4) {
@@ -76,7 +76,7 @@ struct HostileInputTests {
       let parameters = SCTPParameters(isClient: round % 2 == 0)
       machine.start(parameters, RecordedPackets.identity, at: .zero, into: &outbox)
       if round % 4 != 0 {
-        // Chromium's answer, with what it can do made up; two of three get the confirmation too.
+        // Chromium's answer, with made-up features; two of three also get the confirmation.
         var answer = Initiation()
         answer.tag = 0xcaa2_79d4
         answer.window = 65536
@@ -115,7 +115,7 @@ struct HostileInputTests {
       $1.offersInterleaving = false
     }
     let number = link.sides[0].sender.sent.nextNumber
-    // Beginnings of messages only, each with a gap behind the one before.
+    // Only first fragments of messages, each after a gap.
     for index in 0..<5000 as Range<UInt32> {
       var body = ByteWriter()
       body.uint32(number &+ index * 2)

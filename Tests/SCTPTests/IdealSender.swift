@@ -1,21 +1,21 @@
-/// What the rules of RFC 9260 section 7.2 come to for a sender that knows everything: the fate of
-/// each packet shows when three later ones are acknowledged, nothing is ever sent again in vain,
-/// the window grows with every byte, and there are no timeouts.
+/// The throughput that RFC 9260 section 7.2 allows an all-knowing sender: a packet's fate is known
+/// when three later ones are acknowledged, nothing is ever retransmitted in vain, the window grows
+/// with every byte, and there are no timeouts.
 ///
-/// It shares nothing with the association, so that it tells what theory allows on a path.
+/// It shares no code with the association, so that it gives the theoretical limit of a path.
 struct IdealSender {
-  /// Bytes per second, payload of each packet, and what it weighs on the bottleneck.
+  /// Bytes per second, each packet's payload, and its size on the bottleneck.
   let rate: Double
   let payload = 1144.0
   let weight = 1225.0
-  /// The way there or back, how long a packet may wait for the bottleneck, and losses by chance.
+  /// The one-way delay, the bottleneck's queue, and the random losses.
   let delay = 0.025
   let queue = 0.1
   let lossPercent = 1
 
   private var dice: Dice
   private var now = 0.0
-  /// Packets that the window allows, and when it grows quickly.
+  /// The window in packets, and its slow-start threshold.
   private var window = 4.0
   private var threshold = Double.infinity
   /// Packets from this one on were sent after the window was last halved.
@@ -24,7 +24,7 @@ struct IdealSender {
   private var highest = -1
   private var inFlight: [Int] = []
   private var free = 0.0
-  /// What arrives where: packets there, acknowledgements back.
+  /// Packets and acknowledgements in transit.
   private var arrivals: [(at: Double, number: Int)] = []
   private var acknowledgements: [(at: Double, numbers: [Int])] = []
   private var waiting: [Int] = []
@@ -36,7 +36,7 @@ struct IdealSender {
     dice = Dice(seed)
   }
 
-  /// The payload that comes through in the mean, in bytes per second, after the first seconds.
+  /// Returns the mean payload rate in bytes per second, after the first seconds.
   static func goodput(rate: Int, seed: UInt64) -> Double {
     var sender = IdealSender(rate: rate, seed: seed)
     let (start, end) = (5.0, 205.0)
@@ -60,7 +60,7 @@ struct IdealSender {
     }
   }
 
-  /// Lets the next thing happen; true when a packet arrived.
+  /// Processes the next event; returns true when a packet arrived.
   private mutating func step() -> Bool {
     if let back = acknowledgements.first, back.at <= arrivals.first?.at ?? .infinity {
       acknowledgements.removeFirst()
@@ -69,14 +69,14 @@ struct IdealSender {
       return false
     }
     guard !arrivals.isEmpty else {
-      // Everything was lost at once; the next ones show it.
+      // All packets in flight were lost; the next ones show it.
       acknowledge([])
       inFlight = []
       return false
     }
     let packet = arrivals.removeFirst()
     now = packet.at
-    // After a gap each packet is acknowledged, else every second one.
+    // After a gap each packet is acknowledged, otherwise every second one.
     if packet.number != lastArrived + 1 { gapUntil = now + 2 * delay + max(0, free - now) }
     lastArrived = packet.number
     waiting.append(packet.number)
@@ -90,7 +90,7 @@ struct IdealSender {
   private mutating func acknowledge(_ numbers: [Int]) {
     let isUsed = Double(inFlight.count) >= window
     highest = max(highest, numbers.last ?? -1)
-    // They are in order, and nothing is known of what follows the highest.
+    // They are in order, and nothing is known after the highest.
     let reached = inFlight.prefix { $0 <= highest }
     let lost = reached.filter { $0 + 3 <= highest && !numbers.contains($0) }
     let open = reached.filter { $0 + 3 > highest && !numbers.contains($0) }

@@ -21,12 +21,12 @@ struct Dice {
   mutating func happens(_ percent: Int) -> Bool { below(100) < percent }
 }
 
-/// What a link does to packets.
+/// A link's effect on packets.
 struct LinkQuality {
   var loss = 0
   var duplication = 0
   var delay = Interval.milliseconds(25)
-  /// Up to so much is added to the delay, so packets overtake each other.
+  /// The maximum random delay added, so that packets overtake each other.
   var jitter = Interval.zero
   /// Bytes per second in each direction; nil for no limit.
   var rate: Int?
@@ -34,7 +34,7 @@ struct LinkQuality {
   var queue = Interval.milliseconds(100)
 }
 
-/// What one side saw.
+/// One side's received messages and events.
 struct Seen {
   var states: [SCTPState] = []
   var failures: [String] = []
@@ -53,7 +53,7 @@ struct Link {
   var seen = [Seen(), Seen()]
   var now = Instant.zero
   var quality: LinkQuality
-  /// Changes or drops a packet on its way: the sender's side, the bytes, and when it is sent.
+  /// Changes or drops a packet in transit: the sender's side, the bytes, and the sending time.
   var tamper: ((Int, [UInt8], Instant) -> [UInt8]?)?
 
   private var dice: Dice
@@ -80,7 +80,7 @@ struct Link {
     }
   }
 
-  /// Starts both sides and lets them connect.
+  /// Starts both sides and connects them.
   mutating func connect(_ change: (Int, inout SCTPParameters) -> Void = { _, _ in }) {
     start(change)
     run { $0.sides.allSatisfy { $0.state == .connected } }
@@ -139,7 +139,7 @@ struct Link {
     }
   }
 
-  /// Runs until a condition holds; false when nothing is left to happen or the time is over.
+  /// Runs until a condition holds; returns false if nothing is left to happen or the time is over.
   @discardableResult
   mutating func run(
     for limit: Interval = .seconds(3600), until isDone: (Link) -> Bool = { _ in false }
@@ -163,7 +163,7 @@ struct Link {
     return true
   }
 
-  /// A packet on its way; the one that arrives first is the least.
+  /// A packet in transit; the one that arrives first is the least.
   private struct Packet: Comparable {
     var at: Instant
     var order: Int

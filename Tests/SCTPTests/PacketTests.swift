@@ -28,7 +28,7 @@ struct PacketTests {
     }
     #expect(options == DataChannelInit(label: "chat", priority: .veryLow))
     var written = message.bytes
-    // The priority 0 of aiortc has no class of its own.
+    // aiortc's priority 0 has no class of its own.
     written[3] = 0
     #expect(written == bytes)
   }
@@ -48,7 +48,7 @@ struct PacketTests {
     }
   }
 
-  /// Plays Chromium's part of the recorded call to an association that has the tag of aiortc.
+  /// Plays Chromium's part of the recorded call to an association with aiortc's tag.
   @Test func aRecordedCallRunsAgain() {
     var machine = SCTPAssociation(entropy: Entropy(seed: [1]).stream("sctp"))
     var outbox = Outbox<SCTPAssociation.Output>()

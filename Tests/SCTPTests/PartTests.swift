@@ -4,7 +4,7 @@ import Wire
 
 @testable import SCTP
 
-/// The parts of an association that keep time and numbers, each by itself.
+/// The association's parts that manage time and numbers, one by one.
 struct PartTests {
   private let second = Interval.seconds(1)
 
@@ -126,7 +126,7 @@ struct PartTests {
     sent.resend(at: 0)
     let second = sent.firstLost()
     #expect(second == 1 && sent.flight == 300 && sent.chunks[0].transmissions == 2)
-    // Only what was sent after the last transmission counts.
+    // Only reports on later transmissions count.
     let isStruck = (0..<3).map { _ in sent.strike(at: 0, by: 3) }
     #expect(isStruck == [false, false, false] && sent.isConsistent)
   }
@@ -147,7 +147,7 @@ struct PartTests {
     let streams =
       Crafted.words(3, 0) + Crafted.words(long: 2) + Crafted.words(4, 0) + Crafted.words(long: 1)
     #expect(interleaved?.body == Crafted.words(long: 52) + streams)
-    // Without room for the second stream it ends before it.
+    // Without room for the second stream, it stops before that one.
     #expect(sent.forward(room: 12, interleaves: false)?.end == 50)
   }
 

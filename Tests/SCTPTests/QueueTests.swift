@@ -47,7 +47,7 @@ struct QueueTests {
     #expect(schedule.now == waiting.last?.time)
   }
 
-  /// Whether a queue has the storage that all queues share that never had an element.
+  /// Returns whether a queue uses the shared storage of never-filled queues.
   private func hasNoSpace<Element>(_ queue: Deque<Element>) -> Bool {
     unsafeBitCast(queue, to: UInt.self) == unsafeBitCast(Deque<Element>(), to: UInt.self)
   }

@@ -4,7 +4,8 @@ import Wire
 
 @testable import SCTP
 
-/// What came and how the peer is told of it, and requests to reset streams, without an association.
+/// Received chunks, their acknowledgements, and stream reset requests, tested without an
+/// association.
 struct ReceiverTests {
   private func receiver(first: UInt32 = 1, window: Int = 65536) -> Receiver {
     var peer = Initiation()
@@ -30,14 +31,14 @@ struct ReceiverTests {
     #expect(receiver.acknowledgement == .due)
     let report = receiver.makeAcknowledgement(capacity: 1000)
     #expect(report.type == .selectiveAcknowledgement)
-    // The messages of one stream with one number: only the first is handed out.
+    // Two messages of a stream with the same number: only the first is delivered.
     let window = UInt32(receiver.freeWindow)
     let expected =
       Crafted.words(long: .max, window) + Crafted.words(2, 1) + Crafted.words(2, 3, 6, 6)
       + Crafted.words(long: 2)
     #expect(report.body == expected)
     #expect(receiver.acknowledgement == .none && receiver.isConsistent)
-    // The duplicate is told once.
+    // The duplicate is reported once.
     let next = receiver.makeAcknowledgement(capacity: 1000)
     #expect(next.body.count == 12 + 8)
   }
@@ -70,7 +71,7 @@ struct ReceiverTests {
 
   @Test func passingOverHandsOutWhatIsWholeOnAllStreams() {
     var receiver = receiver()
-    // The first number of each stream is missing.
+    // Each stream's first number is missing.
     for (number, stream) in [(2, 0), (4, 1)] as [(UInt32, UInt16)] {
       let outcome = receive(Crafted.data(number, stream: stream, sequence: 1, [7]), &receiver)
       guard case .nothing = outcome else {
@@ -89,7 +90,8 @@ struct ReceiverTests {
     #expect(receiver.streams.heldBytes == 0 && receiver.isConsistent)
   }
 
-  /// What is abandoned on a stream that was not agreed on makes no stream (RFC 9260 section 6.5).
+  /// Abandoned messages on a stream that was not negotiated create no stream (RFC 9260 section
+  /// 6.5).
   @Test func passingOverMakesNoFurtherStreams() {
     var receiver = receiver()
     for round in 0..<100 as Range<UInt32> {
@@ -108,12 +110,12 @@ struct ReceiverTests {
     return chunk
   }
 
-  /// Each fragment looks at its neighbours, not at all of its message.
+  /// Each fragment checks its neighbours, not its complete message.
   @Test(arguments: [false, true])
   func fragmentsOfALongUnorderedMessageCostTheSameEach(_ isReversed: Bool) {
     var receiver = receiver(first: 0, window: 1 << 20)
     let count: UInt32 = 15_000
-    // The beginning comes last, or the end.
+    // The first fragment arrives last, or the last one does.
     let numbers = isReversed ? Array((0..<count).reversed()) : Array(0..<count)
     let began = computedSeconds()
     var bytes: [UInt8] = []
@@ -129,7 +131,7 @@ struct ReceiverTests {
     #expect(receiver.streams.heldBytes == 0 && receiver.streams.heldFragments == 0)
   }
 
-  /// In every order, with messages that are cut into pieces side by side.
+  /// In every order, with fragmented messages interleaved.
   @Test(arguments: 0..<40 as Range<UInt8>)
   func unorderedMessagesAreWholeInWhateverOrderTheirPartsCome(_ seed: UInt8) {
     var random = Entropy(seed: [seed]).stream("order")
@@ -160,7 +162,7 @@ struct ReceiverTests {
     #expect(receiver.streams.heldBytes == 0 && receiver.streams.heldFragments == 0)
   }
 
-  /// What was abandoned is forgotten up to its number, and what follows it still comes together.
+  /// Abandoned parts are forgotten up to their number, and later messages are still assembled.
   @Test func passingOverForgetsPartsOfUnorderedMessages() {
     var receiver = receiver(first: 0)
     for number in [1, 2, 3, 5] as [UInt32] {
@@ -207,7 +209,7 @@ struct ReceiverTests {
     func ask(_ body: [UInt8]) -> [UInt8]? {
       answer(resets.receive(.outgoingResetRequest, body.span.bytes, numbers))
     }
-    // Its data is not there yet; then it is, and the answer that counts follows by itself.
+    // Its data has not arrived yet; once it has, the final answer follows by itself.
     #expect(ask(request(.max, last: 1, 4)) == response(.max, 6))
     #expect(ask(request(.max, last: 1, 4)) == response(.max, 6))
     #expect(ask(request(5, last: 1, 4)) == response(5, 5))
@@ -241,7 +243,8 @@ struct ReceiverTests {
       return resets.receive(
         .reconfigurationResponse, body.span.bytes, ReceivedNumbers(first: 0))
     }
-    // In progress: asked again with the next number; answers of the old one count no more.
+    // In progress: the request is repeated with the next number; answers to the old one no longer
+    // count.
     guard case .askLater = answer(.max, 6), case .nothing = answer(.max, 1) else {
       Issue.record("the request is over")
       return
@@ -255,7 +258,7 @@ struct ReceiverTests {
   }
 }
 
-/// How long the present thread has computed, in seconds: what a busy machine does not change.
+/// Returns the thread's processor time in seconds, which a busy machine does not change.
 private func computedSeconds() -> Double {
   var time = timespec()
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)

@@ -1,17 +1,17 @@
 @testable import SCTP
 
-/// SCTP packets of a call between Chromium (the answerer) and aiortc, taken out of its DTLS.
+/// SCTP packets of a call between Chromium (the answerer) and aiortc, extracted from its DTLS.
 enum RecordedPackets {
-  /// What aiortc had drawn.
+  /// aiortc's random values.
   static let identity = AssociationIdentity(
     cookieKey: CookieKey(first: 1, second: 2), tag: 0xcd5a_6ded, firstNumber: 0xb28c_eee2)
 
-  /// Both sides' INIT, which crossed.
+  /// Both sides' INIT chunks, which crossed.
   static let chromiumInitiation =
     "1388138800000000ede9c2be0100001ecaa279d400500000ffffffff2114e986c00000048008000682c00000"
   static let aiortcInitiation =
     "138813880000000093f9c54d0100001ecd5a6ded00100000ffffffffb28ceee2c000000480080006c0820000"
-  /// Chromium's answer to the INIT of aiortc.
+  /// Chromium's answer to aiortc's INIT.
   static let chromiumAnswer =
     "13881388cd5a6dedec8ac7f402000052caa279d400500000ffffffff2114e986000700346463534354503030"
     + "cd5a6dedcaa279d4b28ceee22114e9860010000000000000000000000100010000000000ffffffffc00000048"
@@ -31,7 +31,7 @@ enum RecordedPackets {
   static let acceptance = "13881388cd5a6ded30862cd6000300112114e986000100000000003202000000"
   static let acknowledgement = "13881388cd5a6dedca34493303000010b28ceee20048000000000000"
   static let hello = "13881388caa279d46b039df300030015b28ceee3000100010000003368656c6c6f000000"
-  /// An acknowledgement with the echo of the text behind it.
+  /// An acknowledgement followed by the echo of the text.
   static let echo =
     "13881388cd5a6dedf1b8926103000010b28ceee300480000000000000003001a2114e98700010001000000336"
     + "563686f3a68656c6c6f0000"
@@ -41,7 +41,7 @@ enum RecordedPackets {
     aiortcCookie, cookieAcknowledgement, announcement, acceptance, acknowledgement, hello, echo,
   ]
 
-  /// The bytes that hexadecimal digits stand for.
+  /// Parses bytes from hexadecimal digits.
   static func bytes(_ hex: String) -> [UInt8] {
     let digits = hex.utf8.map { $0 < 58 ? $0 - 48 : $0 - 87 }
     return stride(from: 0, to: digits.count - 1, by: 2).map { digits[$0] << 4 | digits[$0 + 1] }

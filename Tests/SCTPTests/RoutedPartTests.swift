@@ -3,7 +3,7 @@ import Wire
 
 @testable import SCTP
 
-/// The parts of an association that talk to each other through it, each by itself.
+/// The parts that communicate through their association, one by one.
 struct RoutedPartTests {
   private let parameters = SCTPParameters(isClient: true, offersInterleaving: false)
 
@@ -23,7 +23,7 @@ struct RoutedPartTests {
     }
   }
 
-  /// Two handshakes, the first of which asks; both know each other at the end.
+  /// Returns two finished handshakes, the first of which initiated.
   private func established() -> [Handshake] {
     let entropy = Entropy(seed: [3]).stream("sctp")
     var sides = [Handshake(), Handshake()]
@@ -91,7 +91,7 @@ struct RoutedPartTests {
       _ = queues.finishFirst(place, numbered: true, unsent: 84, interleaves: false)
       order.append(place)
     }
-    // One byte of the medium channel costs as much as two of the high one.
+    // One byte on the medium channel costs as much as two on the high one.
     #expect(order.filter { $0 == 0 }.count == 6 && order.prefix(3).contains(1))
     #expect(queues.bufferedAmount(of: 1) == 3 * 84 && queues.isConsistent)
     #expect(queues.isEmpty(0) && queues.lastNumber(of: 0) != nil)
@@ -146,7 +146,7 @@ struct RoutedPartTests {
     let isOpen = channels.open(DataChannelInit(id: 65535), .malformed, &sender, into: &outbox)
     #expect(!isOpen && channels.table.count == 0)
     for _ in 0..<2 { _ = channels.open(DataChannelInit(), nil, &sender, into: &outbox) }
-    // One odd stream below three.
+    // Below three there is one odd stream.
     channels.assignStreams(isEven: false, below: 3, &sender, into: &outbox)
     #expect(channels.table.places.map { channels.table[$0].options.id } == [1])
   }
@@ -171,7 +171,7 @@ struct RoutedPartTests {
     }
     #expect(packets.map(\.count) == [12 + 208, 12 + 44, 12 + 4] && writer.sent == 3)
     #expect(packets.map { Crafted.read($0).tag } == [7, 7, 9])
-    // A packet of its own always has its checksum (RFC 9653 section 5.2).
+    // A packet sent outside the association always has its checksum (RFC 9653 section 5.2).
     #expect(packets.map { $0[8..<12] == [0, 0, 0, 0] } == [true, true, false])
   }
 

@@ -2,9 +2,9 @@ import SCTP
 import Testing
 import Wire
 
-/// Packets in words.
+/// Packets as text.
 struct TextTests {
-  /// The packets of a small conversation, in words.
+  /// Returns a short conversation's packets as text.
   private func conversation(interleaving: Bool) -> [String] {
     var titles: [String] = []
     var link = Link()

@@ -1,4 +1,4 @@
-// What takes the rows GU out.
+// Switches that disable the GU rows.
 extension RowSwitch {
   static let guide: [RowSwitch] = [
     .before(

@@ -1,8 +1,8 @@
-// What takes the rows KA out.
+// Switches that disable the KA rows.
 extension RowSwitch {
   static let connectLive: [RowSwitch] = media + rooms + clients
 
-  /// Signing in, audio and media of one's own.
+  /// Signing in, audio and local media.
   private static let media: [RowSwitch] = [
     .value(
       "KA1", "Package.swift", #".library(name: "Retake", targets: ["Retake"])"#,
@@ -71,7 +71,7 @@ extension RowSwitch {
       by: "MeetingTests/aRoomItsSignalingAndItsConnectionsReplay"),
   ]
 
-  /// What happens in rooms.
+  /// The state of rooms.
   private static let rooms: [RowSwitch] = [
     .without("KA17", "RoomMachine+Calls.swift", "want(.leave, at: now, into: &outbox)"),
     .without("KA18", "RoomModel.swift", "state.participants[id] = made"),
@@ -148,7 +148,7 @@ extension RowSwitch {
       by: "MeetingTests/aRoomItsSignalingAndItsConnectionsReplay"),
   ]
 
-  /// What of it reaches an application.
+  /// The clients' objects and events.
   private static let clients: [RowSwitch] = [
     .without(
       "KA7.client", "RoomConfig.swift",

@@ -1,4 +1,4 @@
-// What takes the rows PX out.
+// Switches that disable the PX rows.
 extension RowSwitch {
   static let pixiv: [RowSwitch] = [
     .value(

@@ -1,4 +1,4 @@
-// What takes the rows SO out.
+// Switches that disable the SO rows.
 extension RowSwitch {
   static let sora: [RowSwitch] = [
     .without("SO1", "SendingTrack.swift", "audio.drive(.enabled(isEnabled), at: now)"),

@@ -1,4 +1,4 @@
-// What takes the rows TW out.
+// Switches that disable the TW rows.
 extension RowSwitch {
   static let twilio: [RowSwitch] = [
     .without("TW1", "AudioSession.swift", "device.connect(AudioDevicePort(self, processor))"),

@@ -1,39 +1,39 @@
 import Wire
 
-/// How the behaviour of a row is taken out: a few words of the stack, and what is there in their
-/// place while the switch of the row is set.
+/// A change to the stack that disables a row's behaviour: a few words of source, and their
+/// replacement while the switch is set.
 ///
-/// `make rows` puts all switches into a copy of the sources and sees the test of each row fail. The
-/// words stand once in the files of that name, wherever those are.
+/// `make rows` applies all switches to a copy of the sources and expects each row's test to fail.
+/// The words occur exactly once in the files with that name, in whatever folder.
 package struct RowSwitch: Hashable, Sendable {
-  /// What kind of Swift the words are.
+  /// The kind of Swift code that the words are.
   package enum Form: String, Hashable, Sendable {
-    /// An expression: another one is evaluated.
+    /// An expression, which is replaced by another.
     case value
-    /// Whole statements: others are executed, or none.
+    /// Complete statements, which are replaced or removed.
     case statement
-    /// The beginning of a statement: something else is done before it.
+    /// The start of a statement, before which other code is inserted.
     case before
   }
 
-  /// The row, and one of its parts after a dot, as in `GU12.candidates`.
+  /// The row, optionally followed by a dot and one of its parts, as in `GU12.candidates`.
   ///
-  /// What has one name is set together, and each name fails a test by itself.
+  /// Switches with one name are set together, and each name must fail a test by itself.
   package var name: String
-  /// The name of the file, without its folders.
+  /// The file's name, without folders.
   package var file: String
   package var form: Form
-  /// The words as they stand there, which are in no other place of the file.
+  /// The words in the source, which occur only once in the file.
   package var words: String
-  /// What is there instead, or before; nothing for statements that are left out.
+  /// The replacement, or the code inserted before; empty for removed statements.
   package var others: String
-  /// The test that fails, where that is not the row's own: `Suite/test`.
+  /// The test that fails, if it is not the row's own: `Suite/test`.
   package var test: String?
 
-  /// The row: `GU12`.
+  /// The row's id, such as `GU12`.
   package var row: String { String(name.prefix { $0 != "." }) }
 
-  /// Evaluates another expression.
+  /// Replaces an expression.
   static func value(
     _ name: String, _ file: String, _ words: String, becomes others: String,
     by test: String? = nil
@@ -42,7 +42,7 @@ package struct RowSwitch: Hashable, Sendable {
       name: name, file: file, form: .value, words: words, others: others, test: test)
   }
 
-  /// Leaves statements out, or executes others.
+  /// Removes or replaces statements.
   static func without(
     _ name: String, _ file: String, _ words: String, but others: String = "",
     by test: String? = nil
@@ -51,7 +51,7 @@ package struct RowSwitch: Hashable, Sendable {
       name: name, file: file, form: .statement, words: words, others: others, test: test)
   }
 
-  /// Does something before a statement, as to return there.
+  /// Inserts code before a statement, such as an early return.
   static func before(
     _ name: String, _ file: String, _ words: String, do others: String,
     by test: String? = nil
@@ -72,6 +72,6 @@ package struct RowSwitch: Hashable, Sendable {
 }
 
 extension SDKRow {
-  /// What takes the behaviour of the row out.
+  /// The switches that disable the row.
   package var switches: [RowSwitch] { RowSwitch.all.filter { $0.row == id } }
 }

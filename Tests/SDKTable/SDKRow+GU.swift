@@ -1,5 +1,5 @@
 extension SDKRow {
-  /// Rows GU: the guide to libwebrtc's Objective-C API.
+  /// The GU rows: the guide to libwebrtc's Objective-C API.
   static let guide: [SDKRow] = [
     .works(
       "GU1", "the classes of the guide", by: "GuideTests/aStreamIsPublishedReceivedAndRemoved"),

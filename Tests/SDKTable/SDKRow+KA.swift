@@ -1,5 +1,5 @@
 extension SDKRow {
-  /// Rows KA: the SDK of Kakao i Connect Live.
+  /// The KA rows: the SDK of Kakao i Connect Live.
   static let connectLive: [SDKRow] = [
     .works(
       "KA1", "a package that applications name in their manifest",

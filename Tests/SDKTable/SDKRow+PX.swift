@@ -1,5 +1,5 @@
 extension SDKRow {
-  /// Rows PX: the fork of libwebrtc that takes an audio device.
+  /// The PX rows: the libwebrtc fork with a replaceable audio device.
   static let pixiv: [SDKRow] = [
     .works(
       "PX1", "a factory that takes codec factories and an audio device",

@@ -1,6 +1,5 @@
 extension SDKRow {
-  /// The tests at the products that have the names of two SDKs, with the rows that each shows as
-  /// the document has them.
+  /// The tests of the products that use two SDKs' names, each with the rows that it demonstrates.
   package static let productTests: [(test: String, rows: [String])] = [
     (
       "AudioOperationsTests/aReceivedStreamIsFoundByItsConnectionMadeLouderAndMuted",
@@ -37,12 +36,12 @@ extension SDKRow {
     ),
   ]
 
-  /// The tests at the product that has the names of the row's document.
+  /// The tests of the product that uses the row's SDK names.
   var productTests: [String] {
     SDKRow.productTests.filter { $0.rows.contains(id) }.map(\.test)
   }
 
-  /// These tests as the article has them.
+  /// Those tests in the article's format.
   package static var productMarkdown: [String] {
     productTests.map { test, rows in "| `\(test)` | \(rows.joined(separator: ", ")) |" }
   }

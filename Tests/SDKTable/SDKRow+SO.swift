@@ -1,5 +1,5 @@
 extension SDKRow {
-  /// Rows SO: the SDK of a Sora server.
+  /// The SO rows: the SDK for Sora servers.
   static let sora: [SDKRow] = [
     .works(
       "SO1", "muting a stream: silence while RTP flows on",

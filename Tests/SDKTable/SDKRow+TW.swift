@@ -1,5 +1,5 @@
 extension SDKRow {
-  /// Rows TW: Twilio's video SDK, and the talk about its audio.
+  /// The TW rows: Twilio's video SDK, and the talk about its audio.
   static let twilio: [SDKRow] = [
     .works(
       "TW1", "one audio device module for each platform",

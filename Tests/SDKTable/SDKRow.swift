@@ -1,24 +1,23 @@
 import Wire
 
-/// A capability of one of the five client SDKs and guides that the client stack is measured
-/// against.
+/// A capability of one of the five client SDKs and guides that the client stack is compared with.
 ///
-/// The rows stand here alone: `sdk-table` prints them, the article of the catalogue is held against
-/// them, and a test sees to it that what works has a test that exists and a switch that takes it
-/// out. Words of the stack that change, which the switches name, are changed there too.
+/// The rows are defined only here: `sdk-table` prints them, the catalogue's article must match
+/// them, and a test ensures that each supported row has an existing test and a switch that disables
+/// it. When source words that switches name change, the switches must change too.
 package struct SDKRow: Hashable, Sendable {
-  /// How far a capability is there.
+  /// How far a capability is supported.
   package enum State: String, Hashable, Sendable, CaseIterable {
-    /// It is there: its test fails where it is taken out.
+    /// Fully supported: its test fails when the capability is disabled.
     case works
-    /// Some of it is there.
+    /// Partly supported.
     case inPart = "in-part"
-    /// Nothing of it is there.
+    /// Not supported.
     case missing
-    /// It has no meaning on this system.
+    /// Not applicable on this system.
     case impossible
 
-    /// The state for people.
+    /// The state as displayed.
     package var words: String {
       switch self {
       case .works: "works"
@@ -29,15 +28,15 @@ package struct SDKRow: Hashable, Sendable {
     }
   }
 
-  /// The document and the number in it: `GU12`.
+  /// The document and the row's number in it: `GU12`.
   package var id: String
-  /// What it is.
+  /// The capability.
   package var text: String
-  /// How far it is there.
+  /// How far it is supported.
   package var state: State
-  /// What is missing, or why it cannot be here.
+  /// The missing parts, or why it cannot be supported.
   package var remark = ""
-  /// The test that shows it: `Suite/test`.
+  /// The test that demonstrates it: `Suite/test`.
   package var test: String?
 
   static func works(_ id: String, _ text: String, by test: String) -> SDKRow {
@@ -58,13 +57,13 @@ package struct SDKRow: Hashable, Sendable {
     SDKRow(id: id, text: text, state: .impossible, remark: reason)
   }
 
-  /// The documents with how many rows each has.
+  /// The documents, with each one's number of rows.
   package static let documents = [("PX", 10), ("SO", 18), ("TW", 25), ("GU", 25), ("KA", 43)]
 
   /// All rows, document by document.
   package static let all = pixiv + sora + twilio + guide + connectLive
 
-  /// How many rows of a document, or of all, are in each state.
+  /// Returns how many rows of a document, or of all, are in each state.
   package static func counts(of document: String = "") -> [Int] {
     State.allCases.map { state in
       all.count { $0.state == state && $0.id.hasPrefix(document) }
@@ -87,7 +86,7 @@ package struct SDKRow: Hashable, Sendable {
     ]).text
   }
 
-  /// The row of a table in Markdown.
+  /// The row as a Markdown table row.
   package var markdown: String {
     let test = test.map { "`\($0)`" } ?? ""
     return "| \(id) | \(text) | \(state.words) | \(remark) | \(test) |"

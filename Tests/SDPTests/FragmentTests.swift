@@ -73,7 +73,7 @@ struct FragmentTests {
     #expect(restarted.origin.sessionID == document.origin.sessionID)
     #expect(restarted.origin.sessionVersion != document.origin.sessionVersion)
     #expect(restarted.sections.flatMap(\.candidates) == candidates)
-    // All else stays, so that it means no other media; and the text is one that can be parsed.
+    // Everything else is unchanged, so the media is the same; and the text can be parsed.
     let before = document.sections.map { $0.lines.filter { !Self.isOfICE($0) } }
     #expect(restarted.sections.map { $0.lines.filter { !Self.isOfICE($0) } } == before)
     #expect(try SDPDocument(parsing: restarted.text) == restarted)

@@ -3,9 +3,10 @@ import Testing
 @testable import SDP
 
 struct MutationTests {
-  /// A text gives a description that prints to an equal one, or an error about one of its lines.
+  /// Expects a text to give a description that prints to an equal one, or an error about one of its
+  /// lines.
   ///
-  /// Printing and parsing again is left to every eighth text, for speed.
+  /// Only every eighth text is printed and parsed again, for speed.
   private func check(_ text: String, lineCount: Int) {
     do {
       let document = try SDPDocument(parsing: text)

@@ -29,7 +29,7 @@ struct RefusalTests {
     #expect(error.reason.contains(reason), "\(error)")
   }
 
-  /// Lines that cannot be read, each of which costs itself and nothing else.
+  /// Unreadable lines, each of which is skipped alone.
   @Test(arguments: [
     ("nonsense", "does not begin like x="), ("A=upper", "does not begin like x="),
     ("a=x\u{0}y", "control character"), ("a=:x", "the attribute has no name"),
@@ -52,7 +52,7 @@ struct RefusalTests {
     #expect(try document == SDPDocument(parsing: joined(before + after)))
     #expect(document.remarks.map(\.line) == [before.count + 1])
     #expect(document.remarks.first?.reason.contains(reason) == true, "\(document.remarks)")
-    // Sections are where the text has them.
+    // Sections keep their line numbers in the text.
     #expect(document.line(ofSection: 1) == before.count + 3)
     #expect(document.sections[0].mid == "0" && document.sections[1].mid == "v")
   }

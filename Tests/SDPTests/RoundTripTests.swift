@@ -32,8 +32,8 @@ struct RoundTripTests {
     #expect(try SDPDocument(parsing: lines.joined(separator: "\n") + "\n\n\r\n") == document)
   }
 
-  /// What people, forms and templates make of a text: other line ends, blank lines, comments,
-  /// indentation, spaces at the ends of lines, a mark of the byte order.
+  /// Changes that people, forms and templates make to a text: other line ends, blank lines,
+  /// comments, indentation, trailing spaces, a byte order mark.
   @Test(arguments: Samples.names)
   func whatCopyingLeavesBehindDoesNotMatter(name: String) throws {
     let lines = try Samples.lines(name)
@@ -63,7 +63,7 @@ struct RoundTripTests {
       spaced.sections.map(\.iceUsernameFragment) == document.sections.map(\.iceUsernameFragment))
   }
 
-  /// Typed values must print what they were read from, or answers would garble what they repeat.
+  /// Typed values must print as they were parsed, or answers would garble repeated lines.
   @Test(arguments: Samples.names)
   func typedValuesPrintWhatTheyWereReadFrom(name: String) throws {
     let document = try SDPDocument(parsing: try Samples.text(name))

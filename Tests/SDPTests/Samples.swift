@@ -1,6 +1,6 @@
 import Foundation
 
-/// Descriptions that browsers and servers gave, one file each.
+/// Descriptions made by browsers and servers, one per file.
 enum Samples {
   static let names = [
     "aiortc-answer", "aiortc-offer", "chromium-answer", "chromium-datachannel-offer",
@@ -12,19 +12,19 @@ enum Samples {
     "janus-echo-called", "janus-room-called", "libwebrtc-called",
   ]
 
-  /// The text of a sample, byte for byte.
+  /// Returns a sample's text, byte for byte.
   static func text(_ name: String) throws -> String {
     let folder = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "Samples")
     return try String(contentsOf: folder.appending(path: name + ".sdp"), encoding: .utf8)
   }
 
-  /// The lines of a sample without their ends.
+  /// Returns a sample's lines without line ends.
   static func lines(_ name: String) throws -> [String] {
     try text(name).split(separator: "\r\n").map { String($0) }
   }
 }
 
-/// Joins lines to a description as they go over the wire.
+/// Joins lines to a description as sent on the wire.
 func joined(_ lines: [String]) -> String { lines.map { $0 + "\r\n" }.joined() }
 
 /// A small generator for seeded tests (splitmix64): the same seed gives the same test.

@@ -1,7 +1,7 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-// A package of somebody else that keeps captured calls as regression tests.
+// An external package that keeps captured calls as regression tests.
 let package = Package(
   name: "sample",
   dependencies: [.package(name: "retake", path: "../..")],

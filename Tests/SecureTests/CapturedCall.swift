@@ -1,7 +1,7 @@
 import Secure
 import Testing
 
-/// A packet of a real call with what it carries in the clear, by an independent implementation.
+/// A real call's packet, with its content decrypted by an independent implementation.
 struct CapturedPacket {
   let isRTCP: Bool
   let isFromClient: Bool
@@ -9,7 +9,7 @@ struct CapturedPacket {
   let plain: [UInt8]
 }
 
-/// Packets of a real call with the keys that its key log gives.
+/// A real call's packets, with the keys from its key log.
 struct CapturedCall: CustomTestStringConvertible {
   let testDescription: String
   let profile: SRTPProfile
@@ -19,7 +19,7 @@ struct CapturedCall: CustomTestStringConvertible {
 }
 
 extension CapturedCall {
-  /// Chromium 156 with aiortc over DTLS 1.2.
+  /// Chromium 156 and aiortc over DTLS 1.2.
   static let chromium = CapturedCall(
     testDescription: "Chromium and aiortc",
     profile: .aes128CMSHA1_80,
@@ -103,7 +103,7 @@ extension CapturedCall {
           """)),
     ])
 
-  /// Firefox 153 with itself over DTLS 1.3.
+  /// Firefox 153 and itself over DTLS 1.3.
   static let firefox = CapturedCall(
     testDescription: "Firefox and Firefox",
     profile: .aeadAES128GCM,

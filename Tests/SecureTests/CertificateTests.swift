@@ -29,7 +29,7 @@ struct CertificateTests {
     }
   }
 
-  /// Certificates of the client and of the server, and the suite that they lead to.
+  /// The client's and the server's certificates, and the resulting cipher suite.
   private static let pairs: [([CertificateAlgorithm], [CertificateAlgorithm], String)] = [
     ([.rsa2048], [.rsa2048], "RSA"), ([.ecdsaP256], [.rsa2048], "RSA"),
     ([.rsa2048], [.ecdsaP256], "ECDSA"), ([.rsa2048], [.rsa2048, .ecdsaP256], "ECDSA"),

@@ -51,7 +51,7 @@ struct DTLSDataTests {
   }
 
   @Test func dataThatOvertakesTheLastFlightIsKept() throws {
-    // The server's last flight is the fourth datagram; what it sends next arrives first.
+    // The server's last flight is the fourth datagram; its next datagram arrives first.
     let pair = try DTLSPair(link: { index, bytes in
       [(index == 3 ? .milliseconds(60) : DTLSPair.delay, bytes)]
     })

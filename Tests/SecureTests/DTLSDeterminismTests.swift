@@ -4,7 +4,7 @@ import Testing
 import Wire
 
 struct DTLSDeterminismTests {
-  /// Runs a whole session with lost datagrams and data both ways.
+  /// Runs a complete session with lost datagrams and data in both directions.
   static func session(seed: UInt8, mask: UInt32) throws -> DTLSPair {
     let pair = try DTLSPair(seed: seed, link: DTLSPair.losing(mask))
     pair.start()
@@ -98,8 +98,8 @@ struct DTLSDeterminismTests {
       DTLSTransport.opensslVersion.hasPrefix("3.") || DTLSTransport.opensslVersion.hasPrefix("4."))
   }
 
-  /// What the stack on Debian 12 makes of a fixed seed: an update that changes it must be noticed,
-  /// since takes made before then no longer replay exactly.
+  /// The stack's output on Debian 12 for a fixed seed: an update that changes it must be noticed,
+  /// since earlier takes then no longer replay exactly.
   @Test(.enabled(if: DTLSTransport.opensslVersion == "3.0.22"))
   func fingerprintOfThisOpenSSLIsKnown() throws {
     let known = "3c92c8c1b17bfbd71450e4856631a5b8a45fe1b8383341e5e9b7024e39b77cb5"
@@ -108,7 +108,7 @@ struct DTLSDeterminismTests {
   }
 }
 
-/// Runs work on a thread of its own and waits for its end.
+/// Runs work on a new thread and waits for its end.
 private func onFreshThread(_ work: @escaping () -> Void) {
   final class Work {
     let run: () -> Void

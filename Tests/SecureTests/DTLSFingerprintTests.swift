@@ -20,7 +20,7 @@ struct DTLSFingerprintTests {
     #expect(pair.client.result == nil)
     let reason = try #require(pair.client.failures.first)
     #expect(reason.contains(pair.server.transport.fingerprint.value))
-    // The fatal alert says so at once, instead of a time-out.
+    // The fatal alert ends the server at once, instead of a time-out.
     #expect(pair.server.states == [.connecting, .failed])
     #expect(pair.server.failures.first?.contains("bad certificate") == true)
     #expect(pair.now < .zero + .milliseconds(200))

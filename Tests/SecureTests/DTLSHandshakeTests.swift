@@ -149,7 +149,7 @@ struct DTLSHandshakeTests {
   }
 }
 
-/// Splits the one handshake message of an unencrypted record into two records.
+/// Splits an unencrypted record's only handshake message into two records.
 func fragments(ofRecord record: [UInt8]) -> [[UInt8]] {
   let header = record[..<13]
   let message = record[13..<25]
@@ -166,6 +166,6 @@ func fragments(ofRecord record: [UInt8]) -> [[UInt8]] {
     made += body.dropFirst(range.lowerBound).prefix(range.count)
     return made
   }
-  // The second number leaves room for the records that follow.
+  // The second number leaves room for the following records.
   return [part(0..<half, number: 0), part(half..<body.count, number: 40)]
 }

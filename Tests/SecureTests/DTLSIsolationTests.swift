@@ -5,11 +5,11 @@ import Secure
 import Testing
 import Wire
 
-/// What comes from the process must not reach an association.
+/// Process-wide OpenSSL settings must not affect an association.
 struct DTLSIsolationExitTests {
   @Test func noRandomnessComesFromOpenSSLsDefaultContext() async throws {
     await #expect(processExitsWith: .success) {
-      // From here on every draw from the default context fails.
+      // From here on, every random draw from the default context fails.
       guard RAND_set_DRBG_type(nil, "TEST-RAND", nil, nil, nil) == 1 else { exit(2) }
       var byte: UInt8 = 0
       guard RAND_bytes(&byte, 1) != 1 else { exit(3) }
@@ -52,9 +52,9 @@ struct DTLSIsolationExitTests {
   }
 }
 
-/// Associations do not share what a process has little of.
+/// Associations do not exhaust resources that a process has few of.
 struct DTLSIsolationTests {
-  /// A process has 1,024 thread-specific keys; two for each peer were the end of some 500 of them.
+  /// A process has 1,024 thread-specific keys; with two per peer, only about 500 peers would fit.
   @Test func aThousandPeersWorkAtOnceInOneProcess() throws {
     let transports = try (0..<1100).map { number in
       try DTLSTransport(
@@ -64,7 +64,7 @@ struct DTLSIsolationTests {
     #expect(Set(transports.map(\.fingerprints)).count == transports.count)
   }
 
-  /// Each peer's bytes are its own whoever worked in between on the same thread.
+  /// Each peer's bytes are its own, whichever peer ran before on the same thread.
   @Test func peersOfOneThreadDoNotShareTheirRandomness() throws {
     func transport(_ seed: UInt8) throws -> DTLSTransport {
       try DTLSTransport(

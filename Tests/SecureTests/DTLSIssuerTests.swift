@@ -5,7 +5,7 @@ import Wire
 
 @testable import Secure
 
-/// What a peer shows behind its own certificate.
+/// The certificates that a peer sends after its own.
 struct DTLSIssuerTests {
   private func association(_ seed: UInt8) throws -> DTLSAssociation {
     let association = try DTLSAssociation(
@@ -14,7 +14,7 @@ struct DTLSIssuerTests {
     return association
   }
 
-  /// Has an association show certificates behind its own; gives them in DER.
+  /// Makes an association send more certificates after its own; returns them in DER.
   private func chain(_ count: UInt8, to association: DTLSAssociation) throws -> [[UInt8]] {
     let connection = try #require(cdtls_connection(association.handle))
     return try (0..<count).map { index in
@@ -25,13 +25,14 @@ struct DTLSIssuerTests {
         return d2i_X509(nil, &bytes, buffer.count)
       }
       let certificate = try #require(x509)
-      // SSL_add0_chain_cert, which is a macro: the connection owns the certificate from here on.
+      // SSL_add0_chain_cert, which is a macro: the connection now owns the certificate.
       try #require(SSL_ctrl(connection, 89, 0, UnsafeMutableRawPointer(certificate)) == 1)
       return issuer
     }
   }
 
-  /// Of a server, whose own certificate OpenSSL has in the chain, and of a client, whose it lacks.
+  /// Tests a server, whose own certificate OpenSSL includes in the chain, and a client, where it is
+  /// missing.
   @Test(arguments: [UInt8(0), 1, 2]) func aChainIsReadInItsOrder(count: UInt8) throws {
     let (client, server) = (try association(1), try association(2))
     try #require(client.start(.client) && server.start(.server))

@@ -2,7 +2,7 @@ import Secure
 import Testing
 import Wire
 
-/// What the logged secrets of an association open.
+/// Decryption with an association's logged secrets.
 struct DTLSKeyLogTests {
   private func established() throws -> DTLSPair {
     let pair = try DTLSPair()

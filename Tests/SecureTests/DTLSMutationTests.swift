@@ -59,7 +59,7 @@ struct DTLSMutationTests {
     #expect(pair.isConnected)
   }
 
-  /// Nobody gets in by damage, and who is not broken answers the next one as ever.
+  /// Damaged hellos never connect, and a server that has not failed answers the next one as usual.
   @Test func mutatedFirstFlightsLeaveAServerThatAnswersOrHasFailed() throws {
     var random = SplitMix(state: 12)
     let model = try DTLSPair()
@@ -77,7 +77,7 @@ struct DTLSMutationTests {
       #expect(server.result == nil && server.data.isEmpty)
       #expect([.new, .connecting, .failed].contains(server.transport.state))
       #expect((server.transport.state == .failed) == !server.failures.isEmpty)
-      // A hello is answered by its flight; damage must not make an amplifier of a server.
+      // A hello is answered with a flight; damage must not turn a server into an amplifier.
       #expect(server.sent.count <= 60 * 8)
       if !server.sent.isEmpty { answered += 1 }
     }

@@ -1,7 +1,7 @@
 import Secure
 import Wire
 
-/// Two transports on a virtual link with a virtual clock, and a trace of all that happened.
+/// Two transports on a virtual link with a virtual clock, and a trace of all events.
 final class DTLSPair {
   /// One end of the link.
   final class End {
@@ -13,9 +13,9 @@ final class DTLSPair {
     var result: DTLSResult?
     var data: [[UInt8]] = []
     var failures: [String] = []
-    /// Every input with its instant: what a take would hold.
+    /// Every input with its instant, as a take would store them.
     var tape: [(DTLSTransport.Input, Instant)] = []
-    /// What the transport sent, and where in the tape.
+    /// The datagrams that the transport sent, grouped by tape position.
     var steps: [[[UInt8]]] = []
 
     init(_ role: DTLSRole, seed: [UInt8], _ options: Options = Options()) throws {
@@ -27,14 +27,13 @@ final class DTLSPair {
     }
   }
 
-  /// How an end identifies and what it negotiates.
+  /// The certificates and negotiation options of an end.
   struct Options {
     var certificates: [PeerCertificate] = []
     var profiles = SRTPProtection.preferred
   }
 
-  /// Decides what becomes of a datagram: the delays of the copies that arrive, none when it is
-  /// lost.
+  /// Decides a datagram's fate: the delays of its arriving copies, none if it is lost.
   typealias Link = (_ index: Int, _ bytes: [UInt8]) -> [(delay: Interval, bytes: [UInt8])]
 
   static let delay = Interval.milliseconds(20)
@@ -46,7 +45,7 @@ final class DTLSPair {
   private var flying: [(at: Instant, number: Int, to: End, bytes: [UInt8])] = []
   private var count = 0
 
-  /// Runs a step, on whatever thread.
+  /// Runs a step, on any thread.
   private let execute: (@escaping () -> Void) -> Void
 
   init(
@@ -61,7 +60,7 @@ final class DTLSPair {
     self.execute = execute
   }
 
-  /// A link that loses the datagrams whose bits are set, counted over both directions.
+  /// Returns a link that loses the datagrams whose bits are set, counted over both directions.
   static func losing(_ mask: UInt32) -> Link {
     { index, bytes in index < 32 && mask >> UInt32(index) & 1 == 1 ? [] : [(delay, bytes)] }
   }
@@ -109,7 +108,7 @@ final class DTLSPair {
     count += 1
   }
 
-  /// Runs until nothing flies and no timer waits, or for so long.
+  /// Runs until no datagram is in transit and no timer waits, or until a limit.
   func run(for limit: Interval = .seconds(60)) {
     let end = now + limit
     while true {
@@ -143,7 +142,7 @@ final class DTLSPair {
 }
 
 extension DTLSTransport {
-  /// The fingerprint of the first local certificate.
+  /// The first local certificate's fingerprint.
   var fingerprint: CertificateFingerprint { fingerprints[0] }
   /// The first local certificate.
   var certificate: [UInt8] { certificates[0] }
@@ -178,7 +177,7 @@ func mutated(_ bytes: [UInt8], with random: inout SplitMix) -> [UInt8] {
       let more = Int.random(in: 1...40, using: &random)
       bytes += (0..<more).map { _ in UInt8.random(in: 0...255, using: &random) }
     case 2 where !bytes.isEmpty:
-      // Length fields and flags like extremes.
+      // Length fields and flags often fail at extremes.
       let value: UInt8 = [0, 1, 0x7f, 0x80, 0xff].randomElement(using: &random) ?? 0
       bytes[Int.random(in: bytes.indices, using: &random)] = value
     case 3 where bytes.count > 13:
@@ -192,7 +191,7 @@ func mutated(_ bytes: [UInt8], with random: inout SplitMix) -> [UInt8] {
   return bytes
 }
 
-/// Reads hexadecimal digits with blanks or colons between them.
+/// Parses hexadecimal digits with blanks or colons between them.
 func hex(_ text: String) -> [UInt8] {
   [UInt8](hexadecimal: text.filter { !$0.isWhitespace && $0 != ":" }) ?? []
 }

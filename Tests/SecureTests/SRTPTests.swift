@@ -116,7 +116,7 @@ struct SRTPTests {
     payload[20] ^= 1
     #expect(
       bob.unprotectRTPRefusal(&payload) == .authentication)
-    // The true one still comes through.
+    // The genuine one still gets through.
     try bob.unprotectRTP(&packet)
     try bob.unprotectRTCP(&control)
   }

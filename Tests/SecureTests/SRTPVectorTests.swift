@@ -1,7 +1,7 @@
 import Secure
 import Testing
 
-/// Known packets: by libsrtp's published reference values, and by real calls.
+/// Known packets: from libsrtp's published reference values, and from real calls.
 struct SRTPVectorTests {
   struct Vector: Sendable {
     let profile: SRTPProfile
@@ -37,7 +37,7 @@ struct SRTPVectorTests {
         81c8000bcafebabe
         c98b8b5df0392a55852b6c21ac8e7025 c52c6fbea2b3b446ea31123ba88ce61e 80000001
         """),
-    // The same by another implementation, with the key derivation of RFC 6188.
+    // The same from another implementation, with the key derivation of RFC 6188.
     Vector(
       profile: .aeadAES256GCM,
       key: """
@@ -84,7 +84,7 @@ struct SRTPVectorTests {
       case (false, false): try client.unprotectRTP(&bytes)
       }
       #expect(bytes == packet.plain)
-      // What the browser made is what we make of it again.
+      // Protecting the plain packet again gives the browser's packet.
       guard !packet.isRTCP else { continue }
       if packet.isFromClient {
         try client.protectRTP(&bytes)

@@ -4,8 +4,8 @@ import Signaling
 import TLS
 import Testing
 
-/// Who may call a server: what browsers send on behalf of foreign pages is refused before anything
-/// acts on it.
+/// Access control: requests that browsers send for foreign pages are rejected before they have any
+/// effect.
 @Suite(.timeLimit(.minutes(1))) struct AccessTests {
   struct Case: Sendable, CustomTestStringConvertible {
     var request: String
@@ -20,7 +20,7 @@ import Testing
     }
   }
 
-  /// The status line and fields of an answer; `PORT` in a field stands for the server's own port.
+  /// Returns an answer's status line and fields; `PORT` in a field stands for the server's port.
   private static func answer(
     _ row: Case, host: String = "127.0.0.1", identity: TLSIdentity? = nil
   ) async throws -> String {
@@ -43,7 +43,7 @@ import Testing
   private static let named = AccessRules(hosts: ["recorder.example", "10.9.8.7"])
   private static let open = AccessRules(origins: ["https://app.example", "http://a.example:81"])
 
-  // MARK: Names
+  // MARK: Host names
 
   @Test(arguments: [
     Case("GET /stats", ["Host: 127.0.0.1:PORT"], 200),
@@ -92,7 +92,7 @@ import Testing
     Case("GET /", ["Host: localhost:PORT", "Origin: https://evil.example"], 403),
     Case("POST /offer", ["Host: localhost:PORT", "Origin: null"], 403),
     Case("OPTIONS /offer", ["Host: localhost:PORT", "Origin: https://evil.example"], 403),
-    // Requests that carry no Origin, as images and links make them.
+    // Requests without an Origin, as images and links make them.
     Case("GET /stats", ["Host: localhost", "Sec-Fetch-Site: same-origin"], 200),
     Case("GET /", ["Host: localhost", "Sec-Fetch-Site: none", "Sec-Fetch-Mode: navigate"], 200),
     Case(

@@ -3,9 +3,9 @@ import Signaling
 import Synchronization
 import Testing
 
-/// Clients that ask and do not read.
+/// Clients that send requests and do not read.
 @Suite(.timeLimit(.minutes(1))) struct BackPressureTests {
-  /// A connection that reads when it is told to.
+  /// A connection that reads only on request.
   private final class Client: Sendable {
     private let descriptor: Int32
 
@@ -33,7 +33,7 @@ import Testing
       _ = send(descriptor, bytes, bytes.count, Int32(MSG_NOSIGNAL))
     }
 
-    /// Reads to the end of the connection; returns how much came, and its beginning.
+    /// Reads to the end of the connection; returns the length, and the first bytes.
     func readAll() -> (count: Int, beginning: String) {
       var bytes = [UInt8](repeating: 0, count: 1 << 16)
       var beginning = ""
@@ -67,7 +67,7 @@ import Testing
     let count = Mutex(0)
   }
 
-  /// Lets a time pass in which the server answers others, as it has to.
+  /// Waits for a time in which the server must keep answering others.
   private func pass(_ time: Duration, _ server: HTTPServer) async throws {
     let end = ContinuousClock.now + time
     while ContinuousClock.now < end {
@@ -80,7 +80,7 @@ import Testing
     let client = try Client(port: server.port)
     client.write(String(repeating: Self.request, count: 99) + Self.last)
     try await pass(.seconds(1), server)
-    // What the system itself holds for a connection is some MB.
+    // The system itself buffers some MB per connection.
     #expect((1..<50).contains(count()))
     let (bytes, beginning) = await Task.detached { client.readAll() }.value
     #expect(beginning.hasPrefix("HTTP/1.1 200") && bytes > 100 << 20)

@@ -6,7 +6,7 @@ import Synchronization
 import Testing
 
 @Suite(.timeLimit(.minutes(1))) struct HTTPServerTests {
-  /// A server that tells what it was asked.
+  /// Starts a server that reports its requests.
   static func server(
     host: String = "127.0.0.1", limits: HTTPServer.Limits = .init(),
     handler: HTTPServer.Handler? = nil
@@ -141,7 +141,7 @@ import Testing
     await server.shutdown()
   }
 
-  /// A case has one limit of a second, and none of the others: a busy machine is a slow client too.
+  /// Each case has one limit of a second, and no other limits: a busy machine is a slow client too.
   static let slowClients: [(limits: (head: Int64, body: Int64, idle: Int64), String, String)] = [
     ((1, 600, 600), "GET / HT", ""),
     ((600, 600, 1), "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP/1.1 200"),
@@ -163,7 +163,7 @@ import Testing
     await server.shutdown()
   }
 
-  /// A byte now and then must not hold a connection.
+  /// Sending a byte now and then must not hold a connection.
   @Test func dropsOfAHeadDoNotHoldAConnection() async throws {
     var limits = HTTPServer.Limits()
     limits.headSeconds = 1
@@ -178,7 +178,7 @@ import Testing
     await server.shutdown()
   }
 
-  /// As many half-sent requests as a client may have connections, and more, hold nobody up.
+  /// Half-sent requests, even more than a client may have connections, delay no other client.
   @Test(.timeLimit(.minutes(1))) func halfSentRequestsGiveWay() async throws {
     var limits = HTTPServer.Limits()
     (limits.connections, limits.clientConnections) = (64, 32)
@@ -193,7 +193,7 @@ import Testing
     }
     let response = try await HTTPClient.patient.get(server.url)
     #expect(response.status == 200)
-    // The oldest ones were closed, the newest ones are left alone until their time is over.
+    // The oldest ones were closed, the newest ones stay open until they time out.
     for channel in held.prefix(300 - 32) { try await channel.closeFuture.get() }
     #expect(held.last?.isActive == true)
     for channel in held.suffix(32) { try? await channel.close() }
@@ -319,6 +319,6 @@ extension String {
 }
 
 extension HTTPClient {
-  /// A client that waits while the tests of other targets keep all threads busy.
+  /// A client with a long timeout, because other targets' tests may keep all threads busy.
   static let patient = HTTPClient(timeout: .seconds(120))
 }

@@ -2,7 +2,7 @@ import NIOCore
 import Signaling
 import Testing
 
-/// The token of a server: as the cookie of its page, and under the guesses of others.
+/// A server's token: as its page's cookie, and against guesses.
 @Suite(.timeLimit(.minutes(1))) struct SecretTests {
   private func server(_ rules: AccessRules = AccessRules()) async throws -> HTTPServer {
     try await HTTPServer.listen(host: "127.0.0.1", port: 0, access: rules) { request in
@@ -27,7 +27,7 @@ import Testing
     #expect(answer.contains("Set-Cookie: \(cookie); Path=/; HttpOnly; SameSite=Strict\r\n"))
     #expect(try await ask(server, "GET /x", "Cookie: a=b; \(cookie)").hasSuffix("true"))
     #expect(try await ask(server, "GET /x", bearer).hasSuffix("true"))
-    // That of another server on this host is none of this one.
+    // A token of another server on this host is not valid here.
     let other = "retake-1=\(server.token.text)"
     for field in ["Cookie: \(other)", "Cookie: \(cookie)0", "X: y", bearer + "0"] {
       #expect(try await ask(server, "GET /x", field).hasSuffix("false"), "\(field)")

@@ -4,7 +4,7 @@ import Testing
 @testable import Signaling
 
 struct SessionClientTests {
-  /// A server whose answers are written down, and what it was asked.
+  /// A server with scripted answers, and the requests that it got.
   final class Script: Sendable {
     private let requests = Mutex<[HTTPRequest]>([])
     private let answers: @Sendable (HTTPRequest) -> HTTPResponse

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Signaling
 
-/// Sessions that remember what was asked of them.
+/// Sessions that record their requests.
 final class ScriptedSessions: SessionHandling {
   private let asked = Mutex<[String]>([])
   var log: [String] { asked.withLock { $0 } }
@@ -58,7 +58,7 @@ struct SessionRoutesTests {
     var response = ""
     /// Fields that the response must have.
     var has: [String] = []
-    /// What was asked of the sessions.
+    /// The requests made to the sessions.
     var asked: [String] = []
     var testDescription: String { "\(request) \(fields) \(body.prefix(30))" }
   }
@@ -185,7 +185,7 @@ struct SessionRoutesTests {
       uri: "turn:192.0.2.7?transport=tcp", username: "me", credential: "a\"b\\c"),
   ]
 
-  /// What this side tells is what this side reads.
+  /// The server's output can be parsed by the client.
   @Test func toldServersAreReadBack() async throws {
     let routes = SessionRoutes(sessions: ScriptedSessions(), iceServers: Self.servers)
     let request = HTTPRequest(method: "OPTIONS", target: "/whip", headers: [], body: [])

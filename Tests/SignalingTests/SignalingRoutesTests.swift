@@ -3,7 +3,7 @@ import Signaling
 import Synchronization
 import Testing
 
-/// Calls that remember what was asked of them.
+/// Calls that record their requests.
 final class ScriptedCalls: CallHandling {
   private let asked = Mutex<[String]>([])
   var log: [String] { asked.withLock { $0 } }
@@ -74,9 +74,9 @@ struct SignalingRoutesTests {
     var status: Int
     /// The response's body, or a part of the refusal.
     var response: String
-    /// What was asked of the calls.
+    /// The requests made to the calls.
     var asked: [String] = []
-    /// Whether it carries the token of the server.
+    /// Whether it carries the server's token.
     var isAuthorized = false
     var testDescription: String { "\(request) \(body.prefix(60))" }
   }
@@ -153,7 +153,7 @@ struct SignalingRoutesTests {
       request: "GET /calls", status: 200,
       response: #"{"calls":[{"connection":"connected","id":"call-1","take":"a.take"}],"limit":2,"#
         + #""recording":"a.take"}"#, isAuthorized: true),
-    // Without the token nobody learns which calls there are; who knows one may look at it.
+    // Without the token, calls cannot be listed; a known call can be viewed.
     Case(
       request: "GET /calls", status: 200,
       response: #"{"calls":[],"limit":2,"recording":"a.take"}"#),

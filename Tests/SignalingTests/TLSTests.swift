@@ -6,7 +6,7 @@ import Testing
 @testable import Signaling
 
 struct TLSTests {
-  /// A certificate for localhost and 127.0.0.1, signed by itself; its key guards nothing.
+  /// A self-signed certificate for localhost and 127.0.0.1; its key protects nothing.
   static let certificate = """
     -----BEGIN CERTIFICATE-----
     MIIBoDCCAUWgAwIBAgIUHx5xmjSrTrdXzGwgAUQxV8FdExwwCgYIKoZIzj0EAwIw
@@ -28,7 +28,7 @@ struct TLSTests {
     -----END PRIVATE KEY-----
     """
 
-  /// The files of the identity, gone after the test.
+  /// The identity's files, removed after the test.
   final class Files: Sendable {
     let folder = FileManager.default.temporaryDirectory.appending(path: "retake-\(UUID())")
     var identity: TLSIdentity {
@@ -53,14 +53,14 @@ struct TLSTests {
     }
   }
 
-  /// A client that trusts the server.
+  /// Makes a client that trusts the server.
   private func client(_ files: Files) -> HTTPClient {
     var client = HTTPClient.patient
     client.authorities = files.path("certificate")
     return client
   }
 
-  /// Longer than a record, so that both sides put several together.
+  /// Longer than a TLS record, so that both sides assemble several.
   @Test(arguments: ["127.0.0.1", "localhost"], [0, 1, 100_000])
   func requestsGoThroughTLS(name: String, length: Int) async throws {
     let files = try Files()

@@ -8,7 +8,7 @@ import Testing
 
 /// One end of a WebSocket in virtual time, frame by frame.
 struct WebSocketHandlerTests {
-  /// Stands in the place of the socket: counts what is read, and holds what is written.
+  /// Replaces the socket: counts reads, and holds written bytes.
   private final class Socket: ChannelOutboundHandler {
     typealias OutboundIn = WebSocketFrame
     typealias OutboundOut = WebSocketFrame
@@ -86,7 +86,7 @@ struct WebSocketHandlerTests {
     let close = try #require(try end.sent())
     #expect(close.opcode == .connectionClose)
     #expect(close.data == ByteBuffer(bytes: [3, 0xe8] + Array("bye".utf8)))
-    // What still comes is not handed on.
+    // Later frames are not passed on.
     try end.receive(.text, [0x41])
     end.wait(4)
     #expect(end.inbox.closure == nil && end.channel.isActive)
@@ -121,7 +121,7 @@ struct WebSocketHandlerTests {
     try end.receive(.binary, [3])
     end.channel.read()
     #expect(end.socket.reads == 1)
-    // Silence is no sign of death while nothing is read.
+    // Silence does not count as a dead connection while nothing is read.
     end.wait(100)
     #expect(end.inbox.closure == nil)
     for number in 0..<2 {
@@ -193,7 +193,7 @@ struct WebSocketHandlerTests {
     Case(
       "a control frame between parts", .message(.binary([1, 2])), (.binary, false, [1]),
       (.ping, true, []), (.continuation, true, [2])),
-    // RFC 3629: the parts of a letter may come in two frames.
+    // A character's bytes may be split between two frames (RFC 3629).
     Case(
       "half a letter", .message(.text("é")), (.text, false, [0xc3]),
       (.continuation, true, [0xa9])),

@@ -7,7 +7,7 @@ import Testing
 
 /// WebSockets over sockets, with the server and the client of this package.
 @Suite(.timeLimit(.minutes(5))) struct WebSocketTests {
-  /// Limits of a client that waits while the tests of other targets keep all threads busy.
+  /// Long limits, because other targets' tests may keep all threads busy.
   static var patient: WebSocketLimits {
     var limits = WebSocketLimits()
     limits.handshakeSeconds = 120
@@ -16,7 +16,7 @@ import Testing
     return limits
   }
 
-  /// A server that sends back what comes, until it reads `close`.
+  /// Starts a server that echoes messages until it reads `close`.
   private func echo(
     subprotocols: [String] = [], limits: WebSocketLimits = patient,
     access: AccessRules = AccessRules(), identity: TLSIdentity? = nil
@@ -47,7 +47,7 @@ import Testing
       headers: headers, limits: limits, authorities: authorities)
   }
 
-  /// Around the lengths at which the head of a frame changes, and longer than a record of TLS.
+  /// Around the lengths at which the frame header changes, and longer than a TLS record.
   private static let lengths = [0, 1, 125, 126, 65_535, 65_536, 300_000]
 
   @Test(arguments: [false, true]) func messagesComeBackWhole(isSecure: Bool) async throws {
@@ -90,7 +90,7 @@ import Testing
     let closure = await leaving.close(own, reason: words)
     #expect(closure == WebSocketClosure(own, words, isClean: true))
     var closures = ended.stream.makeAsyncIterator()
-    // A close frame has room for 123 bytes of words, and none for half a letter.
+    // A close frame has room for 123 bytes of text, and must not end within a character.
     let told = WebSocketClosure(own, String(words.prefix(61)), isClean: true)
     #expect(await closures.next() == told)
     await listener.shutdown()
@@ -195,7 +195,7 @@ import Testing
     let answer = try await RawClient(port: server.port).exchange(
       Array(request.utf8) + [0x81, 1, 0x41], endsOutput: false)
     #expect(answer.hasPrefix("HTTP/1.1 101"))
-    // The key and its answer of RFC 6455 section 1.3.
+    // The key and its answer from RFC 6455 section 1.3.
     #expect(answer.contains("s3pPLMBiTxaQ9kYGzzhZRbK+xOo="))
     #expect(answer.hasSuffix("a frame of a client is not masked"))
     await server.shutdown()

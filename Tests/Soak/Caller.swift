@@ -7,7 +7,7 @@ import SDP
 import Signaling
 import Wire
 
-/// A peer that calls a recorder: the client stack itself, which is not recorded here.
+/// A peer that calls a recorder, using the client stack, which is not recorded here.
 struct Caller: Sendable {
   let connection: PeerConnection
   let recorder: Recorder
@@ -20,14 +20,14 @@ struct Caller: Sendable {
 
   /// Calls with an audio section and a data channel; returns once both are open.
   ///
-  /// - Parameter sounds: whether a tone is sent, or nothing.
+  /// - Parameter sounds: whether to send a tone, or nothing.
   mutating func call(sounds: Bool) async throws {
     let channel = try await begin(sounds: sounds)
     try await connection.waitUntilConnected(timeout: .seconds(60))
     try await channel.waitUntilOpen(timeout: .seconds(60))
   }
 
-  /// Offers and takes the answer, and waits for nothing.
+  /// Sends an offer and applies the answer, without waiting for the connection.
   mutating func begin(sounds: Bool) async throws -> DataChannel {
     let channel = try await connection.createDataChannel("soak")
     if sounds {
@@ -39,7 +39,7 @@ struct Caller: Sendable {
     return channel
   }
 
-  /// Offers, in the call when there is one, and takes the answer.
+  /// Sends an offer, within the current call if there is one, and applies the answer.
   mutating func offer(restartsICE: Bool = false) async throws {
     try await connection.setLocalDescription(
       try await connection.createOffer(iceRestart: restartsICE))
@@ -57,10 +57,10 @@ struct Caller: Sendable {
     try await connection.setRemoteDescription(SessionDescription(type: .answer, sdp: sdp))
   }
 
-  /// Asks for an offer that is never answered.
+  /// Requests an offer and never answers it.
   func askForOffer() async throws { _ = try await post("/mkoffer", [:]) }
 
-  /// Says something and waits until it has come back.
+  /// Sends a text and waits for its echo.
   func talk(_ text: String) async throws {
     guard let channel = connection.dataChannels.first else { throw SoakFailure("no channel") }
     try await channel.send(text)
@@ -68,13 +68,13 @@ struct Caller: Sendable {
     throw SoakFailure("what was said did not come back")
   }
 
-  /// Hangs up in order: the recorder hears it over DTLS.
+  /// Hangs up properly: the recorder learns of it over DTLS.
   func hangUp() async {
     await connection.close()
     await connection.retire()
   }
 
-  /// Is gone without a word: its sockets are closed, and nothing is sent any more.
+  /// Dies silently: its sockets are closed, and nothing more is sent.
   func die() async { await connection.retire() }
 
   private func post(_ path: String, _ message: [String: String]) async throws -> [String: String] {

@@ -1,13 +1,13 @@
 import Foundation
 
-/// What a process holds, as the system counts it.
+/// A process's resource usage, as counted by the system.
 struct ProcessUsage: CustomStringConvertible {
   /// Resident memory in bytes.
   var memory = 0
   var descriptors = 0
   var threads = 0
 
-  /// Reads the counts of a running process.
+  /// Reads a running process's counts.
   init(of process: Int32) {
     let status = (try? String(contentsOfFile: "/proc/\(process)/status", encoding: .utf8)) ?? ""
     func number(_ name: String) -> Int {

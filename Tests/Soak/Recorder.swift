@@ -1,7 +1,7 @@
 import Foundation
 import Signaling
 
-/// A running `retake record serve` on loopback, asked as any caller would ask it.
+/// A running `retake record serve` on loopback, queried like any server.
 final class Recorder: Sendable {
   let url: String
   let out: String
@@ -9,9 +9,9 @@ final class Recorder: Sendable {
   private let log: String
   private let token: String
 
-  /// Starts it; its takes go below `folder`.
+  /// Starts it; its takes are written below `folder`.
   ///
-  /// - Parameter usesFolder: whether each call gets a take of its own.
+  /// - Parameter usesFolder: whether each call gets a separate take.
   init(_ program: String, folder: String, name: String, usesFolder: Bool, options: [String])
     async throws
   {
@@ -41,10 +41,10 @@ final class Recorder: Sendable {
 
   var usage: ProcessUsage { ProcessUsage(of: process.processIdentifier) }
 
-  /// Ends it at once, when a run has failed.
+  /// Ends it immediately when a run has failed.
   deinit { if process.isRunning { process.terminate() } }
 
-  /// How many calls it says that it has.
+  /// Returns how many calls it reports.
   func calls() async throws -> Int {
     let body = try await HTTPClient(timeout: .seconds(30)).send(
       "GET", url + "/calls", headers: [("Authorization", "Bearer \(token)")]

@@ -3,7 +3,7 @@ import Foundation
 import Live
 import Wire
 
-/// Calls against recorders for as long as it is asked to, and what they hold of them afterwards.
+/// Makes calls to recorders for a given time, and checks the recorders' resources afterwards.
 @main
 struct Soak: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
@@ -12,7 +12,7 @@ struct Soak: AsyncParsableCommand {
     subcommands: [SoakRun.self, SoakSeries.self, SoakCrowd.self, SoakSilence.self])
 }
 
-/// What all of them take.
+/// The options that all subcommands share.
 struct SoakOptions: ParsableArguments {
   @Option(help: "The program to drive.")
   var retake = ".build/release/retake"
@@ -20,14 +20,14 @@ struct SoakOptions: ParsableArguments {
   @Option(help: "A folder for takes and logs, which is emptied first.")
   var folder = ".build/soak"
 
-  /// Empties the folder and gives it.
+  /// Empties the folder and returns its path.
   func prepared() throws -> String {
     try? FileManager.default.removeItem(atPath: folder)
     try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
     return folder
   }
 
-  /// A recorder of calls that need not connect for long.
+  /// Starts a recorder whose calls time out early if they do not connect.
   func recorder(_ folder: String, _ name: String, usesFolder: Bool, calls: Int = 200) async throws
     -> Recorder
   {
@@ -36,7 +36,7 @@ struct SoakOptions: ParsableArguments {
       options: ["--calls", "\(calls)", "--connect-within", "10"])
   }
 
-  /// A session whose peers call over loopback.
+  /// Makes a session whose peers call over loopback.
   func session() throws -> Session {
     var options = Session.Options()
     options.bind = .addresses([IPAddress(ipv4: 0x7f00_0001)])
@@ -45,10 +45,10 @@ struct SoakOptions: ParsableArguments {
   }
 }
 
-/// How much a recorder may hold more at the end than at the beginning, in bytes.
+/// How much a recorder's memory may grow during a run, in bytes.
 let growthMaximum = 30 << 20
 
-/// Says what grew too much between two readings, if anything.
+/// Returns what grew too much between two readings, if anything.
 func complaint(_ name: String, _ before: ProcessUsage, _ after: ProcessUsage) -> String? {
   print("\(name): \(before) -> \(after)")
   if after.memory - before.memory > growthMaximum { return "\(name): memory has grown" }

@@ -43,7 +43,7 @@ struct SoakCrowd: AsyncParsableCommand {
     for caller in callers { await caller.hangUp() }
     callers = []
     let idle = try await recorder.waitUntilIdle(within: 60)
-    // A place is free at once; what it held is given back while the call says goodbye.
+    // A slot is free at once; its resources are released while the call ends.
     let end = Date().addingTimeInterval(30)
     while recorder.usage.descriptors > before.descriptors + 4 {
       guard Date() < end else {

@@ -5,7 +5,7 @@ import Media
 import Synchronization
 import Wire
 
-/// Calls that come and go at random: some die in the middle, some renegotiate, some never finish.
+/// Calls that start and end at random: some die in the middle, some renegotiate, some never finish.
 struct SoakRun: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "run", abstract: "Let calls come and go at random for minutes.")
@@ -16,8 +16,8 @@ struct SoakRun: AsyncParsableCommand {
   @Option(help: "How many callers are at work at once.")
   var callers = 12
 
-  /// How many calls a recorder may have at once: those that died or never answered keep their
-  /// place for up to half a minute, and a fast machine makes dozens of calls in a second.
+  /// How many calls a recorder may have at once: dead or unanswered ones keep their slot for up to
+  /// half a minute, and a fast machine makes dozens of calls per second.
   private static let callsMaximum = 2000
 
   func run() async throws {
@@ -45,7 +45,7 @@ struct SoakRun: AsyncParsableCommand {
     print("\(tally.text): nothing remains of them")
   }
 
-  /// Lets calls come and go for a time.
+  /// Starts and ends calls for a time.
   private func drive(
     _ recorders: [Recorder], _ session: Session, _ tally: Tally, for seconds: Double
   ) async throws {
@@ -75,12 +75,12 @@ struct SoakRun: AsyncParsableCommand {
     }
   }
 
-  /// What the recorders hold when no call is left: at equal numbers of calls.
+  /// Returns the recorders' resource usage when no call is left.
   private func usages(_ recorders: [Recorder]) async throws -> [ProcessUsage] {
     var usages: [ProcessUsage] = []
     for recorder in recorders {
       _ = try await recorder.waitUntilIdle(within: 120)
-      // Threads that the runtime keeps for a moment, and connections that say goodbye.
+      // Lets temporary runtime threads and closing connections finish.
       try await Task.sleep(for: .seconds(8))
       usages.append(recorder.usage)
     }
@@ -88,21 +88,21 @@ struct SoakRun: AsyncParsableCommand {
   }
 }
 
-/// How a call goes.
+/// How a caller behaves.
 enum Habit: String, CaseIterable {
-  /// Says a few things and hangs up.
+  /// Sends a few texts and hangs up.
   case talk
   /// Sends a tone for a second or two.
   case audio
-  /// Changes the call while it runs.
+  /// Renegotiates during the call.
   case renegotiate
-  /// Restarts ICE while it runs.
+  /// Restarts ICE during the call.
   case restart
-  /// Is gone in the middle of it.
+  /// Dies in the middle of the call.
   case die
-  /// Offers, and never answers a check.
+  /// Sends an offer, and never answers a check.
   case vanish
-  /// Asks for an offer, and never answers that.
+  /// Requests an offer, and never answers it.
   case ignore
 
   func live(_ made: Caller) async throws {
@@ -144,7 +144,7 @@ enum Habit: String, CaseIterable {
   }
 }
 
-/// What was done so far.
+/// Counts of completed actions.
 final class Tally: Sendable {
   private let state = Mutex((counts: [Habit: Int](), complaints: [String]()))
 

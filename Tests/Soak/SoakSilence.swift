@@ -3,7 +3,7 @@ import Foundation
 import Glibc
 import Live
 
-/// Requests that were begun and never end must not keep a call out.
+/// Requests that were started and never end must not block a call.
 struct SoakSilence: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "silence", abstract: "Hold half-sent requests, and make a call.")
@@ -30,7 +30,7 @@ struct SoakSilence: AsyncParsableCommand {
     guard seconds < 1 else { throw SoakFailure("it took more than a second") }
   }
 
-  /// A connection on which half of a request was said.
+  /// Opens a connection and sends half a request.
   private func halfSentRequest(_ port: UInt16) -> Int32 {
     let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
     var address = sockaddr_in()

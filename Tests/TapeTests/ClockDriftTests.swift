@@ -3,20 +3,20 @@ import Wire
 
 @testable import Queries
 
-/// What is a drift of a media clock, and what of a machine or a path only looks like one.
+/// Distinguishes a media clock's drift from machine and path effects that look like it.
 struct ClockDriftTests {
-  /// What happens in a made-up call, each about every so many seconds; 0 for never.
+  /// The disturbances in a made-up call, each as the seconds between occurrences; 0 for never.
   struct Conditions: Sendable, CustomTestStringConvertible {
     var name = "quiet"
-    /// All packets of half a second to three come late.
+    /// All packets of half a second to three arrive late.
     var load = 0.0
-    /// The sender captures nothing for some tens of milliseconds, and its timestamps stand still.
+    /// The sender captures nothing for some tens of milliseconds, and its timestamps stop.
     var stalls = 0.0
-    /// The way becomes longer or shorter.
+    /// The path becomes longer or shorter.
     var paths = 0.0
-    /// A queue grows and shrinks by so many milliseconds a second.
+    /// A queue's growth and shrinkage, in milliseconds per second.
     var queue = 0.0
-    /// Milliseconds, on average.
+    /// The average jitter in milliseconds.
     var jitter = 4.0
     var testDescription: String { name }
   }
@@ -26,13 +26,13 @@ struct ClockDriftTests {
 
     init(_ seed: Int) { state = UInt64(seed) &* 0x9e37_79b9_7f4a_7c15 | 1 }
 
-    /// From 0 to 1.
+    /// Returns a number from 0 to 1.
     mutating func next() -> Double {
       state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
       return Double(state >> 40) / Double(1 << 24)
     }
 
-    /// Many small values and few large ones around a mean: a sum of products of uniform values.
+    /// Returns mostly small and a few large values around a mean: a product of uniform values.
     mutating func spread(_ mean: Double) -> Double { 2.25 * mean * next() * next() * next() * 3.5 }
 
     mutating func after(_ seconds: Double) -> Double {
@@ -40,7 +40,7 @@ struct ClockDriftTests {
     }
   }
 
-  /// The seconds of a call of audio in packets of 20 ms, in microseconds.
+  /// Returns the seconds of an audio call with packets of 20 ms, in microseconds.
   private func seconds(
     _ length: Int, ppm: Double, _ conditions: Conditions, seed: Int
   ) -> [StreamTiming.Second] {
@@ -78,7 +78,7 @@ struct ClockDriftTests {
     return timing.seconds
   }
 
-  /// A drift that the rule names.
+  /// Returns the drift that the rule reports.
   private func named(_ seconds: [StreamTiming.Second]) -> ClockDrift? {
     guard let drift = ClockDrift(seconds, least: 15), abs(drift.partsPerMillion) >= 90,
       drift.total >= 3, drift.off * 4 <= drift.total
@@ -86,7 +86,7 @@ struct ClockDriftTests {
     return drift
   }
 
-  /// Also where the way changes now and then, and a machine is busy at times.
+  /// No drift, even if the path changes now and then, and a machine is sometimes busy.
   @Test(
     arguments: [(100, 90), (-120, 90), (250, 45), (-300, 60), (1500, 30), (3000, 20)],
     [
@@ -124,8 +124,8 @@ struct ClockDriftTests {
     }
   }
 
-  /// A sentence that begins later by its clock than its packets come is no longer way, where the
-  /// sender was silent before; in the middle of a sentence it is one.
+  /// A talkspurt may start later than its timestamps say: after silence that does not mean a longer
+  /// path, within speech it does.
   @Test(arguments: [true, false]) func aSentenceThatBeginsLateIsNoLongerWay(_ isSilent: Bool) {
     var timing = StreamTiming(clockRate: 48_000)
     var (at, media, number) = (Int64(0), Int64(0), Int64(0))
@@ -147,7 +147,7 @@ struct ClockDriftTests {
     #expect(waits.allSatisfy { ($0 < 40_000) == isSilent }, "\(timing.excess)")
   }
 
-  /// Seconds in which the recorder had no processor, and too few of them, say nothing.
+  /// Seconds in which the recorder had no processor time, or too few seconds, prove nothing.
   @Test func whatWasNotSeenSaysNothing() {
     let call = seconds(40, ppm: 800, Conditions(), seed: 3)
     #expect(named(call) != nil)

@@ -8,11 +8,11 @@ import Wire
 @testable import Queries
 @testable import Tape
 
-/// Views that are computed in one pass have the rows of their SQL, in takes of every kind.
+/// Views computed in one pass return the same rows as their SQL, in takes of every kind.
 struct ComputedViewTests {
   private static let captures = FileManager.default.currentDirectoryPath + "/Captures/"
 
-  /// The rows of a query as texts, sorted; numbers to nine digits.
+  /// Returns a query's rows as texts, sorted, with numbers to nine digits.
   private static func rows(
     _ sql: String, _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> [String] {
@@ -40,7 +40,7 @@ struct ComputedViewTests {
     return (0..<statement.columnCount).map { statement.columnName($0) }
   }
 
-  /// What only keys tell: the SQL knows less there.
+  /// Views that need keys: the SQL returns fewer rows there.
   private static let opened = ["arrival", "repair"]
 
   private func compare(_ path: String) throws {
@@ -71,8 +71,8 @@ struct ComputedViewTests {
     try compare("\(Self.captures)\(name).take")
   }
 
-  /// Numbers that begin anew by many and by few, packets that come late, twice and not at all: both
-  /// cut the streams at the same packets.
+  /// Sequence numbers that restart by many or few, and late, repeated and lost packets: both split
+  /// the streams at the same packets.
   @Test(arguments: 0..<6) func theRowsAreThoseOfTheSQLWhereNumbersBeginAnew(_ seed: UInt64) throws {
     let folder = try TakeFolder()
     let path = try folder.record([], as: "\(seed).take")
@@ -112,6 +112,17 @@ struct ComputedViewTests {
     try compare(path)
   }
 
+  /// A stream between two peers whose RTP times and numbers wrap and jump far back, with packets
+  /// lost, late, twice, asked for and sent again, and frames captured, encoded and decoded: both
+  /// find the same packets of a moment, wherever they stand.
+  @Test(arguments: 0..<4) func theRowsAreThoseOfTheSQLWhereTimesJump(_ seed: UInt64) throws {
+    let folder = try TakeFolder()
+    let path = try folder.record([], as: "times-\(seed).take")
+    var call = JumpingCall(seed)
+    try folder.alter(path, call.statements(frames: 400))
+    try compare(path)
+  }
+
   /// One row of a computed view can be asked for by each of its columns of whole numbers.
   @Test func rowsAreLookedUpByTheirColumns() throws {
     let connection = try TakeFile.openForQueries(Self.captures + "virtual-loss.take")
@@ -137,7 +148,7 @@ struct ComputedViewTests {
     }
   }
 
-  /// A recorder may go on while its take is asked.
+  /// The recorder may continue while its take is queried.
   @Test func rowsGrowWithTheTake() throws {
     let folder = try TakeFolder()
     let call = try FaultyCall(folder, seed: 11)
@@ -152,9 +163,9 @@ struct ComputedViewTests {
     try call.finish()
   }
 
-  // MARK: Under encryption
+  // MARK: Encrypted packets
 
-  /// What both ends recorded says which packet a retransmission repeats: it is of the same frame.
+  /// With both ends recorded, a retransmission's original is known: it belongs to the same frame.
   @Test(arguments: ["virtual-loss", "virtual-heavy-loss"])
   func retransmissionsNameWhatTheyRepeat(_ name: String) throws {
     let connection = try TakeFile.openForQueries("\(Self.captures)\(name).take")
@@ -167,7 +178,7 @@ struct ComputedViewTests {
           AND rtp.ssrc = original_ssrc AND rtp.sequence = original_sequence
           AND rtp.rtp_time = repair.rtp_time
         """) == count)
-    // A packet that came by a retransmission is not missing any more.
+    // A packet restored by a retransmission is no longer missing.
     #expect(
       try connection.integer(
         """
@@ -175,7 +186,8 @@ struct ComputedViewTests {
         """) == 0)
   }
 
-  /// Feedback tells of each packet that was sent whether it arrived, as the other end's rows do.
+  /// Feedback reports for each sent packet whether it arrived, in agreement with the other end's
+  /// rows.
   @Test func feedbackTellsWhatArrived() throws {
     let connection = try TakeFile.openForQueries(Self.captures + "virtual-heavy-loss.take")
     let told = try connection.integer("SELECT count(*) FROM arrival WHERE direction = 'in'") ?? 0
@@ -185,7 +197,7 @@ struct ComputedViewTests {
       "SELECT sum(arrived) FROM arrival"
     )
     #expect(try connection.integer(arrived) == connection.integer(count))
-    // What it tells to have arrived, the other end has.
+    // Packets reported as arrived exist at the other end.
     #expect(
       try connection.integer(
         """
@@ -194,7 +206,7 @@ struct ComputedViewTests {
           SELECT 1 FROM rtp WHERE rtp.direction = 'in' AND rtp.peer <> arrival.peer
             AND rtp.ssrc = arrival.ssrc AND rtp.sequence = arrival.sequence)
         """) == 0)
-    // Its times are as far apart as those that the other end measured, to a quarter of 1 ms.
+    // Its times are as far apart as those measured at the other end, within a quarter of 1 ms.
     #expect(
       try connection.integer(
         """
@@ -206,5 +218,113 @@ struct ComputedViewTests {
           GROUP BY arrival.packet_row HAVING count(*) = 1)
         HAVING max(distance) - min(distance) > 1
         """) == nil)
+  }
+}
+
+/// The rows of a call from peer 1 to peer 2 whose times jump.
+private struct JumpingCall {
+  private var state: UInt64
+  private var step = 100
+  private var at = 0
+  private var rows: [String: [String]] = [:]
+
+  init(_ seed: UInt64) { state = seed &* 0x9e37_79b9_7f4a_7c15 | 1 }
+
+  private mutating func below(_ bound: Int) -> Int {
+    state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+    return Int(state >> 33) % bound
+  }
+
+  private mutating func add(_ table: String, _ values: (Int) -> String) {
+    step += 1
+    rows[table, default: []].append("(\(values(step << 16)))")
+  }
+
+  /// A packet of one end; `path` is 1 at the sender and 2 at the receiver.
+  private mutating func addPacket(path: Int, ssrc: Int, type: Int, _ sequence: Int, _ time: Int) {
+    let now = at + (path == 1 ? 0 : 20_000_000 + below(30_000_000))
+    add("packet_store") { row in
+      // Stored as signed numbers of the same width.
+      let (signed, number) = (Int32(truncatingIfNeeded: time), Int16(truncatingIfNeeded: sequence))
+      return "\(row), \(now), \(path), \(ssrc), \(type), \(number), \(signed), NULL, 100, 0, NULL"
+    }
+  }
+
+  private mutating func addRequest(_ sequence: Int) {
+    for (peer, direction) in [(2, "out"), (1, "in")] {
+      let now = at
+      add("rtcp") { row in
+        "\(row), \(peer), \(now), '\(direction)', 'nack', 7, '{\"sequences\":[\(sequence)]}'"
+      }
+    }
+  }
+
+  private mutating func addFrame(_ format: Int, _ time: Int, _ now: Int) {
+    add("frame_store") { row in
+      let signed = Int32(truncatingIfNeeded: time)
+      return "\(row), \(now), \(format), \(signed), 900, 0, NULL, 0, 0, NULL, NULL"
+    }
+  }
+
+  /// Sends the packets of a frame, and adds them at the receiver.
+  private mutating func send(_ numbers: [Int], _ time: Int) {
+    var arrived: [Int] = []
+    for sequence in numbers {
+      addPacket(path: 1, ssrc: 7, type: 96, sequence, time)
+      switch below(12) {
+      case 0:
+        addRequest(sequence & 0xffff)
+        addPacket(path: 1, ssrc: 8, type: 97, sequence, time)
+        if below(3) > 0 { addPacket(path: 2, ssrc: 8, type: 97, sequence, time) }
+      case 1: break
+      case 2: arrived += [sequence, sequence]
+      default: arrived.append(sequence)
+      }
+    }
+    if below(5) == 0 { arrived.reverse() }
+    for sequence in arrived { addPacket(path: 2, ssrc: 7, type: 96, sequence, time) }
+  }
+
+  /// The statements that add a call to an empty take.
+  mutating func statements(frames: Int) -> String {
+    // Both wrap within the first tenth.
+    var (sequence, time) = (65_500, 4_294_967_000)
+    for number in 1...frames {
+      if number % 90 == 0 { time -= below(3) == 0 ? 2_000_000_000 : 300_000 }
+      if number % 70 == 0 { sequence -= below(400) }
+      let count = 1 + below(4)
+      if below(4) > 0 {
+        let (now, row) = (at - 5_000_000, (step + 1) << 16)
+        rows["capture", default: []].append(
+          "(\(row), 1, \(now), 1, 'video', 8, 8, NULL, NULL, NULL)")
+      }
+      addFrame(1, time - 5_000, at)
+      send((0..<count).map { sequence + $0 }, time)
+      if below(9) > 0 { addFrame(below(9) > 0 ? 2 : 3, time, at + 90_000_000) }
+      sequence += count
+      time += below(8) == 0 ? 0 : 3_000
+      at += 33_000_000
+    }
+    let columns = [
+      "capture": " (row, peer, at_ns, track, kind, width, height, channels, samples, content)"
+    ]
+    let inserts = rows.map { table, rows in
+      "INSERT INTO \(table)\(columns[table] ?? "") VALUES \(rows.joined(separator: ", "));"
+    }
+    return """
+      INSERT INTO peer VALUES (1, 1, 0, 'a', '', x'', 0, '{}', 1),
+        (2, 2, 0, 'b', '', x'', 0, '{}', 2);
+      INSERT INTO path VALUES (1, 2, 1, 'out', '192.0.2.1:1', '192.0.2.2:2'),
+        (2, 3, 2, 'in', '192.0.2.2:2', '192.0.2.1:1');
+      INSERT INTO track VALUES (4, 1, 0, 1, '0', 'video', 'out', 7, 'vp8', 96, 90000, 0),
+        (5, 2, 0, 1, '0', 'video', 'in', 7, 'vp8', 96, 90000, 0);
+      INSERT INTO format VALUES
+        (1, 6, 1, 1, 'video', 'out', 'vp8', 7, 'encoded', 0, 0, 8, 8, NULL, NULL),
+        (2, 7, 2, 1, 'video', 'in', 'vp8', 7, 'decoded', 0, 0, 8, 8, NULL, NULL),
+        (3, 8, 2, 1, 'video', 'in', 'vp8', 7, 'undecodable', 0, 0, 8, 8, NULL, NULL);
+      INSERT INTO wire VALUES (0, zeroblob(8152));
+      INSERT INTO tape VALUES (1, 1, 0, x'', x'');
+      \(inserts.sorted().joined(separator: "\n"))
+      """
   }
 }

@@ -7,7 +7,7 @@ import Wire
 
 @testable import Tape
 
-/// The configuration as genesis rows have it: what is not set leaves no trace in them.
+/// The configuration in genesis rows, which omit unset values.
 struct ConfigurationTextTests {
   private static let today = #"""
     {"answersAsDTLSClient":false,"audioBitrate":32000,"bundlePolicy":"balanced","certificates":[],\#
@@ -35,7 +35,7 @@ struct ConfigurationTextTests {
     #expect(CanonicalJSON.value(PeerConfiguration.self, from: text) == configuration)
   }
 
-  /// What a call, a reply or a stream has beyond what it had, stands in no old row.
+  /// New members of calls, replies and streams are absent from old rows.
   @Test func callsWithoutTracksReadAsTheyEverDid() {
     #expect(
       CanonicalJSON.text(PeerCall.replaceSource(transceiver: 3, nil))

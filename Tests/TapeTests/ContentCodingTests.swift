@@ -5,7 +5,7 @@ import Wire
 
 @testable import Tape
 
-/// Captured video frames are stored smaller, and come back as they were.
+/// Captured video frames are compressed losslessly.
 struct ContentCodingTests {
   private func noise(_ width: Int, _ height: Int) -> [UInt8] {
     (0..<I420Buffer.byteCount(width: width, height: height)).map {
@@ -41,7 +41,7 @@ struct ContentCodingTests {
       _ = ContentCoding.jpegLS.decoded(Array(coded[..<index]))
     }
     #expect(isFound > coded.count / 2)
-    // Sizes that would take gigabytes are refused before any memory is taken.
+    // Sizes that would need gigabytes are rejected before memory is allocated.
     let huge = [UInt8](repeating: 0xff, count: 8) + coded[8...]
     #expect(ContentCoding.jpegLS.decoded(huge) == nil)
   }

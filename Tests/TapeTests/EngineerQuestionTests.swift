@@ -8,13 +8,13 @@ import Wire
 @testable import Queries
 @testable import Tape
 
-/// Questions that an engineer puts who has the schema alone: each query of `QueryExample` gives
-/// what
-/// is known of the call from the way it was made, counted here without the views.
+/// Questions that an engineer asks knowing only the schema: each query in `QueryExample` must give
+/// the facts known from the call's construction, computed here without the views.
 struct EngineerQuestionTests {
   private static let captures = FileManager.default.currentDirectoryPath + "/Captures/"
 
-  /// A call of two ends in which all that the caller sends is lost for 400 ms, and once for 30 ms.
+  /// A call between two ends in which all of the caller's packets are lost for 400 ms, and once for
+  /// 30 ms.
   private struct Call {
     let folder: TakeFolder
     let path: String
@@ -64,7 +64,7 @@ struct EngineerQuestionTests {
     var sequence: Int64
   }
 
-  /// The packets that one end sent, in their order, and those that the other received.
+  /// Returns one end's sent packets, in order, and those that the other end received.
   private func packets(_ path: String) throws -> (sent: [Packet], came: Set<Packet>) {
     let connection = try TakeFile.openForQueries(path)
     let rows = try connection.prepare(
@@ -82,7 +82,7 @@ struct EngineerQuestionTests {
     return (sent, came)
   }
 
-  /// What was sent and never came, of each stream between the first and the last that came.
+  /// Returns the lost packets of each stream, between its first and last received ones.
   private func lost(_ path: String) throws -> [Packet] {
     let (sent, came) = try packets(path)
     return Dictionary(grouping: sent, by: \.ssrc).values.flatMap { stream -> [Packet] in
@@ -105,7 +105,7 @@ struct EngineerQuestionTests {
     }
     #expect(truth.count > 20)
     #expect(Set(packets) == truth && packets.count == truth.count)
-    // Some were asked for and came again; that takes a round trip of 20 ms at least.
+    // Some were requested and retransmitted; that takes a round trip of at least 20 ms.
     let repaired = found.compactMap { number($0[5]) }
     #expect(repaired.count > 3 && (repaired.min() ?? 0) > 15, "\(repaired)")
     #expect(found.allSatisfy { $0[5] == .null || number($0[4]) ?? 0 > 0 })
@@ -148,7 +148,7 @@ struct EngineerQuestionTests {
     let found = try answer("froze the picture", call.path).filter { $0[0] == .integer(2) }
     let freeze = try #require(found.first, "no freeze")
     #expect((380...900).contains(number(freeze[1]) ?? 0), "\(freeze)")
-    // It could not be shown before its last packet was there.
+    // It could not be shown before its last packet arrived.
     #expect((number(freeze[3]) ?? .infinity) <= (number(freeze[1]) ?? 0) + 0.001)
     let frame = try rows(
       "SELECT peer, direction, kind FROM frame WHERE row = "
@@ -195,7 +195,7 @@ struct EngineerQuestionTests {
     #expect(
       pairs.count == 2 && pairs.allSatisfy { $0[2] == .text("host") && $0[4] == .text("host") })
 
-    // Both send a tone from the beginning to the end.
+    // Both send a tone from start to end.
     let over = try answer("Who spoke over whom", call.path)
     #expect(over.count == 1 && (number(over[0][2]) ?? 0) > 4, "\(over)")
 
@@ -214,11 +214,11 @@ struct EngineerQuestionTests {
   @Test func roundTripsAndTheJitterBuffer() throws {
     let path = Self.captures + "virtual-loss.take"
     let trips = try answer("round trip of media", path)
-    // 40 ms each way, give or take 10.
+    // 40 ms in each direction, give or take 10.
     #expect(trips.count > 2 && trips.allSatisfy { (50...110).contains(number($0[2]) ?? 0) })
     let waits = try answer("jitter buffer", path)
     #expect(waits.count == 12)
-    // What is told is of this second: the means since the beginning lie between what it was.
+    // The query's values are per interval: weighted, they add up to the cumulative sum.
     let samples = try rows(
       """
       SELECT sum(members ->> '$.jitterBufferDelay'), max(at_ns) FROM stat
@@ -240,13 +240,13 @@ struct EngineerQuestionTests {
     let call = try Call()
     let ways = try answer("from the encoder to the screen", call.path)
     #expect(ways.count == 4)
-    // 10 ms on the way, and the buffers of the receiver.
+    // 10 ms in transit, plus the receiver's buffers.
     #expect(
       ways.allSatisfy { (number($0[4]) ?? 0) > 10 && number($0[4]) ?? 0 <= number($0[5]) ?? 0 })
     let largest = try answer("carried the largest frame", call.path)
     let frame = try rows(
       "SELECT max(size) FROM frame WHERE kind = 'video' AND direction = 'out'", call.path)
-    // Each packet has its header and its tag besides.
+    // Each packet also has its header and its tag.
     let sizes = largest.filter { $0[12] == .integer(0) }.compactMap { number($0[10]) }
     #expect(sizes.reduce(0, +) > number(frame[0][0]) ?? .infinity)
     #expect(Set(largest.map { $0[8] }).count == 1)
@@ -273,7 +273,7 @@ struct EngineerQuestionTests {
       "SELECT ssrc FROM track WHERE peer = 1 AND kind = 'audio' AND direction = 'out'", call.path)
     let last = blocks.last { $0[2] == video[0][0] }
     let audio = truth.filter { .integer($0.ssrc) == video[0][0] }.count
-    // What was lost after the last report is not in it.
+    // Losses after the last report are not in it.
     #expect((1...audio).contains(Int(number(last?[4] ?? .null) ?? 0)))
     let requests = try answer("request for a key frame", call.path)
     #expect(requests.allSatisfy { $0[3] == .null || (number($0[3]) ?? -1) >= 0 })
@@ -303,7 +303,7 @@ struct EngineerQuestionTests {
     #expect(Set(codecs.compactMap { text($0[2]) }) == ["offer", "answer"])
   }
 
-  /// Every question has an answer in takes of each kind, if only an empty one.
+  /// Every question has an answer in takes of each kind, even if it is empty.
   @Test(arguments: [
     "janus-room", "observed-aiortc", "observed-firefox", "observed-clear-vp8", "aiortc-peer-offers",
     "formats/format-2", "formats/format-5",
@@ -318,7 +318,7 @@ struct EngineerQuestionTests {
 
   // MARK: Keys
 
-  /// Each key of JSON that occurs in a capture is explained.
+  /// Each JSON key that occurs in a capture is documented.
   @Test func keysOfJSONAreExplained() throws {
     let queries = [
       ("take.toolchain", "SELECT '' AS type, toolchain AS json FROM take"),
@@ -352,7 +352,7 @@ struct EngineerQuestionTests {
     #expect(seen > 500)
   }
 
-  /// Every table and view says what a row of it is.
+  /// Every table and view documents what a row of it is.
   @Test func tablesAndViewsAreExplained() {
     let schema = QuerySchema()
     #expect(schema.tables.count > 60)

@@ -4,13 +4,14 @@ import Peer
 import Tape
 import Wire
 
-/// A recorded virtual call with audio and video both ways, whose network can be spoilt.
+/// A recorded virtual call with audio and video in both directions, whose network can be made
+/// faulty.
 final class FaultyCall {
   let path: String
   let recorded: RecordedVirtualCall
   var call: VirtualCall { recorded.call }
 
-  /// Connects two peers; audio of `application` is handed in by the test.
+  /// Connects two peers; the test provides audio for sources of `application`.
   init(
     _ folder: TakeFolder, seed: UInt64,
     audio: MediaSource = .tone(hertz: 440, pauseSeconds: 0), delay: Interval = .milliseconds(10),
@@ -30,14 +31,14 @@ final class FaultyCall {
     call.negotiate()
   }
 
-  /// Lets time pass while what some peers send is lost.
+  /// Advances the time while some peers' packets are lost.
   func run(_ milliseconds: Int64, losing peers: [Int] = []) {
     for peer in peers { call.network.links[peer].lossPerMille = 1000 }
     recorded.run(for: .milliseconds(milliseconds))
     for peer in peers { call.network.links[peer].lossPerMille = 0 }
   }
 
-  /// Lets both peers capture audio for a time: loud, or the murmur of a room.
+  /// Captures audio at both peers for a time: loud, or a room's background noise.
   func talk(_ milliseconds: Int64, speaker: Int?) {
     for _ in 0..<(milliseconds / 20) {
       for peer in 0..<2 {

@@ -3,9 +3,9 @@ import Testing
 @testable import Queries
 @testable import Tape
 
-/// What a finding must rest on: each take here holds only the rows that its rule looks at.
+/// The evidence that findings need: each take here contains only the rows that its rule reads.
 struct FindingEvidenceTests {
-  /// The start of a statement that selects from `n`, which has the numbers of a range as `i`.
+  /// Returns the start of a statement that selects from `n`, with a range's numbers as `i`.
   private func numbers(_ range: ClosedRange<Int>) -> String {
     "WITH RECURSIVE n(i) AS (SELECT \(range.lowerBound) UNION ALL SELECT i + 1 FROM n "
       + "WHERE i < \(range.upperBound))"
@@ -33,12 +33,12 @@ struct FindingEvidenceTests {
     }
     #expect(try found("not decoded", level: "NULL") == [])
     #expect(try found("decoded", level: "NULL") == ["silent-audio"])
-    // The sender's own level says it whether or not somebody decodes.
+    // The sender's own level shows it, whether or not the audio is decoded.
     #expect(try found("not decoded", level: "127") == ["silent-audio"])
-    // Who spoke once listens, for half a minute.
+    // A participant who spoke before may listen for half a minute.
     #expect(try found("decoded", level: "iif(i < 50, 40, 127)") == [])
     #expect(try found("decoded", level: "iif(i < 50, 40, 127)", blocks: 1_600) == ["silent-audio"])
-    // A packet each 400 ms is a sender that does not transmit silence.
+    // A packet every 400 ms means a sender that does not transmit silence.
     #expect(try found("decoded", level: "127", blocks: 100, milliseconds: 400) == [])
     // Muted.
     try folder.alter(
@@ -50,7 +50,7 @@ struct FindingEvidenceTests {
     #expect(try found("decoded", level: "127") == [])
   }
 
-  /// An end that was only seen: no state of its connection, and audio whose sender pauses.
+  /// An observed end: no connection state, and audio whose sender pauses.
   @Test func pausesOfTheSenderAreNotConcealment() throws {
     let folder = try TakeFolder()
     let path = try folder.record(SampleSteps.call(packets: 0, payload: 0))
@@ -106,8 +106,8 @@ struct FindingEvidenceTests {
     #expect(try found(connected, hasMedia: false) == [])
   }
 
-  /// Video of 30 frames per second, a packet each: which of them were shown, and the sequence
-  /// numbers of those that came, as SQL of their number `i`.
+  /// Makes video of 30 frames per second, one packet each: which frames were shown, and the
+  /// received sequence numbers, as SQL of their number `i`.
   private func video(_ folder: TakeFolder, frames: String, packets: String) throws -> String {
     let path = try folder.record(SampleSteps.call(packets: 0, payload: 0), as: "video.take")
     try folder.alter(
@@ -140,14 +140,14 @@ struct FindingEvidenceTests {
   }
 
   @Test func aScreenOnWhichNothingChangesIsNoFreeze() throws {
-    // The sender sends a frame each 1.5 s, and each is shown.
+    // The sender sends a frame every 1.5 s, and each is shown.
     let seldom = "i < 30 OR i % 45 = 0"
     #expect(try video(seldom, "iif(\(seldom), iif(i < 30, i, 29 + i / 45), NULL)") == [])
     // The frames between were sent and lost.
     #expect(
       try video(seldom, "iif(\(seldom), i, NULL)").allSatisfy { $0.hasPrefix("freeze: ") })
     #expect(try !video(seldom, "iif(\(seldom), i, NULL)").isEmpty)
-    // They came, and were not shown.
+    // They arrived, and were not shown.
     #expect(try !video(seldom, "i").isEmpty)
   }
 
@@ -183,9 +183,9 @@ struct FindingEvidenceTests {
         && text.hasSuffix("Not seen: 17 packets not opened, as there is no key\n"))
   }
 
-  /// One end of a call that was only seen, from the second 0 to 10.
+  /// Makes one end of an observed call, from second 0 to 10.
   ///
-  /// A packet goes each 20 ms, and those come whose number `i` is wanted; the rest is SQL.
+  /// A packet is sent every 20 ms, and those with a wanted number `i` arrive; the rest is SQL.
   private func seen(coming: String, more: String) throws -> [Detection] {
     let folder = try TakeFolder()
     let path = try folder.record(SampleSteps.call(packets: 0, payload: 0), as: "seen.take")
@@ -220,7 +220,7 @@ struct FindingEvidenceTests {
     return found.detections.filter { names.contains($0.rule) }
   }
 
-  /// Reports that come each second; `packets` and `highest` as SQL of the second `i`.
+  /// Makes reports every second; `packets` and `highest` are SQL of the second `i`.
   private func reports(packets: String, highest: String) -> String {
     """
     \(numbers(0...10))
@@ -233,7 +233,7 @@ struct FindingEvidenceTests {
 
   @Test func whatWasOnlySeenGoesOneWayWhereItsSenderWentOn() throws {
     let arriving = "i * 50"
-    // It stops for good, and its sender counts on.
+    // It stops permanently, and its sender continues counting.
     let dead = try seen(
       coming: "i < 250", more: reports(packets: "i * 50", highest: arriving))
     #expect(dead.map(\.rule).sorted() == ["one-way-media", "stream-gap"])
@@ -241,7 +241,7 @@ struct FindingEvidenceTests {
     let paused = try seen(
       coming: "i < 250", more: reports(packets: "min(i, 5) * 50", highest: arriving))
     #expect(paused.map(\.rule) == ["audio-paused"])
-    // It never came, and was sent.
+    // It never arrived, although it was sent.
     let never = try seen(coming: "0", more: reports(packets: "i * 50", highest: arriving))
     #expect(never.map(\.rule) == ["one-way-media"])
     // Three seconds are missing.
@@ -251,7 +251,7 @@ struct FindingEvidenceTests {
     #expect(gap.last?.evidence.contains("151 packets of it are missing") == true)
     // Nothing is wrong.
     #expect(try seen(coming: "1", more: reports(packets: "i", highest: arriving)) == [])
-    // What goes there does not arrive, by the reports of the other side.
+    // The other side's reports say that this side's packets do not arrive.
     let deaf = try seen(
       coming: "1", more: reports(packets: "i * 50", highest: "min(i, 4) * 50"))
     #expect(deaf.map(\.rule) == ["one-way-media"])
@@ -280,7 +280,7 @@ struct FindingEvidenceTests {
       ])
   }
 
-  /// Sequence numbers that begin anew, lower, after ten seconds.
+  /// Sequence numbers that restart at a lower value after ten seconds.
   @Test func aRestartOfNumbersIsNoBurstThatEndsBeforeItBegins() throws {
     let folder = try TakeFolder()
     let path = try video(folder, frames: "0", packets: "iif(i < 240, 9000 + i, i)")

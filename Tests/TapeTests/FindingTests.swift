@@ -31,7 +31,7 @@ struct FindingTests {
     #expect(found.json(take: "a.take").contains("\"findings\":[],\"looked_at\":\"2 peers"))
     #expect(try rows(call.path, "SELECT * FROM freeze") == [])
 
-    // The views of a call in which nothing happened.
+    // The views of an uneventful call.
     let sizes = try rows(
       call.path, "SELECT peer, direction, from_width, width, height FROM resolution_change")
     #expect(sizes.map { Array($0[2...]) } == Array(repeating: ["", "96", "64"], count: 4))
@@ -87,7 +87,7 @@ struct FindingTests {
     let call = try FaultyCall(folder, seed: 4)
     call.run(1500)
     call.run(4000, losing: [1])
-    // The reports that follow say that what went the other way arrived.
+    // The following reports say that the other direction's packets arrived.
     call.run(3000)
     try call.finish()
     let found = try TakeFindings(path: call.path)
@@ -107,7 +107,7 @@ struct FindingTests {
     try call.finish()
     let found = try TakeFindings(path: call.path).detections
     #expect(!found.contains { $0.rule == "one-way-media" })
-    // Nothing of any stream came for three seconds.
+    // No stream's packets arrived for three seconds.
     for peer: Int64 in 1...2 {
       let gaps = found.filter { $0.rule == "stream-gap" && $0.peer == peer }
       #expect(gaps.count == 2, "\(gaps)")
@@ -134,7 +134,7 @@ struct FindingTests {
     #expect(try expected(0, 2_900_000_000) == [])
     let part = try expected(3_000_000_000, 6_000_000_000)
     #expect(part.count == 2)
-    // 150 blocks of audio; 45 frames of video, some sent again.
+    // 150 blocks of audio; 45 frames of video, some retransmitted.
     #expect(part.allSatisfy { $0 < 160 }, "\(part)")
     // The times before and after it add nothing.
     let whole = try expected(.min, .max)
@@ -247,7 +247,7 @@ struct FindingTests {
   @Test func aRelayInUseAndAPairThatFlapsAreReported() throws {
     let folder = try TakeFolder()
     let path = try folder.record(SampleSteps.call(packets: 0, payload: 0))
-    // Two pairs that take turns every second, one of them over a relay.
+    // Two pairs that alternate every second, one of them over a relay.
     var rows: [String] = []
     for turn in 0..<6 {
       for pair in 1...2 {
@@ -270,7 +270,7 @@ struct FindingTests {
     #expect(
       found.filter { $0.rule == "ice-flapping" }.map(\.evidence)
         == ["5 changes of the selected pair within 10 s"])
-    // The first pair after each ICE restart was wanted.
+    // The first pair after each ICE restart is intended.
     try folder.alter(
       path,
       """
@@ -291,7 +291,7 @@ struct FindingTests {
     let found = try TakeFindings(path: call.path).detections.filter { $0.rule == "loss" }
     #expect(Set(found.map(\.peer)) == [2])
     #expect(found.allSatisfy { $0.evidence.contains(" packets lost (") })
-    // The side that sends hears of it in reports.
+    // The sending side learns of it from reports.
     let reported = try TakeFindings(path: call.path).detections.filter { $0.rule == "loss-at-peer" }
     #expect(Set(reported.map(\.peer)) == [1])
   }
@@ -342,7 +342,7 @@ struct FindingTests {
       try TakeFindings(path: call.path).detections.filter { $0.rule == "silent-while-speaking" }
     }
     #expect(try told().isEmpty)
-    // The same call with a decoder that gives silence.
+    // The same call with a decoder that outputs silence.
     try folder.alter(call.path, "UPDATE level SET energy = 0 WHERE peer = 2 AND direction = 'in'")
     let found = try told()
     #expect(found.map(\.peer) == [2])

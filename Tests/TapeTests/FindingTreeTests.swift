@@ -4,7 +4,7 @@ import Testing
 @testable import Queries
 @testable import Tape
 
-/// Causes stand above their symptoms, and one fault is one finding.
+/// Causes are listed above their symptoms, and one fault is one finding.
 struct FindingTreeTests {
   @Test func aGapIsOneFindingWithWhatItLedTo() throws {
     let folder = try TakeFolder()
@@ -20,9 +20,9 @@ struct FindingTreeTests {
     #expect(first.severity == .high)
     #expect(first.ids.contains("freeze"), "\(first.ids)")
     #expect(first.impact.frozenSeconds > 0.5)
-    // Both ends' sight of it is one thing.
+    // Both ends' views of it form one finding.
     #expect(found.findings.count == 1, "\(found.findings.map(\.text))")
-    // Numbers of streams are for programs.
+    // Stream numbers are only for programs.
     let numbers = found.detections.compactMap(\.ssrc).map { String($0) }
     #expect(!numbers.isEmpty)
     #expect(!found.findings.contains { finding in numbers.contains { finding.text.contains($0) } })
@@ -86,7 +86,7 @@ struct FindingTreeTests {
       return try TakeFindings(path: path, rules: rules).findings.map(\.ids)
     }
     #expect(try found(3) == [["cause", "link", "symptom"]])
-    // Nine seconds later it is another thing.
+    // Nine seconds later it is another finding.
     #expect(try found(12) == [["cause", "link"], ["symptom"]])
   }
 

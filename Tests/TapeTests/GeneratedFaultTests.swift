@@ -8,8 +8,8 @@ import Wire
 @testable import Queries
 @testable import Tape
 
-/// Faults of boxes, servers, signaling and devices, named by the first finding; and a call that has
-/// what is nearly the same, in which nothing of it is found.
+/// Faults of middleboxes, servers, signaling and devices, named by the first finding; and nearly
+/// the same calls without the faults, in which no finding names them.
 struct GeneratedFaultTests {
   private func found(
     _ kind: FaultKind, _ seeds: some Sequence<UInt64>, severity: Int? = 500,
@@ -17,7 +17,7 @@ struct GeneratedFaultTests {
   ) throws -> TakeFindings {
     let folder = try TakeFolder()
     let path = folder.file("\(kind.rawValue).take")
-    // Who happens to touch too little is drawn again.
+    // A call with too little effect is drawn again.
     for seed in seeds {
       try? FileManager.default.removeItem(atPath: path)
       let plan = FaultPlan(kind, seed: seed, severity: severity, sight: sight)
@@ -38,13 +38,13 @@ struct GeneratedFaultTests {
     #expect(found.findings.first?.id == id, "\(found.text())")
   }
 
-  /// Whoever has one end alone of a stream that nobody can decode.
+  /// A receiver-only take still names a stream that cannot be decoded.
   @Test func aReceiverAloneNamesAStreamOfAnotherCodec() throws {
     let found = try found(.wrongMapping, 70..<71, sight: .victim)
     #expect(found.findings.first?.id == "video-undecodable", "\(found.text())")
   }
 
-  /// A relay whose password changed is lost when its lifetime is over, not when it refuses.
+  /// A relay whose password changed is lost when its lifetime ends, not at the refusal.
   @Test func aRelayThatRefusesItsRefreshIsWhatEndsTheCall() throws {
     let found = try found(.relayExpires, 70..<71, sight: .culprit)
     #expect(found.findings.first?.id == "turn-refused", "\(found.text())")
@@ -57,8 +57,8 @@ struct GeneratedFaultTests {
     "microphone-gaps", "encoder-stopped",
   ]
 
-  /// A NAT that keeps its mapping, loss whatever the size, a channel that opens, a soft voice, and
-  /// an encoder that its application switches off.
+  /// A NAT that keeps its mapping, loss at any size, a channel that opens, a soft voice, and an
+  /// encoder that its application switches off.
   @Test func whatIsNearlyTheSameIsNone() throws {
     let folder = try TakeFolder()
     let chance = Chance(9, "nearly")
@@ -93,10 +93,10 @@ struct GeneratedFaultTests {
     #expect(Set(found.detections.map(\.rule)).isDisjoint(with: Self.ids), "\(found.text())")
   }
 
-  // MARK: What was taken for something else
+  // MARK: Similar faults
 
-  /// A path that became longer with a key frame looks like a process that stood still, and a queue
-  /// that is always full like a longer path.
+  /// A path that became longer with a key frame looks like a stalled process, and a queue that is
+  /// always full looks like a longer path.
   @Test(arguments: [
     (FaultKind.longDelay, UInt64(204_818_347_454_108), "path-became-longer"),
     (.longDelay, 817_265_992_793_956, "path-became-longer"),
@@ -108,8 +108,8 @@ struct GeneratedFaultTests {
     #expect(found.findings.first?.id == id, "\(found.text())")
   }
 
-  /// A screen has no picture between two changes, and a repair that comes late by the tenth of a
-  /// second disturbs nobody.
+  /// A shared screen has no picture between two changes, and a repair that is a tenth of a second
+  /// late disturbs nobody.
   @Test(arguments: [
     (GoodKind.sharedScreen, UInt64(55_019_449_474_853_255)),
     (.restart, 55_019_449_474_853_259),

@@ -9,8 +9,7 @@ import Wire
 @testable import Queries
 @testable import Tape
 
-/// Calls in which nothing is wrong, of as many kinds as people have: no rule finds more in them
-/// than what is worth knowing.
+/// Calls without faults, of every usual kind: rules report at most low-severity findings.
 struct GoodCallTests {
   enum Kind: String, CaseIterable {
     case pausesOfTheSender, sharedScreen, hold, heldByTheOtherSide, recvonly, restart, glare
@@ -52,7 +51,7 @@ struct GoodCallTests {
       call.negotiate()
       for turn in 0..<4 { talk(call, milliseconds: 12_000, speaker: turn % 2, pausing: 20) }
     case .unreachableCandidate:
-      // An address of another network, which nothing answers from: checks go on for a while.
+      // An unreachable address on another network: checks continue for a while.
       call.addMedia(audio: Self.tone)
       call.negotiate { text in
         text.split(separator: "\r\n", omittingEmptySubsequences: false).map { line in
@@ -80,7 +79,7 @@ struct GoodCallTests {
         recorded.run(for: .seconds(6))
       }
     case .heldByTheOtherSide:
-      // Music for who waits: one side continues sending, and does not listen.
+      // Hold music: one side continues sending, and does not listen.
       call.addMedia(audio: Self.tone)
       call.negotiate()
       recorded.run(for: .seconds(3))
@@ -112,7 +111,7 @@ struct GoodCallTests {
       recorded.run(for: .seconds(2))
       call.call(0, .setLocalDescription(nil))
       call.call(1, .setLocalDescription(nil))
-      // The polite side lets its offer go.
+      // The polite side rolls its offer back.
       guard case .description(let offer) = call.call(1, .localDescription) else { return }
       call.call(0, .setRemoteDescription(offer))
       call.call(0, .setLocalDescription(nil))
@@ -122,7 +121,7 @@ struct GoodCallTests {
     case .twoSpeakers:
       call.addMedia(audio: .application)
       call.negotiate()
-      // What a noise gate lets through of who listens is digital silence.
+      // With a noise gate, a listener sends digital silence.
       for turn in 0..<4 { talk(call, milliseconds: 8_000, speaker: turn % 2) }
     case .muted:
       call.addMedia(audio: Self.tone, videoFrames: Self.camera)
@@ -161,7 +160,7 @@ struct GoodCallTests {
     }
   }
 
-  /// Lets both peers capture audio: loud, or digital silence.
+  /// Captures audio at both peers: loud, or digital silence.
   ///
   /// - Parameter pausing: of how many blocks of silence one is sent, as with DTX.
   private func talk(
@@ -178,7 +177,7 @@ struct GoodCallTests {
     }
   }
 
-  /// Lets the first peer capture video frames of a screen.
+  /// Captures video frames of a screen at the first peer.
   private func show(_ call: VirtualCall, frames: Int, every milliseconds: Int64) {
     for frame in 0..<frames {
       let grey = UInt8(truncatingIfNeeded: frame * 40)

@@ -4,10 +4,10 @@ import Testing
 @testable import Queries
 @testable import Tape
 
-/// No view and no rule takes more than its share of a longer call: twice the rows are twice the
-/// work, counted in operations of SQLite's machine.
+/// The work of views and rules grows linearly with a call's length: twice the rows need twice the
+/// operations of SQLite's machine.
 struct GrowthTests {
-  /// Fills the tables of an empty take with a call of so many of everything.
+  /// Fills an empty take's tables with a call of the given size.
   private func take(_ folder: TakeFolder, _ count: Int) throws -> String {
     let path = try folder.record([], as: "\(count).take")
     let numbers =
@@ -67,7 +67,7 @@ struct GrowthTests {
     return path
   }
 
-  /// Thousands of operations that a query takes.
+  /// Returns how many thousands of operations a query takes.
   private func work(_ query: String, _ connection: borrowing SQLiteConnection) throws -> Int {
     final class Count { var asked = 0 }
     let count = Count()
@@ -94,7 +94,7 @@ struct GrowthTests {
         Issue.record("\(name): it takes too long")
         continue
       }
-      // Sorting adds the logarithm, and what is read once weighs more in the short one.
+      // Sorting adds a logarithmic factor, and constant work weighs more in the short one.
       #expect(many <= 6 * max(few, 20), "\(name): \(few) and \(many) of four times the rows")
     }
   }

@@ -2,7 +2,7 @@ import Testing
 
 @testable import Tape
 
-/// A column that came with a later format, behind one whose bytes stand in a stream.
+/// A column added in a later format, after a column whose bytes are stored in a separate stream.
 struct LaterColumnTests {
   private struct Note: TableRow, Equatable {
     static var table: Table { Table(rawValue: 99) }

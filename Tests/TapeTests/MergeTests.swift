@@ -8,7 +8,7 @@ import Testing
 import Wire
 
 struct MergeTests {
-  /// A call of both ends in one take; what the caller sends is lost and delayed as said.
+  /// Records a call with both ends in one take; the caller's packets are lost and delayed as given.
   private func record(
     _ folder: TakeFolder, lossPerMille: UInt64 = 0, jitter: Interval = .zero, seconds: Int64 = 3,
     calleeHertz: Int = 440
@@ -29,7 +29,7 @@ struct MergeTests {
     return path
   }
 
-  /// A copy with another clock: so far ahead, and so many millionths faster.
+  /// Makes a copy with another clock: `ahead` in nanoseconds, and `faster` in millionths.
   private func copy(_ path: String, _ folder: TakeFolder, ahead: Int64, faster: Int64) throws
     -> String
   {
@@ -57,10 +57,10 @@ struct MergeTests {
     }
   }
 
-  /// A server of a room makes other datagrams of the same frames.
+  /// A room server forwards the same frames in different datagrams.
   @Test func takesOfARoomAreLaidOnOneClockByTheirFrames() throws {
     let folder = try TakeFolder()
-    // Frames that both ends send alike tell nothing.
+    // Frames that both ends send alike cannot be matched.
     let path = try record(folder, calleeHertz: 660)
     let other = folder.file("other.take")
     try FileManager.default.copyItem(atPath: path, toPath: other)

@@ -7,7 +7,7 @@ import Testing
 /// Each rule on signaling, setup and the network: a call where it must fire, and one nearly the
 /// same where it must not.
 struct NetworkFindingTests {
-  /// A scene, the rule that names its fault, and rules that have nothing to say of it.
+  /// A scene, the rule that names its fault, and rules that must not fire.
   struct Case: Sendable, CustomTestStringConvertible {
     let scene: NetworkScene
     let fires: [String]
@@ -94,9 +94,9 @@ struct NetworkFindingTests {
     }
   }
 
-  // MARK: What the Lab has no way to do
+  // MARK: Faults that virtual calls cannot produce
 
-  /// A call whose rows are changed into those of another one, and the rule that then fires.
+  /// A call whose rows are changed to show a fault, and the rule that then fires.
   struct Change: Sendable, CustomTestStringConvertible {
     let rule: String
     let scene: NetworkScene
@@ -113,7 +113,7 @@ struct NetworkFindingTests {
   private static let unused = "(SELECT max(row) + 65536 FROM packet_store)"
 
   static let changes: [Change] = [
-    // Of another network than its own.
+    // The remote candidate is on another network.
     Change(
       "only-host-candidates", .noWay,
       "UPDATE candidate SET address = '192.168.7.5' WHERE type = 'remote-candidate'"),

@@ -9,10 +9,10 @@ import SDP
 import Tape
 import Wire
 
-/// A short call of two peers with one fault in its signaling, its setup or its network, or with
-/// something nearly the same that is none.
+/// A short call between two peers with one fault in its signaling, its setup or its network, or
+/// with something harmless that looks like it.
 enum NetworkScene: String, CaseIterable {
-  // Nothing is wrong in these.
+  // Scenes without faults.
   case good, wideBottleneck, littleJitter, shortStop, openRelay, slowAnswer, renegotiated
   case rightCredentials, lossWithRepair, shortSilence
   // Signaling.
@@ -26,7 +26,7 @@ enum NetworkScene: String, CaseIterable {
   case checksLost, oneStreamLost, reportsLost, ownStop, peerStop, heldUp, longerWay, churn
   case replayed, dataBehindLoss, skewedClock, reordered
 
-  /// Records the call and returns the path of its take.
+  /// Records the call and returns its take's path.
   func record(in folder: TakeFolder) throws -> String {
     let path = folder.file("\(rawValue).take")
     let recorded = try RecordedVirtualCall(
@@ -151,7 +151,7 @@ enum NetworkScene: String, CaseIterable {
     }
   }
 
-  /// What becomes of a description on its way.
+  /// Returns a description as its recipient gets it.
   private func edited(_ sdp: String) -> String {
     var lines = sdp.components(separatedBy: "\r\n")
     switch self {
@@ -182,7 +182,7 @@ enum NetworkScene: String, CaseIterable {
     return lines.joined(separator: "\r\n")
   }
 
-  /// Loses what belongs to the handshake of the caller until a time.
+  /// Loses the caller's handshake packets until a time.
   private func loseHandshake(_ call: VirtualCall, until interval: Interval) {
     let end = call.now + interval
     filter(call) { [weak call] bytes, _ in
@@ -243,7 +243,7 @@ enum NetworkScene: String, CaseIterable {
     }
   }
 
-  /// What happens to the path, to checks, reports and processes.
+  /// Disturbs the path, checks, reports or processes.
   private func interrupt(_ recorded: RecordedVirtualCall) {
     let call = recorded.call
     func both(_ change: (inout LinkSettings) -> Void) {
@@ -270,7 +270,7 @@ enum NetworkScene: String, CaseIterable {
       filter(call) { bytes, _ in (bytes.first ?? 255) > 3 }
       recorded.run(for: .seconds(40))
     case .oneStreamLost:
-      // The first stream of video that goes by.
+      // The first video stream that passes.
       var lost: ArraySlice<UInt8>?
       filter(call) { bytes, source in
         guard source.port == 40_000, bytes.count > 300, bytes[0] >= 128 else {
@@ -294,7 +294,7 @@ enum NetworkScene: String, CaseIterable {
         recorded.run(for: .seconds(1))
       }
     case .heldUp:
-      // What is sent within a while arrives at once at its end.
+      // All packets of half a second arrive together at its end.
       let begin = call.now + .milliseconds(300)
       call.network.extraDelay = { [weak call] _, destination in
         guard let call, destination.port == 40_001, call.now >= begin,
@@ -318,14 +318,14 @@ enum NetworkScene: String, CaseIterable {
     }
   }
 
-  /// Lets a box on the way drop what does not pass.
+  /// Lets a box on the path drop the packets that fail a test.
   private func filter(
     _ call: VirtualCall, _ passes: @escaping ([UInt8], _ source: SocketAddress) -> Bool
   ) {
     call.network.box = { source, _, bytes, _ in passes(bytes, source) ? [(bytes, .zero)] : [] }
   }
 
-  /// Sends packets of media again, long after they came.
+  /// Replays media packets long after they arrived.
   private func replay(_ recorded: RecordedVirtualCall) {
     let call = recorded.call
     var kept: [[UInt8]] = []
@@ -358,7 +358,7 @@ enum NetworkScene: String, CaseIterable {
     }
   }
 
-  /// A description without retransmission, and without demands for it.
+  /// Returns a description without retransmission and its feedback.
   private static func withoutRepair(_ sdp: String) -> String {
     var dropped: Set<Substring> = []
     var lines = sdp.components(separatedBy: "\r\n")

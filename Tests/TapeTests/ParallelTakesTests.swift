@@ -31,11 +31,11 @@ import Wire
         if index == 10 { throw Enough() }
       }
     }
-    // Two threads, and as many results as may wait.
+    // Two threads, plus the results that may wait.
     #expect(begun.withLock { $0 } < 100)
   }
 
-  /// Whoever fills a channel waits for its reader, who has gone.
+  /// The thread that fills a channel waits for its reader, which has gone.
   @Test func channelsThatNobodyReadsHoldNobody() {
     let rows = [[[Value]]](repeating: [[.integer(1)]], count: 100)
     #expect(throws: Enough.self) {
@@ -77,7 +77,7 @@ import Wire
     #expect(FolderDiff.distribution([]).count == 0)
   }
 
-  /// The path of a take stands in a result as JSON has it, and in a command as a shell has it.
+  /// A take's path is escaped for JSON in a result, and for a shell in a command.
   @Test func aResultGetsThePathOfItsTake() throws {
     let command = ShellText.word(CatalogueEntry.placeholder)
     let json = JSONText.object([

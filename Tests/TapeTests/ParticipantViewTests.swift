@@ -3,16 +3,16 @@ import Testing
 @testable import Queries
 @testable import Tape
 
-/// Whose media a track carries, by the views of rooms.
+/// Which participant's media a track carries, according to the room views.
 struct ParticipantViewTests {
-  /// The rows of a query as text.
+  /// Returns a query's rows as text.
   private func rows(_ path: String, _ sql: String) throws -> [String] {
     var text = ""
     try SQLConsole.run(path: path, sql: sql, format: .csv) { text += $0 }
     return text.split(separator: "\r\n").dropFirst().map(String.init)
   }
 
-  /// A server mixes two people into one track; one of them comes later, and one goes earlier.
+  /// A server mixes two participants into one track; one joins later, and one leaves earlier.
   @Test func speechInAMixIsNobodysInParticular() throws {
     let folder = try TakeFolder()
     let path = try folder.record(SampleSteps.call(packets: 0, payload: 0))

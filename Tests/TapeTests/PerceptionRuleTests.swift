@@ -10,8 +10,8 @@ import Wire
 @testable import Queries
 @testable import Tape
 
-/// Rules about what people hear and see: a call in which each fires, and one that is nearly the
-/// same, in which what happens is meant.
+/// Rules about what participants hear and see: a call in which each fires, and one nearly the same
+/// in which the effect is intended.
 struct PerceptionRuleTests {
   private static let ids = Set(FindingRule.perceptionRules.map(\.id))
 
@@ -73,19 +73,19 @@ struct PerceptionRuleTests {
     expect(found, "encoder-capped", peer: 1, 19...27)
     #expect(found.detections.contains { $0.rule == "clipped-microphone" && $0.peer == 1 })
     #expect(found.detections.contains { $0.rule == "codec-changed" && $0.direction == .inbound })
-    // What was received is of the same finding, not of one more.
+    // The receiver's view belongs to the same finding.
     #expect(found.findings.count { $0.id == "camera-black" } == 1, "\(found.text())")
   }
 
   @Test func whatIsMeantIsNoFault() throws {
     let folder = try TakeFolder()
     let found = try call(folder, "meant", seconds: 24) { driven in
-      // A camera that its owner switches off, or takes away.
+      // A camera that the user switches off, or removes.
       driven.at(4_000) { $0.replace(.video, of: 1, by: nil) }
       driven.at(8_000) { $0.replace(.video, of: 1, by: .application) }
       driven.at(12_000) { $0.setEnabled(.video, of: 1, false) }
       driven.at(15_000) { $0.setEnabled(.video, of: 1, true) }
-      // A screen on which nothing changes, repeated or not.
+      // An unchanging screen, with frames repeated or not.
       driven.at(0) { $0.hint(.text, of: 0) }
       driven.at(4_000) { $0.cameras[0]?.state = .stuck }
       driven.at(9_000) { $0.cameras[0]?.state = .stopped }
@@ -95,7 +95,7 @@ struct PerceptionRuleTests {
       driven.at(0) { $0.setEnabled(.audio, of: 1, false) }
       driven.microphones[0] = Microphone(driven.chance, gain: 25)
       driven.at(2_000) { $0.microphones[0]?.state = .clipped }
-      // A limit that leaves enough.
+      // A sufficient limit.
       driven.at(16_000) { $0.limit(.video, of: 0, to: 1_500_000) }
     }
     let wrong = found.detections.filter {
@@ -119,7 +119,7 @@ struct PerceptionRuleTests {
     let folder = try TakeFolder()
     let path = folder.file("fault.take")
     var isTouched = false
-    // Who happens to lose too little is drawn again.
+    // A call with too little loss is drawn again.
     for seed: UInt64 in 3..<9 where !isTouched {
       try? FileManager.default.removeItem(atPath: path)
       let plan = FaultPlan(
@@ -142,7 +142,7 @@ struct PerceptionRuleTests {
       ]
       setup.edit = { place, sdp in place == 1 ? takes(sdp) : sdp }
     } arrange: { driven in
-      // A hole in the video, and a request for a key frame that is answered.
+      // A hole in the video, and a keyframe request that is answered.
       driven.at(5_000) { $0.call.network.links[0].lossPerMille = 1_000 }
       driven.at(5_600) { $0.call.network.links[0].lossPerMille = 0 }
     }

@@ -29,7 +29,7 @@ struct QueryTests {
       stored.append(name)
       guard let column = table.columns.first(where: { $0.name == name }) else { continue }
       #expect(type == column.kind.sqlType, "\(table).\(name)")
-      // SQLite adds a column to a table that is there only when it may be null.
+      // SQLite adds a column to an existing table only if it may be null.
       let isKey = table.isNumbered && stored.count == 1
       guard !isKey, column.since == table.since else { continue }
       #expect((statement.integer(2) == 0) == column.isOptional, "\(table).\(name)")
@@ -189,7 +189,7 @@ struct QueryTests {
     let folder = try TakeFolder()
     let path = try folder.record(SampleSteps.all)
     let connection = try TakeFile.open(path)
-    // The same report is given many times to two peers.
+    // The same report occurs many times at two peers.
     #expect(try connection.integer("SELECT count(*) FROM stat") == 4)
     #expect(
       try text(path, "SELECT members ->> '$.nested.flag', members ->> '$.nan' FROM stat LIMIT 1")

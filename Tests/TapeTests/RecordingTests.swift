@@ -10,7 +10,7 @@ import Wire
 struct RecordingTests {
   @Test func aTakeIsAboutAsLargeAsAPacketCapture() throws {
     let folder = try TakeFolder()
-    // Of each packet the ECN mark takes a byte, and of each take the views some 62 kB.
+    // The ECN mark takes a byte per packet, and the views some 62 kB per take.
     for (payload, share) in [(1_180, 1.05), (1_000, 1.054), (400, 1.115), (80, 1.328)] {
       let steps = SampleSteps.call(packets: 8_000, payload: payload)
       let path = try folder.record(steps, as: "\(payload).take") { $0.keepsMedia = false }
@@ -145,7 +145,7 @@ struct RecordingTests {
   }
 }
 
-/// What is left of a process that is killed.
+/// The file left by a killed process.
 struct RecordingExitTests {
   @Test func aKilledRecorderLeavesATakeThatReadsToItsEnd() async throws {
     let folder = try TakeFolder()
@@ -155,7 +155,7 @@ struct RecordingExitTests {
       _ = writer.addPeer(label: "a", role: "")
       var steps = SampleSteps.call(packets: 40_000, payload: 900)[...]
       while let step = steps.popFirst() { writer.record(step) }
-      // Once some of it is on the disk, the process dies in the middle of the rest.
+      // Once some steps are on the disk, the process dies in the middle of the rest.
       while (try? TapeAudit.run(path: path).steps) ?? 0 == 0 {}
       kill(getpid(), SIGKILL)
     }

@@ -6,7 +6,7 @@ import Wire
 
 @testable import Queries
 
-/// An offer with nothing but codecs that are not there leaves a finding that names them.
+/// An offer with only unavailable codecs causes a finding that names them.
 struct RefusedSectionTests {
   private static let transport = """
     a=ice-ufrag:abcd
@@ -23,7 +23,7 @@ struct RefusedSectionTests {
       + sections.map { $0 + "\n" + transport }.joined()
   }
 
-  /// What a take says of a peer that got an offer.
+  /// Returns a take's evidence about a peer that got an offer.
   private func evidence(
     _ offer: String, _ configuration: PeerConfiguration = PeerConfiguration()
   ) throws -> [String] {

@@ -115,7 +115,7 @@ struct RoundTripTests {
     #expect(try count("direction = 'in' AND (bytes IS NOT NULL OR digest IS NULL)") == 0)
     #expect(try count("direction = 'out'") == 2)
     #expect(try count("direction = 'out' AND bytes IS NOT NULL AND digest IS NULL") == 2)
-    // What is left replays: the bytes that went out are an input.
+    // The rest replays: the sent messages' bytes are inputs.
     let sent = try steps(of: path).compactMap { step -> DataMessage? in
       if case .send(_, let message) = step.peerInput { return message }
       return nil
@@ -136,7 +136,7 @@ struct RoundTripTests {
   }
 }
 
-/// Whether two inputs are the same, video frames by their content.
+/// Returns whether two inputs are equal, comparing video frames by content.
 func isEqual(_ left: PeerInput, _ right: PeerInput) -> Bool {
   switch (left, right) {
   case (.genesis(let left), .genesis(let right)): left == right

@@ -3,12 +3,12 @@ import Testing
 @testable import Queries
 @testable import Tape
 
-/// Rules about pictures and voices by rows alone: one take with rows on which each fires, and one
-/// with nearly the same rows on which it does not.
+/// Rules about pictures and voices, tested on rows alone: a take with rows on which each fires, and
+/// one with nearly the same rows on which it does not.
 struct RowRuleTests {
   struct Case: Sendable, CustomTestStringConvertible {
     let rule: String
-    /// Statements; `$X` in them stands for what is bad, then for what is good.
+    /// Statements; `$X` in them stands for the bad value, then for the good one.
     let rows: String
     let bad: String
     let good: String
@@ -19,12 +19,12 @@ struct RowRuleTests {
     }
   }
 
-  /// The start of a statement that selects from `n`, which has the numbers below a limit as `i`.
+  /// Returns the start of a statement that selects from `n`, with the numbers below a limit as `i`.
   private static func numbers(_ limit: Int) -> String {
     "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < \(limit - 1))"
   }
 
-  /// Formats of frames: a number, the direction, what became of them, and more.
+  /// Returns a frame format row: a number, the direction, the outcome, and more.
   private static func format(
     _ number: Int, _ direction: String, _ outcome: String, kind: String = "video", ssrc: Int = 7,
     key: Int = 0, size: Int = 360
@@ -38,7 +38,7 @@ struct RowRuleTests {
     """
   }
 
-  /// Frames of video, 30 a second, of the numbers `i` below a limit.
+  /// Returns video frames, 30 per second, with the numbers `i` below a limit.
   private static func frames(
     _ limit: Int, format: String = "1", at: String = "i * 33333333", size: String = "1000",
     quantiser: String = "40", where holds: String = "1"
@@ -76,7 +76,7 @@ struct RowRuleTests {
       INSERT INTO rtcp (row, peer, at_ns, direction, type, ssrc, fields)
         SELECT (1000 + i) << 16, 1, i * $X000000000, 'out', 'pli', 7, '{}' FROM n;
       """),
-    // A key frame that is shown 0.8 s after it was asked for, or 0.2 s.
+    // A key frame that is shown 0.8 s after the request, or 0.2 s.
     Case(
       "key-frame-late", bad: "1800000000", good: "1200000000",
       """
@@ -152,8 +152,7 @@ struct RowRuleTests {
             SELECT (1000 + number) << 16, at_ns, 1, 7, 96, number, i * 3000, NULL, 1000, 0, NULL
             FROM placed;
           """),
-    // Pictures that come 200 ms later from the sixth second on, after a packet that came late, or
-    // 40 ms.
+    // Pictures 200 ms later from the sixth second on, after a late packet, or 40 ms.
     Case(
       "late-repair-delay", bad: "200", good: "40",
       way + format(1, "in", "decoded")

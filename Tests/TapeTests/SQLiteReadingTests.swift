@@ -3,7 +3,7 @@ import Testing
 
 @testable import Tape
 
-/// What statements may do that somebody else has written.
+/// The limits on statements written by the user.
 struct SQLiteReadingTests {
   private func restricted(_ cellBytes: Int32 = 1_000) throws -> SQLiteConnection {
     let path = FileManager.default.temporaryDirectory.path + "/reading-\(UUID().uuidString).db"
@@ -54,7 +54,7 @@ struct SQLiteReadingTests {
     if let statement { #expect(throws: SQLiteError.self) { _ = try statement.step() } }
   }
 
-  /// Whoever may only read has the views of this version, and not those of the file.
+  /// A read-only reader gets this version's views, not the file's.
   @Test(arguments: [false, true])
   func whatIsReadAreTheViewsOfThisVersion(keepsInMemory: Bool) throws {
     let folder = try TakeFolder()
@@ -79,7 +79,7 @@ struct SQLiteReadingTests {
     #expect(throws: SQLiteError.self) { try statement.step() }
     statement.reset()
     #expect(try statement.step())
-    // A statement that has begun takes no values.
+    // A running statement accepts no values.
     statement.bind(3, at: 1)
     #expect(throws: SQLiteError.self) { try statement.step() }
   }

@@ -10,7 +10,7 @@ import Stats
 import Tape
 import Wire
 
-/// Steps of every kind of input and output, made by hand.
+/// Hand-made steps with every kind of input and output.
 enum SampleSteps {
   static let local = SocketAddress(IPAddress(ipv4: 0x7f00_0001), port: 5000)
   static let remote = SocketAddress(IPAddress(ipv6High: 0x2001_0db8 << 32, low: 1), port: 6000)
@@ -20,7 +20,7 @@ enum SampleSteps {
       local: local, remote: SocketAddress(IPAddress(ipv4: 0x0a00_0001), port: port), bytes: bytes)
   }
 
-  /// An RTP packet with the transport-wide sequence number in extension 5.
+  /// Returns an RTP packet with the transport-wide sequence number in extension 5.
   static func rtp(sequence: UInt16, payload: Int = 40) -> [UInt8] {
     var writer = ByteWriter()
     writer.uint8(0x90)
@@ -284,7 +284,7 @@ enum SampleSteps {
     .event(.connectionEnded(.iceFailed)),
   ]
 
-  /// One step for every input; every one of them has all outputs behind it, and deadlines vary.
+  /// One step per input; each is followed by all outputs, and deadlines vary.
   static var all: [StepRecord] {
     inputs.enumerated().map { index, input in
       StepRecord(
@@ -295,7 +295,7 @@ enum SampleSteps {
     }
   }
 
-  /// A plain call: a genesis and then RTP packets in and out every 5 ms.
+  /// Returns a plain call: a genesis and then RTP packets in and out every 5 ms.
   static func call(packets: Int, payload: Int) -> [StepRecord] {
     var steps = [
       StepRecord(

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Tape
 
-/// What a file holds under the names of a take's tables is looked at before anything is read.
+/// The tables and views in a file are checked before anything is read.
 struct SchemaCheckTests {
   private static let endless =
     "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i AS row FROM n"
@@ -62,7 +62,7 @@ struct SchemaCheckTests {
     let check = try SchemaCheck(connection, path: path, format: TakeHeader.currentFormat)
     #expect(check.additions == ["table notes", "view mine", "trigger after_packet"])
     #expect(check.otherViews == 1)
-    // The view of this version, not the one of the file, which has no end.
+    // This version's view is used, not the file's, which never ends.
     #expect(try connection.integer("SELECT count(*) FROM bitrate") ?? -1 >= 0)
     #expect(try TapeAudit.run(path: path).alteration == nil)
   }
@@ -102,7 +102,8 @@ struct SchemaCheckTests {
     #expect(error?.place == "take")
   }
 
-  /// A copy of a take of before there were revisions has a column for one, which nothing covers.
+  /// A copy of a take from before revisions has an empty revision column, which the digest does not
+  /// cover.
   @Test func aTakeOfBeforeRevisionsHasNone() throws {
     let folder = try TakeFolder()
     let old = "\(FileManager.default.currentDirectoryPath)/Captures/formats/format-3.take"
@@ -129,7 +130,7 @@ struct SchemaCheckTests {
     let other = try folder.record(SampleSteps.call(packets: 50, payload: 20), as: "b.take") {
       $0.label = "another"
     }
-    // What a recorder leaves that was killed: the take without its end, and the rest in a log.
+    // A killed recorder leaves the take without its end, and the rest in a log.
     let connection = try SQLiteConnection(path: other, mode: .readWrite)
     try connection.execute(
       "PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0; VACUUM; DELETE FROM ending")

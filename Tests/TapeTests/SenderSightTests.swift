@@ -4,7 +4,7 @@ import Testing
 @testable import Queries
 @testable import Tape
 
-/// Faults on the way from a peer, named where that peer alone was recorded.
+/// Faults on the path from a peer, named in takes of that peer alone.
 struct SenderSightTests {
   private func found(_ kind: FaultKind, _ seeds: Range<UInt64>) throws -> TakeFindings {
     let folder = try TakeFolder()
@@ -17,7 +17,7 @@ struct SenderSightTests {
     return try TakeFindings(path: path)
   }
 
-  /// Faults that are like another, and the rules that must not be taken in by that.
+  /// Similar faults, and the rules that must not confuse them.
   @Test(arguments: [
     (FaultKind.mediaDeadOneWay, "sent-not-arriving", ["standing-queue", "rtcp-silence"]),
     (.bottleneck, "standing-queue", ["path-became-longer", "high-jitter", "reordering"]),
@@ -33,7 +33,7 @@ struct SenderSightTests {
     #expect(ids.isDisjoint(with: others), "\(found.text())")
   }
 
-  /// Loss on its own is none of what shows in the same reports.
+  /// Loss alone is not mistaken for other faults in the same reports.
   @Test func lossIsNoQueueAndNoReordering() throws {
     let found = try found(.loss, 40..<60)
     #expect(found.findings.first?.id == "loss-at-peer", "\(found.text())")

@@ -5,11 +5,11 @@ import Wire
 @testable import Queries
 @testable import Tape
 
-/// Short takes that are read one after the other say what each says alone.
+/// Short takes read one after the other give the same results as each alone.
 struct ShortTakesTests {
   private static let captures = FileManager.default.currentDirectoryPath + "/Captures/"
 
-  /// What a catalogue has of a take, or why it has nothing.
+  /// Returns a catalogue's entry for a take, or why there is none.
   private static func answer(_ path: String, _ short: ShortTakes?) throws -> String {
     do throws(TapeError) {
       let entry = try CatalogueEntry(
@@ -35,7 +35,7 @@ struct ShortTakesTests {
     #expect(short.schemaCount < names.count)
   }
 
-  /// What one take had is not found in the next one, and one schema is parsed once.
+  /// No take's data appears in the next one, and one schema is parsed once.
   @Test func nothingStaysOfTheTakeBefore() throws {
     let folder = try TakeFolder()
     let short = ShortTakes()
@@ -47,7 +47,7 @@ struct ShortTakesTests {
     #expect(short.schemaCount == 1)
   }
 
-  /// A schema that somebody altered is found out, though its number is the one of the take before.
+  /// An altered schema is detected, though its number equals the previous take's.
   @Test(arguments: [
     "CREATE INDEX other ON peer (label)", "CREATE TABLE notes (text)",
     "CREATE VIEW notes AS SELECT 1", "DROP VIEW loss", "DROP TABLE speech",
@@ -70,7 +70,7 @@ struct ShortTakesTests {
     }
   }
 
-  /// Damage is reported as of a take alone, and does no harm to the next one.
+  /// Damage is reported for its take alone, and does not affect the next one.
   @Test func damagedTakesDoNoHarm() throws {
     let folder = try TakeFolder()
     let good = try folder.record(SampleSteps.call(packets: 30, payload: 900), as: "good.take")

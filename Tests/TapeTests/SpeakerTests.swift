@@ -7,7 +7,8 @@ import Wire
 @testable import Tape
 
 struct SpeakerTests {
-  /// The caller speaks for two and a half seconds, then the callee for three.
+  /// Records a call in which the caller speaks for two and a half seconds, then the callee for
+  /// three.
   private func turns(_ folder: TakeFolder) throws -> String {
     let call = try FaultyCall(folder, seed: 1, audio: .application, hasVideo: false)
     call.talk(1000, speaker: nil)
@@ -64,7 +65,7 @@ struct SpeakerTests {
   @Test func speechIsWhatTheBlocksOfTheTakeSay() throws {
     let folder = try TakeFolder()
     let path = try turns(folder)
-    // The rule over again, from the frames instead of from what the peer noticed.
+    // Applies the rule again, to the frames instead of the peer's own reports.
     let rows = try csv(
       path,
       """
@@ -92,7 +93,7 @@ struct SpeakerTests {
     let call = try FaultyCall(folder, seed: 1, audio: .application, hasVideo: false)
     call.talk(1000, speaker: nil)
     call.talk(2500, speaker: 0)
-    // The recorder is gone before anything was ended.
+    // The recorder dies before the call ends.
     _ = try call.recorded.cutOff()
     let rows = try csv(
       call.path, "SELECT seconds FROM speaker WHERE participant = 'caller/out/1'")

@@ -4,10 +4,10 @@ import Wire
 @testable import Queries
 @testable import Tape
 
-/// Rules that look at statistics: of two peers with nearly the same samples, they name the one
-/// whose samples are over the threshold.
+/// Rules on statistics: of two peers with nearly the same samples, they name the one above the
+/// threshold.
 struct StatRuleTests {
-  /// Members of a sample that grow by so much a second, and those that stay; text is quoted.
+  /// A sample's members: increments per second, and constant values; text is quoted.
   private struct Samples {
     var type = "inbound-rtp"
     var kind = "video"
@@ -19,7 +19,7 @@ struct StatRuleTests {
     var rule: String
     var bad: Samples
     var good: Samples
-    /// Another thing that the rule compares with, the same for both.
+    /// Another value that the rule compares with, the same for both.
     var beside: Samples?
   }
 
@@ -93,7 +93,7 @@ struct StatRuleTests {
       rule: "encoder-behind-source", bad: encoded(12), good: encoded(24),
       beside: Samples(type: "media-source", constant: ["framesPerSecond": "25"])),
     Case(rule: "frames-dropped", bad: decoded(20, dropped: 5), good: decoded(20, dropped: 1)),
-    // The same of a path that loses packets: nobody blames the decoder.
+    // The same on a lossy path: the decoder is not blamed.
     Case(
       rule: "frames-dropped", bad: decoded(20, dropped: 5),
       good: decoded(20, dropped: 5, lost: 6)),

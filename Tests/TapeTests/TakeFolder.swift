@@ -1,7 +1,7 @@
 import Foundation
 import Tape
 
-/// A folder for takes that is gone after the test.
+/// A folder for takes that is removed after the test.
 final class TakeFolder {
   let path: String
 
@@ -14,7 +14,7 @@ final class TakeFolder {
 
   func file(_ name: String) -> String { "\(path)/\(name)" }
 
-  /// Records steps into a file and gives its path.
+  /// Records steps into a file and returns its path.
   func record(
     _ steps: [StepRecord], as name: String = "a.take",
     _ change: (inout TapeWriter.Options) -> Void = { _ in }
@@ -40,7 +40,7 @@ final class TakeFolder {
   }
 }
 
-/// All steps of a take.
+/// Returns all of a take's steps.
 func steps(of path: String, at once: Int = 256) throws -> [TapeChunk.Step] {
   let reader = try TapeReader(path: path)
   var steps: [TapeChunk.Step] = []

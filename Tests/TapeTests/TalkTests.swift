@@ -6,12 +6,13 @@ import Wire
 @testable import Queries
 @testable import Tape
 
-/// Who had how much of a conversation: by people, as views and as `retake speakers` has it.
+/// Each participant's share of a conversation, in views and in `retake speakers`.
 struct TalkTests {
-  /// Speech of one peer's own track, in milliseconds.
+  /// Speech on one peer's own track, in milliseconds.
   typealias Said = (peer: Int, from: Int, to: Int)
 
-  /// A take of two peers, `anna` and `ben`, who said these things and heard each other.
+  /// Makes a take of two peers, `anna` and `ben`, with this speech, which they hear from each
+  /// other.
   private func take(_ folder: TakeFolder, _ said: [Said], hears: Bool = true) throws -> String {
     let path = try folder.record(SampleSteps.call(packets: 0, payload: 0))
     var rows: [String] = []
@@ -22,7 +23,7 @@ struct TalkTests {
     }
     for speech in said {
       add(speech.peer, "out", speech.from, speech.to)
-      // The network takes a while.
+      // The network adds a delay.
       if hears { add(3 - speech.peer, "in", speech.from + 40, speech.to + 40) }
     }
     let tracks = [(1, "out", 11), (1, "in", 22), (2, "out", 22), (2, "in", 11)].enumerated().map {
@@ -43,7 +44,7 @@ struct TalkTests {
     return path
   }
 
-  /// The rows of a query as text.
+  /// Returns a query's rows as text.
   private func rows(_ path: String, _ sql: String) throws -> [String] {
     var text = ""
     try SQLConsole.run(path: path, sql: sql, format: .csv) { text += $0 }
@@ -60,7 +61,7 @@ struct TalkTests {
     #expect(talk.people.map(\.name) == ["anna", "ben"])
     #expect(talk.people.map(\.speakingNanoseconds) == [3_000_000_000, 1_000_000_000])
     #expect(talk.share(of: talk.people[0]) == 0.75)
-    // From 0 to 20 s nobody else spoke.
+    // From 0 to 20 s, only one participant spoke.
     #expect(talk.silentNanoseconds == 16_000_000_000 && talk.overlapNanoseconds == 0)
   }
 
@@ -82,8 +83,8 @@ struct TalkTests {
     Overlap(anna: 1_000..<5_000, ben: 5_000, benEnds: 8_000, count: 0),
   ]
 
-  /// What is an interruption, and what is none: one that ends too soon, one who had hardly begun,
-  /// one who goes on, a turn that ends a little late.
+  /// Interruptions, and cases that are none: an overlap that ends too soon, a speaker who had
+  /// hardly started, a speaker who continues, a turn that ends a little late.
   @Test(arguments: overlaps)
   func whoeverGoesOnWhileAnotherFallsSilentInterrupts(_ each: Overlap) throws {
     let folder = try TakeFolder()
@@ -97,7 +98,7 @@ struct TalkTests {
     #expect(talk.people.first { $0.name == "anna" }?.interrupted == count)
   }
 
-  /// The views and what `retake speakers` counts are made in two ways, and come to the same.
+  /// The views and the totals of `retake speakers` are computed separately, and agree.
   @Test func viewsAndTotalsAgree() throws {
     let folder = try TakeFolder()
     let said: [Said] = [
@@ -130,7 +131,7 @@ struct TalkTests {
         == ["\(talk.toNanoseconds - talk.fromNanoseconds)"])
   }
 
-  /// Somebody of a room who is on two connections, of which one takes the place of the other.
+  /// A participant on two connections, one of which replaces the other.
   @Test func aPersonOfARoomOnTwoConnectionsIsOne() throws {
     let folder = try TakeFolder()
     let path = try take(folder, [], hears: false)
@@ -164,7 +165,7 @@ struct TalkTests {
     #expect(lines[3].hasPrefix("ben") && lines[3].contains("40 %"))
     #expect(lines[4] == "Of 20.000 s nobody spoke for 6.000 s, several at once for 1.000 s.")
     #expect(lines[..<4].allSatisfy { $0.count <= 80 })
-    // Pipes and --wide get a cell for each quarter of a second.
+    // Pipes and --wide get a cell per quarter of a second.
     let wide = try SpeakerTimeline(path: path).text()
     #expect(wide.split(separator: "\n")[2].count { "█▄·".contains($0) } == 80)
     #expect(!wide.unicodeScalars.contains { (0xfdd0...0xfdd3).contains($0.value) })
@@ -180,7 +181,7 @@ struct TalkTests {
     #expect(talk.people.map(\.speakingNanoseconds) == [5_000_000_000, 3_000_000_000])
     #expect(talk.silentNanoseconds == 0 && talk.overlapNanoseconds == 1_000_000_000)
     selection.peers = [2]
-    // Both are heard by the second peer.
+    // The second peer hears both.
     #expect(try SpeakerTimeline(path: path, selection: selection).talk.people.count == 2)
   }
 }

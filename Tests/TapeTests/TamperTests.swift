@@ -5,12 +5,12 @@ import Wire
 @testable import Tape
 
 struct TamperTests {
-  /// What a changed file says: the alteration that an audit finds.
+  /// Returns the alteration that an audit finds in a file.
   private func alteration(of path: String) throws -> Alteration? {
     try TapeAudit.run(path: path).alteration
   }
 
-  /// A recorded take and copies of it to spoil.
+  /// Makes a copy of a recorded take, changed with SQL.
   private func spoiled(_ folder: TakeFolder, _ original: String, _ name: String, _ sql: String)
     throws -> String
   {
@@ -21,14 +21,14 @@ struct TamperTests {
     return copy
   }
 
-  /// The tables that a recorder of endpoints fills: `clock` is for takes that were made of two,
-  /// `actor` and `coverage` are for machines of other kinds, as `MachineTests` has them, `presence`
-  /// and `carriage` for rooms, as `RoomReplayTests` has them.
+  /// The tables that an endpoint recording fills; `clock` is for merged takes, `actor` and
+  /// `coverage` are for machines of other kinds (see `MachineTests`), `presence` and `carriage` for
+  /// rooms (see `RoomReplayTests`).
   static let recorded = Table.allCases.filter {
     ![.clock, .actor, .coverage, .presence, .carriage].contains($0)
   }
 
-  /// One row of a table in the middle of it: its number.
+  /// Returns the number of a row in the middle of a table.
   private func row(_ table: Table, _ path: String) throws -> Int64 {
     let connection = try TakeFile.open(path)
     let name = table.storageName
@@ -89,7 +89,7 @@ struct TamperTests {
         SELECT \(value)\(number), \(columns) FROM \(table.storageName) WHERE row = \(row)
         """)
       let alteration = try alteration(of: copy)
-      // A numbered row stands in the order of its number, so its copy may only show at the next.
+      // Numbered rows are in order of their numbers, so a copy may only be noticed at the next one.
       if table.key == "row" {
         #expect(alteration?.step == RowNumber.step(of: row), "\(name)")
       } else {
@@ -193,7 +193,7 @@ struct TamperTests {
     let path = try folder.record(SampleSteps.all)
     let copy = folder.file("b.take")
     try FileManager.default.copyItem(atPath: path, toPath: copy)
-    // A change that the schema itself refuses never happens.
+    // A change that the schema itself rejects never happens.
     guard (try? folder.alter(copy, "UPDATE take SET \(change)")) != nil else { return }
     let error = #expect(throws: TapeError.self) { _ = try TapeReader(path: copy) }
     #expect(error?.place == "take")

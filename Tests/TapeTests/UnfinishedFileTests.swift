@@ -61,13 +61,13 @@ struct UnfinishedFileTests {
     let descriptor = try first.open(mode: 0o644)
     defer { close(descriptor) }
     #expect(mode(first.temporary) == 0o644)
-    // Somebody has put a link in its place.
+    // A link was put in its place.
     try FileManager.default.createSymbolicLink(
       atPath: second.temporary, withDestinationPath: folder + "/elsewhere")
     #expect(throws: WholeFile.Failure(path: folder + "/a", code: EEXIST)) { try second.open() }
   }
 
-  /// What a process left that was killed goes; what one still writes stays, as do other files.
+  /// Files of killed processes are removed; a running process's file stays, as do other files.
   @Test func whatNobodyHoldsIsSwept() throws {
     defer { try? FileManager.default.removeItem(atPath: folder) }
     let abandoned = ".retake-\(String(repeating: "0a", count: 16)).part"

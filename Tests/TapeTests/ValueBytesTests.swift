@@ -4,7 +4,7 @@ import Wire
 
 @testable import Tape
 
-/// Values as bytes: what is hashed, compared and kept of rows.
+/// Values as bytes, for hashing, comparing and storing rows.
 @Suite struct ValueBytesTests {
   static let values: [Value] = [
     .null, .integer(0), .integer(.min), .integer(.max), .real(-1.5), .text(""), .text("é 🎥"),
@@ -24,7 +24,7 @@ import Wire
     #expect(offset == bytes.count)
   }
 
-  /// The digest of every take is made of these bytes.
+  /// Every take's digest is computed from these bytes.
   @Test func theFormIsTheOneThatTakesAreHashedIn() {
     let bytes = ValueBytes([.null, .integer(-2), .real(1), .text("ab"), .blob([9])])
     let expected: [UInt8] =
@@ -44,7 +44,7 @@ import Wire
   }
 }
 
-/// Rows in a list.
+/// Row lists: appending, reading and comparing rows.
 @Suite struct RowListTests {
   private func rows(_ values: [[Value]]) -> RowList {
     var rows = RowList()
@@ -74,7 +74,7 @@ import Wire
     #expect(left.firstDifference(0, left, 0) == nil)
   }
 
-  /// Rows of older formats are shorter.
+  /// Rows in older formats are shorter.
   @Test func whatOnlyOneRowHasIsNoDifference() {
     let left = rows([[.integer(1)], [.integer(5)]])
     let right = rows([[.integer(1), .text("later")]])

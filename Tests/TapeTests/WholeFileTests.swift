@@ -3,7 +3,7 @@ import Testing
 
 @testable import Tape
 
-/// Files that are there as a whole or not at all.
+/// Files that are either complete or absent.
 struct WholeFileTests {
   private let folder = FileManager.default.temporaryDirectory.path + "/whole-" + UUID().uuidString
 

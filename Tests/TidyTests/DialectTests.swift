@@ -1,17 +1,17 @@
 import Testing
 
-/// Words that names and comments no longer use: the field has its own for what they mean.
+/// Words that names and comments no longer use, because the field has its own terms.
 ///
 /// A machine receives, records, reports, requests and returns; it does not take, note, tell, hear
-/// and give. What is here is on this side local, on the other side remote.
+/// and give. This side is local, the other side remote.
 enum Dialect {
   private static let verbs =
     "takes?|took|taking|notes?|tells?|telling|told|hears?|heard|gives?|keeps?|says?"
   private static let adjectives = "told|heard|tells|notes|hears|foreign|stranger|own"
 
-  /// Declarations whose name begins with one of the words: what they are, and how they look.
+  /// Declarations whose names start with one of the words: what they are, and a pattern.
   ///
-  /// A local constant is no declaration that others read, so a property needs a modifier.
+  /// A local constant is not a declaration that other files read, so a property needs a modifier.
   static let declarations = [
     #"\bfunc[ \t]+(?:\#(verbs))(?=[A-Z(<])\w*"#,
     #"^[ \t]*(?:(?:public|package|private|fileprivate|static|final|weak|lazy|nonisolated"#
@@ -24,7 +24,7 @@ enum Dialect {
   /// Test functions, whose names are sentences.
   static let testNames = #"\bfunc[ \t]+\w+(?:Foreign|Stranger|Told(?!Apart))\w*"#
 
-  /// Names that begin with such a word and are right: each says why.
+  /// Correct names that start with such a word, each with the reason.
   static let rightNames: [String: String] = [
     "keepAlive": "the field's word",
     "take": "the noun: a recorded file",
@@ -38,17 +38,17 @@ enum Dialect {
     "tellsTransports": "a key of the recorded input",
   ]
 
-  /// Targets whose names still have to be gone through; this may only get shorter.
+  /// Targets whose names are not checked yet; this may only get shorter.
   static let pendingNames: Set<String> = []
 
-  /// What nobody says in a comment.
+  /// Phrases that are not idiomatic in a comment.
   static let phrases = [
     "were made up", "was made up", "did not come", "becomes of", "became of", "as people write",
     "takes note of", "of late.", "the like of", "it comes to", "who is told", "is not kept alive",
     "takes a name", "somebody else's", "what is told", "gives back",
   ]
 
-  /// Targets whose comments still have to be gone through; this may only get shorter.
+  /// Targets whose comments are not checked yet; this may only get shorter.
   static let pendingComments: Set<String> = []
 }
 
@@ -99,7 +99,7 @@ struct DialectTests {
     #expect(phrases(in: file).map(\.line) == [2])
   }
 
-  /// - Parameter besides: right names that count as wrong ones here.
+  /// - Parameter besides: correct names that count as wrong ones here.
   private func names(in files: [SourceFile], besides: Set<String> = []) throws -> [Finding] {
     let patterns = try Dialect.declarations.map { try Pattern($0, "a name in the dialect") }
     return files.filter { $0.ending == "swift" }.flatMap { file in
@@ -110,7 +110,7 @@ struct DialectTests {
     }
   }
 
-  /// Phrases in the comments of a file; lines of one comment are read together.
+  /// Returns the phrases in a file's comments; lines of one comment are joined.
   private func phrases(in file: SourceFile) -> [Finding] {
     var findings: [Finding] = []
     var comment = ""

@@ -66,14 +66,14 @@ struct DocumentationTests {
 
   // MARK: Code
 
-  /// The files whose code the articles show, all of which are compiled.
+  /// The compiled files whose code the articles show.
   private static let compiled =
     SourceTree.tests.filter {
       $0.path.hasPrefix("Tests/RetakeTestingTests/Articles/")
         || $0.path == "Tests/Sample/Package.swift"
     }.map { $0.lines.map(String.init) }
 
-  /// The blocks of Swift in a text, without their fences.
+  /// Returns a text's Swift code blocks, without fences.
   private static func blocks(in text: String) -> [[String]] {
     var blocks: [[String]] = []
     var open: [String]?
@@ -90,7 +90,7 @@ struct DocumentationTests {
     return blocks
   }
 
-  /// Whether the lines stand in a file one after the other, all moved in by as much.
+  /// Returns whether a file contains the lines consecutively, all indented equally.
   private static func stands(_ block: [String], in file: [String]) -> Bool {
     guard let first = block.first else { return false }
     return file.indices.contains { start in

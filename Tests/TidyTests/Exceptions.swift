@@ -1,4 +1,4 @@
-/// What breaks a rule and has to, each with the reason.
+/// Necessary violations of the rules, each with its reason.
 ///
 /// These lists may only get shorter.
 enum Exceptions {
@@ -8,7 +8,7 @@ enum Exceptions {
   /// Clocks, randomness, threads, input and output in the deterministic core.
   static let impurities: [Allowance] = []
 
-  /// Loops over dictionaries and sets in the deterministic core whose order shows nowhere.
+  /// Loops over dictionaries and sets in the deterministic core whose order has no effect.
   static let unorderedLoops: [Allowance] = []
 
   /// Functions that are longer than a screen.

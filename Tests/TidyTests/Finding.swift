@@ -10,10 +10,10 @@ struct Finding: Hashable, CustomStringConvertible {
   var description: String { "\(path):\(line): \(what)" }
 }
 
-/// An exception to a rule: so many places of a file, and why they must be.
+/// An exception to a rule: the number of places in a file, and why they are needed.
 ///
-/// The lists of these may only get shorter. When a file has fewer places than allowed, the rule
-/// asks for the number to be lowered.
+/// The lists of these may only get shorter. If a file has fewer places than allowed, the rule
+/// requires the number to be lowered.
 struct Allowance {
   var path: String
   var count: Int
@@ -21,7 +21,7 @@ struct Allowance {
 }
 
 extension Sequence<Finding> {
-  /// What is left to complain about after the exceptions.
+  /// Returns the violations that are not covered by exceptions.
   func complaints(allowing allowances: [Allowance] = []) -> [String] {
     let byPath = Dictionary(grouping: self, by: \.path)
     let allowed = Dictionary(uniqueKeysWithValues: allowances.map { ($0.path, $0.count) })
@@ -50,7 +50,7 @@ func expectNone(
   }
 }
 
-/// A regular expression and what a match of it means.
+/// A regular expression and the meaning of its matches.
 struct Pattern: Sendable {
   let meaning: String
   private let expression: NSRegularExpression
@@ -61,14 +61,14 @@ struct Pattern: Sendable {
       pattern: expression, options: [.anchorsMatchLines])
   }
 
-  /// The places in a text of a file, by default its code.
+  /// Returns the matches in a file's text, by default in its code.
   func findings(in file: SourceFile, text: KeyPath<SourceFile, String> = \.code) -> [Finding] {
     matches(in: file[keyPath: text]).map { match in
       Finding(path: file.path, line: match.line, what: "\(meaning): \(match.groups[0])")
     }
   }
 
-  /// All matches: the line, the whole match and its groups.
+  /// Returns all matches: the line, the match and its groups.
   func matches(in text: String) -> [(line: Int, groups: [String])] {
     let whole = text as NSString
     var line = 1

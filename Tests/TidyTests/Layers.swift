@@ -1,9 +1,9 @@
-/// How the targets stand on each other.
+/// The layering of the targets.
 enum Layers {
-  /// All targets, lowest first: a target may import only what stands before it.
+  /// All targets, lowest first: a target may import only earlier ones.
   ///
-  /// The containers of swift-collections stand below all of them: values without a clock,
-  /// randomness or hashing, so that the core may use them as it does arrays.
+  /// The containers of swift-collections are below all of them: values without a clock, randomness
+  /// or hashing, so that the core may use them like arrays.
   static let order = [
     "DequeModule", "HeapModule",
     "CSQLite", "CSRTP", "COpus", "CVPX", "CPcap", "CZlib", "CZstd", "CEdit", "COpenSSL", "CXXHash",
@@ -16,7 +16,7 @@ enum Layers {
     "Importing",
     "Lab",
     "TLS", "Live", "Signaling", "Serving", "CallRecording", "PageRecording", "Relaying",
-    "RoomClient",
+    "Reenactment", "RoomClient",
     "Retake", "RetakeRTC", "RetakeTesting", "RetakeSora", "RetakeConnectLive",
     "RetakeCommand", "RetakeMain", "Benchmarks", "altered", "soak", "TsharkTables", "RoomServers",
     "FaultyCalls", "findings", "SDKTable", "sdk-table",
@@ -29,10 +29,10 @@ enum Layers {
     "Observer",
   ]
 
-  /// The targets of the manifest, with what each depends on inside the package.
+  /// Parses the manifest's targets, with each one's dependencies inside the package.
   static func declared(in manifest: SourceFile) throws -> [(name: String, needs: [String])] {
     let target = try Pattern(
-      // A name, then everything up to the next line that begins a target, a comment or the end.
+      // A name, then everything up to the next line that starts a target, a comment or the end.
       #"(?:module|shim|(?<!\.)library|\.target|\.executableTarget)"#
         + #"\(\s*(?:name: )?"(?:\w+/)*([\w-]+)",?"#
         + #"([^\n]*(?:\n(?!    (?:module|shim|library|tests|\.|//|\]))[^\n]*)*)"#,

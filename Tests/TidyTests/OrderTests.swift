@@ -1,6 +1,6 @@
 import Testing
 
-/// The order of a dictionary or set differs from process to process; nothing may come from it.
+/// A dictionary's or set's order differs from process to process; no output may depend on it.
 struct OrderTests {
   @Test func theCoreNeverWalksThroughDictionariesAndSets() throws {
     var findings: [Finding] = []
@@ -32,10 +32,10 @@ struct OrderTests {
     #expect(try unorderedLoops(in: [file]).map(\.line) == [6, 7, 8, 9])
   }
 
-  /// Loops over names that the files declare as dictionaries or sets.
+  /// Finds loops over names that the files declare as dictionaries or sets.
   ///
-  /// Types are not known here, only spellings: a name that is a list elsewhere in the target may be
-  /// reported too, and a dictionary that only a function returns is not.
+  /// This checks spellings, not types: a name that is a list elsewhere in the target may be
+  /// reported too, and a dictionary returned from a function is not found.
   private func unorderedLoops(in files: [SourceFile]) throws -> [Finding] {
     let declaration = try Pattern(
       #"\b(?:var|let)\s+(\w+)\s*"#

@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 struct RepositoryTests {
-  /// Paths that exist on one machine only: a person's folder or a place where somebody worked.
+  /// Paths that exist on one machine only: a home folder or a workspace.
   static let ownPlace = #"(?<![\w./:~-])/(?:home|root|Users|work|workspace|workspaces)/[\w.]"#
 
   @Test func noFileKnowsTheMachineItWasWrittenOn() throws {
@@ -32,7 +32,8 @@ struct RepositoryTests {
     #expect(tops.filter { !expected.contains($0) && !$0.hasPrefix(".") }.sorted() == [])
   }
 
-  /// The text files that git tracks; in an export without git, those below the usual folders.
+  /// Returns the text files that git tracks; in an export without git, those below the usual
+  /// folders.
   private func trackedFiles() -> [SourceFile] {
     let binary: Set = ["take", "pcap", "pcapng", "ivf", "png", "webm"]
     return trackedPaths()

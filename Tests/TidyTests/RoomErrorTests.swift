@@ -1,7 +1,7 @@
 import Testing
 
 struct RoomErrorTests {
-  /// A number with a meaning of its own that nothing raises would promise what never comes.
+  /// A documented error number that is never raised would be misleading.
   @Test func everyNumberThatHasAMeaningIsRaised() throws {
     let declaring = "RoomErrorCode.swift"
     let declaration = try #require(
@@ -13,7 +13,7 @@ struct RoomErrorTests {
     let others = SourceTree.sources.filter {
       $0.ending == "swift" && $0.path.contains("Room") && !$0.path.hasSuffix("/" + declaring)
     }
-    // No error is what signing in gives when it worked.
+    // Signing in reports no error on success.
     for name in names where name != "none" {
       let isRaised = try others.contains {
         try Regex("\\.\(name)\\b").firstMatch(in: $0.code) != nil

@@ -4,8 +4,8 @@ import Testing
 /// Every rule of `findings` has a test in which it fires, and one, nearly the same, in which it
 /// does not.
 struct RuleTests {
-  /// Rules that are no rows of a list of cases, each with the test in which it fires and the one in
-  /// which it does not; a test that has both stands twice.
+  /// Rules outside the tables of cases, each with the test in which it fires and the one in which
+  /// it does not; a test that covers both is listed twice.
   private static let tests: [(rule: String, fires: String, silent: String)] = [
     (
       "concealed-audio", "FindingTests/concealedAudioIsReported",
@@ -80,7 +80,7 @@ struct RuleTests {
     ),
   ]
 
-  /// A rule of faults that the generator makes.
+  /// Returns the entry for a rule about generated faults.
   private static func generated(_ rule: String, silent: String = "whatIsNearlyTheSameIsNone")
     -> (String, String, String)
   {
@@ -91,7 +91,7 @@ struct RuleTests {
     (rule, test, test)
   }
 
-  /// A rule that a scene has, and a call without a fault has not.
+  /// Returns the entry for a rule that fires in a scene, and not in a call without a fault.
   private static func good(_ rule: String) -> (String, String, String) {
     (
       rule, "NetworkFindingTests/aFaultIsNamedAndItsLikeIsNot",
@@ -99,7 +99,7 @@ struct RuleTests {
     )
   }
 
-  /// A rule about what is put in wrongly, which is silent where that is meant.
+  /// Returns the entry for a rule about wrong input, which is silent if the input is intended.
   private static func meant(_ rule: String) -> (String, String, String) {
     (
       rule, "PerceptionRuleTests/whatIsPutInWronglyIsFound",
@@ -107,7 +107,7 @@ struct RuleTests {
     )
   }
 
-  /// What all matches of an expression have in its first group that took part.
+  /// Returns the first participating group of all matches.
   private static func matches(_ expression: String, _ text: String) throws -> [String] {
     let whole = text as NSString
     return try NSRegularExpression(pattern: expression, options: [.dotMatchesLineSeparators])
@@ -130,7 +130,7 @@ struct RuleTests {
 
   @Test func eachRuleHasATestInWhichItFiresAndOneInWhichItDoesNot() throws {
     let scenes = try Self.text(of: "NetworkFindingTests.swift")
-    // A change of rows, and samples and rows of statistics, are tried without it, too.
+    // Changed rows, and samples and rows of statistics, are also tested without the change.
     let pairs =
       try Self.matches("\\bChange\\(\\s*\"([a-z0-9-]+)\"", scenes)
       + Self.matches("\\brule: \"([a-z0-9-]+)\"", try Self.text(of: "StatRuleTests.swift"))

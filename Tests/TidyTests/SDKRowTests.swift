@@ -2,15 +2,15 @@ import Foundation
 import SDKTable
 import Testing
 
-/// The rows about client SDKs are true: each is there once, names a test that exists, and what
-/// works has a switch that fits the sources.
+/// The rows about client SDKs are consistent: each exists once and names a test, and supported ones
+/// have a switch that fits the sources.
 struct SDKRowTests {
   /// The sources of all tests.
   private static var tests: [String] {
     SourceTree.tests.filter { $0.ending == "swift" }.map(\.text)
   }
 
-  /// Whether a file has a suite, or a part of it, with this test.
+  /// Returns whether a file has a suite, or a part of it, with this test.
   private static func exists(_ name: String, in files: [String]) -> Bool {
     let parts = name.split(separator: "/")
     guard parts.count == 2 else { return false }
@@ -45,7 +45,7 @@ struct SDKRowTests {
     }
   }
 
-  /// `make rows` sees that the test fails; here the words are there that a switch replaces.
+  /// `make rows` checks that the test fails; this test checks that each switch's words exist.
   @Test func whatWorksHasASwitchThatFits() {
     let files = Dictionary(
       grouping: SourceTree.sources + [SourceTree.manifest],

@@ -1,7 +1,7 @@
 import Testing
 
 struct SafetyTests {
-  /// What would end the program, or hide that it should.
+  /// Code that would end the program, or hide that it should end.
   static let unsafe: [(expression: String, meaning: String)] = [
     (#"\btry!"#, "ends the program on an error"),
     (#"\bas!"#, "ends the program on another type"),
@@ -24,7 +24,7 @@ struct SafetyTests {
     expectNone(findings)
   }
 
-  /// Not meant are the calls of `make soak`, which take their time against a recorder of its own.
+  /// Excludes the calls of `make soak`, which need real time with their own recorder.
   @Test func testsNeitherSleepNorStandAside() throws {
     let patterns = try [
       Pattern(#"(?<![\w.])(?:u|nano)?sleep\(|\bTask\.sleep\b|\bThread\.sleep\b"#, "sleeps"),

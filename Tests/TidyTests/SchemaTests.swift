@@ -28,10 +28,10 @@ struct SchemaTests {
     #expect(try unexplainedColumns(in: file).map(\.line) == [8, 13])
   }
 
-  /// Columns of tables about which no comment says anything.
+  /// Returns columns of tables that no comment documents.
   ///
-  /// A comment on its line or on the line above explains a column; a name in backticks, or a
-  /// comment on the column of the same name elsewhere in the file, explains it once for all.
+  /// A comment on a column's line or on the line above documents it; a name in backticks, or a
+  /// comment on a column of the same name elsewhere in the file, documents all of them.
   private func unexplainedColumns(in file: SourceFile) throws -> [Finding] {
     var columns: [(name: String, line: Int, isExplained: Bool)] = []
     var explained = try Set(Pattern("`(\\w+)`", "").matches(in: file.text).map { $0.groups[1] })
@@ -57,7 +57,7 @@ struct SchemaTests {
     }
   }
 
-  /// The column that a line of a table declares; nil for comments and for constraints.
+  /// Returns the column that a table's line declares; nil for comments and for constraints.
   private func columnName(_ line: Substring) -> String? {
     let word = line.prefix { $0.isLetter || $0.isNumber || $0 == "_" }
     let constraints = ["PRIMARY", "FOREIGN", "UNIQUE", "CHECK", "CONSTRAINT"]

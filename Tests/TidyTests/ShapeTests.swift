@@ -56,7 +56,7 @@ struct ShapeTests {
   @Test func typesThatCrossModulesAreDocumented() throws {
     let type = try Pattern(
       #"^[ \t]*(?:public|package)[ \t]+(?:final[ \t]+|indirect[ \t]+)*"#
-        // What a machine's inputs and outputs are, its protocol says.
+        // A machine's inputs and outputs are documented by its protocol.
         + #"(?:class|struct|enum|protocol|actor)[ \t]+(?!Input\b|Output\b)\w+"#,
       "no summary")
     var findings: [Finding] = []
@@ -68,7 +68,7 @@ struct ShapeTests {
     expectNone(findings)
   }
 
-  /// Whether a documentation comment stands above a line, with nothing but attributes between.
+  /// Returns whether a documentation comment precedes a line, with only attributes between.
   private func isDocumented(_ line: Int, in lines: [Substring]) -> Bool {
     for above in lines[..<(line - 1)].reversed() {
       let text = above.drop { $0 == " " }
@@ -77,7 +77,7 @@ struct ShapeTests {
     return false
   }
 
-  /// Functions and initialisers whose lines, from the name to the last brace, are too many.
+  /// Returns functions and initialisers with too many lines, from the name to the last brace.
   private func longFunctions(in file: SourceFile) throws -> [Finding] {
     let start = try Pattern(#"\b(?:func\s+[^\s(<]+|init[?!]?)\s*(?=[(<])"#, "a function")
     let code = Array(file.code.utf8)
@@ -94,7 +94,7 @@ struct ShapeTests {
     }
   }
 
-  /// The line where the body ends that begins after an offset on a line.
+  /// Returns the line where a body ends, searching after an offset on a line.
   ///
   /// - Returns: nil for a requirement, which has no body.
   private func lastLine(of code: [UInt8], from start: Int, on first: Int) -> Int? {
@@ -124,7 +124,7 @@ struct ShapeTests {
     return nil
   }
 
-  /// What begins the next declaration when a requirement has no body.
+  /// The starts of the next declaration, after a requirement without a body.
   private static let declarations = [
     "func ", "init", "var ", "let ", "static ", "mutating ", "package ", "public ", "@", "case ",
     "associatedtype ", "subscript", "typealias ", "struct ", "enum ",

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// The tables of SourceLayout.md name types and files: each of them is there, and knows its RFC.
+/// The tables in SourceLayout.md name types and files: each exists and cites its RFC.
 struct SourceLayoutTests {
   private static let article = SourceTree.file(
     "Sources/Products/Retake/Retake.docc/SourceLayout.md")
@@ -21,8 +21,7 @@ struct SourceLayoutTests {
     return files
   }()
 
-  /// Every file and folder, each with all that follows after one of its slashes: `ICE/Checks`,
-  /// `Checks/Consent.swift`.
+  /// Every file and folder, with all suffixes of its path: `ICE/Checks`, `Checks/Consent.swift`.
   private static let places: Set<String> = {
     var places: Set<String> = []
     for top in ["Sources", "Tests", "Schema"] {
@@ -63,7 +62,7 @@ struct SourceLayoutTests {
         Self.declarations[$0.groups[1]] ?? []
       }
       guard !owners.isEmpty else { continue }
-      // Also where a line ends between the word and the number.
+      // Also if a line ends between the word and the number.
       let named = Set(
         owners.flatMap { file in
           number.matches(

@@ -1,15 +1,15 @@
 import Foundation
 
-/// A file of the project as the rules see it.
+/// A file of the project, as the rules read it.
 struct SourceFile: Sendable {
   /// The path below the root, with slashes.
   let path: String
-  /// What the file holds.
+  /// The file's content.
   let text: String
-  /// The text without comments and without what strings say; lines stay where they are.
+  /// The text without comments and string contents; line numbers are unchanged.
   let code: String
 
-  /// - Parameter isRead: whether the code is told apart, which takes a while.
+  /// - Parameter isRead: whether to extract the code, which takes a while.
   init(path: String, text: String, isRead: Bool = true) {
     self.path = path
     self.text = text
@@ -22,7 +22,7 @@ struct SourceFile: Sendable {
   /// The target that the file belongs to.
   ///
   /// Its folder below `Tests`, or below one of the folders of `Sources` that group targets. `Lab`
-  /// and `Observer` are targets, and groups of one.
+  /// and `Observer` are targets as well as groups.
   var target: String {
     let parts = path.split(separator: "/").map(String.init)
     guard parts.count > 2 else { return "" }
@@ -36,7 +36,7 @@ struct SourceFile: Sendable {
 
 /// The project's own files, read once.
 enum SourceTree {
-  /// The folder with `Package.swift`, found upwards from this file.
+  /// The folder with `Package.swift`, searched upwards from this file.
   static let root: URL = {
     var folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
     while folder.path != "/" {
@@ -47,10 +47,10 @@ enum SourceTree {
     return folder
   }()
 
-  /// The sources of the product.
+  /// The product's sources.
   static let sources = files(below: "Sources", ending: ["swift", "c", "h"])
 
-  /// The sources of the tests.
+  /// The tests' sources.
   static let tests = files(below: "Tests", ending: ["swift", "py", "js"])
 
   /// The package manifest.
@@ -59,19 +59,19 @@ enum SourceTree {
   /// The migrations.
   static let schema = files(below: "Schema", ending: ["sql"])
 
-  /// The Swift files of one target.
+  /// Returns the Swift files of one target.
   static func swift(of target: String) -> [SourceFile] {
     sources.filter { $0.target == target && $0.ending == "swift" }
   }
 
-  /// A file by its path, empty when it is not there.
+  /// Returns a file by its path, empty if it is missing.
   static func file(_ path: String, isRead: Bool = true) -> SourceFile {
     let data = FileManager.default.contents(atPath: root.appendingPathComponent(path).path)
     return SourceFile(
       path: path, text: String(decoding: data ?? Data(), as: UTF8.self), isRead: isRead)
   }
 
-  /// All files below a folder with one of some endings, in the order of their paths.
+  /// Returns all files below a folder with some endings, sorted by path.
   private static func files(below folder: String, ending: Set<String>) -> [SourceFile] {
     let walk = FileManager.default.enumerator(atPath: root.appendingPathComponent(folder).path)
     var paths: [String] = []

@@ -1,23 +1,23 @@
-/// What of a Swift file is code: enough of the lexical grammar to leave out comments and strings.
+/// Separates a Swift file's code from comments and strings, with a subset of the lexical grammar.
 ///
-/// Regular expression literals are not understood; the house style has none.
+/// Regular expression literals are not supported; the house style has none.
 enum SwiftText {
-  /// The text with a space for every byte of a comment and of a string, and with all its lines.
+  /// Returns the text with comments and string contents replaced by spaces, keeping all lines.
   ///
-  /// What stands in an interpolation is code and stays.
+  /// An interpolation's content is code and stays.
   static func code(of text: String) -> String {
     var scanner = Scanner(bytes: Array(text.utf8))
     return scanner.run()
   }
 
   private enum Context {
-    /// Code; in an interpolation with the number of parentheses that are open in it.
+    /// Code; in an interpolation, with its number of open parentheses.
     case code(parentheses: Int)
     case string(hashes: Int, isMultiline: Bool)
   }
 
   private struct Scanner {
-    /// Bytes that mean nothing by themselves in code, and in a string: most of them.
+    /// Bytes without special meaning in code, and in a string: most of them.
     private static let plainInCode = plain(but: "/\"#()")
     private static let plainInString = plain(but: "\\\"#\n")
 
@@ -45,7 +45,7 @@ enum SwiftText {
       return String(decoding: kept, as: UTF8.self)
     }
 
-    /// How many bytes follow that mean nothing by themselves.
+    /// Returns how many bytes without special meaning follow.
     private func run(of plain: [Bool]) -> Int {
       var end = position
       while end < bytes.count, plain[Int(bytes[end])] { end += 1 }
@@ -97,7 +97,7 @@ enum SwiftText {
       }
     }
 
-    /// Comments nest.
+    /// Skips a comment; comments nest.
     private mutating func skipComment() {
       var depth = 0
       repeat {

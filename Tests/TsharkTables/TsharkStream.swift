@@ -1,17 +1,17 @@
 import Foundation
 
-/// A line of tshark's table of RTP streams.
+/// A line in tshark's table of RTP streams.
 package struct TsharkStream: Sendable {
-  /// The port that the stream comes from.
+  /// The stream's source port.
   package let port: UInt16
   package let ssrc: UInt32
   package let packets: Int
   package let lost: Int
-  /// In milliseconds; 0 if tshark knows no clock.
+  /// The mean jitter in milliseconds; 0 if tshark does not know the clock.
   ///
-  /// Packets with the marker count in how many there are, but move neither mean nor maximum.
+  /// Packets with the marker bit are counted, but affect neither mean nor maximum.
   package let meanJitter: Double
-  /// In milliseconds, in the same way.
+  /// The maximum jitter in milliseconds, computed in the same way.
   package let maximumJitter: Double
 
   private init?(_ line: Substring) {
@@ -28,14 +28,14 @@ package struct TsharkStream: Sendable {
     (meanJitter, maximumJitter) = (mean, maximum)
   }
 
-  /// Where tshark is; nil if it is not installed.
+  /// The path of tshark; nil if it is not installed.
   package static let tool = ["/usr/bin/tshark", "/usr/local/bin/tshark"].first {
     FileManager.default.isExecutableFile(atPath: $0)
   }
 
-  /// The streams that tshark finds in a capture; none where it is not installed.
+  /// Returns the streams that tshark finds in a capture; none if it is not installed.
   ///
-  /// - Parameter ports: those whose datagrams are RTP although nothing in the capture says so.
+  /// - Parameter ports: ports whose datagrams are RTP although the capture does not say so.
   package static func streams(in capture: String, ports: [UInt16] = []) throws -> [TsharkStream] {
     guard let tool else { return [] }
     let process = Process()

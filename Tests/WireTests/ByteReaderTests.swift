@@ -17,7 +17,7 @@ struct ByteReaderTests {
     #expect(reader.offset == 18 && reader.remaining == 0 && reader.isAtEnd)
   }
 
-  /// What is not all there is not read, and the reader stays where it was.
+  /// An incomplete value is not read, and the reader's position is unchanged.
   @Test(arguments: [(1, 0), (2, 1), (3, 2), (4, 3), (8, 7)])
   func aValueThatIsCutIsTruncated(width: Int, there: Int) {
     let bytes = [UInt8](repeating: 7, count: there)

@@ -3,7 +3,7 @@ import Testing
 @testable import Wire
 
 struct ChaCha20Tests {
-  /// RFC 8439 section 2.3.2.
+  /// The block of RFC 8439 section 2.3.2.
   @Test func theBlockOfTheStandardComesOut() {
     var key: [8 of UInt32] = .init(repeating: 0)
     for index in 0..<8 { key[index] = 0x0302_0100 + UInt32(index) * 0x0404_0404 }

@@ -2,7 +2,7 @@ import Testing
 import Wire
 
 struct DueQueueTests {
-  /// Against the plain way: look at all of them each time.
+  /// Compares the queue with a linear search.
   @Test(arguments: 0..<8 as Range<UInt64>)
   func theQueueFindsWhatALookAtAllOfThemFinds(_ seed: UInt64) {
     var random = Entropy(seed: [UInt8(seed)]).stream("dues")
@@ -15,7 +15,7 @@ struct DueQueueTests {
       let due = now + .milliseconds(Int64(below(200)))
       switch below(4) {
       case 0:
-        // What becomes later, or is over, need not be reported.
+        // Later or cancelled deadlines need no report.
         if let known = dues[index], known < due { dues[index] = due } else { dues[index] = nil }
       case 1:
         now += .milliseconds(Int64(below(40)))

@@ -18,7 +18,7 @@ struct EntropyTests {
     #expect(entropy.stream("ssrc").bytes(64) != alone)
   }
 
-  /// A label is the nonce and a short seed ends in zeros: `openssl enc -chacha20` says the same.
+  /// The label is the nonce, and a short seed is padded with zeros, as in `openssl enc -chacha20`.
   @Test func aStreamIsChaCha20WithTheLabelAsNonce() {
     let known = """
       348adae9a83ba173e0f4718401e024c48bdd30974d8be88db2db1992e042b017\

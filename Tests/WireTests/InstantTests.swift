@@ -18,7 +18,7 @@ struct InstantTests {
     #expect(moved == Instant(nanoseconds: -999_999_995) && moved < instant)
   }
 
-  /// Time that comes from a peer or a file may be anything: it stops at the ends.
+  /// A time from a peer or a file may be anything: it is clamped.
   @Test func whatGoesBeyondTheEndsStopsThere() {
     let one = Interval(nanoseconds: 1)
     #expect(Self.last + one == Self.last)
@@ -53,7 +53,7 @@ struct InstantTests {
   }
 
   @Test(arguments: [
-    // Seconds since 1900 and halves of the next one (RFC 5905 section 6).
+    // Seconds since 1900 and fractions of the next one (RFC 5905 section 6).
     (0, 2_208_988_800, 0), (1_500_000_000, 2_208_988_801, 0x8000_0000),
     (-250_000_000, 2_208_988_799, 0xc000_0000), (-1_000_000_000, 2_208_988_799, 0),
   ])
@@ -66,7 +66,7 @@ struct InstantTests {
         == UInt32(truncatingIfNeeded: seconds) << 16 | UInt32(fraction >> 16))
   }
 
-  /// The clock of a take that somebody changed is any number.
+  /// The clock in an altered take may be any number.
   @Test(arguments: [Int64.min, -1, 0, Int64.max], [Int64.min, -1, 0, Int64.max])
   func anyWallClockGivesSomeTime(unix: Int64, instant: Int64) {
     let clock = WallClock(unixNanosecondsAtZero: unix)

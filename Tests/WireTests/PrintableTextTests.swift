@@ -1,13 +1,13 @@
 import Testing
 import Wire
 
-/// What others wrote, as it is printed.
+/// Untrusted text, as it is printed.
 struct PrintableTextTests {
-  /// U+FDD0 and U+FFFF, which a literal cannot have.
+  /// U+FDD0 and U+FFFF, which a literal cannot contain.
   private static let noncharacters = String(
     decoding: [0xef, 0xb7, 0x90, 0xef, 0xbf, 0xbf], as: UTF8.self)
 
-  /// Texts, how they stand on a line, and how in JSON.
+  /// Texts, and how each appears on a line and in JSON.
   private static let table: [(text: String, line: String, json: String)] = [
     ("plain, ünïcödé, 日本, 🎧", "plain, ünïcödé, 日本, 🎧", "plain, ünïcödé, 日本, 🎧"),
     ("\u{1b}]0;title\u{7}", "\\u{1b}]0;title\\u{7}", "\\u001b]0;title\\u0007"),
@@ -62,7 +62,7 @@ struct PrintableTextTests {
   }
 }
 
-/// Names of files.
+/// File names.
 struct SystemPathTests {
   @Test func anyBytesComeBack() {
     let names: [[UInt8]] = [
@@ -88,7 +88,7 @@ struct SystemPathTests {
   }
 }
 
-/// Secrets in what is printed.
+/// Secrets in printed text.
 struct SecretTextTests {
   @Test func theirValuesAreHidden() {
     let table: [(String, String?)] = [

@@ -3,7 +3,7 @@ import Testing
 @testable import Wire
 
 struct SerialNumberTests {
-  /// RFC 1982 section 3.2; numbers that are half of all apart have no order.
+  /// Compares numbers by RFC 1982 section 3.2; numbers half the range apart have no order.
   @Test(
     arguments: [
       (1, 0, true), (0, 1, false), (5, 5, false), (0, 0xffff, true), (0xffff, 0, false),
@@ -33,7 +33,7 @@ struct SerialNumberTests {
     }
   }
 
-  /// What came before the first number that was seen lies below zero.
+  /// Numbers before the first one seen are negative.
   @Test func whatComesBeforeTheFirstIsNegative() {
     var unwrapper = SequenceUnwrapper()
     #expect(unwrapper.unwrap(1) == 1)
@@ -51,7 +51,7 @@ struct SerialNumberTests {
       let expected = start + step * 2_000
       #expect(unwrapper.unwrap(UInt32(truncatingIfNeeded: expected)) == expected)
     }
-    // An old one does not move what is newest.
+    // An old number does not change the newest one.
     #expect(unwrapper.unwrap(UInt32(truncatingIfNeeded: start)) == start)
     #expect(unwrapper.unwrap(3_005) == start + 6_005)
   }

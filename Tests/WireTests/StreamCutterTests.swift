@@ -3,7 +3,8 @@ import Testing
 @testable import Wire
 
 struct StreamCutterTests {
-  /// A length, so many bytes, and padding to an even number; 0xff begins no message.
+  /// Messages made of a length, that number of bytes, and padding to an even size; 0xff starts
+  /// none.
   private enum Framing: MessageFraming {
     static func first(in bytes: RawSpan) throws(FramingError) -> (message: Range<Int>, next: Int)? {
       guard !bytes.isEmpty else { return nil }
@@ -21,7 +22,7 @@ struct StreamCutterTests {
   private static let messages: [[UInt8]] = [[1], [], [2, 3], [4, 5, 6], [], [7]]
   private static let stream = messages.flatMap(Framing.framed)
 
-  /// However the bytes arrive, each message comes out once, as soon as it is whole.
+  /// However the bytes arrive, each message is returned once, as soon as it is complete.
   @Test(arguments: 1...stream.count)
   func messagesComeOutWholeHoweverTheirBytesArrive(size: Int) throws {
     var cutter = StreamCutter(Framing.self)
@@ -52,7 +53,7 @@ struct StreamCutterTests {
     #expect(try cutter.next() == nil)
   }
 
-  /// Who lost the boundaries of the messages cannot find them again.
+  /// Once the message boundaries are lost, they cannot be found again.
   @Test func whatBeginsNoMessageStaysAnError() throws {
     var cutter = StreamCutter(Framing.self)
     cutter.append(Framing.framed([1]) + [0xff])

@@ -5,12 +5,12 @@ import Replay
 import RetakeCommand
 import Tape
 
-/// Measurements on this machine: a separate program for developers.
+/// Runs measurements on this machine, in a separate program for developers.
 struct BenchCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "retake-bench",
     abstract:
-      "Measure replaying, recording, takes, pages, folders, captures and data channels here.",
+      "Measure replaying, recording, takes, pages, folders, captures, rings and channels here.",
     discussion: """
       Examples:
         retake-bench takes --seconds 60
@@ -18,14 +18,15 @@ struct BenchCommand: ParsableCommand {
         retake-bench folder --takes 1000 --seconds 1
         retake-bench data --seconds 5
         retake-bench wire --packets 100000 --seconds 5
+        retake-bench ring --seconds 120
       """,
     subcommands: [
       BenchTakesCommand.self, BenchPageCommand.self, BenchFolderCommand.self, BenchDataCommand.self,
-      BenchWireCommand.self,
+      BenchWireCommand.self, BenchRingCommand.self,
     ],
     defaultSubcommand: BenchTakesCommand.self)
 
-  /// The path of `retake`, in the same folder as this program.
+  /// The path of `retake`, which is next to this program.
   static let retake = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
     .deletingLastPathComponent().appendingPathComponent("retake").path
 }
@@ -39,14 +40,14 @@ enum Main {
 
 /// A measurement with its goal.
 struct BenchRow: Encodable {
-  /// Whether the ratio has to stay below the goal or reach it.
+  /// Whether the ratio must stay below the goal or reach it.
   enum Sense: String, Encodable {
     case atMost = "at most"
     case atLeast = "at least"
   }
 
   var what: String
-  /// The measured value and the one it is compared with, in the unit.
+  /// The measured value and the value it is compared with, in `unit`.
   var measured: Double
   var floor: Double
   var unit: String
@@ -73,22 +74,22 @@ struct BenchRow: Encodable {
   }
 }
 
-/// All measurements as JSON, or as a table whose lines are printed one by one.
+/// All measurements as JSON, or as a table printed line by line.
 struct BenchTable: Encodable {
   private let seconds: Int
   private var rows: [BenchRow] = []
-  /// The time of each C library for the call, in seconds.
+  /// Each C library's time for the call, in seconds.
   var floor: [String: Double] = [:]
-  /// Prints a line of the table; nil for JSON.
+  /// Prints a table line; nil for JSON.
   private let show: ((String) throws -> Void)?
 
   private enum CodingKeys: String, CodingKey {
     case seconds, rows, floor
   }
 
-  /// Starts the table for calls of a length.
+  /// Starts the table for calls of this length.
   ///
-  /// - Parameter show: prints a line of the table; nil for JSON.
+  /// - Parameter show: prints a table line; nil for JSON.
   init(seconds: Int, show: ((String) throws -> Void)?) throws {
     self.seconds = seconds
     self.show = show
@@ -112,7 +113,7 @@ struct BenchTable: Encodable {
       ]))
   }
 
-  /// Ends the table: prints its basis, or everything as JSON.
+  /// Ends the table: prints the floor's parts, or everything as JSON.
   func end() throws {
     guard let show else { return try Output.json(json, in: .bench) }
     let parts = floor.sorted { $0.value > $1.value }.map { "\($0.key) \(number($0.value)) s" }
@@ -123,7 +124,7 @@ struct BenchTable: Encodable {
 
   private var json: String { CanonicalJSON.text(self) }
 
-  /// The widths of the columns, fixed because lines are printed one by one.
+  /// Column widths, fixed because lines are printed one by one.
   private static let widths = [46, 9, 9, 6, 8, 7]
 
   private static func line(_ cells: [String]) -> String {
@@ -142,9 +143,9 @@ struct BenchTable: Encodable {
 
 /// Elapsed wall-clock and processor time.
 struct Elapsed {
-  /// In seconds.
+  /// Wall-clock time in seconds.
   var wall: Double
-  /// Seconds over all threads of the process.
+  /// Processor time in seconds, over all threads of the process.
   var processor: Double
 }
 
@@ -153,13 +154,13 @@ struct Stopwatch {
   private let begin = ContinuousClock.now
   private let used = Stopwatch.processorSeconds
 
-  /// The time since the stopwatch was created.
+  /// The time since the stopwatch's creation.
   var elapsed: Elapsed {
     Elapsed(
       wall: begin.duration(to: .now).seconds, processor: Stopwatch.processorSeconds - used)
   }
 
-  /// The processor time of all threads of the process, user and system mode.
+  /// The processor time of all the process's threads, in user and system mode.
   static var processorSeconds: Double {
     var usage = rusage()
     guard getrusage(Int32(truncatingIfNeeded: RUSAGE_SELF.rawValue), &usage) == 0 else { return 0 }
@@ -168,7 +169,7 @@ struct Stopwatch {
   }
 }
 
-/// A temporary folder for the takes of a measurement.
+/// A temporary folder for a measurement's takes.
 struct BenchFolder {
   let url: URL
 
@@ -182,6 +183,6 @@ struct BenchFolder {
     }
   }
 
-  /// Removes the folder with its contents.
+  /// Removes the folder and its contents.
   func remove() { try? FileManager.default.removeItem(at: url) }
 }

@@ -9,7 +9,7 @@ import Synchronization
 import Tape
 import Wire
 
-/// Measures the throughput of a data channel.
+/// Measures a data channel's throughput.
 struct BenchDataCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "data",
@@ -55,24 +55,24 @@ struct BenchDataCommand: AsyncParsableCommand {
 
 // MARK: - DataThroughput
 
-/// The throughput of a data channel over loopback between two peers on threads of their own.
+/// A data channel's throughput over loopback between two peers on separate threads.
 ///
 /// The sender works like an application: it awaits each `send`, so that no more than 1 MiB is
 /// buffered; the receiver reads message by message.
 struct DataThroughput: Encodable {
-  /// Received bytes of messages.
+  /// Received message bytes.
   var bytes: Int
-  /// The duration.
+  /// The duration in seconds.
   var seconds: Double
-  /// The processor time of both peers together.
+  /// The processor time of both peers together, in seconds.
   var processorSeconds: Double
 
-  /// The time before the measurement in which the congestion window grows.
+  /// How long messages are sent before the measurement, while the congestion window grows.
   private static let warmUp = Duration.seconds(1)
 
-  /// Sends messages of a size for a time.
+  /// Sends messages of one size for a time.
   ///
-  /// - Parameter folder: where both peers are recorded into a take each; nil records nothing.
+  /// - Parameter folder: where each peer is recorded into its own take; nil records nothing.
   static func measure(
     messageSize: Int, seconds: Double, recordingIn folder: URL? = nil
   ) async throws -> DataThroughput {
@@ -149,7 +149,7 @@ extension DataThroughput {
   var json: String { CanonicalJSON.text(self) }
 }
 
-/// One of the two peers with its own session.
+/// One of the two peers, with its own session.
 private final class End: Sendable {
   let session: Session
   let peer: PeerConnection

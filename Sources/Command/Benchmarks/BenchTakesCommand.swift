@@ -78,7 +78,7 @@ struct BenchTakesCommand: ParsableCommand {
     }
   }
 
-  /// In seconds.
+  /// How long a measurement is repeated, in seconds.
   private static let longEnough = 60.0
 
   private func announce(_ text: String) {
@@ -87,7 +87,7 @@ struct BenchTakesCommand: ParsableCommand {
 
   // MARK: Replays
 
-  /// Measures a call in which both sides send: the replay time, and the size of the take.
+  /// Measures a call in which both peers send: the replay's time and the take's size.
   private func measureCall(_ folder: URL, _ table: inout BenchTable) throws {
     announce("a call of \(seconds) s, both ways")
     let whole = folder.appendingPathComponent("call.take").path
@@ -135,7 +135,7 @@ struct BenchTakesCommand: ParsableCommand {
       ratio: length / skipping, .atLeast, 200)
   }
 
-  /// Measures a lossy call in which both sides send, replayed without codecs.
+  /// Measures a lossy call in which both peers send, replayed without codecs.
   private func measureWithoutCodecs(_ folder: URL, _ table: inout BenchTable) throws {
     announce("a call of \(seconds) s over a lossy path")
     let path = folder.appendingPathComponent("lossy.take").path
@@ -153,10 +153,10 @@ struct BenchTakesCommand: ParsableCommand {
       floor: Self.packetGoal, "us", .atMost, 1)
   }
 
-  /// Microseconds of processor time per packet: 150,000 packets a second.
+  /// Processor time per packet in microseconds: 150,000 packets a second.
   private static let packetGoal = 1e6 / 150_000
 
-  /// The fastest replay of a take and the fastest run of the libraries on it, measured alternately.
+  /// Returns a take's fastest replay and the libraries' fastest run on it, measured alternately.
   private func replays(_ path: String) throws -> (replay: Elapsed, floor: LibraryFloor) {
     var replayed = Elapsed(wall: .infinity, processor: .infinity)
     var floor: LibraryFloor?
@@ -187,7 +187,7 @@ struct BenchTakesCommand: ParsableCommand {
 
   // MARK: Recording
 
-  /// The least processor time of the same call with and without recording, measured alternately.
+  /// Compares a call's least processor time with and without recording, measured alternately.
   private func measureRecording(_ folder: URL, _ table: inout BenchTable) throws {
     let pairs = max(3, rounds)
     let call = BenchCall(senders: [0, 1], seconds: seconds)
@@ -210,7 +210,7 @@ struct BenchTakesCommand: ParsableCommand {
 
 // MARK: - BenchPageCommand
 
-/// Measures the page of a long call.
+/// Measures a long call's page.
 struct BenchPageCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "page",
@@ -238,7 +238,7 @@ struct BenchPageCommand: ParsableCommand {
   @Flag(help: "Print JSON for programs.")
   var json = false
 
-  /// In seconds and megabytes, for a call of ten minutes.
+  /// Goals in seconds and megabytes, for a call of ten minutes.
   private static let makingGoal = 2.0
   private static let sizeGoal = 3.0
   private static let readingGoal = 2.0
@@ -295,7 +295,7 @@ struct BenchPageCommand: ParsableCommand {
 
 // MARK: - BenchFolderCommand
 
-/// Measures queries on a folder of takes.
+/// Measures queries on a folder with takes.
 struct BenchFolderCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "folder",
@@ -327,13 +327,13 @@ struct BenchFolderCommand: ParsableCommand {
   @Flag(help: "Print JSON for programs.")
   var json = false
 
-  /// The number of distinct calls; further takes are copies.
+  /// The number of distinct calls; further takes are copies of them.
   private static let calls = 8
   /// Takes longer than this, in seconds, are hard links instead of copies.
   private static let longestCopied = 5
-  /// In seconds.
+  /// Goals in seconds.
   private static let (firstGoal, laterGoal, findingsGoal) = (10.0, 1.0, 60.0)
-  /// The allowed growth of memory for a folder with four times as many takes.
+  /// The limit on memory growth for a folder with four times as many takes.
   private static let memoryGoal = 1.25
 
   func run() throws {

@@ -8,7 +8,7 @@ import Synchronization
 import Tape
 import Wire
 
-/// Measures how fast captured calls are turned into takes.
+/// Measures how fast captured calls become takes.
 struct BenchWireCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "wire",
@@ -40,10 +40,10 @@ struct BenchWireCommand: ParsableCommand {
   private static let usualSeconds = 30
   private static let calls = 20
   private static let tshark = ["/usr/bin/tshark", "/usr/local/bin/tshark"]
-  /// Rows of 1.1 kB per second that SQLite alone writes, as measured earlier.
+  /// How many rows of 1.1 kB per second SQLite alone writes, as measured earlier.
   private static let writeRate = 240_000.0
   private static let wanted = 100_000.0
-  /// Descending; the first rate without a loss counts.
+  /// Rates to try, in descending order; the first without a loss counts.
   private static let rates = [140_000, 120_000, 100_000, 80_000, 60_000, 40_000, 20_000]
 
   func run() throws {
@@ -56,7 +56,7 @@ struct BenchWireCommand: ParsableCommand {
     try table.end()
   }
 
-  // MARK: Captures in files
+  // MARK: Importing files
 
   private func addImports(to table: inout BenchTable, _ folder: URL) throws {
     let capture = folder.appendingPathComponent("calls.pcap").path
@@ -99,7 +99,7 @@ struct BenchWireCommand: ParsableCommand {
       BenchCommand.retake, ["import", capture, "--out", take] + options)
   }
 
-  // MARK: Captures while packets are sent
+  // MARK: Capturing live
 
   private func addCapture(to table: inout BenchTable, _ folder: URL) throws {
     for rate in Self.rates {
@@ -114,7 +114,7 @@ struct BenchWireCommand: ParsableCommand {
       "capture, 160 B, AES-GCM opened, none lost", 0, floor: Self.wanted, "packets/s", .atLeast, 1)
   }
 
-  /// The number of packets sent at a rate that are missing from the take.
+  /// Returns how many packets sent at a rate are missing from the take.
   private func capturing(_ rate: Int, _ folder: URL) throws -> Int {
     let take = folder.appendingPathComponent("live.take").path
     try? FileManager.default.removeItem(atPath: take)
@@ -139,7 +139,7 @@ struct BenchWireCommand: ParsableCommand {
 
 // MARK: - BenchChild
 
-/// A program that is measured from outside.
+/// A child process that is measured from outside.
 final class Child {
   private let process: ChildProcess
   private let output: ChildPipe
@@ -162,7 +162,7 @@ final class Child {
     }
   }
 
-  /// Runs a program to its end; returns the duration.
+  /// Runs a program to its end and returns the duration in seconds.
   static func seconds(_ program: String, _ arguments: [String]) throws -> Double {
     let watch = Stopwatch()
     let child = try Child(program, arguments)
@@ -174,7 +174,7 @@ final class Child {
     return watch.elapsed.wall
   }
 
-  /// Waits until it prints a text on standard error.
+  /// Waits until the child prints a text on standard error.
   func waitForErrors(_ text: String) throws {
     let (seen, isThere) = said.wait(for: text)
     guard isThere else {
@@ -182,7 +182,7 @@ final class Child {
     }
   }
 
-  /// Interrupts it and returns its output.
+  /// Interrupts the child and returns its output.
   func interrupt() throws -> String {
     kill(process.identifier, SIGINT)
     let text = output.readAll(atMost: .max)
@@ -190,7 +190,7 @@ final class Child {
     return text
   }
 
-  /// The peak memory of any finished child process, in MB.
+  /// The largest peak memory among finished child processes, in MB.
   static var largestMemory: Double {
     var usage = rusage()
     getrusage(Int32(truncatingIfNeeded: RUSAGE_CHILDREN.rawValue), &usage)
@@ -198,7 +198,7 @@ final class Child {
   }
 }
 
-/// The standard error of a child, read continuously, because a child blocks when a pipe is full.
+/// A child's standard error, read continuously, because a child blocks when a pipe is full.
 private final class Said: Sendable {
   private struct State {
     var text = ""
@@ -218,7 +218,7 @@ private final class Said: Sendable {
     return !more.isEmpty
   }
 
-  /// Waits for a text, or for the end if nil; returns the whole output and whether the text was
+  /// Waits for a text, or for the end if nil; returns the complete output and whether the text was
   /// found.
   func wait(for text: String?) -> (text: String, isThere: Bool) {
     while true {

@@ -11,7 +11,7 @@ import Secure
 import Tape
 import Wire
 
-/// The time that the C libraries alone need for the frames and packets of a take, in seconds.
+/// The time that the C libraries alone need for a take's frames and packets, in seconds.
 ///
 /// Every encoded frame is encoded again from the same input, every decoded frame is decoded, and
 /// every SRTP packet is protected or unprotected.
@@ -24,7 +24,7 @@ struct LibraryFloor {
 
   var sum: Double { videoEncoding + videoDecoding + audioEncoding + audioDecoding + protection }
 
-  /// Runs the libraries on the whole take.
+  /// Runs the libraries on the complete take.
   init(path: String) throws {
     let connection = try TakeFile.open(path)
     try runEncoders(connection)
@@ -49,7 +49,7 @@ struct LibraryFloor {
     }
   }
 
-  /// Encodes the peer's video frames, in each second at the bit rate of the recorded ones.
+  /// Encodes the peer's video frames, each second at the recorded frames' bit rate.
   private mutating func encodeVideo(_ connection: borrowing SQLiteConnection, peer: Int64) throws {
     let frames = try connection.prepare(
       """
@@ -128,14 +128,14 @@ struct LibraryFloor {
 
   // MARK: SRTP
 
-  /// Protects sent packets, and unprotects packets of the sizes received.
+  /// Protects sent packets, and unprotects packets of the received sizes.
   private mutating func runProtection(_ connection: borrowing SQLiteConnection) throws {
     let secured = try connection.prepare(
       "SELECT count(*) FROM event WHERE type = 'secured' AND detail LIKE '%AES128_CM%'")
     let isCounterMode = try secured.step() && secured.values(Int.self) > 0
     let profile: SRTPProfile = isCounterMode ? .aes128CMSHA1_80 : .aeadAES128GCM
     let tagLength = isCounterMode ? 10 : 16
-    // A key of 16 bytes with its salt (RFC 3711 section 8.2, RFC 7714 section 12).
+    // A key of 16 bytes followed by its salt (RFC 3711 section 8.2, RFC 7714 section 12).
     let key = [UInt8](repeating: 7, count: 16 + (isCounterMode ? 14 : 12))
     let peers = try connection.prepare("SELECT peer FROM peer ORDER BY peer")
     while try peers.step() {
@@ -178,13 +178,13 @@ extension SRTPContext {
 
 // MARK: - FrontDoorBench
 
-/// The size of the executable and of a page, and the start-up time.
+/// Measures the sizes of the executable and a page, and the start-up time.
 struct FrontDoorBench {
   /// The take whose page is measured.
   let path: String
 
   private static let starts = 41
-  /// In megabytes and seconds.
+  /// Goals in megabytes and seconds.
   private static let executableGoal = 40.0
   private static let startGoal = 0.020
   private static let pageGoal = 1.0
@@ -203,7 +203,7 @@ struct FrontDoorBench {
 
   private static let executable = BenchCommand.retake
 
-  /// The size of the loadable parts of the executable.
+  /// Returns the size of the executable's loadable parts.
   ///
   /// `make install` and `make deb` strip the rest: symbols and debug information.
   private func executableMegabytes() throws -> Double {
@@ -218,7 +218,7 @@ struct FrontDoorBench {
     func number(in data: [UInt8], at offset: Int, bytes: Int) -> UInt64 {
       data.dropFirst(offset).prefix(bytes).reversed().reduce(0) { $0 << 8 | UInt64($1) }
     }
-    // The program headers: their offset, size and number; of each its type (1 is loadable), offset
+    // The program headers' offset, size and number; within each, the type (1 is loadable), offset
     // and size.
     let (first, size) = (number(in: header, at: 32, bytes: 8), number(in: header, at: 54, bytes: 2))
     var end: UInt64 = 0
@@ -230,7 +230,7 @@ struct FrontDoorBench {
     return Double(end) / 1e6
   }
 
-  /// The median, because a start is sometimes slow for other reasons.
+  /// Returns the median start-up time, because a start is sometimes slow for unrelated reasons.
   private func startSeconds() throws -> Double {
     var seconds: [Double] = []
     for _ in 0..<Self.starts {
@@ -260,18 +260,18 @@ struct FrontDoorBench {
 
 // MARK: - StatsBench
 
-/// Measures the cost of stats: sampling them, and querying those of a ten-minute take.
+/// Measures the cost of stats: sampling them, and querying them in a ten-minute take.
 struct StatsBench {
-  /// The path of the take, which must not exist.
+  /// The take's path, which must not exist yet.
   let path: String
 
-  /// The length of the queried call in virtual seconds.
+  /// The queried call's length in virtual seconds.
   static let seconds: Int64 = 600
-  /// How often the queries run (the fastest round counts), and how many samples the take gets.
+  /// How often the queries run (the fastest round counts), and how many samples the take contains.
   private static let rounds = 5
   private static let samples = 200
 
-  /// Records the call and adds the rows; the video is small, since no query looks at it.
+  /// Records the call and adds the rows; the video is small, since no query reads it.
   func measure(_ table: inout BenchTable) throws {
     let recorded = try RecordedVirtualCall(
       path: path, seed: 2, links: [LinkSettings(), LinkSettings()], labels: ["caller", "callee"])
@@ -292,7 +292,7 @@ struct StatsBench {
     recorded.run(for: .seconds(StatsBench.seconds))
     let sample = sampleSeconds(call)
     _ = try recorded.finish()
-    // With one sample a second, its duration is the share of a processor.
+    // With one sample a second, the sample's duration is the share of one processor.
     try table.add(
       "a sample of the stats each second", sample, floor: 1, "s", .atMost, 0.001)
     let series = try fastest { () throws(TapeError) in
@@ -316,7 +316,7 @@ struct StatsBench {
     + "FROM audio_level WHERE peer = 1 GROUP BY 1, 2, 3"
   private static let speakers = "SELECT participant, from_ns, seconds FROM speaker WHERE peer = 1"
 
-  /// The duration of one getStats with audio and video in both directions.
+  /// Returns the duration of one getStats with audio and video in both directions.
   private func sampleSeconds(_ call: VirtualCall) -> Double {
     var best = Double.infinity
     for _ in 0..<StatsBench.rounds {

@@ -10,12 +10,12 @@ import Synchronization
 import Tape
 import Wire
 
-/// The virtual call of all measurements: 640x360 at 30 frames per second, and a tone.
+/// The virtual call that benchmarks of takes record: 640x360 at 30 frames per second, and a tone.
 struct BenchCall {
   /// The sending peers; each peer receives what the other sends.
   var senders: [Int]
   var seconds: Int
-  /// The loss in each direction, in thousandths.
+  /// The loss in each direction, per mille.
   var lossPerMille: UInt64 = 0
 
   static let width = 640
@@ -23,7 +23,7 @@ struct BenchCall {
   static let framesPerSecond = 30
   static let hertz = 440
 
-  /// A take to record of the call.
+  /// A take to record from the call.
   struct Recording {
     var path: String
     var keepsMedia = true
@@ -31,7 +31,7 @@ struct BenchCall {
     var peers: [Int] = [0, 1]
   }
 
-  /// Runs the call and records the takes at the same time; throws if a step was lost.
+  /// Runs the call while recording the takes; throws if a step was lost.
   ///
   /// - Returns: the number of steps in each take.
   @discardableResult
@@ -39,7 +39,7 @@ struct BenchCall {
     var tapes: [(writer: TapeWriter, numbers: [UInt32])] = []
     for recording in recordings { tapes.append(try tape(recording)) }
     let open = tapes
-    // The peers are numbered 1 and 2 in the call, and otherwise in the takes.
+    // The call numbers its peers 1 and 2; the takes have numbers of their own.
     var link = LinkSettings()
     link.lossPerMille = lossPerMille
     let call = VirtualCall(seed: 1, links: [link, link]) { record in
@@ -49,7 +49,7 @@ struct BenchCall {
         tape.writer.record(record)
       }
     }
-    // The history of a long call would fill the memory.
+    // A long call's history would fill the memory.
     call.keepsHistory = false
     call.addMedia(
       audio: .tone(hertz: BenchCall.hertz, pauseSeconds: 0),
@@ -87,15 +87,16 @@ struct BenchCall {
 
 // MARK: - VideoBench
 
-/// Measures the cost of camera frames: on their way to the encoder, and in a take.
+/// Measures the cost of camera frames: converting them for the encoder, and recording them in a
+/// take.
 struct VideoBench {
-  /// The path of the take, which must not exist.
+  /// The take's path, which must not exist yet.
   let path: String
 
   private static let width = 640
   private static let height = 480
   private static let framesPerSecond = 30
-  /// Long enough for the fixed size of a take (a third of a megabyte) not to distort the rate.
+  /// Long enough that a take's fixed size (a third of a megabyte) does not distort the rate.
   private static let seconds = 10
   private static let conversions = 400
   private static let rounds = 7
@@ -105,7 +106,7 @@ struct VideoBench {
     try measureTape(&table)
   }
 
-  /// Consumes frames like a connection: in the format that an encoder needs.
+  /// Consumes frames as a connection does: in the encoder's format.
   private final class Encoder: VideoConsumer {
     let bytes = Mutex(0)
     func captureDidStart(_ isStarted: Bool) {}
@@ -115,7 +116,7 @@ struct VideoBench {
     }
   }
 
-  /// Measures an NV12 frame on its way to the encoder, against the conversion by libyuv alone into
+  /// Measures converting an NV12 frame for the encoder, against libyuv's conversion alone into
   /// newly allocated memory.
   private func measureConversion(_ table: inout BenchTable) throws {
     let (width, height) = (VideoBench.width, VideoBench.height)
@@ -186,13 +187,13 @@ struct VideoBench {
   }
 }
 
-/// Measures audio on its way from a device through an audio session to the senders.
+/// Measures audio from a device through an audio session to the senders.
 struct AudioBench {
   private static let blocks = 2_000
   private static let rounds = 7
-  /// 10 ms in samples.
+  /// The number of samples in 10 ms.
   private static let blockLength = AudioBlock.sampleRate / 100
-  /// Microseconds: a thousandth of a block's duration.
+  /// In microseconds: a thousandth of a block's duration.
   private static let goal = 10.0
 
   func measure(_ table: inout BenchTable) throws {

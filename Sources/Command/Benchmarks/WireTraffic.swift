@@ -3,7 +3,7 @@ import Glibc
 import RetakeCommand
 import Secure
 
-/// Generates RTP as of dozens of phone calls, with the same rate for each.
+/// Generates RTP like that of dozens of phone calls, with the same rate for each.
 struct WireTraffic: ~Copyable {
   /// The master key and salt that every end shares.
   static let key = [UInt8](0..<28)
@@ -11,11 +11,11 @@ struct WireTraffic: ~Copyable {
   let calls: Int
   let packetLength: Int
   private var protection: SRTPContext?
-  /// Replaces encrypted payloads.
+  /// Random bytes that stand for encrypted payloads.
   private let noise: [UInt8]
   private var sent = 0
 
-  /// The length of an AES-GCM tag.
+  /// An AES-GCM tag's length in bytes.
   private static let tagLength = 16
   private static let headerLength = 12
 
@@ -34,7 +34,7 @@ struct WireTraffic: ~Copyable {
     }
   }
 
-  /// The next packet, and which of the `2 * calls` ends sends it.
+  /// Returns the next packet, and which of the `2 * calls` ends sends it.
   mutating func next() throws -> (end: Int, bytes: [UInt8]) {
     let end = sent % (2 * calls)
     let number = sent / (2 * calls)
@@ -56,7 +56,7 @@ struct WireTraffic: ~Copyable {
     return (end, bytes)
   }
 
-  /// Writes packets as a capture of raw IP, 20 ms apart at each end.
+  /// Writes packets as a raw IP capture, 20 ms apart at each end.
   mutating func write(_ count: Int, to path: String) throws {
     guard let handle = fopen(path, "w") else {
       throw CommandFailure(.inputOutput, "\(path): it cannot be written")
@@ -71,7 +71,7 @@ struct WireTraffic: ~Copyable {
         buffer.append(UInt8(truncatingIfNeeded: value >> (8 * place)))
       }
     }
-    // The header of a pcap with microseconds, of raw IP.
+    // The header of a raw IP pcap with microseconds.
     for (value, length) in [
       (0xa1b2_c3d4, 4), (2, 2), (4, 2), (0, 4), (0, 4), (262_144, 4), (101, 4),
     ] {
@@ -107,9 +107,9 @@ struct WireTraffic: ~Copyable {
 
 // MARK: - WireFlood
 
-/// Sends packets over loopback at a rate, to ports that only a capture listens to.
+/// Sends packets over loopback at a rate, to ports on which only a capture listens.
 struct WireFlood: ~Copyable {
-  /// The ports of both ends of all calls, as a libpcap filter.
+  /// The ports that all calls use at both ends, as a libpcap filter.
   static let ports = "40000-45100"
 
   private var traffic: WireTraffic
@@ -142,7 +142,7 @@ struct WireFlood: ~Copyable {
     self.sockets = sockets
   }
 
-  /// Sends for a time; returns the number of packets.
+  /// Sends for a time; returns the number of sent packets.
   mutating func send(rate: Int, seconds: Double) throws -> Int {
     defer {
       for socket in sockets { close(socket) }

@@ -110,7 +110,7 @@ struct ReplayCommand: ParsableCommand {
     }
   }
 
-  // MARK: What the stack looked like
+  // MARK: State of the stack
 
   private func text(
     _ report: ReplayReport, _ states: [ActorState]
@@ -122,7 +122,7 @@ struct ReplayCommand: ParsableCommand {
     return ([painted(report)] + parts).joined(separator: "\n\n")
   }
 
-  /// The report, with colours if supported; for a divergence, the line that names it.
+  /// Returns the report, with colours if supported; a divergence's first line is marked.
   private func painted(_ report: ReplayReport) -> String {
     let text = report.description
     let first = text.prefix { $0 != "\n" }
@@ -141,7 +141,7 @@ struct ReplayCommand: ParsableCommand {
     return report.json.dropLast(2) + ",\n  \"states\" : \(JSONText.object(parts).text)\n}"
   }
 
-  /// Repeats the replay up to a divergence on one thread to inspect the machine there.
+  /// Repeats the replay up to a divergence on one thread, and inspects the machine there.
   private func looked(into divergence: Divergence, _ replayOptions: Replayer.Options) throws
     -> Divergence
   {
@@ -179,7 +179,7 @@ struct ReplayCommand: ParsableCommand {
     }
   }
 
-  /// Warns before the replay that another revision of the stack made the take.
+  /// Warns before the replay if another revision of the stack recorded the take.
   private func warn(_ others: [OtherRevision]) {
     guard !others.isEmpty, !options.json else { return }
     printErrors(
@@ -194,14 +194,14 @@ struct ReplayCommand: ParsableCommand {
   /// Warns before the replay about what may explain a divergence.
   private func warn(_ differences: [ToolchainDifference]) {
     guard !differences.isEmpty, !options.json else { return }
-    // A different CPU alone usually changes nothing; if it did, the report says so.
+    // A different CPU alone usually changes nothing; if it does, the report says so.
     if differences.map(\.part) == ["cpu"], !skipCodecs, !substitute { return }
     printError("retake: \(options.take): made with another toolchain, bytes may differ:")
     for difference in differences { printError("  \(difference.summary)") }
     if !substitute { printError("  --substitute takes from the recording what they made") }
   }
 
-  /// The substitutions for libraries, if requested.
+  /// Returns the substitutions for libraries, if requested.
   private func chosenSubstitution() throws -> Substitution {
     guard substitute else { return Substitution() }
     return try reading { () throws(TapeError) in
@@ -213,6 +213,6 @@ struct ReplayCommand: ParsableCommand {
 }
 
 extension Instant {
-  /// The time since the start of the take in seconds.
+  /// The time since the start of the take, in seconds.
   var seconds: Double { Double(nanoseconds) / 1e9 }
 }

@@ -6,7 +6,7 @@ import Queries
 import Tape
 import Wire
 
-/// The root of the command line.
+/// The command line's root.
 struct Retake: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "retake",
@@ -42,7 +42,7 @@ struct Retake: AsyncParsableCommand {
       SpeakersCommand.self, SQLCommand.self, PageCommand.self, OpenCommand.self,
       ExportCommand.self,
       DebugCommand.self,
-      WhatIfCommand.self, DiffCommand.self, VerifyCommand.self,
+      WhatIfCommand.self, ReenactCommand.self, DiffCommand.self, VerifyCommand.self,
       PinCommand.self, MinimiseCommand.self, UpgradeCommand.self, MergeCommand.self,
       RedactCommand.self, BundleCommand.self,
       SDKCommand.self, ShareScreen.self, AnswerQueryCommand.self,
@@ -51,7 +51,7 @@ struct Retake: AsyncParsableCommand {
 
 /// Runs a command and converts its outcome to an exit status.
 package enum RetakeProgram {
-  /// Runs the command of the process's command line; exits unless it succeeds.
+  /// Runs the command in the process's arguments; exits unless it succeeds.
   ///
   /// It runs on the main thread, so that a command that forks has no other thread.
   @MainActor package static func main() async {
@@ -61,7 +61,7 @@ package enum RetakeProgram {
     LoopNotices.onNotice { printError($0) }
     do throws(CommandFailure) {
       guard !arguments.isEmpty else {
-        // Swift reads the command line there.
+        // Swift reads the command line from /proc.
         throw CommandFailure(
           .inputOutput, "the command line cannot be read without /proc: mount it here")
       }
@@ -79,13 +79,13 @@ package enum RetakeProgram {
     } catch {
       WritingWhole.yieldToSignal()
       if !error.message.isEmpty { printError("retake: \(error.message)") }
-      // The parent sees that Ctrl-C ended the process, so that scripts end as well.
+      // Let the parent see that Ctrl-C ended the process, so that scripts end as well.
       if error.status == .interrupted { WritingWhole.end(by: SIGINT) }
       exit(error.status.rawValue)
     }
   }
 
-  /// Runs the command line of another program in the same way.
+  /// Runs another program's command line in the same way.
   @MainActor package static func run(_ root: any ParsableCommand.Type) async {
     Output.prepare()
     Interruption.unblock([SIGINT, SIGTERM, SIGHUP])
@@ -122,7 +122,7 @@ package enum RetakeProgram {
     }
   }
 
-  /// Prints the text that an error represents, or throws the failure that it is.
+  /// Prints the text that an error represents, or throws it as a failure.
   private static func report(_ error: any Error) throws(CommandFailure) {
     if let failure = error as? CommandFailure { throw failure }
     // The parser represents help, versions and completions as errors.
@@ -132,20 +132,20 @@ package enum RetakeProgram {
     try Output.line(text)
   }
 
-  /// The command line as bytes, since file names need not be UTF-8.
+  /// The command line's arguments, read as bytes, since file names need not be UTF-8.
   private static let arguments: [String] = (0..<Int(CommandLine.argc)).compactMap { index in
     CommandLine.unsafeArgv[index].map { word in
       SystemPath.name(UnsafeRawBufferPointer(start: word, count: strlen(word)))
     }
   }
 
-  /// The number of descriptors that any command may need: the files of a take, and sockets and
-  /// timers of its threads, one per processor.
+  /// How many descriptors any command may need: a take's files, and sockets and timers for its
+  /// threads, one per processor.
   private static var neededDescriptors: Int {
     32 + 4 * ProcessInfo.processInfo.activeProcessorCount
   }
 
-  /// Checks the limit of descriptors, because libraries abort without them.
+  /// Checks the limit on descriptors, because libraries abort without them.
   private static func checkDescriptors() throws(CommandFailure) {
     let needed = neededDescriptors
     guard DescriptorLimit.spare(upTo: needed) < needed else { return }
@@ -158,7 +158,8 @@ package enum RetakeProgram {
         + "the limit, as in `ulimit -n 1024`")
   }
 
-  /// Parses a command line; a refusal is a command failure, a request for text another error.
+  /// Parses a command line; throws a command failure if it is refused, and another error for
+  /// requested text such as help.
   private static func command(_ words: [String]) throws -> any ParsableCommand {
     do {
       return try CommandReading.read(words)
@@ -171,35 +172,35 @@ package enum RetakeProgram {
 
 /// Exit statuses: two custom ones, and values of sysexits.h.
 package enum ExitStatus: Int32 {
-  /// The reader of the output has enough.
+  /// The reader closed the output.
   case readerIsGone = 0
   case difference = 1
-  /// A condition that was not found.
+  /// A requested condition was not found.
   case unmet = 2
   case usage = 64
   case invalidTake = 65
   case noSuchFile = 66
   case inputOutput = 74
-  /// Ctrl-C: 128 plus the number of the signal, as in shells.
+  /// Ctrl-C: 128 plus the signal's number, as in shells.
   case interrupted = 130
 }
 
-/// A failure as one sentence, with its exit status.
+/// A failure with its exit status, described in one sentence.
 package struct CommandFailure: Error {
   package var status: ExitStatus
   package var message: String
 
   package init(_ status: ExitStatus, _ message: String) {
     self.status = status
-    // File names may contain anything, but a failure is one line.
+    // File names may contain anything, but a failure is printed on one line.
     self.message = CommandReading.oneLine(message)
   }
 
-  /// Ends a command whose output is no longer read: not a failure, and no message.
+  /// Ends a command whose output is no longer read; not a failure, and without a message.
   static let readerIsGone = CommandFailure(.readerIsGone, "")
 }
 
-/// Refers to the developers' program with the table of client SDKs.
+/// Points to the developers' program that has the table of client SDKs.
 struct SDKCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "sdk",
@@ -225,12 +226,12 @@ struct SDKCommand: ParsableCommand {
   }
 }
 
-/// Shell completion of values that depend on the take on the command line.
+/// Completes values in the shell that depend on the take on the command line.
 enum Completions {
-  /// A limit, since nobody looks through more.
+  /// How many completions are offered at most.
   private static let limit = 100
 
-  /// The labels and numbers of the peers.
+  /// Returns the peers' labels and numbers.
   static func peers(in words: [String]) -> [String] {
     let peers = peers(of: takes(in: words).first)
     let labels = peers.map(\.label).filter { !$0.isEmpty }
@@ -246,7 +247,7 @@ enum Completions {
     return peers.prefix(limit).map { ($0.number, $0.label) }
   }
 
-  /// The takes on an incomplete command line.
+  /// Returns the takes on an incomplete command line.
   private static func takes(in words: [String]) -> [String] {
     words.dropFirst().filter { word in
       !word.hasPrefix("-") && FileBytes.kind(of: word) == .file

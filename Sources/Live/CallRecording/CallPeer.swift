@@ -9,7 +9,7 @@ package import Signaling
 import Synchronization
 import Wire
 
-/// One peer connection of a recording, with its sent media and its signaling in the take.
+/// One recorded peer connection, with the media it sends and its signaling in the take.
 package final class CallPeer: Sendable {
   package let connection: PeerConnection
   let plan: SendPlan
@@ -17,15 +17,14 @@ package final class CallPeer: Sendable {
   let videoCodec: VideoCodecChoice?
   private let feeds: [MediaKind: FileFeeds]
   private let devices: LocalDevices?
-  /// The session of the connection.
   private let session: Session
-  /// Keeps the microphone and the loudspeaker open.
+  /// Holds the microphone and the loudspeaker open.
   private let opened = Mutex<[any Sendable]>([])
   private let failures: SendFailures
-  /// The warnings that were given, each of them once in a call.
+  /// Warnings already printed in this call.
   private let warned = Mutex<Set<String>>([])
   private let agreed = Mutex(false)
-  /// The transceivers that were given something to send.
+  /// Transceivers that already have something to send.
   private let sending = Mutex<Set<UInt32>>([])
 
   package init(
@@ -45,7 +44,7 @@ package final class CallPeer: Sendable {
     self.plan = plan
     self.transport = transport
     Task { await connection.echoDataChannels() }
-    // With a microphone both begin together.
+    // With a microphone, playing starts together with sending.
     if let devices, devices.plan.plays, !devices.plan.sends.contains(.microphone) {
       let kept = devices.attach(connection, sending: nil, in: session)
       opened.withLock { $0 = kept }
@@ -65,8 +64,8 @@ package final class CallPeer: Sendable {
     return try await gatheredDescription()
   }
 
-  /// Answers an offer, the first or a later one: every track that the peer can receive is sent
-  /// something.
+  /// Answers an offer, whether the first or a later one, and sends something on every track the
+  /// peer can receive.
   package func answer(_ offer: SessionDescription) async throws -> SessionDescription {
     record(offer, isInbound: true)
     try await connection.setRemoteDescription(offer)
@@ -80,7 +79,7 @@ package final class CallPeer: Sendable {
     return answer
   }
 
-  /// Offers changes in a call that runs.
+  /// Offers changes in a running call.
   package func offer(changing changes: OfferChanges) async throws -> SessionDescription {
     let transceivers = try await connection.transceivers
     func transceiver(_ mid: String) throws(PeerError) -> UInt32 {
@@ -109,13 +108,13 @@ package final class CallPeer: Sendable {
     return try await gatheredDescription()
   }
 
-  /// Makes and sets the local description, with the preferred codec first.
+  /// Creates and sets the local description, with the preferred codec first.
   func describe() async throws {
     try await preferCodecs()
     try await connection.setLocalDescription()
   }
 
-  /// Prefers the codec that was asked for; where a file of H.264 is sent, no other one will do.
+  /// Prefers the requested codec; if an H.264 file is sent, only its codecs will do.
   func preferCodecs() async throws {
     if let clip = plan.clip {
       try await connection.prefer(clip.codecs) { $0.sends }
@@ -124,11 +123,10 @@ package final class CallPeer: Sendable {
     }
   }
 
-  /// Sends something of a kind on a transceiver that is free for it, or on a new one; in layers
-  /// where the local offer is to name them.
+  /// Sends `kind` on a free transceiver or on a new one, in layers if the local offer is to name
+  /// them.
   ///
-  /// It is never inlined: Swift 6.3.1 crashes when it optimises the loop over kinds with this
-  /// inside.
+  /// Never inlined: Swift 6.3.1 crashes when it optimises the loop over kinds with this inside.
   @inline(never)
   private func send(_ kind: MediaKind, isOffered: Bool = false) async throws {
     guard let source = plan.source(for: kind) else {
@@ -147,7 +145,7 @@ package final class CallPeer: Sendable {
   }
 
   /// Handles the peer's answer.
-  /// - Throws: a refusal when the peer cannot be sent the file that it should be sent.
+  /// - Throws: a refusal if the peer cannot be sent the requested file.
   package func accept(_ answer: SessionDescription) async throws {
     record(answer, isInbound: true)
     let offer = try await connection.localDescription
@@ -156,11 +154,11 @@ package final class CallPeer: Sendable {
     try look(at: Exchange(offer: offer, answer: answer, isOwnOffer: true))
   }
 
-  /// Whether a file of H.264 found its way in an exchange, so that a later one need not end the
-  /// call.
+  /// Whether an exchange allowed the H.264 file to be sent, so that a later refusal need not end
+  /// the call.
   package var hasAgreed: Bool { agreed.withLock(\.self) }
 
-  /// Refuses an exchange after which the H.264 file cannot be sent, and warns if the peer may be
+  /// Refuses an exchange that leaves no way to send the H.264 file, and warns if the peer may be
   /// unable to decode it.
   func look(at exchange: Exchange) throws(CallRefusal) {
     guard let clip = plan.clip else { return }
@@ -173,7 +171,7 @@ package final class CallPeer: Sendable {
     if isNew { failures.warn(warning) }
   }
 
-  /// Waits for the candidates, so that plain signaling needs one message each way.
+  /// Waits for gathering to complete, so that plain signaling needs one message each way.
   package func gatheredDescription() async throws -> SessionDescription {
     try await connection.waitForGatheringComplete()
     guard let description = try await connection.localDescription else {
@@ -187,15 +185,16 @@ package final class CallPeer: Sendable {
     record(description.type.rawValue, description.sdp, isInbound: isInbound)
   }
 
-  /// Keeps a signaling message in the take.
+  /// Writes a signaling message to the take.
   package func record(_ type: String, _ message: String, isInbound: Bool) {
     connection.recordSignaling(
       SignalingMessage(
         isInbound: isInbound, transport: transport, type: type, message: message))
   }
 
-  /// Feeds a transceiver from its device, or from its file once media can flow; the call continues
-  /// without a file that went bad since the command looked at it.
+  /// Feeds a transceiver from its device, or from its file once media can flow.
+  ///
+  /// The call goes on without a file that became unreadable since the command checked it.
   func feed(_ transceiver: TransceiverInfo) {
     switch plan.device(for: transceiver.kind) {
     case .microphone?:
@@ -206,7 +205,7 @@ package final class CallPeer: Sendable {
     }
   }
 
-  /// Releases the devices; those that no other call uses stop.
+  /// Releases the devices; they stop unless another call uses them.
   package func endDevices() {
     let kept = opened.withLock { opened in
       defer { opened = [] }
@@ -231,7 +230,7 @@ package final class CallPeer: Sendable {
     }
   }
 
-  /// Returns when the peer left, by hanging up or by silence.
+  /// Returns once the peer has left, by hanging up or by falling silent.
   package func waitUntilGone() async {
     for await states in connection.stateChanges {
       if states.dtls == .closed || states.dtls == .failed { return }
@@ -239,16 +238,16 @@ package final class CallPeer: Sendable {
     }
   }
 
-  /// Returns when the peer left, or when it did not connect within a limit.
+  /// Returns once the peer has left, or if it does not connect within `limit`.
   func waitUntilGone(connectingWithin limit: Duration) async {
     guard (try? await connection.waitUntilConnected(timeout: limit)) != nil else { return }
     await waitUntilGone()
   }
 
-  /// The text of the progress line during the recording.
+  /// The progress line's text during a recording.
   package var progress: String { (devices?.level ?? "") + mediaSummary }
 
-  /// Frames each way in words, for a summary.
+  /// The number of frames sent and received, in words.
   package var mediaSummary: String {
     let counters = connection.counters
     return "\(counters.audioSent) audio and \(counters.videoFramesSent) video frames sent, "
@@ -258,18 +257,18 @@ package final class CallPeer: Sendable {
 
 // MARK: - Session
 
-// The peer of a session over WHIP or WHEP, on either side: media flows one way.
+// The peer of a WHIP or WHEP session, as client or server: media flows one way.
 extension CallPeer {
-  /// How a fragment of candidates is called in the take.
+  /// The signaling type recorded for a fragment of candidates.
   package static let candidateType = "candidate"
-  /// How a fragment that restarts ICE is called in the take.
+  /// The signaling type recorded for a fragment that restarts ICE.
   package static let restartType = "restart"
-  /// How the end of a session is called in the take.
+  /// The signaling type recorded for the end of a session.
   package static let byeType = "bye"
 
-  // MARK: The client's side
+  // MARK: Client
 
-  /// Adds transceivers for the client of a session: to send everything, or to receive everything.
+  /// Adds a session client's transceivers, which either send everything or receive everything.
   package func prepareOffer(_ kind: SessionProtocol) async throws {
     for media in [MediaKind.audio, .video] {
       switch kind {
@@ -293,13 +292,13 @@ extension CallPeer {
     return offer
   }
 
-  /// Restarts ICE; returns the fragment for the other side.
+  /// Restarts ICE and returns the fragment for the server.
   package func restartOffer() async throws -> SDPFragment {
     try await connection.setLocalDescription(try await connection.createOffer(iceRestart: true))
     return try await gatheredFragment()
   }
 
-  // MARK: The server's side
+  // MARK: Server
 
   /// Answers a client's offer: receives a publisher's media, sends a player's requested media.
   func answer(_ offer: SessionDescription, _ kind: SessionProtocol) async throws
@@ -318,7 +317,7 @@ extension CallPeer {
     }
     try await describe()
     let answer = try await connection.localDescription
-    // A publisher is sent nothing.
+    // Publishers are sent nothing.
     if kind == .whep, let answer {
       try look(at: Exchange(offer: offer, answer: answer, isOwnOffer: false))
     }
@@ -332,7 +331,7 @@ extension CallPeer {
     return try await gatheredDescription()
   }
 
-  /// Follows an ICE restart of the client.
+  /// Follows a client's ICE restart.
   ///
   /// - Parameter offer: the offer equivalent to the client's fragment.
   /// - Returns: the fragment for the client.
@@ -353,9 +352,9 @@ extension CallPeer {
     if fragment.hasEnded { try await connection.addICECandidate(nil) }
   }
 
-  // MARK: Both sides
+  // MARK: Gathering
 
-  /// The local ICE parameters with all candidates.
+  /// Returns the local ICE parameters with all candidates, once gathering is complete.
   private func gatheredFragment() async throws -> SDPFragment {
     try await connection.waitForGatheringComplete()
     guard let description = try await connection.localDescription else {
@@ -368,7 +367,7 @@ extension CallPeer {
 }
 
 extension SendPlan {
-  /// The source for a player: it sends nothing that could be echoed.
+  /// Returns the source for a player, which sends nothing that could be echoed.
   func playerSource(for kind: MediaKind) -> MediaSource? {
     let source = source(for: kind)
     return source == .echo ? Filling.generated(kind) : source
@@ -376,14 +375,14 @@ extension SendPlan {
 }
 
 extension PeerConnection {
-  /// Echoes all messages on the other side's data channels until the connection is closed.
+  /// Echoes all messages on the remote peer's data channels until the connection is closed.
   package func echoDataChannels() async {
     await forEachRemoteDataChannel { await $0.echo() }
   }
 }
 
 extension DataChannel {
-  /// Sends every message back, at the speed of the path.
+  /// Sends every message back, as fast as the path allows.
   package func echo() async {
     for await message in messages {
       // Messages larger than the peer's maximum are not echoed.

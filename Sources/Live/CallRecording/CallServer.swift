@@ -5,18 +5,18 @@ import Replay
 import Signaling
 package import Tape
 
-/// Records the calls of browsers, of WHIP publishers and of WHEP players.
+/// Records calls from browsers, WHIP publishers and WHEP players.
 ///
-/// `retake record serve` runs it. Each call is a peer that echoes its received media. Browsers open
+/// `retake record serve` runs it. Each call's peer echoes the media it receives. Browsers open
 /// `pageURL`; other peers POST an offer to `/offer` below `url` (see `SignalingRoutes`); publishers
 /// use `/whip`, players `/whep`.
 public struct CallServer: Sendable {
   private let service: CallService
   private let server: HTTPServer
 
-  /// The address of the server, without a path.
+  /// The server's address, without a path.
   public var url: String { server.url }
-  /// The address of the page, with the token that lets it do everything.
+  /// The page's address, with a token that grants every right.
   public var pageURL: String { server.pageURL }
   /// Yields whenever a call has ended.
   public var endedCalls: AsyncStream<Void> { service.endedCalls }
@@ -24,13 +24,13 @@ public struct CallServer: Sendable {
   /// Starts serving.
   ///
   /// - Parameters:
-  ///   - out: the take of all calls, which must not exist; or a folder, which exists or ends in a
-  ///     slash, for one take per call.
+  ///   - out: one take for all calls, which must not exist yet; or a folder for one take per call,
+  ///     which exists or ends in a slash.
   ///   - host: the address to listen on.
   ///   - port: 0 finds a free one.
   ///   - callsMaximum: the maximum number of simultaneous calls.
   ///   - options: the settings shared by all sessions; `out` determines their paths.
-  ///   - notice: receives one sentence per failure of sent media.
+  ///   - notice: receives one sentence for each failure of sent media.
   /// - Throws: `TapeError` if nothing can be written, `HTTPError` if the port is taken.
   public init(
     recordingTo out: String, host: String = "127.0.0.1", port: Int = 0, callsMaximum: Int = 100,
@@ -77,21 +77,21 @@ public struct CallServer: Sendable {
 
 // MARK: - CallRecordingOptions
 
-/// The output paths of recorded calls, and the behavior of their peers.
+/// The folder, the options and the peers' configuration for recorded calls.
 package struct CallRecordingOptions: Sendable {
-  /// The folder for one take per call, or for the take of all of them.
+  /// The folder for the takes.
   let folder: String
   /// Whether each call has its own take.
   let isFolder: Bool
   let peer: PeerConfiguration
   let videoCodec: VideoCodecChoice?
-  /// The options of the session that writes a take.
+  /// Returns the options of the session that writes `take`.
   let session: @Sendable (_ take: String) -> Session.Options
-  /// The path of a new take, whose name begins with a prefix unless one file was asked for.
+  /// Returns a new take's path; its name begins with the prefix unless one file was requested.
   let takePath: @Sendable (_ prefix: String) throws(TapeError) -> String
 
-  /// - Parameter out: the take of all calls, or a folder for a take of each; nil: a take in the
-  ///   present folder.
+  /// - Parameter out: one take for all calls, or a folder for one take per call; nil: one take in
+  ///   the current folder.
   package init(
     out: String?, peer: PeerConfiguration = PeerConfiguration(),
     videoCodec: VideoCodecChoice? = nil,
@@ -107,19 +107,19 @@ package struct CallRecordingOptions: Sendable {
   }
 }
 
-/// Names of new takes.
+/// Names new takes.
 package enum TakeNames {
-  /// Whether a path names a folder: one that exists, or one that ends in a slash.
+  /// Returns whether a path names a folder: an existing one, or one that ends in a slash.
   package static func isFolder(_ out: String?) -> Bool {
     guard let out else { return false }
     return out.hasSuffix("/") || FileBytes.kind(of: out) == .folder
   }
 
-  /// The path of a new take in a folder, which is created if necessary: a name with the time and a
-  /// free number.
+  /// Returns the path of a new take in a folder, which is created if necessary; its name has the
+  /// time and a free number.
   package static func free(in out: String?, prefix: String) throws(TapeError) -> String {
     let folder = out ?? "."
-    // Readable by its owner only: takes contain keys and conversations.
+    // Only the owner may read it: takes contain keys and conversations.
     if case .failure(let code) = NewFile.makeFolder(folder) {
       throw TapeError(
         path: folder, place: "", reason: "the folder cannot be made: \(code)", kind: .failed)
@@ -143,7 +143,7 @@ package enum TakeNames {
 }
 
 extension Session {
-  /// Begins a session, on a shared loop or on its own.
+  /// Begins a session, on a shared loop or on a loop of its own.
   package static func recording(_ options: Options, on loop: MediaLoop? = nil) throws(TapeError)
     -> Session
   {
@@ -154,7 +154,7 @@ extension Session {
     }
   }
 
-  /// Ends the session and its take.
+  /// Ends the session and returns its take's summary.
   package func finished(_ path: String) async throws(TapeError) -> TakeSummary {
     guard let summary = try await finish() else {
       throw TapeError(path: path, place: "", reason: "nothing was recorded")
@@ -163,7 +163,7 @@ extension Session {
   }
 }
 
-/// Formats a number of bytes: `12.3 MB`.
+/// Formats a byte count, such as `12.3 MB`.
 package func byteText(_ bytes: Int) -> String {
   switch bytes {
   case ..<1000: "\(bytes) B"

@@ -5,12 +5,12 @@ package import SDP
 package import Signaling
 import Tape
 
-/// The state of a WHIP or WHEP session's exchanges.
+/// The signaling state of a WHIP or WHEP session.
 struct SessionExchange {
   var kind: SessionProtocol
   /// The client's offer as it would read after the last ICE restart.
   var offer: SDPDocument
-  /// Identifies the present ICE session by the local username fragment, which every restart
+  /// Identifies the current ICE session by the local username fragment, which every restart
   /// changes.
   var entityTag: String
   var isRestarting = false
@@ -50,7 +50,7 @@ extension CallService: SessionHandling {
         throw CallRefusal(.outdated, "If-Match names another ICE session than the present one")
       }
     case .none:
-      // Candidates that name their ICE session need no `If-Match`.
+      // Candidates that name their ICE session do not need `If-Match`.
       guard given != nil, !restarts else {
         throw CallRefusal(.unconditional, "the request needs If-Match with the session's ETag")
       }
@@ -141,7 +141,7 @@ extension SDPDocument {
 }
 
 extension CallRefusal {
-  /// The refusal that a failed call of the peer connection means to a WHIP or WHEP client.
+  /// Creates the refusal that reports a failed peer-connection call to a WHIP or WHEP client.
   init(session error: any Error) {
     if let refusal = error as? CallRefusal {
       self = refusal
@@ -154,49 +154,49 @@ extension CallRefusal {
 
 // MARK: - CallTally
 
-/// Counts the calls of a recorder, for its summary.
+/// Counts a recorder's calls for its summary.
 struct CallTally {
-  /// The number of calls after which free memory is returned to the system, even if other calls are
-  /// running.
+  /// The number of calls after which free memory is returned to the system, even while other calls
+  /// are running.
   private static let callsPerTrim = 100
 
   private var report = RecordingReport()
   private var endedCount = 0
-  /// The peers of the shared take whose calls are over.
+  /// Ended calls of the shared take.
   private var peers: [RecordingReport.Peer] = []
-  /// The frames that the last of them sent, in words.
+  /// What the last of these calls sent, in words.
   private var lastMedia = "nobody called"
   private var failure: String?
 
-  /// Whether enough calls have ended since the last time that free memory should be returned.
+  /// Whether enough calls have ended since free memory was last returned.
   var isTrimDue: Bool { endedCount.isMultiple(of: CallTally.callsPerTrim) }
 
-  /// The peers and the media summary of the shared take.
+  /// The shared take's peers and media summary.
   var shared: (peers: [RecordingReport.Peer], media: String) {
     (peers, endedCount > 1 ? "\(endedCount) calls" : lastMedia)
   }
 
-  /// Sets the summary's text for a recording without calls: the number of room participants.
+  /// Sets the summary's text for a recording without calls to the number of room participants.
   mutating func record(guests: Int) {
     guard endedCount == 0 else { return }
     lastMedia = "\(guests) \(guests == 1 ? "participant" : "participants") in rooms"
   }
 
-  /// Adds the peer and the media of a call in the shared take.
+  /// Adds an ended call's peer and media to the shared take's summary.
   mutating func record(_ peer: RecordingReport.Peer, media: String) {
-    // A recorder that runs for weeks lists its first peers; the take contains all of them.
+    // A recorder that runs for weeks lists only its first peers; the take contains all of them.
     if peers.count < RecordingReport.takesMaximum { peers.append(peer) }
     lastMedia = media
   }
 
   mutating func countEnd() { endedCount += 1 }
 
-  /// Handles a take that is complete.
+  /// Adds a completed take.
   mutating func add(_ summary: TakeSummary, _ peers: [RecordingReport.Peer], media: String) {
     report.add(summary, peers, media: media)
   }
 
-  /// Records that completing a call failed; the last failure is reported.
+  /// Records that completing a call failed; only the last failure is reported.
   mutating func fail(_ error: any Error) {
     failure = "\(error)"
   }

@@ -11,7 +11,7 @@ import Stats
 package import Tape
 import Wire
 
-/// The calls of `record serve`: one peer each, in one shared take or each in its own.
+/// Runs the calls of `record serve`: one peer per call, in one shared take or in a take per call.
 package actor CallService: CallHandling {
   /// Yields whenever a call has ended.
   package nonisolated let endedCalls: AsyncStream<Void>
@@ -21,9 +21,9 @@ package actor CallService: CallHandling {
   private let connectionLimit: Duration
   let plan: SendPlan
   private var takes: CallTakes
-  /// The calls that run.
+  /// Running calls by their identifiers.
   private var calls: [String: Call] = [:]
-  /// Tasks that wait for calls being closed.
+  /// Tasks that wait until a call is closed.
   private var farewells: [Int: Task<Void, Never>] = [:]
   private var nextNumber = 1
   private var tally = CallTally()
@@ -60,20 +60,20 @@ package actor CallService: CallHandling {
     takes = try CallTakes(options)
   }
 
-  /// Creates the shared take, or the threads of separate takes, and allows calls.
+  /// Creates the shared take, or the threads for separate takes, and allows calls.
   ///
-  /// Called after listening, so that a taken port leaves no take behind.
+  /// Called after listening, so that a port already in use leaves no take behind.
   package func open() throws(TapeError) { try takes.open() }
 
-  /// The session that rooms are recorded in: that of all calls, or one of their own.
+  /// Returns the session that records rooms: the shared one, or one just for rooms.
   package func roomSession() throws(TapeError) -> (session: Session, path: String) {
     try takes.roomTake()
   }
 
-  /// Sets the summary's text for a recording without calls: the number of room participants.
+  /// Sets the summary's text for a recording without calls to the number of room participants.
   package func record(guests: Int) { tally.record(guests: guests) }
 
-  /// Whether a session is that of all calls.
+  /// Returns whether `session` records all calls.
   package func isShared(_ session: Session) -> Bool { takes.shared?.session === session }
 
   // MARK: CallHandling
@@ -114,7 +114,7 @@ package actor CallService: CallHandling {
     try await describe(id) { peer in try await peer.offer(changing: changes) }
   }
 
-  /// Sets a description in a running call, which continues if the description is refused.
+  /// Creates an offer or answer in a running call; the call goes on if that fails.
   private func describe(
     _ id: String, _ make: @Sendable (CallPeer) async throws -> SessionDescription
   ) async throws(CallRefusal) -> CallDescription {
@@ -132,8 +132,7 @@ package actor CallService: CallHandling {
     do {
       try await call.peer.accept(SessionDescription(type: .answer, sdp: sdp))
     } catch {
-      // As with an offer, a peer that cannot decode the file gets no call; a running call
-      // continues.
+      // As with an offer, a peer that cannot decode the file gets no call; a running call goes on.
       if error is CallRefusal, !call.peer.hasAgreed { await end(id, isRefused: true) }
       throw CallRefusal(error)
     }
@@ -185,13 +184,13 @@ package actor CallService: CallHandling {
     guard let path = calls[id]?.path ?? endedTakes.path(of: id) else {
       throw CallRefusal(.unknownCall, "there is no take of a call \(id.prefix(100))")
     }
-    // The page of a long take keeps a processor busy for seconds, which calls need.
+    // Drawing a long take's page keeps a processor busy for seconds, and calls need it.
     guard !isDrawing else {
       throw CallRefusal(.busy, "another page is being drawn; try again in a moment")
     }
     isDrawing = true
     defer { isDrawing = false }
-    // A call's own take is complete when the call is concluded.
+    // A take with one call is complete only after `conclude(_:)`.
     if takes.shared == nil { for farewell in farewells.values { await farewell.value } }
     do {
       return try await Task.detached(priority: .utility) { try TakePage(path: path).html }.value
@@ -212,8 +211,10 @@ package actor CallService: CallHandling {
   /// Changes the WHIP or WHEP state of a call, if it is still running.
   func setExchange(_ exchange: SessionExchange, of id: String) { calls[id]?.exchange = exchange }
 
-  /// Creates the peer of a new call; without an identifier it gets a random one that cannot be
-  /// guessed, because it is all that is needed to read the call and to end it.
+  /// Creates a new call's peer.
+  ///
+  /// Without an `id` it gets a random one that cannot be guessed, because the identifier alone
+  /// allows reading and ending the call.
   func makeCall(role: String, transport: String = "http", id: String? = nil)
     throws(CallRefusal) -> Call
   {
@@ -246,9 +247,9 @@ package actor CallService: CallHandling {
     return call
   }
 
-  /// Ends a call and frees its place at once; its own take, if any, is completed.
+  /// Ends a call and frees its slot at once; completes its take unless calls share one.
   ///
-  /// - Parameter isRefused: whether the call never began, so there is no need to wait for its end.
+  /// - Parameter isRefused: whether the call never began, so that its end need not be awaited.
   func end(_ id: String, isRefused: Bool = false) async {
     guard let call = calls.removeValue(forKey: id) else { return }
     if !isRefused { endedTakes.append(call.path, of: id) }
@@ -259,7 +260,7 @@ package actor CallService: CallHandling {
     if !isRefused { ended.yield() }
   }
 
-  /// Closes a call and frees all that it held.
+  /// Closes a call and releases its devices, connection and take.
   private func conclude(_ call: Call) async {
     call.peer.endDevices()
     await call.peer.connection.close()
@@ -285,7 +286,7 @@ package actor CallService: CallHandling {
     }
   }
 
-  /// Ends all calls and takes; returns a report of the recording.
+  /// Ends all calls and takes, and returns a report.
   package func finish() async throws -> RecordingReport {
     takes.close()
     for id in calls.keys.sorted() { await end(id) }
@@ -300,7 +301,7 @@ package actor CallService: CallHandling {
 }
 
 extension CallRefusal {
-  /// The refusal that a failed call of the peer connection means to the other side.
+  /// Creates the refusal that reports a failed peer-connection call to the remote peer.
   init(_ error: any Error) {
     if let refusal = error as? CallRefusal {
       self = refusal
@@ -320,14 +321,14 @@ extension CallRefusal {
 
 // MARK: - CallTakes
 
-/// The takes of a recorder's calls: one shared take, or one per call.
+/// The takes for a recorder's calls: one shared take, or one per call.
 struct CallTakes {
   private let options: CallRecordingOptions
-  /// Empty if each call has its own take.
+  /// Empty if each call has a take of its own.
   private let sharedPath: String
-  /// The session of all calls when one file was asked for, once it has begun.
+  /// The session for all calls if one file was requested, once it has begun.
   private var session: Session?
-  /// The threads of the calls that have takes of their own.
+  /// Threads for calls with takes of their own.
   private(set) var loops: MediaLoopPool?
   /// Whether calls may begin.
   private(set) var isOpen = false
@@ -337,16 +338,15 @@ struct CallTakes {
     sharedPath = options.isFolder ? "" : try options.takePath("serve")
   }
 
-  /// The take of all calls; nil if each has its own, and before it has begun.
+  /// The shared take; nil if each call has its own, and before recording has begun.
   var shared: (session: Session, path: String)? { session.map { ($0, sharedPath) } }
 
-  /// The name of the file or folder, as messages print it.
+  /// The file's or folder's name for messages.
   var name: String {
     FileBytes.name(of: options.isFolder ? options.folder : sharedPath)
   }
 
-  /// Creates the take of all calls, or the threads of those with takes of their own, and lets calls
-  /// begin.
+  /// Creates the shared take, or the threads for separate takes, and lets calls begin.
   mutating func open() throws(TapeError) {
     if options.isFolder {
       do throws(SystemError) {
@@ -360,15 +360,15 @@ struct CallTakes {
     isOpen = true
   }
 
-  /// Lets no call begin any more.
+  /// Stops accepting calls.
   mutating func close() { isOpen = false }
 
-  /// The take of a new call.
+  /// Returns a new call's take.
   func callTake() throws(TapeError) -> (session: Session, path: String) {
     try take(prefix: "call", on: loops?.next())
   }
 
-  /// The take that rooms are recorded in.
+  /// Returns the take that records rooms.
   func roomTake() throws(TapeError) -> (session: Session, path: String) {
     try take(prefix: "rooms", on: nil)
   }
@@ -383,20 +383,20 @@ struct CallTakes {
   }
 }
 
-/// The takes of calls that are over, so that their pages can be asked for.
+/// The takes of ended calls, which lets their pages be requested.
 struct EndedTakes {
-  /// Of how many calls the page can be asked for.
+  /// How many ended calls are remembered.
   static let most = 1_000
 
   /// Oldest first.
   private var takes: [(id: String, path: String)] = []
 
-  /// Records the take of a call that is over.
+  /// Adds an ended call's take.
   mutating func append(_ path: String, of id: String) {
     if takes.count == EndedTakes.most { takes.removeFirst() }
     takes.append((id, path))
   }
 
-  /// The take of the last call of a name.
+  /// Returns the path of the last ended call with this identifier.
   func path(of id: String) -> String? { takes.last { $0.id == id }?.path }
 }

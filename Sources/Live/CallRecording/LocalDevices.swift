@@ -4,10 +4,9 @@ import Media
 import Synchronization
 import Wire
 
-/// The devices of the machine that a recording sends and plays, opened when they are first needed.
+/// The machine's devices that a recording sends and plays, opened when first needed.
 ///
-/// The calls of a recorder share the camera; each take has its own audio session, which is recorded
-/// in it.
+/// Calls share the camera; each take has its own audio session and records it.
 package final class LocalDevices: Sendable {
   private struct Opened {
     weak var session: Session?
@@ -17,7 +16,7 @@ package final class LocalDevices: Sendable {
   private struct State {
     var audio: [Opened] = []
     var video: VideoCaptureSession?
-    /// Whether the advice about howling was printed.
+    /// Whether the howling advice has been printed.
     var hasWarned = false
   }
 
@@ -34,7 +33,7 @@ package final class LocalDevices: Sendable {
 
   // MARK: Audio
 
-  /// The audio session of a take; nil if the devices cannot be used, which is reported once.
+  /// Returns a take's audio session; nil if the devices cannot be used, which is reported once.
   package func audio(in session: Session) -> AudioSession? {
     do {
       return try state.withLock { state in
@@ -50,8 +49,8 @@ package final class LocalDevices: Sendable {
     }
   }
 
-  /// Sends the microphone on a transceiver and plays the received audio, as requested, for as long
-  /// as the result exists; nil when the device refuses.
+  /// Sends the microphone on a transceiver and plays received audio, as requested, while the result
+  /// exists; nil if the device refuses.
   package func attach(
     _ connection: PeerConnection, sending transceiver: UInt32?, in session: Session
   )
@@ -69,7 +68,7 @@ package final class LocalDevices: Sendable {
     return kept
   }
 
-  /// Passes the microphone's audio to a source for as long as the result exists.
+  /// Passes microphone audio to a source while the result exists.
   package func open(_ source: AudioSource, in session: Session) -> [any Sendable] {
     guard let audio = audio(in: session) else { return [] }
     do {
@@ -99,7 +98,7 @@ package final class LocalDevices: Sendable {
 
   // MARK: Video
 
-  /// Sends the camera or the screen on a transceiver; its capturer runs while any sender uses it.
+  /// Sends the camera or the screen on a transceiver; the capturer runs while any sender uses it.
   package func sendVideo(on transceiver: UInt32, of connection: PeerConnection) {
     let session = state.withLock { state -> VideoCaptureSession? in
       if state.video == nil { state.video = plan.capturer.map { VideoCaptureSession($0) } }
@@ -108,7 +107,7 @@ package final class LocalDevices: Sendable {
     guard let session else { return }
     session.send(on: transceiver, of: connection)
     Task { [failures] in
-      // It begins by itself; this waits for how that went.
+      // The capturer starts by itself; this awaits the result.
       guard await !session.hasStarted(within: .seconds(10)),
         let failure = (session.capturer as? ProcessVideoCapturer)?.failure
       else { return }
@@ -116,23 +115,23 @@ package final class LocalDevices: Sendable {
     }
   }
 
-  /// Sends the camera or the screen on a transceiver no longer.
+  /// Stops sending the camera or the screen on a transceiver.
   package func endVideo(on transceiver: UInt32, of connection: PeerConnection) {
     state.withLock { $0.video }?.endSending(on: transceiver, of: connection)
   }
 
-  /// The level of the microphone, for the line that follows a recording; empty without one.
+  /// The microphone's level, for the progress line; empty without a microphone.
   package var level: String { plan.sends.contains(.microphone) ? meter.text + ", " : "" }
 }
 
-/// How loud the microphone is, and whether it howls.
+/// Measures the microphone's level and detects howling.
 final class MicrophoneMeter: Sendable {
   private struct State {
     var energy: UInt64 = 0
     var frames = 0
     /// In -dBov: 0 is the loudest.
     var level = AudioMeter.silence
-    /// How many windows in a row were as loud as speech never is.
+    /// How many windows in a row were louder than speech can be.
     var loud = 0
     var hasHowled = false
   }
@@ -141,20 +140,20 @@ final class MicrophoneMeter: Sendable {
   private static let window = AudioBlock.sampleRate / 10
   /// Speech is at -26 dBov, and stays above this for a syllable at most (ITU-T P.56).
   private static let loudest: UInt8 = 9
-  /// A sound that stays above it for two seconds is not speech.
+  /// A sound that stays above `loudest` for two seconds is not speech.
   private static let windowsMaximum = 20
-  /// How many characters the line has, from -60 dBov up.
+  /// The bar's width in characters, from -60 dBov up.
   private static let width = 12
 
   private let canHowl: Bool
   private let state = Mutex(State())
 
-  /// - Parameter canHowl: whether a loudspeaker plays, too.
+  /// - Parameter canHowl: whether a loudspeaker plays as well.
   init(canHowl: Bool) { self.canHowl = canHowl }
 
   /// Measures a block.
   ///
-  /// - Returns: whether it has just begun to howl; true once.
+  /// - Returns: whether howling has just begun; true only once.
   func add(_ block: AudioBlock) -> Bool {
     let loudness = Loudness(samples: block.samples, channels: block.channels)
     return state.withLock { state in
@@ -170,7 +169,7 @@ final class MicrophoneMeter: Sendable {
     }
   }
 
-  /// `microphone [####--------] -41 dBov`.
+  /// The level as a bar: `microphone [####--------] -41 dBov`.
   var text: String {
     let level = Int(state.withLock { $0.level })
     let filled = min(Self.width, max(0, (60 - level) * Self.width / 60))

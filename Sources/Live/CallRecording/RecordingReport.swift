@@ -5,15 +5,15 @@ package import Wire
 
 /// A recording's result: a line for each take, or one JSON object.
 public struct RecordingReport: Encodable, Sendable {
-  /// A take that was written.
+  /// A written take.
   public struct Take: Encodable, Sendable {
-    /// The file.
+    /// The file's path.
     public package(set) var path: String
     /// The number of recorded steps.
     public var steps: Int
-    /// Datagrams that were sent and received.
+    /// The number of datagrams sent and received.
     public var packets: Int
-    /// The size of the file.
+    /// The file's size in bytes.
     public var bytes: Int
     /// The recorded peers.
     public var peers: [Peer]
@@ -27,17 +27,17 @@ public struct RecordingReport: Encodable, Sendable {
     }
   }
 
-  /// Frames that a peer of a take sent and received; absent if they were not counted.
+  /// A peer's sent and received frames; absent if they were not counted.
   public struct Peer: Encodable, Sendable {
-    /// Its name in the take.
+    /// The peer's name in the take.
     public var label: String
-    /// Packets of audio that it sent.
+    /// Sent audio packets.
     public var audioSent: Int?
-    /// Video frames that it sent.
+    /// Sent video frames.
     public var videoSent: Int?
-    /// Packets of audio that it received.
+    /// Received audio packets.
     public var audioReceived: Int?
-    /// Video frames that it received.
+    /// Received video frames.
     public var videoReceived: Int?
 
     package init(_ connection: PeerConnection) {
@@ -49,19 +49,19 @@ public struct RecordingReport: Encodable, Sendable {
       videoReceived = counters.videoFramesReceived
     }
 
-    /// A peer whose received video frames alone were counted.
+    /// Creates a peer whose only count is of received video frames.
     package init(label: String, videoReceived: Int) {
       self.label = label
       self.videoReceived = videoReceived
     }
   }
 
-  /// A file that could not be sent to its end.
+  /// A file whose sending failed before its end.
   package struct Failure: Encodable, Sendable {
     var file: String
     var reason: String
     var cause: String
-    /// From 1; absent for audio.
+    /// Counted from 1; absent for audio.
     var videoFrame: Int?
     var byteOffset: Int?
 
@@ -74,16 +74,18 @@ public struct RecordingReport: Encodable, Sendable {
     }
   }
 
-  /// The takes; if there are many, the last ones.
+  /// The written takes; if there are many, only the last.
   public private(set) var takes: [Take] = []
-  /// The number of takes before the listed ones.
+  /// The number of takes before those in `takes`.
   public private(set) var earlierTakes = 0
   package var sendFailures: [Failure] = []
+  /// Whether a session retained its last seconds instead of recording a take.
+  package private(set) var isOfRing = false
 
-  /// The frames of each direction in words, in the order of the takes.
+  /// Sent and received frames in words, one entry per take.
   private var media: [String] = []
 
-  /// How many takes are listed: a recorder that runs for weeks remembers no more of them.
+  /// How many takes are listed at most; a recorder that runs for weeks forgets the earlier ones.
   package static let takesMaximum = 1_000
 
   /// The report as printed lines.
@@ -103,10 +105,15 @@ public struct RecordingReport: Encodable, Sendable {
 
   package init() {}
 
-  /// Adds a complete take and its recorded peers.
+  /// Adds a completed take and its recorded peers.
   ///
-  /// - Parameter media: the frames of each direction, in words.
+  /// - Parameter media: sent and received frames, in words.
   package mutating func add(_ summary: TakeSummary, _ peers: [Peer], media: String) {
+    if let parts = summary.parts {
+      isOfRing = true
+      for part in parts { add(part, [], media: part.words) }
+      return
+    }
     add(
       Take(
         path: summary.path, steps: summary.steps, packets: summary.packets, bytes: summary.bytes,
@@ -115,11 +122,11 @@ public struct RecordingReport: Encodable, Sendable {
 
   /// Adds a take.
   ///
-  /// - Parameter media: the frames of each direction, in words.
+  /// - Parameter media: sent and received frames, in words.
   package mutating func add(_ take: Take, media: String) {
     takes.append(take)
     self.media.append(media)
-    // In large steps, because removing the first elements of an array moves all others.
+    // Rarely and many at once, because removing an array's first elements moves all others.
     guard takes.count == 2 * RecordingReport.takesMaximum else { return }
     earlierTakes += RecordingReport.takesMaximum
     takes.removeFirst(RecordingReport.takesMaximum)
@@ -132,27 +139,27 @@ public struct RecordingReport: Encodable, Sendable {
   }
 }
 
-/// Failures of files while they are sent: reported when they happen, and repeated at the end.
+/// Collects failures to send files: each is reported as it happens, and all are listed at the end.
 ///
-/// A file that fails ends neither the call nor the recording. The remaining media continue, and the
-/// peer sees the last video frame until the end.
+/// A failed file ends neither the call nor the recording. The other kind continues, and the peer
+/// sees the last video frame until the end.
 package final class SendFailures: Sendable {
   private let say: @Sendable (String) -> Void
   private let errors = Mutex<[MediaFileError]>([])
 
-  /// - Parameter say: receives each sentence when it happens.
+  /// - Parameter say: receives each sentence as it happens.
   package init(_ say: @escaping @Sendable (String) -> Void) { self.say = say }
 
   /// All failures so far.
   package var all: [MediaFileError] { errors.withLock { $0 } }
 
-  /// Reports that a file of this kind of media is no longer sent.
+  /// Reports that a file is no longer sent.
   package func report(_ error: MediaFileError, _ kind: MediaKind) {
     errors.withLock { $0.append(error) }
     let media = kind == .audio ? "audio" : "video"
     say("--send \(error.description); the recording goes on without the \(media) of the file")
   }
 
-  /// Reports something that does not affect the recording.
+  /// Prints a warning about something that does not affect the recording.
   package func warn(_ sentence: String) { say("warning: \(sentence)") }
 }

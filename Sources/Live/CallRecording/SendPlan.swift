@@ -4,17 +4,17 @@ package import Peer
 import SCTP
 package import Wire
 
-/// The media that the peers of a recording send: files and devices, and for the other kinds an echo
-/// or a test pattern.
+/// The media that a recording's peers send: files and devices; for other kinds an echo or a test
+/// pattern.
 package struct SendPlan: Sendable {
-  /// The source for a kind of media without file or device.
+  /// The source for media without a file or device.
   package enum Filling: Hashable, Sendable {
-    /// The received media.
+    /// Echoes the received media.
     case echo
-    /// A tone and a test pattern.
+    /// Sends a tone and a test pattern.
     case pattern
 
-    /// The test pattern of a kind.
+    /// Returns the test pattern for a kind.
     static func generated(_ kind: MediaKind) -> MediaSource {
       switch kind {
       case .audio: .tone(hertz: 440, pauseSeconds: 0)
@@ -23,13 +23,13 @@ package struct SendPlan: Sendable {
     }
   }
 
-  /// The source for kinds without file or device; nil: the pattern, or nothing if there are
-  /// devices.
+  /// The source for kinds without a file or device; nil: the pattern, or nothing if any device is
+  /// sent.
   private let filling: Filling?
   private let files: [MediaKind: String]
   /// The devices that are sent and played.
   package let devices: DevicePlan
-  /// The pace of a file of H.264, when it was given.
+  /// The H.264 file's requested frame rate; nil for the file's own.
   package let framesPerSecond: Double?
   /// The H.264 file, if any.
   package let clip: H264Clip?
@@ -52,30 +52,31 @@ package struct SendPlan: Sendable {
     self.layers = layers
   }
 
-  /// The source of a kind of media: its file or device, or else the filling; nil for nothing: with
-  /// only a microphone, no test pattern is sent.
+  /// Returns the source for a kind: its file or device, or else the filling.
+  ///
+  /// nil sends nothing: next to a microphone alone, no test pattern is sent.
   package func source(for kind: MediaKind) -> MediaSource? {
     if files[kind] != nil || device(for: kind) != nil { return .application }
     if filling == nil, !devices.sends.isEmpty { return nil }
     return filling == .echo ? .echo : Filling.generated(kind)
   }
 
-  /// The device that carries a kind.
+  /// Returns the device that carries a kind.
   package func device(for kind: MediaKind) -> SendDevice? { devices.sends.carrying(kind) }
 
-  /// The file that feeds a kind.
+  /// Returns the file that feeds a kind.
   package func file(for kind: MediaKind) -> String? { files[kind] }
 }
 
 // MARK: - DevicePlan
 
-/// A device of the machine that is sent.
+/// A device whose media is sent.
 package enum SendDevice: String, Hashable, Sendable, CaseIterable {
   case microphone
   case camera
   case screen
 
-  /// The kind of media that it captures.
+  /// The kind of media captured.
   package var kind: MediaKind { self == .microphone ? .audio : .video }
 }
 
@@ -86,7 +87,7 @@ package enum CameraChoice: Hashable, Sendable {
 
   package static let wanted = "a camera is front, back, or the file of a device, as in /dev/video2"
 
-  /// Reads a place or a file.
+  /// Parses a position or a path.
   package init?(argument: String) {
     if let position = CameraPosition(rawValue: argument) {
       self = .position(position)
@@ -97,33 +98,33 @@ package enum CameraChoice: Hashable, Sendable {
     }
   }
 
-  /// The position of the camera; front if the plan uses its own device.
+  /// The camera's position; front if the plan names a device file.
   package var position: CameraPosition {
     if case .position(let position) = self { return position }
     return .front
   }
 
-  /// The file of the device; nil for that of the position.
+  /// The device file; nil to use the camera at `position`.
   package var path: String? {
     if case .device(let path) = self { return path }
     return nil
   }
 }
 
-/// The devices of the machine that are sent and played.
+/// The machine's devices to send and play.
 package struct DevicePlan: Sendable {
   package var sends: Set<SendDevice>
   package var plays: Bool
   package var camera: CameraChoice
-  /// The size of the video frames, in pixels; nil for the usual one.
+  /// The width of video frames in pixels; nil for the default.
   package var width: Int?
   package var height: Int?
-  /// The X display whose screen is sent.
+  /// The X display to send.
   package var display: String
 
   /// Whether no device has to be opened.
   package var isEmpty: Bool { sends.isEmpty && !plays }
-  /// Whether the audio device of the system is needed.
+  /// Whether the system's audio device is needed.
   package var needsAudio: Bool { plays || sends.contains(.microphone) }
 
   package init(
@@ -138,10 +139,10 @@ package struct DevicePlan: Sendable {
     self.display = display
   }
 
-  /// No devices.
+  /// A plan without devices.
   package static let none = DevicePlan()
 
-  /// The capturer of the camera or the screen; nil when neither is sent.
+  /// A new capturer for the camera or the screen; nil if neither is sent.
   package var capturer: ProcessVideoCapturer? {
     func format(_ width: Int, _ height: Int, _ rate: Double) -> VideoFormat {
       VideoFormat(
@@ -157,7 +158,7 @@ package struct DevicePlan: Sendable {
 }
 
 extension Set<SendDevice> {
-  /// The device that carries a kind; nil when none does.
+  /// Returns the device that carries a kind; nil if there is none.
   package func carrying(_ kind: MediaKind) -> SendDevice? {
     SendDevice.allCases.first { contains($0) && $0.kind == kind }
   }
@@ -165,17 +166,17 @@ extension Set<SendDevice> {
 
 // MARK: - MessageSizes
 
-/// The sizes of the messages that a recorded peer sends over its data channel: `--say
+/// The sizes of the messages that a recorded peer sends over its data channel, from `--say
 /// 0,1200,65536`.
 package struct MessageSizes: Hashable, Sendable, CustomStringConvertible {
-  /// The sizes in bytes, in the order of sending.
+  /// The sizes in bytes, in sending order.
   package var bytes: [Int]
 
   /// The expected format, for the error message.
   package static let wanted =
     "sizes are whole numbers from 0 to 1048576 with commas between, at most 1000"
 
-  /// Reads sizes with commas between them.
+  /// Parses sizes separated by commas.
   package init?(argument: String) {
     let parts = argument.split(separator: ",", omittingEmptySubsequences: false).map { Int($0) }
     bytes = parts.compactMap { $0 }
@@ -189,11 +190,10 @@ package struct MessageSizes: Hashable, Sendable, CustomStringConvertible {
   package var description: String { bytes.map(String.init).joined(separator: ",") }
 }
 
-/// The messages that a recorded peer sends over data channels that it opens.
+/// The messages that a recorded peer sends over the data channels it opens.
 package struct Conversation: Sendable {
   package var sizes: MessageSizes
-  /// The number of additional channels per message: each is opened for it and closed after an
-  /// answer.
+  /// The number of further channels: each is opened for one message and closed after its answer.
   package var channels = 0
 
   package init(sizes: MessageSizes, channels: Int = 0) {
@@ -201,10 +201,10 @@ package struct Conversation: Sendable {
     self.channels = channels
   }
 
-  /// Sends a text and one block of each size once the channel is open, then messages over the other
+  /// Sends a text and one block of each size once the channel is open, then messages over further
   /// channels.
   ///
-  /// Received messages of the first channel are ignored.
+  /// Messages received on the first channel are ignored.
   package func hold(over connection: PeerConnection, on channel: DataChannel) async throws {
     try await channel.waitUntilOpen()
     for size in sizes.bytes {

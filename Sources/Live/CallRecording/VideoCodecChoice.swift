@@ -6,31 +6,32 @@ package import RTP
 import SDP
 package import Wire
 
-/// The codec of video frames to agree on before all others: `--video-codec vp8|vp9|h264|...`.
+/// The preferred video codec, from `--video-codec vp8|vp9|h264|...`.
 package struct VideoCodecChoice: Hashable, Sendable, CustomStringConvertible {
   /// The encoding name.
   package let name: CodecName
 
-  /// Reads the name of a codec of video frames.
+  /// Parses a video codec's name.
   package init?(argument: String) {
     guard Self.allValueStrings.contains(argument) else { return nil }
     name = CodecName(rawValue: argument)
   }
 
-  /// The names that can be given.
+  /// The accepted names.
   package static var allValueStrings: [String] {
     Codec.all.filter { $0.kind == .video }.map(\.name.rawValue)
   }
 
   package var description: String { name.rawValue }
 
-  /// The names that genesis has to give so that the codec is offered; nil when it is anyhow.
+  /// The codec names genesis must list so that this one is offered; nil if it is offered by
+  /// default.
   package var offered: [String]? {
     guard name.codec?.isOffered == false else { return nil }
     return Codec.all.filter { $0.isOffered || $0.name == name }.map(\.spelling)
   }
 
-  /// All codecs of video frames that are offered, the chosen one first.
+  /// All offered video codecs, the chosen one first.
   package var codecs: [RTPCodec] {
     let all = RTPCodec.capabilities(.video, offering: offered)
     let chosen = all.filter { $0.mimeType.lowercased() == "video/\(name.rawValue)" }
@@ -39,7 +40,7 @@ package struct VideoCodecChoice: Hashable, Sendable, CustomStringConvertible {
 }
 
 extension VideoCodecChoice? {
-  /// The codecs that can be agreed on, as a sentence names them: `VP8, VP9 or H264`.
+  /// Lists the codecs that can be negotiated for a kind, for a sentence: `VP8, VP9 or H264`.
   package func names(of kind: MediaKind) -> String {
     let names = Codec.all.filter {
       $0.kind == kind && $0.name.carriesMedia && ($0.isOffered || $0.name == self?.name)
@@ -50,13 +51,13 @@ extension VideoCodecChoice? {
 }
 
 extension PeerConnection {
-  /// Prefers a codec on all transceivers for video frames; nil leaves the order as it is.
+  /// Prefers a codec on all video transceivers; nil leaves the order as it is.
   package func prefer(_ choice: VideoCodecChoice?) async throws {
     guard let choice else { return }
     try await prefer(choice.codecs) { $0 != .stopped }
   }
 
-  /// Sets the codecs of the transceivers for video frames that have one of some directions.
+  /// Sets the codec preferences of the video transceivers whose direction matches.
   package func prefer(
     _ codecs: [RTPCodec], where isMeant: (TransceiverDirection) -> Bool
   ) async throws {
@@ -69,9 +70,9 @@ extension PeerConnection {
 
 // MARK: - H264Clip
 
-/// Two descriptions that belong together.
+/// An offer with its answer.
 struct Exchange {
-  /// The m-sections with the same place in both.
+  /// The m-sections with the same index in both.
   private let pairs: [(offer: SDPSection, answer: SDPSection)]
   private let isOwnOffer: Bool
 
@@ -84,16 +85,16 @@ struct Exchange {
     }
   }
 
-  /// Whether video frames that were offered were refused.
+  /// Whether the answer rejects offered video.
   fileprivate var refusesVideo: Bool {
     pairs.contains { !$0.offer.isRejected && $0.answer.isRejected }
   }
 
-  /// The peer's H.264 receptions in the video sections that both descriptions keep.
+  /// The H.264 that the peer can receive, for each video section that the answer accepts.
   fileprivate var receptions: [H264Reception] {
     pairs.compactMap { pair in
       guard !pair.answer.isRejected else { return nil }
-      // The first format of the answer is sent (RFC 3264 section 7).
+      // The answer's first format is sent (RFC 3264 section 7).
       let h264 = pair.answer.values(RTPMap.self).filter { $0.name.uppercased() == "H264" }
       let formats = h264.map { String($0.payloadType) }
       guard let sent = pair.answer.formats.first(where: { formats.contains($0) }) else {
@@ -111,13 +112,13 @@ struct Exchange {
 /// An H.264 file, which is sent unchanged or not at all.
 package struct H264Clip: Sendable {
   let path: String
-  /// The codecs that it can be sent as, the best one first.
+  /// The codecs that can carry it, the best one first.
   let codecs: [RTPCodec]
   private let stream: H264Stream
 
-  /// Looks at a file that was opened.
+  /// Checks an opened file.
   ///
-  /// - Throws: a failure when no decoder of calls knows its profile.
+  /// - Throws: a failure if no codec used in calls has its profile.
   package init(_ path: String, _ source: H264FileSource) throws(MediaFileError) {
     self.path = path
     let profileLevelID = source.profileLevelID
@@ -133,10 +134,10 @@ package struct H264Clip: Sendable {
     }
   }
 
-  /// Why the file cannot be sent after an exchange; nil when it can.
+  /// Returns why an exchange keeps the file from being sent; nil if it can be sent.
   ///
-  /// This ends the call: a decoder of another profile lacks tools that the video frames use, so
-  /// nothing would be displayed, and RFC 6184 section 8.2.2 does not allow different profiles.
+  /// This ends the call: a decoder for another profile lacks tools that the video frames use and
+  /// would display nothing, and RFC 6184 section 8.2.2 does not allow different profiles.
   func complaint(about exchange: Exchange) -> String? {
     guard exchange.refusesVideo else { return nil }
     return
@@ -144,11 +145,11 @@ package struct H264Clip: Sendable {
       + " file, or let the peer take H.264"
   }
 
-  /// Why the peer need not be able to decode the file after an exchange; nil when it must.
+  /// Returns why the peer may be unable to decode the file; nil if it must be able to.
   ///
-  /// This ends no call. A level only limits size and rate of video frames. Browsers announce level
-  /// 3.1 regardless of their abilities, and decode far beyond it: taken literally, no file of
-  /// 1920x1080 could be sent to any of them.
+  /// This ends no call. A level only limits the size and rate of video frames. Browsers announce
+  /// level 3.1 whatever their abilities and decode far beyond it; taken literally, it would rule
+  /// out every 1920x1080 file.
   func warning(about exchange: Exchange) -> String? {
     guard let level = stream.level,
       let reception = exchange.receptions.first(where: { !$0.accepts(stream) })

@@ -4,44 +4,44 @@ import Glibc
 import Synchronization
 package import Tape
 
-/// A child process: started by its initialiser and reaped by a thread, so that it leaves no zombie.
+/// A child process, started by its initialiser and reaped by a thread, so that it leaves no zombie.
 ///
 /// It has the three standard streams and no other descriptor, no blocked or ignored signals, and
-/// its own process group: passing on an interrupt at the terminal is up to its parent.
+/// its own process group, so its parent must pass on an interrupt from the terminal.
 package final class ChildProcess: Sendable {
-  /// The target of a standard stream.
+  /// The destination of a standard stream.
   package enum Stream: Sendable {
     /// `/dev/null`.
     case nothing
-    /// As in this process.
+    /// The same stream as in this process.
     case inherited
     case pipe(FileDescriptor)
   }
 
-  /// How it ended.
+  /// How the process ended.
   package enum Ending: Hashable, Sendable {
     case exited(status: Int32)
     case killed(signal: Int32)
 
-    /// Its exit status; nil if a signal ended it.
+    /// The exit status; nil if a signal ended the process.
     package var status: Int32? {
       guard case .exited(let status) = self else { return nil }
       return status
     }
   }
 
-  /// Its process number.
+  /// The process identifier.
   package let identifier: Int32
   private let ending = Mutex<Ending?>(nil)
   private let running = DispatchGroup()
 
   /// Starts a program.
   /// - Parameters:
-  ///   - program: the path of an executable.
+  ///   - program: an executable's path.
   ///   - arguments: without the program's name.
-  ///   - environment: replaces that of this process.
+  ///   - environment: replaces this process's environment.
   ///   - whenEnded: called once, on another thread.
-  /// - Throws: `SystemError` if it cannot be started.
+  /// - Throws: `SystemError` if the program cannot be started.
   package init(
     _ program: String, _ arguments: [String] = [], environment: [String: String]? = nil,
     input: Stream = .nothing, output: Stream = .inherited, errors: Stream = .inherited,
@@ -75,17 +75,17 @@ package final class ChildProcess: Sendable {
     }
   }
 
-  /// Kills it (SIGKILL).
+  /// Kills the process (SIGKILL).
   package func end() {
     ending.withLock { if $0 == nil { kill(identifier, SIGKILL) } }
   }
 
-  /// Asks it to end (SIGTERM).
+  /// Asks the process to end (SIGTERM).
   package func terminate() {
     ending.withLock { if $0 == nil { kill(identifier, SIGTERM) } }
   }
 
-  /// Waits until it has ended.
+  /// Waits until the process has ended.
   @discardableResult
   package func waitUntilExit() -> Ending {
     running.wait()
@@ -94,13 +94,12 @@ package final class ChildProcess: Sendable {
 
   private func awaitEnding() -> Ending {
     var information = siginfo_t()
-    // Its number stays valid until it is reaped, which must not happen during a kill.
+    // The identifier stays valid until the process is reaped, which must not happen during a kill.
     while waitid(P_PID, id_t(identifier), &information, WEXITED | WNOWAIT) < 0, errno == EINTR {}
     return ending.withLock { ending in
       var status: Int32 = 0
       while waitpid(identifier, &status, 0) < 0, errno == EINTR {}
-      // The layout of a status is the same on all of Linux (wait(2)); Swift cannot import the
-      // macros.
+      // A status has the same layout on all of Linux (wait(2)); Swift cannot import the macros.
       let signal = status & 0x7f
       let result: Ending =
         signal == 0 ? .exited(status: status >> 8 & 0xff) : .killed(signal: signal)
@@ -132,7 +131,7 @@ package struct ChildPipe {
   /// Closes the child's reading end in this process.
   package func closeReading() { reading.close() }
 
-  /// Reads until the child has closed its end, or has written this much.
+  /// Reads until the child has closed its end or has written `maximum` bytes.
   package func readAll(atMost maximum: Int) -> String {
     var bytes: [UInt8] = []
     while bytes.count < maximum {
@@ -154,20 +153,20 @@ package struct ChildPipe {
   }
 }
 
-/// The memory of the process.
+/// The process's memory.
 public enum ProcessMemory {
   /// Returns free memory to the system.
   ///
-  /// The C library keeps freed memory for later, scattered over the threads' arenas; a recorder
-  /// that had many calls at once would look as if it still had them.
+  /// The C library keeps freed memory, scattered over the threads' arenas; a recorder that once had
+  /// many calls would look as if it still had them.
   public static func trim() { cprocess_memory_trim() }
 }
 
-/// The limit on open file descriptors of the process.
+/// The process's limit on open file descriptors.
 public enum DescriptorLimit {
   /// Raises the limit as far as the system permits, and returns it.
   ///
-  /// The usual one is 1,024, because of programs that use bit sets of descriptors (`select`);
+  /// The default is 1,024 for the sake of programs that use bit sets of descriptors (`select`);
   /// nothing here does.
   @discardableResult
   public static func raise() -> Int {
@@ -180,7 +179,7 @@ public enum DescriptorLimit {
     return Int(min(limit.rlim_cur, rlim_t(Int32.max)))
   }
 
-  /// How many more descriptors the process may open, up to a maximum of interest.
+  /// Returns how many more descriptors the process may open, up to `maximum`.
   package static func spare(upTo maximum: Int) -> Int {
     var limit = rlimit()
     guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else {

@@ -6,7 +6,7 @@ import Synchronization
 public import Tape
 public import Wire
 
-/// Why a session cannot start.
+/// An error that keeps a session from starting.
 public enum SessionError: Error, Hashable, Sendable, CustomStringConvertible {
   /// The take cannot be written.
   case take(TapeError)
@@ -22,40 +22,50 @@ public enum SessionError: Error, Hashable, Sendable, CustomStringConvertible {
   }
 }
 
-/// The contents of a finished recording.
+/// A summary of a finished recording.
 public struct TakeSummary: Hashable, Sendable {
-  /// The file.
+  /// The file's path.
   public var path: String
   /// The number of steps.
   public var steps: Int
   /// The number of datagrams sent and received.
   public var packets: Int
-  /// The size of the file in bytes.
+  /// The file's size in bytes.
   public var bytes: Int
+  /// The takes that were written of a ring; nil if the session recorded one take.
+  package var parts: [TakeSummary]?
+  /// What the take is of a ring, in words.
+  package var words = ""
+
+  package init(path: String, steps: Int, packets: Int, bytes: Int) {
+    (self.path, self.steps, self.packets, self.bytes) = (path, steps, packets, bytes)
+  }
 }
 
 /// Peers that share a clock and, if recorded, a take.
 public final class Session: Sendable {
-  /// How a session records, and its peers' resources.
+  /// How a session records, and which resources its peers may use.
   public struct Options: Sendable {
     /// The take to create; nil records nothing.
     public var takePath: String?
     /// Free text in the take.
     public var label = ""
-    /// What is said of the take by keys, such as the site or the build.
+    /// The take's tags by key, such as the site or the build.
     public var tags: [String: String] = [:]
     /// Whether the take keeps encoded frames in the clear.
     public var keepsMedia = true
-    /// Which local addresses ICE gathers on.
+    /// The local addresses on which ICE gathers.
     public var bind = BindPolicy.automatic
     /// The interval between samples of every peer's stats; zero or nil for none.
     public var statsInterval: Interval? = .seconds(1)
+    /// Receives the steps instead of a take; nil if a take is recorded, or nothing.
+    package var sink: (any PeerSink)?
 
-    /// The options of a session that is not recorded.
+    /// Creates the options of a session that is not recorded.
     public init() {}
   }
 
-  /// The clock of all instants of this session.
+  /// The clock that all of the session's instants are read from.
   public let clock: TakeClock
   private let options: Options
   private let loop: MediaLoop
@@ -92,8 +102,9 @@ public final class Session: Sendable {
     }
     ownsLoop = sharedLoop == nil
     clock = TakeClock()
-    guard let path = options.takePath else {
+    guard let path = options.takePath, options.sink == nil else {
       tape = nil
+      options.sink?.begin(clock.wallClock)
       return
     }
     var tapeOptions = TapeWriter.Options()
@@ -112,7 +123,7 @@ public final class Session: Sendable {
 
   /// Creates a peer with its seed, clock and interface addresses.
   /// - Parameters:
-  ///   - label: names the peer in the take and in reports.
+  ///   - label: the peer's name in the take and in reports.
   ///   - role: the peer's role in this session: `caller`, `echo`, ...
   ///   - configuration: the peer's behaviour, as fixed in the take.
   ///   - prepare: runs before the peer's first step, to subscribe to all events.
@@ -125,7 +136,7 @@ public final class Session: Sendable {
       prepare: prepare)
   }
 
-  /// Creates a peer with an application's codecs, which genesis names.
+  /// Creates a peer that uses an application's codecs, which genesis lists by name.
   package func makePeer(
     label: String, configuration: PeerConfiguration, encoders: (any VideoEncoderFactory)?,
     decoders: (any VideoDecoderFactory)?, prepare: (PeerConnection) -> Void
@@ -143,7 +154,9 @@ public final class Session: Sendable {
     makeEngine: @escaping @Sendable () -> any PeerEngine, key: MediaLoop.PeerKey? = nil,
     forward: PeerDriver.Forward? = nil, prepare: (PeerConnection) -> Void
   ) -> PeerConnection {
-    let number = tape?.addPeer(label: label, role: role) ?? (actor: 0, peer: 0)
+    let number =
+      tape?.addPeer(label: label, role: role) ?? options.sink?.addPeer(label: label, role: role)
+      ?? (actor: 0, peer: 0)
     var configuration = configuration
     if configuration.decoders == nil {
       configuration.decoders = LibraryCodecs.furtherDecoders
@@ -160,7 +173,7 @@ public final class Session: Sendable {
       key: key, makeEngine: makeEngine,
       genesis: Genesis(
         seed: drawSeed(), wallClock: clock.wallClock, configuration: configuration),
-      bind: options.bind, clock: clock, recorder: tape, actor: number.actor,
+      bind: options.bind, clock: clock, recorder: recorder, actor: number.actor,
       statsInterval: options.statsInterval,
       observer: { event, now in observers.observe(event, at: now) }, forward: forward)
     let connection = PeerConnection(
@@ -172,6 +185,12 @@ public final class Session: Sendable {
       connections.append(WeakConnection(connection: connection))
     }
     return connection
+  }
+
+  /// Receives the steps of the peers; nil if nothing is recorded.
+  private var recorder: (any StepSink)? {
+    if let tape { return tape }
+    return options.sink
   }
 
   /// Creates the two legs of a relay: what one receives, the other sends.
@@ -207,6 +226,28 @@ public final class Session: Sendable {
     return (legs[0], legs[1])
   }
 
+  /// Creates one leg of a relay in whose other leg's place this process is.
+  /// - Parameters:
+  ///   - onState: called on the loop's thread with the states after each change.
+  ///   - forward: called on the loop's thread with every packet that came, in the clear.
+  package func makeLeg(
+    label: String, role: String, configuration: PeerConfiguration,
+    onState: @escaping @Sendable (PeerConnectionStates) -> Void,
+    forward: @escaping PeerDriver.Forward
+  ) -> PeerConnection {
+    var configuration = configuration
+    configuration.relays = true
+    return makePeer(
+      label: label, role: role, configuration: configuration, makeEngine: makeEngine,
+      forward: forward,
+      prepare: { leg in
+        leg.observers.listen { [weak observers = leg.observers] news in
+          guard case .event(let event) = news, event.isState, let observers else { return }
+          onState(observers.states)
+        }
+      })
+  }
+
   /// Registers an audio session, to stop it at the end.
   func register(_ session: AudioSession) {
     audioSessions.withLock { sessions in
@@ -223,8 +264,8 @@ public final class Session: Sendable {
 
   /// Closes all peers, stops the audio sessions with their devices, ends the loop and completes the
   /// take.
-  /// - Returns: the contents of the take, or nil if nothing was recorded.
-  /// - Throws: `TapeError` if something could not be written; what was written stays valid.
+  /// - Returns: the take's summary, or nil if nothing was recorded.
+  /// - Throws: `TapeError` if writing failed; everything written before stays valid.
   @discardableResult
   public func finish() async throws(TapeError) -> TakeSummary? {
     let open = connections.withLock { connections in
@@ -235,7 +276,7 @@ public final class Session: Sendable {
     for connection in open { await connection.retire() }
     for entry in audioSessions.withLock({ $0 }) { entry.session?.stop() }
     if ownsLoop { await loop.stop() }
-    guard let tape else { return nil }
+    guard let tape else { return await options.sink?.finish(options.takePath ?? "") }
     let result = await withCheckedContinuation { continuation in
       tape.finish { continuation.resume(returning: $0) }
     }
@@ -249,11 +290,11 @@ public final class Session: Sendable {
 // MARK: - Stack
 
 extension Session {
-  /// Starts a session; recorded if the options have a path.
+  /// Starts a session, which is recorded if the options have a path.
   /// - Parameter loop: a loop shared with other sessions; nil creates one.
   /// - Throws: `SessionError` if the take or the thread cannot be created.
   public convenience init(_ options: Options, loop: MediaLoop? = nil) throws(SessionError) {
-    // Every peer gets its own codecs, which stay on the loop's thread.
+    // Every peer has its own codecs, which stay on the loop's thread.
     try self.init(options, loop: loop) { TimedPeer() }
   }
 }
@@ -264,10 +305,10 @@ package func drawSeed() -> [UInt8] {
   return (0..<Entropy.seedLength).map { _ in generator.next() }
 }
 
-/// The clock of a take: nanoseconds of CLOCK_MONOTONIC since the take's zero, and one wall clock
-/// reading.
+/// A take's clock: nanoseconds of CLOCK_MONOTONIC since the take's zero, and one reading of the
+/// wall clock.
 ///
-/// Stepping or slewing the system's wall clock never affects a peer: it is read once.
+/// Stepping or slewing the system's wall clock never affects a peer: it is read only once.
 public struct TakeClock: Sendable {
   /// The UTC time at the take's zero.
   public let wallClock: WallClock
@@ -290,13 +331,13 @@ public struct TakeClock: Sendable {
   /// The current instant.
   public var now: Instant { instant(monotonicNanoseconds: monotonicNanoseconds()) }
 
-  /// The instant of a reading of CLOCK_MONOTONIC; zero if before the take.
+  /// Converts a CLOCK_MONOTONIC reading to an instant; zero if it precedes the take.
   func instant(monotonicNanoseconds: Int64) -> Instant {
     Instant(nanoseconds: max(0, monotonicNanoseconds - zeroNanoseconds))
   }
 
   /// The reading of CLOCK_MONOTONIC at an instant; saturates.
-  func monotonicNanoseconds(at instant: Instant) -> Int64 {
+  package func monotonicNanoseconds(at instant: Instant) -> Int64 {
     let (sum, overflow) = zeroNanoseconds.addingReportingOverflow(instant.nanoseconds)
     return overflow ? .max : sum
   }

@@ -5,41 +5,43 @@ package import Signaling
 package import Tape
 import Wire
 
-/// Records what pages report about their calls: what `retake record page` runs.
+/// Records the calls that web pages report; `retake record page` runs it.
 ///
 /// A page includes the script from `/page.js`, or as a module from `/page.mjs`, which sends to
-/// `/socket`. rtcstats-js sends to any other path. Each session has a take of its own.
+/// `/socket`. rtcstats-js sends to any other path. Each session has its own take.
 package actor PageService {
-  /// What a recorder of pages allows.
+  /// A page recorder's limits and defaults.
   package struct Settings: Sendable {
     package var label = ""
-    /// What is said of the takes by keys.
+    /// The takes' tags by key.
     package var tags: [String: String] = [:]
     package var keepsMedia = true
-    /// How many sessions run at once at the most.
+    /// How many sessions may run at once.
     package var sessionsMaximum = 100
-    /// How many bytes of messages a session may send.
+    /// How many bytes of messages one session may send.
     package var sessionBytes = 1 << 30
     /// How many bytes of messages all sessions together may send.
     package var totalBytes = 10 << 30
-    /// How long a session waits for its page, which is reloaded or has lost its connection.
+    /// How long a session waits for a page that is reloading or has lost its connection.
     package var absence = Duration.seconds(60)
-    /// Whether scripts hand over encoded frames without being asked to.
+    /// Whether scripts send encoded frames by default.
     package var hasMedia = false
-    /// How often statistics are read, in milliseconds.
+    /// The interval between readings of statistics, in milliseconds.
     package var intervalMilliseconds = 1000
 
     package init() {}
   }
 
-  /// The path for a new take, whose name begins with a prefix unless one file was asked for.
+  /// Returns a new take's path.
+  ///
+  /// Its name begins with the prefix unless one file was requested.
   package typealias TakePath = @Sendable (_ prefix: String) throws(TapeError) -> String
 
   /// Yields whenever a session has ended.
   package nonisolated let endedSessions: AsyncStream<Void>
   private let ended: AsyncStream<Void>.Continuation
   private let settings: Settings
-  /// Whether there is one take, which the first session gets.
+  /// Whether there is only one take, for the first session.
   private let isSingle: Bool
   private let takePath: TakePath
   private let notice: @Sendable (String) -> Void
@@ -52,17 +54,17 @@ package actor PageService {
 
   private struct Entry {
     let session: PageSession
-    /// How many connections it has, and how often that changed.
+    /// The number of current connections, and of changes to it.
     var connections = 0
     var changes = 0
   }
 
-  /// The summaries of so many takes are remembered for the end.
+  /// How many takes' summaries are kept for the end.
   private static let summariesMaximum = 10_000
 
   /// - Parameters:
   ///   - isSingle: whether there is one take for the only session.
-  ///   - notice: gets a sentence for what goes wrong with a take.
+  ///   - notice: receives a sentence for each problem with a take.
   package init(
     _ settings: Settings, isSingle: Bool, takePath: @escaping TakePath,
     notice: @escaping @Sendable (String) -> Void
@@ -80,7 +82,7 @@ package actor PageService {
   /// The path of the script's WebSocket.
   package static let socketPath = "/socket"
 
-  /// Where pages send what they report.
+  /// The paths that pages send their reports to.
   package nonisolated var routes: [WebSocketRoute] {
     var limits = WebSocketLimits()
     limits.messageBytes = 4 << 20
@@ -127,7 +129,7 @@ package actor PageService {
     await leave(name, dialect)
   }
 
-  /// Says why nothing more is written.
+  /// Closes a socket, saying why nothing more is written.
   private nonisolated func refuse(
     _ socket: WebSocket, _ dialect: PageSession.Dialect, _ reason: String
   ) async {
@@ -173,7 +175,7 @@ package actor PageService {
     return session
   }
 
-  /// What a request says of its client; not the token.
+  /// Returns a request's description of its client, without the token.
   private static func head(of request: HTTPRequest) -> JSONValue {
     .members(
       ("userAgent", request.header("User-Agent").map { .text($0) }),
@@ -187,7 +189,7 @@ package actor PageService {
     entry.changes += 1
     entries[name] = entry
     guard entry.connections == 0 else { return }
-    // rtcstats-js does not come back to a session.
+    // rtcstats-js does not return to a session.
     if dialect == .rtcstats { return await end(name) }
     let changes = entry.changes
     let absence = settings.absence
@@ -220,7 +222,7 @@ package actor PageService {
 
   /// Ends all sessions and completes their takes.
   ///
-  /// - Returns: what was written, in the order in which sessions ended.
+  /// - Returns: the takes' summaries, in the order in which sessions ended.
   package func finish() async -> [ReportedImport.Summary] {
     isClosed = true
     for name in entries.keys.sorted() { await end(name) }
@@ -230,7 +232,7 @@ package actor PageService {
 
   // MARK: Scripts
 
-  /// The paths of the script: as it is, and as a module.
+  /// The script's paths: as a script and as a module.
   package static let scriptPaths: Set<String> = ["/page.js", "/page.mjs"]
 
   /// Responds to a request.
@@ -260,7 +262,7 @@ package actor PageService {
     var response = HTTPResponse(type: "text/javascript; charset=utf-8", body: Array(text.utf8))
     response.headers += [
       ("Cache-Control", "no-store"), ("X-Content-Type-Options", "nosniff"),
-      // Pages that isolate themselves (COEP) load it as well: who has the token may.
+      // Pages that isolate themselves (COEP) load it as well: the token alone decides who may.
       ("Cross-Origin-Resource-Policy", "cross-origin"),
     ]
     return response

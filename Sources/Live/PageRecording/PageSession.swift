@@ -5,13 +5,13 @@ import Synchronization
 import Tape
 import Wire
 
-/// What all sessions may write together, in bytes of messages.
+/// How many bytes of messages all sessions may still write together.
 final class PageBudget: Sendable {
   private let left: Mutex<Int>
 
   init(_ bytes: Int) { left = Mutex(bytes) }
 
-  /// Uses up some bytes; false when there are not as many left.
+  /// Uses up some bytes; returns false if fewer are left.
   func use(_ bytes: Int) -> Bool {
     left.withLock { left in
       guard bytes <= left else { return false }
@@ -21,22 +21,22 @@ final class PageBudget: Sendable {
   }
 }
 
-/// One session: what a tab of a browser reports, over reloads and lost connections, in one take.
+/// One session: everything a browser tab reports, over reloads and lost connections, in one take.
 actor PageSession {
-  /// What a message leads to.
+  /// The result of handling a message.
   enum Outcome {
     case nothing
-    /// The client is told this.
+    /// Send this text to the client.
     case reply(String)
-    /// No more is written, for this reason.
+    /// Stop writing, for this reason.
     case stop(String)
   }
 
-  /// Who reports.
+  /// The protocol that the client speaks.
   enum Dialect: Sendable {
-    /// Retake's own script.
+    /// Spoken by Retake's own script.
     case script
-    /// rtcstats-js, whose lines have no numbers: a connection is a session.
+    /// Spoken by rtcstats-js, whose lines are not numbered: each connection is a session.
     case rtcstats
   }
 
@@ -48,7 +48,7 @@ actor PageSession {
   private let begun = ContinuousClock.now
   private var recorder: ReportedRecorder?
   private var lines = ReportedLines(.rtcstats)
-  /// Up to which number there are messages of each load of the page, and the loads in their order.
+  /// The last message number received from each load of the page, and the loads in order.
   private var received: [String: UInt64] = [:]
   private var loads: [String] = []
   private var firstMilliseconds: Double?
@@ -56,14 +56,14 @@ actor PageSession {
   private var strangeLines: UInt64 = 0
   private var ending: String?
 
-  /// A session that is reloaded more often than this is somebody's test of Retake.
+  /// More reloads than this are a test of Retake rather than a call.
   private static let loadsMaximum = 1_000
-  /// How far the time of a page may run ahead of that of the recorder.
+  /// How far a page's clock may run ahead of the recorder's.
   private static let leadMilliseconds = 60_000.0
 
   /// - Parameters:
-  ///   - path: the path of the take, asked for when there is something to write.
-  ///   - head: what is known of the client.
+  ///   - path: returns the take's path; called once there is something to write.
+  ///   - head: the known facts about the client.
   init(
     _ dialect: Dialect, settings: PageService.Settings, budget: PageBudget, head: JSONValue,
     path: @escaping @Sendable () throws(TapeError) -> String
@@ -75,7 +75,7 @@ actor PageSession {
     self.path = path
   }
 
-  /// The first message to the script: what there is already.
+  /// The first message to the script, which says what has already arrived.
   var greeting: String {
     JSONText.object([("isNew", .flag(received.isEmpty)), ("received", receipts)]).text
   }
@@ -84,7 +84,7 @@ actor PageSession {
     .object(loads.map { ($0, .integer(received[$0] ?? 0)) })
   }
 
-  /// Writes down a message.
+  /// Records a message.
   func receive(_ message: SignalingFrame) -> Outcome {
     if let ending { return .stop(ending) }
     let size =
@@ -118,7 +118,7 @@ actor PageSession {
     }
   }
 
-  /// Completes the take; nil where nothing was reported.
+  /// Completes the take and returns its summary; nil if nothing was reported.
   func finish() throws(TapeError) -> ReportedImport.Summary? {
     if ending == nil { ending = "the recording has ended" }
     guard let recorder else { return nil }
@@ -142,9 +142,9 @@ actor PageSession {
     return .stop(reason)
   }
 
-  // MARK: What the script reports
+  // MARK: Reports from the script
 
-  /// - Parameter repliesAlways: else one reply in sixteen says what is there.
+  /// - Parameter repliesAlways: if false, only one reply in sixteen says what has arrived.
   private func receive(_ unit: ScriptUnit, repliesAlways: Bool) throws(TapeError) -> Outcome {
     if received[unit.load] == nil {
       guard loads.count < Self.loadsMaximum else {
@@ -153,7 +153,7 @@ actor PageSession {
       loads.append(unit.load)
     }
     let last = received[unit.load] ?? 0
-    // What comes once more, after a connection was lost, is there.
+    // Messages repeated after a lost connection have already arrived.
     if unit.number > last {
       received[unit.load] = unit.number
       switch unit.content {
@@ -174,7 +174,7 @@ actor PageSession {
     return .reply(JSONText.object([("received", receipt)]).text)
   }
 
-  /// The name of a connection in the take: each load of a page numbers its own from 0.
+  /// Returns a connection's name in the take: each load of the page numbers its connections from 0.
   private func name(of connection: String, in load: String) -> String {
     guard let place = loads.firstIndex(of: load), place > 0 else { return connection }
     return "\(connection), load \(place + 1)"
@@ -197,7 +197,8 @@ actor PageSession {
     recorder?.add(event, at: milliseconds)
   }
 
-  /// A time that the page states, which cannot be ahead of the session by more than clocks differ.
+  /// Returns a time stated by the page, limited so that it does not run ahead of the session by
+  /// more than clocks differ.
   private func bounded(_ milliseconds: Double) -> Double {
     let first = firstMilliseconds ?? milliseconds
     firstMilliseconds = first

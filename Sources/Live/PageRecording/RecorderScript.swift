@@ -2,23 +2,23 @@ import CFiles
 import Page
 package import Wire
 
-/// The script that records a page, as the page includes it, and as the extension brings it.
+/// The script that records a page, for the page to include or for the extension to inject.
 package struct RecorderScript: Sendable {
-  /// What a script is told.
+  /// A script's settings.
   package struct Configuration: Hashable, Sendable {
-    /// The WebSocket, with the token in its query.
+    /// The WebSocket's address, with the token in its query.
     package var address: String
-    /// Whether encoded frames are handed over.
+    /// Whether encoded frames are sent.
     package var hasMedia = false
-    /// How often statistics are read, in milliseconds.
+    /// The interval between readings of statistics, in milliseconds.
     package var intervalMilliseconds = 1000
-    /// Whether the extension's other script opens the socket.
+    /// Whether another script of the extension opens the socket.
     package var isRelayed = false
 
     package init(address: String) { self.address = address }
 
     var line: String {
-      // What stands in a script may not end it, wherever the script stands.
+      // No value may end the script element, wherever the script is embedded.
       let json = JSONText.object([
         ("address", .text(address)), ("media", .flag(hasMedia)),
         ("interval", .integer(intervalMilliseconds)), ("relay", .flag(isRelayed)),
@@ -30,7 +30,7 @@ package struct RecorderScript: Sendable {
   /// All modules joined into one.
   private static let joined = PageScript(of: "main.js", in: modules)
 
-  /// What keeps the modules from being joined; a test wants nothing to.
+  /// Why the modules cannot be joined; a test expects none.
   package static var problems: [String] { joined.problems }
 
   private static let modules: [String: String] = {
@@ -43,15 +43,15 @@ package struct RecorderScript: Sendable {
     return found
   }()
 
-  /// The script, for `<script src>` and for consoles; as a module it exports `recorder`.
+  /// Returns the script for `<script src>` and consoles; as a module it exports `recorder`.
   package static func text(_ configuration: Configuration, isModule: Bool = false) -> String {
     "(() => {\n\"use strict\";\n" + configuration.line + joined.text + "})();\n"
       + (isModule ? "export const recorder = globalThis.retakeRecorder;\n" : "")
   }
 
-  /// The files of the extension, by their names.
+  /// Returns the extension's files with their names.
   ///
-  /// - Parameter origins: whose pages it records, such as `https://app.example`.
+  /// - Parameter origins: the origins to record, such as `https://app.example`.
   package static func extensionFiles(
     _ configuration: Configuration, origins: [String]
   ) -> [(name: String, text: String)] {

@@ -3,9 +3,9 @@ public import Live
 import Room
 import Synchronization
 
-/// Local video.
+/// A participant's own video, as published in a room.
 public final class LocalVideo: Sendable {
-  /// The source of the video.
+  /// The source that supplies the video.
   public let source: VideoSource
   /// The sent track.
   public let track: LocalVideoTrack
@@ -23,28 +23,28 @@ public final class LocalVideo: Sendable {
       layers: options.videoLayers ?? [])
   }
 
-  /// The number in the room; one of this process until it is published.
+  /// The number in the room; before the video is published, a number in this process.
   public var id: Int { part.number }
-  /// The identifier of this participant; nil before joining.
+  /// The local participant's identifier; nil before joining.
   public var owner: String? { part.owner }
-  /// Whether it is switched on; otherwise it is black, and the others are informed.
+  /// Whether the video is switched on; otherwise it is black, and other participants are informed.
   public var active: Bool {
     get { part.info.isActive }
     set { part.change { $0.isActive = newValue } }
   }
-  /// Its label for the others.
+  /// A label that other participants see.
   public var extraValue: String {
     get { part.info.extraValue }
     set { part.change { $0.extraValue = newValue } }
   }
-  /// Whether 1280x720 is captured, from the next start on.
+  /// Whether to capture 1280x720, from the next start on.
   public var hd: Bool {
     get { isHD.withLock { $0 } }
     set { isHD.withLock { $0 = newValue } }
   }
-  /// The view that shows it, if any.
+  /// The view that shows the video, if any.
   public var viewId: Int? { view.withLock { $0?.id } }
-  /// Whether its view is mirrored; what is sent never is.
+  /// Whether the view is mirrored; the sent video never is.
   var isMirrored: Bool {
     get { mirrors.withLock { $0 } }
     set {
@@ -53,7 +53,7 @@ public final class LocalVideo: Sendable {
     }
   }
 
-  /// Shows it in a view, replacing what the view showed.
+  /// Shows the video in a view, replacing the video shown there.
   public func attach(_ view: RenderView) {
     detach()
     view.isMirrored = isMirrored
@@ -62,7 +62,7 @@ public final class LocalVideo: Sendable {
     track.add(view)
   }
 
-  /// Stops showing it.
+  /// Stops showing the video.
   public func detach() {
     guard let view = view.withLock({ $0 }) else { return }
     view.release()
@@ -77,25 +77,25 @@ public final class LocalVideo: Sendable {
   }
 }
 
-/// Local audio.
+/// A participant's own audio, as published in a room.
 public final class LocalAudio: Sendable {
-  /// The source of the audio.
+  /// The source that supplies the audio.
   public let source: AudioSource
   /// The sent track.
   public let track: LocalAudioTrack
   let part: LocalPart
-  /// The origin of the audio.
+  /// The source of the audio.
   let origin: Origin
   private let options: LocalMediaOptions
   private let microphone = Mutex<AudioAttachment?>(nil)
 
-  /// The origin of local audio.
+  /// The source of local audio.
   enum Origin {
-    /// A source chosen by the application.
+    /// A source that the application chose.
     case application
-    /// The microphone of the room's audio session, or the application if there is none.
+    /// The microphone in the room's audio session, or the application if there is none.
     case microphone
-    /// The file of the options.
+    /// The options' file.
     case file
   }
 
@@ -108,23 +108,23 @@ public final class LocalAudio: Sendable {
       track, isActive: options.audio, extraValue: options.audioExtraValue)
   }
 
-  /// The number in the room; one of this process until it is published.
+  /// The number in the room; before the audio is published, a number in this process.
   public var id: Int { part.number }
-  /// The identifier of this participant; nil before joining.
+  /// The local participant's identifier; nil before joining.
   public var owner: String? { part.owner }
-  /// Whether it is switched on; otherwise it is silent, and the others are informed.
+  /// Whether the audio is switched on; otherwise it is silent, and other participants are informed.
   public var active: Bool {
     get { part.info.isActive }
     set { part.change { $0.isActive = newValue } }
   }
-  /// Its label for the others.
+  /// A label that other participants see.
   public var extraValue: String {
     get { part.info.extraValue }
     set { part.change { $0.extraValue = newValue } }
   }
-  /// Sends the microphone of an audio session, processed according to the options, until
+  /// Sends an audio session's microphone, processed according to the options, until
   /// `closeMicrophone`.
-  /// - Throws: `RoomError` 1441 if it may not be used.
+  /// - Throws: `RoomError` 1441 if the microphone may not be used.
   func openMicrophone(of session: AudioSession) throws(RoomError) {
     guard origin == .microphone, microphone.withLock({ $0 == nil }) else { return }
     do throws(AudioSessionError) {
@@ -139,17 +139,18 @@ public final class LocalAudio: Sendable {
 
   func closeMicrophone() { microphone.withLock { $0 = nil } }
 
-  /// Restores category and mode of a call once the room is joined, over the application's settings.
+  /// Restores a call's category and mode once the room is joined, overriding the application's
+  /// settings.
   func roomIsThere() { microphone.withLock { $0 }?.establish() }
 
-  /// Whether it is played even if others are louder.
+  /// Whether the audio is played even if other voices are louder.
   public var alwaysOn: Bool {
     get { part.info.isAlwaysOn }
     set { part.change { $0.isAlwaysOn = newValue } }
   }
 }
 
-/// Identifiers of local tracks, unique in the process.
+/// Numbers for local tracks, unique in the process.
 enum LocalTrackNames {
   private static let last = Atomic(0)
   static var next: Int { last.wrappingAdd(1, ordering: .relaxed).newValue }

@@ -4,18 +4,18 @@ public import Room
 import Synchronization
 import Wire
 
-/// Another participant of a room.
+/// Another participant in a room.
 ///
-/// The object keeps what it published after it has left.
+/// It keeps its published media after the participant has left.
 public final class RemoteParticipant: Sendable {
   private struct State {
     var videos: [Int: RemoteVideo] = [:]
     var audios: [Int: RemoteAudio] = [:]
   }
 
-  /// The identifier in the room.
+  /// The participant's identifier in the room.
   public let id: String
-  /// The display name; empty for none.
+  /// The participant's display name; empty for none.
   public let name: String
   private let state = Mutex(State())
 
@@ -24,11 +24,11 @@ public final class RemoteParticipant: Sendable {
     self.name = name
   }
 
-  /// Its published videos by number: a camera and a screen, for example.
+  /// The participant's published videos by number: a camera and a screen, for example.
   public var videos: [Int: RemoteVideo] { state.withLock { $0.videos } }
-  /// Its published audio by number.
+  /// The participant's published audio by number.
   public var audios: [Int: RemoteAudio] { state.withLock { $0.audios } }
-  /// Whether one of its videos is subscribed to.
+  /// Whether any of the participant's videos is subscribed to.
   public var isVideoSubscribed: Bool { videos.values.contains { $0.isSubscribed } }
 
   func add(_ video: RemoteVideo) { state.withLock { $0.videos[video.id] = video } }
@@ -41,7 +41,7 @@ public final class RemoteParticipant: Sendable {
   }
 }
 
-/// This client as a participant of a room.
+/// The local client as a participant in a room.
 public final class LocalParticipant: Sendable {
   private struct State {
     var id = ""
@@ -87,9 +87,9 @@ public final class RemoteVideo: Sendable {
     var profile = VideoProfile.empty
   }
 
-  /// The number of the video in its room.
+  /// The video's number in the room.
   public let id: Int
-  /// The identifier of its owner.
+  /// The identifier of the participant who published the video.
   public let owner: String
   private let state: Mutex<State>
   private let driver: WeakDriver
@@ -101,18 +101,18 @@ public final class RemoteVideo: Sendable {
     self.driver = WeakDriver(driver)
   }
 
-  /// Whether its owner has it switched on.
+  /// Whether the owner has the video switched on.
   public var active: Bool { state.withLock { $0.media.isActive } }
-  /// Its owner's label: `screen`, ...
+  /// The owner's label for the video, such as `screen`.
   public var extraValue: String { state.withLock { $0.media.extraValue } }
   /// The layers to choose from; empty if there is no choice.
   public var profiles: [VideoProfile] { state.withLock { $0.media.profiles } }
   /// The selected layer; `empty` if there is no choice, or none was selected.
   public var profile: VideoProfile { state.withLock { $0.profile } }
-  /// Whether it is paused.
+  /// Whether the video is paused.
   ///
-  /// Setting it asks the service; if it refuses, the value is reset and the room reports the error.
-  /// `setPaused` waits for the answer.
+  /// Setting it sends a request to the service; if the service refuses, the value is reset and the
+  /// room reports the error. `setPaused` waits for the answer.
   public var pause: Bool {
     get { state.withLock { $0.isPaused } }
     set {
@@ -131,14 +131,14 @@ public final class RemoteVideo: Sendable {
       }
     }
   }
-  /// Whether it is subscribed to.
+  /// Whether the video is subscribed to.
   public var isSubscribed: Bool { state.withLock { $0.isSubscribed } }
-  /// The view that shows it, if any.
+  /// The view that shows the video, if any.
   public var viewId: Int? { state.withLock { $0.view?.id } }
-  /// Its track; nil while it is not received.
+  /// The received track; nil while nothing is received.
   public var track: RemoteVideoTrack? { state.withLock { $0.track } }
 
-  /// Shows it in a view, replacing what the view showed.
+  /// Shows the video in a view, replacing the video shown there.
   public func attach(_ view: RenderView) {
     detach()
     view.attach { [weak self, weak view] in if let view { self?.letGo(of: view) } }
@@ -149,7 +149,7 @@ public final class RemoteVideo: Sendable {
     track?.add(view)
   }
 
-  /// Stops showing it.
+  /// Stops showing the video.
   public func detach() {
     let view = state.withLock { $0.view }
     guard let view else { return }
@@ -166,28 +166,28 @@ public final class RemoteVideo: Sendable {
     view.renderFrame(nil)
   }
 
-  /// Pauses or resumes it.
-  /// - Throws: `RoomError` 1327 if it is not subscribed to, 1353 or 1354 otherwise.
+  /// Pauses or resumes the video.
+  /// - Throws: `RoomError` 1327 if the video is not subscribed to, 1353 or 1354 for other refusals.
   public func setPaused(_ isPaused: Bool) async throws(RoomError) {
     try await driver.call(.setPaused(MediaID(UInt32(id)), isPaused))
     state.withLock { $0.isPaused = isPaused }
   }
 
   /// Selects a layer.
-  /// - Throws: `RoomError` 1327 if it is not subscribed to, 1351 or 1352 otherwise.
+  /// - Throws: `RoomError` 1327 if the video is not subscribed to, 1351 or 1352 for other refusals.
   public func setProfile(_ profile: VideoProfile) async throws(RoomError) {
     try await driver.call(.setProfile(MediaID(UInt32(id)), profile))
     state.withLock { $0.profile = profile }
   }
 
-  /// Pauses or resumes it without waiting; a later refusal is an error of the room.
-  /// - Throws: `RoomError` 1327 if it is not subscribed to, 1353 if it cannot be paused.
+  /// Pauses or resumes the video without waiting; the room reports a later refusal as an error.
+  /// - Throws: `RoomError` 1327 if the video is not subscribed to, 1353 if it cannot be paused.
   package func beginPausing(_ isPaused: Bool) throws(RoomError) {
     try begin(.setPaused(MediaID(UInt32(id)), isPaused)) { $0.isPaused = isPaused }
   }
 
-  /// Selects a layer without waiting; a later refusal is an error of the room.
-  /// - Throws: `RoomError` 1327 if it is not subscribed to, 1351 if it has no such layer.
+  /// Selects a layer without waiting; the room reports a later refusal as an error.
+  /// - Throws: `RoomError` 1327 if the video is not subscribed to, 1351 if it has no such layer.
   package func beginChoosing(_ profile: VideoProfile) throws(RoomError) {
     try begin(.setProfile(MediaID(UInt32(id)), profile)) { $0.profile = profile }
   }
@@ -201,7 +201,7 @@ public final class RemoteVideo: Sendable {
     }
   }
 
-  // MARK: The room's side
+  // MARK: Called by the room
 
   func change(_ media: PublishedMedia) { state.withLock { $0.media = media } }
 
@@ -228,9 +228,9 @@ public final class RemoteAudio: Sendable {
     var isOccupant = false
   }
 
-  /// The number of the audio in its room.
+  /// The audio's number in the room.
   public let id: Int
-  /// The identifier of its owner.
+  /// The identifier of the participant who published the audio.
   public let owner: String
   private let state: Mutex<State>
   private let driver: WeakDriver
@@ -242,31 +242,31 @@ public final class RemoteAudio: Sendable {
     self.driver = WeakDriver(driver)
   }
 
-  /// Whether its owner has it switched on.
+  /// Whether the owner has the audio switched on.
   public var active: Bool { state.withLock { $0.media.isActive } }
-  /// Its owner's label.
+  /// The owner's label for the audio.
   public var extraValue: String { state.withLock { $0.media.extraValue } }
-  /// Whether it is played even if others are louder.
+  /// Whether the audio is played even if other voices are louder.
   public var alwaysOn: Bool { state.withLock { $0.media.isAlwaysOn } }
-  /// Whether it is among the voices that are played.
+  /// Whether the audio is among the voices being played.
   public var isOccupant: Bool { state.withLock { $0.isOccupant } }
-  /// Its track; nil while it is not received.
+  /// The received track; nil while nothing is received.
   public var track: RemoteAudioTrack? { state.withLock { $0.track } }
 
-  /// Mutes or unmutes this audio, independently of the whole room.
+  /// Mutes or unmutes this audio, independently of the room's own muting.
   /// - Throws: `RoomError` 1327 if it is not received.
   public func setMuted(_ isMuted: Bool) async throws(RoomError) {
     try await driver.call(.setMediaMuted(MediaID(UInt32(id)), isMuted))
   }
 
-  // MARK: The room's side
+  // MARK: Called by the room
 
   func change(_ media: PublishedMedia) { state.withLock { $0.media = media } }
   func setTrack(_ track: RemoteAudioTrack?) { state.withLock { $0.track = track } }
   func setOccupant(_ isOccupant: Bool) { state.withLock { $0.isOccupant = isOccupant } }
 }
 
-/// The driver of a room, held weakly.
+/// A room's driver, held weakly.
 final class WeakDriver: Sendable {
   private struct Box {
     weak var driver: RoomDriver?
@@ -285,24 +285,24 @@ final class WeakDriver: Sendable {
 
 // MARK: - RenderView
 
-/// A place that shows one video at a time.
+/// A view that shows one video at a time.
 ///
 /// Attaching another video replaces the previous one.
 public final class RenderView: VideoRenderer {
-  /// Distinguishes views.
+  /// Identifies the view in this process.
   public let id: Int
   private let renderer: any VideoRenderer
   private let detachOwner = Mutex<(@Sendable () -> Void)?>(nil)
   private let mirrors = Mutex(false)
   private static let last = Atomic(0)
 
-  /// Creates a view that shows frames by a renderer.
+  /// Creates a view that passes frames to a renderer.
   public init(_ renderer: any VideoRenderer) {
     self.renderer = renderer
     id = RenderView.last.wrappingAdd(1, ordering: .relaxed).newValue
   }
 
-  /// Sets the size of the frames from the next one on.
+  /// Sets the frame size from the next frame on.
   public func setSize(width: Int, height: Int) { renderer.setSize(width: width, height: height) }
   /// Shows a frame, on the loop's thread; nil clears the view.
   public func renderFrame(_ frame: VideoFrame?) {
@@ -316,7 +316,7 @@ public final class RenderView: VideoRenderer {
     set { mirrors.withLock { $0 = newValue } }
   }
 
-  /// Attaches another owner, after detaching the previous one.
+  /// Hands the view to another video, after detaching the previous one.
   func attach(_ detach: @escaping @Sendable () -> Void) {
     let former = detachOwner.withLock { owner in
       defer { owner = detach }
@@ -325,12 +325,12 @@ public final class RenderView: VideoRenderer {
     former?()
   }
 
-  /// Releases the view on behalf of its owner.
+  /// Frees the view; its video calls this when it detaches.
   func release() { detachOwner.withLock { $0 = nil } }
 }
 
 extension VideoFrame {
-  /// The frame upright and mirrored; itself if it is blank.
+  /// An upright, mirrored copy; the frame itself if it is blank.
   var mirrored: VideoFrame {
     let upright = videoFrame()
     guard !upright.samples.isEmpty else { return self }

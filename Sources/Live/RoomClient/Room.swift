@@ -4,14 +4,14 @@ package import Room
 public import Stats
 import Synchronization
 
-/// A room of a service: participants, published and received media.
+/// A room at a service: participants, published and received media.
 ///
-/// Everything that happens in it is a step in the take of its session, as are the steps of its
-/// connections. A room is joined once; after `disconnect` a new one is needed.
+/// Everything that happens in the room and on its connections is a step in its session's take. A
+/// room is joined once; after `disconnect` a new one is needed.
 public final class Room: Sendable {
-  /// The configuration of the room.
+  /// The room's configuration.
   public let config: RoomConfig
-  /// This client as a participant.
+  /// The local client as a participant.
   public let localParticipant = LocalParticipant()
   private let server: RoomServer
   private let driver: RoomDriver
@@ -23,11 +23,11 @@ public final class Room: Sendable {
   /// Creates a room to be joined by `connect`.
   /// - Parameters:
   ///   - server: the service.
-  ///   - session: the session of its connections, which records them.
-  ///   - label: names the room in the take.
-  ///   - audio: an audio session of the same session: its microphone is the default source of local
-  ///     audio, and its speaker plays what is received; nil if the application provides audio and
-  ///     gets it from the tracks.
+  ///   - session: creates and records the room's connections.
+  ///   - label: the room's name in the take.
+  ///   - audio: an audio session in the same session: its microphone is the default source of local
+  ///     audio, and its speaker plays received audio; nil if the application provides audio and
+  ///     reads it from the tracks.
   ///   - delegate: receives events; held weakly.
   public init(
     _ server: RoomServer, config: RoomConfig = RoomConfig(), session: Session,
@@ -54,7 +54,7 @@ public final class Room: Sendable {
     weak.set(self)
     let handlers = server.sora?.currentHandlers
     if let handlers, let events = audio?.events {
-      // It ends with the audio session.
+      // The loop ends with the audio session.
       Task {
         for await event in events {
           guard case .didChangeRoute(let reason, _, let current) = event else { continue }
@@ -74,14 +74,14 @@ public final class Room: Sendable {
 
   deinit { updateSink.finish() }
 
-  // MARK: Coming and going
+  // MARK: Joining and leaving
 
-  /// The state of the room.
+  /// The room's state.
   public var status: RoomStatus { model.status }
-  /// The service's closing message: available when `disconnected` is reported, nil before.
+  /// The service's closing message: available by the time `disconnected` is reported, nil before.
   public var closure: RoomClosure? { model.closure }
 
-  /// Signs in: the room uses the token, and requests another one before it expires.
+  /// Signs in: the room uses the token and requests another before it expires.
   /// - Throws: `RoomError` 1101 to 1105.
   public func signIn(_ authenticator: any Authenticator) async throws(RoomError) {
     let token = try await authenticator.token()
@@ -90,7 +90,7 @@ public final class Room: Sendable {
       .signedIn(token: token.text, lifetimeMilliseconds: token.lifetimeSeconds.map { $0 * 1000 }))
   }
 
-  /// Forgets the token; call it after `disconnect`.
+  /// Discards the token; call it after `disconnect`.
   public func signOut() async {
     model.setAuthenticator(nil)
     _ = await driver.call(.signOut)
@@ -104,7 +104,7 @@ public final class Room: Sendable {
     try await call(.connect(join(roomId)))
   }
 
-  /// The parameters for joining a room.
+  /// Returns the parameters for joining a room.
   func join(_ roomId: String) -> RoomJoin {
     var join =
       server.join
@@ -115,11 +115,10 @@ public final class Room: Sendable {
     return join
   }
 
-  /// Leaves the room; `disconnected` is reported when that is done.
+  /// Leaves the room; `disconnected` is reported once that is done.
   public func disconnect() async { _ = await driver.call(.disconnect) }
 
-  /// The updates from now on, in order; every access returns a new stream, which ends with the
-  /// room.
+  /// Updates from now on, in order; every access returns a new stream, which ends with the room.
   public var updates: AsyncStream<RoomUpdate> { audience.stream() }
 
   // MARK: Participants
@@ -127,15 +126,15 @@ public final class Room: Sendable {
   /// The other participants present, by identifier.
   public var remoteParticipants: [String: RemoteParticipant] { model.participants }
 
-  /// The participants whose video is received, by identifier.
+  /// Returns the participants whose video is received, by identifier.
   public func getVideoOccupants() -> [String] { model.videoOccupants }
 
-  /// The participants whose audio is played, by identifier.
+  /// Returns the participants whose audio is played, by identifier.
   public func getAudioOccupants() -> [String] { model.audioOccupants }
 
   // MARK: Local media
 
-  /// Publishes local media and starts its capturer; deferred until the room is joined.
+  /// Publishes local media and starts its capturer, once the room is joined.
   /// - Throws: `RoomError`.
   public func publish(_ media: LocalMedia) async throws(RoomError) {
     try await startMedia(media)
@@ -150,7 +149,7 @@ public final class Room: Sendable {
     }
   }
 
-  /// Starts capturer and microphone, unless the configuration has them off.
+  /// Starts the capturer and the microphone, unless the configuration has them off.
   private func startMedia(_ media: LocalMedia) async throws(RoomError) {
     if let sora = server.sora, !sora.initialCameraEnabled, let video = media.video {
       video.active = false
@@ -161,7 +160,7 @@ public final class Room: Sendable {
     if let audio { try local.openMicrophone(of: audio) }
     guard let sora = server.sora, !sora.initialMicrophoneEnabled else { return }
     local.active = false
-    // A microphone that was never started needs no stop.
+    // A microphone that never started need not be stopped.
     if local.origin == .microphone { try? audio?.pauseRecording() }
   }
 
@@ -173,7 +172,7 @@ public final class Room: Sendable {
     media.audio?.closeMicrophone()
   }
 
-  // MARK: Video of others
+  // MARK: Remote video
 
   /// Subscribes to a video.
   ///
@@ -184,7 +183,7 @@ public final class Room: Sendable {
     model.setSubscribed(true, media)
   }
 
-  /// Subscribes to several videos; failures are reported as errors.
+  /// Subscribes to several videos; the room reports failures as errors.
   /// - Throws: `RoomError` 1323 if there are none.
   public func subscribe(videoIds: [Int]) async throws(RoomError) {
     var media: [MediaID] = []
@@ -217,13 +216,13 @@ public final class Room: Sendable {
 
   // MARK: Audio and messages
 
-  /// Mutes or unmutes everything received; settings of individual audio are kept.
+  /// Mutes or unmutes everything received; individual audio keeps its setting.
   public func setMuted(_ isMuted: Bool) { driver.post(.setMuted(isMuted)) }
 
-  /// The levels of the other participants that are played: 0 to 100, by identifier.
+  /// Returns the levels of participants being played, from 0 to 100, by identifier.
   public func getAudioLevels() -> [String: Int] { model.audioLevels }
 
-  /// Sends a message to participants; to everyone if none is named.
+  /// Sends a message to the named participants, or to all if none are named.
   /// - Throws: `RoomError` 1403 or 1471.
   public func sendUserMessage(
     participantIds: [String] = [], message: String, type: String = "normal"
@@ -234,22 +233,22 @@ public final class Room: Sendable {
 
   // MARK: Statistics
 
-  /// The statistics of the connection that sends.
+  /// Returns the statistics of the sending connection.
   public func getLocalStatsReport() async -> StatisticsReport {
     await report { $0.role != .down }.local
   }
 
-  /// The statistics of the connections that receive.
+  /// Returns the statistics of the receiving connections.
   public func getRemoteStatsReport() async -> StatisticsReport {
     await report { $0.role != .up }.remote
   }
 
-  /// The statistics of the media received from one participant.
+  /// Returns the statistics of one participant's received media.
   public func getRemoteStatsReport(of participantId: String) async -> [Statistics] {
     await model.statistics(of: participantId, driver.links)
   }
 
-  /// The statistics of all connections.
+  /// Returns the statistics of all connections.
   package func getStats() async -> StatsReport { await report { _ in true } }
 
   private func report(_ isWanted: (RoomLink) -> Bool) async -> StatsReport {
@@ -262,14 +261,14 @@ public final class Room: Sendable {
     return report
   }
 
-  // MARK: The network
+  // MARK: Network
 
   /// Restarts ICE on all connections.
-  /// - Throws: `RoomError` 1901 if there is no room.
+  /// - Throws: `RoomError` 1901 if the room is not joined.
   public func restartIce() async throws(RoomError) { try await call(.restartICE) }
 
-  /// Reports that the local addresses changed, as from Wi-Fi to a mobile network.
-  /// - Throws: `RoomError` 1901 if there is no room.
+  /// Reports that local addresses changed, such as from Wi-Fi to a mobile network.
+  /// - Throws: `RoomError` 1901 if the room is not joined.
   public func networkChanged() async throws(RoomError) { try await call(.networkChanged) }
 
   func call(_ call: RoomCall) async throws(RoomError) {
@@ -282,7 +281,7 @@ public final class Room: Sendable {
   var objects: RoomModel { model }
 }
 
-/// The delegate and the readers of a room's updates.
+/// The recipients of a room's updates: its delegate and any number of readers.
 final class RoomAudience: Sendable {
   private struct State {
     weak var delegate: (any RoomDelegate)?
@@ -291,7 +290,7 @@ final class RoomAudience: Sendable {
   }
 
   private let state: Mutex<State>
-  /// The most updates that wait for a slow reader; beyond that the oldest are dropped.
+  /// How many updates wait for a slow reader at most; beyond that the oldest are dropped.
   private static let maximum = 4_096
 
   init(_ delegate: (any RoomDelegate)?) { state = Mutex(State(delegate: delegate)) }
@@ -331,14 +330,14 @@ final class WeakRoom: Sendable {
   var room: Room? { box.withLock { $0.room } }
 }
 
-// MARK: - Begun
+// MARK: - Calls without waiting
 
-// The calls without waiting, for products whose methods return at once.
+// Calls that do not wait, for products whose methods return at once.
 //
-// Immediate refusals are thrown. Later results go to the closure, nil on success; it must return at
-// once and not call the room.
+// Immediate refusals are thrown. Later results are passed to the closure, nil on success; it must
+// return at once and not call the room.
 extension Room {
-  /// Signs in with a token, and requests another one before it expires.
+  /// Signs in with a token, and requests another before it expires.
   package func beginSigningIn(
     _ token: RoomToken, _ authenticator: any Authenticator
   ) throws(RoomError) {
@@ -359,7 +358,7 @@ extension Room {
   /// Leaves the room.
   package func beginDisconnecting() { machine.post(.disconnect) }
 
-  /// Subscribes to a video, or unsubscribes.
+  /// Subscribes to a video or unsubscribes.
   package func beginSubscribing(
     _ isWanted: Bool, videoId: Int, answered: @escaping @Sendable (RoomError?) -> Void
   ) throws(RoomError) {
@@ -371,14 +370,14 @@ extension Room {
     }
   }
 
-  /// Subscribes to several videos, or unsubscribes; a failure is an error of the room.
+  /// Subscribes to several videos or unsubscribes; the room reports a failure as an error.
   package func beginSubscribing(_ isWanted: Bool, videoIds: [Int]) throws(RoomError) {
     var media: [MediaID] = []
     for id in videoIds { media.append(try self.media(id)) }
     try machine.begin(isWanted ? .subscribeAll(media) : .unsubscribeAll(media)) { _ in }
   }
 
-  /// Sends a message to participants; to everyone if none is named.
+  /// Sends a message to the named participants, or to all if none are named.
   package func beginSending(
     _ message: UserMessage, answered: @escaping @Sendable (RoomError?) -> Void
   ) throws(RoomError) { try machine.begin(.sendMessage(message), answered: answered) }
@@ -399,6 +398,6 @@ extension Room {
     }
   }
 
-  /// Reports an error to the delegate if no call waits for it.
+  /// Reports an error to the delegate if no call is waiting for it.
   package func report(_ error: RoomError) { machine.report(error) }
 }

@@ -3,32 +3,32 @@ public import Peer
 public import Room
 import Signaling
 
-/// The configuration of a room.
+/// A room's configuration.
 public struct RoomConfig: Hashable, Sendable {
   /// The initial number of received videos.
   public var videoReceiverInitialCount = 9
   /// The maximum number of received videos; subscribing to more is error 1322.
   public var videoReceiverMaximumCount = 20
-  /// By how many the pool of receivers grows when it is full.
+  /// By how many receivers the pool grows when it is full.
   public var videoReceiverGrowthRate = 1
   /// How many voices are played at once; nil for all.
   ///
-  /// Retake's own rooms send only these, the loudest; of services that send all, the rest is not
-  /// played.
+  /// Retake's own rooms send only these, the loudest. Other services send all voices, and the
+  /// others are not played.
   public var audioOccupants: Int? = 4
-  /// The time limit for connecting in seconds.
+  /// The time limit for connecting, in seconds.
   public var connectTimeoutSeconds = 30
-  /// The name of this participant for others; empty for none.
+  /// The local participant's name, as others see it; empty for none.
   public var displayName = ""
-  /// Whether to send, to receive, or both.
+  /// Whether the client sends, receives, or both.
   public var role = RoomRole.both
-  /// Metadata of this participant for others or the service, as JSON, if any.
+  /// The local participant's metadata for others or for the service, as JSON, if any.
   public var metadata: String?
 
-  /// The base configuration of connections; the service's ICE servers come before those in it.
+  /// The connections' base configuration; the service's ICE servers come before those in it.
   public var connection = PeerConfiguration()
 
-  /// The defaults.
+  /// Creates the default configuration.
   public init() {}
 
   func configuration(_ server: RoomServer) -> RoomConfiguration {
@@ -51,13 +51,13 @@ public struct RoomConfig: Hashable, Sendable {
   }
 }
 
-/// The direction of media.
+/// The directions of media that a participant uses.
 public enum RoomRole: String, Hashable, Sendable, CaseIterable {
-  /// Sending only.
+  /// Only sends.
   case sendonly
-  /// Receiving only.
+  /// Only receives.
   case recvonly
-  /// Both.
+  /// Sends and receives.
   case both
 
   var connection: ConnectionRole {
@@ -74,34 +74,36 @@ public struct RoomServer: Hashable, Sendable {
   let signaling: SignalingConfiguration
   let checksRoomID: Bool
   let needsToken: Bool
-  /// The parameters for joining, if the server's own configuration has them.
+  /// The parameters for joining, if the server's own configuration includes them.
   let join: RoomJoin?
-  /// The configuration of a Sora channel, if it was given as such.
+  /// The Sora channel's configuration, if the server was created from one.
   let sora: SoraConfiguration?
 
-  /// Retake's own rooms, as served by `retake record serve --rooms`: `ws://host:port/rooms`.
+  /// Returns a server for Retake's own rooms, which `retake record serve --rooms` runs:
+  /// `ws://host:port/rooms`.
   public static func retake(_ url: String, needsToken: Bool = false) -> RoomServer {
     RoomServer("room", [url], [:], checksRoomID: true, needsToken: needsToken)
   }
 
-  /// Whether an identifier is valid in Retake's own rooms: 1 to 32 letters, digits and hyphens.
+  /// Returns whether an identifier is valid in Retake's own rooms: 1 to 32 letters, digits and
+  /// hyphens.
   public static func isRoomID(_ text: String) -> Bool { RoomMachine.isRoomID(text) }
 
-  /// A Janus server: `ws://host:8188/`.
+  /// Returns a Janus server: `ws://host:8188/`.
   /// - Parameter options: `plugin` (`videoroom`, `audiobridge`, `echotest`), `pin`, `apisecret`,
   ///   `textroom` (a room of that plugin for user messages), ...
   public static func janus(_ url: String, options: [String: String] = [:]) -> RoomServer {
     RoomServer("janus", [url], options)
   }
 
-  /// A Sora server by its nodes' URLs: `wss://host/signaling`.
-  /// - Parameter options: fields of the `connect` message by name.
+  /// Returns a Sora server with its nodes' URLs: `wss://host/signaling`.
+  /// - Parameter options: fields in the `connect` message by name.
   public static func sora(_ urls: [String], options: [String: String] = [:]) -> RoomServer {
     RoomServer("sora", urls, options)
   }
 
-  /// A channel of a Sora server, with the names and defaults of its own SDKs; its role and metadata
-  /// replace those of the room.
+  /// Returns a Sora channel, with the names and defaults of Sora's own SDKs; its role and metadata
+  /// replace the room's.
   public static func sora(_ configuration: SoraConfiguration) -> RoomServer {
     let signaling = configuration.signaling
     var options = signaling.options
@@ -111,7 +113,7 @@ public struct RoomServer: Hashable, Sendable {
       sora: configuration)
   }
 
-  /// A service by the name of its protocol.
+  /// Creates a service by its protocol's name.
   package init(
     _ name: String, _ urls: [String], _ options: [String: String], checksRoomID: Bool = false,
     needsToken: Bool = false, join: RoomJoin? = nil, sora: SoraConfiguration? = nil
@@ -124,13 +126,13 @@ public struct RoomServer: Hashable, Sendable {
   }
 }
 
-/// Why a room refused a call, or what went wrong in it.
+/// An error that says why a room refused a call or what went wrong in it.
 public struct RoomError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// The error code.
+  /// The error code, such as 1301 for an invalid room identifier.
   public var code: RoomErrorCode
-  /// The event as a sentence.
+  /// What happened, in one sentence.
   public var message: String
-  /// Whether the room cannot continue; it is disconnected next.
+  /// Whether the room cannot continue; it disconnects next.
   public var isCritical: Bool
   /// The video or audio concerned, if any.
   public var mediaID: Int?
@@ -151,7 +153,7 @@ public struct RoomError: Error, Hashable, Sendable, CustomStringConvertible {
       mediaID: failure.media.map { Int($0.number) })
   }
 
-  /// The code and the message.
+  /// The code followed by the message.
   public var description: String { "\(code.rawValue): \(message)" }
 }
 
@@ -159,9 +161,9 @@ public struct RoomError: Error, Hashable, Sendable, CustomStringConvertible {
 
 /// The right to enter rooms for a limited time.
 public struct RoomToken: Hashable, Sendable {
-  /// The text for the service.
+  /// The token's text, as the service issued it.
   public var text: String
-  /// Its lifetime; nil if it does not expire.
+  /// How long the token is valid; nil if it does not expire.
   public var lifetimeSeconds: Int64?
 
   /// Creates a token.
@@ -171,25 +173,25 @@ public struct RoomToken: Hashable, Sendable {
   }
 }
 
-/// Provides tokens: asked when signing in, and again before a token expires.
+/// Provides tokens: called when signing in, and again before a token expires.
 ///
-/// It keeps keys and secrets; rooms and their takes only get tokens.
+/// It holds keys and secrets; rooms and their takes only see tokens.
 public protocol Authenticator: Sendable {
-  /// Returns a token.
+  /// Returns a new token.
   /// - Throws: `RoomError` 1101 to 1105.
   func token() async throws(RoomError) -> RoomToken
 }
 
-/// A token obtained elsewhere.
+/// Provides a token obtained elsewhere.
 public struct TokenAuthenticator: Authenticator {
   private let value: RoomToken
 
-  /// Creates an authenticator with a token for a service.
+  /// Creates an authenticator that always returns this token.
   public init(serviceId: String, token: String, lifetimeSeconds: Int64? = nil) {
     value = RoomToken(text: token, lifetimeSeconds: lifetimeSeconds)
   }
 
-  /// Returns the token.
+  /// Returns the token passed to the initialiser.
   public func token() async throws(RoomError) -> RoomToken {
     guard !value.text.isEmpty else {
       throw RoomError(.signInIncomplete, RoomErrorCode.signInIncomplete.meaning)
@@ -200,7 +202,8 @@ public struct TokenAuthenticator: Authenticator {
 
 /// Requests tokens from a service over HTTP, with an application's key and secret.
 ///
-/// `POST endpoint {"serviceId", "key", "secret"}` answers `{"token", "expiresIn"}`.
+/// The service answers `POST endpoint {"serviceId", "key", "secret"}` with `{"token",
+/// "expiresIn"}`.
 public struct ServiceAuthenticator: Authenticator {
   private let serviceId: String
   private let serviceSecret: String
@@ -208,7 +211,7 @@ public struct ServiceAuthenticator: Authenticator {
 
   /// - Parameters:
   ///   - serviceSecret: `key:secret`.
-  ///   - endpoint: the URL for tokens, such as `https://rooms.example/token`.
+  ///   - endpoint: the URL that issues tokens, such as `https://rooms.example/token`.
   public init(serviceId: String, serviceSecret: String, endpoint: String) {
     self.serviceId = serviceId
     self.serviceSecret = serviceSecret
@@ -226,7 +229,7 @@ public struct ServiceAuthenticator: Authenticator {
     var expiresIn: Int64?
   }
 
-  /// Requests a token.
+  /// Requests a token from the endpoint.
   public func token() async throws(RoomError) -> RoomToken {
     let parts = serviceSecret.split(separator: ":", maxSplits: 1)
     guard !serviceId.isEmpty, parts.count == 2 else {

@@ -7,9 +7,9 @@ import Tape
 import Wire
 
 /// Drives a room live: steps its machine, records the steps, and carries out its outputs over
-/// WebSockets, HTTP and the connections of a session.
+/// WebSockets, HTTP and a session's connections.
 ///
-/// Events are delivered in order, whichever thread made the step.
+/// Events are delivered in order, no matter which thread made the step.
 final class RoomDriver: Sendable {
   private struct State {
     let machine = RecordedRoom(.all)
@@ -29,9 +29,9 @@ final class RoomDriver: Sendable {
   private let state = Mutex(State())
   private let transports = RoomTransports()
   private let alarm: RoomAlarm
-  /// Creates the tracks of local media on connections, by number.
+  /// Supplies the tracks of local media to connections, by number.
   let sources: LocalSources
-  /// The base configuration of connections.
+  /// The connections' base configuration.
   private let base: PeerConfiguration
   /// Receives all news, serially; it must return at once.
   private let listener: @Sendable (RoomNews) -> Void
@@ -81,9 +81,9 @@ final class RoomDriver: Sendable {
   }
 
   /// Calls the room without waiting, for methods that return at once.
-  /// - Parameter answered: gets the error, nil on success; it must return at once and not call the
-  ///   room.
-  /// - Throws: an immediate refusal; nothing is answered then.
+  /// - Parameter answered: receives the error, nil on success; it must return at once and not call
+  ///   the room.
+  /// - Throws: an immediate refusal; `answered` is not called then.
   func begin(
     _ call: RoomCall, answered: @escaping @Sendable (RoomError?) -> Void
   ) throws(RoomError) {
@@ -92,7 +92,7 @@ final class RoomDriver: Sendable {
     if let refusal = begun.finish() { throw refusal }
   }
 
-  /// Calls the room without a reply.
+  /// Calls the room and ignores its reply.
   func post(_ call: RoomCall) {
     state.withLock { state in
       state.lastCall &+= 1
@@ -100,7 +100,7 @@ final class RoomDriver: Sendable {
     }
   }
 
-  /// Reports an error that belongs to no pending call.
+  /// Reports an error that no pending call is waiting for.
   func report(_ error: RoomError) { listener(.failed(error)) }
 
   func step(_ input: RoomInput) { state.withLock { step(input, &$0) } }
@@ -109,7 +109,7 @@ final class RoomDriver: Sendable {
 
   func link(_ id: ConnectionID) -> RoomLink? { state.withLock { $0.links[id] } }
 
-  /// The connections created, in order; the first ones of very many.
+  /// The connections created, in order; after very many, only the first.
   var connections: [PeerConnection] { state.withLock { $0.made } }
   private static let madeMaximum = 1_000
 
@@ -191,7 +191,7 @@ final class RoomDriver: Sendable {
   }
 }
 
-/// A call made without waiting: its reply may come before it returns, or later.
+/// A call made without waiting: its reply may arrive before the call returns, or later.
 private final class BegunCall: Sendable {
   private enum State {
     case open
@@ -215,7 +215,7 @@ private final class BegunCall: Sendable {
     if isLate { answered(error) }
   }
 
-  /// Finishes the call; returns an immediate refusal, or reports success.
+  /// Ends the call; returns an immediate refusal, or reports a success that has already arrived.
   func finish() -> RoomError? {
     let former = state.withLock { state in
       defer { state = .returned }
@@ -227,15 +227,15 @@ private final class BegunCall: Sendable {
   }
 }
 
-/// News from a driver about its room.
+/// A driver's news about its room.
 enum RoomNews: Sendable {
   case event(RoomEvent)
-  /// The name of a participant, before it is reported present.
+  /// A participant's name, before the participant is reported present.
   case named(id: String, String)
   case state(RoomState)
   case share(ShareOrder)
   case tokenWanted
-  /// A request that no call waits for was refused.
+  /// A request was refused, and no call is waiting for it.
   case failed(RoomError)
   /// A stream was added or removed, if streams are reported.
   case stream(MediaStream, isAdded: Bool)
@@ -253,7 +253,7 @@ final class RoomAlarm: Sendable {
 
   init(_ clock: TakeClock) { self.clock = clock }
 
-  /// Sets the instant at which the closure is called, replacing an earlier one.
+  /// Sets when to call the closure, replacing an earlier time.
   func set(_ due: Instant?, _ ring: @escaping @Sendable () -> Void) {
     state.withLock { state in
       guard due != state.due else { return }
@@ -285,7 +285,7 @@ final class RoomTransports: Sendable {
 
   private let entries = Mutex<[TransportID: Entry]>([:])
 
-  /// Opens, uses or closes a WebSocket; its events are reported in order.
+  /// Opens, uses or closes a WebSocket, and reports its events in order.
   func carryOut(
     _ request: TransportRequest, _ id: TransportID,
     tell: @escaping @Sendable (TransportEvent) -> Void
@@ -300,7 +300,7 @@ final class RoomTransports: Sendable {
     case .send(let frame): socket(id)?.post(frame)
     case .close(let code, let reason):
       guard let socket = socket(id) else {
-        // Cancel what is still being opened.
+        // Cancel a connection attempt in progress.
         entries.withLock { $0[id]?.task?.cancel() }
         return
       }
@@ -333,7 +333,7 @@ final class RoomTransports: Sendable {
     }
   }
 
-  /// Sends an HTTP request and returns its result.
+  /// Sends an HTTP request and reports its result.
   func send(
     _ request: ServiceRequest, tell: @escaping @Sendable (HTTPResult) -> Void
   ) {
@@ -352,7 +352,7 @@ final class RoomTransports: Sendable {
     }
   }
 
-  /// Closes everything that is open, after sending what is queued.
+  /// Closes everything that is open, after sending queued messages.
   func endAll() {
     let open = entries.withLock { entries in
       defer { entries = [:] }

@@ -10,14 +10,14 @@ import Stats
 import Synchronization
 import Wire
 
-/// A room's connection: a peer connection that performs the room's orders serially, and reports
+/// A room's connection: a peer connection that carries out the room's orders serially, and reports
 /// events in the same order.
 final class RoomLink: Sendable {
   let connection: PeerConnection
   let role: ConnectionRole
   private let sources: LocalSources
   private let report: @Sendable (RoomConnectionReport) -> Void
-  /// Reports news that does not concern the room.
+  /// Reports news that the room's machine does not handle.
   private let tell: @Sendable (RoomNews) -> Void
   private let audio: AudioSession?
   private let reportsStreams: Bool
@@ -32,20 +32,20 @@ final class RoomLink: Sendable {
   }
 
   private struct State {
-    /// Local media by number, with the transceiver that sends it.
+    /// Sent local media, with their transceivers.
     var sending: [(media: LocalMediaID, transceiver: UInt32)] = []
-    /// The sections reported as received, by transceiver.
+    /// The `mid`s reported as received, by transceiver.
     var receiving: [UInt32: String] = [:]
     var channels: [(label: String, channel: DataChannel)] = []
-    /// The transceivers that are muted, and those without a slot.
+    /// Muted transceivers, and those without a slot.
     var muted: Set<UInt32> = []
     var silenced: Set<UInt32> = []
-    /// Whether the local stream was reported, and which remote ones were.
+    /// Whether the local stream was reported, and which remote streams were.
     var hasToldOwn = false
     var streams: [MediaStream] = []
     /// Whether senders state their level (RFC 6464).
     var hasLevels = false
-    /// Layers for sections that are in no description yet.
+    /// Layers for sections that no description contains yet.
     var layers: [(mid: String, layers: [SendLayer])] = []
   }
 
@@ -66,7 +66,7 @@ final class RoomLink: Sendable {
     if servers.policy == .relay { configuration.iceTransportPolicy = .relay }
     configuration.reportsWithKeyframeDemands = true
     configuration.rampsVolume = true
-    // A room has its own time limit, and restarts ICE.
+    // A room has its own time limit, and restarts ICE itself.
     configuration.establishmentTimeoutMilliseconds = 0
     let events = Mutex<AsyncStream<PeerConnectionEvent>?>(nil)
     connection = session.makePeer(label: label, role: role.rawValue, configuration: configuration) {
@@ -77,7 +77,7 @@ final class RoomLink: Sendable {
     if let events = events.withLock({ $0 }) {
       Task {
         for await event in events { continuation.yield(.event(event)) }
-        // The connection is over, no matter which side closed it.
+        // The connection is over, no matter which peer closed it.
         continuation.finish()
       }
     }
@@ -89,15 +89,15 @@ final class RoomLink: Sendable {
   /// The header extension with the sender's level (RFC 6464).
   private static let levelExtension = "urn:ietf:params:rtp-hdrext:ssrc-audio-level"
 
-  /// The transceiver of a piece of local media.
+  /// Returns the transceiver that sends a local track.
   func transceiver(sending media: LocalMediaID) -> UInt32? {
     state.withLock { state in state.sending.first { $0.media == media }?.transceiver }
   }
 
-  // MARK: One thing after the other
+  // MARK: Orders
 
   private func run(_ stream: AsyncStream<Work>) async {
-    // Once a call was answered, the peer is in the take.
+    // Once a call has been answered, the peer is in the take.
     _ = try? await connection.transceivers
     report(.opened(peer: connection.number))
     let loudspeaker = openLoudspeaker()
@@ -150,10 +150,10 @@ final class RoomLink: Sendable {
     }
   }
 
-  /// Enables or disables the playback of a transceiver.
+  /// Enables or disables a transceiver's playback.
   ///
-  /// A voice known only by its samples is evaluated for slots only while it is enabled: it stays
-  /// enabled, and is left out when mixing.
+  /// A voice whose sender states no level is judged for slots by its samples, which requires that
+  /// it be enabled: it stays enabled and is left out when mixing.
   private func setEnabled(_ transceiver: UInt32) {
     let isEnabled = state.withLock { state in
       !state.muted.contains(transceiver)
@@ -162,7 +162,7 @@ final class RoomLink: Sendable {
     connection.receivedTrack(on: transceiver)?.isEnabled = isEnabled
   }
 
-  /// Whether a transceiver has no slot.
+  /// Returns whether a transceiver has no slot.
   func isSilenced(_ transceiver: UInt32) -> Bool {
     state.withLock { $0.silenced.contains(transceiver) }
   }
@@ -190,7 +190,7 @@ final class RoomLink: Sendable {
       }
       try await reportReceiving()
     case .addCandidate(let candidate):
-      // An invalid candidate is no failure: there may be others.
+      // An invalid candidate is not a failure: others may work.
       do throws(PeerError) {
         try await connection.addICECandidate(candidate)
       } catch {
@@ -222,7 +222,7 @@ final class RoomLink: Sendable {
     }
   }
 
-  /// Sets the given local description, or the implicit one if nil; failing has its own error code.
+  /// Sets the local description, or the implicit one if nil; a failure has its own error code.
   private func setLocal(_ offer: SessionDescription?) async throws(PeerError) {
     do throws(PeerError) {
       if let offer {
@@ -252,7 +252,7 @@ final class RoomLink: Sendable {
     tell(.stream(own, isAdded: true))
   }
 
-  /// Reports newly negotiated receiving transceivers.
+  /// Reports receiving transceivers that were just negotiated.
   private func reportReceiving() async throws(PeerError) {
     for info in try await connection.transceivers {
       let receives = info.currentDirection == .recvonly || info.currentDirection == .sendrecv
@@ -278,7 +278,7 @@ final class RoomLink: Sendable {
     report(.sending(info.id, transceiver: transceiver))
   }
 
-  /// Adds a track to a transceiver: a new one if it is sent as simulcast.
+  /// Returns a transceiver that sends a track: always a new one for simulcast.
   private func transceiver(
     for info: LocalMediaInfo, _ track: any MediaStreamTrack
   ) async throws(PeerError) -> UInt32 {
@@ -288,7 +288,7 @@ final class RoomLink: Sendable {
       if role == .up { try await connection.setDirection(direction, of: sender.transceiver) }
       return sender.transceiver
     }
-    // The largest layer comes first, as room servers expect, and is used alone without simulcast.
+    // The largest layer comes first, as room servers expect; without simulcast it is the only one.
     return try await connection.addTransceiver(
       with: track, direction: direction, streamIDs: [sources.streamID],
       sendEncodings: RTPEncoding.halved(info.layers.reversed())
@@ -304,7 +304,7 @@ final class RoomLink: Sendable {
   private func setLayers(_ layers: [SendLayer], of mid: String) async throws(PeerError) {
     let known = try await connection.transceivers.first { $0.mid == mid }
     guard let transceiver = known?.id else {
-      // A server states them together with the offer that has the section.
+      // The server states them along with the offer that contains the section.
       return state.withLock { $0.layers.append((mid, layers)) }
     }
     var parameters = try await connection.getParameters(of: transceiver)
@@ -321,7 +321,7 @@ final class RoomLink: Sendable {
     try await connection.setParameters(parameters, of: transceiver)
   }
 
-  // MARK: What happens to the connection
+  // MARK: Connection events
 
   private func handle(_ event: PeerConnectionEvent) async {
     switch event {
@@ -342,7 +342,7 @@ final class RoomLink: Sendable {
     }
   }
 
-  /// Reports streams that were added and removed, if requested.
+  /// Reports streams that were added or removed, if requested.
   private func reportStreams() {
     guard reportsStreams else { return }
     let now = connection.remoteStreams

@@ -5,29 +5,30 @@ import Stats
 import Synchronization
 import Wire
 
-/// The participants and their media as objects, according to a room's events.
+/// Participants and their media as objects, kept up to date from a room's events.
 final class RoomModel: Sendable {
   private struct State {
     var status = RoomStatus.initialized
     var participants: [String: RemoteParticipant] = [:]
-    /// The names of the participants present, by identifier.
+    /// The present participants' names, by identifier.
     var names: [String: String] = [:]
     /// Published media by number.
     var videos: [MediaID: RemoteVideo] = [:]
     var audios: [MediaID: RemoteAudio] = [:]
-    /// Where media is received.
+    /// The transceivers that receive media.
     var places: [MediaID: (connection: ConnectionID, transceiver: UInt32)] = [:]
     var local: [LocalMedia] = []
     var authenticator: (any Authenticator)?
     var share: (any ScreenSharing)?
     var closure: RoomClosure?
-    /// Published media that is reported once it is received.
+    /// Published media to report once it is received.
     var held: Set<MediaID> = []
   }
 
   let sources: LocalSources
   private let local: LocalParticipant
-  /// Whether media is reported as published once its track exists, because nobody subscribes to it.
+  /// Whether media is reported as published only once its track exists, because there are no
+  /// subscriptions.
   private let holdsPublished: Bool
   private let state = Mutex(State())
   private let driver = Mutex<WeakDriver?>(nil)
@@ -45,7 +46,7 @@ final class RoomModel: Sendable {
 
   private var roomDriver: RoomDriver? { driver.withLock { $0 }?.driver }
 
-  /// The service's closing message; nil before it.
+  /// The service's closing message; nil until it arrives.
   var closure: RoomClosure? { state.withLock { $0.closure } }
   var status: RoomStatus { state.withLock { $0.status } }
   var participants: [String: RemoteParticipant] { state.withLock { $0.participants } }
@@ -82,7 +83,7 @@ final class RoomModel: Sendable {
     for part in media.parts { part.belong(to: nil) }
   }
 
-  /// Closes the microphones when the room is over.
+  /// Closes the microphones after the room is over.
   func closeMicrophones() {
     for media in state.withLock({ $0.local }) { media.audio?.closeMicrophone() }
   }
@@ -94,11 +95,11 @@ final class RoomModel: Sendable {
     return nil
   }
 
-  // MARK: What happens
+  // MARK: Room events
 
-  /// Handles news of the room; returns the updates for the application.
+  /// Handles a room's news; returns updates for the application.
   ///
-  /// It is called during the room's step, so nothing here calls the room.
+  /// Called during the room's step, so nothing here may call the room.
   func handle(_ news: RoomNews) -> [RoomUpdate] {
     switch news {
     case .event(let event): return handle(event)
@@ -124,7 +125,7 @@ final class RoomModel: Sendable {
   private func renewToken() {
     guard let authenticator = state.withLock({ $0.authenticator }) else { return }
     Task { [weak self] in
-      // Without another token the service itself ends the room.
+      // Without another token, the service ends the room itself.
       guard let token = try? await authenticator.token() else { return }
       self?.roomDriver?.post(
         .signedIn(token: token.text, lifetimeMilliseconds: token.lifetimeSeconds.map { $0 * 1000 }))
@@ -209,7 +210,7 @@ final class RoomModel: Sendable {
     }
   }
 
-  // MARK: Media of others
+  // MARK: Remote media
 
   private func publish(_ media: PublishedMedia) -> [RoomUpdate] {
     let owner = participant(media.owner)
@@ -279,7 +280,7 @@ final class RoomModel: Sendable {
     state.withLock { $0.videos[media] }?.setSubscribed(isSubscribed)
   }
 
-  /// Finds the track of media, outside of the step that reported it.
+  /// Looks up the track that carries media, outside of the step that reported it.
   private func connectTrack(_ media: MediaID) {
     guard let place = state.withLock({ $0.places[media] }),
       let link = roomDriver?.link(place.connection)
@@ -293,7 +294,7 @@ final class RoomModel: Sendable {
     if let track = track as? RemoteAudioTrack { audio?.setTrack(track) }
   }
 
-  /// Finds the track for an update before it is reported.
+  /// Looks up an update's track before the update is reported.
   func prepare(_ update: RoomUpdate) {
     switch update {
     case .remoteVideoPublished(_, let video), .remoteVideoSubscribed(_, let video):
@@ -301,7 +302,7 @@ final class RoomModel: Sendable {
     case .remoteAudioPublished(_, let audio), .remoteAudioSubscribed(_, let audio):
       connectTrack(MediaID(UInt32(audio.id)))
     case .connected where holdsPublished:
-      // Like the service's SDK: before it is reported, because a listener may set another mode.
+      // Before reporting, as the service's SDK does, because a listener may set another mode.
       for media in state.withLock({ $0.local }) { media.audio?.roomIsThere() }
     case .disconnected: closeMicrophones()
     default: break
@@ -330,7 +331,7 @@ final class RoomModel: Sendable {
 
   // MARK: Levels and statistics
 
-  /// The loudest level of each other participant that is played.
+  /// The loudest level of each remote participant being played.
   var audioLevels: [String: Int] {
     var levels: [String: Int] = [:]
     for (id, participant) in participants {

@@ -1,15 +1,15 @@
 public import Live
 public import Room
 
-/// An event of a room for its application.
+/// A room's event, for its application.
 public enum RoomUpdate: Sendable {
   /// The progress of connecting: 1 to 100.
   case connecting(progress: Float)
-  /// The room was joined: the participants, this one first.
+  /// The room was joined; lists the participants, the local one first.
   case connected(participantIDs: [String])
   /// The room is over.
   ///
-  /// This is the last update.
+  /// Always the last update.
   case disconnected(DisconnectReason)
   /// An error; `disconnected` follows if it is critical.
   case error(RoomError)
@@ -17,7 +17,7 @@ public enum RoomUpdate: Sendable {
   case participantEntered(RemoteParticipant)
   /// A participant has left.
   case participantLeft(RemoteParticipant)
-  /// Local media is visible to the others.
+  /// Local media is now visible to the others.
   case localMediaPublished(LocalMedia)
   /// Local media is no longer visible to the others.
   case localMediaUnpublished(LocalMedia)
@@ -37,11 +37,11 @@ public enum RoomUpdate: Sendable {
   case remoteAudioSubscribed(RemoteParticipant, RemoteAudio)
   /// Playback of a participant's audio has stopped.
   case remoteAudioUnsubscribed(RemoteParticipant, RemoteAudio)
-  /// A video was switched on or off, or has another extra value.
+  /// A video was switched on or off, or its extra value changed.
   case remoteVideoStateChanged(RemoteParticipant, RemoteVideo)
-  /// Audio was switched on or off, or has another extra value.
+  /// Audio was switched on or off, or its extra value changed.
   case remoteAudioStateChanged(RemoteParticipant, RemoteAudio)
-  /// A message of a participant.
+  /// A participant sent a message.
   case userMessage(senderID: String, message: String, type: String)
   /// A participant started or stopped speaking, according to the service.
   case talking(participantID: String, Bool)
@@ -53,14 +53,13 @@ public enum RoomUpdate: Sendable {
   case restartingICE(attempt: Int)
   /// The number of videos that can be received has grown.
   case receiversGrown(Int)
-  /// A notification of the service in its own terms, as JSON.
+  /// The service sent a notification in its own terms, as JSON.
   case notification(type: String, String)
-  /// The state of screen sharing by another process.
+  /// The state of screen sharing in another process changed.
   case screenShare(ExtensionStatus)
-  /// A stream was added to a channel of a Sora server: the local one or a received one, with its
-  /// tracks.
+  /// A stream with its tracks was added to a Sora channel: the local stream or a received one.
   case streamAdded(MediaStream)
-  /// A stream of a channel of a Sora server was removed.
+  /// A stream was removed from a Sora channel.
   case streamRemoved(MediaStream)
 }
 
@@ -68,13 +67,13 @@ public enum RoomUpdate: Sendable {
 public struct RoomClosure: Hashable, Sendable {
   /// Why the room is over.
   public var reason: DisconnectReason
-  /// The service's code, such as that of the close frame (RFC 6455 section 7.4), if any.
+  /// The service's code, such as a close frame's (RFC 6455 section 7.4), if any.
   public var code: Int?
   /// The service's text; empty for none.
   public var message: String
 }
 
-/// Why a room is over.
+/// The reason that a room is over.
 public enum DisconnectReason: String, Hashable, Sendable {
   /// This client left, or an error ended the room.
   case disconnected
@@ -92,108 +91,108 @@ public enum DisconnectReason: String, Hashable, Sendable {
   }
 }
 
-/// The state of a room.
+/// A room's state.
 public enum RoomStatus: String, Hashable, Sendable {
   case initialized, connecting, connected, disconnecting, disconnected
 
   init(_ state: RoomState) { self = RoomStatus(rawValue: state.rawValue) ?? .initialized }
 }
 
-/// Receives the events of a room serially; every method has an empty default.
+/// Receives a room's events serially; every method has an empty default.
 public protocol RoomDelegate: AnyObject, Sendable {
-  /// The progress of connecting: 1 to 100.
+  /// Reports the progress of connecting: 1 to 100.
   func room(_ room: Room, onConnecting progress: Float)
-  /// The room was joined: the participants, this one first.
+  /// Reports that the room was joined; lists the participants, the local one first.
   func room(_ room: Room, onConnected participantIDs: [String])
-  /// The room is over.
+  /// Reports that the room is over.
   ///
-  /// This is the last event.
+  /// Always the last event.
   func room(_ room: Room, onDisconnected reason: DisconnectReason)
-  /// An error; `onDisconnected` follows if it is critical.
+  /// Reports an error; `onDisconnected` follows if it is critical.
   func room(_ room: Room, onError code: Int, message: String, isCritical: Bool)
-  /// A participant has entered.
+  /// Reports that a participant entered.
   func room(_ room: Room, onParticipantEntered participant: RemoteParticipant)
-  /// A participant has left.
+  /// Reports that a participant left.
   func room(_ room: Room, onParticipantLeft participant: RemoteParticipant)
-  /// Local media is visible to the others.
+  /// Reports that local media is now visible to the others.
   func room(_ room: Room, onLocalMediaPublished media: LocalMedia)
-  /// Local media is no longer visible to the others.
+  /// Reports that local media is no longer visible to the others.
   func room(_ room: Room, onLocalMediaUnpublished media: LocalMedia)
-  /// A participant publishes a video.
+  /// Reports that a participant publishes a video.
   func room(_ room: Room, onRemoteVideoPublished video: RemoteVideo, of: RemoteParticipant)
-  /// A participant unpublished a video.
+  /// Reports that a participant unpublished a video.
   func room(_ room: Room, onRemoteVideoUnpublished video: RemoteVideo, of: RemoteParticipant)
-  /// A participant publishes audio.
+  /// Reports that a participant publishes audio.
   func room(_ room: Room, onRemoteAudioPublished audio: RemoteAudio, of: RemoteParticipant)
-  /// A participant unpublished audio.
+  /// Reports that a participant unpublished audio.
   func room(_ room: Room, onRemoteAudioUnpublished audio: RemoteAudio, of: RemoteParticipant)
-  /// Playback of a participant's audio has started.
+  /// Reports that playback of a participant's audio started.
   func room(_ room: Room, onRemoteAudioSubscribed audio: RemoteAudio, of: RemoteParticipant)
-  /// Playback of a participant's audio has stopped.
+  /// Reports that playback of a participant's audio stopped.
   func room(_ room: Room, onRemoteAudioUnsubscribed audio: RemoteAudio, of: RemoteParticipant)
-  /// A video was switched on or off, or has another extra value.
+  /// Reports that a video was switched on or off, or that its extra value changed.
   func room(_ room: Room, onRemoteVideoStateChanged video: RemoteVideo, of: RemoteParticipant)
-  /// Audio was switched on or off, or has another extra value.
+  /// Reports that audio was switched on or off, or that its extra value changed.
   func room(_ room: Room, onRemoteAudioStateChanged audio: RemoteAudio, of: RemoteParticipant)
-  /// A message of a participant.
+  /// Reports a participant's message.
   func room(_ room: Room, onUserMessage message: String, type: String, senderID: String)
-  /// Every update, including those with a method of their own.
+  /// Reports every update, including those with a method of their own.
   func room(_ room: Room, onUpdate update: RoomUpdate)
 }
 
 extension RoomDelegate {
-  /// Does nothing.
+  /// Does nothing by default.
   public func room(_ room: Room, onConnecting progress: Float) {}
-  /// Does nothing.
+  /// Does nothing by default.
   public func room(_ room: Room, onConnected participantIDs: [String]) {}
-  /// Does nothing.
+  /// Does nothing by default.
   public func room(_ room: Room, onDisconnected reason: DisconnectReason) {}
-  /// Does nothing.
+  /// Does nothing by default.
   public func room(_ room: Room, onError code: Int, message: String, isCritical: Bool) {}
-  /// Does nothing.
+  /// Does nothing by default.
   public func room(_ room: Room, onParticipantEntered participant: RemoteParticipant) {}
-  /// Does nothing.
+  /// Does nothing by default.
   public func room(_ room: Room, onParticipantLeft participant: RemoteParticipant) {}
-  /// Does nothing.
+  /// Does nothing by default.
   public func room(_ room: Room, onLocalMediaPublished media: LocalMedia) {}
-  /// Does nothing.
+  /// Does nothing by default.
   public func room(_ room: Room, onLocalMediaUnpublished media: LocalMedia) {}
-  /// Does nothing.
+  /// Does nothing by default.
   public func room(_ room: Room, onRemoteVideoPublished video: RemoteVideo, of: RemoteParticipant) {
   }
-  /// Does nothing.
+  /// Does nothing by default.
   public func room(
     _ room: Room, onRemoteVideoUnpublished video: RemoteVideo, of: RemoteParticipant
   ) {}
-  /// Does nothing.
+  /// Does nothing by default.
   public func room(_ room: Room, onRemoteAudioPublished audio: RemoteAudio, of: RemoteParticipant) {
   }
-  /// Does nothing.
+  /// Does nothing by default.
   public func room(
     _ room: Room, onRemoteAudioUnpublished audio: RemoteAudio, of: RemoteParticipant
   ) {}
-  /// Does nothing.
+  /// Does nothing by default.
   public func room(
     _ room: Room, onRemoteAudioSubscribed audio: RemoteAudio, of: RemoteParticipant
   ) {}
-  /// Does nothing.
+  /// Does nothing by default.
   public func room(
     _ room: Room, onRemoteAudioUnsubscribed audio: RemoteAudio, of: RemoteParticipant
   ) {}
-  /// Does nothing.
+  /// Does nothing by default.
   public func room(
     _ room: Room, onRemoteVideoStateChanged video: RemoteVideo, of: RemoteParticipant
   ) {}
-  /// Does nothing.
+  /// Does nothing by default.
   public func room(
     _ room: Room, onRemoteAudioStateChanged audio: RemoteAudio, of: RemoteParticipant
   ) {}
-  /// Does nothing.
+  /// Does nothing by default.
   public func room(_ room: Room, onUserMessage message: String, type: String, senderID: String) {}
-  /// Does nothing.
+  /// Does nothing by default.
   public func room(_ room: Room, onUpdate update: RoomUpdate) {}
 
-  /// Calls the method for an update.
+  /// Calls the method that matches an update.
   func receive(_ update: RoomUpdate, of room: Room) {
     switch update {
     case .connecting(let progress): self.room(room, onConnecting: progress)

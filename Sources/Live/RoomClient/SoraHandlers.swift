@@ -4,16 +4,15 @@ public import Room
 import Synchronization
 import Wire
 
-/// The end of a Sora channel.
+/// How a Sora channel ended.
 public enum SoraCloseEvent: Sendable {
-  /// A normal end: code and reason of the close frame or closing message.
+  /// A normal end, with the code and reason from the close frame or closing message.
   case ok(code: Int, reason: String)
-  /// An error.
+  /// An error ended the channel.
   case error(RoomError)
 }
 
-/// Handlers of a Sora channel's events, with the names of the service's own SDK; nil handlers are
-/// not called.
+/// Handlers for a Sora channel's events, named as in Sora's own SDK; nil handlers are not called.
 ///
 /// They are called serially, on no particular thread.
 public final class MediaChannelHandlers: Sendable {
@@ -26,7 +25,7 @@ public final class MediaChannelHandlers: Sendable {
     var onDataChannel: (@Sendable (String) -> Void)?
     var onDataChannelMessage: (@Sendable (String, String) -> Void)?
     var onChangeAudioRoute: (@Sendable (AudioRouteChangeReason, AudioRoute) -> Void)?
-    /// Whether the channel was joined, and what ended it.
+    /// Whether the channel was joined, and which error ended it.
     var isConnected = false
     var failure: RoomError?
   }
@@ -41,45 +40,45 @@ public final class MediaChannelHandlers: Sendable {
     get { state.withLock { $0.onConnect } }
     set { state.withLock { $0.onConnect = newValue } }
   }
-  /// The channel is over.
+  /// Called when the channel is over.
   public var onDisconnect: (@Sendable (SoraCloseEvent) -> Void)? {
     get { state.withLock { $0.onDisconnect } }
     set { state.withLock { $0.onDisconnect = newValue } }
   }
-  /// A stream was added: the local one, named `publisherStreamId`, or a received one, named after
-  /// its sender's connection.
+  /// Called when a stream is added: the local stream, named `publisherStreamId`, or a received one,
+  /// named after its sender's connection.
   public var onAddStream: (@Sendable (MediaStream) -> Void)? {
     get { state.withLock { $0.onAddStream } }
     set { state.withLock { $0.onAddStream = newValue } }
   }
-  /// A stream was removed.
+  /// Called when a stream is removed.
   public var onRemoveStream: (@Sendable (MediaStream) -> Void)? {
     get { state.withLock { $0.onRemoveStream } }
     set { state.withLock { $0.onRemoveStream = newValue } }
   }
-  /// A message of the server, as JSON.
+  /// Called with each message from the server, as JSON.
   public var onReceiveSignaling: (@Sendable (String) -> Void)? {
     get { state.withLock { $0.onReceiveSignaling } }
     set { state.withLock { $0.onReceiveSignaling = newValue } }
   }
-  /// A data channel for messages opened, with this label.
+  /// Called with its label when a data channel for messages opens.
   public var onDataChannel: (@Sendable (_ label: String) -> Void)? {
     get { state.withLock { $0.onDataChannel } }
     set { state.withLock { $0.onDataChannel = newValue } }
   }
-  /// A text message on a data channel, with the channel's label.
+  /// Called with a text message and the label of the data channel it arrived on.
   public var onDataChannelMessage: (@Sendable (_ label: String, _ message: String) -> Void)? {
     get { state.withLock { $0.onDataChannelMessage } }
     set { state.withLock { $0.onDataChannelMessage = newValue } }
   }
 
-  /// The route of the room's audio session changed: why, and to which.
+  /// Called when the route of the room's audio session changes, with the reason and the new route.
   public var onChangeAudioRoute: (@Sendable (AudioRouteChangeReason, AudioRoute) -> Void)? {
     get { state.withLock { $0.onChangeAudioRoute } }
     set { state.withLock { $0.onChangeAudioRoute = newValue } }
   }
 
-  /// Calls the handlers for an update.
+  /// Calls the handlers that match an update.
   func receive(_ update: RoomUpdate, closure: RoomClosure?) {
     switch update {
     case .connected:
@@ -109,8 +108,7 @@ public final class MediaChannelHandlers: Sendable {
 }
 
 extension SoraConfiguration {
-  /// The event handlers of the channel; copies of the configuration share them from the first use
-  /// on.
+  /// The channel's event handlers; once used, copies of the configuration share them.
   public var mediaChannelHandlers: MediaChannelHandlers {
     mutating get {
       if let handlers = currentHandlers { return handlers }

@@ -9,7 +9,7 @@ import Synchronization
 import Tape
 import Wire
 
-/// The decrypted contents of packets around a time, found by a replay of the take.
+/// The decrypted contents of packets around a time, from a replay of the take.
 struct ClearPackets: Sendable {
   /// A packet with its source, destination and time.
   private struct Sight: Sendable {
@@ -25,11 +25,12 @@ struct ClearPackets: Sendable {
   let span: ClosedRange<Int64>
   private let sights: [Sight]
 
-  /// The time on both sides of a packet that is decrypted along with it, for further requests.
+  /// How far before and after a packet others are decrypted along with it, in nanoseconds, for
+  /// further requests.
   private static let margin: Int64 = 2_000_000_000
   private static let byteMaximum = 64 << 20
 
-  /// Replays the take to its end, and keeps the contents of packets around a time.
+  /// Replays the take to its end and keeps the contents of packets around `at`.
   init(path: String, around at: Int64) throws(TapeError) {
     self.path = path
     let span = (at &- Self.margin)...(at &+ Self.margin)
@@ -49,7 +50,7 @@ struct ClearPackets: Sendable {
     sights = found.sights
   }
 
-  /// The contents of a packet, as a JSON array of kinds, fields, and bytes in hexadecimal.
+  /// Returns a packet's contents as a JSON array of kinds, fields, and bytes in hexadecimal.
   func json(of place: PagePackets.Place) -> String {
     let objects = sights.filter {
       $0.at == place.at && $0.source == place.source && $0.destination == place.destination
@@ -70,8 +71,8 @@ struct ClearPackets: Sendable {
 
 // MARK: - FileWork
 
-/// Work that waits for files and other processes, on its own threads: tasks share few threads, and
-/// an actor that waits would block all others.
+/// Runs work that waits for files and other processes on threads of its own: tasks share few
+/// threads, and an actor that waits would block all others.
 final class FileWork: Sendable {
   private struct State {
     var waiting: [@Sendable () -> Void] = []
@@ -80,18 +81,18 @@ final class FileWork: Sendable {
 
   private let state = Mutex(State())
   private let count: Int
-  /// The limit on work that is under way or waits; more is refused.
+  /// How many jobs may run or wait; further jobs are refused.
   private let limit: Int
 
   /// - Parameters:
-  ///   - count: the maximum number of simultaneous jobs.
-  ///   - waitingMaximum: the maximum number of jobs, including waiting ones.
+  ///   - count: how many jobs run at once.
+  ///   - waitingMaximum: how many jobs may run or wait.
   init(_ count: Int, waitingMaximum: Int = 256) {
     self.count = count
     limit = waitingMaximum
   }
 
-  /// Runs work when a thread is free; nil when too much is waiting already.
+  /// Runs work once a thread is free; returns nil if too much is waiting already.
   func run<Value: Sendable>(_ work: @escaping @Sendable () -> Value) async -> Value? {
     await withCheckedContinuation { continuation in
       let isAdded = add { continuation.resume(returning: work()) }
@@ -111,7 +112,7 @@ final class FileWork: Sendable {
     return isAdded
   }
 
-  /// Runs waiting work until there is none.
+  /// Runs waiting work until none is left.
   private func doAll() {
     while true {
       let next = state.withLock { state -> (@Sendable () -> Void)? in
@@ -129,7 +130,7 @@ final class FileWork: Sendable {
 
 // MARK: - SharedWork
 
-/// A file's identity and version: it differs after a write, and for another file of the same name.
+/// A file's identity and version: it differs after a write, and for a new file with the same name.
 struct FileStamp: Hashable, Sendable {
   private let path: String
   private let sizes: [Int]
@@ -143,23 +144,23 @@ struct FileStamp: Hashable, Sendable {
   }
 }
 
-/// Long work on takes, whose result pages share.
+/// Long work on takes, whose results pages share.
 ///
-/// A second request for the same, unchanged file waits for the first one or gets its result at
-/// once.
+/// A second request for the same, unchanged file waits for the first or gets its result at once.
 struct SharedWork<Value: Sendable> {
   private var latest: [(stamp: FileStamp, task: Task<Result<Value, TapeError>, Never>)] = []
   private let maximum: Int
 
-  /// - Parameter maximum: the maximum number of stored results.
+  /// - Parameter maximum: how many results are kept.
   init(keeping maximum: Int) { self.maximum = maximum }
 
-  /// The work on a file, begun where it was not yet.
+  /// Returns the task that works on a file, starting it if necessary.
   mutating func task(
     for stamp: FileStamp, _ work: @escaping @Sendable () throws(TapeError) -> Value
   ) -> Task<Result<Value, TapeError>, Never> {
     if let known = latest.first(where: { $0.stamp == stamp }) { return known.task }
-    // It waits for files and other threads, which tasks must not: they share few threads.
+    // The work waits for files and other threads, which must not happen on the few threads that
+    // tasks share.
     let task = Task.detached {
       await withCheckedContinuation { continuation in
         DispatchQueue.global().async {
@@ -172,6 +173,6 @@ struct SharedWork<Value: Sendable> {
     return task
   }
 
-  /// Removes a file's results, for example before it is replaced.
+  /// Discards a file's results, for example before it is replaced.
   mutating func forget(_ stamp: FileStamp) { latest.removeAll { $0.stamp == stamp } }
 }

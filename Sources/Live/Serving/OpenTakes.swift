@@ -6,9 +6,9 @@ import Synchronization
 import Tape
 import Wire
 
-/// The takes of a server, and the state of its pages.
+/// A server's takes, and the state of its pages.
 actor OpenTakes {
-  /// Why a request is not answered, in one sentence.
+  /// One sentence on why a request is refused.
   struct Refusal: Error {
     var reason: String
     var isUnknown: Bool
@@ -23,19 +23,19 @@ actor OpenTakes {
     var number: Int
     var path: String
     var content: SharedContent
-    /// Values that the page has not asked for yet.
+    /// Values that the page has not requested yet.
     var late: ArraySlice<UInt8> = []
   }
 
   private struct PacketList {
     var path: String
     var filter: String
-    /// The list of a growing take is recreated when its size changed.
+    /// A growing take's list is created again once its size has changed.
     var fileBytes: Int
     var rows: [Int64]
   }
 
-  /// The takes and folders given on the command line.
+  /// Takes and folders from the command line.
   private let paths: [String]
   private var sessions: [Session] = []
   private var sessionCount = 0
@@ -43,7 +43,7 @@ actor OpenTakes {
   private var clearPackets: ClearPackets?
   private var readings = SharedWork<FirstReading>(keeping: 2)
   private var foundProblems = SharedWork<String>(keeping: 16)
-  /// The catalogue's entries by path, and when it was read.
+  /// Catalogue entries by path, and when each was read.
   private var catalogued:
     [String: (stamp: TakeStamp, at: ContinuousClock.Instant, entry: PageCatalogue)] = [:]
   private var isReadingCatalogue = false
@@ -51,18 +51,19 @@ actor OpenTakes {
   private let queryWork = FileWork(2, waitingMaximum: 16)
   private let queries: QueryProcess
 
-  /// The maximum number of open pages; the oldest one then reads its take again.
+  /// How many pages stay open; after that the oldest has to read its take again.
   private static let sessionMaximum = 16
   private static let listMaximum = 8
   private static let takeMaximum = 5_000
-  /// How many takes are read before the first result is shown, and for how many times 50 ms a page
-  /// waits for that.
+  /// How many takes are read before the first result is shown, and how many times a page waits 50
+  /// ms for it.
   private static let takesAtOnce = 100
   private static let patienceTicks = 30
-  /// A recorder writes ten times a second.
+  /// A take counts as growing for this long after its last write; a recorder writes ten times a
+  /// second.
   private static let liveSeconds = 5.0
 
-  /// A page draws series with more values from their overview until it has the values.
+  /// A series with more values than this is first drawn from its overview.
   private let shortMaximum: Int
 
   /// Checks that every path exists.
@@ -87,9 +88,10 @@ actor OpenTakes {
 
   // MARK: Takes
 
-  /// The catalogue; `isFolder` is false for a single take, which needs no choice.
+  /// Returns the catalogue; its `isFolder` is false for a single take, which leaves nothing to
+  /// choose.
   ///
-  /// Takes that are not in it yet are read meanwhile, and included in the next answer.
+  /// Takes that are not in it yet are read meanwhile and included in the next answer.
   func catalogue() async -> String {
     let files = files()
     let isOne = files.count == 1 && paths.count == 1 && !Self.isFolder(paths[0])
@@ -103,9 +105,9 @@ actor OpenTakes {
       + "\"takes\":[\(entries.joined(separator: ",\n"))]}"
   }
 
-  /// All takes with the names that the page has for them: those below folders in their order.
+  /// All takes with the names that the page shows, in the order of their folders.
   private func files() -> [(name: String, path: String)] {
-    // One name means one take.
+    // A repeated name is replaced by the path.
     var seen: Set<String> = []
     return list.entries.map { entry in
       (seen.insert(entry.name).inserted ? entry.name : entry.path, entry.path)
@@ -114,12 +116,12 @@ actor OpenTakes {
 
   private var list: TakeList { TakeList(present: paths, limit: Self.takeMaximum) }
 
-  /// Starts reading new takes into the catalogue, and waits a moment for the result.
+  /// Starts reading new takes into the catalogue, and waits briefly for the result.
   private func readCatalogue() async {
     let list = list
     let isNew = list.entries.contains { entry in
       guard let known = catalogued[entry.path] else { return true }
-      // A take that grows is another one each time.
+      // A growing take looks new each time, so recent entries are kept.
       let isRecent = ContinuousClock.now - known.at < .seconds(Self.liveSeconds)
       return !isRecent && known.stamp != TakeStamp(path: entry.path)
     }
@@ -132,10 +134,10 @@ actor OpenTakes {
     }
   }
 
-  /// Reads the takes in parts, so that the first can be shown before the last are read.
+  /// Reads the takes in batches, so that the first can be shown before the last are read.
   private func readParts(of list: TakeList) async {
     defer { isReadingCatalogue = false }
-    // Takes that grow are new each time.
+    // Takes that grow look new each time, so limit the number of rounds.
     for _ in 0...(list.entries.count / Self.takesAtOnce) {
       let part = await work.run { () -> CataloguePiece in
         let stamps = list.entries.map { ($0.path, TakeStamp(path: $0.path)) }
@@ -161,7 +163,7 @@ actor OpenTakes {
     }
   }
 
-  /// The result of one reading of the catalogue.
+  /// One batch of the catalogue.
   private struct CataloguePiece: Sendable {
     var stamps: [(path: String, stamp: TakeStamp)]
     var entries: [String: PageCatalogue]
@@ -183,7 +185,7 @@ actor OpenTakes {
     }
   }
 
-  /// Reads takes while this actor answers others.
+  /// Reads takes while this actor answers other requests.
   private func reading<Value: Sendable>(
     _ body: @escaping @Sendable () throws(TapeError) -> Value
   ) async throws(Refusal) -> Value {
@@ -215,7 +217,7 @@ actor OpenTakes {
 
   // MARK: Readings
 
-  /// Reads the take that is shown before a page asks for it: browsers take a while to start.
+  /// Reads a single take before a page asks for it: browsers need a while to start.
   func readAhead() {
     guard paths.count == 1, !Self.isFolder(paths[0]), !isLive(paths[0]) else { return }
     _ = firstReading(of: paths[0], FileStamp(path: paths[0]))
@@ -230,7 +232,7 @@ actor OpenTakes {
     }
   }
 
-  /// Returns a whole take; later steps are requested with the number of the session.
+  /// Returns a complete take; later steps are requested with the session's number.
   ///
   /// - Parameter isOverview: whether the values of long series are left for `late`.
   func begin(_ name: String, isOverview: Bool = false) async throws(Refusal) -> [UInt8] {
@@ -251,7 +253,7 @@ actor OpenTakes {
       first.reading, columns[..<earlyCount], media: first.media, session: sessionCount, path)
   }
 
-  /// The values that a page was not given at first, once.
+  /// Returns the values left out of the first answer, once.
   func late(_ number: Int) throws(Refusal) -> [UInt8] {
     let place = try place(of: number)
     defer { sessions[place].late = [] }
@@ -279,7 +281,7 @@ actor OpenTakes {
     return answer(result, result.columns[...], media: media, session: number, path)
   }
 
-  /// A reading as pages have it: the length of the JSON in four bytes, the JSON, the columns.
+  /// Encodes a reading for the page: the JSON's length in four bytes, the JSON, the columns.
   private func answer(
     _ reading: PageContent.Reading, _ columns: ArraySlice<UInt8>, media: String?,
     session number: Int, _ path: String
@@ -387,7 +389,7 @@ actor OpenTakes {
     }
   }
 
-  /// Returns the contents of a protected packet; the same replay decrypts the packets near it.
+  /// Returns a protected packet's contents; the same replay also decrypts the packets near it.
   func clear(_ name: String, row: Int64) async throws(Refusal) -> String {
     let path = try checked(name)
     let place = try await asking(path) { connection throws(SQLiteError) in
@@ -406,13 +408,13 @@ actor OpenTakes {
 
   // MARK: SQL
 
-  /// The tables and views of a take with descriptions of their columns.
+  /// Returns a take's tables and views with descriptions of their columns.
   func schema(_ name: String) async throws(Refusal) -> String {
     let path = try checked(name)
     return try await reading { () throws(TapeError) in try PageSchema.json(path: path) }
   }
 
-  /// The rows of one query: names of columns, and rows as lists; or comma-separated values.
+  /// Returns a query's rows: column names and rows as lists, or comma-separated values.
   func rows(_ name: String, sql: String, as form: AnswerQuery.Form = .json)
     async throws(Refusal) -> String
   {
@@ -427,7 +429,7 @@ actor OpenTakes {
   }
 }
 
-/// The content read so far for a page; requests of one page are answered in order.
+/// A page's content so far; the requests of one page are answered in order.
 private final class SharedContent: Sendable {
   private let content: Mutex<PageContent>
 
@@ -440,12 +442,12 @@ private final class SharedContent: Sendable {
   }
 }
 
-/// The first reading of a whole take, the same for each of its pages.
+/// The first reading of a complete take, shared by all its pages.
 struct FirstReading: Sendable {
-  /// The content from which a page continues when the take grows.
+  /// The content from which a page continues as the take grows.
   let content: PageContent
   let reading: PageContent.Reading
-  /// The tracks that can be played, as JSON.
+  /// The playable tracks, as JSON.
   let media: String
 
   init(path: String, shortMaximum: Int) throws(TapeError) {
@@ -455,7 +457,7 @@ struct FirstReading: Sendable {
     media = try Self.media(path)
   }
 
-  /// The tracks of a take that can be played, as JSON.
+  /// Returns a take's playable tracks as JSON.
   static func media(_ path: String) throws(TapeError) -> String {
     let connection = try TakeFile.openForQueries(path)
     do throws(SQLiteError) {

@@ -8,38 +8,42 @@ import Synchronization
 package import Tape
 import Wire
 
-/// Queries of pages, each run in its own process.
+/// Runs each of a page's queries in a process of its own.
 ///
-/// SQLite does not check for interruption while one of its functions runs, and those can be made to
+/// SQLite does not check for interruption while one of its functions runs, and some can be made to
 /// run for hours; a process can be ended at any moment, which frees all of its memory.
 struct QueryProcess: Sendable {
-  /// The executable `retake` that runs queries; nil if there is none.
+  /// The `retake` executable that runs queries; nil if there is none.
   var tool: String?
-  /// How long a query may take, in seconds, with the time that it waits for others.
+  /// How long a query may take, in seconds, including its wait for other queries.
   var seconds = 15.0
+  /// Ends a late query after the given seconds; a test decides itself when to end it.
+  var schedule: @Sendable (Double, @escaping @Sendable () -> Void) -> Void = {
+    DispatchQueue.global().asyncAfter(deadline: .now() + $0, execute: $1)
+  }
   /// The minimum time left when a query starts; otherwise it is refused.
-  private static let leastSeconds = 3.0
+  var leastSeconds = 3.0
 
-  /// The outcome of a query.
+  /// A query's outcome.
   enum Answer: Sendable {
-    /// Text in the form that was asked for.
+    /// Rows as text in the requested form.
     case rows(String)
-    /// Why there are none, in one sentence.
+    /// One sentence on why there are no rows.
     case failed(String)
   }
 
-  /// The longest query in bytes; a longer one does not fit into the environment of a process.
+  /// The longest query in bytes; longer ones do not fit into a process's environment.
   static let queryBytes = 100_000
 
-  /// Answers a query; waits for that.
+  /// Answers a query, blocking until that is done.
   ///
-  /// - Parameter begin: when it was asked.
+  /// - Parameter begin: when the query was requested.
   func answer(
     _ sql: String, take path: String, as form: AnswerQuery.Form = .json,
     since begin: ContinuousClock.Instant
   ) -> Answer {
     let left = seconds - begin.duration(to: .now) / .seconds(1)
-    guard left >= Self.leastSeconds else {
+    guard left >= leastSeconds else {
       return .failed("other queries take all the time; try again when they have ended")
     }
     guard sql.utf8.count <= Self.queryBytes, !sql.utf8.contains(0) else {
@@ -48,9 +52,12 @@ struct QueryProcess: Sendable {
     guard let tool else {
       return .failed("this server answers no queries: it was not told where the program retake is")
     }
-    // Others see the arguments of a process, and not its environment.
+    // Other users can see a process's arguments but not its environment.
     let environment = ProcessInfo.processInfo.environment.merging(
-      [AnswerQuery.variable: sql, AnswerQuery.formVariable: form.rawValue],
+      [
+        AnswerQuery.variable: sql, AnswerQuery.formVariable: form.rawValue,
+        AnswerQuery.secondsVariable: String(Int(seconds.rounded(.up)) + AnswerQuery.spareSeconds),
+      ],
       uniquingKeysWith: { $1 })
     let output: ChildPipe
     let process: ChildProcess
@@ -64,15 +71,13 @@ struct QueryProcess: Sendable {
     }
     output.closeWriting()
     let isLate = Mutex(false)
-    let limit = DispatchWorkItem { [process] in
+    schedule(left) { [process] in
       isLate.withLock { $0 = true }
       process.end()
     }
-    DispatchQueue.global().asyncAfter(deadline: .now() + left, execute: limit)
     let text = output.readAll(atMost: 2 * AnswerQuery.answerBytes)
     process.end()
     let ending = process.waitUntilExit()
-    limit.cancel()
     if isLate.withLock({ $0 }) {
       return .failed("the query took longer than \(Int(seconds)) s")
     }
@@ -85,59 +90,65 @@ struct QueryProcess: Sendable {
 
 // MARK: - AnswerQuery
 
-/// Answers a query for a page, in its own process with limits of memory and time that end it.
+/// Answers a page's query in a process of its own, under limits on memory and time that end it.
 package struct AnswerQuery {
   let take: String
 
   package init(take: String) { self.take = take }
 
-  /// The variable that has the query.
+  /// The variable that holds the query.
   static let variable = "RETAKE_QUERY"
-  /// The variable that has the form of the answer.
+  /// The variable that holds the answer's form.
   static let formVariable = "RETAKE_QUERY_FORM"
+  /// The variable that holds the processor time limit, in seconds.
+  static let secondsVariable = "RETAKE_QUERY_SECONDS"
+  /// How far that limit exceeds the caller's own timeout, which therefore ends first.
+  static let spareSeconds = 15
 
-  /// The form of an answer.
+  /// An answer's form.
   enum Form: String, Sendable {
-    /// `{columns, rows, isCut}`, cut after a number of rows or bytes.
+    /// `{columns, rows, isCut}`, cut after a maximum of rows or bytes.
     case json
     /// RFC 4180 with a header line; an answer that is too long is refused, because a file cannot
     /// show that it was cut.
     case csv
   }
 
-  /// The longest answer in bytes; it is cut after the row that goes beyond.
+  /// The longest answer in bytes.
   static let answerBytes = 32 << 20
   private static let rowMaximum = 20_000
   private static let cellBytes: Int32 = 16 << 20
-  /// The memory of SQLite, and that of the rest of the process.
+  /// Memory limits for SQLite and for the entire process.
   private static let memoryBytes: Int64 = 192 << 20
   private static let processBytes = rlim_t(2 << 30)
-  /// The limit of processor time; the caller's own timeout is shorter.
+  /// The processor time limit in seconds, if the environment sets none.
   private static let processorSeconds = rlim_t(60)
 
-  /// Limits the process, and answers the query in its environment.
+  /// Limits the process and answers the query in its environment.
   package func run() throws(TapeError) -> String {
+    let environment = ProcessInfo.processInfo.environment
+    let seconds = environment[Self.secondsVariable].flatMap(rlim_t.init)
     SQLiteLibrary.limitMemory(toBytes: Self.memoryBytes)
     for (resource, value) in [
-      (RLIMIT_AS, Self.processBytes), (RLIMIT_CPU, Self.processorSeconds), (RLIMIT_CORE, 0),
+      (RLIMIT_AS, Self.processBytes), (RLIMIT_CPU, seconds ?? Self.processorSeconds),
+      (RLIMIT_CORE, 0),
     ] {
       var limit = rlimit(rlim_cur: value, rlim_max: value)
       setrlimit(__rlimit_resource_t(resource.rawValue), &limit)
     }
-    let environment = ProcessInfo.processInfo.environment
     let sql = environment[Self.variable] ?? ""
     let form = environment[Self.formVariable].flatMap(Form.init) ?? .json
     return try answer(sql, form)
   }
 
   private func answer(_ sql: String, _ form: Form) throws(TapeError) -> String {
-    // In memory, where the memory limit applies: nothing is written beside the take.
+    // In memory, where the limit applies: nothing is written beside the take.
     let connection = try TakeFile.openForQueries(take, keepsInMemory: true)
     try TakeRelations.put(namedIn: sql, over: connection, path: take)
     do throws(SQLiteError) {
       try connection.restrict(SQLiteReadLimits(cellBytes: Self.cellBytes))
       let statement = try connection.prepare(sql)
-      // A statement that returns no rows is not a query.
+      // A statement without result columns is not a query.
       guard statement.isReadOnly, statement.columnCount > 0 else {
         throw SQLiteError(code: .readOnly, message: "a take is only read, never written")
       }
@@ -173,7 +184,7 @@ package struct AnswerQuery {
       var row = count == 0 ? "[" : ",\n["
       for column in names.indices {
         if column > 0 { row += "," }
-        // A row of long cells is not finished: it would be longer than the rest.
+        // Stop within a row of long cells, which could exceed the limit by far.
         guard text.utf8.count + row.utf8.count <= Self.answerBytes else {
           isCut = true
           break

@@ -4,12 +4,12 @@ import Queries
 import Signaling
 import Tape
 
-/// Shows takes, and folders of takes, in browsers on this machine, as `retake open` does: packets,
-/// SQL and media too, and takes that are being recorded as they grow.
+/// Shows takes and folders of takes in browsers on this machine, as `retake open` does: with
+/// packets, SQL and media, and as they grow if they are being recorded.
 public struct TakeServer: Sendable {
   private let server: HTTPServer
 
-  /// The address of the page, with the required token.
+  /// The page's address, with the required token.
   public var pageURL: String { server.pageURL }
 
   /// Starts serving on 127.0.0.1.
@@ -17,9 +17,9 @@ public struct TakeServer: Sendable {
   /// - Parameters:
   ///   - paths: takes, and folders of takes.
   ///   - port: 0 finds a free one.
-  ///   - tool: the program `retake`, which answers the SQL of pages in separate processes that can
-  ///     be ended at any moment; without it no queries are answered.
-  /// - Throws: `TapeError` for a path with no take, `HTTPError` if the port cannot be opened.
+  ///   - tool: the `retake` program, which answers SQL queries in separate processes that can be
+  ///     ended at any moment; without it queries are refused.
+  /// - Throws: `TapeError` for a path without a take, `HTTPError` if the port cannot be opened.
   public init(_ paths: [String], port: Int = 0, tool: String? = nil) async throws {
     let takes = try OpenTakes(paths: paths, queries: QueryProcess(tool: tool))
     await takes.readAhead()
@@ -94,7 +94,8 @@ struct OpenRoutes: Sendable {
       response.headers.append(("X-Begin", String(media.begin)))
       return response
     case "/schema":
-      // Of a take, its tables; else all that queries may name, with functions and examples.
+      // With a name, the take's tables; otherwise everything that queries may name, with functions
+      // and examples.
       guard request.query("name") != nil else { return json(QuerySchema().json) }
       return json(try await takes.schema(name))
     case "/csv":
@@ -132,7 +133,7 @@ struct OpenRoutes: Sendable {
     hardened(HTTPResponse(type: type, body: bytes))
   }
 
-  /// Browsers must not store a take, nor guess another content type.
+  /// Keeps browsers from storing a take or guessing another content type.
   private func hardened(_ response: HTTPResponse) -> HTTPResponse {
     var response = response
     response.headers += [

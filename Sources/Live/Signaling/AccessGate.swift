@@ -1,34 +1,34 @@
 import NIOCore
 import Synchronization
 
-/// Who may call a server.
+/// Rules for who may call a server.
 ///
 /// A web page must not reach a recorder on a user's machine. So a server refuses requests under any
 /// name but its own (a page's name may resolve to this machine by DNS rebinding) and requests from
-/// pages of other origins; beyond loopback it requires a token. On loopback, reading all calls, and
-/// ending a call whose identifier is not known, requires the token too.
+/// pages of other origins; beyond loopback it requires a token. On loopback too, reading all calls
+/// requires the token, and so does ending a call whose identifier the client does not know.
 public struct AccessRules: Sendable {
-  /// Names under which the server may be called, besides loopback, its address and the name it
-  /// listens on; without ports.
+  /// Names by which the server may be called, without ports, besides loopback, its address and the
+  /// name it listens on.
   public var hosts: [String] = []
   /// Origins whose pages may call, such as `https://app.example` or `null`.
   public var origins: [String] = []
   /// The token for requests; nil creates one.
   ///
-  /// All requests need it if other machines can reach the server, and some of them on loopback.
+  /// Every request needs it if other machines can reach the server; on loopback only some do.
   package var token: BearerToken?
-  /// Whether all requests on loopback need a created token, too.
+  /// Whether all requests on loopback need a created token as well.
   package var wantsToken = false
-  /// Whether a token may stand in the query, as `?token=`: pages load scripts and open WebSockets
-  /// without fields of their own.
+  /// Whether the query may carry the token, as `?token=`: pages load scripts and open WebSockets
+  /// without header fields of their own.
   package var readsTokenFromQuery = false
-  /// Paths from which pages of other origins may load scripts, if they have the token; responses to
-  /// such requests cannot be read by the pages (Fetch, mode no-cors).
+  /// Paths from which other origins' pages may load scripts, if they have the token; those pages
+  /// cannot read the responses (Fetch, mode no-cors).
   package var scriptPaths: Set<String> = []
-  /// Paths readable without a token: a browser loads the page before it can send one.
+  /// Paths readable without a token: a browser must load the page before it can send one.
   public var openPaths: Set<String> = ["/"]
 
-  /// Permits loopback without a token.
+  /// Creates rules that allow loopback without a token.
   public init() {}
 
   package init(hosts: [String] = [], origins: [String] = [], token: BearerToken? = nil) {
@@ -38,32 +38,32 @@ public struct AccessRules: Sendable {
   }
 }
 
-/// Checks the requests of one connection before anything else.
+/// Checks one connection's requests before anything else.
 struct AccessGate {
-  /// The part that is common to all connections of a server.
+  /// The state that all of a server's connections share.
   struct Keeper {
     var rules: AccessRules
-    /// The name given for listening.
+    /// The name passed for listening.
     var listenedName: String
-    /// The token if none was given.
+    /// The token to use if the rules have none.
     var spareToken: BearerToken
     var isSecure: Bool
     let guesses = GuessLimit()
 
-    /// The token that permits everything.
+    /// The token that grants every right.
     var token: BearerToken { rules.token ?? spareToken }
 
-    /// Whether all requests to a server listening on an address need the token.
+    /// Returns whether every request to a server listening on `address` needs the token.
     func wantsToken(listeningOn address: NIOCore.SocketAddress?) -> Bool {
       rules.token != nil || rules.wantsToken || address?.isLoopback != true
     }
   }
 
-  /// The decision about a request.
+  /// A decision about a request.
   struct Verdict {
     /// Nil if it may continue.
     var refusal: HTTPResponse?
-    /// Whether it has the token.
+    /// Whether the request has the token.
     var isAuthorized = false
     /// How long to delay the refusal.
     var delay = Duration.zero
@@ -72,12 +72,12 @@ struct AccessGate {
   private let keeper: Keeper
   private let wantsToken: Bool
   private let names: Set<HostName>
-  /// Cookies are shared by all ports of a host, so their names distinguish servers.
+  /// A cookie is shared by all of a host's ports, so its name distinguishes servers.
   private let cookieName: String
 
   /// - Parameters:
-  ///   - listening: the address that the server listens on, possibly any.
-  ///   - local: the local address of the connection.
+  ///   - listening: the address that the server listens on, possibly the unspecified one.
+  ///   - local: the connection's local address.
   init(
     _ keeper: Keeper, listening: NIOCore.SocketAddress?, local: NIOCore.SocketAddress?
   ) {
@@ -89,10 +89,10 @@ struct AccessGate {
   }
 
   /// Decides about a request.
-  /// - Parameter client: for counting wrong tokens; nil does not count.
+  /// - Parameter client: the address under which to count wrong tokens; nil to count none.
   func verdict(on request: HTTPRequest, from client: NIOCore.SocketAddress?) -> Verdict {
     let hosts = request.headers.filter { $0.name.lowercased() == "host" }
-    // RFC 9112 section 3.2 requires exactly one.
+    // RFC 9112 section 3.2 requires exactly one Host field.
     guard hosts.count == 1, let host = hosts.first?.value, let authority = Authority(host) else {
       return Verdict(refusal: .refusal(400, "the request needs one Host field"))
     }
@@ -106,7 +106,7 @@ struct AccessGate {
     if let refusal = originRefusal(of: request, authority) { return Verdict(refusal: refusal) }
     let given = secret(of: request)
     let isRight = given.map { keeper.token.equals($0) } ?? false
-    // A chosen token can be guessed, so after too many attempts not even the right one is checked.
+    // A chosen token can be guessed, so after too many attempts even the right one is not checked.
     if given != nil, keeper.rules.token != nil, keeper.guesses.isExhausted(by: client) {
       return Verdict(refusal: .tooManyGuesses)
     }
@@ -117,12 +117,12 @@ struct AccessGate {
     return missing(given, from: client)
   }
 
-  /// The refusal of a request without counting; nil if it may continue.
+  /// Returns a request's refusal without counting wrong tokens; nil if it may continue.
   func refusal(of request: HTTPRequest) -> HTTPResponse? {
     verdict(on: request, from: nil).refusal
   }
 
-  /// The refusal of a request with a wrong or no token.
+  /// Refuses a request with a wrong token or none.
   private func missing(_ given: Substring?, from client: NIOCore.SocketAddress?) -> Verdict {
     var verdict = Verdict(refusal: keeper.token.refusal(given: given))
     guard given != nil, let client else { return verdict }
@@ -135,7 +135,7 @@ struct AccessGate {
 
   // MARK: Cookies
 
-  /// The secret in a request: a bearer token, or else the cookie of the server's page.
+  /// Returns a request's secret: a bearer token, or else the cookie of the server's page.
   private func secret(of request: HTTPRequest) -> Substring? {
     if let token = BearerToken.given(by: request) { return token }
     if keeper.rules.readsTokenFromQuery,
@@ -153,9 +153,9 @@ struct AccessGate {
   /// The path to which a page posts its token in exchange for a cookie.
   static let cookiePath = "/cookie"
 
-  /// The response to a page that requests the cookie; nil for other requests.
+  /// Returns the response to a page that requests the cookie; nil for other requests.
   ///
-  /// Scripts cannot read the cookie, and pages of other sites do not send it.
+  /// Scripts cannot read the cookie, and other sites' pages do not send it.
   func cookieResponse(to request: HTTPRequest) -> HTTPResponse? {
     guard request.path == AccessGate.cookiePath, request.method == "POST" else { return nil }
     guard request.isAuthorized else {
@@ -171,7 +171,7 @@ struct AccessGate {
     return response
   }
 
-  /// How long to delay a handler's response with status 401.
+  /// Returns how long to delay a handler's response with status 401.
   func delay(ofRefused request: HTTPRequest, from client: NIOCore.SocketAddress?) -> Duration {
     guard let client, secret(of: request) != nil else { return .zero }
     return keeper.guesses.delay(ofWrongGuessBy: client) ?? GuessLimit.longestDelay
@@ -193,8 +193,8 @@ struct AccessGate {
         "pages of \(origin.prefix(100)) may not call this server; it is started with "
           + "--allow-origin to let them")
     }
-    // Simple requests of other pages have no Origin, but current browsers state their site (Fetch
-    // Metadata). Such a request may do no more than follow a link to the page.
+    // A simple request from another site's page has no Origin, but current browsers state the site
+    // (Fetch Metadata). Such a request may do no more than follow a link to the page.
     guard let site = request.header("Sec-Fetch-Site"), site != "same-origin", site != "none",
       !(request.header("Sec-Fetch-Mode") == "navigate" && isOpen(request)),
       !(request.header("Sec-Fetch-Dest") == "script" && isScript(request))
@@ -202,7 +202,7 @@ struct AccessGate {
     return .refusal(403, "pages of other origins may not call this server")
   }
 
-  /// Whether an origin is the server's own, under the name in the request.
+  /// Returns whether an origin is the server's own, under the name in the request.
   private func isOwn(_ origin: String, _ authority: Authority) -> Bool {
     let scheme = keeper.isSecure ? "https" : "http"
     guard let (given, rest) = origin.split(at: "://"), given.lowercased() == scheme,
@@ -217,14 +217,15 @@ struct AccessGate {
     return keeper.rules.origins.contains { $0.lowercased() == origin }
   }
 
-  /// The fields that let a page of an allowed origin read a response (Fetch, CORS protocol).
+  /// Returns the fields that let pages from an allowed origin read a response (Fetch, CORS
+  /// protocol).
   func fields(for request: HTTPRequest) -> [(name: String, value: String)] {
     guard !keeper.rules.origins.isEmpty else { return [] }
     // The response depends on the requester.
     var fields = [(name: "Vary", value: "Origin")]
     guard let origin = request.header("Origin"), isAllowed(origin) else { return fields }
     fields.append(("Access-Control-Allow-Origin", origin))
-    // Headers of WHIP and WHEP that pages of other origins may read (RFC 9725 section 4.1).
+    // WHIP and WHEP headers that pages from other origins may read (RFC 9725 section 4.1).
     fields.append(
       (
         "Access-Control-Expose-Headers",
@@ -234,7 +235,7 @@ struct AccessGate {
     fields.append(("Access-Control-Allow-Methods", "GET, POST, PATCH, DELETE, OPTIONS"))
     fields.append(("Access-Control-Allow-Headers", "Content-Type, Authorization, Accept, If-Match"))
     fields.append(("Access-Control-Max-Age", "600"))
-    // Public pages request this before they may reach a private address (Private Network Access).
+    // Public pages send this before they may reach a private address (Private Network Access).
     if request.header("Access-Control-Request-Private-Network") == "true" {
       fields.append(("Access-Control-Allow-Private-Network", "true"))
     }
@@ -242,9 +243,9 @@ struct AccessGate {
   }
 }
 
-/// A host in URLs and the Host field, normalised for comparison.
+/// A host in a URL or Host field, normalised for comparison.
 struct HostName: Hashable {
-  /// In lower case, without brackets and the root's dot; addresses in canonical form.
+  /// In lower case, without brackets and the root's dot; addresses are in canonical form.
   let text: String
   let isLoopback: Bool
 
@@ -298,7 +299,7 @@ extension String {
 
 /// A secret that requests carry as `Authorization: Bearer ...` (RFC 6750 section 2.1).
 public struct BearerToken: Hashable, Sendable {
-  /// The characters after `Bearer`.
+  /// The characters that follow `Bearer`.
   public let text: String
 
   /// Creates a token; nil if it has characters that RFC 6750 does not allow.
@@ -326,19 +327,19 @@ public struct BearerToken: Hashable, Sendable {
 
   private init(unchecked text: String) { self.text = text }
 
-  /// The value of the Authorization field.
+  /// The Authorization field's value.
   var field: String { "Bearer " + text }
 
-  /// The bearer token in a request, if any.
+  /// Returns a request's bearer token, if any.
   static func given(by request: HTTPRequest) -> Substring? {
     let words = (request.header("Authorization") ?? "").split(separator: " ")
     return words.count == 2 && words[0].lowercased() == "bearer" ? words[1] : nil
   }
 
-  /// Compares in a time that does not depend on where they differ.
+  /// Compares in a time that does not depend on where the texts differ.
   func equals(_ given: Substring) -> Bool { given.utf8.equalsInConstantTime(text.utf8) }
 
-  /// The response to a request with a wrong or no token.
+  /// Returns the response to a request with a wrong token or none.
   func refusal(given: Substring?) -> HTTPResponse {
     let sentence =
       given == nil
@@ -352,7 +353,7 @@ public struct BearerToken: Hashable, Sendable {
 }
 
 extension Collection<UInt8> {
-  /// Compares in a time that does not depend on the first difference.
+  /// Compares in a time that does not depend on where the bytes differ.
   fileprivate func equalsInConstantTime(_ other: some Collection<UInt8>) -> Bool {
     guard count == other.count else { return false }
     return zip(self, other).reduce(0) { $0 | ($1.0 ^ $1.1) } == 0
@@ -361,21 +362,21 @@ extension Collection<UInt8> {
 
 // MARK: - GuessLimit
 
-/// Limits how fast each client can guess a token: ten times a second, after twenty guesses at once.
+/// Limits how fast each client can guess a token: ten times a second, after a burst of twenty.
 ///
-/// Further guesses are delayed, and beyond a limit they are refused unchecked.
+/// Further guesses are delayed, and beyond a limit refused unchecked.
 final class GuessLimit: Sendable {
   private static let interval = Duration.milliseconds(100)
   private static let burst = interval * 20
   /// The longest delay of a response.
   static let longestDelay = Duration.seconds(1)
-  /// For how many clients guesses are counted separately.
+  /// How many clients' guesses are counted separately.
   private static let clientsMaximum = 1_000
 
-  /// When each client's delayed guesses are worked off.
+  /// When each client's delayed guesses have been worked off.
   private let turns = Mutex<[String: ContinuousClock.Instant]>([:])
 
-  /// Whether a client has too many delayed guesses; false for nil.
+  /// Returns whether a client has too many delayed guesses; false for nil.
   func isExhausted(by client: NIOCore.SocketAddress?) -> Bool {
     guard let client else { return false }
     return turns.withLock { turns in
@@ -384,7 +385,7 @@ final class GuessLimit: Sendable {
     }
   }
 
-  /// Counts a wrong guess; returns the delay of its response, or nil if too many are delayed.
+  /// Counts a wrong guess; returns how long to delay its response, or nil if too many are delayed.
   func delay(ofWrongGuessBy client: NIOCore.SocketAddress) -> Duration? {
     let now = ContinuousClock.now
     return turns.withLock { turns in
@@ -395,7 +396,7 @@ final class GuessLimit: Sendable {
       }
       let turn = max(turns[name] ?? now, now) + GuessLimit.interval
       let delay = GuessLimit.delay(until: turn, from: now)
-      // It stays one step beyond the limit until time passes.
+      // The turn stays one step beyond the limit until time passes.
       if delay > GuessLimit.longestDelay + GuessLimit.interval { return nil }
       turns[name] = turn
       return delay > GuessLimit.longestDelay ? nil : max(.zero, delay)
@@ -408,7 +409,7 @@ final class GuessLimit: Sendable {
     now.duration(to: turn) - burst
   }
 
-  /// All loopback addresses are one client.
+  /// Returns a client's name for counting; all loopback addresses are one client.
   private static func name(of client: NIOCore.SocketAddress) -> String {
     client.isLoopback ? "loopback" : client.ipAddress ?? ""
   }

@@ -1,15 +1,15 @@
 public import SDP
 
-/// A session description of a call, and the call's identifier for later requests.
+/// A call's session description, and the call's identifier for later requests.
 public struct CallDescription: Hashable, Sendable, Codable {
   /// The call's identifier.
   public var id: String
   /// The description's text.
   public var sdp: String
-  /// `offer` or `answer`.
+  /// The description's type, `offer` or `answer`.
   public var type: String
 
-  /// Creates a description of a call.
+  /// Creates a call's description.
   public init(id: String, sdp: String, type: String) {
     self.id = id
     self.sdp = sdp
@@ -17,7 +17,7 @@ public struct CallDescription: Hashable, Sendable, Codable {
   }
 }
 
-/// Why a request about a call was refused.
+/// A refused request about a call.
 public struct CallRefusal: Error, Hashable, Sendable, CustomStringConvertible {
   /// The kind of refusal.
   public enum Kind: Hashable, Sendable {
@@ -27,21 +27,21 @@ public struct CallRefusal: Error, Hashable, Sendable, CustomStringConvertible {
     case unprocessable
     /// There is no such call: status 404.
     case unknownCall
-    /// The call is not in a state for it: status 409.
+    /// The call's state does not allow the request: status 409.
     case conflict
-    /// The request concerns another ICE session than the current one: status 412.
+    /// The request names an ICE session other than the current one: status 412.
     case outdated
     /// The request does not state its ICE session: status 428.
     case unconditional
-    /// No further call is possible: status 503.
+    /// No further call is possible at the moment: status 503.
     case busy
-    /// Something failed here: status 500.
+    /// The server failed: status 500.
     case failure
   }
 
-  /// The kind of refusal.
+  /// The kind of refusal, which determines the status.
   public var kind: Kind
-  /// The error as a sentence.
+  /// The reason in one sentence.
   public var reason: String
 
   /// Creates a refusal.
@@ -54,18 +54,18 @@ public struct CallRefusal: Error, Hashable, Sendable, CustomStringConvertible {
   public var description: String { reason }
 }
 
-/// The changes to make with a local offer in a running call.
+/// Changes that a local offer makes in a running call.
 public struct OfferChanges: Hashable, Sendable {
   /// Whether to restart ICE.
   public var restartsICE: Bool
-  /// Media to add: `audio` or `video`, once per track.
+  /// The kinds of media to add: `audio` or `video`, once per track.
   public var additions: [String]
   /// The MIDs of m-sections to stop.
   public var stops: [String]
-  /// New directions, as in SDP, by MID.
+  /// New directions by MID, as in SDP.
   public var directions: [String: String]
 
-  /// Creates a list of changes; empty to repeat what was negotiated.
+  /// Creates a list of changes; an empty one repeats what was negotiated.
   public init(
     restartsICE: Bool = false, additions: [String] = [], stops: [String] = [],
     directions: [String: String] = [:]
@@ -79,13 +79,13 @@ public struct OfferChanges: Hashable, Sendable {
 
 /// The running calls, oldest first.
 public struct CallList: Hashable, Sendable, Codable {
-  /// A call in a list.
+  /// A running call.
   public struct Entry: Hashable, Sendable, Codable {
     /// The call's identifier.
     public var id: String
-    /// W3C connectionState.
+    /// The call's W3C connectionState.
     public var connection: String
-    /// The file in which the call is recorded.
+    /// The file that records the call.
     public var take: String
 
     /// Creates an entry.
@@ -96,11 +96,11 @@ public struct CallList: Hashable, Sendable, Codable {
     }
   }
 
-  /// The most calls at once.
+  /// How many calls may run at once.
   public var limit: Int
-  /// The name of the file or folder for recordings, if it is stated.
+  /// The name of the recording's file or folder; nil if it is withheld.
   public var recording: String?
-  /// The running calls.
+  /// The running calls, oldest first.
   public var calls: [Entry]
 
   /// Creates a list.
@@ -115,7 +115,7 @@ public struct CallList: Hashable, Sendable, Codable {
 public protocol CallHandling: Sendable {
   /// Starts a call with the peer's offer and returns the answer.
   func begin(offer sdp: String) async throws(CallRefusal) -> CallDescription
-  /// Handles another offer of the peer in a running call, and returns the answer.
+  /// Handles another offer from the peer in a running call, and returns the answer.
   func follow(offer sdp: String, call id: String) async throws(CallRefusal) -> CallDescription
   /// Starts a call with a local offer.
   func makeOffer() async throws(CallRefusal) -> CallDescription
@@ -126,18 +126,18 @@ public protocol CallHandling: Sendable {
   func accept(answer sdp: String, call id: String) async throws(CallRefusal)
   /// Adds a remote candidate; nil means there are no more.
   func add(_ candidate: CandidateInit?, call id: String) async throws(CallRefusal)
-  /// Ends a call, and completes its take if that is its own.
+  /// Ends a call, and completes its take if no other call shares it.
   func end(call id: String) async throws(CallRefusal)
-  /// The running calls, and their limit.
+  /// Returns the running calls and their limit.
   func list() async -> CallList
-  /// The stats of a call, or of all calls, as JSON.
+  /// Returns one call's stats, or those of all calls, as JSON.
   func stats(call id: String?) async throws(CallRefusal) -> String
-  /// The HTML page of the take of a current or past call.
+  /// Returns the HTML page for the take of a current or past call.
   func page(call id: String) async throws(CallRefusal) -> String
 }
 
 extension CallHandling {
-  /// Refuses: there are no takes.
+  /// Refuses the request: there are no takes.
   public func page(call id: String) async throws(CallRefusal) -> String {
     throw CallRefusal(.unknownCall, "there is no take of a call \(id.prefix(100))")
   }
@@ -145,24 +145,24 @@ extension CallHandling {
 
 // MARK: - SessionHandling
 
-/// The signaling protocol of a session.
+/// A session's signaling protocol.
 public enum SessionProtocol: String, Hashable, Sendable, CaseIterable {
   /// The client publishes (RFC 9725).
   case whip
   /// The client plays (draft-ietf-wish-whep).
   case whep
 
-  /// The path of the endpoint.
+  /// The endpoint's path.
   public var path: String { "/" + rawValue }
 }
 
 /// A session created by an offer.
 package struct OpenedSession: Hashable, Sendable {
-  /// The session's identifier; it is random, because knowing it is enough to end the session.
+  /// The session's identifier; random, because knowing it is enough to end the session.
   package var id: String
-  /// The text of the answer.
+  /// The answer's SDP.
   package var answer: String
-  /// The entity tag of the ICE session, without quotes (RFC 9725 section 4.3.1).
+  /// The ICE session's entity tag, without quotes (RFC 9725 section 4.3.1).
   package var entityTag: String
 
   package init(id: String, answer: String, entityTag: String) {
@@ -176,7 +176,7 @@ package struct OpenedSession: Hashable, Sendable {
 package struct RestartedSession: Hashable, Sendable {
   /// The local ICE parameters and candidates.
   package var fragment: String
-  /// The entity tag of the new ICE session, without quotes.
+  /// The new ICE session's entity tag, without quotes.
   package var entityTag: String
 
   package init(fragment: String, entityTag: String) {
@@ -185,13 +185,13 @@ package struct RestartedSession: Hashable, Sendable {
   }
 }
 
-/// The ICE sessions that a request applies to: its `If-Match` field (RFC 9110 section 13.1.1).
+/// The ICE sessions that a request applies to, from its `If-Match` field (RFC 9110 section 13.1.1).
 package enum SessionMatch: Hashable, Sendable {
-  /// There is no such field.
+  /// The request has no such field.
   case none
-  /// Any: `*`.
+  /// The field is `*`.
   case any
-  /// One of these entity tags, without quotes.
+  /// The field lists these entity tags, here without quotes.
   case tags([String])
 }
 

@@ -5,7 +5,7 @@ import TLS
 
 /// A minimal HTTP/1.1 client for signaling: one connection per request, complete bodies.
 public struct HTTPClient: Sendable {
-  /// The time limit of a request, from resolving the host to the last byte.
+  /// The time limit for a request, from resolving the host to the last byte.
   public var timeout: Duration
   /// The longest accepted body in bytes.
   public var bodyMaximum = 4 << 20
@@ -15,7 +15,7 @@ public struct HTTPClient: Sendable {
   /// Creates a client.
   public init(timeout: Duration = .seconds(10)) { self.timeout = timeout }
 
-  /// Requests a resource.
+  /// Requests a resource with GET.
   public func get(_ url: String) async throws(HTTPError) -> HTTPResponse {
     try await send("GET", url)
   }
@@ -26,8 +26,8 @@ public struct HTTPClient: Sendable {
   }
 
   /// Sends a request to `http://host:port/path?query` or an `https://` URL.
-  /// - Throws: `HTTPError` if there is no complete response in time or the task is cancelled; no
-  ///   status is an error.
+  /// - Throws: `HTTPError` if there is no complete response in time or the task is cancelled; a
+  ///   status is never an error.
   public func send(_ method: String, _ url: String, body: [UInt8]? = nil, type: String? = nil)
     async throws(HTTPError) -> HTTPResponse
   {
@@ -51,7 +51,7 @@ public struct HTTPClient: Sendable {
     let promise = loop.makePromise(of: HTTPResponse.self)
     let bodyMaximum = bodyMaximum
     let authorities = authorities
-    // The limit below is shorter: it covers the whole exchange and has its own message.
+    // The deadline below is shorter: it covers the complete exchange and has its own message.
     let connection = ClientBootstrap(group: loop)
       .connectTimeout(TimeAmount(timeout * 2))
       .channelInitializer { channel in
@@ -86,7 +86,7 @@ public struct HTTPClient: Sendable {
   }
 }
 
-/// The parts of a URL for a request.
+/// A URL's parts for a request.
 struct HTTPTarget: Sendable {
   /// Whether the scheme is `https` or `wss`.
   var isSecure: Bool
@@ -97,7 +97,7 @@ struct HTTPTarget: Sendable {
   /// The `Host` field.
   var authority: String
 
-  /// - Parameter schemes: the plain one and the one over TLS.
+  /// - Parameter schemes: the plain scheme and its TLS counterpart.
   init(_ url: String, schemes names: [String] = ["http", "https"]) throws(HTTPError) {
     let schemes = names.map { $0 + "://" }
     guard let scheme = schemes.first(where: { url.lowercased().hasPrefix($0) }) else {
@@ -195,7 +195,7 @@ private final class HTTPRetrieval: ChannelInboundHandler {
 }
 
 extension EventLoopFuture where Value: Sendable {
-  /// The outcome without throwing.
+  /// Returns the outcome without throwing.
   fileprivate func result() async -> Result<Value, any Error> {
     do {
       return .success(try await get())

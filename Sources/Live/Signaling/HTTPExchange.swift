@@ -3,15 +3,15 @@ import NIOHTTP1
 import NIOWebSocket
 import Synchronization
 
-/// One connection of a server: collects requests, runs the handler, writes responses.
+/// One of a server's connections: collects requests, runs the handler, writes responses.
 ///
-/// The pipelining handler before it passes on one request at a time.
+/// The pipelining handler in front of it passes on one request at a time.
 final class HTTPExchange: ChannelDuplexHandler, RemovableChannelHandler {
   typealias InboundIn = HTTPServerRequestPart
   typealias OutboundIn = Never
   typealias OutboundOut = HTTPServerResponsePart
 
-  /// Asks the connection to close after its response.
+  /// An event that closes the connection after its response.
   struct Farewell: Sendable {}
 
   private enum State {
@@ -41,7 +41,7 @@ final class HTTPExchange: ChannelDuplexHandler, RemovableChannelHandler {
     }
   }
 
-  /// The buffered bytes of a response besides the body itself.
+  /// How many bytes of the body are written at once.
   private static let partBytes = 256 << 10
 
   private let limits: HTTPServer.Limits
@@ -50,12 +50,12 @@ final class HTTPExchange: ChannelDuplexHandler, RemovableChannelHandler {
   private let memory: HTTPMemory
   private let handler: HTTPServer.Handler
   private var state = State.idle
-  /// The share of request and response in the memory of all connections.
+  /// How much of the server's request and response memory this connection uses.
   private var reservedBytes = 0
   private var isLeaving = false
   /// Whether the current request has the server's token.
   private var isAuthorized = false
-  /// Ends a wait for the client.
+  /// Closes the connection if the client takes too long.
   private var limit: Scheduled<Void>?
 
   init(
@@ -78,7 +78,7 @@ final class HTTPExchange: ChannelDuplexHandler, RemovableChannelHandler {
     release()
   }
 
-  /// Releases the memory of request and response.
+  /// Releases the memory used by request and response.
   private func release() {
     memory.release(reservedBytes)
     reservedBytes = 0
@@ -127,7 +127,7 @@ final class HTTPExchange: ChannelDuplexHandler, RemovableChannelHandler {
       return
     }
     reservedBytes += part.readableBytes
-    // Leave the buffer with one owner, so that it grows in place.
+    // Give up the state's copy of the buffer, so that it grows in place.
     state = .idle
     body.writeImmutableBuffer(part)
     state = .collecting(head, body)
@@ -142,7 +142,7 @@ final class HTTPExchange: ChannelDuplexHandler, RemovableChannelHandler {
     request.isAuthorized = isAuthorized
     let promise = context.eventLoop.makePromise(of: HTTPResponse.self)
     let handler = handler
-    // A client waits for the response, with a time limit: it comes before background work.
+    // A client is waiting for the response under a time limit, so it goes ahead of background work.
     Task(priority: .high) { [request] in promise.succeed(await handler(request)) }
     let bound = NIOLoopBound((exchange: self, context: context), eventLoop: context.eventLoop)
     promise.futureResult.whenSuccess { response in
@@ -163,7 +163,7 @@ final class HTTPExchange: ChannelDuplexHandler, RemovableChannelHandler {
     }
   }
 
-  /// The response, or a refusal if buffered responses leave no room for it.
+  /// Returns the response, or a refusal if buffered responses leave no room for it.
   private func admitted(_ response: HTTPResponse) -> HTTPResponse {
     guard memory.reserve(response.body.count, isAnswer: true) else {
       var refusal = HTTPResponse.refusal(
@@ -214,13 +214,13 @@ final class HTTPExchange: ChannelDuplexHandler, RemovableChannelHandler {
 
   private static let lingerTime = TimeAmount.seconds(1)
 
-  // MARK: Answers
+  // MARK: Responses
 
-  /// Starts to send a response.
+  /// Starts sending a response.
   ///
-  /// The pipelining handler passes on the next request with the end of the response, which is
-  /// written once the system has accepted everything before it. So a client that reads nothing is
-  /// answered only once.
+  /// The end of the response lets the pipelining handler pass on the next request, so it is written
+  /// only once the system has accepted everything before it. A client that reads nothing is
+  /// therefore answered only once.
   private func send(
     _ response: HTTPResponse, to request: HTTPRequestHead, _ context: ChannelHandlerContext
   ) {
@@ -248,7 +248,7 @@ final class HTTPExchange: ChannelDuplexHandler, RemovableChannelHandler {
     guard case .sending(var sending) = state else { return }
     let part = sending.next()
     guard !part.isEmpty else { return conclude(sending, context) }
-    // Leave the body with one owner.
+    // Give up the local copy of the body, so that it has one owner.
     state = .sending(sending)
     expect(within: limits.sendSeconds, context)
     let written = context.eventLoop.makePromise(of: Void.self)
@@ -271,7 +271,7 @@ final class HTTPExchange: ChannelDuplexHandler, RemovableChannelHandler {
   private func conclude(_ sending: Sending, _ context: ChannelHandlerContext) {
     release()
     let keepsAlive = sending.keepsAlive && !isLeaving
-    // The next request arrives while the end is written.
+    // The next request may arrive while the end is being written.
     state = keepsAlive ? .idle : .finished
     expect(within: limits.idleSeconds, context)
     let bound = NIOLoopBound(context, eventLoop: context.eventLoop)
@@ -303,7 +303,7 @@ final class HTTPExchange: ChannelDuplexHandler, RemovableChannelHandler {
     context.write(wrapOutboundOut(.body(.byteBuffer(buffer))), promise: promise)
   }
 
-  // MARK: Failures and silence
+  // MARK: Errors and time limits
 
   func triggerUserOutboundEvent(
     context: ChannelHandlerContext, event: Any, promise: EventLoopPromise<Void>?
@@ -321,13 +321,13 @@ final class HTTPExchange: ChannelDuplexHandler, RemovableChannelHandler {
   }
 
   func errorCaught(context: ChannelHandlerContext, error: any Error) {
-    // The request then arrives like any other, and is answered.
+    // The request then arrives as a plain request and is answered.
     if error is NIOWebSocketUpgradeError { return }
     guard error is HTTPParserError else {
       context.close(promise: nil)
       return
     }
-    // The decoder closes the connection after this, so the response has to be written immediately.
+    // The decoder closes the connection after this, so the response must be written immediately.
     switch state {
     case .idle, .collecting:
       let isTooLong = (error as? HTTPParserError) == .headerOverflow
@@ -339,10 +339,10 @@ final class HTTPExchange: ChannelDuplexHandler, RemovableChannelHandler {
     }
   }
 
-  /// Starts a wait for the client, replacing the previous one.
+  /// Starts waiting for the client, replacing the previous wait.
   ///
-  /// It does not restart with each byte, so a client cannot hold a connection open by trickling
-  /// them.
+  /// The wait does not restart with each byte, so a client cannot hold a connection open by sending
+  /// a trickle.
   private func expect(within seconds: Int64, _ context: ChannelHandlerContext) {
     limit?.cancel()
     let bound = NIOLoopBound((exchange: self, context: context), eventLoop: context.eventLoop)
@@ -369,18 +369,19 @@ extension HTTPRequest {
   }
 }
 
-/// The total bytes of requests and responses on a server's connections.
+/// Counts the bytes of requests and responses on all of a server's connections.
 final class HTTPMemory: Sendable {
   private let used = Mutex(0)
   private let maximum: Int
 
-  /// The minimum for any response: many times the size of a refusal.
+  /// Room for any refusal, many times over.
   private static let smallBytes = 64 << 10
 
   init(maximum: Int) { self.maximum = maximum }
 
-  /// Reserves bytes; false if there is no room for them.
-  /// - Parameter isAnswer: whether small ones always pass, and large ones if they are alone.
+  /// Reserves bytes; returns false if there is no room.
+  /// - Parameter isAnswer: whether small reservations always pass, and large ones if little else is
+  ///   reserved.
   func reserve(_ count: Int, isAnswer: Bool = false) -> Bool {
     used.withLock { used in
       let isFree = isAnswer && (count <= HTTPMemory.smallBytes || used <= HTTPMemory.smallBytes)

@@ -1,18 +1,18 @@
 import FoundationEssentials
 
-/// A complete request for handlers, with its body in memory.
+/// A complete request, with its body in memory.
 public struct HTTPRequest: Sendable {
-  /// `GET`, `POST`, ...
+  /// The method, such as `GET`.
   public var method: String
-  /// The decoded path without the query: `/offer`.
+  /// The decoded path without the query, such as `/offer`.
   public var path: String
-  /// The decoded query in order; a name without a value has an empty one.
+  /// The decoded query items in order; an item without a value has an empty one.
   public var query: [(name: String, value: String)]
   /// The header fields in order.
   public var headers: [(name: String, value: String)]
-  /// The body; at most as long as the server's limit.
+  /// The body, at most as long as the server's limit.
   public var body: [UInt8]
-  /// Whether the request has the server's token: as a bearer token, or in the cookie of its page.
+  /// Whether the request has the server's token, as a bearer token or in its page's cookie.
   package var isAuthorized = false
 
   /// Creates a request for tests of handlers.
@@ -34,20 +34,20 @@ public struct HTTPRequest: Sendable {
     }
   }
 
-  /// The value of the first query item with a name.
+  /// Returns the value of the first query item with this name.
   public func query(_ name: String) -> String? { query.first { $0.name == name }?.value }
 }
 
-/// A response of a handler or a server.
+/// A response from a handler or server.
 public struct HTTPResponse: Sendable {
   /// The status code.
   public var status: Int
-  /// The header fields; length and connection fields are set by the server.
+  /// The header fields; the server sets length and connection fields.
   public var headers: [(name: String, value: String)]
   /// The body.
   public var body: [UInt8]
 
-  /// Creates a response with a body of some type.
+  /// Creates a response with a body of a media type.
   public init(status: Int = 200, type: String? = nil, body: [UInt8] = []) {
     self.status = status
     headers = type.map { [("Content-Type", $0)] } ?? []
@@ -68,7 +68,7 @@ public struct HTTPResponse: Sendable {
   public var text: String { String(decoding: body, as: UTF8.self) }
 }
 
-/// Decodes `%41`, and `+` in a query; a percent sign without two digits is literal.
+/// Decodes `%41`, and `+` in a query; a percent sign without two digits stays as it is.
 func percentDecoded(_ text: some StringProtocol, isQuery: Bool = false) -> String {
   let bytes = Array(text.utf8)
   var decoded: [UInt8] = []
@@ -106,7 +106,7 @@ private func hexadecimal(_ digit: UInt8) -> UInt8? {
 func encodedJSON(_ value: some Encodable) -> String {
   let encoder = JSONEncoder()
   encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-  // Strings, numbers and their structures always have a JSON form.
+  // Strings, numbers and structures made of them always have a JSON form.
   guard let data = try? encoder.encode(value) else { return "null" }
   return String(decoding: data, as: UTF8.self)
 }

@@ -5,33 +5,34 @@ import NIOPosix
 import Synchronization
 package import TLS
 
-/// A small HTTP/1.1 server for signaling: complete requests and responses.
+/// A small HTTP/1.1 server for signaling, with complete requests and responses.
 ///
 /// The parser is NIO's. Header and body sizes are limited, slow clients are disconnected, and
 /// `AccessRules` decides who may call.
 public final class HTTPServer: Sendable {
-  /// Responds to a request; runs outside of the network's threads.
+  /// Responds to a request; runs outside the network threads.
   public typealias Handler = @Sendable (HTTPRequest) async -> HTTPResponse
 
-  /// The limits of a server.
+  /// A server's limits.
   public struct Limits: Sendable {
-    /// The longest body in bytes; longer ones get status 413.
+    /// The longest body in bytes; longer bodies get status 413.
     public var bodyBytes = 1 << 20
-    /// The longest header block in bytes; longer ones get status 431.
+    /// The longest header block in bytes; longer blocks get status 431.
     public var headerBytes = 32 << 10
-    /// The most open connections; beyond that the longest waiting one is closed.
+    /// How many connections may be open; beyond that the one waiting longest is closed.
     public var connections = 1024
-    /// The most connections per client address.
+    /// How many connections each client address may have.
     public var clientConnections = 256
-    /// The time limit for the head of a connection's first request.
+    /// The time limit for the head of a connection's first request, in seconds.
     public var headSeconds: Int64 = 10
-    /// The time limit for a body.
+    /// The time limit for a body, in seconds.
     public var bodySeconds: Int64 = 30
-    /// The time limit for the next request on a connection.
+    /// The time limit for the next request on a connection, in seconds.
     public var idleSeconds: Int64 = 60
-    /// The time limit for reading 256 KiB of a response, or what is left of one.
+    /// The time limit for reading 256 KiB of a response, or the rest of it, in seconds.
     public var sendSeconds: Int64 = 60
-    /// The most bytes of requests and responses on all connections; beyond that the status is 503.
+    /// How many bytes of requests and responses all connections may hold; beyond that the status is
+    /// 503.
     public var waitingBytes = 256 << 20
 
     /// The default limits for signaling.
@@ -46,9 +47,9 @@ public final class HTTPServer: Sendable {
   private let channel: any Channel
   private let connections: OpenConnections
   private let isSecure: Bool
-  /// The token that permits everything.
+  /// The token that grants every right.
   package let token: BearerToken
-  /// Whether every request needs it, except for open paths.
+  /// Whether every request needs the token, except for open paths.
   package let wantsToken: Bool
 
   /// The server's address as a URL without a path.
@@ -57,7 +58,7 @@ public final class HTTPServer: Sendable {
     return host.contains(":") ? "\(scheme)://[\(host)]:\(port)" : "\(scheme)://\(host):\(port)"
   }
 
-  /// The address of the server's page, with the token that lets it do everything.
+  /// The page's address, with a token that grants every right.
   public var pageURL: String { url + "/#token=\(token.text)" }
 
   /// The address for WebSockets, without a path.
@@ -76,7 +77,7 @@ public final class HTTPServer: Sendable {
     wantsToken = keeper.wantsToken(listeningOn: channel.localAddress)
   }
 
-  /// Starts to listen; port 0 selects a free port.
+  /// Starts listening; port 0 selects a free port.
   /// - Throws: `HTTPError` if the address is not available.
   public static func listen(
     host: String, port: Int, limits: Limits = Limits(), access: AccessRules = AccessRules(),
@@ -86,7 +87,7 @@ public final class HTTPServer: Sendable {
       host: host, port: port, limits: limits, access: access, identity: nil, handler: handler)
   }
 
-  /// Starts to listen for HTTPS, or HTTP without an identity, and WebSockets.
+  /// Starts listening for HTTPS, or for HTTP without an identity, and for WebSockets.
   /// - Parameter notice: receives a sentence when a resource is exhausted.
   package static func listen(
     host: String, port: Int, limits: Limits = Limits(), access: AccessRules = AccessRules(),
@@ -162,7 +163,7 @@ public final class HTTPServer: Sendable {
     }
   }
 
-  /// Stops listening and closes all connections; responses under way have two seconds.
+  /// Stops listening and closes all connections; responses in progress have two seconds.
   public func shutdown() async {
     try? await channel.close().get()
     for connection in connections.closeAll() {
@@ -176,7 +177,7 @@ public final class HTTPServer: Sendable {
   }
 }
 
-/// Why an HTTP exchange failed, as a sentence.
+/// A failed HTTP exchange, with one sentence that says why.
 public struct HTTPError: Error, Hashable, Sendable, CustomStringConvertible {
   /// The reason.
   public var reason: String
@@ -188,7 +189,7 @@ public struct HTTPError: Error, Hashable, Sendable, CustomStringConvertible {
   public var description: String { reason }
 }
 
-/// The reason in an error of the network layer.
+/// Returns the reason for a network-layer error.
 func sentence(of error: any Error) -> String {
   switch error {
   case let error as IOError: String(cString: strerror(error.errnoCode))
@@ -209,15 +210,15 @@ extension NIOCore.SocketAddress {
 
 // MARK: - OpenConnections
 
-/// The connections of a server, to limit and close them.
+/// A server's connections, to limit and close them.
 ///
 /// If there are too many, the one that has waited longest for its client is closed: a client that
-/// opens hundreds and sends nothing loses those, and does not block others.
+/// opens hundreds and sends nothing loses its own and does not block other clients.
 final class OpenConnections: Sendable {
   private struct Entry {
     let channel: any Channel
     let client: String
-    /// Since when the client is awaited; nil while it is answered.
+    /// Since when the client has been awaited; nil while it is answered.
     var waiting: UInt64?
   }
 
@@ -255,14 +256,14 @@ final class OpenConnections: Sendable {
   private let clientMaximum: Int
 
   /// - Parameters:
-  ///   - maximum: the most connections.
-  ///   - clientMaximum: the most per client address.
+  ///   - maximum: how many connections may be open.
+  ///   - clientMaximum: how many of them one client address may have.
   init(maximum: Int, clientMaximum: Int) {
     self.maximum = maximum
     self.clientMaximum = clientMaximum
   }
 
-  /// Adds a connection, possibly replacing another; false if all others are being answered.
+  /// Adds a connection, possibly replacing another; returns false if all others are being answered.
   func admit(_ channel: any Channel) -> Bool {
     let id = ObjectIdentifier(channel)
     let client = channel.remoteAddress?.ipAddress ?? ""
@@ -287,7 +288,7 @@ final class OpenConnections: Sendable {
     return isAdmitted
   }
 
-  /// Records whether the client of a connection is being answered or awaited.
+  /// Records whether a connection's client is being answered or awaited.
   func setAnswering(_ channel: any Channel, _ isAnswering: Bool) {
     state.withLock { state in
       let moment = isAnswering ? nil : state.next()
@@ -304,7 +305,7 @@ final class OpenConnections: Sendable {
   }
 }
 
-/// Stops accepting connections for a second when the server cannot, and reports that once.
+/// Stops accepting connections for a second when accepting fails, and reports that once.
 ///
 /// The system keeps reporting waiting connections; without descriptors for them, the event loop
 /// would do nothing else.

@@ -1,16 +1,16 @@
 import Peer
 import Room
 
-/// A WHIP (RFC 9725) or WHEP (draft-ietf-wish-whep) client: signaling by a few HTTP requests.
+/// A WHIP (RFC 9725) or WHEP (draft-ietf-wish-whep) client: signaling with a few HTTP requests.
 public struct SessionClient: Sendable {
-  /// The protocol.
+  /// The protocol spoken with the endpoint.
   public let kind: SessionProtocol
-  /// The endpoint as given by the user.
+  /// The endpoint's URL, as the user gave it.
   public let endpoint: String
   private let token: BearerToken?
   private let http: HTTPClient
 
-  /// Creates a client of an endpoint.
+  /// Creates a client for an endpoint.
   public init(
     _ kind: SessionProtocol, endpoint: String, token: BearerToken? = nil,
     http: HTTPClient = HTTPClient()
@@ -23,10 +23,9 @@ public struct SessionClient: Sendable {
 
   /// A session that the server created.
   public struct Session: Hashable, Sendable {
-    /// The URL of the session, for later requests.
+    /// The session's URL, for later requests.
     public var url: String
-    /// The entity tag of the ICE session, with quotes; nil if the server does not support
-    /// fragments.
+    /// The ICE session's entity tag, with quotes; nil if the server does not support fragments.
     public var entityTag: String?
     /// The server's description: its answer, or its own offer.
     public var description: String
@@ -38,7 +37,7 @@ public struct SessionClient: Sendable {
 
   private var access: SessionAccess { SessionAccess(endpoint: endpoint, token: token?.text) }
 
-  /// The endpoint's ICE servers before a session; empty if it states none.
+  /// Returns the ICE servers that the endpoint states before a session; empty if it states none.
   public func iceServers() async throws(HTTPError) -> [LinkedICEServer] {
     let response = try await send(access.options)
     return response.isGood ? response.linkedICEServers : []
@@ -64,8 +63,8 @@ public struct SessionClient: Sendable {
   }
 
   /// Sends candidates.
-  /// - Returns: false if the server does not accept any (RFC 9725 section 4.3.1), which is no
-  ///   failure, because it also learns addresses from checks.
+  /// - Returns: false if the server accepts none (RFC 9725 section 4.3.1), which is not a failure,
+  ///   because it also learns addresses from checks.
   public func add(fragment: String, to session: Session) async throws(HTTPError) -> Bool {
     let response = try await send(
       access.patch(fragment, session: session.url, match: session.entityTag))
@@ -74,8 +73,8 @@ public struct SessionClient: Sendable {
     return true
   }
 
-  /// Restarts ICE: sends the new parameters and returns the server's.
-  /// - Returns: the server's fragment; the session has the new entity tag.
+  /// Restarts ICE: sends new parameters and returns the server's.
+  /// - Returns: the server's fragment; `session` has the new entity tag.
   public func restart(fragment: String, of session: inout Session) async throws(HTTPError)
     -> String
   {
@@ -124,13 +123,13 @@ extension SessionResponse {
 }
 
 extension HTTPResponse {
-  /// The value of a header field; several are joined as a list.
+  /// Returns a header field's value; several values are joined as a list.
   package func header(_ name: String) -> String? {
     let values = headers.filter { $0.name.lowercased() == name.lowercased() }.map(\.value)
     return values.isEmpty ? nil : values.joined(separator: ", ")
   }
 
-  /// The media type of the body in lower case, without parameters.
+  /// The body's media type in lower case, without parameters.
   var mediaType: String {
     guard let field = header("Content-Type") else { return "" }
     return (field.split(separator: ";").first ?? "").trimmed.lowercased()
@@ -148,21 +147,21 @@ extension HTTPResponse {
 
 /// An ICE server in a `Link` field (RFC 9725 section 4.6).
 public struct LinkedICEServer: Hashable, Sendable {
-  /// `stun:...`, `turn:...`, ...
+  /// The server's URI: `stun:...`, `turn:...`, ...
   public var uri: String
-  /// The user of a TURN server.
+  /// The user name for a TURN server.
   public var username: String?
-  /// The user's password.
+  /// The password for a TURN server.
   public var credential: String?
 
-  /// Names a server.
+  /// Creates a server with its credentials, if any.
   public init(uri: String, username: String? = nil, credential: String? = nil) {
     self.uri = uri
     self.username = username
     self.credential = credential
   }
 
-  /// The value of the `Link` field for the server.
+  /// The server's `Link` field value.
   package var field: String {
     var field = "<\(uri)>; rel=\"ice-server\""
     if let username { field += "; username=\(LinkedICEServer.quoted(username))" }
@@ -182,12 +181,12 @@ public struct LinkedICEServer: Hashable, Sendable {
     return quoted + "\""
   }
 
-  /// The ICE servers in the links of a response.
+  /// Returns the ICE servers in a response's links.
   static func all(in response: HTTPResponse) -> [LinkedICEServer] {
     all(inField: response.header("Link") ?? "")
   }
 
-  /// The ICE servers in a field: `<uri>; rel="ice-server"; ...` (RFC 8288).
+  /// Returns the ICE servers in a `Link` field: `<uri>; rel="ice-server"; ...` (RFC 8288).
   static func all(inField field: String) -> [LinkedICEServer] {
     LinkField.iceServers(field).map {
       LinkedICEServer(

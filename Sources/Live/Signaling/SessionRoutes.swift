@@ -5,7 +5,7 @@ import SDP
 ///     POST    /whip      an offer              → 201 with the answer, Location, ETag and Link
 ///     OPTIONS /whip                            → 204 with Accept-Post
 ///     PATCH   /whip/ID   candidates            → 204
-///     PATCH   /whip/ID   new ICE parameters    → 200 with those of this side, ETag
+///     PATCH   /whip/ID   new ICE parameters    → 200 with the local ones, ETag
 ///     DELETE  /whip/ID                         → 200
 ///
 /// Refusals are problem details (RFC 9457).
@@ -13,7 +13,7 @@ package struct SessionRoutes: Sendable {
   private let sessions: any SessionHandling
   private let iceServers: [LinkedICEServer]
 
-  /// Creates the routes to sessions; every client gets the ICE servers.
+  /// Creates the routes for sessions; every client is sent the ICE servers.
   package init(sessions: any SessionHandling, iceServers: [LinkedICEServer] = []) {
     self.sessions = sessions
     self.iceServers = iceServers
@@ -42,14 +42,14 @@ package struct SessionRoutes: Sendable {
     }
 
     var methods: [String] { id == nil ? ["POST"] : ["PATCH", "DELETE"] }
-    /// The field with the accepted media types.
+    /// The field that lists accepted media types.
     var accepts: (name: String, value: String) {
       id == nil
         ? ("Accept-Post", SessionRoutes.descriptionType) : ("Accept-Patch", SDPFragment.mediaType)
     }
   }
 
-  /// Responds to a request; nil if it is about something else.
+  /// Responds to a request; returns nil for other paths.
   package func respond(to request: HTTPRequest) async -> HTTPResponse? {
     guard let place = Place(request.path) else { return nil }
     if request.method == "OPTIONS" { return options(place) }
@@ -129,7 +129,7 @@ package struct SessionRoutes: Sendable {
     return response
   }
 
-  // MARK: Parts of requests
+  // MARK: Request fields
 
   private func refuseType(of request: HTTPRequest, unless type: String, _ place: Place)
     -> HTTPResponse?
@@ -156,7 +156,7 @@ package struct SessionRoutes: Sendable {
     var tags: [String] = []
     for part in field.split(separator: ",") {
       let tag = part.trimmed
-      // Weak tags never match (RFC 9110 section 13.1.1).
+      // A weak tag never matches (RFC 9110 section 13.1.1).
       if tag.hasPrefix("W/\"") { continue }
       // Some clients send the tag without quotes.
       let isQuoted = tag.count >= 2 && tag.hasPrefix("\"") && tag.hasSuffix("\"")
@@ -167,7 +167,7 @@ package struct SessionRoutes: Sendable {
 }
 
 extension HTTPResponse {
-  /// A refusal as problem details (RFC 9457): the status and a sentence.
+  /// Creates a refusal as problem details (RFC 9457): the status and a sentence.
   package static func problem(_ status: Int, _ sentence: String) -> HTTPResponse {
     HTTPResponse(
       status: status, type: "application/problem+json",
@@ -175,26 +175,26 @@ extension HTTPResponse {
   }
 }
 
-/// The members of a problem that are used here.
+/// The problem members that are used here.
 private struct Problem: Encodable {
   var detail: String
   var status: Int
 }
 
 extension HTTPRequest {
-  /// The value of a header field; several are joined as a list (RFC 9110 section 5.3).
+  /// Returns a header field's value; several values are joined as a list (RFC 9110 section 5.3).
   package func header(_ name: String) -> String? {
     let values = headers.filter { $0.name.lowercased() == name.lowercased() }.map(\.value)
     return values.isEmpty ? nil : values.joined(separator: ", ")
   }
 
-  /// The media type of the body in lower case, without parameters.
+  /// The body's media type in lower case, without parameters.
   package var mediaType: String {
     guard let field = header("Content-Type") else { return "" }
     return (field.split(separator: ";").first ?? "").trimmed.lowercased()
   }
 
-  /// Whether the client accepts a media type (RFC 9110 section 12.5.1).
+  /// Returns whether the client accepts a media type (RFC 9110 section 12.5.1).
   package func accepts(_ type: String) -> Bool {
     guard let field = header("Accept"), !field[...].trimmed.isEmpty else { return true }
     let family = type.prefix { $0 != "/" } + "/*"
@@ -213,7 +213,7 @@ extension HTTPRequest {
 }
 
 extension Substring {
-  /// The text without spaces and tabs at either end.
+  /// The text without leading and trailing spaces and tabs.
   var trimmed: Substring {
     var rest = self
     while let first = rest.first, first == " " || first == "\t" { rest = rest.dropFirst() }

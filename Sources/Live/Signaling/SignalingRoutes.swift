@@ -1,7 +1,7 @@
 import CFiles
 import SDP
 
-/// The HTTP face of `retake record serve`: plain JSON, so that any peer can be scripted.
+/// The HTTP interface of `retake record serve`: plain JSON, so that any peer can be scripted.
 ///
 ///     GET    /           the page
 ///     POST   /offer      {sdp, type}, or also the id      → {id, sdp, type}
@@ -11,15 +11,15 @@ import SDP
 ///     POST   /candidate  {id, candidate, sdpMid, ...}     → {}
 ///     POST   /bye        {id}                             → {}
 ///     DELETE /call/ID                                     → {}
-///     GET    /calls      those that run, or ?id=ID        → {limit, recording, calls: [{id, ...}]}
+///     GET    /calls      running calls, or ?id=ID         → {limit, recording, calls: [{id, ...}]}
 ///     GET    /page?id=ID the page of the call's take      → HTML
 ///     GET    /stats      all calls, or ?id=ID             → stats as JSON
 ///     /whip, /whep       as in `SessionRoutes`
 ///
-/// Nobody can guess the identifier of a call: who has it may read the call, change it and end it.
-/// What is about all calls needs the token of the server.
+/// A call's identifier cannot be guessed: a client that has it may read, change and end the call.
+/// Requests about all calls need the server's token.
 ///
-/// With the id of a call that runs, an offer changes that call.
+/// An offer with a running call's id changes that call.
 ///
 /// Refusals are JSON objects whose `error` is one sentence.
 public struct SignalingRoutes: Sendable {
@@ -27,12 +27,12 @@ public struct SignalingRoutes: Sendable {
   private let page: String
   private let sessions: SessionRoutes?
 
-  /// Creates the routes to calls; the default page is the one that browsers call with.
+  /// Creates the routes for calls; the default page lets a browser call.
   public init(calls: any CallHandling, page: String = callPage) {
     self.init(calls: calls, page: page, sessions: nil)
   }
 
-  /// Creates the routes to calls and to sessions of WHIP and WHEP.
+  /// Creates the routes for calls and for WHIP and WHEP sessions.
   package init(calls: any CallHandling, page: String = callPage, sessions: SessionRoutes?) {
     self.calls = calls
     self.page = page
@@ -117,7 +117,7 @@ public struct SignalingRoutes: Sendable {
     return HTTPResponse(json: "{}")
   }
 
-  /// The refusal of a request that is about all calls and lacks the server's token.
+  /// Refuses a request about all calls that lacks the server's token; nil if it has the token.
   private func refusal(of request: HTTPRequest) -> HTTPResponse? {
     guard !request.isAuthorized else { return nil }
     var response = HTTPResponse.problem(
@@ -150,20 +150,21 @@ public struct SignalingRoutes: Sendable {
 }
 
 extension HTTPResponse {
-  /// A page of a take: loads nothing, is not cached by others, and changes while the take grows.
+  /// Creates a response with a take's page, which loads nothing, is not cached, and changes while
+  /// the take grows.
   fileprivate init(page: String) {
     self.init(type: "text/html; charset=utf-8", body: Array(page.utf8))
     headers.append(("Cache-Control", "no-store"))
     headers.append(
       (
         "Content-Security-Policy",
-        // The page itself has a stricter policy with its script's hash.
+        // The calling page itself has a stricter policy with its script's hash.
         "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
           + "img-src data: blob:; media-src blob:"
       ))
   }
 
-  /// Adds the time after which to retry, if that helps (RFC 9110 section 10.2.3).
+  /// Adds a delay after which to retry, if that helps (RFC 9110 section 10.2.3).
   func retrying(_ refusal: CallRefusal) -> HTTPResponse {
     var response = self
     if refusal.kind == .busy { response.headers.append(("Retry-After", "5")) }
@@ -172,7 +173,7 @@ extension HTTPResponse {
 }
 
 extension CallRefusal {
-  /// The longest accepted description in bytes: the take records it in any case.
+  /// The longest accepted description in bytes: the take records every description.
   static let descriptionBytes = 256 << 10
 
   /// Refuses a description longer than any real one.
@@ -200,13 +201,13 @@ extension CallRefusal.Kind {
   }
 }
 
-/// A received description; the identifier belongs to answers and running calls.
+/// A received description; `id` is set for answers and running calls.
 private struct DescriptionBody: Decodable {
   var id: String?
   var sdp: String
   var type: String?
 
-  /// Refuses a description of another type; many clients state none.
+  /// Refuses a description of another type; many clients state no type.
   func check(type wanted: String) throws(CallRefusal) {
     if let type, type != wanted {
       throw CallRefusal(.badRequest, "the type is \(type.prefix(20)) where \(wanted) is expected")
@@ -216,7 +217,7 @@ private struct DescriptionBody: Decodable {
   }
 }
 
-/// The changes to make with a local offer; all members are optional.
+/// The changes that a local offer makes; all members are optional.
 private struct OfferBody: Decodable {
   var id: String?
   var iceRestart: Bool?
@@ -252,7 +253,7 @@ private struct ByeBody: Decodable {
   var id: String
 }
 
-/// The page that browsers call with: plain HTML and JavaScript in one file that loads nothing.
+/// The page with which browsers call: HTML, style and JavaScript in one file that loads nothing.
 ///
 /// Scripts use `window.retake`: `await retake.call({seconds: 5})` returns `{connected, states,
 /// stats, ...}`. `#auto` or `?auto` calls at once. With `{offerer: 'retake'}` (or

@@ -23,7 +23,7 @@ final class TLSHandler: ChannelDuplexHandler {
   }
 
   func channelActive(context: ChannelHandlerContext) {
-    // HTTP may start once the handshake is done.
+    // HTTP may start once the handshake is complete.
     advance(context)
   }
 
@@ -51,10 +51,10 @@ final class TLSHandler: ChannelDuplexHandler {
     }
     isOver = true
     session.shutdown()
-    // Send what is still queued before closing.
+    // Send everything queued before closing.
     let farewell = context.eventLoop.makePromise(of: Void.self)
     let bound = NIOLoopBound(context, eventLoop: context.eventLoop)
-    // A client that reads nothing must not keep the connection.
+    // A client that reads nothing must not keep the connection open.
     let limit = context.eventLoop.scheduleTask(in: TLSHandler.farewellTime) {
       bound.value.close(mode: mode, promise: nil)
     }

@@ -11,29 +11,28 @@ package struct TLSIdentity: Hashable, Sendable {
   }
 }
 
-/// The side of a TLS connection.
+/// An end of a TLS connection.
 package enum TLSRole {
-  /// Connects to a server by its name or address, which its certificate must have (RFC 9110 section
-  /// 4.3.4).
+  /// Connects to a server by its name or address, which its certificate must contain (RFC 9110
+  /// section 4.3.4).
   ///
   /// Trusted authorities are the system's, which `SSL_CERT_FILE` replaces as for every program with
-  /// OpenSSL, or those of a file. The protocol, if any, is offered by its ALPN name (RFC 7301).
+  /// OpenSSL, or those in a file. The protocol, if any, is offered by its ALPN name (RFC 7301).
   case client(host: String, authorities: String?, protocol: String?)
   case server(TLSIdentity)
 }
 
-/// Why TLS cannot start.
+/// An error that keeps TLS from starting.
 package struct TLSError: Error, Hashable, Sendable {
   package var reason: String
 }
 
-/// One TLS connection of OpenSSL between two memory buffers: the owner of the socket moves the
-/// bytes.
+/// One OpenSSL connection between two memory buffers; the socket's owner moves the bytes.
 package final class TLSSession {
-  /// The progress of a handshake.
+  /// A handshake's progress.
   package enum Progress { case waiting, done, failed }
 
-  /// The result of reading.
+  /// A read's result.
   package enum Reading {
     case bytes([UInt8])
     case waiting
@@ -59,7 +58,7 @@ package final class TLSSession {
       SSL_CTX_free(context)
       throw TLSError(reason: "OpenSSL has no memory for a TLS session")
     }
-    // The session owns both buffers from here on, and this object owns the session.
+    // From here on, the session owns both buffers, and this object owns the session.
     SSL_set_bio(session, input, output)
     contextHandle = context
     handle = session
@@ -111,10 +110,10 @@ package final class TLSSession {
     SSL_CTX_free(contextHandle)
   }
 
-  /// Why the connection failed, as a sentence.
+  /// The reason that the connection failed, in one sentence.
   package private(set) var failure = "the TLS connection was broken off"
 
-  /// Adds bytes from the socket; fails only without memory.
+  /// Adds bytes from the socket; fails only if memory runs out.
   package func receive(_ bytes: [UInt8]) { BIO_write(input, bytes, Int32(bytes.count)) }
 
   package func handshake() -> Progress {
@@ -140,7 +139,7 @@ package final class TLSSession {
     return .failed
   }
 
-  /// Encrypts bytes; false if the connection is not established.
+  /// Encrypts bytes; returns false if the connection is not established.
   package func write(_ bytes: [UInt8]) -> Bool {
     guard !bytes.isEmpty else { return true }
     ERR_clear_error()
@@ -168,7 +167,7 @@ package final class TLSSession {
     SSL_get_error(handle, result) == SSL_ERROR_WANT_READ
   }
 
-  /// Records OpenSSL's reason; that of a certificate is more specific than that of the alert.
+  /// Records OpenSSL's reason; a certificate error is more specific than the alert it causes.
   private func record(_ what: String) {
     let verification = SSL_get_verify_result(handle)
     if verification != Int(X509_V_OK), let words = X509_verify_cert_error_string(verification) {

@@ -1,10 +1,10 @@
 import Wire
 
-/// Reads a packet capture (pcap or pcapng) incrementally: from a file, or from a pipe that is still
-/// being written.
+/// Reads a packet capture (pcap or pcapng) incrementally, from a file or a pipe that is still being
+/// written.
 ///
-/// libpcap is not used because it does not return Decryption Secrets Blocks and comments, does not
-/// read captures whose interfaces have different link types, and needs a file instead of bytes.
+/// It replaces libpcap, which skips Decryption Secrets Blocks and comments, refuses captures whose
+/// interfaces have different link types, and needs a file instead of bytes.
 ///
 ///     parser.append(bytes)
 ///     while let record = try parser.next() { ... parser.bytes(frame.bytes) ... }
@@ -24,16 +24,15 @@ package struct CaptureParser: Sendable {
   private var buffer: [UInt8] = []
   /// The offset of the next record in the buffer.
   private var start = 0
-  /// The number of bytes of the file before the buffer.
+  /// The number of file bytes before the buffer.
   private var discarded = 0
   private var format: Format?
   private var failure: CaptureError?
   /// Whether the parser is searching for a record after damage.
   private var isLost = false
-  /// The time of the last good record of a pcap file.
+  /// The time of a pcap file's last good record.
   private var last: Int64?
-  /// The number of damaged places, the bytes skipped because of them, and the first one as an
-  /// error.
+  /// The number of damaged places, the bytes skipped there, and the first one as an error.
   private var damages: UInt64 = 0
   private var lostBytes: UInt64 = 0
   private(set) var firstDamage: CaptureError?
@@ -46,7 +45,7 @@ package struct CaptureParser: Sendable {
     return (damages + pcapng.damagedBlocks, lostBytes + pcapng.damagedBytes)
   }
 
-  /// Ends the capture: an apparently incomplete record may hide others if its length is damaged.
+  /// Ends the capture; an incomplete last record with a damaged length may hide other records.
   mutating func finish() {
     guard failure == nil, !isLost, waitingCount > 0, hasRecords else { return }
     let place = start
@@ -61,7 +60,7 @@ package struct CaptureParser: Sendable {
     isLost = false
   }
 
-  /// Whether a good record was read.
+  /// Whether at least one good record was read.
   private var hasRecords: Bool {
     if case .pcapng(let pcapng) = format { pcapng.hasRecords } else { last != nil }
   }
@@ -76,19 +75,19 @@ package struct CaptureParser: Sendable {
     unsafe bytes.withUnsafeBytes { unsafe buffer.append(contentsOf: $0) }
   }
 
-  /// The bytes of the record just returned.
+  /// Returns bytes of the last record.
   @_lifetime(borrow self)
   package func bytes(_ range: Range<Int>) -> RawSpan { buffer.span.bytes.extracting(range) }
 
-  /// The text of the record just returned.
+  /// Returns text of the last record.
   package func text(_ range: Range<Int>) -> String {
     String(decoding: buffer[range], as: UTF8.self)
   }
 
-  /// The number of bytes of an incomplete record: at the end of a file, one that was cut off.
+  /// The number of bytes in an incomplete record; at the end of a file, it was cut off.
   package var waitingCount: Int { buffer.count - start }
 
-  /// The number of records with impossible times; pcap cannot have any.
+  /// The number of records with impossible times; pcap cannot express any.
   var recordsOutsideOfTime: UInt64 {
     if case .pcapng(let pcapng) = format { pcapng.recordsOutsideOfTime } else { 0 }
   }
@@ -101,7 +100,7 @@ package struct CaptureParser: Sendable {
   /// Whether the format was recognized.
   package var isRecognised: Bool { format != nil }
 
-  /// The next record; nil if more bytes are needed.
+  /// Returns the next record; nil if more bytes are needed.
   package mutating func next() throws(CaptureError) -> CaptureRecord? {
     if let failure { throw failure }
     while true {
@@ -196,7 +195,7 @@ struct FieldOrder: Sendable {
 
 // MARK: - CaptureRecord
 
-/// The type of a frame's first header, by the numbers of tcpdump.org/linktypes.html.
+/// The type of a frame's first header, numbered as on tcpdump.org/linktypes.html.
 package struct LinkType: RawRepresentable, Hashable, Sendable {
   package var rawValue: UInt16
   package init(rawValue: UInt16) { self.rawValue = rawValue }
@@ -204,7 +203,7 @@ package struct LinkType: RawRepresentable, Hashable, Sendable {
   /// A protocol family in the byte order of the capturing machine.
   package static let null = LinkType(rawValue: 0)
   package static let ethernet = LinkType(rawValue: 1)
-  /// IPv4 or IPv6 without a header; two systems wrote other numbers into files.
+  /// IPv4 or IPv6 without a header; two systems wrote other numbers.
   package static let raw = LinkType(rawValue: 101)
   package static let rawBSD = LinkType(rawValue: 12)
   package static let rawOpenBSD = LinkType(rawValue: 14)
@@ -214,7 +213,7 @@ package struct LinkType: RawRepresentable, Hashable, Sendable {
   package static let linuxCooked = LinkType(rawValue: 113)
   package static let ipv4 = LinkType(rawValue: 228)
   package static let ipv6 = LinkType(rawValue: 229)
-  /// Its second version, which has the interface.
+  /// Version 2 of the cooked format, which adds the interface.
   package static let linuxCooked2 = LinkType(rawValue: 276)
   /// PPP: with or without its address; on a serial line; with the direction in front; as Linux's
   /// pppd writes it; and a PPPoE session without Ethernet.
@@ -236,37 +235,36 @@ package struct LinkType: RawRepresentable, Hashable, Sendable {
   package static let wirelessRadiotap = LinkType(rawValue: 127)
   package static let wirelessAVS = LinkType(rawValue: 163)
   package static let perPacketInformation = LinkType(rawValue: 192)
-  /// Frames of any link type with their process, from macOS; the second number is that of older
-  /// files.
+  /// Frames of any link type with their process, from macOS; older files use the second number.
   package static let packetTap = LinkType(rawValue: 258)
   package static let packetTapOfUser = LinkType(rawValue: 149)
-  /// The log of a netfilter rule.
+  /// A netfilter rule's log.
   package static let netfilterLog = LinkType(rawValue: 239)
 }
 
-/// A captured frame: its header, and the location of its bytes in the parser.
+/// A captured frame's header, and where its bytes are in the parser.
 package struct CapturedFrame: Sendable {
-  /// The capture time; for a frame without one, that of the previous frame.
+  /// The capture time; the previous frame's if it has none.
   package var unixNanoseconds: Int64
   package var linkType: LinkType
-  /// The index of the interface in its section; 0 in pcap.
+  /// The interface's index in its section; 0 in pcap.
   package var interface: Int
-  /// The location of the captured bytes, valid until the parser continues.
+  /// The range of the captured bytes in the parser's buffer; valid until the parser reads on.
   package var bytes: Range<Int>
-  /// The length of the frame on the wire.
+  /// The frame's length on the wire.
   package var originalLength: Int
-  /// The length of the checksum at the end of the frame.
+  /// The length of the checksum that ends the frame.
   package var checksumLength: Int = 0
-  /// The locations of comments on this frame.
+  /// The ranges of the frame's comments.
   package var comments: [Range<Int>] = []
 }
 
 /// The records of a capture, in file order.
 package enum CaptureRecord: Sendable {
   case frame(CapturedFrame)
-  /// Secrets for decryption, with their location (pcapng Decryption Secrets Block).
+  /// Decryption secrets, with their range (pcapng Decryption Secrets Block).
   case secrets(SecretsType, Range<Int>)
-  /// A comment on the whole capture, or on an interface.
+  /// A comment on the entire capture, or on an interface.
   case comment(String)
   /// The number of frames that the capturing system reported as lost since the last such record.
   case dropped(UInt64)
@@ -299,12 +297,12 @@ struct PcapFormat: Sendable {
   /// Nanoseconds per unit of the fraction.
   private let unit: Int64
   private let recordLength: Int
-  /// The maximum length of a frame in bytes: the larger of the snap length in the header and what
-  /// networks carry.
+  /// The maximum frame length in bytes: the header's snap length, or what networks carry if that is
+  /// larger.
   private let lengthMaximum: Int
   private static let usualMaximum = 262_144
 
-  /// Whether this is the magic number of a capture, in either byte order.
+  /// Returns whether this is a capture's magic number, in either byte order.
   static func isMagic(_ value: UInt32) -> Bool {
     let known = [microseconds, nanoseconds, patched]
     return known.contains(value) || known.contains(value.byteSwapped)
@@ -328,7 +326,7 @@ struct PcapFormat: Sendable {
     lengthMaximum = min(max(snapLength, Self.usualMaximum), CaptureParser.lengthMaximum)
   }
 
-  /// The frame at an offset; nil if it is incomplete.
+  /// Parses the frame at an offset; nil if it is incomplete.
   func next(in bytes: RawSpan, at start: inout Int, offset: Int) throws(CaptureError)
     -> CaptureRecord?
   {
@@ -352,15 +350,14 @@ struct PcapFormat: Sendable {
 
   // MARK: Damage
 
-  /// The range in seconds around the last good record's time in which a record after damage is
-  /// plausible.
+  /// The plausible range, in seconds from the last good record, for a record after damage.
   private static let secondsAround = -10...3600
 
   /// Advances to the next plausible record, or as far as the bytes reach; returns whether there is
   /// one.
   ///
-  /// A record header has a time near the last one, a fraction of a second and two frame lengths:
-  /// random bytes look like that once in 10^15 offsets.
+  /// A record header has a time near the last one, a valid fraction of a second and two consistent
+  /// frame lengths: random bytes look like that once in 10^15 offsets.
   func findRecord(in bytes: RawSpan, at start: inout Int, after last: Int64) -> Bool {
     let near = last / 1_000_000_000
     while bytes.byteCount - start >= recordLength {
@@ -387,14 +384,14 @@ package enum CaptureError: Error, Hashable, Sendable {
   case notACapture
   /// An undefined version of the format.
   case version(major: UInt16, minor: UInt16)
-  /// An impossible length, with the offset of its record or block in the file.
+  /// An impossible length, with the file offset of its record or block.
   case badLength(Int, offset: Int)
-  /// A packet of an undescribed interface, with the offset of its block.
+  /// A packet from an undescribed interface, with the file offset of its block.
   case unknownInterface(Int, offset: Int)
 }
 
 extension CaptureError: CustomStringConvertible {
-  /// One sentence, without the name of the file.
+  /// One sentence, without the file's name.
   package var description: String {
     switch self {
     case .notACapture: "it is neither a pcap nor a pcapng file"

@@ -2,9 +2,9 @@ package import Wire
 
 /// The location of an event's bytes, valid until the reader continues.
 package enum PayloadPlace: Hashable, Sendable {
-  /// A range of the file.
+  /// Bytes of the file.
   case file(Range<Int>)
-  /// A range of bytes reassembled from several frames.
+  /// Bytes reassembled from several frames.
   case assembled(Range<Int>)
 
   package var count: Int {
@@ -28,26 +28,26 @@ package struct CapturedDatagram: Hashable, Sendable {
   package var unixNanoseconds: Int64
   package var tuple: FiveTuple
   package var payload: PayloadPlace
-  /// Whether the capture has only its beginning.
+  /// Whether the capture has only its first bytes.
   package var isTruncated = false
   /// Whether offload had merged it with others.
   package var wasJoined = false
-  /// The ECN field of its IP header; of the last one, if it was fragmented.
+  /// The ECN field of its IP header; the last fragment's if it was fragmented.
   package var ecn = ECNMark.notCapable
 }
 
-/// The next bytes of one direction of a TCP connection.
+/// The next bytes in one direction of a TCP connection.
 package struct CapturedStreamPiece: Hashable, Sendable {
   package var unixNanoseconds: Int64
   package var tuple: FiveTuple
   package var payload: PayloadPlace
-  /// The number of missing bytes before these.
+  /// The number of bytes missing before these.
   package var lost: Int
-  /// Whether the direction ends.
+  /// Whether the direction ends here.
   package var isEnd: Bool
 }
 
-/// The contents of a capture, in order.
+/// An item of a capture, in file order: traffic, secrets, a comment, or a count of lost frames.
 package enum CaptureEvent: Hashable, Sendable {
   case datagram(CapturedDatagram)
   case stream(CapturedStreamPiece)
@@ -63,8 +63,8 @@ package enum CaptureEvent: Hashable, Sendable {
 ///     reader.append(chunk)
 ///     while let event = try reader.next() { ... reader.bytes(datagram.payload) ... }
 ///
-/// Any bytes are safe: damage of the file is an error with its offset, and malformed frames are
-/// counted and skipped. Checksums are ignored, because offload leaves those of sent packets empty,
+/// Any bytes are safe: damage to the file is an error with its offset, and malformed frames are
+/// counted and skipped. Checksums are ignored, because offload leaves them empty in sent packets,
 /// and damaged packets fail their authentication.
 package struct CaptureReader: Sendable {
   /// The maximum depth of nested tunnels.
@@ -77,7 +77,7 @@ package struct CaptureReader: Sendable {
   private var flows = FlowTable()
   /// Payloads reassembled from several frames.
   private var assembled: [UInt8] = []
-  /// Further events of the last frame.
+  /// Further events from the last frame.
   private var pending: [CaptureEvent] = []
   private var nextPending = 0
 
@@ -89,16 +89,16 @@ package struct CaptureReader: Sendable {
 
   package init() {}
 
-  /// Ends the capture; if its last record is damaged, further events may follow.
+  /// Ends the capture; a damaged last record may have hidden further events.
   package mutating func finish() {
     parser.finish()
     (counters.damagedRecords, counters.damagedBytes) = parser.damage
   }
 
-  /// Adds the next bytes of the file; this invalidates locations.
+  /// Adds the next bytes of the file, which invalidates every `PayloadPlace`.
   package mutating func append(_ bytes: RawSpan) { parser.append(bytes) }
 
-  /// The bytes of the event returned last, or of another event of the same frame.
+  /// Returns the bytes of the event returned last, or of another event from the same frame.
   @_lifetime(borrow self)
   package func bytes(_ place: PayloadPlace) -> RawSpan {
     switch place {
@@ -107,7 +107,7 @@ package struct CaptureReader: Sendable {
     }
   }
 
-  /// The number of bytes of an incomplete record at the end of the file.
+  /// The number of bytes in an incomplete record at the end of the file.
   package var waitingCount: Int { parser.waitingCount }
 
   /// Whether the format can contain secrets, which pcap cannot.
@@ -116,7 +116,7 @@ package struct CaptureReader: Sendable {
   /// Whether the first bytes are those of a capture.
   package var isRecognised: Bool { parser.isRecognised }
 
-  /// The next event; nil if more bytes are needed.
+  /// Returns the next event; nil if more bytes are needed.
   package mutating func next() throws(CaptureError) -> CaptureEvent? {
     if nextPending < pending.count {
       defer { nextPending += 1 }
@@ -147,7 +147,7 @@ package struct CaptureReader: Sendable {
     counters.frames += 1
     counters.frameBytes += UInt64(frame.bytes.count)
     counters.framesOutsideOfTime = parser.recordsOutsideOfTime
-    // The link checksum is present only if the whole frame is.
+    // The link checksum is present only if the frame is complete.
     let trailer = frame.bytes.count == frame.originalLength ? frame.checksumLength : 0
     let range =
       frame.bytes
@@ -320,11 +320,11 @@ package struct CaptureReader: Sendable {
 
 // MARK: - CaptureCounters
 
-/// Counters about a capture's frames: everything that is dropped is counted.
+/// Counters about a capture's frames, including everything dropped.
 package struct CaptureCounters: Hashable, Sendable {
   package var frames: UInt64 = 0
   package var frameBytes: UInt64 = 0
-  /// Frames with dates that takes cannot represent (before 1823 or after 2116), which get times
+  /// Frames with dates that takes cannot represent (before 1823 or after 2116); they are timed
   /// relative to the previous frame.
   package var framesOutsideOfTime: UInt64 = 0
   /// Packets of protocols other than UDP and TCP, and in unsupported layers.
@@ -340,20 +340,20 @@ package struct CaptureCounters: Hashable, Sendable {
   package var reassembled: UInt64 = 0
   /// Fragments of datagrams that were incomplete, overlapping, or too many.
   package var fragmentsDropped: UInt64 = 0
-  /// Packets captured more than once: on another interface, or a mirror port.
+  /// Packets captured more than once: on another interface, or on a mirror port.
   package var duplicates: UInt64 = 0
   package var datagrams: UInt64 = 0
-  /// Datagrams merged by segmentation or receive offload, and the datagrams that they were split
+  /// Datagrams that segmentation or receive offload had merged, and the number they were split
   /// into.
   package var joinedDatagrams: UInt64 = 0
   package var splitDatagrams: UInt64 = 0
   package var segments: UInt64 = 0
-  /// Missing bytes of TCP streams.
+  /// Bytes missing from TCP streams.
   package var streamBytesLost: UInt64 = 0
   /// Damaged records, and the bytes skipped because of them.
   package var damagedRecords: UInt64 = 0
   package var damagedBytes: UInt64 = 0
-  /// Bytes of an incomplete record at the end of the capture.
+  /// Bytes of the incomplete record that ends the capture.
   package var cutBytes: UInt64 = 0
   /// Whether the compressed data is truncated.
   package var hasIncompleteCompression = false

@@ -9,15 +9,15 @@ struct InternetHeader {
   var destination: IPAddress
   /// The ECN field (RFC 3168 section 5).
   var ecn: ECNMark
-  /// The protocol of the payload.
+  /// The payload's protocol.
   var transport: UInt8
-  /// The location of the payload; shorter than stated if the capture truncated it.
+  /// The payload's range; shorter than stated if the capture truncated it.
   var payload: Range<Int>
-  /// The number of payload bytes missing from the capture.
+  /// The number of payload bytes that the capture lacks.
   var missing = 0
   /// The identification: 16 bits in IPv4, 32 in IPv6 fragments, otherwise 0.
   var identification: UInt32 = 0
-  /// The offset of the payload in the whole packet, in bytes.
+  /// The payload's offset in the unfragmented packet, in bytes.
   var fragmentOffset = 0
   var hasMoreFragments = false
 
@@ -43,7 +43,7 @@ struct InternetHeader {
     guard range.count >= 20 else { return nil }
     let headerLength = Int(bytes.byte(at: start) & 15) * 4
     guard headerLength >= 20, headerLength <= range.count else { return nil }
-    // Segmentation offload may leave the length empty; then the frame determines it.
+    // Segmentation offload may leave the length empty; the frame's length then counts.
     let stated = Int(bytes.uint16(at: start + 2))
     let length = stated == 0 ? range.count : stated
     guard length >= headerLength else { return nil }
@@ -66,7 +66,8 @@ struct InternetHeader {
     }
   }
 
-  /// Whether the bytes can only be an IP packet: the lengths match, and in IPv4 the checksum.
+  /// Returns whether the bytes can only be an IP packet: the lengths match, and in IPv4 the
+  /// checksum too.
   ///
   /// Ethernet pads frames shorter than 60 bytes.
   static func isCertain(_ bytes: RawSpan, in range: Range<Int>) -> Bool {
@@ -121,7 +122,7 @@ struct InternetHeader {
   private static let fragmentHeader: UInt8 = 44
   private static let authentication: UInt8 = 51
 
-  /// The length of the extension header at the start of the payload; nil if there is none.
+  /// Returns the length of the payload's leading extension header; nil if there is none.
   private func extensionLength(_ bytes: RawSpan) -> Int? {
     switch transport {
     // Hop-by-hop options, routing, destination options, mobility, HIP, Shim6.
@@ -129,7 +130,7 @@ struct InternetHeader {
       guard payload.count >= 8 else { return .max }
       return 8 + 8 * Int(bytes.byte(at: payload.lowerBound + 1))
     case Self.fragmentHeader: return payload.count >= 8 ? 8 : .max
-    // The authentication header counts in 32-bit words (RFC 4302 section 2.2).
+    // The authentication header counts its length in 32-bit words (RFC 4302 section 2.2).
     case Self.authentication:
       guard payload.count >= 8 else { return .max }
       return 8 + 4 * Int(bytes.byte(at: payload.lowerBound + 1))
@@ -142,9 +143,9 @@ struct InternetHeader {
 
 /// Reassembles datagrams from fragments (RFC 791 section 3.2, RFC 8200 section 4.5).
 ///
-/// It holds few, and not for long.
+/// It stores only a few datagrams, for a short time.
 struct FragmentStore: Sendable {
-  /// The maximum number of incomplete datagrams, and of their bytes.
+  /// The maximum number of incomplete datagrams, and of bytes in them.
   static let datagramsMaximum = 64
   static let bytesMaximum = 1 << 20
   /// The time in nanoseconds after which a datagram is dropped (RFC 8200 section 4.5: 60 s).
@@ -173,7 +174,7 @@ struct FragmentStore: Sendable {
       case contradiction
     }
 
-    /// Inserts a fragment in place, because one datagram may have eight thousand of them.
+    /// Inserts a fragment in place, because a datagram may have eight thousand of them.
     mutating func add(_ header: InternetHeader, _ payload: RawSpan) -> Outcome {
       let begin = header.fragmentOffset
       let end = begin + payload.byteCount
@@ -196,7 +197,7 @@ struct FragmentStore: Sendable {
       return .added
     }
 
-    /// The index of the first fragment at or after an offset.
+    /// Returns the index of the first fragment at or after an offset.
     private func place(of offset: Int) -> Int {
       if let last = pieces.last, last.offset < offset { return pieces.count }
       var low = 0
@@ -209,7 +210,7 @@ struct FragmentStore: Sendable {
     }
   }
 
-  /// The oldest first.
+  /// Oldest first.
   private var waiting: [Datagram] = []
   private var held = 0
 
@@ -218,7 +219,7 @@ struct FragmentStore: Sendable {
 
   init() {}
 
-  /// Adds a fragment; returns the whole payload if the datagram is now complete.
+  /// Adds a fragment; returns the payload if the datagram is now complete.
   mutating func add(
     _ header: InternetHeader, _ payload: RawSpan, at now: Int64, _ counters: inout CaptureCounters
   ) -> [UInt8]? {
@@ -269,11 +270,11 @@ struct FragmentStore: Sendable {
   }
 }
 
-// Searches for a byte in eight places at once: finding datagrams within others spends its time
-// here.
+// Searches for a byte at eight offsets at once; finding datagrams within others spends most of its
+// time here.
 extension RawSpan {
-  /// Returns a word in which the highest bit of each byte marks one of the eight bytes at an offset
-  /// that equals `byte`, the first in the lowest byte.
+  /// Compares the eight bytes at an offset with `byte`; in the result, the high bit of each byte
+  /// marks a match, with the first byte lowest.
   ///
   /// Bits above the first match may be false positives.
   @inline(__always)
@@ -284,7 +285,7 @@ extension RawSpan {
     return (word &- 0x0101_0101_0101_0101) & ~word & 0x8080_8080_8080_8080
   }
 
-  /// The first offset in a range at which a byte occurs.
+  /// Returns the first offset in a range at which a byte occurs.
   @inline(__always)
   func place(of byte: UInt8, from begin: Int, to end: Int) -> Int? {
     var place = begin

@@ -2,7 +2,7 @@ import Wire
 
 /// The layers before IP in a frame: VLAN tags, PPPoE, MPLS and so on.
 ///
-/// All functions parse a range of the frame and read nothing outside of it.
+/// Each function parses a range of the frame and reads nothing outside of it.
 enum LinkLayer {
   /// The contents of a frame.
   enum Content {
@@ -34,7 +34,7 @@ enum LinkLayer {
     content(of: frame, in: 0..<frame.byteCount, type, 0)
   }
 
-  /// Finds the IP packet in a part of a frame that begins like frames of a link type.
+  /// Finds the IP packet in a part of a frame that begins as frames of a link type do.
   ///
   /// - Parameter depth: the number of enclosing layers.
   static func content(of frame: RawSpan, in range: Range<Int>, _ type: LinkType, _ depth: Int)
@@ -96,7 +96,7 @@ enum LinkLayer {
     case EtherType.mpls, EtherType.mplsMulticast:
       return LabelStack.content(frame, range, depth + 1)
     case EtherType.bridged: return ethernet(frame, range, depth + 1)
-    // The service instance is followed by a whole frame (802.1ah).
+    // A complete frame follows the service instance (802.1ah).
     case EtherType.providerBackbone: return ethernet(frame, range.dropFirst(4), depth + 1)
     case EtherType.macSecurity: return macSecurity(frame, range, depth + 1)
     // 4 is Linux's number for 802.2 in cooked captures; 1 and 2 are its 802.3.
@@ -107,7 +107,8 @@ enum LinkLayer {
     }
   }
 
-  /// The length of a tag after its EtherType, including the next EtherType; nil if it is not a tag.
+  /// Returns how many bytes follow a tag's EtherType, including the next EtherType; nil if `type`
+  /// is not a tag's.
   private static func tagLength(_ type: UInt16) -> Int? {
     switch type {
     // 802.1Q, 802.1ad ("QinQ") and its predecessors.
@@ -119,7 +120,7 @@ enum LinkLayer {
     }
   }
 
-  /// 802.2, with an EtherType after the SNAP header.
+  /// Parses 802.2, with an EtherType after the SNAP header.
   static func logicalLink(_ frame: RawSpan, _ range: Range<Int>, _ depth: Int) -> Content {
     guard range.count >= 3 else { return .malformed }
     guard depth < layersMaximum else { return .unread(.tooDeep) }
@@ -128,7 +129,7 @@ enum LinkLayer {
     case 0xaaaa03:
       guard range.count >= 8 else { return .malformed }
       let organization = frame.uint32(at: range.lowerBound + 2) & 0xff_ffff
-      // RFC 1042, and its translation by bridges (802.1H).
+      // RFC 1042, and how bridges translate it (802.1H).
       guard organization == 0 || organization == 0xf8 else { return .unread(.logicalLink) }
       let type = frame.uint16(at: range.lowerBound + 6)
       guard type > 1500 else { return .unread(.etherType(type)) }
@@ -138,7 +139,7 @@ enum LinkLayer {
     }
   }
 
-  /// MACsec (802.1AE): the contents are readable if they are not encrypted.
+  /// Parses MACsec (802.1AE), whose contents are readable unless encrypted.
   private static func macSecurity(_ frame: RawSpan, _ range: Range<Int>, _ depth: Int) -> Content {
     guard range.count >= 6 else { return .malformed }
     let control = frame.byte(at: range.lowerBound)
@@ -147,7 +148,9 @@ enum LinkLayer {
     return typed(frame, range.dropFirst(control & 0x20 != 0 ? 14 : 6), typeAt: 0, bodyAt: 2, depth)
   }
 
-  /// The number and byte order of the family differ between systems; all numbers are small, and the
+  /// Parses a header with a protocol family.
+  ///
+  /// The family's number and byte order differ between systems, but all numbers are small, and the
   /// packet itself has its IP version.
   private static func family(_ frame: RawSpan, _ range: Range<Int>, bodyAt: Int) -> Content {
     guard range.count >= bodyAt else { return .malformed }
@@ -158,7 +161,7 @@ enum LinkLayer {
       ? .ip(range.dropFirst(bodyAt)) : .unread(.family(family))
   }
 
-  /// The log header of pf(4), which begins with its length and is padded to a multiple of four.
+  /// Parses pf(4)'s log header, which begins with its length and is padded to a multiple of four.
   private static func packetFilterLog(_ frame: RawSpan, _ range: Range<Int>) -> Content {
     guard let length = range.first.map({ (Int(frame.byte(at: $0)) + 3) & ~3 }), length >= 8,
       range.count >= length
@@ -166,7 +169,7 @@ enum LinkLayer {
     return .ip(range.dropFirst(length))
   }
 
-  /// PPP on a serial line or Cisco HDLC, which differ in their address.
+  /// Parses PPP on a serial line or Cisco HDLC; the address tells them apart.
   private static func serial(_ frame: RawSpan, _ range: Range<Int>, _ depth: Int) -> Content {
     guard let first = range.first else { return .malformed }
     if range.count >= 4, [0x0f, 0x8f].contains(frame.byte(at: first)),
@@ -180,7 +183,7 @@ enum LinkLayer {
 
 /// PPP (RFC 1661), and PPP over Ethernet (RFC 2516).
 enum PointToPoint {
-  /// A session over Ethernet, starting at its version.
+  /// Parses a session over Ethernet, starting at its version.
   static func session(_ frame: RawSpan, _ range: Range<Int>, _ depth: Int) -> LinkLayer.Content {
     guard range.count >= 6 else { return .malformed }
     guard frame.uint16(at: range.lowerBound) == 0x1100 else {
@@ -190,7 +193,7 @@ enum PointToPoint {
     return content(frame, range.dropFirst(6).prefix(length), depth)
   }
 
-  /// A frame starting at its address or protocol, both of which may be omitted or shortened.
+  /// Parses a frame starting at its address or protocol, both of which may be omitted or shortened.
   static func content(_ frame: RawSpan, _ range: Range<Int>, _ depth: Int) -> LinkLayer.Content {
     var rest = range
     if rest.count >= 2, frame.uint16(at: rest.lowerBound) == 0xff03 { rest = rest.dropFirst(2) }
@@ -213,7 +216,7 @@ enum PointToPoint {
   }
 }
 
-/// MPLS (RFC 3032): labels, then anything that both ends of the path agreed on.
+/// MPLS (RFC 3032): labels, then whatever both ends of the path agreed on.
 enum LabelStack {
   private static let labelsMaximum = 16
 
@@ -228,9 +231,10 @@ enum LabelStack {
     return .unread(.multiprotocolLabels)
   }
 
-  /// The payload has no type: IP begins with its version (RFC 4928 section 3), a pseudowire with a
-  /// control word whose first four bits are zero (RFC 4385 section 3), or with an Ethernet address,
-  /// which may have any bits.
+  /// Parses the payload, which has no type field.
+  ///
+  /// IP begins with its version (RFC 4928 section 3), a pseudowire with a control word whose first
+  /// four bits are zero (RFC 4385 section 3), or with an Ethernet address, which may have any bits.
   private static func payload(_ frame: RawSpan, _ range: Range<Int>, _ depth: Int)
     -> LinkLayer.Content
   {
@@ -244,7 +248,7 @@ enum LabelStack {
     return .unread(.multiprotocolLabels)
   }
 
-  /// Whether the bytes are an Ethernet frame with IP, ARP, LLDP, MPLS or PPPoE.
+  /// Returns whether the bytes are an Ethernet frame with IP, ARP, LLDP, MPLS or PPPoE.
   static func isEthernet(_ frame: RawSpan, _ range: Range<Int>) -> Bool {
     guard range.count >= 14 else { return false }
     var place = range.lowerBound + 12

@@ -3,11 +3,11 @@ import Wire
 /// Finds the datagrams that offload merged into one before it was captured.
 ///
 /// With segmentation offload (UDP_SEGMENT) and receive offload (UDP_GRO), a capture shows one large
-/// datagram for many of equal size, the last of which may be shorter. IP does not tell; the
-/// contents do, together with earlier packets of the path. A sender may also merge a single final
-/// message of another kind or stream.
+/// datagram for many of equal size, the last of which may be shorter. IP headers do not reveal the
+/// merge; the contents do, together with the path's earlier packets. A sender may also merge a
+/// single final message of another kind or stream.
 enum OffloadSplit {
-  /// The size of the datagrams merged into a payload; nil if it is one datagram.
+  /// Returns the size of the datagrams merged into a payload; nil if it is a single datagram.
   static func size(of payload: RawSpan, after sources: FlowSources) -> Int? {
     let count = payload.byteCount
     guard count >= 40 else { return nil }
@@ -24,8 +24,8 @@ enum OffloadSplit {
     }
   }
 
-  /// The size of merged RTP packets that begin with two of one stream and consecutive numbers: 48
-  /// bits must match.
+  /// Returns the size of merged RTP packets if the first two belong to one stream and have
+  /// consecutive numbers: 48 bits must match.
   private static func packetSize(_ payload: RawSpan, _ sources: FlowSources) -> Int? {
     let count = payload.byteCount
     let first = payload.byte(at: 0) & 0xc0
@@ -46,13 +46,13 @@ enum OffloadSplit {
     return nil
   }
 
-  /// The size of an RTP or RTCP packet followed by a packet of another stream.
+  /// Returns the size of an RTP or RTCP packet followed by a packet from another stream.
   private static func sizeBeforeStream(_ payload: RawSpan, _ sources: FlowSources) -> Int? {
     sources.place(in: payload, from: 13) { isChain(payload, $0, sources) }
   }
 
-  /// Whether a payload consists of datagrams of a size: each but the first is the next packet of
-  /// its stream, or the last one is a message of another kind.
+  /// Returns whether a payload consists of datagrams of the given size: each but the first is the
+  /// next packet of its stream, or the last one is a message of another kind.
   private static func isChain(_ payload: RawSpan, _ size: Int, _ sources: FlowSources) -> Bool {
     let first = payload.byte(at: 0) & 0xc0
     let source = payload.uint32(at: 8)
@@ -71,7 +71,8 @@ enum OffloadSplit {
     return true
   }
 
-  /// STUN messages contain their length; each must be followed by another, or be the last.
+  /// Returns the size of merged STUN messages: each states its length, and must be the last or be
+  /// followed by another.
   private static func messageSize(_ payload: RawSpan) -> Int? {
     let size = 20 + Int(payload.uint16(at: 2))
     guard size < payload.byteCount else { return nil }
@@ -91,9 +92,9 @@ enum OffloadSplit {
     return size
   }
 
-  // MARK: A last message of another kind
+  // MARK: Last message of another kind
 
-  /// The size of an RTP or RTCP packet followed by one shorter message of another kind.
+  /// Returns the size of an RTP or RTCP packet followed by one shorter message of another kind.
   private static func packetSizeBeforeOther(_ payload: RawSpan) -> Int? {
     let count = payload.byteCount
     // RTCP after RTCP is a compound (RFC 3550 section 6.1).
@@ -112,9 +113,9 @@ enum OffloadSplit {
     return nil
   }
 
-  /// Whether DTLS 1.2, STUN or an RTP packet with header extensions may begin at one of eight
-  /// offsets: by the version in the second and third byte, by two bytes of the magic cookie from
-  /// the fifth on, or by the extension profile.
+  /// Returns whether DTLS 1.2, STUN or an RTP packet with header extensions may begin at one of
+  /// eight offsets: by the version in the second and third byte, by two bytes of the magic cookie
+  /// from the fifth on, or by the extension profile.
   private static func mayBegin(_ payload: RawSpan, _ place: Int) -> Bool {
     let version =
       payload.eight(from: place + 1, holding: 0xfe) & payload.eight(from: place + 2, holding: 0xfd)
@@ -126,8 +127,8 @@ enum OffloadSplit {
     return version | cookie | profile != 0
   }
 
-  /// Whether the rest of a payload is one complete message of another kind, or the first packet of
-  /// a stream.
+  /// Returns whether the rest of a payload is a complete message of another kind, or a stream's
+  /// first packet.
   private static func isOther(_ payload: RawSpan, _ offset: Int) -> Bool {
     let rest = payload.byteCount - offset
     guard rest >= 14 else { return false }
@@ -147,7 +148,7 @@ enum OffloadSplit {
     }
   }
 
-  /// Whether the rest of a payload begins like an RTP packet with a mid.
+  /// Returns whether the rest of a payload begins like an RTP packet with a mid.
   ///
   /// Such a packet has a few one-byte header extensions (RFC 8285 section 4.2). Encrypted bytes
   /// look like that once in a billion packets.
@@ -171,15 +172,15 @@ enum OffloadSplit {
     return place == end && elements > 0
   }
 
-  /// Whether the rest of a payload may be an RTP packet.
+  /// Returns whether the rest of a payload may be an RTP packet.
   private static func isRTP(_ payload: RawSpan, _ offset: Int) -> Bool {
     guard payload.byteCount - offset >= 12 else { return false }
     let kind = DatagramClass(first: payload.byte(at: offset), second: payload.byte(at: offset + 1))
     return kind == .rtp
   }
 
-  /// Whether a payload ends like SRTCP: with the encryption bit and a small index, optionally
-  /// followed by a tag of 80 bits (none with AES-GCM).
+  /// Returns whether a payload ends like SRTCP: with the encryption bit and a small index,
+  /// optionally followed by an 80-bit tag (none with AES-GCM).
   private static func mayEndControl(_ payload: RawSpan) -> Bool {
     hasIndex(payload, payload.byteCount - 4) || hasIndex(payload, payload.byteCount - 14)
   }
@@ -188,13 +189,13 @@ enum OffloadSplit {
     place >= 24 && payload.uint32(at: place) & 0xfffe_0000 == 0x8000_0000
   }
 
-  /// The size of DTLS datagrams followed by one of RTP, RTCP or STUN.
+  /// Returns the size of DTLS datagrams followed by an RTP, RTCP or STUN message.
   private static func recordsSize(_ payload: RawSpan) -> Int? {
     let end = endOfRecords(payload, 0)
     let rest = payload.byteCount - end
     guard end > 0, rest >= 12 else { return nil }
     guard isRTP(payload, end) || isOther(payload, end) else { return nil }
-    // Usually there is one record in each.
+    // Usually each has one record.
     let size = 13 + Int(payload.uint16(at: 11))
     let isEven = stride(from: 0, to: end, by: size).allSatisfy {
       $0 + 13 <= end && 13 + Int(payload.uint16(at: $0 + 11)) == size
@@ -203,7 +204,7 @@ enum OffloadSplit {
     return rest <= end ? end : nil
   }
 
-  /// The end of the complete DTLS records that begin at an offset (RFC 6347 section 4.1).
+  /// Returns the end of the complete DTLS records that begin at an offset (RFC 6347 section 4.1).
   private static func endOfRecords(_ payload: RawSpan, _ place: Int) -> Int {
     var offset = place
     while offset + 13 <= payload.byteCount, (20...26).contains(payload.byte(at: offset)),
@@ -219,7 +220,7 @@ enum OffloadSplit {
 
 // MARK: - FlowSources
 
-/// The recent RTP sources of one direction of a path, each with its last packet.
+/// The recent RTP sources in one direction of a path, each with its last packet.
 struct FlowSources {
   private struct Source {
     var ssrc: UInt32
@@ -227,9 +228,9 @@ struct FlowSources {
     var payloadType: UInt8
   }
 
-  /// More sources are spoofed; they replace each other.
+  /// Any further sources are probably spoofed; they replace each other.
   private static let sourcesMaximum = 8
-  /// The maximum number of packets of a source that the capture may lack.
+  /// The maximum number of a source's packets that may be missing between two in the capture.
   private static let missedMaximum: UInt16 = 64
 
   private var followed: [Source] = []
@@ -251,7 +252,7 @@ struct FlowSources {
     }
   }
 
-  /// Whether the next packet of a known source begins at an offset: 50 bits must match.
+  /// Returns whether a known source's next packet begins at an offset: 50 bits must match.
   func follows(_ payload: RawSpan, at place: Int) -> Bool {
     guard place + 12 <= payload.byteCount, payload.byte(at: place) & 0xc0 == 0x80 else {
       return false
@@ -263,8 +264,8 @@ struct FlowSources {
     }
   }
 
-  /// The first offset at which the next packet of a source other than the payload's begins and that
-  /// `accepts` allows.
+  /// Returns the first offset that `accepts` allows and at which the next packet of another source
+  /// begins.
   func place(
     in payload: RawSpan, from begin: Int, where accepts: (Int) -> Bool
   ) -> Int? {
@@ -289,7 +290,7 @@ struct FlowSources {
   }
 }
 
-/// The sources of every path.
+/// The RTP sources of every path.
 struct FlowTable {
   /// A hash table with replacement: a newer path may evict one older path.
   private static let places = 1 << 12
@@ -298,8 +299,8 @@ struct FlowTable {
 
   init() { flows = Array(repeating: nil, count: Self.places) }
 
-  /// The size of the datagrams merged into a payload, whose packets are recorded; nil if it is one
-  /// datagram.
+  /// Returns the size of the datagrams merged into a payload, nil if it is a single datagram, and
+  /// records their packets.
   mutating func split(_ payload: RawSpan, of tuple: FiveTuple) -> Int? {
     switch DatagramClass(payload) {
     case .rtp, .rtcp: break
@@ -331,11 +332,11 @@ struct FlowTable {
 /// interfaces that they passed.
 ///
 /// Duplicates have the same addresses, identification and contents; fields that hops and links
-/// change (hop limit, tags) are ignored, and so are checksums, because a system that leaves them to
-/// its network card captures its own packets without them. If IP has no identification, only
+/// change (hop limit, tags) are ignored, and so are checksums, because a system captures its own
+/// packets without them if its network card computes them. If IP has no identification, only
 /// packets within two milliseconds are duplicates, since an application may send the same bytes
-/// again. RTP packets have numbers of their own, so the same one within ten milliseconds was
-/// captured twice, on one interface or on two.
+/// again. RTP packets are numbered, so an identical one within ten milliseconds was captured twice,
+/// on one interface or on two.
 struct DuplicateFilter: Sendable {
   /// A hash table with replacement: a newer packet may evict one older packet.
   private static let places = 1 << 14
@@ -368,7 +369,7 @@ struct DuplicateFilter: Sendable {
     return false
   }
 
-  /// The location of the checksum in a UDP header (RFC 768) or TCP header (RFC 9293 section 3.1).
+  /// Returns the checksum's range in a UDP header (RFC 768) or TCP header (RFC 9293 section 3.1).
   private static func checksum(of header: InternetHeader) -> Range<Int>? {
     guard header.fragmentOffset == 0 else { return nil }
     switch TransportProtocol(rawValue: header.transport) {
@@ -388,7 +389,7 @@ struct DuplicateFilter: Sendable {
     digest.mix(payload.extracting(checksum.upperBound..<payload.byteCount))
   }
 
-  /// Whether a datagram looks like RTP.
+  /// Returns whether a datagram looks like RTP.
   private static func isMedia(_ header: InternetHeader, _ payload: RawSpan) -> Bool {
     guard TransportProtocol(rawValue: header.transport) == .udp, !header.isFragment,
       payload.byteCount >= 20

@@ -18,7 +18,7 @@ struct PcapngFormat: Sendable {
     var snapLength: Int
     var clock = CaptureClock()
     var checksumLength = 0
-    /// Whether its packets are decrypted copies of another interface's.
+    /// Whether its packets are decrypted copies of another interface's packets.
     var isDerived = false
     /// The number of lost frames in its latest statistics.
     var dropped: UInt64 = 0
@@ -39,7 +39,7 @@ struct PcapngFormat: Sendable {
     static let resolution: UInt16 = 9
     static let checksumLength: UInt16 = 13
     static let timeOffset: UInt16 = 14
-    /// The options of packets and statistics with the number of lost frames.
+    /// The packet and statistics options with the number of lost frames.
     static let packetDrops: UInt16 = 4
     static let interfaceDrops: UInt16 = 5
     static let systemDrops: UInt16 = 7
@@ -48,15 +48,15 @@ struct PcapngFormat: Sendable {
   private var order = FieldOrder()
   private var interfaces: [Interface] = []
   private var times = RecordTimes()
-  /// Comments of the last non-packet block, and lost frames not reported yet.
+  /// The last non-packet block's comments, and lost frames not reported yet.
   private var comments: [String] = []
   private var dropped: UInt64 = 0
   /// The number of skipped blocks of unknown types.
   private(set) var unknownBlocks = 0
-  /// Whether anything but descriptions of the capture was read; from then on, damage loses only
-  /// what is damaged.
+  /// Whether anything but descriptions of the capture was read; from then on, damage costs only the
+  /// damaged part.
   private(set) var hasRecords = false
-  /// Blocks that were skipped because of errors in them, and their bytes.
+  /// The number of blocks skipped because of errors in them, and their bytes.
   private(set) var damagedBlocks: UInt64 = 0
   private(set) var damagedBytes: UInt64 = 0
   /// The number of lost frames reported so far, which fits into an Int64.
@@ -66,7 +66,7 @@ struct PcapngFormat: Sendable {
   /// The number of records with impossible times.
   var recordsOutsideOfTime: UInt64 { times.outside }
 
-  /// The next record at or after an offset; nil if its block is incomplete.
+  /// Returns the next record at or after an offset; nil if its block is incomplete.
   mutating func next(in bytes: RawSpan, at start: inout Int, offset: Int) throws(CaptureError)
     -> CaptureRecord?
   {
@@ -107,7 +107,7 @@ struct PcapngFormat: Sendable {
 
   // MARK: Damage
 
-  /// The maximum length of a block that the search after damage accepts, in bytes.
+  /// The maximum block length that the search after damage accepts, in bytes.
   private static let soughtMaximum = 1 << 20
 
   /// Advances to the next plausible block, or as far as the bytes reach; returns whether there is
@@ -344,7 +344,6 @@ private struct OptionReader {
 
 /// The resolution and offset of an interface's times.
 struct CaptureClock: Sendable {
-  /// Ticks per second.
   private var ticksPerSecond: UInt64 = 1_000_000
   private var offsetSeconds: Int64 = 0
 
@@ -381,10 +380,10 @@ extension RawSpan {
 /// Converts the times of records to times that are safe to compute with: any two are less than 2^63
 /// nanoseconds apart.
 ///
-/// All times of captures pass through here. pcapng allows any date (even years of twelve digits),
+/// All capture times pass through here. pcapng allows any date (even years of twelve digits),
 /// damaged files have random ones, and takes use 64-bit nanoseconds since 1970. A record outside of
-/// `range` gets a time relative to the previous one, with the file's own distance if both are
-/// outside. A capture from the year 2500 thus keeps its order and distances, and its take begins in
+/// `range` gets a time relative to the previous one, at the file's distance if both are outside. A
+/// capture from the year 2500 thus keeps its order and distances, and its take begins in
 /// 1970. Such records are counted.
 struct RecordTimes: Sendable {
   /// From 1823 to 2116, in nanoseconds since 1970.
@@ -392,14 +391,14 @@ struct RecordTimes: Sendable {
   /// The maximum credible distance between two records outside of the range: a day, in nanoseconds.
   private static let stepMaximum: Int128 = 86_400_000_000_000
 
-  /// The time of the last record, which is also used for a record without one.
+  /// The last record's time, which a record without a time reuses.
   private(set) var last: Int64 = 0
   /// The original time of the last record outside of the range.
   private var lastOutside: Int128?
   /// The number of records outside of the range.
   private(set) var outside: UInt64 = 0
 
-  /// Converts the time of a record, in nanoseconds since 1970.
+  /// Converts a record's time, in nanoseconds since 1970.
   mutating func place(_ stated: Int128) -> Int64 {
     if let time = Int64(exactly: stated), RecordTimes.range.contains(time) {
       last = time

@@ -11,14 +11,14 @@ struct TCPStreams: Sendable {
   static let heldMaximum = 16 << 20
   private static let patience: Int64 = 3_000_000_000
 
-  /// The header of a segment.
+  /// A segment's header.
   struct Segment {
     var tuple: FiveTuple
     var sequence: UInt32
     var isStart: Bool
     var isEnd: Bool
     var isReset: Bool
-    /// The number of bytes that the capture truncated.
+    /// The number of bytes that the capture cut off.
     var missing: Int
   }
 
@@ -31,7 +31,7 @@ struct TCPStreams: Sendable {
     }
 
     var place: Place
-    /// The number of missing bytes before it.
+    /// The number of bytes missing before it.
     var lost: Int
     var isEnd: Bool
   }
@@ -44,20 +44,20 @@ struct TCPStreams: Sendable {
   }
 
   private struct Stream: Sendable {
-    /// Identifies the stream: a pair of addresses may have several in succession.
+    /// Identifies the stream, since a pair of addresses may have several in succession.
     var number: UInt64
     /// The sequence number of the next byte; nil before the first segment.
     var next: UInt32?
-    /// In order.
+    /// In stream order.
     var early: [Early] = []
     var held = 0
     var waitsSince: Int64 = 0
-    /// Missing bytes that were not reported with a piece yet.
+    /// Missing bytes not yet reported with a piece.
     var lost = 0
   }
 
   private var streams: [FiveTuple: Stream] = [:]
-  /// In order of their beginnings; may include streams that have ended.
+  /// In order of their first segments; may include streams that have ended.
   private var order: [(tuple: FiveTuple, number: UInt64)] = []
   private var held = 0
   private var begun: UInt64 = 0
@@ -65,7 +65,7 @@ struct TCPStreams: Sendable {
   var heldBytes: Int { held }
   var streamCount: Int { streams.count }
 
-  /// Whether a stream is being tracked.
+  /// Returns whether a stream is being tracked.
   func contains(_ tuple: FiveTuple) -> Bool { streams[tuple] != nil }
 
   init() {}
@@ -187,7 +187,7 @@ struct TCPStreams: Sendable {
     var oldest = 0
     while streams.count > Self.streamsMaximum, oldest < order.count {
       let (tuple, number) = order[oldest]
-      // The addresses of an ended stream may belong to a newer one.
+      // An ended stream's addresses may belong to a newer one.
       if let lost = streams[tuple], lost.number == number {
         streams[tuple] = nil
         held -= lost.held
@@ -196,7 +196,7 @@ struct TCPStreams: Sendable {
       oldest += 1
     }
     order.removeFirst(oldest)
-    // Entries of ended streams remain in the order until this cleanup.
+    // Entries for ended streams stay in the order until this cleanup.
     if order.count > 2 * Self.streamsMaximum {
       order = order.filter { streams[$0.tuple]?.number == $0.number }
     }

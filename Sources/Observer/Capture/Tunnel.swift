@@ -5,11 +5,11 @@ enum Tunnel {
   /// The IP protocols of tunnels.
   static let protocols: Set<UInt8> = [4, 41, 47, 94, 97, 137]
 
-  /// The contents of an IP payload whose protocol is a tunnel's; nil for others.
+  /// Returns the contents of an IP payload whose protocol is a tunnel; nil for others.
   static func content(of payload: RawSpan, protocol number: UInt8) -> LinkLayer.Content? {
     let range = 0..<payload.byteCount
     switch number {
-    // IPv4 and IPv6 (RFC 2003, RFC 4213, RFC 2473), and an older number for the first.
+    // IPv4 and IPv6 (RFC 2003, RFC 4213, RFC 2473), and an older number for IPv4.
     case 4, 41, 94: return .ip(range)
     case 47: return GenericRouting.content(payload, range)
     case 137: return LabelStack.content(payload, range, 1)
@@ -20,7 +20,7 @@ enum Tunnel {
     }
   }
 
-  /// The contents of a tunnel over UDP; nil for an ordinary datagram.
+  /// Returns the contents of a tunnel over UDP; nil for an ordinary datagram.
   ///
   /// A port proves nothing, since any media may use it: all fixed bits of the header must be right,
   /// and a valid packet must follow. These headers cannot be confused with STUN or RTP.
@@ -30,7 +30,7 @@ enum Tunnel {
     guard payload.byteCount >= 20 else { return nil }
     let first = payload.byte(at: 0)
     switch destination {
-    // The second port was Linux's first choice; the third is that of VXLAN-GPE.
+    // The second port was Linux's first choice; the third is VXLAN-GPE's.
     case 4789, 8472, 4790, 48879: return NetworkOverlay.extensible(payload, isAnyPort: false)
     case 6081: return NetworkOverlay.generic(payload)
     case 2152: return MobileCore.content(payload)
@@ -38,7 +38,7 @@ enum Tunnel {
     case 37008: return MirroredFrame.content(payload)
     case 6635: return checked(LabelStack.content(payload, 0..<payload.byteCount, 1), payload)
     default:
-      // Some devices respond from the port; others use ports of their own.
+      // Some devices respond from this port, others from another.
       if source == 2152 { return MobileCore.content(payload) }
       if source == 1701 { return LayerTwoTunnel.content(payload) }
       return first == 0x08 ? NetworkOverlay.extensible(payload, isAnyPort: true) : nil
@@ -60,7 +60,7 @@ enum Tunnel {
       return isPacket ? content : nil
     case .several(let parts):
       return parts.allSatisfy { checked($0, payload, isCertain: isCertain) != nil } ? content : nil
-    // For example ARP in a virtual network.
+    // ARP in a virtual network, for example.
     case .unread(let layer): return layer.isNamed && !isCertain ? content : nil
     case .malformed: return nil
     }
@@ -101,15 +101,16 @@ enum GenericRouting {
     }
   }
 
-  /// ERSPAN I has no header; ERSPAN II has eight bytes, indicated by a sequence number.
+  /// Parses ERSPAN I, which has no header, or ERSPAN II, which has eight bytes and is recognized by
+  /// its sequence number.
   private static func mirrored(_ payload: RawSpan, _ body: Range<Int>, hasHeader: Bool)
     -> LinkLayer.Content
   {
     LinkLayer.ethernet(payload, hasHeader ? body.dropFirst(8) : body, 1)
   }
 
-  /// ERSPAN III: twelve bytes with the frame type (Ethernet or IP), optionally followed by eight
-  /// more.
+  /// Parses ERSPAN III: twelve bytes with the frame type (Ethernet or IP), optionally followed by
+  /// eight more.
   private static func mirroredThird(_ payload: RawSpan, _ body: Range<Int>) -> LinkLayer.Content {
     guard body.count >= 12 else { return .malformed }
     let kind = payload.uint16(at: body.lowerBound + 10)
@@ -120,7 +121,7 @@ enum GenericRouting {
 
 /// Virtual networks over UDP.
 enum NetworkOverlay {
-  /// VXLAN (RFC 7348), including group policy and the generic extension
+  /// Parses VXLAN (RFC 7348), including group policy and the generic extension
   /// (draft-ietf-nvo3-vxlan-gpe).
   static func extensible(_ payload: RawSpan, isAnyPort: Bool) -> LinkLayer.Content? {
     let range = 0..<payload.byteCount
@@ -143,7 +144,7 @@ enum NetworkOverlay {
     }
   }
 
-  /// GENEVE (RFC 8926), whose option length counts 32-bit words.
+  /// Parses GENEVE (RFC 8926), whose option length counts 32-bit words.
   static func generic(_ payload: RawSpan) -> LinkLayer.Content? {
     let range = 0..<payload.byteCount
     guard range.count >= 8, payload.byte(at: 0) & 0xc0 == 0, payload.byte(at: 1) & 0x3f == 0,
@@ -218,7 +219,7 @@ enum LayerTwoTunnel {
   }
 }
 
-/// Frames from MikroTik's sniffer, with tags (TZSP).
+/// Frames with tags from MikroTik's sniffer (TZSP).
 enum MirroredFrame {
   static func content(_ payload: RawSpan) -> LinkLayer.Content? {
     // Version 1, a received frame.

@@ -25,7 +25,7 @@ enum WirelessFrame {
     frame.uint16(at: place).byteSwapped
   }
 
-  /// The radiotap.org header: version, length, and fields selected by bit masks.
+  /// Parses the radiotap.org header: version, length, and fields selected by bit masks.
   private static func radiotap(_ frame: RawSpan, _ range: Range<Int>, _ depth: Int)
     -> LinkLayer.Content
   {
@@ -54,7 +54,7 @@ enum WirelessFrame {
     return data(frame, body, depth, isPadded: flags & 0x20 != 0)
   }
 
-  /// PPI: version, flags, length and the link type of the contents, in little-endian order.
+  /// Parses PPI: version, flags, length and the link type of the contents, in little-endian order.
   private static func perPacketInformation(
     _ frame: RawSpan, _ range: Range<Int>, _ depth: Int
   ) -> LinkLayer.Content {
@@ -104,7 +104,7 @@ enum WirelessFrame {
     return head.count >= 8 && frame.uint32(at: head.lowerBound) == 0xaaaa_0300
   }
 
-  /// Several packets in one frame (A-MSDU, section 9.3.2.2), each aligned to four.
+  /// Parses several packets in one frame (A-MSDU, section 9.3.2.2), each aligned to four.
   private static func aggregate(_ frame: RawSpan, _ range: Range<Int>, _ depth: Int)
     -> LinkLayer.Content
   {
@@ -124,12 +124,12 @@ enum WirelessFrame {
 
 /// Headers that capturing systems add to frames.
 enum CaptureHeaders {
-  /// PKTAP of macOS: its length, whether a packet follows, and the packet's link type, in host byte
-  /// order.
+  /// Parses macOS's PKTAP header: its length, whether a packet follows, and the packet's link type,
+  /// in host byte order.
   static func packetTap(
     _ frame: RawSpan, _ range: Range<Int>, _ type: LinkType, _ depth: Int
   ) -> LinkLayer.Content {
-    // The number in older files is free for any use.
+    // Older files use a number that is reserved for private use.
     let other = type == .packetTap ? .malformed : LinkLayer.Content.unread(.linkType(type.rawValue))
     guard range.count >= 12, depth < 4 else { return other }
     let length = frame.uint32(at: range.lowerBound).byteSwapped
@@ -142,8 +142,8 @@ enum CaptureHeaders {
       of: frame, in: range.dropFirst(Int(length)), LinkType(rawValue: inner), depth + 1)
   }
 
-  /// NFLOG: family, version and resource, then fields of which one is the packet, in host byte
-  /// order.
+  /// Parses NFLOG: family, version and resource, then fields, one of which is the packet, in host
+  /// byte order.
   static func netfilterLog(_ frame: RawSpan, _ range: Range<Int>) -> LinkLayer.Content {
     guard range.count >= 4, frame.byte(at: range.lowerBound + 1) == 0 else { return .malformed }
     let body = range.dropFirst(4)
@@ -171,11 +171,11 @@ enum CaptureHeaders {
 
 // MARK: - UnreadLayer
 
-/// An unsupported layer with unknown contents.
+/// An unsupported layer, whose contents are unknown.
 package enum UnreadLayer: Hashable, Sendable {
   case linkType(UInt16)
   case etherType(UInt16)
-  /// A protocol family of a loopback interface.
+  /// A loopback interface's protocol family.
   case family(UInt32)
   /// 802.2 without an EtherType, for example spanning tree.
   case logicalLink
@@ -202,7 +202,7 @@ package enum UnreadLayer: Hashable, Sendable {
     }
   }
 
-  /// Whether the protocol has a name, which random bytes rarely match.
+  /// Whether the protocol has a name; random bytes rarely match one.
   var isNamed: Bool {
     switch self {
     case .etherType(let number): Self.etherTypes[number] != nil
@@ -283,9 +283,9 @@ package enum UnreadLayer: Hashable, Sendable {
 
 /// The number of packets in unsupported layers.
 package struct UnreadLayers: Hashable, Sendable {
-  /// Each layer with its packets, in order of first appearance.
+  /// Each layer with its number of packets, in order of first appearance.
   package private(set) var counts: [(layer: UnreadLayer, packets: UInt64)] = []
-  /// Packets in further layers: a damaged capture may have 65,536 different ones.
+  /// Packets in layers beyond the limit: a damaged capture may have 65,536 different ones.
   package private(set) var further: UInt64 = 0
 
   /// The maximum number of distinct layers.
@@ -318,8 +318,8 @@ package struct UnreadLayers: Hashable, Sendable {
     counts.reduce(0) { $1.layer.mayHideMedia ? $0 + $1.packets : $0 }
   }
 
-  /// A list such as `40 packets inside of encrypted MACsec, 12 packets of link type 147`, most
-  /// packets first; empty if there are none.
+  /// Returns a list such as `40 packets inside of encrypted MACsec, 12 packets of link type 147`,
+  /// most packets first; empty if there are none.
   ///
   /// - Parameter hidingMedia: whether to list only layers that may contain media.
   package func words(hidingMedia: Bool = false) -> String {

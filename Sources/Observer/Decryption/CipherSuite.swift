@@ -2,15 +2,15 @@ import Crypto
 import Secure
 import Wire
 
-/// A cipher suite by its number (IANA, TLS Cipher Suites).
+/// A cipher suite by its IANA number.
 package struct CipherSuite: RawRepresentable, Hashable, Sendable {
   package var rawValue: UInt16
   package init(rawValue: UInt16) { self.rawValue = rawValue }
 
-  /// The IANA name; nil for suites that DTLS of calls does not use.
+  /// The IANA name; nil for suites that DTLS in calls does not use.
   package var name: String? { Self.names.first { $0.0 == rawValue }?.1 }
 
-  /// The hash of the TLS 1.3 key schedule, and of the TLS 1.2 pseudorandom function.
+  /// The hash function of TLS 1.3's key schedule and of TLS 1.2's pseudorandom function.
   var hash: HashFunction { name?.hasSuffix("_SHA384") ?? false ? .sha384 : .sha256 }
 
   /// The AEAD cipher of TLS 1.3; nil for suites of other versions.
@@ -55,7 +55,7 @@ package struct CipherSuite: RawRepresentable, Hashable, Sendable {
 struct KeySchedule {
   let hash: HashFunction
 
-  /// HKDF-Expand-Label with the prefix of DTLS.
+  /// Applies HKDF-Expand-Label with the DTLS prefix.
   func expand(_ secret: [UInt8], _ label: String, context: [UInt8] = [], count: Int) -> [UInt8] {
     let label = Array("dtls13".utf8) + Array(label.utf8)
     let info =
@@ -64,7 +64,7 @@ struct KeySchedule {
     return hash.expand(secret, info, count: count)
   }
 
-  /// The exporter value for a label without a context (RFC 8446 section 7.5).
+  /// Returns the exporter value for a label without a context (RFC 8446 section 7.5).
   func export(_ exporterSecret: [UInt8], _ label: String, count: Int) -> [UInt8] {
     let derived = expand(exporterSecret, label, context: hash.hash([]), count: hash.length)
     return expand(derived, "exporter", context: hash.hash([]), count: count)
@@ -75,11 +75,11 @@ struct KeySchedule {
 
 /// The record keys of both ends of an association.
 struct DTLSTrafficKeys: Sendable {
-  /// The DTLS 1.3 keys of an end: for the handshake, and for successive epochs.
+  /// An end's DTLS 1.3 keys, for the handshake and for successive epochs.
   private struct End: Sendable {
     var handshake: EpochProtection?
     var traffic: EpochProtection?
-    /// The secret from which the next epoch's is derived (RFC 8446 section 7.2).
+    /// The secret from which the next epoch's secret is derived (RFC 8446 section 7.2).
     var secret: [UInt8] = []
     var epoch: UInt64 = 3
   }
@@ -163,15 +163,15 @@ struct UnifiedRecord: Sendable {
   var epochBits: UInt8
   /// The header as on the wire, with the encrypted record number.
   var header: [UInt8]
-  /// The location of the record number in the header: one or two bytes.
+  /// The record number's range in the header: one or two bytes.
   var number: Range<Int>
   var sealed: [UInt8]
 
-  /// Whether a first byte is that of such a record.
+  /// Returns whether a record with this first byte has this format.
   static func matches(_ first: UInt8) -> Bool { first & 0xe0 == 0x20 }
 
-  /// Reads the record at an offset and advances; nil if there is none that can be parsed:
-  /// connection ids have lengths that only the ends know.
+  /// Reads the record at an offset and advances; returns nil if it cannot be parsed: only the ends
+  /// know the length of connection ids.
   static func read(_ bytes: RawSpan, at offset: inout Int) -> UnifiedRecord? {
     guard offset < bytes.byteCount else { return nil }
     let first = bytes.byte(at: offset)
@@ -192,13 +192,13 @@ struct UnifiedRecord: Sendable {
   }
 }
 
-/// Decrypts the records of one side in one epoch of DTLS 1.3.
+/// Decrypts one side's records in one epoch of DTLS 1.3.
 struct EpochProtection: Sendable {
   private let cipher: AEADCipher
   private let key: [UInt8]
   private let vector: [UInt8]
   private let numberKey: [UInt8]
-  /// The successor of the highest record number that was decrypted.
+  /// The highest decrypted record number plus one.
   private var next: UInt64 = 0
 
   /// Derives the keys from a traffic secret.

@@ -2,48 +2,48 @@ import Crypto
 package import Secure
 package import Wire
 
-/// The facts of an observed DTLS association.
+/// The known facts about an observed DTLS association.
 package struct DTLSFacts: Hashable, Sendable {
-  /// The index of the client: 0 or 1.
+  /// The client's index: 0 or 1.
   package var client: Int
   package var clientRandom: [UInt8]
   package var serverRandom: [UInt8]?
   /// As on the wire: 0xFEFD for 1.2, 0xFEFC for 1.3.
   package var version: UInt16?
   package var cipherSuite: CipherSuite?
-  /// The client's offers, in order of preference.
+  /// The profiles that the client offers, in order of preference.
   package var offeredProfiles: [SRTPProfile] = []
-  /// The server's choice; nil until it was seen.
+  /// The profile that the server chose; nil until it is seen.
   package var profile: SRTPProfile?
-  /// Whether the message with the server's choice was seen, even if it has none.
+  /// Whether the message with the server's choice was seen, even if it chose none.
   package var profileIsKnown = false
   package var usesExtendedMasterSecret = false
-  /// The SHA-256 fingerprints of the certificates, if they were seen.
+  /// The certificates' SHA-256 fingerprints, if the certificates were seen.
   package var fingerprints: [CertificateFingerprint?] = [nil, nil]
 
   /// Whether this is DTLS 1.3.
   package var isVersion13: Bool { version == 0xfefc }
-  /// The client random in hexadecimal, which identifies the association in key logs.
+  /// The client random in hexadecimal, by which key logs identify the association.
   package var name: String { hexadecimal(clientRandom) }
 }
 
 /// Follows a DTLS association from the datagrams of both ends, with the help of a key log.
 ///
 /// It is passive and needs neither certificates nor private keys. Versions 1.0 to 1.3 are
-/// supported; most of a 1.3 handshake (RFC 9147) is encrypted and is decrypted with the logged
-/// secrets. Datagrams may be lost, duplicated and reordered.
+/// supported; most of a 1.3 handshake (RFC 9147) is encrypted, and the logged secrets decrypt it.
+/// Datagrams may be lost, duplicated and reordered.
 package struct DTLSFollower: Sendable {
-  /// An event of the association.
+  /// A change in what is known about the association, or data and alerts that it carried.
   package enum Event: Hashable, Sendable {
-    /// The association began, or more is known of it.
+    /// The association began, or a fact about it became known.
     case facts(DTLSFacts)
     /// Both ends have finished the handshake.
     case connected
-    /// The SRTP keys with salts of both ends are available.
+    /// Both ends' SRTP keys with salts are available.
     case srtpKeys(SRTPProfile, [[UInt8]])
     /// An SCTP packet that an end sent.
     case data(from: Int, [UInt8])
-    /// An alert of an end; the description is nil if it is encrypted.
+    /// An alert from an end; the description is nil if it is encrypted.
     case alert(from: Int, description: UInt8?)
   }
 
@@ -54,7 +54,7 @@ package struct DTLSFollower: Sendable {
     static let applicationData: UInt8 = 23
   }
 
-  /// The limits of protected records that wait for keys, in number and bytes.
+  /// The limits of protected records that wait for keys: their number and bytes.
   private static let waitingMaximum = 512
   private static let waitingBytesMaximum = 1 << 20
 
@@ -70,17 +70,17 @@ package struct DTLSFollower: Sendable {
   private var waiting: [(from: Int, record: Sealed)] = []
   private var waitingBytes = 0
 
-  /// The number of protected records that wait for keys.
+  /// The number of protected records waiting for keys.
   package var waitingRecords: Int { waiting.count }
 
-  /// Protected records that their keys did not decrypt, and those beyond the limit of waiting.
+  /// The number of protected records that could not be decrypted or exceeded the waiting limits.
   package private(set) var sealedRecords: UInt64 = 0
   package private(set) var droppedRecords: UInt64 = 0
   package private(set) var openedRecords: UInt64 = 0
-  /// Application data records among those that could not be decrypted and are not waiting.
+  /// Application data records that could not be decrypted and are not waiting.
   private var lostData: UInt64 = 0
 
-  /// Records of data channels that are not decrypted so far.
+  /// The number of data channel records not decrypted so far.
   package var unopenedData: UInt64 {
     lostData + UInt64(waiting.count { $0.record.isData })
   }
@@ -97,8 +97,8 @@ package struct DTLSFollower: Sendable {
       }
     }
 
-    /// Whether it seems to carry an SCTP packet: DTLS 1.3 acknowledgements have the same form but
-    /// are shorter than any packet with a data chunk.
+    /// Whether it may carry an SCTP packet: DTLS 1.3 acknowledgements look alike, but are shorter
+    /// than any packet with a data chunk.
     var isData: Bool {
       switch self {
       case .plain(let record): record.type == ContentType.applicationData
@@ -109,7 +109,7 @@ package struct DTLSFollower: Sendable {
 
   package init() {}
 
-  /// Handles a datagram of an end, 0 or 1.
+  /// Handles a datagram from an end, 0 or 1.
   package mutating func receive(
     _ datagram: [UInt8], from end: Int, _ log: NSSKeyLog, into events: inout [Event]
   ) {
@@ -223,7 +223,7 @@ package struct DTLSFollower: Sendable {
     }
   }
 
-  /// The random of a ClientHello that begins an association, complete or fragmented.
+  /// Returns the random of a ClientHello that begins an association, complete or fragmented.
   private static func firstClientHello(_ text: [UInt8]) -> [UInt8]? {
     // Type, length, sequence number, fragment offset and length; then version and random.
     guard text.count >= 12 + 34, text[0] == 1, text[4] == 0, text[5] == 0,
@@ -302,7 +302,7 @@ package struct DTLSFollower: Sendable {
     events.append(.srtpKeys(profile, pair))
   }
 
-  /// The SRTP keys with salts of both ends, if the log has the secrets (RFC 5764 section 4.2).
+  /// Returns both ends' SRTP keys with salts, if the log has the secrets (RFC 5764 section 4.2).
   ///
   /// If the server's choice was not seen, try each of `offeredProfiles`.
   package func srtpKeys(_ profile: SRTPProfile, _ log: NSSKeyLog) -> [[UInt8]]? {
@@ -328,14 +328,14 @@ package struct DTLSFollower: Sendable {
   }
 }
 
-/// Determines whether a DTLS client offers SRTP (RFC 5764 section 4.1.1), as clients of calls do
-/// and others do not.
+/// Determines whether a DTLS client offers SRTP (RFC 5764 section 4.1.1), which only clients in
+/// calls do.
 package struct ClientHelloReader: Sendable {
   private var assembler = HandshakeAssembler()
 
   package init() {}
 
-  /// Reads the client's next datagram; nil until its ClientHello is complete.
+  /// Reads the client's next datagram; returns nil until its ClientHello is complete.
   package mutating func offersSRTP(_ datagram: RawSpan) -> Bool? {
     var offset = 0
     while let record = DTLSRecord.read(datagram, at: &offset) {

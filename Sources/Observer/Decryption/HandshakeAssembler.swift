@@ -23,7 +23,7 @@ struct HandshakeAssembler: Sendable {
   private struct Partial: Sendable {
     var type: UInt8
     var sequence: UInt16
-    /// The length in the message header; memory is allocated only for received bytes.
+    /// The length in the message header; memory is only allocated for received bytes.
     var length: Int
     /// The fragments in order of arrival.
     var fragments: [(begin: Int, bytes: [UInt8])] = []
@@ -44,7 +44,7 @@ struct HandshakeAssembler: Sendable {
   private var done: [UInt16] = []
   private var held = 0
 
-  /// The approximate memory of fragments that wait for others, in bytes.
+  /// The approximate memory of fragments waiting for others, in bytes.
   var heldBytes: Int { held }
 
   /// Adds a handshake record; returns the messages that it completes.
@@ -133,13 +133,13 @@ struct Hello: Sendable {
   var random: [UInt8] = []
   /// A server's version, or the versions that a client offers, as on the wire.
   var versions: [UInt16] = []
-  /// A server's cipher suite, or a client's first.
+  /// A server's cipher suite, or a client's first one.
   var cipherSuite = CipherSuite(rawValue: 0)
   var profiles: [SRTPProfile] = []
   var usesExtendedMasterSecret = false
   var usesConnectionID = false
 
-  /// The random of a HelloRetryRequest (RFC 8446 section 4.1.3).
+  /// The random that marks a HelloRetryRequest (RFC 8446 section 4.1.3).
   private static let retryRandom: [UInt8] = [
     0xcf, 0x21, 0xad, 0x74, 0xe5, 0x9a, 0x61, 0x11, 0xbe, 0x1d, 0x8c, 0x02, 0x1e, 0x65, 0xb8, 0x91,
     0xc2, 0xa2, 0x11, 0x16, 0x7a, 0xbb, 0x8c, 0x5e, 0x07, 0x9e, 0x09, 0xe2, 0xc8, 0xa8, 0x33, 0x9c,
@@ -147,7 +147,7 @@ struct Hello: Sendable {
 
   var asksForAnother: Bool { random == Self.retryRandom }
 
-  /// Parses a ClientHello, which has a cookie, and lists in place of single choices.
+  /// Parses a ClientHello, which has a cookie and offers lists instead of single choices.
   init(client body: RawSpan) throws(ReadError) {
     var reader = ByteReader(body)
     versions = [try reader.uint16()]
@@ -170,7 +170,7 @@ struct Hello: Sendable {
     try readExtensions(&reader, isClient: false)
   }
 
-  /// Parses EncryptedExtensions, which has the server's choices in DTLS 1.3.
+  /// Parses EncryptedExtensions, which carries the server's choices in DTLS 1.3.
   init(encryptedExtensions body: RawSpan) throws(ReadError) {
     var reader = ByteReader(body)
     try readExtensions(&reader, isClient: false)

@@ -18,7 +18,7 @@ package struct SecretLabel: RawRepresentable, Hashable, Sendable {
 
 /// The secrets of one association in a key log, by label.
 package struct LoggedSecrets: Hashable, Sendable {
-  /// In the order of the log; a few at most.
+  /// In the order of the log.
   private var entries: [(label: SecretLabel, secret: [UInt8])] = []
 
   private static let entriesMaximum = 16
@@ -27,7 +27,7 @@ package struct LoggedSecrets: Hashable, Sendable {
     entries.first { $0.label == label }?.secret
   }
 
-  /// Adds a secret; returns false if it is known, or if there are too many.
+  /// Adds a secret; returns false if it is known or over the limit.
   mutating func add(_ label: SecretLabel, _ secret: [UInt8]) -> Bool {
     guard self[label] == nil, entries.count < Self.entriesMaximum else { return false }
     entries.append((label, secret))
@@ -43,7 +43,7 @@ package struct LoggedSecrets: Hashable, Sendable {
   }
 }
 
-/// A key log as NSS, OpenSSL and BoringSSL write it, read incrementally while it grows.
+/// A key log in the format of NSS, OpenSSL and BoringSSL, read incrementally while it grows.
 package struct NSSKeyLog: Sendable {
   private static let lineMaximum = 1024
   private static let associationsMaximum = 1 << 17
@@ -53,7 +53,7 @@ package struct NSSKeyLog: Sendable {
   private var waiting: [UInt8] = []
   private var isPassingOver = false
 
-  /// The number of invalid lines, and of lines beyond the limits.
+  /// The number of lines that are invalid or over the limits.
   package private(set) var refusedLines = 0
 
   package init() {}
@@ -61,10 +61,10 @@ package struct NSSKeyLog: Sendable {
   /// The number of associations with secrets.
   package var count: Int { known.count }
 
-  /// The secrets of the association with this client random.
+  /// Returns the secrets of the association with this client random.
   package func secrets(of clientRandom: [UInt8]) -> LoggedSecrets? { known[clientRandom] }
 
-  /// Adds bytes of the log; returns the client randoms with new secrets.
+  /// Adds bytes of the log; returns the client randoms that have new secrets.
   package mutating func append(_ bytes: some Sequence<UInt8>) -> [[UInt8]] {
     var news: [[UInt8]] = []
     for byte in bytes {
@@ -81,7 +81,7 @@ package struct NSSKeyLog: Sendable {
     return news
   }
 
-  /// Parses the last line if it is not terminated.
+  /// Parses the last line even if it is not terminated.
   package mutating func finish() -> [[UInt8]] {
     var news: [[UInt8]] = []
     endLine(&news)
@@ -115,13 +115,13 @@ package struct NSSKeyLog: Sendable {
 
 // MARK: - SRTPKey
 
-/// An SRTP master key with its salt, and its scope.
+/// An SRTP master key with its salt and scope.
 package struct SRTPKey: Hashable, Sendable {
-  /// The packets that a key protects.
+  /// The packets that a supplied SRTP key applies to.
   package enum Scope: Hashable, Sendable {
     /// All packets that it decrypts.
     case any
-    /// Packets from an address, of one port or of all.
+    /// Packets from an address, on one port or any.
     case source(IPAddress, port: UInt16?)
     case ssrc(UInt32)
   }
@@ -146,16 +146,16 @@ package struct SRTPKey: Hashable, Sendable {
 
 /// An error in the text of an SRTP key.
 package struct SRTPKeyError: Error, Hashable, Sendable {
-  /// A description of the fault.
+  /// The fault in the text.
   package var reason: String
 }
 
 extension SRTPKey {
-  /// Parses `[WHICH=][SUITE:]KEY`, the form in which logs of servers have keys.
+  /// Parses `[WHICH=][SUITE:]KEY`, the form in which server logs contain keys.
   ///
   /// The key and its salt are in hexadecimal or base64. `WHICH` is an SSRC (`ssrc:1234` or
   /// `ssrc:0x4d2`), or the source address of the packets with or without a port (`192.0.2.1:5000`).
-  /// Without a suite, the length determines it.
+  /// If no suite is given, the key's length determines it.
   package init(parsing text: String) throws(SRTPKeyError) {
     var rest = text[...]
     var scope = Scope.any
@@ -211,16 +211,16 @@ extension SRTPKey {
 
 // MARK: - CryptoAttribute
 
-/// A key in a description: `1 AES_CM_128_HMAC_SHA1_80 inline:BASE64|2^31|1:4` (RFC 4568).
+/// An SDP key attribute: `1 AES_CM_128_HMAC_SHA1_80 inline:BASE64|2^31|1:4` (RFC 4568).
 ///
-/// WebRTC forbids it (RFC 8826 section 4.3.1), but telephones and their gateways use it.
+/// WebRTC forbids it (RFC 8826 section 4.3.1), but phones and their gateways use it.
 package struct CryptoAttribute: AttributeValue {
   package static let attributeName = AttributeName(rawValue: "crypto")
   package static let syntax = "TAG SUITE inline:KEY[|LIFETIME][|MKI:LENGTH][;...] [PARAMETERS]"
 
-  /// Identifies the attribute in its section; an answer repeats the tag that it accepts.
+  /// Identifies the attribute in its section; an answer repeats the tag it accepts.
   package var tag: UInt32
-  /// The crypto suite as the line names it; it may be one that is not supported.
+  /// The crypto suite's name in the line, which may be unsupported.
   package var suite: String
   /// The keys with salts, each with its MKI in packets (empty if packets have none).
   package var keys: [(bytes: [UInt8], identifier: [UInt8])]
@@ -264,8 +264,8 @@ package struct CryptoAttribute: AttributeValue {
     return (bytes, identifier)
   }
 
-  /// The keys for packets of the description's author; empty if the suite is unsupported, or if
-  /// parameters disable parts of the protection.
+  /// The keys for packets from the description's author; empty if the suite is unsupported, or if
+  /// parameters disable part of the protection.
   package var srtpKeys: [SRTPKey] {
     guard let known = SRTPSuite(rawValue: suite), unsupportedParameters.isEmpty else { return [] }
     return keys.filter { $0.bytes.count == known.keyLength + known.saltLength }.map {

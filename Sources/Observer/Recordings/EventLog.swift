@@ -1,19 +1,17 @@
 import Wire
 
-// Event logs of libwebrtc, version 2 (rtc_event_log2.proto), which contain packet headers.
+// libwebrtc's event logs, version 2 (rtc_event_log2.proto), which contain packet headers.
 
 extension PacketRecording {
   mutating func readEventLog(_ file: [UInt8]) {
-    var log = EventLog()
-    log.read(file[...])
-    let began = log.beganUnixMilliseconds
-    for packet in log.packets {
-      let milliseconds = log.beganMilliseconds.map { packet.milliseconds &- $0 } ?? 0
+    var log = EventLog(file)
+    let began = max(0, min(log.beganUnixMilliseconds, 4_000_000_000_000))
+    let beganMilliseconds = log.beganMilliseconds
+    log.readPackets { packet in
+      let milliseconds = beganMilliseconds.map { packet.milliseconds &- $0 } ?? 0
       let distance = max(-86_400_000_000, min(milliseconds, 86_400_000_000))
       add(
-        packet.bytes,
-        at: (max(0, min(began, 4_000_000_000_000)) + distance) * 1_000_000
-          + packet.microseconds * 1000,
+        packet.bytes, at: (began + distance) * 1_000_000 + packet.microseconds * 1000,
         isOutgoing: packet.isOutgoing, originalLength: packet.length)
     }
     if log.isVersion1 { notes.append("it does not say its date: the take begins in 1970") }
@@ -31,18 +29,21 @@ extension PacketRecording {
   }
 }
 
-/// Parses the messages of an event log.
+/// Parses the messages of an event log, and returns its packets one by one.
 struct EventLog {
   struct Packet {
     var milliseconds: Int64
-    /// Beyond the milliseconds, from 0 to 999.
+    /// The part below a millisecond, from 0 to 999.
     var microseconds: Int64 = 0
     var isOutgoing: Bool
     var bytes: [UInt8]
     var length: Int
   }
 
-  private(set) var packets: [Packet] = []
+  typealias Sink = (Packet) -> Void
+
+  private let file: [UInt8]
+  private var packetCount = 0
   private(set) var beganMilliseconds: Int64?
   private(set) var beganUnixMilliseconds: Int64 = 0
   private(set) var damagedBytes = 0
@@ -59,33 +60,49 @@ struct EventLog {
     34: "minimum delay",
   ]
 
-  mutating func read(_ file: ArraySlice<UInt8>) {
-    var reader = ProtobufReader(file)
+  /// Reads when the log began; its packets may be earlier.
+  init(_ file: [UInt8]) {
+    self.file = file
+    var reader = ProtobufReader(file[...])
     while let field = reader.next() {
       guard case .bytes(let body) = field.value else { continue }
       switch field.number {
-      case 1: readEvent(ProtobufMessage(body))
-      case 2, 3: readPackets(ProtobufMessage(body), isOutgoing: field.number == 3)
-      case 4, 5: readControl(ProtobufMessage(body), isOutgoing: field.number == 5)
+      case 1:
+        guard let time = ProtobufMessage(body).integer(1) else { continue }
+        beganMilliseconds = min(beganMilliseconds ?? time / 1000, time / 1000)
       case 16:
         let begin = ProtobufMessage(body)
         beganMilliseconds = beganMilliseconds ?? begin.integer(1)
         if beganUnixMilliseconds == 0 { beganUnixMilliseconds = begin.integer(3) ?? 0 }
-      default:
-        guard let what = Self.otherNames[field.number] else { continue }
-        count(what)
+      default: break
       }
-      if packets.count > Self.packetsMaximum { break }
     }
     damagedBytes = reader.rest
   }
 
-  /// A log has at most 250 MB, but a batch may claim any number of packets.
-  private static let packetsMaximum = 20_000_000
+  /// Reads the events, and emits those that are packets.
+  mutating func readPackets(_ emit: Sink) {
+    var reader = ProtobufReader(file[...])
+    while packetCount < Self.packetsMaximum, let field = reader.next() {
+      guard case .bytes(let body) = field.value else { continue }
+      switch field.number {
+      case 1: readEvent(ProtobufMessage(body), emit)
+      case 2, 3: readPackets(ProtobufMessage(body), isOutgoing: field.number == 3, emit)
+      case 4, 5: readControl(ProtobufMessage(body), isOutgoing: field.number == 5, emit)
+      default: if let what = Self.otherNames[field.number] { count(what) }
+      }
+    }
+  }
+
+  /// The maximum number of packets in all: libwebrtc's logs have at most 250 MB.
+  private static let packetsMaximum = 10_000_000
+  /// The maximum number of packets in one batch, whose values are decoded at once: libwebrtc writes
+  /// a batch every few seconds, or after some 10,000 events.
+  private static let batchMaximum: Int64 = 200_000
 
   // MARK: Version 1
 
-  /// Whether a file begins with an event of version 1: its length, its time, and its kind.
+  /// Returns whether a file begins with a version 1 event: its length, its time, and its kind.
   static func beginsLikeVersion1(_ head: [UInt8]) -> Bool {
     var reader = ProtobufReader(head[...])
     guard head.first == 0x0a, let field = reader.next(), case .bytes(let body) = field.value else {
@@ -98,19 +115,17 @@ struct EventLog {
     return event.integer(1) != nil
   }
 
-  /// The kinds of events of version 1 that are no packets.
+  /// Kinds of version 1 events that are not packets.
   private static let version1Names: [Int64: String] = [
     5: "audio playout event", 6: "loss-based estimate", 7: "delay-based estimate",
     8: "stream configuration", 9: "stream configuration", 10: "stream configuration",
     11: "stream configuration", 16: "audio adaptation", 17: "probe cluster", 18: "probe result",
   ]
 
-  /// An event of version 1.
-  private mutating func readEvent(_ event: ProtobufMessage) {
+  /// Parses a version 1 event.
+  private mutating func readEvent(_ event: ProtobufMessage, _ emit: Sink) {
     isVersion1 = true
     guard let time = event.integer(1), let kind = event.integer(2) else { return }
-    let milliseconds = time / 1000
-    beganMilliseconds = min(beganMilliseconds ?? milliseconds, milliseconds)
     let body = ProtobufMessage(event.bytes(kind == 3 ? 3 : 4) ?? [])
     let bytes: ArraySlice<UInt8>?
     switch kind {
@@ -122,9 +137,10 @@ struct EventLog {
     }
     guard let bytes, bytes.count >= 4, let isIncoming = body.integer(1) else { return }
     let length = kind == 3 ? Int(clamping: body.integer(3) ?? 0) : bytes.count
-    packets.append(
+    packetCount += 1
+    emit(
       Packet(
-        milliseconds: milliseconds, microseconds: max(0, time % 1000),
+        milliseconds: time / 1000, microseconds: max(0, time % 1000),
         isOutgoing: isIncoming == 0, bytes: Array(bytes),
         length: max(bytes.count, min(length, 65_000))))
   }
@@ -139,12 +155,14 @@ struct EventLog {
 
   // MARK: Packets
 
-  /// Reads a batch of packets: the fields of the first one, deltas in fields from 101 on, and their
+  /// Reads a batch of packets: the first one's fields, deltas in fields from 101 on, and their
   /// number.
-  private mutating func readPackets(_ message: ProtobufMessage, isOutgoing: Bool) {
-    // The log may claim any number; consecutive sequence numbers differ, so each delta takes at
-    // least a bit.
-    let room = Int64((message.bytes(104)?.count ?? 0) * 8)
+  private mutating func readPackets(
+    _ message: ProtobufMessage, isOutgoing: Bool, _ emit: Sink
+  ) {
+    // The log may claim any number, but consecutive sequence numbers differ, so each delta takes at
+    // least one bit.
+    let room = min(Int64((message.bytes(104)?.count ?? 0) * 8), Self.batchMaximum)
     let count = min(max(message.integer(11) ?? 0, 0), room)
     guard let time = message.integer(1), message.integer(6) != nil else { return }
     func values(_ field: Int) -> [UInt64?] {
@@ -193,16 +211,19 @@ struct EventLog {
       }
       let length = [headers[place], payloads[place], paddings[place]]
         .reduce(0) { $0 + Int(min($1 ?? 0, 65_000)) }
-      packets.append(
+      packetCount += 1
+      emit(
         Packet(
           milliseconds: times[place] ?? time, isOutgoing: isOutgoing, bytes: head.bytes,
           length: max(length, head.bytes.count)))
     }
   }
 
-  private mutating func readControl(_ message: ProtobufMessage, isOutgoing: Bool) {
+  private mutating func readControl(
+    _ message: ProtobufMessage, isOutgoing: Bool, _ emit: Sink
+  ) {
     guard let time = message.integer(1), let first = message.bytes(2) else { return }
-    let room = Int64(message.bytes(102)?.count ?? 0)
+    let room = min(Int64(message.bytes(102)?.count ?? 0), Self.batchMaximum)
     let count = Int(min(max(message.integer(3) ?? 0, 0), room))
     let times = DeltaReader.values(
       base: UInt64(bitPattern: time), deltas: message.bytes(101), count: count)
@@ -210,8 +231,8 @@ struct EventLog {
     blobs += DeltaReader.blobs(message.bytes(102) ?? [], count: count)
     for (place, blob) in blobs.enumerated() where blob.count >= 4 {
       let at = place < times.count ? times[place].map { Int64(bitPattern: $0) } ?? time : time
-      packets.append(
-        Packet(milliseconds: at, isOutgoing: isOutgoing, bytes: Array(blob), length: blob.count))
+      packetCount += 1
+      emit(Packet(milliseconds: at, isOutgoing: isOutgoing, bytes: Array(blob), length: blob.count))
     }
   }
 }
@@ -268,7 +289,7 @@ struct ProtobufReader {
   }
 }
 
-/// The fields of a message by number; the last one of a number counts.
+/// A message's fields by number; the last one counts if a number repeats.
 struct ProtobufMessage {
   private var fields: [Int: ProtobufField.Value] = [:]
 
@@ -288,7 +309,7 @@ struct ProtobufMessage {
   }
 }
 
-/// Decodes libwebrtc's delta encoding: bits, the highest first.
+/// Decodes libwebrtc's delta encoding: bits, highest first.
 struct DeltaReader {
   private let bytes: ArraySlice<UInt8>
   private var bit = 0
@@ -316,7 +337,7 @@ struct DeltaReader {
     return nil
   }
 
-  /// The base value and those that follow; nil from the first damaged delta on.
+  /// Returns the base value and those that follow; nil from the first damaged delta on.
   static func values(base: UInt64?, deltas: ArraySlice<UInt8>?, count: Int) -> [UInt64?] {
     var values: [UInt64?] = [base]
     guard let deltas, !deltas.isEmpty else {
@@ -370,7 +391,7 @@ struct DeltaReader {
     }
   }
 
-  /// Blobs, preceded by all their lengths.
+  /// Returns blobs that are preceded by all their lengths.
   static func blobs(_ bytes: ArraySlice<UInt8>, count: Int) -> [ArraySlice<UInt8>] {
     var rest = bytes
     var sizes: [Int] = []

@@ -1,12 +1,12 @@
 import Wire
 
-// Recordings of Janus, files of rtptools, and log lines.
+// Janus recordings, rtptools files, rtpproxy recordings, and log lines.
 
 extension PacketRecording {
   // MARK: Janus
 
-  /// Reads a recording of Janus: a JSON header and frames with times relative to the first; before
-  /// 2015, no header and no times.
+  /// Reads a Janus recording: a JSON header, then frames with times relative to the first; before
+  /// 2015, there was no header and no times.
   mutating func readJanus(_ file: [UInt8]) {
     file.starts(with: Array("MJR".utf8)) ? readNewJanus(file) : readOldJanus(file)
   }
@@ -22,7 +22,7 @@ extension PacketRecording {
     guard kind == "a" || kind == "v" else {
       return notes.append("it holds data, which are not RTP")
     }
-    // Microseconds of the first frame, or of the file's creation.
+    // The time in microseconds of the first frame, or of the file's creation.
     let microseconds = head["u"]?.integer ?? head["s"]?.integer ?? 0
     let began = min(max(microseconds, 0), 4_000_000_000_000_000) * 1000
     var place = 10 + length
@@ -61,7 +61,7 @@ extension PacketRecording {
         continue
       }
       guard count >= 12 else { continue }
-      // Without arrival times, the RTP timestamps are used.
+      // Without arrival times, RTP timestamps have to do.
       let time = body[(body.startIndex + 4)..<(body.startIndex + 8)].reduce(0 as UInt32) {
         $0 << 8 | UInt32($1)
       }
@@ -125,11 +125,11 @@ extension PacketRecording {
 
   // MARK: rtpproxy
 
-  /// Records of rtpproxy, one after another.
+  /// Reads rtpproxy's records, which follow one another.
   mutating func readProxy(_ file: [UInt8]) {
     var place = 0
     while let record = ProxyRecord(file, at: place), record.end <= file.count {
-      // What is no packet is passed over, as extractaudio does.
+      // Anything that is not a packet is skipped, as extractaudio does.
       if record.packet.count >= 12 {
         add(file[record.packet], at: record.unixNanoseconds, isOutgoing: false)
       }
@@ -139,16 +139,16 @@ extension PacketRecording {
     notes.append("it has one side of a call: that of the other side is another file")
   }
 
-  // MARK: Lines of logs
+  // MARK: Log lines
 
-  /// Reads lines in text2pcap's form `I 12:34:56.789000 000000 80 60 ... # RTP_DUMP`, at any
-  /// position in a line.
+  /// Reads lines in text2pcap's form `I 12:34:56.789000 000000 80 60 ... # RTP_DUMP`, which may
+  /// begin anywhere in a line.
   mutating func readDumpLines(_ file: [UInt8]) {
     var midnight: Int64 = 0
     var last: Int64 = 0
     for line in file.split(separator: UInt8(ascii: "\n")) {
       guard let parsed = Self.dumpLine(line) else { continue }
-      // The lines have no date: a much earlier time is on the next day.
+      // The lines have no date: a much earlier time means the next day.
       if parsed.time + midnight < last - 43_200_000_000_000 { midnight += 86_400_000_000_000 }
       last = max(last, parsed.time + midnight)
       add(parsed.bytes, at: parsed.time + midnight, isOutgoing: parsed.isOutgoing)
@@ -190,19 +190,19 @@ extension PacketRecording {
   }
 }
 
-/// The head of a packet in a recording of rtpproxy (`struct pkt_hdr_adhoc`), in the byte order of
-/// the machine that recorded, which is taken to be little-endian: the source's address in 20 bytes,
-/// the Unix time in seconds as a double, and the packet's length in two bytes, without gaps.
+/// A packet's head in an rtpproxy recording (`struct pkt_hdr_adhoc`), in the recording machine's
+/// byte order, which is taken to be little-endian: the source address in 20 bytes, the Unix time in
+/// seconds as a double, and the packet length in two bytes, without gaps.
 struct ProxyRecord {
   private(set) var unixNanoseconds: Int64
   private(set) var packet: Range<Int>
   var end: Int { packet.upperBound }
 
   private static let headBytes = 30
-  /// AF_INET, and AF_INET6 of Linux and of FreeBSD; of FreeBSD's a byte alone counts.
+  /// AF_INET, and AF_INET6 on Linux and FreeBSD; on FreeBSD, the family is a single byte.
   private static let families: Set<UInt8> = [2, 10, 28]
 
-  /// Reads the head at a place; nil where none can be.
+  /// Reads the head at an offset; fails if it cannot be one.
   init?(_ bytes: [UInt8], at place: Int) {
     guard place + Self.headBytes <= bytes.count, Self.families.contains(bytes[place]),
       bytes[place + 1] == 0
@@ -211,16 +211,17 @@ struct ProxyRecord {
       $0 << 8 | UInt64($1)
     }
     let seconds = Double(bitPattern: bits)
-    // From 2001 to 2096; a number that is none is no time either.
+    // From 2001 to 2096; this also excludes NaN.
     guard seconds > 1e9, seconds < 4e9 else { return nil }
-    // A double has no room for the nanoseconds of today's dates.
+    // A double cannot represent today's times to the nanosecond.
     let whole = seconds.rounded(.down)
     unixNanoseconds = Int64(whole) * 1_000_000_000 + Int64(((seconds - whole) * 1e9).rounded())
     let length = Int(bytes[place + 28]) | Int(bytes[place + 29]) << 8
     packet = (place + Self.headBytes)..<(place + Self.headBytes + length)
   }
 
-  /// Whether a file begins with a record of an RTP packet, and goes on with one as far as it goes.
+  /// Returns whether a file begins with a record of an RTP packet, followed by another if the head
+  /// is long enough.
   static func areAt(theBeginOf head: [UInt8]) -> Bool {
     guard let first = ProxyRecord(head, at: 0), first.packet.count >= 12,
       first.packet.lowerBound < head.count, head[first.packet.lowerBound] >> 6 == 2

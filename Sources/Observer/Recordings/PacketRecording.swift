@@ -1,24 +1,23 @@
 package import Wire
 
-/// RTP and RTCP stored without the network around them, as in recordings of servers and logs of
-/// browsers.
+/// RTP and RTCP stored without the network around them, as in server recordings and browser logs.
 ///
-/// The packets become a capture between two artificial addresses, which is read like any other.
+/// The packets become a capture between two artificial addresses, which is imported like any other.
 package struct PacketRecording: Sendable {
   /// The supported formats.
   package enum Format: String, Hashable, Sendable, CaseIterable {
-    /// Recordings of Janus, including those from before 2015.
+    /// Janus recordings, including those from before 2015.
     case mjr
-    /// Files of rtptools, and libwebrtc's files in that format.
+    /// rtptools files, and libwebrtc's files in that format.
     case rtpdump
-    /// Log lines of browsers and servers with packets in hexadecimal.
+    /// Browser and server log lines with packets in hexadecimal.
     case rtpdumptext
-    /// Event logs of libwebrtc, version 2, with the headers of packets only.
+    /// libwebrtc event logs, version 2, which have packet headers only.
     case eventlog
-    /// What rtpproxy records without `-P`: packets behind the address that each came from.
+    /// rtpproxy recordings without `-P`: packets, each preceded by its source address.
     case rtpproxy
 
-    /// Detects the format of a file; nil if it is none of these.
+    /// Detects a file's format; fails if it is none of these.
     package init?(head: [UInt8]) {
       func begins(_ text: String) -> Bool { head.starts(with: Array(text.utf8)) }
       if begins("MJR0") || begins("MEETECHO") {
@@ -39,7 +38,7 @@ package struct PacketRecording: Sendable {
       }
     }
 
-    /// The name of the format.
+    /// The format's name.
     package var words: String {
       switch self {
       case .mjr: "recording of Janus"
@@ -51,29 +50,32 @@ package struct PacketRecording: Sendable {
     }
   }
 
-  /// A packet; packets are in time order.
+  /// A recorded packet.
   struct Packet {
     var unixNanoseconds: Int64
+    /// The offset in `bytes` at which its bytes begin, and their number.
+    var start: Int
+    var count: UInt16
+    /// The length on the wire, if fewer bytes were stored.
+    var originalLength: UInt16
+    /// The number of missing bytes that the capture fills with zeros.
+    var fill: UInt16 = 0
     /// Whether the recording side sent it.
     var isOutgoing: Bool
-    /// The location of its bytes in `bytes`.
-    var place: Range<Int>
-    /// The length on the wire, if fewer bytes were stored.
-    var originalLength: Int
-    /// The number of missing bytes that the capture fills with zeros.
-    var fill = 0
+
+    var place: Range<Int> { start..<start + Int(count) }
   }
 
   package let format: Format
   private var packets: [Packet] = []
   private var bytes: [UInt8] = []
-  /// Descriptions derived from the file's own statements about its streams.
+  /// Descriptions derived from what the file states about its streams.
   package internal(set) var descriptions: [String] = []
   /// Sentences about what the file lacks.
   package internal(set) var notes: [String] = []
   package var packetCount: Int { packets.count }
 
-  /// The names of the two ends by address.
+  /// The ends' names, by address.
   package var ends: [(address: String, name: String)] {
     let names =
       switch format {
@@ -90,7 +92,7 @@ package struct PacketRecording: Sendable {
 
   init(_ format: Format) { self.format = format }
 
-  /// Parses a file; damage loses what follows it.
+  /// Parses a file up to its end or the first damage.
   package init(_ format: Format, _ file: [UInt8]) {
     self.init(format)
     switch format {
@@ -104,14 +106,14 @@ package struct PacketRecording: Sendable {
     fill(atMost: (64 << 20) + 128 * file.count)
   }
 
-  /// Decides which packets are padded to their length: a file may claim any.
+  /// Decides which packets are padded to their stated length, which a file may exaggerate.
   private mutating func fill(atMost limit: Int) {
     var rest = limit
     for place in packets.indices {
-      let missing = packets[place].originalLength - packets[place].place.count
-      guard missing > 0, missing <= rest else { continue }
-      packets[place].fill = missing
-      rest -= missing
+      let (stored, original) = (packets[place].count, packets[place].originalLength)
+      guard original > stored, Int(original - stored) <= rest else { continue }
+      packets[place].fill = original - stored
+      rest -= Int(original - stored)
     }
   }
 
@@ -124,21 +126,22 @@ package struct PacketRecording: Sendable {
     bytes += packet
     packets.append(
       Packet(
-        unixNanoseconds: unixNanoseconds, isOutgoing: isOutgoing, place: start..<bytes.count,
-        originalLength: max(packet.count, min(originalLength ?? 0, 65_000))))
+        unixNanoseconds: unixNanoseconds, start: start, count: UInt16(packet.count),
+        originalLength: UInt16(max(packet.count, min(originalLength ?? 0, 65_000))),
+        isOutgoing: isOutgoing))
   }
 
-  /// The first bytes of the first packet.
+  /// Returns the first bytes of the first packet.
   func firstBytes(_ count: Int) -> [UInt8]? {
     packets.first.map { Array(bytes[$0.place].prefix(count)) }
   }
 
-  /// Adds the contents of another file of the same recording.
+  /// Adds what another file of the same recording contains.
   package mutating func merge(_ other: PacketRecording) {
     for packet in other.packets {
       add(
         other.bytes[packet.place], at: packet.unixNanoseconds, isOutgoing: packet.isOutgoing,
-        originalLength: packet.originalLength)
+        originalLength: Int(packet.originalLength))
       packets[packets.count - 1].fill = packet.fill
     }
     descriptions += other.descriptions
@@ -157,7 +160,7 @@ package struct PacketRecording: Sendable {
     packets = order.map { packets[$0] }
   }
 
-  // MARK: As a capture
+  // MARK: Capture
 
   /// The artificial addresses, from a documentation range (RFC 5737).
   static let local: [UInt8] = [192, 0, 2, 1]
@@ -191,13 +194,13 @@ package struct PacketRecording: Sendable {
     let whole = max(0, min(seconds, Int64(UInt32.max)))
     piece.uint32(UInt32(whole).byteSwapped)
     piece.uint32(UInt32(max(0, packet.unixNanoseconds % 1_000_000_000)).byteSwapped)
-    // Missing bytes are filled with zeros, so that sizes and rates are those of the wire; the
-    // announced length is one byte longer, which marks the packet as truncated so that the zeros
-    // are not decoded.
-    let zeros = packet.fill
-    let announced = packet.place.count + zeros + (zeros > 0 ? 1 : 0)
-    let udpLength = UInt16(clamping: 8 + max(announced, zeros > 0 ? 0 : packet.originalLength))
-    piece.uint32(UInt32(28 + packet.place.count + zeros).byteSwapped)
+    // Missing bytes are filled with zeros, so that sizes and rates match the wire; the announced
+    // length is one byte more, which marks the packet as truncated so that the zeros are not
+    // decoded.
+    let zeros = Int(packet.fill)
+    let announced = Int(packet.count) + zeros + (zeros > 0 ? 1 : 0)
+    let udpLength = UInt16(clamping: 8 + max(announced, zeros > 0 ? 0 : Int(packet.originalLength)))
+    piece.uint32(UInt32(28 + Int(packet.count) + zeros).byteSwapped)
     piece.uint32(UInt32(20 + UInt32(udpLength)).byteSwapped)
     var ip: [UInt8] = [0x45, 0, 0, 0, 0, 0, 0x40, 0, 64, 17, 0, 0] + source + destination
     let length = udpLength + 20
@@ -218,7 +221,7 @@ package struct PacketRecording: Sendable {
     piece.zeros(zeros)
   }
 
-  /// A description of one stream from the file's statements.
+  /// Returns a description of one stream, from what the file states.
   static func description(
     kind: String, payloadType: UInt8, codec: String, format: String?, ssrc: UInt32?,
     extensions: [(id: String, uri: String)]

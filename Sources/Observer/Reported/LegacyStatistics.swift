@@ -2,9 +2,9 @@ package import Wire
 
 /// Translates statistics from before the W3C names, keeping the original members.
 ///
-/// Chromium's `goog...` members of the callback-based getStats (until 2022) are all strings.
+/// The `goog...` members in Chromium's callback-based getStats (until 2022) are all strings.
 package enum LegacyStatistics {
-  /// Derives the type of an object from its id, for dumps of 2017 to 2022 without types.
+  /// Derives an object's type from its id, for dumps from 2017 to 2022 that lack types.
   static func type(ofID id: String) -> String {
     for (prefix, type) in typesByPrefix where id.hasPrefix(prefix) { return type }
     return ""

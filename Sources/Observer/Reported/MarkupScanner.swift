@@ -1,21 +1,21 @@
 import Wire
 
-/// An element of HTML with its attributes.
+/// An HTML element with its attributes.
 struct MarkupElement: Sendable {
   var name = ""
   var attributes: [(name: String, value: String)] = []
-  /// The setting that an element around it is about.
+  /// The setting that an enclosing element is about.
   var parentPreference: String?
 
   subscript(name: String) -> String? { attributes.first { $0.name == name }?.value }
 }
 
-/// Goes through HTML piece by piece, without a tree: what a browser wrote of a page is well-formed,
-/// and other things are read as far as they go.
+/// Scans HTML piece by piece, without building a tree: browsers save well-formed pages, and any
+/// other input is read as far as possible.
 struct MarkupScanner {
   enum Piece {
     case element(MarkupElement)
-    /// A text, with the element that it stands in directly.
+    /// A text, with the element that directly contains it.
     case text(String, MarkupElement)
     case end(String)
   }
@@ -24,11 +24,11 @@ struct MarkupScanner {
   private var place = 0
   private var open: [MarkupElement] = []
 
-  /// Elements that have no end.
+  /// Elements without an end tag.
   private static let empty: Set<String> = [
     "br", "hr", "img", "input", "link", "meta", "path", "rect",
   ]
-  /// How deep elements may stand in each other.
+  /// The maximum nesting depth of elements.
   private static let deepest = 500
 
   init(_ text: String) { bytes = Array(text.utf8) }
@@ -87,7 +87,7 @@ struct MarkupScanner {
     return .element(element)
   }
 
-  /// A name, in lower case.
+  /// Returns a name in lower case and advances past it.
   private mutating func word() -> String {
     let start = place
     while place < bytes.count, !" \t\r\n/>=\"'<".utf8.contains(bytes[place]) { place += 1 }
@@ -110,7 +110,7 @@ struct MarkupScanner {
     place = min(place + mark.count, bytes.count)
   }
 
-  /// A text without its references to characters.
+  /// Returns a text with character references replaced.
   private static func plain(_ bytes: ArraySlice<UInt8>) -> String {
     var text = String(decoding: bytes, as: UTF8.self)
     guard text.contains("&") else { return text }

@@ -3,16 +3,16 @@ package import Wire
 /// Parses files that are one JSON document: dumps of chrome://webrtc-internals of all versions,
 /// files of the 2016 rtcstats server, and pasted getStats reports.
 package struct ReportedDocument: Sendable {
-  /// The name of the document's format.
+  /// The document format's name.
   package private(set) var format: String
-  /// Its description of the browser and machine.
+  /// The document's description of the browser and machine.
   package private(set) var head: JSONValue?
   /// All events, by connection and in time order.
   package private(set) var events: [ReportedEvent] = []
-  /// Whether times of statistics were distributed evenly over the time of the document.
+  /// Whether report times were distributed evenly over the document's duration.
   package private(set) var hasSpreadTimes = false
 
-  /// Parses a document; nil if it is none of these kinds.
+  /// Parses a document; fails if it is none of these kinds.
   package init?(_ document: JSONValue) {
     format = ""
     if document["PeerConnections"] != nil || document["peerConnections"] != nil {
@@ -41,10 +41,10 @@ package struct ReportedDocument: Sendable {
     head = parts.isEmpty ? nil : .object(parts)
   }
 
-  // MARK: getStats as it is
+  // MARK: getStats reports
 
-  /// Parses one report, an array of reports, or reports by connection, in whatever objects they are
-  /// wrapped.
+  /// Parses one report, an array of reports, or reports by connection, however they are wrapped in
+  /// objects.
   private mutating func readReports(_ value: JSONValue, _ name: String, depth: Int) {
     if let report = Self.report(value) {
       let times = report.objects.compactMap { object in
@@ -69,7 +69,7 @@ package struct ReportedDocument: Sendable {
       }
     case .list(let items):
       for item in items {
-        // A map that was converted to an array has pairs of id and object.
+        // A map converted to an array has pairs of id and object.
         let pair = item.elements
         let body = pair.count == 2 ? pair[1] : item
         guard body["type"]?.text != nil, let id = body["id"]?.text ?? pair.first?.text else {
@@ -89,7 +89,7 @@ package struct ReportedDocument: Sendable {
 
   // MARK: Logs
 
-  /// Reads getUserMedia calls: request and result in current dumps, log entries in those of 2016.
+  /// Reads getUserMedia calls: request and result in current dumps, log entries in those from 2016.
   private mutating func readDevices(_ value: JSONValue?) {
     for entry in value?.elements ?? [] {
       let name = entry["request_type"]?.text ?? "getUserMedia"
@@ -113,7 +113,7 @@ package struct ReportedDocument: Sendable {
     }
   }
 
-  /// Reads the log of a connection in the format of the 2016 server.
+  /// Reads a connection's log in the 2016 server's format.
   private mutating func readLog(_ name: String, _ log: JSONValue) {
     for entry in log.elements {
       let type = entry["type"]?.text ?? ""
@@ -152,7 +152,7 @@ package struct ReportedDocument: Sendable {
         content: .connection(
           configuration: .object(
             configuration.map { JSONValue.Member($0.name, Self.opened($0.value)) }))))
-    // Merges both in time order; the log precedes reports with equal or missing times.
+    // Merges both in time order; a log entry precedes reports with an equal or missing time.
     for event in log {
       while let report = reports.next(before: event.unixMilliseconds) { add(report, name) }
       events.append(event)
@@ -160,8 +160,8 @@ package struct ReportedDocument: Sendable {
     while let report = reports.next(before: .infinity) { add(report, name) }
   }
 
-  /// Corrects the times of an old log, which are in the user's local time, by the multiple of 15
-  /// minutes that brings its last entry nearest to the statistics.
+  /// Corrects an old log's times, which are in the user's local time, by the multiple of 15 minutes
+  /// that brings its last entry nearest to the statistics.
   private func moveFromLocalTime(_ log: inout [ReportedEvent], _ reports: [Double]) {
     guard let last = log.compactMap(\.unixMilliseconds).max(), let report = reports.last,
       abs(last - report) < 86_400_000
@@ -184,7 +184,7 @@ package struct ReportedDocument: Sendable {
     return entry["time"]?.text.flatMap(SeriesReports.milliseconds)
   }
 
-  /// Parses the value of a log entry: JSON in a string, or the older textual form.
+  /// Parses a log entry's value: JSON in a string, or the older textual form.
   private static func value(_ value: JSONValue?, of type: String) -> JSONValue? {
     guard case .text(let text)? = value else { return value?.unlessNull }
     if text.isEmpty { return nil }
@@ -195,7 +195,7 @@ package struct ReportedDocument: Sendable {
     return opened(.text(text))
   }
 
-  /// Parses JSON inside of a string.
+  /// Parses JSON inside a string.
   private static func opened(_ value: JSONValue) -> JSONValue {
     guard case .text(let text) = value,
       let inner = try? JSONValue(parsing: text, limits: ReportedLines.limits)
@@ -236,7 +236,7 @@ package struct ReportedDocument: Sendable {
 }
 
 extension String {
-  /// The index behind the next occurrence of a word, if there is one.
+  /// Returns the index after the next occurrence of a word, if there is one.
   fileprivate func range(of word: String, after start: Index) -> Index? {
     var place = start
     while place < endIndex {

@@ -1,10 +1,10 @@
 package import Wire
 
-/// An event that another WebRTC stack reported about itself, in any file format.
+/// An event that another WebRTC stack reported about itself, whatever the file format.
 ///
 /// Names are those of the W3C API: `setLocalDescription`, `iceconnectionstatechange`.
 package struct ReportedEvent: Hashable, Sendable {
-  /// The kind of event.
+  /// What happened: an API call or its result, an event, or a statistics report.
   package enum Content: Hashable, Sendable {
     /// A connection was created with this configuration.
     case connection(configuration: JSONValue?)
@@ -19,12 +19,12 @@ package struct ReportedEvent: Hashable, Sendable {
     case stats(ReportedStats)
   }
 
-  /// The connection's id in the file; nil for events of the whole page.
+  /// The connection's id in the file; nil for page-level events.
   package var connection: String?
   /// Unix time in milliseconds; nil if the file has none.
   package var unixMilliseconds: Double?
   package var content: Content
-  /// Links a call with its result, if the file has such an id.
+  /// The id that links a call with its result, if the file has one.
   package var correlation: String?
 
   package init(
@@ -39,17 +39,17 @@ package struct ReportedEvent: Hashable, Sendable {
 
 /// A getStats report, complete or as changes since the previous one.
 package struct ReportedStats: Hashable, Sendable {
-  /// How an object relates to the same one in the previous report.
+  /// The relation of an object to the same one in the previous report.
   package enum Form: String, Hashable, Sendable {
-    /// Each object is complete, and a missing one is gone.
+    /// Each object is complete; an object that is not listed was removed.
     case whole
-    /// Each object has only changed members, and a missing one is gone.
+    /// Each object has only its changed members; an object that is not listed was removed.
     case changedMembers
-    /// Only changed objects and members are present; null means gone.
+    /// Only changed objects and members are present; null means removed.
     case changes
   }
 
-  /// An object by id; nil members mean that it is gone.
+  /// An object by id; nil members mean that it was removed.
   package struct Object: Hashable, Sendable {
     package var id: String
     /// All members but the id, including `type` and `timestamp`.
@@ -62,7 +62,7 @@ package struct ReportedStats: Hashable, Sendable {
   }
 
   package var form: Form
-  /// The Unix time in milliseconds of objects without one; nil means that of the event.
+  /// The Unix time in milliseconds of objects without one; nil for the event's time.
   package var timestamp: Double?
   package var objects: [Object]
 
@@ -72,7 +72,7 @@ package struct ReportedStats: Hashable, Sendable {
     self.objects = objects
   }
 
-  /// The report as a value for storage, which `init(_:)` reads.
+  /// The report as a value for storage, as read by `init(_:)`.
   package var value: JSONValue {
     .members(
       ("form", .text(form.rawValue)), ("timestamp", timestamp.map { .number($0) }),
@@ -85,7 +85,7 @@ package struct ReportedStats: Hashable, Sendable {
       ))
   }
 
-  /// Reads a stored report; nil if the value is malformed.
+  /// Reads a stored report; fails if the value is malformed.
   package init?(_ value: JSONValue) {
     guard let form = value["form"]?.text.flatMap({ Form(rawValue: $0) }) else { return nil }
     self.form = form
@@ -99,7 +99,7 @@ package struct ReportedStats: Hashable, Sendable {
     }
   }
 
-  /// Parses a report in the shape of getStats: a map from id to object.
+  /// Parses a report in getStats form: a map from id to object.
   ///
   /// - Parameter timestamp: the time of objects that have none, or 0.
   package init(map value: JSONValue, form: Form, timestamp: Double?) {

@@ -10,10 +10,10 @@ package enum ReportedFormat: String, Hashable, Sendable, CaseIterable {
   case internals
   /// getStats reports as JSON.
   case getstats
-  /// The page about:webrtc of Firefox, saved.
+  /// Firefox's about:webrtc page, saved.
   case aboutwebrtc
 
-  /// Detects the format of a file; nil if it is none of these.
+  /// Detects a file's format; fails if it is none of these.
   ///
   /// - Parameter head: the first bytes, at least a few hundred if the file has them.
   package init?(head: [UInt8]) {
@@ -38,7 +38,7 @@ package enum ReportedFormat: String, Hashable, Sendable, CaseIterable {
       {
         self = .internals
       } else {
-        // The two kinds of JSON documents are distinguished when parsed.
+        // Parsing will tell the two kinds of JSON documents apart.
         self = words.contains("\"type\"") ? .getstats : .internals
       }
     case UInt8(ascii: "["):
@@ -49,7 +49,7 @@ package enum ReportedFormat: String, Hashable, Sendable, CaseIterable {
     }
   }
 
-  /// The name of the format.
+  /// The format's name.
   package var words: String {
     switch self {
     case .rtcstats: "rtcstats dump"
@@ -67,13 +67,13 @@ extension ReportedEvent {
   /// Events that a page buffered before it was connected to its server are late in a log, and each
   /// report builds on the previous one.
   ///
-  /// - Parameter keys: connection and time of each event, in file order; times from other clocks
-  ///   are set to nil.
+  /// - Parameter keys: each event's connection and time, in file order; times from other clocks are
+  ///   set to nil.
   /// - Returns: the indexes of the events in time order.
   package static func order(_ keys: inout [(connection: String?, milliseconds: Double?)]) -> [Int] {
     let own = keys.filter { $0.connection != nil }.compactMap(\.milliseconds)
     if let first = own.min(), let last = own.max() {
-      // Events added by servers have times of their own clocks, which may be years off in a stored
+      // Servers' own events carry times of the servers' clocks, which may be years off in a stored
       // log.
       for place in keys.indices where keys[place].connection == nil {
         guard let time = keys[place].milliseconds else { continue }
@@ -88,7 +88,7 @@ extension ReportedEvent {
     var isSorted = true
     for (connection, milliseconds) in keys {
       let before = last[connection] ?? -.infinity
-      // An event without a time follows the previous one immediately.
+      // An event without a time follows immediately after the previous one.
       let time = max(before, milliseconds ?? times.last ?? -.infinity)
       last[connection] = time
       if let latest = times.last, latest > time { isSorted = false }

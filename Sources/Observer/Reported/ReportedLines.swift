@@ -1,30 +1,29 @@
 package import Wire
 
-/// Parses logs of one JSON value per line: rtcstats dumps, and files of Jitsi's services.
+/// Parses logs with one JSON value per line: rtcstats dumps, and files from Jitsi's services.
 ///
-/// Lines must be parsed in file order, since each builds on earlier ones.
+/// Lines must be parsed in file order, because each builds on earlier ones.
 package struct ReportedLines: Sendable {
-  /// The author of the lines.
+  /// The software that wrote the lines.
   package enum Dialect: Hashable, Sendable {
     /// rtcstats, file formats 2 and 3: times are relative to the previous line.
     case rtcstats
-    /// Clients of Jitsi: each line has an absolute time.
+    /// Jitsi clients: each line has an absolute time.
     case jitsi
   }
 
   package let dialect: Dialect
-  /// The file's description in its first lines.
+  /// The description of the file in its first lines.
   package private(set) var head: JSONValue?
-  /// The number of skipped lines that are not events.
+  /// The number of lines skipped because they are not events.
   package private(set) var strangeLines: UInt64 = 0
   private var lastMilliseconds = 0.0
-  /// The last offer and answer that each connection created, which abbreviated descriptions refer
-  /// to.
+  /// Each connection's last offer and answer, which abbreviated descriptions refer to.
   private var created: [String: [String: String]] = [:]
 
   package init(_ dialect: Dialect) { self.dialect = dialect }
 
-  /// The limits of one JSON value: lines of conferences with many streams are long.
+  /// The limits on one JSON value: in conferences with many streams, lines are long.
   package static let limits: JSONValue.Limits = {
     var limits = JSONValue.Limits()
     limits.depth = 64
@@ -32,7 +31,7 @@ package struct ReportedLines: Sendable {
     return limits
   }()
 
-  /// Parses a line; nil if it contains no event.
+  /// Parses a line; returns nil if it contains no event.
   package mutating func event(ofLine line: String) -> ReportedEvent? {
     guard let value = try? JSONValue(parsing: line, limits: Self.limits) else {
       if !line.allSatisfy(\.isWhitespace), line != "RTCStatsDump" { strangeLines += 1 }
@@ -95,7 +94,7 @@ package struct ReportedLines: Sendable {
     return (type, sdp)
   }
 
-  /// Expands abbreviated sections (`v=` or `m=` alone) from a base description.
+  /// Expands abbreviated sections (a bare `v=` or `m=`) from a base description.
   private static func expand(_ sdp: String, from base: String) -> String {
     let known = sections(base)
     let parts = sections(sdp)
@@ -106,7 +105,7 @@ package struct ReportedLines: Sendable {
     return whole.joined(separator: "\r\n") + "\r\n"
   }
 
-  /// The session part and the m-sections, each without its last line end.
+  /// Returns the session part and the m-sections, each without its last line break.
   private static func sections(_ sdp: String) -> [String] {
     var sections: [[Substring]] = [[]]
     for line in sdp.split(omittingEmptySubsequences: true, whereSeparator: \.isNewline) {
@@ -122,10 +121,9 @@ package struct ReportedLines: Sendable {
     dialect == .rtcstats ? numberedStats(value) : factoredStats(value)
   }
 
-  /// Parses rtcstats reports: numeric names, the common time as `t`, and null for objects that are
-  /// gone.
+  /// Parses rtcstats reports: numeric names, the common time as `t`, and null for removed objects.
   ///
-  /// Chromium writes complete reports in the same file format, with ids inside of the objects.
+  /// Chromium writes complete reports in the same file format, with ids inside the objects.
   private func numberedStats(_ value: JSONValue) -> ReportedStats {
     var report = ReportedStats(form: .changes, timestamp: nil, objects: [])
     var isWhole = !value.members.isEmpty
@@ -158,7 +156,7 @@ package struct ReportedLines: Sendable {
     return member
   }
 
-  /// Parses Jitsi's reports: present objects with their changes, and 0 for the common time.
+  /// Parses Jitsi's reports: the current objects with their changes, and 0 for the common time.
   private func factoredStats(_ value: JSONValue) -> ReportedStats {
     var report = ReportedStats(
       map: value, form: .changedMembers, timestamp: value["timestamp"]?.number)
@@ -168,9 +166,9 @@ package struct ReportedLines: Sendable {
     return report
   }
 
-  // MARK: Lines that are objects
+  // MARK: Object lines
 
-  /// Parses the head of a file, or an entry of a bridge, Jicofo or Jigasi.
+  /// Parses the head of a file, or an entry from a bridge, Jicofo or Jigasi.
   private mutating func event(ofObject value: JSONValue) -> ReportedEvent? {
     guard let type = value["type"]?.text, value["statsSessionId"] != nil else {
       if head == nil { head = value } else { strangeLines += 1 }
@@ -189,7 +187,7 @@ package struct ReportedLines: Sendable {
 }
 
 extension JSONValue {
-  /// Unwraps the states in Chromium's logs, which are JSON inside of a string: `"\"stable\""`.
+  /// Unwraps a state in Chromium's logs, which is JSON inside a string: `"\"stable\""`.
   func opened(ifStateOf method: String) -> JSONValue {
     guard method.hasSuffix("statechange"), case .text(let text) = self, text.hasPrefix("\""),
       let inner = try? JSONValue(parsing: text)

@@ -1,8 +1,8 @@
 import Wire
 
-/// Translates names in report files to those of the W3C API.
+/// Translates names in report files to W3C API names.
 enum ReportedNames {
-  /// The functions of the API whose calls are recorded; other names are events.
+  /// The API functions whose calls are recorded; other names are events.
   private static let calls: Set<String> = [
     "createOffer", "createAnswer", "setLocalDescription", "setRemoteDescription",
     "addIceCandidate", "addTrack", "removeTrack", "addTransceiver", "addStream", "removeStream",
@@ -77,14 +77,14 @@ enum ReportedNames {
     return names
   }()
 
-  /// The types of statistics by number, from 1.
+  /// Statistics types by number, from 1.
   static let types = [
     "inbound-rtp", "outbound-rtp", "remote-inbound-rtp", "remote-outbound-rtp", "transport",
     "candidate-pair", "local-candidate", "remote-candidate", "data-channel", "peer-connection",
     "certificate", "media-source", "media-playout", "codec",
   ]
 
-  /// The members of statistics that rtcstats writes as numbers; `t` is the time.
+  /// The statistics members that rtcstats writes as numbers; `t` is the time.
   static let memberNames: [String: String] = {
     var names = ["t": "timestamp"]
     for (first, list) in numberedMembers {
@@ -95,7 +95,7 @@ enum ReportedNames {
     return names
   }()
 
-  /// Ranges of numbers, with the member names in order.
+  /// Ranges of numbers, each with its member names in order.
   private static let numberedMembers: [(Int, String)] = [
     (4, "payloadType transportId mimeType clockRate channels sdpFmtpLine ssrc kind codecId"),
     (

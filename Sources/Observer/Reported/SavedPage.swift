@@ -1,11 +1,11 @@
 package import Wire
 
-/// Reads the page about:webrtc of Firefox as somebody saved it.
+/// Reads a saved copy of Firefox's about:webrtc page.
 ///
-/// What a piece of text is, the page says by the name under which it is translated
-/// (`data-l10n-id`), so that the language of the browser does not matter.
+/// The page marks each piece of text with its translation key (`data-l10n-id`), so the browser's
+/// language does not matter.
 package struct SavedPage {
-  /// What the page says about the browser: settings that are not usual.
+  /// The browser settings that differ from the default, according to the page.
   package private(set) var head: JSONValue?
   package private(set) var events: [ReportedEvent] = []
 
@@ -17,9 +17,9 @@ package struct SavedPage {
   private var pending: [ReportedEvent] = []
   private var preferences: [JSONValue.Member] = []
 
-  /// The stream that is being read: its SSRC, what it carries, and its object.
+  /// The stream being read: its SSRC, kind and codec, and the index of its object.
   private var stream = (ssrc: Int64(0), kind: "", codec: "", place: Int?.none)
-  /// The name of the label that came last, and what is read under it.
+  /// The translation key of the last label, which says what the next text means.
   private var label = ""
   private var side = ""
   private var descriptionTime: Double?
@@ -27,14 +27,14 @@ package struct SavedPage {
   private var cells: [String] = []
   private var section = ""
 
-  /// Whether a file begins like such a page.
+  /// Returns whether a file begins like this page.
   package static func begins(_ head: [UInt8]) -> Bool {
     let start = head.drop { $0 == 0x20 || (0x09...0x0d).contains($0) }
     return start.first == UInt8(ascii: "<")
       && String(decoding: head.prefix(64 << 10), as: UTF8.self).contains("about-webrtc-")
   }
 
-  /// How many objects and events a page may have.
+  /// The maximum number of objects and events in a page.
   private static let most = 100_000
 
   package init(_ text: String) {
@@ -109,7 +109,7 @@ package struct SavedPage {
     }
   }
 
-  /// Whether what is read now is of the connection's configuration.
+  /// Whether the text being read belongs to the connection's configuration.
   private var isConfiguration = false
 
   // MARK: Connections
@@ -118,7 +118,7 @@ package struct SavedPage {
     finishConnection()
     let words = name.split(separator: " ")
     connection = words.first.map(String.init) ?? name
-    // Microseconds of when it was made.
+    // When it was created, in microseconds.
     begun = words.count > 1 ? Double(words[1]).map { $0 / 1000 } : nil
     isConfiguration = true
   }
@@ -149,7 +149,7 @@ package struct SavedPage {
       ReportedEvent(connection: connection, unixMilliseconds: time ?? begun, content: content))
   }
 
-  /// A description; those of offers leave the role of DTLS to the other side.
+  /// Adds a description; an offer leaves the DTLS role to the remote side.
   private mutating func describe(_ text: String) {
     guard let time = descriptionTime, !side.isEmpty else { return }
     descriptionTime = nil
@@ -165,7 +165,7 @@ package struct SavedPage {
 
   // MARK: Statistics
 
-  /// The place of an object; it is made when it is not there.
+  /// Returns an object's index; adds the object if it is missing.
   private mutating func place(_ id: String, _ members: [JSONValue.Member]) -> Int {
     if let place = objects.firstIndex(where: { $0.id == id }) { return place }
     objects.append(ReportedStats.Object(id: id, members: members))
@@ -178,7 +178,8 @@ package struct SavedPage {
     objects[place].members?.append(.init(name, value))
   }
 
-  /// What the arguments of a translated text say: `{"packets":300}` of `received-label`.
+  /// Reads counters from a translated text's arguments, such as `{"packets":300}` for
+  /// `received-label`.
   private mutating func count(_ name: String, _ arguments: JSONValue?) {
     switch name {
     case "received-label": set("packetsReceived", arguments?["packets"], of: stream.place)
@@ -190,7 +191,7 @@ package struct SavedPage {
     }
   }
 
-  /// What is said of a stream before its object comes: of its codec, and of its frames.
+  /// Members that precede their stream's object: its codec and its frames.
   private var codecMembers: [JSONValue.Member] = []
 
   private mutating func readMeasure(_ text: String, _ words: [Substring]) {
@@ -243,7 +244,7 @@ package struct SavedPage {
     codecMembers = []
   }
 
-  /// `(47.32 Kb , 8.3 KBps)` and `RTT: 1 ms`.
+  /// Reads the rest of a line: `(47.32 Kb , 8.3 KBps)` and `RTT: 1 ms`.
   private mutating func readRest(_ words: [Substring]) {
     if words.count >= 2, words[0].hasPrefix("("), words[1].hasPrefix("Kb"),
       let kilobytes = Double(words[0].dropFirst()), (0..<1e12).contains(kilobytes)
@@ -283,7 +284,7 @@ package struct SavedPage {
     }
   }
 
-  /// Adds the candidate of `192.0.2.1:33611/udp(host)`; its id.
+  /// Adds the candidate in `192.0.2.1:33611/udp(host)`; returns its id.
   private mutating func addCandidate(_ text: String, _ type: String) -> String? {
     let word = text.split(separator: " ").first ?? ""
     let halves = word.split(separator: "/", maxSplits: 1)

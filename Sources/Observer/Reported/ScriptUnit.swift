@@ -1,12 +1,12 @@
 import Wire
 
-/// A message of the script that records a page: some lines, or an encoded frame.
+/// A message from the script that records a page: some lines, or an encoded frame.
 ///
-/// Messages are numbered within the load of the page that they are of, so that none counts twice.
+/// Messages are numbered within one load of the page, so that none counts twice.
 package struct ScriptUnit: Hashable, Sendable {
-  /// What a message is about.
+  /// The payload of a message from the page's script.
   package enum Content: Hashable, Sendable {
-    /// Events, and how many lines were none.
+    /// Events, and the number of lines that are not events.
     case events([ReportedEvent], strangeLines: Int)
     case frame(Frame)
   }
@@ -22,18 +22,19 @@ package struct ScriptUnit: Hashable, Sendable {
     package var ssrc: UInt32
     package var rtpTime: UInt32
     package var isKey: Bool
-    /// In pixels; 0 where they are not known.
+    /// In pixels; 0 if unknown.
     package var width: Int
     package var height: Int
     package var bytes: [UInt8]
   }
 
-  /// The load of the page: 32 hexadecimal digits.
+  /// Identifies the load of the page: 32 hexadecimal digits.
   package var load: String
   package var number: UInt64
   package var content: Content
 
-  /// Whether a text names a session or a load of a page: 128 bits in lower-case hexadecimal digits.
+  /// Returns whether a text identifies a session or a page load: 128 bits in lower-case
+  /// hexadecimal.
   package static func isName(_ text: some StringProtocol) -> Bool {
     text.utf8.count == 32
       && text.utf8.allSatisfy { byte in
@@ -45,7 +46,7 @@ package struct ScriptUnit: Hashable, Sendable {
   // MARK: Text
 
   /// Reads `LOAD NUMBER`, and on further lines `[method, connection, value, correlation, time]`;
-  /// nil where the first line is another one.
+  /// fails if the first line differs.
   package init?(text: String) {
     var lines = text.split(separator: "\n", omittingEmptySubsequences: true)[...]
     let head = lines.popFirst()?.split(separator: " ") ?? []
@@ -83,7 +84,7 @@ package struct ScriptUnit: Hashable, Sendable {
       correlation: items[3].text)
   }
 
-  /// What a line may cost: the statistics of a conference with hundreds of streams.
+  /// The limits on a line: statistics of a conference with hundreds of streams must fit.
   private static let limits: JSONValue.Limits = {
     var limits = JSONValue.Limits()
     limits.values = 200_000
@@ -93,7 +94,7 @@ package struct ScriptUnit: Hashable, Sendable {
   // MARK: Frames
 
   /// Reads the length of a head in two bytes, the head `[load, number, connection, facts, time]`,
-  /// and a frame; nil for anything else.
+  /// and a frame; fails for anything else.
   package init?(frame bytes: [UInt8]) {
     guard bytes.count >= 2 else { return nil }
     let end = 2 + (Int(bytes[0]) << 8 | Int(bytes[1]))

@@ -1,6 +1,6 @@
 import Wire
 
-/// Reconstructs reports from webrtc-internals' series of values per member.
+/// Reconstructs reports from webrtc-internals, which stores a series of values per member.
 ///
 /// A series ends with the last report that contained its object and may begin later than others, so
 /// it is aligned with the end of the longest one.
@@ -16,7 +16,7 @@ struct SeriesReports {
   }
 
   private(set) var reports: [Report] = []
-  /// Whether report times were distributed evenly, because dumps from before 2023 have none.
+  /// Whether report times were distributed evenly, because dumps before 2023 have none.
   private(set) var hasSpreadTimes = false
   private var place = 0
 
@@ -50,7 +50,7 @@ struct SeriesReports {
     for object in objects { lay(object) }
   }
 
-  /// The next report if it is earlier than a time; never for nil.
+  /// Returns the next report if it is earlier than `time`; nil if `time` is nil.
   mutating func next(before time: Double?) -> Report? {
     guard place < reports.count, let time, reports[place].time < time else { return nil }
     place += 1
@@ -95,8 +95,8 @@ struct SeriesReports {
     return (try? JSONValue(parsing: text, limits: ReportedLines.limits))?.elements ?? []
   }
 
-  /// The report times: those of the object with the most samples, excluding objects with times of
-  /// the remote peer's reports.
+  /// Returns the report times: those of the object with the most samples, ignoring objects whose
+  /// times come from the remote peer's reports.
   private static func times(_ objects: [Object]) -> (values: [Double], isSpread: Bool) {
     let own = objects.filter { !$0.type.hasPrefix("remote-") || $0.type == "remote-candidate" }
     let longest = own.max { $0.count < $1.count }
@@ -110,11 +110,11 @@ struct SeriesReports {
     )
   }
 
-  /// Assigns the samples of an object to reports, aligned at its end.
+  /// Assigns an object's samples to reports, aligned at its end.
   private mutating func lay(_ object: Object) {
     guard object.count > 0 else { return }
     let end = object.end ?? reports[reports.count - 1].time
-    // The report nearest to the end; the times of dump and samples differ by milliseconds.
+    // The report nearest to the end; the dump's times and the samples' differ by milliseconds.
     let last =
       reports.indices.min { abs(reports[$0].time - end) < abs(reports[$1].time - end) } ?? 0
     for sample in 0..<object.count {

@@ -1,4 +1,4 @@
-// All that is public, so that an application needs this module alone.
+// Exports every public module, so that an application needs only this one.
 @_exported public import AudioSession
 @_exported public import CallRecording
 @_exported public import ICE

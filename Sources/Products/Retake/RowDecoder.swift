@@ -1,12 +1,11 @@
 import Tape
 
-/// Reads records from rows: each property from the column that its coding key names.
+/// Decodes records from rows: each property from the column that its coding key names.
 struct RowDecoder: Decoder {
   let row: TakeRow
   var codingPath: [any CodingKey] { [] }
   var userInfo: [CodingUserInfoKey: Any] { [:] }
 
-  /// Reads a record.
   static func record<Record: Decodable>(of row: TakeRow) throws(TakeError) -> Record {
     do {
       return try Record(from: RowDecoder(row: row))
@@ -34,13 +33,13 @@ struct RowDecoder: Decoder {
   }
 }
 
-/// The columns of a row, by the names of coding keys.
+/// A row's columns, by coding key names.
 private struct Columns<Key: CodingKey>: KeyedDecodingContainerProtocol {
   let row: TakeRow
   var codingPath: [any CodingKey] { [] }
   var allKeys: [Key] { row.columns.compactMap { Key(stringValue: $0) } }
 
-  /// Always: a column that is not there is an error that names those that are.
+  /// Always true: for a missing column, decoding throws an error that lists the existing ones.
   func contains(_ key: Key) -> Bool { true }
 
   func decodeNil(forKey key: Key) -> Bool { row[key.stringValue] == .null }

@@ -3,9 +3,9 @@ public import Peer
 import SDP
 public import Signaling
 
-/// Why a WHIP or WHEP session did not start.
+/// The reason that a WHIP or WHEP session did not start.
 public enum SessionFailure: Error, Hashable, Sendable, CustomStringConvertible {
-  /// The endpoint refused, or could not be reached.
+  /// The endpoint refused or could not be reached.
   case refused(String)
   /// The connection rejected the endpoint's description.
   case connection(PeerError)
@@ -20,7 +20,7 @@ public enum SessionFailure: Error, Hashable, Sendable, CustomStringConvertible {
 }
 
 extension SessionClient {
-  /// Starts a session: offers what the connection sends (WHIP) or wants to receive (WHEP) with all
+  /// Starts a session: offers the connection's media to send (WHIP) or to receive (WHEP) with all
   /// candidates, and applies the answer, or answers the endpoint's counter-offer.
   ///
   ///     let client = SessionClient(.whip, endpoint: "https://live.example/whip/room")

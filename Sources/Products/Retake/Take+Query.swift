@@ -7,7 +7,7 @@ extension Take {
   ///
   ///     let states = try take.query("SELECT machine, to_state FROM state").all()
   ///
-  /// - Throws: `TakeError` with the place `sql` when the query cannot be run.
+  /// - Throws: `TakeError` with the place `sql` if the query cannot be run.
   public func query(_ sql: String) throws(TakeError) -> TakeReader<TakeRow> {
     let source = try QuerySource(path: path, sql: sql)
     return TakeReader { () throws(TakeError) in try source.next() }
@@ -19,8 +19,8 @@ extension Take {
   ///       "SELECT kind, since_connected_ms FROM first_frame", as: String.self, Double?.self)
   ///     while let (kind, delay) = try rows.next() { print(kind, delay ?? 0) }
   ///
-  /// - Throws: `TakeError` when the query cannot be run; the reader throws it when a column has
-  ///   a value of another type.
+  /// - Throws: `TakeError` if the query cannot be run; the reader throws it if a column has a value
+  ///   of another type.
   public func query<each Field: TakeReadable>(
     _ sql: String, as types: repeat (each Field).Type
   ) throws(TakeError) -> TakeReader<(repeat each Field)> {
@@ -36,20 +36,20 @@ extension Take {
     }
   }
 
-  /// Runs one read-only SQL statement and reads its first column as a type.
+  /// Runs one read-only SQL statement and reads its first column as the given type.
   public func query<Field: TakeReadable>(
     _ sql: String, as type: Field.Type
   ) throws(TakeError) -> TakeReader<Field> {
     let source = try QuerySource(path: path, sql: sql)
     return TakeReader { () throws(TakeError) -> Field? in
       guard let row = try source.next() else { return nil }
-      // Without the explicit type, an optional field that is nil would be taken for the end.
+      // Without the explicit type, an optional field that is nil would be mistaken for the end.
       let field: Field = try row.value(at: 0)
       return field
     }
   }
 
-  /// All rows of a type, ordered by step.
+  /// Returns all rows of a record type, ordered by step.
   public func rows<Record: TakeRecord>(of type: Record.Type) throws(TakeError)
     -> TakeReader<Record>
   {
@@ -103,15 +103,15 @@ private final class QuerySource {
 
 // MARK: - TakeRow
 
-/// One row of a table of the take, or of the result of a query.
+/// One row from a table in the take, or from a query's result.
 public struct TakeRow: Hashable, Sendable {
-  /// The table; empty for the result of a query.
+  /// The table's name; empty for a query's result.
   public let table: String
-  /// The names of the columns.
+  /// The column names.
   public let columns: [String]
-  /// The values, in order.
+  /// The values, in column order.
   public let values: [TakeValue]
-  /// The file, for errors.
+  /// The file's path, for errors.
   let path: String
 
   init(path: String, table: String, columns: [String], values: [TakeValue]) {
@@ -121,13 +121,13 @@ public struct TakeRow: Hashable, Sendable {
     self.values = values
   }
 
-  /// The value of a column; nil when there is no such column.
+  /// The value in a column; nil if there is no such column.
   public subscript(_ column: String) -> TakeValue? {
     columns.firstIndex(of: column).flatMap { values.indices.contains($0) ? values[$0] : nil }
   }
 
-  /// Reads a column as a type.
-  /// - Throws: `TakeError` with the actual type of the value.
+  /// Reads a column as the given type.
+  /// - Throws: `TakeError` that names the value's actual type.
   public func value<Field: TakeReadable>(
     _ column: String, as type: Field.Type = Field.self
   ) throws(TakeError) -> Field {
@@ -139,7 +139,7 @@ public struct TakeRow: Hashable, Sendable {
     return try value(at: index)
   }
 
-  /// Reads the column at an index from 0 as a type.
+  /// Reads the column at an index, from 0, as the given type.
   func value<Field: TakeReadable>(at index: Int) throws(TakeError) -> Field {
     guard values.indices.contains(index) else {
       throw TakeError(
@@ -157,9 +157,9 @@ public struct TakeRow: Hashable, Sendable {
 
 // MARK: - TakeValue
 
-/// One value of a row.
+/// A value in a row.
 public enum TakeValue: Hashable, Sendable {
-  /// No value.
+  /// SQL NULL.
   case null
   /// An integer.
   case integer(Int64)
@@ -181,7 +181,7 @@ public enum TakeValue: Hashable, Sendable {
       }
   }
 
-  /// The kind of the value, for error messages.
+  /// A description of the value for error messages.
   var kind: String {
     switch self {
     case .null: "nothing"
@@ -193,26 +193,26 @@ public enum TakeValue: Hashable, Sendable {
   }
 }
 
-/// A type that a value of a row can be read as: integers that fit, `Double`, `Bool`, `String`,
-/// bytes, `Instant`, `TakeValue` itself, and any of them as an optional.
+/// A type that can be read from a row's value: integers that fit, `Double`, `Bool`, `String`,
+/// bytes, `Instant`, `TakeValue` itself, and any of these as an optional.
 public protocol TakeReadable {
-  /// The name of the type in an error.
+  /// The type's name in error messages.
   static var kindOfValue: String { get }
-  /// Reads a value; nil when it has another type.
+  /// Reads a value; nil if it has another type.
   init?(_ value: TakeValue)
 }
 
 extension TakeValue: TakeReadable {
-  /// Any value.
+  /// The name for values of any type.
   public static var kindOfValue: String { "a value" }
-  /// The value itself.
+  /// Stores the value as it is.
   public init?(_ value: TakeValue) { self = value }
 }
 
 extension Optional: TakeReadable where Wrapped: TakeReadable {
-  /// The wrapped type, or nothing.
+  /// The wrapped type's name, followed by `or nothing`.
   public static var kindOfValue: String { Wrapped.kindOfValue + " or nothing" }
-  /// Nil for null.
+  /// Reads NULL as nil.
   public init?(_ value: TakeValue) {
     if value == .null {
       self = .none
@@ -224,9 +224,9 @@ extension Optional: TakeReadable where Wrapped: TakeReadable {
 }
 
 extension TakeReadable where Self: FixedWidthInteger {
-  /// An integer within the range of the type.
+  /// The name, with the type's range.
   public static var kindOfValue: String { "a whole number from \(Self.min) to \(Self.max)" }
-  /// Reads an integer that fits.
+  /// Reads an integer; nil if it does not fit.
   public init?(_ value: TakeValue) {
     guard case .integer(let number) = value else { return nil }
     self.init(exactly: number)
@@ -245,9 +245,9 @@ extension UInt: TakeReadable {}
 extension UInt64: TakeReadable {}
 
 extension Bool: TakeReadable {
-  /// 0 or another integer.
+  /// The name for integers.
   public static var kindOfValue: String { "a whole number" }
-  /// False for 0.
+  /// Reads 0 as false and any other integer as true.
   public init?(_ value: TakeValue) {
     guard case .integer(let number) = value else { return nil }
     self = number != 0
@@ -255,9 +255,9 @@ extension Bool: TakeReadable {
 }
 
 extension Double: TakeReadable {
-  /// A number, integers included.
+  /// The name for numbers, including integers.
   public static var kindOfValue: String { "a number" }
-  /// Reads a number.
+  /// Reads a floating-point number or an integer.
   public init?(_ value: TakeValue) {
     switch value {
     case .integer(let number): self = Double(number)
@@ -268,9 +268,9 @@ extension Double: TakeReadable {
 }
 
 extension String: TakeReadable {
-  /// A text.
+  /// The name for text.
   public static var kindOfValue: String { "a text" }
-  /// Reads a text.
+  /// Reads text.
   public init?(_ value: TakeValue) {
     guard case .text(let text) = value else { return nil }
     self = text
@@ -278,7 +278,7 @@ extension String: TakeReadable {
 }
 
 extension [UInt8]: TakeReadable {
-  /// Bytes.
+  /// The name for bytes.
   public static var kindOfValue: String { "bytes" }
   /// Reads bytes.
   public init?(_ value: TakeValue) {
@@ -288,7 +288,7 @@ extension [UInt8]: TakeReadable {
 }
 
 extension Instant: TakeReadable {
-  /// The expected kind of value, for error messages.
+  /// The name for instants.
   public static var kindOfValue: String { "a time in nanoseconds" }
   /// Reads nanoseconds since the take began.
   public init?(_ value: TakeValue) {
@@ -297,7 +297,7 @@ extension Instant: TakeReadable {
   }
 }
 
-/// As a column has it, in nanoseconds since the take began.
+/// Decodes the integer that columns store: nanoseconds since the take began.
 extension Instant: Decodable {
   /// Reads nanoseconds.
   public init(from decoder: any Decoder) throws {

@@ -6,65 +6,66 @@ public import Stats
 public import Tape
 public import Wire
 
-/// Which recorded parts replace the real ones when a take is replayed.
+/// The recorded parts that replace real ones in a replay.
 public enum ReplayMode: Hashable, Sendable {
-  /// Everything executes again, and everything is compared byte for byte.
+  /// Runs everything again and compares everything byte for byte.
   case exact
-  /// Recorded frames replace the codecs; everything except decoded media is compared.
+  /// Replaces the codecs by recorded frames, and compares everything except decoded media.
   case withoutCodecs
-  /// Values produced by libraries that differ from this machine's come from the recording.
+  /// Uses recorded values in place of those from libraries that differ on this machine.
   case substitute
 }
 
 /// The first place where the stack behaved differently than in the recording.
 public struct ReplayDivergence: Hashable, Sendable, CustomStringConvertible {
-  /// The step.
+  /// The number of the diverging step.
   public var step: Int
-  /// When.
+  /// The step's time since the take began.
   public var at: Instant
-  /// The number of the peer; nil for a machine that is not a peer connection.
+  /// The peer's number; nil for a machine that is not a peer connection.
   public var peer: UInt32?
-  /// `ice`, `dtls`, `rtp`, `rtcp`, `signaling`, `media`, `stats`, `api`, `timer`, ...
+  /// The layer that differs: `ice`, `dtls`, `rtp`, `rtcp`, `signaling`, `media`, `stats`, `api`,
+  /// `timer`, ...
   public var layer: String
-  /// A description of the output that differs.
+  /// A description of the differing output.
   public var what: String
-  /// The field of the output.
+  /// The output's differing field.
   public var field: String
   /// The value in the take.
   public var recorded: String
-  /// The value in the replay.
+  /// The value in this replay.
   public var replayed: String
-  /// The inputs before it, latest last.
+  /// The preceding inputs, latest last.
   public var previousInputs: [String]
-  /// The whole report, on several lines, as `retake replay` prints it.
+  /// The complete report on several lines, as `retake replay` prints it.
   public var description: String
 }
 
-/// The result of a replay.
+/// A replay's result.
 public struct ReplayResult: Sendable, CustomStringConvertible {
-  /// How it ended.
+  /// How a replay ended.
   public enum Outcome: Hashable, Sendable {
-    /// Every output, deadline and random draw was as recorded.
+    /// Every output, deadline and random draw matched the recording.
     case identical
     /// The stack behaved differently.
     case diverged(ReplayDivergence)
-    /// The file was modified after the recording, from this step on.
+    /// The file was modified after recording, from this step on.
     case altered(step: Int, reason: String)
   }
 
-  /// How it ended.
+  /// How the replay ended.
   public var outcome: Outcome
   /// How many steps were replayed and matched.
   public var steps: Int
-  /// The time of the last replayed step.
+  /// The last replayed step's time since the take began.
   public var duration: Interval
-  /// How long the replay took.
+  /// How long the replay took, in seconds.
   public var elapsedSeconds: Double
   /// How this machine's libraries differ from the recorder's, which may explain a divergence.
   public var toolchainDifferences: [String]
-  /// A description of what was taken from the recording.
+  /// Descriptions of the values that came from the recording.
   public var substituted: [String]
-  /// The result as text, as `retake replay` prints it.
+  /// The result on several lines, as `retake replay` prints it.
   public var description: String
 
   /// Whether the stack behaved exactly as in the recording.
@@ -102,14 +103,14 @@ extension ReplayDivergence {
 }
 
 extension Take {
-  /// Runs the whole stack through the session again and compares everything that it does.
+  /// Runs the complete stack through the session again and compares everything it does.
   /// - Parameters:
-  ///   - mode: which recorded parts replace the real ones.
+  ///   - mode: which recorded parts replace real ones.
   ///   - end: where to end; nil for the end of the take.
-  ///   - encoderFactory: the encoders that the recorded application supplied; without them, the
+  ///   - encoderFactory: the encoders that the recorded application supplied; without them,
   ///     recorded frames replace all codecs.
-  ///   - decoderFactory: the decoders that it supplied.
-  /// - Throws: `TakeError` when the take cannot be read, or lacks the recorded parts that the mode
+  ///   - decoderFactory: the decoders that the recorded application supplied.
+  /// - Throws: `TakeError` if the take cannot be read or lacks the recorded parts that the mode
   ///   needs.
   public func replay(
     _ mode: ReplayMode = .exact, until end: Instant? = nil,
@@ -137,9 +138,9 @@ extension Take {
     }
   }
 
-  /// The W3C statistics of one peer.
+  /// One peer's W3C statistics.
   public struct PeerStats: Hashable, Sendable {
-    /// The name of the peer.
+    /// The peer's name.
     public var label: String
     /// The result of `getStats()` at that time.
     public var report: StatsReport
@@ -147,7 +148,8 @@ extension Take {
 
   /// Runs the stack up to an instant and reads the statistics of every peer that existed by then.
   /// - Parameter instant: nil for the end of the take.
-  /// - Throws: `TakeError` when the take cannot be read, or the replay differs before that instant.
+  /// - Throws: `TakeError` if the take cannot be read, or if the replay differs before that
+  ///   instant.
   public func stats(at instant: Instant? = nil) async throws(TakeError) -> [PeerStats] {
     let path = path
     return try await computing { () throws(TakeError) in
@@ -167,7 +169,7 @@ extension Take {
 
 // MARK: - Export
 
-/// Which packets an export writes.
+/// The form in which packets are exported.
 public enum PacketForm: Hashable, Sendable {
   /// Each datagram as it was on the wire, with reconstructed IP and UDP headers.
   case onTheWire
@@ -175,27 +177,27 @@ public enum PacketForm: Hashable, Sendable {
   case inTheClear
 }
 
-/// A file that the received media of a track was written into.
+/// A file with a track's received media.
 public struct ExportedTrack: Hashable, Sendable {
-  /// The file: `.wav`, `.y4m`, `.h264` or `.ivf`.
+  /// The file's path, which ends in `.wav`, `.y4m`, `.h264` or `.ivf`.
   public var path: String
   /// Audio or video frames.
   public var kind: MediaKind
-  /// How many blocks of audio or video frames it holds.
+  /// How many audio blocks or video frames the file holds.
   public var frames: Int
   /// When the first of them was played or shown.
   public var begin: Instant
 }
 
 extension Take {
-  /// Writes the packets into a packet capture (pcap with nanosecond timestamps) and returns their
-  /// number; the file must not exist.
+  /// Writes the packets to a packet capture (pcap with nanosecond timestamps) and returns their
+  /// number.
   /// - Parameters:
-  ///   - path: the file to write, readable only by its owner.
+  ///   - path: the file to write, which must not exist; readable only by its owner.
   ///   - form: as on the wire, or decrypted.
-  ///   - peer: the number of the peer whose packets are written; nil for all. A take of both ends
-  ///     of a call contains most datagrams twice.
-  /// - Throws: `TakeError`, also when a replay differs; the file then ends there.
+  ///   - peer: the number of the peer to export; nil for all. A take with both ends of a call
+  ///     contains most datagrams twice.
+  /// - Throws: `TakeError`, also if a replay differs; the file then ends there.
   @discardableResult
   public func exportPackets(
     to path: String, _ form: PacketForm = .onTheWire, peer: UInt32? = nil
@@ -216,15 +218,14 @@ extension Take {
     }
   }
 
-  /// Writes what each received track displayed and played into one file per track.
+  /// Writes the media that each received track displayed or played to one file per track.
   ///
-  /// The take is replayed for that, and of each selected peer the frames are decoded if the take
-  /// has them.
+  /// This replays the take and decodes the selected peers' frames, if the take has them.
   /// - Parameters:
   ///   - folder: the output folder; created if it does not exist.
-  ///   - peer: the number of the peer whose media is written; nil for all.
+  ///   - peer: the number of the peer to export; nil for all.
   ///   - framesPerSecond: the frame rate of the `.y4m` files.
-  /// - Throws: `TakeError`, also when the replay differs; the files then end there.
+  /// - Throws: `TakeError`, also if the replay differs; the files then end there.
   @discardableResult
   public func exportMedia(
     into folder: String, peer: UInt32? = nil, framesPerSecond: Int = 30
@@ -259,7 +260,7 @@ extension Take {
     }
   }
 
-  /// Rejects a replay that did not reach its end.
+  /// Throws if a replay did not reach its end.
   private func check(_ report: ReplayReport?, _ what: String) throws(TakeError) {
     guard let report else { return }
     guard case .identical = report.verdict else {

@@ -5,8 +5,8 @@ import Stats
 public import Tape
 public import Wire
 
-/// Why a take cannot be opened, read, replayed or exported: one sentence with the file, the place
-/// and the reason.
+/// The error for a take that cannot be opened, read, replayed or exported: one sentence with the
+/// file, the place and the reason.
 public typealias TakeError = TapeError
 
 /// A recorded session: one SQLite file that can be read, queried, replayed and exported.
@@ -17,44 +17,44 @@ public typealias TakeError = TapeError
 ///     }
 ///     let result = try await take.replay()
 ///
-/// Opening reads only the metadata; everything else is read on demand, so a take may still be
-/// recording: each reader sees the state at the moment when it was created.
+/// Opening reads only the metadata and everything else is read on demand, so the take may still be
+/// recording: each reader sees the state at its creation.
 public struct Take: Sendable {
-  /// A peer connection of the take.
+  /// A peer connection in the take.
   public struct Peer: Hashable, Sendable {
-    /// Its number, from 1.
+    /// The peer's number, from 1.
     public var number: UInt32
-    /// Its display name.
+    /// The peer's display name.
     public var label: String
-    /// Its role in the session, as the recorder described it; `observed` for an end of a call
-    /// between others.
+    /// The peer's role in the session, as the recorder described it; `observed` for an observed
+    /// peer.
     public var role: String
   }
 
-  /// The file.
+  /// The file's path.
   public let path: String
-  /// The free text that the recorder passed.
+  /// The label that the recorder passed.
   public let label: String
   /// The Unix time, in nanoseconds, at the take's instant zero.
   public let startUnixNanoseconds: Int64
-  /// The version of the schema.
+  /// The schema's format number.
   public let format: Int
-  /// The version of Retake that recorded.
+  /// The version of Retake that made the recording.
   public let toolVersion: String
-  /// Whether frames and messages are kept in the clear.
+  /// Whether the take contains unencrypted frames and messages.
   public let keepsMedia: Bool
-  /// The peer connections, in the order of their numbers.
+  /// The peer connections, in number order.
   public let peers: [Peer]
-  /// How many steps it had when it was opened.
+  /// How many steps there were when the take was opened.
   public let stepCount: Int
-  /// The time of the last of them: the length of the session.
+  /// The last of these steps' time, which is the session's length.
   public let duration: Interval
   /// Whether the recording ended properly; false while it is running, and after the recorder was
   /// killed.
   public let isComplete: Bool
 
   /// Opens a take.
-  /// - Throws: `TakeError` when there is no such file, or it is not a take that this version can
+  /// - Throws: `TakeError` if there is no such file, or if it is not a take that this version can
   ///   read.
   public static func open(_ path: String) throws(TakeError) -> Take { try Take(path) }
 
@@ -84,7 +84,7 @@ public struct Take: Sendable {
     }
   }
 
-  /// Runs a long computation on a separate thread, not on the cooperative pool.
+  /// Runs a long computation on a thread of its own, not on the cooperative pool.
   func computing<Value: Sendable>(
     _ body: @escaping @Sendable () throws(TakeError) -> Value
   ) async throws(TakeError) -> Value {
@@ -101,7 +101,7 @@ public struct Take: Sendable {
   }
 }
 
-/// Reads the elements of a take sequentially, in constant memory.
+/// Reads a take's elements sequentially, in constant memory.
 ///
 ///     let steps = try take.steps()
 ///     while let step = try steps.next() { print(step.summary) }
@@ -110,11 +110,11 @@ public final class TakeReader<Element> {
 
   init(_ read: @escaping () throws(TakeError) -> Element?) { self.read = read }
 
-  /// The next element; nil after the last one.
-  /// - Throws: `TakeError` when the file cannot be read, or contains something unexpected.
+  /// Returns the next element; nil after the last.
+  /// - Throws: `TakeError` if the file cannot be read or contains something unexpected.
   public func next() throws(TakeError) -> Element? { try read() }
 
-  /// All remaining elements.
+  /// Reads all remaining elements.
   public func all() throws(TakeError) -> [Element] {
     var elements: [Element] = []
     while let element = try read() { elements.append(element) }
@@ -124,31 +124,31 @@ public final class TakeReader<Element> {
 
 // MARK: - Steps
 
-/// One step: an input to one of the take's machines at an instant, and all its outputs.
+/// One step: an input to one of the take's machines at an instant, with all its outputs.
 public struct TakeStep: Hashable, Sendable {
-  /// Its number, from 1, over all machines of the take.
+  /// The step's number, from 1, over all machines in the take.
   public var number: Int
-  /// When, since the take began.
+  /// The step's time since the take began.
   public var at: Instant
-  /// The number of the machine.
+  /// The machine's number.
   public var actor: UInt32
-  /// The number of the peer connection that the machine belongs to; nil if there is none.
+  /// The number of the machine's peer connection; nil if it has none.
   public var peer: UInt32?
   /// A description of the input.
   public var summary: String
-  /// The rows of the input in the take's tables.
+  /// The input's rows in the take's tables.
   public var input: [TakeRow]
-  /// The rows of the outputs, in order.
+  /// The outputs' rows, in order.
   public var outputs: [TakeRow]
   /// When the machine's next timer was due afterwards; nil for none.
   public var deadline: Instant?
-  /// How many random bytes the machine had drawn by then.
+  /// How many random bytes the machine had drawn after the step.
   public var entropyDrawn: UInt64
 }
 
 extension Take {
-  /// The steps of all machines in order; the digest chain is verified on the way.
-  /// - Throws: `TakeError`; the reader throws it at the first step that was modified after the
+  /// Returns the steps of all machines in order; reading them verifies the digest chain.
+  /// - Throws: `TakeError`; the reader throws it at the first step that was modified after
   ///   recording.
   public func steps() throws(TakeError) -> TakeReader<TakeStep> {
     let source = StepSource(path, try TapeReader(path: path))
@@ -156,7 +156,7 @@ extension Take {
   }
 }
 
-/// Steps read from the chunks of the tape.
+/// Reads steps from the tape's chunks.
 private final class StepSource {
   private let path: String
   private let reader: TapeReader
@@ -194,7 +194,7 @@ private final class StepSource {
 }
 
 extension TakeValue {
-  /// Converts the value of a column; unsigned numbers that are stored as signed ones are restored.
+  /// Converts a column's value; restores unsigned numbers that are stored as signed ones.
   fileprivate init(_ value: Value, of kind: ColumnKind) {
     switch (kind, value) {
     case (.wire(let bits), .integer(let number)) where bits < 64:

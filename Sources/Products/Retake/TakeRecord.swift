@@ -1,7 +1,7 @@
 public import Tape
 public import Wire
 
-/// A row of a take with a property for each column that it reads.
+/// A row in a take, with a property for each column it reads.
 ///
 /// Conform your own type to read other tables and views:
 ///
@@ -16,7 +16,7 @@ public import Wire
 ///       }
 ///     }
 ///
-/// A Boolean is also read from a column of directions: true for `in`.
+/// A Boolean can also be read from a direction column: true for `in`.
 public protocol TakeRecord {
   /// The query that returns the rows, in order.
   static var query: String { get }
@@ -31,15 +31,16 @@ extension TakeRecord where Self: Decodable {
 
 /// A transition of a state machine: signaling, ICE, DTLS, SCTP, connection.
 public struct StateChange: TakeRecord, Decodable, Hashable, Sendable {
-  /// All rows of the table `state`.
+  /// Selects all rows in the table `state`.
   public static let query = "SELECT * FROM state ORDER BY row"
-  /// The step of the transition.
+  /// The number of the transition's step.
   public var step: Int
-  /// The number of the peer.
+  /// The peer's number.
   public var peer: UInt32
-  /// When.
+  /// The transition's time since the take began.
   public var at: Instant
-  /// `signaling`, `ice-connection`, `ice-gathering`, `connection`, `dtls`, `sctp`, ...
+  /// The state machine: `signaling`, `ice-connection`, `ice-gathering`, `connection`, `dtls`,
+  /// `sctp`, ...
   public var machine: String
   /// The previous state.
   public var from: String
@@ -57,27 +58,27 @@ public struct StateChange: TakeRecord, Decodable, Hashable, Sendable {
 
 /// A datagram as it was on the wire.
 public struct PacketRecord: TakeRecord, Decodable, Hashable, Sendable {
-  /// All rows of the table `packet`.
+  /// Selects all rows in the table `packet`.
   public static let query = "SELECT * FROM packet ORDER BY row"
-  /// The step that received or sent it.
+  /// The number of the step that received or sent the datagram.
   public var step: Int
-  /// The number of the peer.
+  /// The peer's number.
   public var peer: UInt32
-  /// When the kernel received it, or when it was sent.
+  /// When the kernel received the datagram, or when it was sent.
   public var at: Instant
-  /// Whether it was received; otherwise it was sent.
+  /// Whether the datagram was received rather than sent.
   public var isInbound: Bool
   /// The local address and port.
   public var local: String
-  /// The address and port of the other end.
+  /// The remote address and port.
   public var remote: String
-  /// `stun`, `turn`, `dtls`, `rtp`, `rtcp`, `other` (RFC 7983, RFC 5761).
+  /// The protocol: `stun`, `turn`, `dtls`, `rtp`, `rtcp`, `other` (RFC 7983, RFC 5761).
   public var classification: String
-  /// The SSRC of RTP, or of the sender of RTCP.
+  /// The SSRC in RTP, or the sender's SSRC in RTCP.
   public var ssrc: UInt32?
-  /// The payload type of RTP.
+  /// The RTP payload type.
   public var payloadType: UInt8?
-  /// The sequence number of RTP.
+  /// The RTP sequence number.
   public var sequence: UInt16?
   /// The RTP timestamp.
   public var rtpTime: UInt32?
@@ -100,35 +101,35 @@ public struct PacketRecord: TakeRecord, Decodable, Hashable, Sendable {
 
 /// An encoded frame: a video frame, or the payload of an audio packet.
 public struct FrameRecord: TakeRecord, Decodable, Hashable, Sendable {
-  /// All rows of the table `frame`.
+  /// Selects all rows in the table `frame`.
   public static let query = "SELECT * FROM frame ORDER BY row"
-  /// The step that sent it or removed it from the jitter buffer.
+  /// The number of the step that sent the frame or removed it from the jitter buffer.
   public var step: Int
-  /// The number of the peer.
+  /// The peer's number.
   public var peer: UInt32
-  /// When.
+  /// The step's time since the take began.
   public var at: Instant
-  /// The number of the transceiver.
+  /// The transceiver's number.
   public var track: UInt32
   /// `audio` or `video`.
   public var kind: String
-  /// Whether it was received; otherwise it was sent.
+  /// Whether the frame was received rather than sent.
   public var isInbound: Bool
-  /// `opus`, `vp8`, `vp9`, `h264`, ...
+  /// The codec: `opus`, `vp8`, `vp9`, `h264`, ...
   public var codec: String
-  /// The SSRC of its packets.
+  /// The SSRC in the frame's packets.
   public var ssrc: UInt32
   /// The RTP timestamp.
   public var rtpTime: UInt32
-  /// Whether it is a keyframe.
+  /// Whether the frame is a key frame.
   public var isKey: Bool
-  /// Pixels; nil for audio.
+  /// The width in pixels; nil for audio.
   public var width: Int?
-  /// Pixels; nil for audio.
+  /// The height in pixels; nil for audio.
   public var height: Int?
-  /// Bytes before packetization.
+  /// The size in bytes before packetization.
   public var size: Int
-  /// The frame unencrypted; nil when the take has no media.
+  /// The unencrypted frame; nil if the take has no media.
   public var bytes: [UInt8]?
 
   private enum CodingKeys: String, CodingKey {
@@ -145,23 +146,23 @@ public struct FrameRecord: TakeRecord, Decodable, Hashable, Sendable {
 
 /// A message on a data channel.
 public struct MessageRecord: TakeRecord, Decodable, Hashable, Sendable {
-  /// All rows of the table `message`.
+  /// Selects all rows in the table `message`.
   public static let query = "SELECT * FROM message ORDER BY row"
-  /// The step that received or sent it.
+  /// The number of the step that received or sent the message.
   public var step: Int
-  /// The number of the peer.
+  /// The peer's number.
   public var peer: UInt32
-  /// When.
+  /// The step's time since the take began.
   public var at: Instant
-  /// The number of the channel in its peer.
+  /// The channel's number in its peer.
   public var channel: UInt32
-  /// Whether it was received; otherwise it was sent.
+  /// Whether the message was received rather than sent.
   public var isInbound: Bool
-  /// Whether it is binary; otherwise it is text.
+  /// Whether the message is binary rather than text.
   public var isBinary: Bool
-  /// Bytes.
+  /// The size in bytes.
   public var size: Int
-  /// The content; nil when the take has no media.
+  /// The content; nil if the take has no media.
   public var bytes: [UInt8]?
 
   private enum CodingKeys: String, CodingKey {
@@ -174,23 +175,23 @@ public struct MessageRecord: TakeRecord, Decodable, Hashable, Sendable {
   }
 }
 
-/// A message of the signaling channel.
+/// A message on the signaling channel.
 public struct SignalingRecord: TakeRecord, Decodable, Hashable, Sendable {
-  /// All rows of the table `signaling`.
+  /// Selects all rows in the table `signaling`.
   public static let query = "SELECT * FROM signaling ORDER BY row"
-  /// The step that recorded it.
+  /// The number of the step that recorded the message.
   public var step: Int
-  /// The number of the peer.
+  /// The peer's number.
   public var peer: UInt32
-  /// When.
+  /// The step's time since the take began.
   public var at: Instant
-  /// Whether it was received; otherwise it was sent.
+  /// Whether the message was received rather than sent.
   public var isInbound: Bool
-  /// `http`, `whip`, `whep`, ...
+  /// The transport: `http`, `whip`, `whep`, ...
   public var transport: String
-  /// `offer`, `answer`, `candidate`, ...
+  /// The message's type: `offer`, `answer`, `candidate`, ...
   public var type: String
-  /// The message as on the channel.
+  /// The message's text as sent on the channel.
   public var message: String
 
   private enum CodingKeys: String, CodingKey {

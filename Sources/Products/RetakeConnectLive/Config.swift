@@ -4,18 +4,18 @@ import Room
 import RoomClient
 import Stats
 
-/// The settings of local media, and how many videos a room receives.
+/// The settings for local media, and how many videos a room receives.
 public struct Config: Sendable {
-  /// The settings of local media.
+  /// The settings for local media.
   public var mediaOptions = LocalMediaOptions()
-  /// How many video receivers there are at first.
+  /// The initial number of video receivers.
   public var videoReceiverInitialCount = 9
   /// The maximum number of received videos; subscribing to more is an error.
   public var videoReceiverMaximumCount = 20
-  /// By how many the receivers grow when all are in use.
+  /// How many receivers are added when all are in use.
   public var videoReceiverGrowthRate = 1
 
-  /// The defaults.
+  /// Creates the default configuration.
   public init() {}
 
   var core: RoomConfig {
@@ -27,11 +27,11 @@ public struct Config: Sendable {
   }
 }
 
-/// Where the video frames of local media come from.
+/// The source of local media's video frames.
 public enum CapturerType: Sendable {
-  /// A camera; without one, the file of the options.
+  /// A camera; without one, the options' file.
   case camera
-  /// The application supplies them: see `LocalMedia.sendVideoFrame(sampleBuffer:)`.
+  /// Frames that the application supplies with `LocalMedia.sendVideoFrame(sampleBuffer:)`.
   case bypass
   /// A file.
   case file
@@ -45,13 +45,13 @@ public enum AudioProcessingType: String, Sendable {
   case music
 }
 
-/// What determines the rotation of camera frames.
+/// The source of camera frames' rotation.
 ///
-/// The guide names only the first case; the others are those of Retake's own media.
+/// The guide names only the first case; the others are those in Retake's own media.
 public enum CameraRotationType: String, Sendable {
   /// Frames are not rotated.
   case notAvailable
-  /// The orientation of the device.
+  /// The device's orientation.
   case deviceOrientation
   /// The orientation of the application's interface.
   case appOrientation
@@ -59,66 +59,66 @@ public enum CameraRotationType: String, Sendable {
 
 /// The size of a received video.
 ///
-/// The guide names only the type; the cases are the profiles of Retake's own rooms.
+/// The guide names only the type; the cases are the profiles in Retake's own rooms.
 public enum VideoProfileType: String, Sendable {
-  /// There are no sizes to choose from, or none was chosen.
+  /// No choice: there are no sizes to choose from, or none was chosen.
   case empty
-  /// The smallest.
+  /// The smallest size.
   case low
-  /// Medium.
+  /// The medium size.
   case mid
-  /// The largest.
+  /// The largest size.
   case high
 
   init(_ core: VideoProfile) { self = VideoProfileType(rawValue: core.rawValue) ?? .empty }
   var core: VideoProfile { VideoProfile(rawValue: rawValue) ?? .empty }
 }
 
-/// Why a room ended.
+/// The reason that a room ended.
 ///
-/// The guide names only the type; the cases are those of Retake's own rooms.
+/// The guide names only the type; the cases are those in Retake's own rooms.
 public enum DisconnectReason: String, Sendable {
-  /// This side left, or an error ended the room.
+  /// The local participant left, or an error ended the room.
   case disconnected
   /// The room no longer exists.
   case destroyed
-  /// The service or a moderator removed this participant.
+  /// The service or a moderator removed the local participant.
   case kicked
 }
 
-/// The settings of local media.
+/// The settings for local media.
 public struct LocalMediaOptions: Sendable {
-  /// Where the video frames come from.
+  /// The source of video frames.
   public var source = CapturerType.camera
   /// Whether there is audio.
   public var hasAudio = true
   /// Whether there is video.
   public var hasVideo = true
-  /// Whether video is enabled at first.
+  /// Whether video is initially enabled.
   public var video = true
-  /// Whether audio is enabled at first.
+  /// Whether audio is initially enabled.
   public var audio = true
   /// Application data that the other participants receive with the video.
   public var extraValue = ""
-  /// What determines the rotation of camera frames.
+  /// The source of camera frames' rotation.
   public var rotationType = CameraRotationType.notAvailable
-  /// Which camera is used.
+  /// The camera to use.
   public var position = AVCaptureDevice.Position.front
   /// Whether the local view is mirrored.
   public var isMirror = true
   /// The file that replaces the camera if there is none.
   public var fileName = "sample.mov"
   // swift-format-ignore
-  /// The width in pixels of the captured video; the guide spells it so.
+  /// The captured video's width in pixels; the misspelling is the guide's.
   public var cameraCapturewWidth = 640
-  /// The height in pixels of the captured video.
+  /// The captured video's height in pixels.
   public var cameraCaptureHeight = 480
   /// Whether the microphone's echo is cancelled.
   public var audioType = AudioProcessingType.voice
   /// Whether automatic gain control is applied to the microphone.
   public var autoGain = false
 
-  /// The defaults.
+  /// Creates the default settings.
   public init() {}
 
   var core: Live.LocalMediaOptions {
@@ -148,18 +148,18 @@ extension AVCaptureDevice.Position {
   init(_ core: CameraPosition) { self = core == .back ? .back : .front }
 }
 
-/// A time in seconds, as CoreFoundation calls it.
+/// A time in seconds, under CoreFoundation's name.
 public typealias CFTimeInterval = Double
 
 /// A W3C statistics object.
 public struct Statistics {
   /// The identifier, the same in every report.
   public var id: String
-  /// `inbound-rtp`, `candidate-pair`, ...
+  /// The object's type: `inbound-rtp`, `candidate-pair`, ...
   public var type: String
-  /// The Unix time of the sample in seconds.
+  /// When the object was sampled, as Unix time in seconds.
   public var timeStamp: CFTimeInterval
-  /// The members by name: numbers, strings, Booleans and nested members.
+  /// Members by name: numbers, strings, Booleans and nested members.
   public var values: [String: Any]
 
   static func all(_ report: StatisticsReport?) -> [String: Statistics] {

@@ -6,10 +6,10 @@ import Room
 import RoomClient
 import Synchronization
 
-/// Receives the result of signing in: code 0, or an error code of the service with its message.
+/// Receives the result of signing in: code 0, or the service's error code with its message.
 public typealias ProvisionCallback = (_ code: Int, _ message: String) -> Void
 
-/// The API of the Kakao i Connect Live SDK for iOS, over Retake's own rooms.
+/// The API of the Kakao i Connect Live SDK for iOS, for Retake's own rooms.
 ///
 /// It is source-compatible with version 2.2.0, as far as that version's guide shows types, methods,
 /// callbacks and errors. It does not contact the service: rooms are those of a Retake server, such
@@ -23,7 +23,7 @@ public enum ConnectLive {
     var delegate: AudioSessionForwarder?
   }
 
-  /// The URLs of the rooms and of the token endpoint.
+  /// The URLs for the rooms and for the token endpoint.
   struct Service {
     static let usual = "ws://127.0.0.1:8080/rooms"
     var rooms: String
@@ -31,7 +31,7 @@ public enum ConnectLive {
 
     init(rooms: String?, tokens: String? = nil) {
       self.rooms = rooms ?? Service.usual
-      // ws becomes http, and wss https.
+      // ws becomes http, and wss becomes https.
       let web = self.rooms.hasPrefix("ws") ? "http" + self.rooms.dropFirst(2) : self.rooms
       self.tokens = tokens ?? web + "/token"
     }
@@ -62,17 +62,17 @@ public enum ConnectLive {
 
   /// The serial queue on which delegates and closures are called.
   ///
-  /// Set it before the first room: to `.main` in an application whose delegates run there.
+  /// Set it before creating the first room: to `.main` if the application's delegates run there.
   public static var callbackQueue: DispatchQueue {
     get { calls.queue }
     set { calls.queue = newValue }
   }
 
-  /// Sets the server of the rooms that are created from now on.
+  /// Sets the server for rooms created from now on.
   /// - Parameters:
   ///   - rooms: `ws://host:port/rooms`; nil: the environment variable `RETAKE_ROOMS`, or the
   ///     default of `retake record serve --rooms`.
-  ///   - tokens: the URL that signing in gets a token from; nil: `/token` below the rooms.
+  ///   - tokens: the URL that issues tokens for signing in; nil: `/token` below the rooms.
   public static func use(rooms: String?, tokens: String? = nil) {
     let named = rooms ?? ProcessInfo.processInfo.environment["RETAKE_ROOMS"]
     state.withLock { state in
@@ -81,15 +81,15 @@ public enum ConnectLive {
     }
   }
 
-  /// Sets the session of rooms that are created from now on; nil selects one that is not recorded.
+  /// Sets the session for rooms created from now on; nil selects a session that is not recorded.
   public static func use(_ session: Session?) { machine.use(session) }
 
-  /// Records the rooms that are created from now on, with their connections and audio.
-  /// - Throws: `SessionError` when the take cannot be written.
+  /// Records rooms created from now on, with their connections and audio.
+  /// - Throws: `SessionError` if the take cannot be written.
   public static func record(to path: String) throws { try machine.record(to: path) }
 
-  /// Closes all connections, and completes the take of a recorded session.
-  /// - Throws: `TapeError` when something could not be written; what was written stays valid.
+  /// Closes all connections, and completes a recorded session's take.
+  /// - Throws: `TapeError` if writing failed; everything written before stays valid.
   public static func finish() async throws { try await machine.finish() }
 
   // MARK: Signing in
@@ -116,16 +116,15 @@ public enum ConnectLive {
     }
   }
 
-  /// Forgets the token; call it after leaving the room.
+  /// Discards the token; call it after leaving the room.
   public static func signOut() { state.withLock { $0.entry = nil } }
 
   // MARK: Audio
 
-  /// Sets the category of the audio session and the I/O buffer duration, for existing and future
-  /// rooms.
+  /// Sets the audio session's category and I/O buffer duration, for existing and future rooms.
   /// - Parameters:
   ///   - ioBufferDuration: in seconds.
-  ///   - delegate: receives the events of the audio session; held weakly.
+  ///   - delegate: receives the audio session's events; held weakly.
   public static func setAudioSessionConfiguration(
     category: AVAudioSession.Category, mode: AVAudioSession.Mode,
     options: AVAudioSession.CategoryOptions, ioBufferDuration: TimeInterval = 0.06,
@@ -152,20 +151,20 @@ public enum ConnectLive {
 
   // MARK: Media and rooms
 
-  /// Creates local media; nil when its capturer cannot be created.
+  /// Creates local media; nil if its capturer cannot be created.
   public static func createLocalMedia(options: LocalMediaOptions) -> (any LocalMedia)? {
     try? LocalMediaObject(options)
   }
 
   /// Creates a room.
-  /// - Parameter delegate: receives its events; held weakly.
+  /// - Parameter delegate: receives the room's events; held weakly.
   public static func createRoom(config: Config, delegate: any RoomDelegate) -> Room {
     Room(config, delegate)
   }
 
-  /// Creates the screen-sharing side, in the process that captures.
+  /// Creates the sharing end, in the process that captures the screen.
   /// - Parameter appGroup: the name that the room used.
-  /// - Throws: an error when there can be no folder for the group.
+  /// - Throws: an error if the group's folder cannot be created.
   public static func createScreenShare(appGroup: String) throws -> ScreenShare {
     try ScreenShare(appGroup: appGroup)
   }
@@ -173,61 +172,61 @@ public enum ConnectLive {
 
 // MARK: - AudioSessionDelegate
 
-/// Receives the events of the audio session on the callback queue; every method is optional.
+/// Receives the audio session's events on the callback queue; every method is optional.
 public protocol AudioSessionDelegate: AnyObject {
-  /// The system or another application takes over the device.
+  /// Reports that the system or another application has taken over the device.
   func didBeginInterruption()
-  /// The device is free again.
+  /// Reports that the device is free again.
   func didEndInterruption(shouldResumeSession: Bool)
-  /// The audio route changed.
+  /// Reports a new audio route.
   func didChangeRoute(
     reason: AVAudioSession.RouteChangeReason, previousRoute: AVAudioSessionRouteDescription)
-  /// The system's audio server terminated.
+  /// Reports that the system's audio server has terminated.
   func mediaServerTerminated()
-  /// The audio server is available again.
+  /// Reports that the audio server is available again.
   func mediaServerReset()
-  /// Whether the device may run changed.
+  /// Reports whether the device may run.
   func didChangeCanPlayOrRecord(canPlayOrRecord: Bool)
-  /// The first room started to play or record.
+  /// Reports that the first room started to play or record.
   func didStartPlayOrRecord()
-  /// The last room stopped playing and recording.
+  /// Reports that the last room stopped playing and recording.
   func didStopPlayOrRecord()
-  /// The audio session is about to be activated or deactivated.
+  /// Reports that the audio session is about to be activated or deactivated.
   func willSetActive(active: Bool)
-  /// The audio session was activated or deactivated.
+  /// Reports that the audio session was activated or deactivated.
   func didSetActive(active: Bool)
-  /// Activating or deactivating the audio session failed.
+  /// Reports that activating or deactivating the audio session failed.
   func failedToSetActive(active: Bool, error: any Error)
 }
 
 extension AudioSessionDelegate {
-  /// Does nothing.
+  /// Does nothing by default.
   public func didBeginInterruption() {}
-  /// Does nothing.
+  /// Does nothing by default.
   public func didEndInterruption(shouldResumeSession: Bool) {}
-  /// Does nothing.
+  /// Does nothing by default.
   public func didChangeRoute(
     reason: AVAudioSession.RouteChangeReason, previousRoute: AVAudioSessionRouteDescription
   ) {}
-  /// Does nothing.
+  /// Does nothing by default.
   public func mediaServerTerminated() {}
-  /// Does nothing.
+  /// Does nothing by default.
   public func mediaServerReset() {}
-  /// Does nothing.
+  /// Does nothing by default.
   public func didChangeCanPlayOrRecord(canPlayOrRecord: Bool) {}
-  /// Does nothing.
+  /// Does nothing by default.
   public func didStartPlayOrRecord() {}
-  /// Does nothing.
+  /// Does nothing by default.
   public func didStopPlayOrRecord() {}
-  /// Does nothing.
+  /// Does nothing by default.
   public func willSetActive(active: Bool) {}
-  /// Does nothing.
+  /// Does nothing by default.
   public func didSetActive(active: Bool) {}
-  /// Does nothing.
+  /// Does nothing by default.
   public func failedToSetActive(active: Bool, error: any Error) {}
 }
 
-/// Forwards the events of the process's audio session to the application.
+/// Forwards events from the process's audio session to the application.
 final class AudioSessionForwarder: RTCAudioSessionDelegate, Sendable {
   private let delegate: WeakDelegate<any AudioSessionDelegate>
   private let calls: CallbackQueue

@@ -15,57 +15,57 @@ public protocol LocalMedia: AnyObject, Sendable {
   var position: AVCaptureDevice.Position { get set }
   /// Whether the local view is mirrored.
   var isMirror: Bool { get }
-  /// The level of the local audio, 0 to 100.
+  /// The local audio's level, from 0 to 100.
   var audioLevel: Int { get }
 
-  /// Starts capturing; publishing does so by itself.
+  /// Starts capturing; publishing does so automatically.
   func start() async throws
-  /// Starts capturing; the closure receives the error, or nil.
+  /// Starts capturing; the closure receives the error, or nil on success.
   func start(completion: @escaping ((any Error)?) -> Void)
   /// Stops capturing.
   func stop()
   /// Switches to another camera.
   func switchCamera(position: AVCaptureDevice.Position, isMirror: Bool) async throws
-  /// Switches to another camera; the closure receives the error, or nil.
+  /// Switches to another camera; the closure receives the error, or nil on success.
   func switchCamera(
     position: AVCaptureDevice.Position, isMirror: Bool,
     completion: @escaping ((any Error)?) -> Void)
 }
 
-/// Local video.
+/// Video that the local participant captures and may publish.
 public protocol LocalVideo: AnyObject, Sendable {
-  /// The number of the stream; local to the process until it is published.
+  /// The stream's number; local to the process until it is published.
   var id: Int { get }
-  /// The participant that publishes it; empty until it is published.
+  /// The identifier of the participant who publishes the video; empty until it is published.
   var owner: String { get }
-  /// Whether it is enabled; if not, it is black, and the other participants are notified.
+  /// Whether the video is enabled; otherwise it is black, and other participants are notified.
   var active: Bool { get set }
-  /// Application data that the other participants receive with it.
+  /// Application data that other participants receive with the video.
   var extraValue: String { get set }
-  /// The view that displays it; empty: none.
+  /// The view that displays the video; empty if there is none.
   var viewId: String { get }
-  /// Whether 1280x720 is captured; takes effect at the next start.
+  /// Whether 1280x720 is captured, from the next start on.
   var hd: Bool { get set }
-  /// Displays it in a view, in place of what the view displayed before.
+  /// Displays the video in a view, replacing the video shown there.
   func attach(_ view: UIRenderView)
-  /// Stops displaying it.
+  /// Stops displaying the video.
   func detach()
 }
 
-/// Local audio.
+/// Audio that the local participant captures and may publish.
 public protocol LocalAudio: AnyObject, Sendable {
-  /// The number of the stream; local to the process until it is published.
+  /// The stream's number; local to the process until it is published.
   var id: Int { get }
-  /// The participant that publishes it; empty until it is published.
+  /// The identifier of the participant who publishes the audio; empty until it is published.
   var owner: String { get }
-  /// Whether it is enabled; if not, it is silent, and the other participants are notified.
+  /// Whether the audio is enabled; otherwise it is silent, and other participants are notified.
   var active: Bool { get set }
-  /// Application data that the other participants receive with it.
+  /// Application data that other participants receive with the audio.
   var extraValue: String { get set }
 }
 
 extension LocalMedia {
-  /// Sends an image from the application, when the options have `bypass` as their source.
+  /// Sends an application's image if the options' source is `bypass`.
   ///
   /// The guide names only the source, not this method.
   public func sendVideoFrame(sampleBuffer: CMSampleBuffer) {
@@ -74,13 +74,12 @@ extension LocalMedia {
   }
 }
 
-/// Local media over that of `RoomClient`.
+/// Wraps `RoomClient.LocalMedia`.
 final class LocalMediaObject: LocalMedia {
   let core: RoomClient.LocalMedia
   let video: any LocalVideo
   let audio: any LocalAudio
 
-  /// Creates the media that the options describe.
   convenience init(_ options: LocalMediaOptions) throws(RoomError) {
     let native = options.core
     self.init(
@@ -135,7 +134,7 @@ final class LocalMediaObject: LocalMedia {
   }
 }
 
-/// Local video, or none.
+/// Wraps `RoomClient.LocalVideo`, or stands for missing video.
 final class LocalVideoObject: LocalVideo {
   private let core: RoomClient.LocalVideo?
 
@@ -160,7 +159,7 @@ final class LocalVideoObject: LocalVideo {
   func detach() { core?.detach() }
 }
 
-/// Local audio, or none.
+/// Wraps `RoomClient.LocalAudio`, or stands for missing audio.
 final class LocalAudioObject: LocalAudio {
   private let core: RoomClient.LocalAudio?
 
@@ -183,26 +182,26 @@ final class LocalAudioObject: LocalAudio {
 /// A view that displays one video, without a screen.
 ///
 /// It holds the current video frame, and forwards every frame to the application's renderer, if
-/// there is one.
+/// any.
 public final class UIRenderView: Sendable {
   let core: RenderView
   private let screen: Screen
 
   /// Creates a view.
-  /// - Parameter renderer: draws the video frames, on the thread that delivers them; nil: none.
+  /// - Parameter renderer: draws video frames on the thread that delivers them; nil for none.
   public init(frame: CGRect = .zero, renderer: (any RTCVideoRenderer)? = nil) {
     let screen = Screen(frame, renderer.map { ShownFrames($0) })
     self.screen = screen
     core = RenderView(screen)
   }
 
-  /// The position and size of the view.
+  /// The view's position and size.
   public var frame: CGRect {
     get { screen.state.withLock { $0.frame } }
     set { screen.state.withLock { $0.frame = newValue } }
   }
 
-  /// The displayed video frame; nil before the first, and when there is nothing to display.
+  /// The displayed video frame; nil before the first, and while there is nothing to display.
   public var videoFrame: RTCVideoFrame? {
     screen.state.withLock { $0.shown }.map { RTCVideoFrame($0) }
   }

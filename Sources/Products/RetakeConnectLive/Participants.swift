@@ -2,31 +2,31 @@ import RetakeRTC
 import RoomClient
 import Synchronization
 
-/// The local participant.
+/// The application's own participant in a room.
 public protocol LocalParticipant: AnyObject, Sendable {
-  /// The identifier in the room; empty before connecting completes.
+  /// The participant's identifier in the room; empty until connected.
   var id: String { get }
-  /// The published videos by their numbers.
+  /// The published videos by number.
   var videos: [Int: any LocalVideo] { get }
-  /// The published audio by its numbers.
+  /// The published audio by number.
   var audios: [Int: any LocalAudio] { get }
 }
 
 /// A remote participant.
 ///
-/// One that the application still holds keeps its media after it has left.
+/// It keeps its media after the participant has left, while the application holds it.
 public protocol RemoteParticipant: AnyObject, Sendable {
-  /// The identifier in the room.
+  /// The participant's identifier in the room.
   var id: String { get }
-  /// Its published videos, by number: a camera and a screen, for example.
+  /// The participant's published videos by number: a camera and a screen, for example.
   var videos: [Int: any RemoteVideo] { get }
-  /// Its published audio, by number.
+  /// The participant's published audio by number.
   var audios: [Int: any RemoteAudio] { get }
-  /// Whether any of its videos is subscribed to.
+  /// Whether any of the participant's videos is subscribed to.
   var isVideoSubscribed: Bool { get }
 }
 
-/// This side over that of `RoomClient`.
+/// Wraps `RoomClient.LocalParticipant`.
 final class LocalParticipantObject: LocalParticipant {
   private let core: RoomClient.LocalParticipant?
   private let objects: RoomObjects
@@ -50,7 +50,7 @@ final class LocalParticipantObject: LocalParticipant {
   }
 }
 
-/// A remote participant over that of `RoomClient`, with one object for each of its media.
+/// Wraps `RoomClient.RemoteParticipant`, with one object for each of its media.
 final class RemoteParticipantObject: RemoteParticipant {
   let core: RoomClient.RemoteParticipant
   private let made = Mutex<(videos: [RemoteVideoObject], audios: [RemoteAudioObject])>(([], []))
@@ -80,7 +80,7 @@ final class RemoteParticipantObject: RemoteParticipant {
     }
   }
 
-  /// Releases the object of unpublished media.
+  /// Releases the object for unpublished media.
   func forget(_ id: Int) {
     made.withLock { made in
       made.videos.removeAll { $0.id == id }
@@ -89,7 +89,7 @@ final class RemoteParticipantObject: RemoteParticipant {
   }
 }
 
-/// The objects that a room has handed to its application, one for each of `RoomClient`.
+/// The objects that a room has handed to its application, each wrapping one from `RoomClient`.
 final class RoomObjects: Sendable {
   private struct State {
     var people: [RemoteParticipantObject] = []
@@ -117,7 +117,7 @@ final class RoomObjects: Sendable {
     }
   }
 
-  /// The object for published local media or a shared screen.
+  /// Returns the object for published local media or a shared screen.
   func local(_ core: RoomClient.LocalMedia) -> LocalMediaObject {
     state.withLock { state in
       if let known = state.media.first(where: { $0.core === core }) { return known }
@@ -136,49 +136,49 @@ final class RoomObjects: Sendable {
 
 /// Video that another participant publishes.
 public protocol RemoteVideo: AnyObject, Sendable {
-  /// The number of the stream, by which it is subscribed to.
+  /// The stream's number, with which to subscribe to it.
   var id: Int { get }
-  /// The participant that publishes it.
+  /// The identifier of the participant who publishes the video.
   var owner: String { get }
-  /// Whether its owner has it enabled.
+  /// Whether the owner has the video enabled.
   var active: Bool { get }
-  /// Its owner's application data.
+  /// The owner's application data.
   var extraValue: String { get }
   /// The chosen size.
   var profile: VideoProfileType { get }
-  /// Whether reception is paused; a failure is reported as an error of the room.
+  /// Whether reception is paused; the room reports a failure as an error.
   var pause: Bool { get set }
-  /// The view that displays it; empty: none.
+  /// The view that displays the video; empty if there is none.
   var viewId: String { get }
-  /// Whether it is subscribed to.
+  /// Whether the video is subscribed to.
   var isSubscribed: Bool { get }
-  /// Displays it in a view, in place of what the view displayed before.
+  /// Displays the video in a view, replacing the video shown there.
   func attach(_ view: UIRenderView)
-  /// Stops displaying it in a view.
+  /// Stops displaying the video in a view.
   func detach(_ view: UIRenderView)
   /// Pauses or resumes reception.
-  /// - Throws: an error when it is not subscribed to, or cannot be paused.
+  /// - Throws: an error if the video is not subscribed to or cannot be paused.
   func setPaused(_ pause: Bool) throws
   /// Chooses a size.
-  /// - Throws: an error when it is not subscribed to, or has no such size.
+  /// - Throws: an error if the video is not subscribed to or has no such size.
   func setProfile(_ profile: VideoProfileType) throws
 }
 
 /// Audio that another participant publishes.
 public protocol RemoteAudio: AnyObject, Sendable {
-  /// The number of the stream.
+  /// The stream's number.
   var id: Int { get }
-  /// The participant that publishes it.
+  /// The identifier of the participant who publishes the audio.
   var owner: String { get }
-  /// Whether its owner has it enabled.
+  /// Whether the owner has the audio enabled.
   var active: Bool { get }
-  /// Its owner's application data.
+  /// The owner's application data.
   var extraValue: String { get }
-  /// Whether it is always received, even if others are louder.
+  /// Whether the audio is always received, even if other voices are louder.
   var alwaysOn: Bool { get }
 }
 
-/// Video over that of `RoomClient`.
+/// Wraps `RoomClient.RemoteVideo`.
 final class RemoteVideoObject: RemoteVideo {
   let core: RoomClient.RemoteVideo
 
@@ -203,7 +203,7 @@ final class RemoteVideoObject: RemoteVideo {
   func setProfile(_ profile: VideoProfileType) throws { try core.beginChoosing(profile.core) }
 }
 
-/// Audio over that of `RoomClient`.
+/// Wraps `RoomClient.RemoteAudio`.
 final class RemoteAudioObject: RemoteAudio {
   let core: RoomClient.RemoteAudio
 

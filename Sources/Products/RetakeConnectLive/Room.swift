@@ -5,19 +5,19 @@ import Room
 public import RoomClient
 import Synchronization
 
-/// A room: its participants, and what they publish and receive.
+/// A room with its participants and their published media.
 ///
 /// Its methods return at once, and may be called from any thread and from delegates.
 public final class Room: Sendable {
   private let core: RoomClient.Room?
   private let objects = RoomObjects()
   private let forwarder: RoomForwarder
-  /// The local participant.
+  /// The application's own participant.
   public let localParticipant: any LocalParticipant
 
   init(_ config: Config, _ delegate: any RoomDelegate) {
     forwarder = RoomForwarder(delegate, objects)
-    // If no thread can be created there is no room; `connect` reports it.
+    // If no thread can be created, there is no room; `connect` reports that.
     core = (try? ConnectLive.machine.begin()).map { [forwarder] session, audio in
       RoomClient.Room(
         .retake(ConnectLive.service.rooms, needsToken: true), config: config.core,
@@ -38,8 +38,8 @@ public final class Room: Sendable {
 
   /// Publishes local media in this room, at once or when the room is connected.
   ///
-  /// Later failures, such as a camera that does not start, are errors of the room.
-  /// - Throws: an error when there is no media.
+  /// Later failures, such as a camera that does not start, are reported as room errors.
+  /// - Throws: an error if there is no media.
   public func publish(_ media: (any LocalMedia)?) throws {
     guard let media = media as? LocalMediaObject, let core else {
       throw RoomError(.invalidArgument, "there is no own media; createLocalMedia makes it")
@@ -62,27 +62,27 @@ public final class Room: Sendable {
       if let entry = ConnectLive.entry {
         try room.beginSigningIn(entry.present, entry.authenticator)
       }
-      // A failure is reported as an error and as a disconnection.
+      // A failure is reported both as an error and as a disconnection.
       try room.beginConnecting(roomId: roomId) { _ in }
     }
   }
 
-  /// Leaves the room; the delegate is notified when that is done.
+  /// Leaves the room; the delegate is notified once that is done.
   public func disconnect() { core?.beginDisconnecting() }
 
   // MARK: Participants
 
-  /// The remote participants, by identifier.
+  /// Remote participants, by identifier.
   public var remoteParticipants: [String: any RemoteParticipant] {
     (core?.remoteParticipants ?? [:]).mapValues { objects.participant($0) }
   }
 
-  /// The participants whose video is subscribed to.
+  /// Returns the participants whose video is subscribed to.
   public func getVideoOccupants() -> [String: any RemoteParticipant] {
     occupants(core?.getVideoOccupants() ?? [])
   }
 
-  /// The participants whose audio the server has selected.
+  /// Returns the participants whose audio the server has selected.
   public func getAudioOccupants() -> [String: any RemoteParticipant] {
     occupants(core?.getAudioOccupants() ?? [])
   }
@@ -93,10 +93,10 @@ public final class Room: Sendable {
 
   // MARK: Remote video
 
-  /// Subscribes to several videos; failures are errors of the room.
+  /// Subscribes to several videos; failures are reported as room errors.
   public func subscribe(videoIds: [Int]) { subscribe(true, videoIds) }
 
-  /// Subscribes to a video.
+  /// Subscribes to a video and returns the result.
   public func subscribe(videoId: Int) async -> Result<Void, any Error> {
     await withCheckedContinuation { continuation in
       subscribe(true, videoId) { continuation.resume(returning: $0) }
@@ -110,10 +110,10 @@ public final class Room: Sendable {
     subscribe(true, videoId, answer(completion))
   }
 
-  /// Unsubscribes from several videos; failures are errors of the room.
+  /// Unsubscribes from several videos; failures are reported as room errors.
   public func unsubscribe(videoIds: [Int]) { subscribe(false, videoIds) }
 
-  /// Unsubscribes from a video.
+  /// Unsubscribes from a video and returns the result.
   public func unsubscribe(videoId: Int) async -> Result<Void, any Error> {
     await withCheckedContinuation { continuation in
       subscribe(false, videoId) { continuation.resume(returning: $0) }
@@ -147,7 +147,7 @@ public final class Room: Sendable {
   /// Mutes or unmutes all received audio.
   public func setMuted(_ isMuted: Bool) { core?.setMuted(isMuted) }
 
-  /// Sends a message to participants; to everyone if none is named.
+  /// Sends a message to the named participants, or to all if none are named.
   public func sendUserMessage(
     participantIds: [String], message: String,
     completion: @escaping (Result<Void, any Error>) -> Void
@@ -162,13 +162,13 @@ public final class Room: Sendable {
 
   /// Requests the screen-sharing process, whose frames are published as another video.
   /// - Parameters:
-  ///   - appGroup: the name of the folder that both processes share: a path, or a name that stands
-  ///     for a folder of the user.
-  ///   - extensionName: the program to start, by its path or its name; if there is no such program,
-  ///     the room waits for a process that calls `createScreenShare` with the group.
-  ///   - completion: called with each of its states.
-  /// - Throws: an error when there is no room, when a screen is already shared, or within five
-  ///   seconds of the end of the previous one.
+  ///   - appGroup: the folder that both processes share: a path, or a name for a folder below the
+  ///     user's own.
+  ///   - extensionName: the path or name of the program to start; if there is no such program, the
+  ///     room waits for a process that calls `createScreenShare` with the group.
+  ///   - completion: called with each of the process's states.
+  /// - Throws: an error if there is no room, if a screen is already shared, or within five seconds
+  ///   of the previous sharing's end.
   public func requestScreenShare(
     appGroup: String, extensionName: String,
     completion: @escaping (ScreenShareData.ExtensionStatus) -> Void
@@ -182,22 +182,22 @@ public final class Room: Sendable {
     }
   }
 
-  /// Stops sharing at once, without an event; another can start after five seconds.
+  /// Stops sharing at once, without an event; sharing may start again after five seconds.
   public func stopScreenShare(isLeftRoom: Bool) { core?.stopScreenShare(isLeftRoom: isLeftRoom) }
 
-  /// Stops sharing; the guide spells it so in one place.
+  /// Stops sharing; the misspelling occurs in the guide.
   public func stopScreenSahre(isLeftRoom: Bool) { stopScreenShare(isLeftRoom: isLeftRoom) }
 
   // MARK: Statistics
 
-  /// Returns the levels of the selected remote audio: 0 to 100, by identifier.
+  /// Returns the selected remote participants' audio levels, from 0 to 100, by identifier.
   public func getAudioLevels(completion: @escaping ([String: Int]) -> Void) {
     let told = Handed(completion)
     let levels = core?.getAudioLevels() ?? [:]
     ConnectLive.calls.call { told.value(levels) }
   }
 
-  /// Returns the statistics of what is sent, by identifier.
+  /// Returns the statistics of sent media, by identifier.
   public func getLocalStatsReport(completion: @escaping ([String: Statistics]) -> Void) {
     let told = Handed(completion)
     Task { [core] in
@@ -206,7 +206,7 @@ public final class Room: Sendable {
     }
   }
 
-  /// Returns the statistics of what is received, by identifier.
+  /// Returns the statistics of received media, by identifier.
   public func getRemoteStatsReport(completion: @escaping ([String: Statistics]) -> Void) {
     let told = Handed(completion)
     Task { [core] in
@@ -217,7 +217,7 @@ public final class Room: Sendable {
 
   // MARK: Calls
 
-  /// Makes a call whose failure is reported as an error of the room.
+  /// Makes a call whose failure is reported as a room error.
   private func attempt(_ body: () throws(RoomError) -> Void) {
     do throws(RoomError) {
       try body()
@@ -249,7 +249,7 @@ public final class Room: Sendable {
 
 // MARK: - Published
 
-/// An observable property, in place of Combine's wrapper.
+/// An observable property that replaces Combine's wrapper.
 ///
 /// It may be set and read on any thread.
 @propertyWrapper public final class Published<Value: Sendable>: Sendable {
@@ -261,12 +261,12 @@ public final class Room: Sendable {
 
   private let state: Mutex<State>
 
-  /// Creates the property with an initial value.
+  /// Creates a property with an initial value.
   public init(wrappedValue: Value) { state = Mutex(State(value: wrappedValue)) }
 
   deinit { for reader in state.withLock({ $0.readers.values.map(\.self) }) { reader.finish() } }
 
-  /// The value.
+  /// The current value.
   public var wrappedValue: Value {
     get { state.withLock { $0.value } }
     set {
@@ -278,7 +278,7 @@ public final class Room: Sendable {
     }
   }
 
-  /// The current value and every later one; each access returns a new stream.
+  /// A stream of the current value and every later one; each access returns a new stream.
   public var projectedValue: AsyncStream<Value> {
     AsyncStream { continuation in
       state.withLock { state in
@@ -299,9 +299,9 @@ public final class Room: Sendable {
 
 // For applications that handle only Foundation's errors.
 extension RoomError: LocalizedError, CustomNSError {
-  /// A description of the error.
+  /// The error's message.
   public var errorDescription: String? { message }
-  /// The domain of the error codes.
+  /// The error codes' domain.
   public static var errorDomain: String { "Retake.RoomError" }
   /// The error code.
   public var errorCode: Int { code.rawValue }

@@ -2,109 +2,108 @@ import RetakeRTC
 import Room
 import RoomClient
 
-/// Receives the events of a room, one after the other on the callback queue; every method is
-/// optional.
+/// Receives a room's events, one by one on the callback queue; every method is optional.
 public protocol RoomDelegate: AnyObject {
-  /// The progress of connecting: 1 to 100.
+  /// Reports the progress of connecting: 1 to 100.
   func onConnecting(progress: Float)
-  /// The room is connected; its participants, the local one first.
+  /// Reports that the room is connected; lists the participants, the local one first.
   func onConnected(participantIds: [String])
-  /// The room ended, because it was left or after an error; no event follows.
+  /// Reports that the room ended, because it was left or after an error; always the last event.
   func onDisconnected(reason: DisconnectReason)
-  /// An error occurred; `onDisconnected` follows if it is critical.
+  /// Reports an error; `onDisconnected` follows if it is critical.
   func onError(code: Int, message: String, isCritical: Bool)
-  /// A participant entered.
+  /// Reports that a participant entered.
   func onParticipantEntered(remoteParticipant: any RemoteParticipant)
-  /// A participant left.
+  /// Reports that a participant left.
   func onParticipantLeft(remoteParticipant: any RemoteParticipant)
-  /// Local media was published.
+  /// Reports that local media was published.
   func onLocalMediaPublished(localMedia: (any LocalMedia)?)
-  /// Local media was unpublished.
+  /// Reports that local media was unpublished.
   func onLocalMediaUnpublished(localMedia: (any LocalMedia)?)
-  /// A participant published a video.
+  /// Reports that a participant published a video.
   func onRemoteVideoPublished(
     remoteParticipant: any RemoteParticipant, remoteVideo: any RemoteVideo)
-  /// A participant unpublished a video.
+  /// Reports that a participant unpublished a video.
   func onRemoteVideoUnpublished(
     remoteParticipant: any RemoteParticipant, remoteVideo: any RemoteVideo)
-  /// A participant published audio.
+  /// Reports that a participant published audio.
   func onRemoteAudioPublished(
     remoteParticipant: any RemoteParticipant, remoteAudio: any RemoteAudio)
-  /// A participant unpublished audio.
+  /// Reports that a participant unpublished audio.
   func onRemoteAudioUnpublished(
     remoteParticipant: any RemoteParticipant, remoteAudio: any RemoteAudio)
-  /// A participant's audio is now among those that the server selects by who speaks.
+  /// Reports that the server selected a participant's audio because the participant speaks.
   func onRemoteAudioSubscribed(
     remoteParticipant: any RemoteParticipant, remoteAudio: any RemoteAudio)
-  /// A participant's audio is no longer selected.
+  /// Reports that a participant's audio is no longer selected.
   func onRemoteAudioUnsubscribed(
     remoteParticipant: any RemoteParticipant, remoteAudio: any RemoteAudio)
-  /// A video was enabled or disabled, or its extra value changed.
+  /// Reports that a video was enabled or disabled, or that its extra value changed.
   func onRemoteVideoStateChanged(
     remoteParticipant: any RemoteParticipant, remoteVideo: any RemoteVideo)
-  /// Audio was enabled or disabled, or its extra value changed.
+  /// Reports that audio was enabled or disabled, or that its extra value changed.
   func onRemoteAudioStateChanged(
     remoteParticipant: any RemoteParticipant, remoteAudio: any RemoteAudio)
-  /// A participant sent a message.
+  /// Reports a participant's message.
   func onUserMessage(senderId: String, message: String)
 }
 
 extension RoomDelegate {
-  /// Does nothing.
+  /// Does nothing by default.
   public func onConnecting(progress: Float) {}
-  /// Does nothing.
+  /// Does nothing by default.
   public func onConnected(participantIds: [String]) {}
-  /// Does nothing.
+  /// Does nothing by default.
   public func onDisconnected(reason: DisconnectReason) {}
-  /// Does nothing.
+  /// Does nothing by default.
   public func onError(code: Int, message: String, isCritical: Bool) {}
-  /// Does nothing.
+  /// Does nothing by default.
   public func onParticipantEntered(remoteParticipant: any RemoteParticipant) {}
-  /// Does nothing.
+  /// Does nothing by default.
   public func onParticipantLeft(remoteParticipant: any RemoteParticipant) {}
-  /// Does nothing.
+  /// Does nothing by default.
   public func onLocalMediaPublished(localMedia: (any LocalMedia)?) {}
-  /// Does nothing.
+  /// Does nothing by default.
   public func onLocalMediaUnpublished(localMedia: (any LocalMedia)?) {}
-  /// Does nothing.
+  /// Does nothing by default.
   public func onRemoteVideoPublished(
     remoteParticipant: any RemoteParticipant, remoteVideo: any RemoteVideo
   ) {}
-  /// Does nothing.
+  /// Does nothing by default.
   public func onRemoteVideoUnpublished(
     remoteParticipant: any RemoteParticipant, remoteVideo: any RemoteVideo
   ) {}
-  /// Does nothing.
+  /// Does nothing by default.
   public func onRemoteAudioPublished(
     remoteParticipant: any RemoteParticipant, remoteAudio: any RemoteAudio
   ) {}
-  /// Does nothing.
+  /// Does nothing by default.
   public func onRemoteAudioUnpublished(
     remoteParticipant: any RemoteParticipant, remoteAudio: any RemoteAudio
   ) {}
-  /// Does nothing.
+  /// Does nothing by default.
   public func onRemoteAudioSubscribed(
     remoteParticipant: any RemoteParticipant, remoteAudio: any RemoteAudio
   ) {}
-  /// Does nothing.
+  /// Does nothing by default.
   public func onRemoteAudioUnsubscribed(
     remoteParticipant: any RemoteParticipant, remoteAudio: any RemoteAudio
   ) {}
-  /// Does nothing.
+  /// Does nothing by default.
   public func onRemoteVideoStateChanged(
     remoteParticipant: any RemoteParticipant, remoteVideo: any RemoteVideo
   ) {}
-  /// Does nothing.
+  /// Does nothing by default.
   public func onRemoteAudioStateChanged(
     remoteParticipant: any RemoteParticipant, remoteAudio: any RemoteAudio
   ) {}
-  /// Does nothing.
+  /// Does nothing by default.
   public func onUserMessage(senderId: String, message: String) {}
 }
 
 // MARK: - RoomForwarder
 
-/// Forwards the events of a room in order, with the objects of this module.
+/// Forwards a room's events in order, with this module's objects.
 final class RoomForwarder: RoomClient.RoomDelegate {
   private typealias Event = @Sendable (any RoomDelegate) -> Void
 

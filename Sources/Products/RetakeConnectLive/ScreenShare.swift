@@ -7,17 +7,17 @@ import Synchronization
 
 typealias CoreStatus = ExtensionStatus
 
-/// Events between a room and its screen-sharing process.
+/// The types that a room and its screen-sharing process exchange.
 public enum ScreenShareData {
-  /// The state of that process.
+  /// The screen-sharing process's state.
   public enum ExtensionStatus: Int, Sendable {
-    /// There is none.
+    /// No process is running.
     case notAvailable = 0
-    /// It is waiting for the room.
+    /// The process is waiting for the room.
     case broadcastReady = 1
-    /// Its frames are being sent.
+    /// The process is sending frames.
     case broadcastStarted = 2
-    /// It ended.
+    /// The process ended.
     case broadcastClosed = 3
 
     init(_ core: CoreStatus) {
@@ -25,13 +25,13 @@ public enum ScreenShareData {
     }
   }
 
-  /// Why it does not share, or stopped sharing.
+  /// The reason that a screen is not shared, or is no longer shared.
   public enum ExtensionErrorCode: Int, Error, Sendable {
-    /// A frame that cannot be sent.
+    /// A frame cannot be sent.
     case invalidData = 0
     /// The room stopped sharing.
     case stopBroadcast = 1
-    /// The room was left.
+    /// The participant left the room.
     case meetingFinished = 2
     /// No room accepts the frames.
     case broadcastFailed = 3
@@ -54,7 +54,7 @@ public enum ScreenShareData {
   }
 }
 
-/// The screen-sharing side, in the process that captures.
+/// The sharing end, in the process that captures the screen.
 public final class ScreenShare: Sendable {
   private struct State {
     var completion: Handed<(ScreenShareData.ExtensionErrorCode, String) -> Void>?
@@ -68,8 +68,8 @@ public final class ScreenShare: Sendable {
   }
 
   /// Starts sharing, once the room requests it.
-  /// - Parameter completion: called once when sharing ended or did not start, with a message for
-  ///   the user; not when this side stopped it.
+  /// - Parameter completion: called once when sharing has ended or did not start, with a message
+  ///   for the user; not called after `stop`.
   public func start(
     completion: @escaping (ScreenShareData.ExtensionErrorCode, String) -> Void
   ) {
@@ -94,13 +94,13 @@ public final class ScreenShare: Sendable {
     if let told { ConnectLive.calls.call { told.value(reason, reason.text) } }
   }
 
-  /// Pauses sending.
+  /// Pauses sending frames.
   public func pause() { core.pause() }
 
-  /// Resumes sending.
+  /// Resumes sending frames.
   public func resume() { core.resume() }
 
-  /// Stops sharing; the closure is called when the room has been notified.
+  /// Stops sharing; the closure is called once the room has been notified.
   public func stop(completion: @escaping () -> Void) {
     let told = Handed(completion)
     state.withLock { $0.completion = nil }
@@ -110,13 +110,13 @@ public final class ScreenShare: Sendable {
     }
   }
 
-  /// Sends an image; it is dropped while paused, and while too many are queued.
+  /// Sends an image; drops it while paused or if too many are queued.
   public func sendVideoFrame(sampleBuffer: CMSampleBuffer) {
     do throws(RoomClient.ExtensionErrorCode) {
       guard let frame = sampleBuffer.videoFrame else { throw .invalidData }
       try core.sendVideoFrame(frame)
     } catch {
-      // The end of sharing is reported separately, and before its start there is nothing to report.
+      // The end of sharing is reported separately, and before the start there is nothing to report.
       if error == .invalidData { end(.invalidData) }
     }
   }
@@ -124,7 +124,7 @@ public final class ScreenShare: Sendable {
 
 /// The folder through which a room and its screen-sharing process find each other.
 enum ShareFolder {
-  /// The folder of a group: a path unchanged, or a name below a folder of the user.
+  /// Returns a group's folder: a path unchanged, or a name below a folder of the user.
   static func path(_ group: String) -> String {
     if group.hasPrefix("/") { return group }
     let environment = ProcessInfo.processInfo.environment
@@ -135,8 +135,8 @@ enum ShareFolder {
     return base + "/" + (name.isEmpty ? "screen" : "group-" + String(name))
   }
 
-  /// The program with a name, by its path or on `PATH`; one that is started externally if there is
-  /// none.
+  /// Returns the program with a path or with a name on `PATH`; without one, a program that is
+  /// started externally.
   static func program(_ name: String) -> ScreenShareProgram {
     if name.contains("/") { return ScreenShareProgram(executable: name) }
     let folders = ProcessInfo.processInfo.environment["PATH"]?.split(separator: ":") ?? []

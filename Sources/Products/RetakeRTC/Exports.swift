@@ -1,2 +1,2 @@
-// Applications that import the Objective-C API get Foundation with it.
+// Applications that import the Objective-C API also import Foundation through it.
 @_exported public import Foundation

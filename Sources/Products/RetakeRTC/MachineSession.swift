@@ -2,8 +2,8 @@ package import Dispatch
 package import Live
 import Synchronization
 
-/// The common part of the products over rooms: a session for all rooms of a process, with the
-/// machine's microphone, loudspeaker and cameras.
+/// Shared by the products for rooms: one session for all of a process's rooms, with the machine's
+/// microphone, loudspeaker and cameras.
 package final class MachineSession: Sendable {
   private struct State {
     var session: Session?
@@ -14,21 +14,21 @@ package final class MachineSession: Sendable {
 
   package init() {}
 
-  /// Sets the session of future rooms; nil: one that is not recorded.
+  /// Sets the session for future rooms; nil selects a session that is not recorded.
   package func use(_ session: Session?) {
     state.withLock { $0 = State(session: session) }
   }
 
   /// Starts a recorded session.
-  /// - Throws: `SessionError` when the take cannot be written.
+  /// - Throws: `SessionError` if the take cannot be written.
   package func record(to path: String) throws {
     var options = Session.Options()
     options.takePath = path
     use(try Session(options))
   }
 
-  /// The session and its audio, both created with the first room.
-  /// - Throws: `SessionError` when no thread can be created.
+  /// Returns the session and its audio, creating both for the first room.
+  /// - Throws: `SessionError` if no thread can be created.
   package func begin() throws(SessionError) -> (session: Session, audio: AudioSession?) {
     let present = state.withLock { $0 }
     if let session = present.session, present.audio != nil { return (session, present.audio) }
@@ -50,8 +50,8 @@ package final class MachineSession: Sendable {
   /// The audio session; nil before the first room.
   package var audio: AudioSession? { state.withLock { $0.audio } }
 
-  /// Closes all connections and completes the take of a recorded session.
-  /// - Throws: `TapeError` when something could not be written; what was written stays valid.
+  /// Closes all connections and completes a recorded session's take.
+  /// - Throws: `TapeError` if writing failed; everything written before stays valid.
   package func finish() async throws {
     let session = state.withLock { state in
       defer { state = State() }
@@ -62,13 +62,13 @@ package final class MachineSession: Sendable {
 }
 
 extension AVCaptureDevice {
-  /// A camera of the machine by position, or its replacement.
+  /// Returns the machine's camera at a position, or its replacement.
   package static func capturer(_ position: CameraPosition) -> (any VideoCapturer)? {
     let wanted: Position = position == .back ? .back : .front
     return all.first { $0.position == wanted }?.capturer
   }
 
-  /// The permissions that are checked before a camera starts: those of `requestAccess`.
+  /// The permissions checked before a camera starts, which `requestAccess` asks for.
   package static var permissions: CameraPermissions {
     CameraPermissions(declaresCameraUse: CaptureAccess.shared.isDeclared(.video)) {
       CaptureAccess.shared.isAllowed(.video)
@@ -76,14 +76,13 @@ extension AVCaptureDevice {
   }
 }
 
-/// The serial queue on which a product calls its application, which may set another one.
+/// The serial queue on which a product calls its application, unless the application sets another.
 package final class CallbackQueue: Sendable {
   private let chosen: Mutex<DispatchQueue>
 
-  /// Creates a queue with a label.
   package init(label: String) { chosen = Mutex(DispatchQueue(label: label)) }
 
-  /// The queue.
+  /// The queue in use.
   package var queue: DispatchQueue {
     get { chosen.withLock { $0 } }
     set { chosen.withLock { $0 = newValue } }
@@ -93,13 +92,13 @@ package final class CallbackQueue: Sendable {
   package func call(_ body: @escaping @Sendable () -> Void) { queue.async(execute: body) }
 }
 
-// Delegates, renderers, factories and completion handlers are ordinary classes and closures of the
-// application, as in libwebrtc; they are not required to be Sendable. Only the types here carry
-// them to another thread.
+// An application's delegates, renderers, factories and completion handlers are ordinary classes and
+// closures, as in libwebrtc; they need not be Sendable. Only the types here carry them to another
+// thread.
 
-/// A closure or an object of the application that is passed to the thread that calls it.
+/// An application's closure or object, passed to the thread that calls it.
 ///
-/// The compiler cannot verify what the interface guarantees: it is stored and passed on, and called
+/// The compiler cannot verify the interface's guarantee: the value is stored, passed on, and called
 /// one call at a time, on the factory's queue or on the documented thread.
 package struct Handed<Value>: @unchecked Sendable {
   package let value: Value
@@ -107,7 +106,7 @@ package struct Handed<Value>: @unchecked Sendable {
   package init(_ value: Value) { self.value = value }
 }
 
-/// A delegate of the application, held weakly, with the same guarantee as `Handed`.
+/// An application's delegate, held weakly, with the same guarantee as `Handed`.
 ///
 /// It is never cast: a class may conform on the main actor only, and a cast checks the isolation
 /// where it happens.

@@ -4,14 +4,14 @@ import Peer
 package import Stats
 import Wire
 
-/// One object of a report, with its W3C members by name.
+/// One object in a report, with its W3C members by name.
 public final class RTCStatistics: Sendable, CustomStringConvertible {
   /// The identifier, the same in every report.
   public let id: String
-  /// `inbound-rtp`, `candidate-pair`, ...
+  /// The object's type: `inbound-rtp`, `candidate-pair`, ...
   public let type: String
   // swift-format-ignore: AlwaysUseLowerCamelCase
-  /// Unix time of the sample in microseconds.
+  /// When the object was sampled, as Unix time in microseconds.
   public let timestamp_us: Double
   private let members: [StatsMember]
 
@@ -22,7 +22,7 @@ public final class RTCStatistics: Sendable, CustomStringConvertible {
     members = object.members
   }
 
-  /// The members: strings, numbers, and dictionaries of them.
+  /// The members: strings, numbers, and dictionaries of these.
   public var values: [String: NSObject] { dictionary(members) }
 
   /// The object as JSON.
@@ -31,12 +31,12 @@ public final class RTCStatistics: Sendable, CustomStringConvertible {
   }
 }
 
-/// A report of everything, or of one sender or receiver.
+/// A report on everything, or on one sender or receiver.
 public final class RTCStatisticsReport: Sendable, CustomStringConvertible {
   /// The objects by their `id`.
   public let statistics: [String: RTCStatistics]
   // swift-format-ignore: AlwaysUseLowerCamelCase
-  /// Unix time of the report in microseconds; 0 without objects.
+  /// When the report was made, as Unix time in microseconds; 0 without objects.
   public let timestamp_us: Double
 
   package init(_ report: StatsReport) {
@@ -67,7 +67,7 @@ private func object(_ value: StatsValue) -> NSObject {
   }
 }
 
-// Statistics of a connection.
+// A connection's statistics.
 extension RTCPeerConnection {
   /// Returns the current statistics of everything.
   public func statistics(
@@ -76,14 +76,14 @@ extension RTCPeerConnection {
     report(nil, completionHandler)
   }
 
-  /// Returns the statistics of a sender, with everything that they refer to.
+  /// Returns a sender's statistics, with all objects they refer to.
   public func statistics(
     for sender: RTCRtpSender, completionHandler: @escaping (RTCStatisticsReport) -> Void
   ) {
     report(.sender(transceiver: sender.transceiver), completionHandler)
   }
 
-  /// Returns the statistics of a receiver, with everything that they refer to.
+  /// Returns a receiver's statistics, with all objects they refer to.
   public func statistics(
     for receiver: RTCRtpReceiver,
     completionHandler: @escaping (RTCStatisticsReport) -> Void
@@ -112,22 +112,21 @@ extension RTCPeerConnection {
 
 // MARK: - RTCLegacyStatsReport
 
-/// The level of detail of the legacy statistics, numbered as in the Objective-C header; without
-/// effect here.
+/// The detail level of legacy statistics, numbered as in the Objective-C header; no effect here.
 public enum RTCStatsOutputLevel: Int, Sendable {
-  /// What applications need.
+  /// The statistics that applications need.
   case standard
-  /// More.
+  /// Statistics for debugging as well.
   case debug
 }
 
-/// One object of the statistics that preceded the standard, with its names of that time.
+/// One object from the statistics that preceded the standard, with its names from that time.
 ///
-/// It is derived from the standard objects, so it lacks values that these do not have.
+/// It is derived from the standard objects, so it lacks values that they do not have.
 public final class RTCLegacyStatsReport: Sendable, CustomStringConvertible {
-  /// The Unix time of the sample in milliseconds.
+  /// When the object was sampled, as Unix time in milliseconds.
   public let timestamp: Double
-  /// `ssrc`, `googCandidatePair`, `localcandidate` or `remotecandidate`.
+  /// The object's type: `ssrc`, `googCandidatePair`, `localcandidate` or `remotecandidate`.
   public let type: String
   /// The identifier, the same in every report.
   public let reportId: String
@@ -166,7 +165,7 @@ extension RTCPeerConnection {
     }
   }
 
-  /// The selector for a track of this connection; nil when it has no such track.
+  /// Returns the selector for one of this connection's tracks; nil for other tracks.
   private func selector(of track: RTCMediaStreamTrack) -> StatsSelector? {
     let core = track.core
     if let inlet = core.inlet, inlet.connection === connection {

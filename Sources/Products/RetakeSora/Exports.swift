@@ -1,3 +1,3 @@
-// An application that imports the SDK uses types of AVFoundation, CoreMedia and ReplayKit too, so
-// their replacements are exported.
+// An application that imports the SDK also uses types from AVFoundation, CoreMedia and ReplayKit,
+// so their replacements are exported.
 @_exported public import RetakeRTC

@@ -6,7 +6,7 @@ import RoomClient
 import Stats
 import Synchronization
 
-/// A connected channel.
+/// A connected Sora channel.
 public final class MediaChannel: Sendable {
   private struct State {
     var room: Room?
@@ -14,13 +14,13 @@ public final class MediaChannel: Sendable {
     var streams: [MediaStream] = []
     var audio: AudioSession?
     var isGivenUp = false
-    /// The handlers that the room calls.
+    /// The room's own handlers, which forward to the application's.
     var handlers: RoomClient.MediaChannelHandlers?
     /// Called once with the result of connecting.
     var handler: Handed<(MediaChannel?, (any Error)?) -> Void>?
   }
 
-  /// The configuration that it was connected with.
+  /// The configuration used to connect.
   public let configuration: Configuration
   let calls: CallbackQueue
   private let state: Mutex<State>
@@ -35,7 +35,7 @@ public final class MediaChannel: Sendable {
 
   // MARK: Streams
 
-  /// The received streams, in the order in which they were added.
+  /// Received streams, in the order in which they were added.
   public var receiverStreams: [MediaStream] {
     streams.filter { $0.streamId != configuration.publisherStreamId }
   }
@@ -67,14 +67,14 @@ public final class MediaChannel: Sendable {
 
   // MARK: Connecting
 
-  /// Reports the result of connecting, once: first to the closure passed to `connect`.
+  /// Reports the result of connecting, once, and first to the closure passed to `connect`.
   func answer(_ error: (any Error)?) {
     let told = state.withLock { state in
       defer { state.handler = nil }
       return state.handler
     }
     guard let told else { return }
-    // The handlers hold the channel until now, and must not keep it any longer.
+    // The handlers hold the channel until now, and must not hold it any longer.
     state.withLock { $0.handlers }?.onConnect = nil
     calls.call {
       told.value(error == nil ? self : nil, error)
@@ -82,8 +82,8 @@ public final class MediaChannel: Sendable {
     }
   }
 
-  /// Connects; the room's handlers report the result, once the audio session has the category and
-  /// mode of a call.
+  /// Connects; the room's handlers report the result, once the audio session has a call's category
+  /// and mode.
   func connect(_ machine: MachineSession) async {
     do {
       let (session, audio) = try machine.begin()
@@ -93,7 +93,7 @@ public final class MediaChannel: Sendable {
       state.withLock { $0.handlers = handlers }
       native.mediaChannelHandlers = handlers
       var config = RoomConfig()
-      // The SDK plays all received audio, not only the loudest.
+      // Like the SDK, play all received audio, not only the loudest.
       config.audioOccupants = nil
       let room = Room(
         .sora(native), config: config, session: session, label: "Sora", audio: audio)
@@ -110,7 +110,7 @@ public final class MediaChannel: Sendable {
     }
   }
 
-  /// Camera and microphone; black frames without a camera.
+  /// Creates media from the camera and the microphone, or black frames without a camera.
   private static func media(_ configuration: SoraConfiguration) throws(RoomError) -> LocalMedia {
     var options = LocalMediaOptions()
     options.hasVideo = configuration.videoEnabled
@@ -131,7 +131,7 @@ public final class MediaChannel: Sendable {
 
   // MARK: Beyond the page
 
-  /// The W3C statistics of the channel; not on the page.
+  /// Returns the channel's W3C statistics; not on the page.
   public func getStats(handler: @escaping (RTCStatisticsReport) -> Void) {
     let told = Handed(handler)
     let room = state.withLock { $0.room }
@@ -153,13 +153,13 @@ public final class MediaChannel: Sendable {
 
 /// How a channel ended; not on the page.
 public enum SoraCloseEvent: Sendable {
-  /// Properly: the server's code and reason.
+  /// A normal end, with the server's code and reason.
   case ok(code: Int, reason: String)
-  /// With an error.
+  /// An error ended the channel.
   case error(any Error)
 }
 
-/// The handlers of a channel's events; those that are nil are not called.
+/// Handlers for a channel's events; nil handlers are not called.
 ///
 /// They are called one at a time on the callback queue.
 public final class MediaChannelHandlers: Sendable {
@@ -173,7 +173,7 @@ public final class MediaChannelHandlers: Sendable {
 
   private let state = Mutex(State())
 
-  /// Creates handlers that do nothing.
+  /// Creates handlers that are all nil.
   public init() {}
 
   private func value<Value>(_ path: any KeyPath<State, Handed<Value>?> & Sendable) -> Value? {
@@ -187,34 +187,34 @@ public final class MediaChannelHandlers: Sendable {
     state.withLock { $0[keyPath: path] = handed }
   }
 
-  /// Connecting succeeded, or failed with an error.
+  /// Called when connecting has succeeded or failed.
   public var onConnect: (((any Error)?) -> Void)? {
     get { value(\.onConnect) }
     set { set(\.onConnect, newValue) }
   }
-  /// A stream was added: the local one, with the identifier `publisherStreamId`, or a received one,
-  /// with the identifier of its connection.
+  /// Called when a stream is added: the local stream, with the identifier `publisherStreamId`, or a
+  /// received stream, with its connection's identifier.
   public var onAddStream: ((MediaStream) -> Void)? {
     get { value(\.onAddStream) }
     set { set(\.onAddStream, newValue) }
   }
-  /// The channel ended; not on the page.
+  /// Called when the channel has ended; not on the page.
   public var onDisconnect: ((SoraCloseEvent) -> Void)? {
     get { value(\.onDisconnect) }
     set { set(\.onDisconnect, newValue) }
   }
-  /// A stream was removed; not on the page.
+  /// Called when a stream is removed; not on the page.
   public var onRemoveStream: ((MediaStream) -> Void)? {
     get { value(\.onRemoveStream) }
     set { set(\.onRemoveStream, newValue) }
   }
-  /// A message arrived from the server, as JSON; not on the page.
+  /// Called with each message from the server, as JSON; not on the page.
   public var onReceiveSignaling: ((String) -> Void)? {
     get { value(\.onReceiveSignaling) }
     set { set(\.onReceiveSignaling, newValue) }
   }
 
-  /// Forwards the handlers of a room to these.
+  /// Forwards a room's handlers to these.
   func follow(_ core: RoomClient.MediaChannelHandlers, _ channel: MediaChannel) {
     core.onConnect = { channel.answer($0) }
     core.onAddStream = { [weak channel] stream in
@@ -242,7 +242,7 @@ public final class MediaChannelHandlers: Sendable {
 
 // MARK: - MediaStream
 
-/// A stream of a channel: the local one, or a received one.
+/// A channel's stream: the local one or a received one.
 public final class MediaStream: Sendable {
   let core: Live.MediaStream
   /// The local media; nil for a received stream.
@@ -254,12 +254,12 @@ public final class MediaStream: Sendable {
     (self.core, self.media) = (core, media)
   }
 
-  /// The identifier of the stream: `publisherStreamId`, or that of its connection.
+  /// The stream's identifier: `publisherStreamId`, or its connection's identifier.
   public var streamId: String { core.id }
 
   /// Whether the audio is enabled; false if there is none.
   ///
-  /// While disabled, the local stream sends silence, and the microphone continues.
+  /// While disabled, the local stream sends silence and the microphone keeps running.
   public var audioEnabled: Bool {
     get { core.audioEnabled }
     set { core.audioEnabled = newValue }
@@ -284,7 +284,7 @@ public final class MediaStream: Sendable {
 
   /// Displays the video in a renderer with libwebrtc's interface from now on; not on the page.
   ///
-  /// It replaces the previous one; nil removes it.
+  /// It replaces the previous renderer; nil removes it.
   public func setVideoRenderer(_ renderer: (any RTCVideoRenderer)?) {
     let next = renderer.map { ShownFrames($0) }
     let former = shown.withLock { shown in
@@ -302,10 +302,9 @@ public final class MediaStream: Sendable {
     }
   }
 
-  /// Sends a video frame of the application on the local stream, with its timestamp; not on the
-  /// page.
+  /// Sends an application's video frame on the local stream, with its timestamp; not on the page.
   ///
-  /// The camera stops with the first of them.
+  /// The first such frame stops the camera.
   public func send(videoFrame: RTCVideoFrame?) {
     guard let frame = videoFrame?.native else { return }
     let isFirst = isFilled.withLock { isFilled in

@@ -5,9 +5,9 @@ public import RetakeRTC
 import Room
 import RoomClient
 
-/// The audio output of a mode.
+/// The audio output that a mode uses.
 public enum AudioOutput: Sendable {
-  /// According to the route.
+  /// The output that the route determines.
   case `default`
   /// The loudspeaker.
   case speaker
@@ -17,9 +17,9 @@ public enum AudioOutput: Sendable {
 public enum AudioMode: Sendable {
   /// A category with the default mode.
   case `default`(category: AVAudioSession.Category, output: AudioOutput)
-  /// A video call: its category is `playAndRecord`, and its output the loudspeaker.
+  /// A video call: `playAndRecord` with the loudspeaker.
   case videoChat
-  /// A call: its category is `playAndRecord`.
+  /// A voice call: `playAndRecord`.
   case voiceChat(output: AudioOutput)
 
   fileprivate var choice: AudioModeChoice {
@@ -31,7 +31,7 @@ public enum AudioMode: Sendable {
   }
 }
 
-/// The API of the WebRTC SFU Sora SDK for iOS, over Retake's client of Sora servers.
+/// The API of the WebRTC SFU Sora SDK for iOS, for Retake's client of Sora servers.
 ///
 /// It is source-compatible with the SDK's page on audio operations (from the time of iOS 14):
 /// types, methods, handlers and their values. That page starts with a connected channel; `connect`
@@ -52,21 +52,21 @@ public final class Sora: Sendable {
 
   /// The serial queue on which handlers are called.
   ///
-  /// Set it before the first channel: to `.main` in an application whose objects live there.
+  /// Set it before the first channel: to `.main` if the application's objects live there.
   public var callbackQueue: DispatchQueue {
     get { calls.queue }
     set { calls.queue = newValue }
   }
 
-  /// Sets the session of the channels that are created from now on; nil: one that is not recorded.
+  /// Sets the session for channels created from now on; nil selects a session that is not recorded.
   public func use(_ session: Session?) { machine.use(session) }
 
-  /// Records the channels that are created from now on, with their connections and audio.
-  /// - Throws: `SessionError` when the take cannot be written.
+  /// Records channels created from now on, with their connections and audio.
+  /// - Throws: `SessionError` if the take cannot be written.
   public func record(to path: String) throws { try machine.record(to: path) }
 
-  /// Closes all connections, and completes the take of a recorded session.
-  /// - Throws: `TapeError` when something could not be written; what was written stays valid.
+  /// Closes all connections, and completes a recorded session's take.
+  /// - Throws: `TapeError` if writing failed; everything written before stays valid.
   public func finish() async throws { try await machine.finish() }
 
   /// Connects to a channel; not on the page.
@@ -84,10 +84,10 @@ public final class Sora: Sendable {
 
   // MARK: Audio
 
-  /// Changes category, mode, options and port of the audio session at once.
+  /// Changes the audio session's category, mode, options and port at once.
   ///
-  /// Call it when a channel is connected, since connecting sets category and mode again.
-  /// - Parameter options: replace the default ones; the loudspeaker as output adds
+  /// Call it once a channel is connected, since connecting sets category and mode again.
+  /// - Parameter options: replace the default options; the loudspeaker as output adds
   ///   `defaultToSpeaker`.
   /// - Returns: the device's error, if any.
   public func setAudioMode(
@@ -103,7 +103,7 @@ public final class Sora: Sendable {
     set { RTCAudioSession.sharedInstance().useManualAudio = newValue }
   }
 
-  /// Whether the device may run, with manual audio; not on the page.
+  /// Whether the device may run while `usesManualAudio` is set; not on the page.
   public var audioEnabled: Bool {
     get { RTCAudioSession.sharedInstance().isAudioEnabled }
     set { RTCAudioSession.sharedInstance().isAudioEnabled = newValue }
@@ -122,24 +122,24 @@ public final class ConnectionTask: Sendable {
 
 // MARK: - Configuration
 
-/// The direction of media.
+/// The directions of media that a channel uses.
 public enum Role: String, Sendable {
-  /// Local media only.
+  /// Only sends.
   case sendonly
-  /// Remote media only.
+  /// Only receives.
   case recvonly
-  /// Both.
+  /// Sends and receives.
   case sendrecv
 }
 
-/// The configuration of a channel.
+/// A channel's configuration.
 public struct Configuration: Sendable {
   var core: SoraConfiguration
 
-  /// The handlers of the channel's events; copies of the configuration share them.
+  /// Handlers for the channel's events; copies of the configuration share them.
   public var mediaChannelHandlers = MediaChannelHandlers()
 
-  /// Creates the configuration of a channel.
+  /// Creates a channel's configuration.
   /// - Parameters:
   ///   - url: the signaling URL: `wss://host/signaling`.
   ///   - multistreamEnabled: whether several participants may send in the channel.
@@ -149,19 +149,19 @@ public struct Configuration: Sendable {
       multistreamEnabled: multistreamEnabled)
   }
 
-  /// Creates the configuration of a channel with the URL as a string.
+  /// Creates a channel's configuration, with the URL as a string.
   public init(url: String, channelId: String, role: Role, multistreamEnabled: Bool) {
     core = SoraConfiguration(
       url: url, channelId: channelId, role: SoraConfiguration.Role(role),
       multistreamEnabled: multistreamEnabled)
   }
 
-  /// The identifier of the channel.
+  /// The channel's identifier.
   public var channelId: String {
     get { core.channelId }
     set { core.channelId = newValue }
   }
-  /// The direction of media.
+  /// The directions of media that the channel uses.
   public var role: Role {
     get { Role(core.role) }
     set { core.role = SoraConfiguration.Role(newValue) }
@@ -171,7 +171,7 @@ public struct Configuration: Sendable {
     get { core.multistreamEnabled ?? true }
     set { core.multistreamEnabled = newValue }
   }
-  /// The identifier of the local stream, which distinguishes it from received ones.
+  /// The local stream's identifier, which distinguishes it from received streams.
   public var publisherStreamId: String {
     get { core.publisherStreamId }
     set { core.publisherStreamId = newValue }
@@ -179,7 +179,7 @@ public struct Configuration: Sendable {
 
   // MARK: Beyond the page
 
-  /// The timeout of connecting in seconds; not on the page.
+  /// The time limit for connecting, in seconds; not on the page.
   public var connectionTimeout: Int {
     get { core.connectionTimeout }
     set { core.connectionTimeout = newValue }
@@ -194,12 +194,12 @@ public struct Configuration: Sendable {
     get { core.audioEnabled }
     set { core.audioEnabled = newValue }
   }
-  /// Whether the camera is enabled at first; not on the page.
+  /// Whether the camera is initially enabled; not on the page.
   public var initialCameraEnabled: Bool {
     get { core.initialCameraEnabled }
     set { core.initialCameraEnabled = newValue }
   }
-  /// Whether the microphone is enabled at first; not on the page.
+  /// Whether the microphone is initially enabled; not on the page.
   public var initialMicrophoneEnabled: Bool {
     get { core.initialMicrophoneEnabled }
     set { core.initialMicrophoneEnabled = newValue }

@@ -5,10 +5,10 @@ public import SDP
 
 /// A connection whose network is a take, to test an application against a recorded session.
 ///
-/// The application gets an ordinary `PeerConnection` and uses it as usual. The responses of
-/// the network, of the peer and of the operating system, and what was captured, come from the take,
-/// at the recorded times of a virtual clock; nothing is sent to a network. Where the
-/// recorded application made a call, the take waits for this one's.
+/// The application uses an ordinary `PeerConnection`. Responses from the network, the peer and the
+/// operating system, and captured media, come from the take, at the recorded times on a virtual
+/// clock; nothing is sent to a network. Where the recorded application made a call, the take waits
+/// until this application makes it.
 ///
 ///     let network = try RecordedNetwork("Captures/june.take")
 ///     let app = MyApp(network.connection)
@@ -16,25 +16,25 @@ public import SDP
 ///     try await network.connection.waitUntilConnected()
 ///     try await network.expectSameSession()
 public final class RecordedNetwork: Sendable {
-  /// How far the application's session matched the take.
+  /// How closely the application's session matched the take.
   public struct Report: Hashable, Sendable {
-    /// How many steps of the peer the take has.
+    /// How many steps the take has for the peer.
     public var recordedSteps: Int
     /// How many of them were reached.
     public var steps: Int
     /// How many datagrams were sent byte for byte as recorded.
     public var sentAsRecorded: Int
-    /// How many datagrams differed, were missing, or were sent in addition.
+    /// How many datagrams differed, were missing, or were additional.
     public var sentOtherwise: Int
-    /// Descriptions of the calls that differ from the recorded application's, with their arguments.
+    /// Descriptions of calls that differ from the recorded application's, with their arguments.
     public var deviations: [String]
   }
 
-  /// The application made other calls than the recorded one, or the stack sent other packets.
+  /// An error: the application made other calls than recorded, or the stack sent other packets.
   public struct Difference: Error, Hashable, Sendable, CustomStringConvertible {
-    /// The take.
+    /// The take's path.
     public var path: String
-    /// How far the session went.
+    /// How closely the session matched the take.
     public var report: Report
 
     /// A description of the differences.
@@ -48,11 +48,11 @@ public final class RecordedNetwork: Sendable {
 
   /// The connection for the application.
   public var connection: PeerConnection { peer.connection }
-  /// The messages of the recorded application's signaling channel, in both directions.
+  /// The messages on the recorded application's signaling channel, in both directions.
   public var signaling: [SignalingMessage] { peer.signaling }
   /// The descriptions that the recorded application received from its peer.
   public let remoteDescriptions: [SessionDescription]
-  /// The candidates that the recorded application received from its peer; nil is the end of
+  /// The candidates that the recorded application received from its peer; nil marks the end of
   /// candidates.
   public let remoteCandidates: [CandidateInit?]
 
@@ -63,7 +63,7 @@ public final class RecordedNetwork: Sendable {
   /// - Parameters:
   ///   - path: the take; a relative path starts at the package's folder, where tests run.
   ///   - peer: the number of the peer that the application replaces.
-  /// - Throws: `SessionError` when the take cannot be read.
+  /// - Throws: `SessionError` if the take cannot be read.
   public init(_ path: String, peer number: UInt32 = 1) throws(SessionError) {
     self.path = path
     peer = try RecordedPeer(path: path, peer: number) { LibraryCodecs() }
@@ -78,9 +78,9 @@ public final class RecordedNetwork: Sendable {
   /// Waits until the application has made the recorded calls, runs the rest of the take, and closes
   /// the connection.
   ///
-  /// The application may still be running tasks of its own when this is called. A call that it has
-  /// not made within the limit is a deviation, except for closing.
-  /// - Parameter limit: the longest time to wait.
+  /// The application's own tasks may still be running when this is called. A call not made within
+  /// the limit is a deviation, except for closing.
+  /// - Parameter limit: how long to wait at most.
   public func finish(within limit: Duration = .seconds(10)) async -> Report {
     let report = await peer.finish(within: limit)
     return Report(
@@ -89,10 +89,10 @@ public final class RecordedNetwork: Sendable {
       deviations: report.deviations)
   }
 
-  /// Finishes, and throws `Difference` when something was not as recorded.
+  /// Finishes, and throws `Difference` if anything differs from the recording.
   ///
-  /// Not closing the connection is no difference: a test of the beginning of a call need not do so.
-  /// - Parameter limit: the longest time to wait for missing calls of the application.
+  /// A missing close is not a difference: a test may cover only the start of a call.
+  /// - Parameter limit: how long to wait at most for calls that the application has not made yet.
   public func expectSameSession(within limit: Duration = .seconds(10)) async throws(Difference) {
     let report = await finish(within: limit)
     guard report.deviations.isEmpty, report.sentOtherwise == 0 else {

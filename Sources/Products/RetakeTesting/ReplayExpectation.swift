@@ -4,40 +4,41 @@ import Tape
 
 /// How a replay is compared with its take.
 public enum ReplayComparison: Sendable {
-  /// According to the pin next to the take (`call.pin.json`, made by `retake pin`); exactly without
-  /// one.
+  /// As the pin next to the take says (`call.pin.json`, written by `retake pin`); exactly if there
+  /// is none.
   case asPinned
   /// Every packet, state, frame, timer and random draw.
   case exact
-  /// The outcome of the session, within the pin's tolerances or the default ones.
+  /// The session's outcome, within the pin's tolerances or the default ones.
   case meaning
 }
 
-/// A take whose replay differs from the recording or its pin.
+/// An error for a take whose replay differs from the recording or its pin.
 public struct ReplayFailure: Error, Sendable, CustomStringConvertible {
-  /// The take.
+  /// The take's path.
   public var path: String
   /// The layer that behaves differently: `ice`, `dtls`, `rtp`, `media`, `timer`, ...; `altered` for
-  /// a modified file, `meaning` for a failed check, `partial` when RETAKE_STRICT=1 requires more
-  /// than this machine's libraries can replay, `unreadable` for a file that is not a take.
+  /// a modified file, `meaning` for a failed check, `partial` if RETAKE_STRICT=1 requires more than
+  /// this machine's libraries can replay, `unreadable` for a file that is not a take.
   public var kind: String
-  /// The step that differs, counted from 1; nil when it is not a single one.
+  /// The differing step, counted from 1; nil if more than one is concerned.
   public var step: Int?
-  /// The differences, with the recorded and the replayed value, on several lines.
+  /// The differences on several lines, with recorded and replayed values.
   public var details: String
   /// The command that reproduces the failure.
   public var command: String
 
-  /// The whole failure, for a test report.
+  /// The complete failure, for a test report.
   public var description: String { "\(path): \(details)\nTo see it again: \(command)" }
 }
 
-/// Replays a take and throws when the stack behaves differently.
+/// Replays a take and throws if the stack behaves differently.
 ///
-/// Works in Swift Testing and in XCTest: an error that a test throws fails it, with the layer, the
-/// step and the field in its text.
+/// Works in Swift Testing and in XCTest: the thrown error fails the test, and its text names the
+/// layer, the step and the field.
 ///
-/// @Test func theCallOfJune() async throws { try await expectReplay("Captures/june.take") }
+///     @Test func theCallOfJune() async throws { try await expectReplay("Captures/june.take") }
+///
 /// - Parameters:
 ///   - path: the take; a relative path starts at the package's folder, where tests run.
 ///   - comparison: how to compare.
@@ -49,7 +50,7 @@ public func expectReplay(_ path: String, _ comparison: ReplayComparison = .asPin
     case .exact: .exact
     case .meaning: .meaning
     }
-  // A replay is a long computation, which must not run on the cooperative pool.
+  // A replay is a long computation, which must not block the cooperative pool.
   let result = await withCheckedContinuation { continuation in
     DispatchQueue.global().async {
       let result = TakeVerification.run(

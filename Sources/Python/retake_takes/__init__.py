@@ -1,9 +1,9 @@
 """Takes of WebRTC sessions in Python.
 
 A take is one recorded session: one SQLite file. `open` reads it without the executable: its tables
-and views as data frames, its packets and encoded frames one by one. What needs the stack itself
-(`findings`, `replay`, `verify`, `whatif`, `import_`) runs the program `retake`, which is found on
-PATH, in the variable RETAKE, or where `executable=` says.
+and views as data frames, its packets and encoded frames one by one. Functions that need the stack
+itself (`findings`, `replay`, `verify`, `whatif`, `import_`) run the program `retake`, which is
+found on PATH, in the variable RETAKE, or where `executable=` says.
 
     import retake_takes as retake
     take = retake.open("call.take")

@@ -1,4 +1,4 @@
-"""What needs the stack: the program `retake`, called with `--json`."""
+"""Functions that need the stack: they call the program `retake` with `--json`."""
 
 import json
 import os
@@ -12,16 +12,16 @@ PathLike = str | os.PathLike[str]
 
 
 class CommandError(RuntimeError):
-    """The program failed; the text is its own sentence."""
+    """The program failed; the text is its error message."""
 
     def __init__(self, message: str, status: int) -> None:
         super().__init__(message)
         self.status = status
-        """Its exit status: 64 wrong usage, 65 no valid take, 66 no such file, 74 I/O."""
+        """The exit status: 64 wrong usage, 65 no valid take, 66 no such file, 74 I/O."""
 
 
 def find_program(path: PathLike | None = None) -> str:
-    """Where the program is: the path that is given, the variable RETAKE, or PATH."""
+    """Returns the program's path: the given path, or from the variable RETAKE, or from PATH."""
     wanted = os.fspath(path) if path else os.environ.get("RETAKE", "retake")
     found = shutil.which(wanted)
     if not found:
@@ -38,7 +38,7 @@ def run(
     words: Sequence[str], *, executable: PathLike | None = None, good: Iterable[int] = (0,),
     input: str | None = None, timeout: float | None = None,
 ) -> tuple[int, str]:
-    """Runs the program; returns its status and output, or raises its sentence."""
+    """Runs the program; returns its status and output, or raises its error message."""
     program = find_program(executable)
     done = subprocess.run(
         [program, *words], input=input or "", capture_output=True, encoding="utf-8",
@@ -65,7 +65,7 @@ def _json(
 
 @dataclass(frozen=True)
 class Finding:
-    """What went wrong: a cause, with the symptoms that it led to."""
+    """A problem: a cause with its symptoms."""
 
     id: str
     severity: str
@@ -73,7 +73,7 @@ class Finding:
     text: str
     symptoms: tuple["Finding", ...]
     data: Mapping[str, Any] = field(repr=False)
-    """All that the program says of it."""
+    """The finding as the program reported it."""
 
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> "Finding":
@@ -83,12 +83,12 @@ class Finding:
 
 @dataclass(frozen=True)
 class Findings:
-    """The causes, the one that cost most first."""
+    """The causes in a take, the most costly first."""
 
     take: str
     causes: tuple[Finding, ...]
     unseen: tuple[str, ...]
-    """What could not be seen."""
+    """What the take does not show, in words."""
 
     def __iter__(self) -> Any:
         return iter(self.causes)
@@ -98,7 +98,7 @@ class Findings:
 
 
 def findings(path: PathLike, *, executable: PathLike | None = None) -> Findings:
-    """What went wrong in a take."""
+    """Returns the findings in a take."""
     _, data = _json(["findings", os.fspath(path)], executable)
     return Findings(
         data["take"], tuple(Finding.of(one) for one in data["findings"]),
@@ -107,7 +107,7 @@ def findings(path: PathLike, *, executable: PathLike | None = None) -> Findings:
 
 @dataclass(frozen=True)
 class ReplayResult:
-    """What came of a replay."""
+    """The result of a replay."""
 
     identical: bool
     data: Mapping[str, Any] = field(repr=False)
@@ -117,7 +117,7 @@ def replay(
     path: PathLike, *, substitute: bool = False, skip_codecs: bool = False,
     executable: PathLike | None = None,
 ) -> ReplayResult:
-    """Re-drives the whole stack from a take and compares everything that it does."""
+    """Runs the complete stack from a take again and compares everything it does."""
     words = ["replay", os.fspath(path)]
     words += ["--substitute"] if substitute else []
     words += ["--skip-codecs"] if skip_codecs else []
@@ -127,12 +127,12 @@ def replay(
 
 @dataclass(frozen=True)
 class VerifyResult:
-    """What came of takes as tests."""
+    """The result of running takes as tests."""
 
     takes: int
     failed: int
     in_part: int
-    """How many could be replayed only in part here."""
+    """How many could be replayed only partly on this machine."""
     results: tuple[Mapping[str, Any], ...]
 
 
@@ -140,7 +140,7 @@ def verify(
     *paths: PathLike, jobs: int | None = None, reports: PathLike | None = None,
     executable: PathLike | None = None,
 ) -> VerifyResult:
-    """Runs takes, or folders of them, as tests."""
+    """Runs takes or folders of takes as tests."""
     words = ["verify", *(os.fspath(path) for path in paths)]
     words += ["--jobs", str(jobs)] if jobs else []
     words += ["--reports", os.fspath(reports), "--force"] if reports else []
@@ -151,7 +151,7 @@ def verify(
 
 @dataclass(frozen=True)
 class Outcome:
-    """One thing that was compared."""
+    """One compared outcome."""
 
     name: str
     recorded: str
@@ -159,7 +159,7 @@ class Outcome:
 
     @property
     def numbers(self) -> tuple[float, float] | None:
-        """Both values, where they are numbers."""
+        """Both values, if they are numbers."""
         try:
             return float(self.recorded), float(self.changed)
         except ValueError:
@@ -168,7 +168,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class PeerComparison:
-    """What came out of one peer, as recorded and changed."""
+    """One peer's outcomes, as recorded and as changed."""
 
     peer: int
     label: str
@@ -179,14 +179,14 @@ class PeerComparison:
 
 @dataclass(frozen=True)
 class WhatIf:
-    """A take run as recorded and changed."""
+    """A take run as recorded and with changes."""
 
     changes: tuple[str, ...]
     meaning: str
-    """What the comparison can say, and what it cannot."""
+    """What the comparison can and cannot show."""
     peers: tuple[PeerComparison, ...]
     left_out: tuple[str, ...]
-    """Machines that were not run, in words."""
+    """Machines that were not run, described in words."""
 
 
 def whatif(
@@ -195,7 +195,7 @@ def whatif(
     set: Mapping[str, Any] | None = None, build: PathLike | None = None, peer: int | None = None,
     seed: int | None = None, executable: PathLike | None = None,
 ) -> WhatIf:
-    """Runs a take with other packets, settings or another build, and compares what comes out."""
+    """Runs a take with other packets, settings or another build, and compares the outcomes."""
     words = ["whatif", os.fspath(path)]
     words += ["--jitter-buffer", str(jitter_buffer)] if jitter_buffer is not None else []
     for name, selectors in (
@@ -212,8 +212,8 @@ def whatif(
 
 
 def whatif_of(words: Sequence[str], executable: PathLike | None) -> WhatIf:
-    """The same with the words of the command line."""
-    # 1 is a difference, which is what is asked for.
+    """Runs `retake whatif` with command-line arguments."""
+    # Status 1 means a difference, which is the point of the question.
     _, data = _json(words, executable, good=(0, 1))
     peers = []
     for one in data["peers"]:
@@ -228,7 +228,7 @@ def whatif_of(words: Sequence[str], executable: PathLike | None) -> WhatIf:
 
 @dataclass(frozen=True)
 class ImportResult:
-    """The take that was made."""
+    """An imported take."""
 
     take: str
     data: Mapping[str, Any] = field(repr=False)
@@ -239,9 +239,9 @@ def import_(
     tags: Mapping[str, str] | None = None, label: str | None = None, options: Sequence[str] = (),
     force: bool = False, executable: PathLike | None = None,
 ) -> ImportResult:
-    """Makes a take of a packet capture, or of what another stack reported.
+    """Imports a packet capture, or another stack's reports, as a take.
 
-    `options` are further words of `retake import`.
+    `options` are further arguments for `retake import`.
     """
     words = ["import", os.fspath(capture), "--out", os.fspath(out), *options]
     for path in keys:

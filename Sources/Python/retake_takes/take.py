@@ -1,4 +1,4 @@
-"""A take as a value: its head, tables, packets and frames, read without the executable."""
+"""Reads a take's metadata, tables, packets and frames without the executable."""
 
 import datetime
 import json
@@ -23,13 +23,13 @@ class Packet:
 
     peer: int
     at_ns: int
-    """Nanoseconds since the take began; of a received one, by the kernel."""
+    """Nanoseconds since the take began; for received packets, the kernel's receive time."""
     direction: str
     """`in` or `out`."""
     local: str
     remote: str
     protocol: str
-    """stun, dtls, rtp, rtcp or another one."""
+    """The protocol, such as stun, dtls, rtp or rtcp."""
     size: int
     ssrc: int | None
     payload_type: int | None
@@ -58,23 +58,23 @@ class Frame:
     outcome: str
     size: int
     bytes: bytes | None
-    """The media in the clear; None where the take keeps no copy of it."""
+    """The unencrypted media; None if the take does not contain it."""
 
 
 class Take:
-    """A take that is open for reading; use it with `with`, or call `close`."""
+    """A take opened for reading; use it with `with`, or call `close`."""
 
     path: str
     id: str
-    """The digest over all that was recorded: the same for copies of one recording."""
+    """The digest over the whole recording: the same for all copies of it."""
     label: str
     start: datetime.datetime
-    """The wall clock at its beginning."""
+    """The wall-clock time at the take's beginning."""
     format: int
     tool_version: str
     tags: dict[str, str]
     complete: bool
-    """Whether the recording ended in order."""
+    """Whether the recording ended properly."""
     duration_ns: int
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -119,28 +119,28 @@ class Take:
 
     @property
     def views(self) -> tuple[str, ...]:
-        """The names of the tables and views that can be asked, in the order of the schema."""
+        """The names of all tables and views that can be queried, in schema order."""
         known = views.schema()
         return tuple([*known.tables, *known.views])
 
     def rows(self, query: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """The rows of a query."""
+        """Returns a query's rows."""
         return self._base.execute(self._query(query), parameters).fetchall()
 
     def value(self, query: str, parameters: Sequence[Any] = ()) -> Any:
-        """The first column of the first row; None where there is no row."""
+        """Returns the first column of the first row; None if there is no row."""
         row = self._base.execute(self._query(query), parameters).fetchone()
         return None if row is None else row[0]
 
     def dicts(self, query: str, parameters: Sequence[Any] = ()) -> Iterator[dict[str, Any]]:
-        """The rows of a query, or of a view by its name, each by its columns."""
+        """Yields the rows of a query, or of a view by its name, as dicts by column name."""
         cursor = self._base.execute(self._query(query), parameters)
         names = [column[0] for column in cursor.description]
         for row in cursor:
             yield dict(zip(names, row))
 
     def pandas(self, query: str, parameters: Sequence[Any] = ()) -> "PandasFrame":
-        """A view by its name, or the rows of a query, as a data frame of pandas."""
+        """Returns a view by its name, or a query's rows, as a pandas data frame."""
         import pandas
 
         cursor = self._base.execute(self._query(query), parameters)
@@ -148,7 +148,7 @@ class Take:
         return pandas.DataFrame.from_records(cursor.fetchall(), columns=names)
 
     def polars(self, query: str, parameters: Sequence[Any] = ()) -> "PolarsFrame":
-        """A view by its name, or the rows of a query, as a data frame of polars."""
+        """Returns a view by its name, or a query's rows, as a polars data frame."""
         import polars
 
         cursor = self._base.execute(self._query(query), parameters)
@@ -163,7 +163,7 @@ class Take:
     # Statistics
 
     def statistics(self, type: str | None = None, peer: int | None = None) -> "PandasFrame":
-        """The samples of getStats as a data frame of pandas: a column for each member (W3C)."""
+        """Returns getStats samples as a pandas data frame, with a column per W3C member."""
         import pandas
 
         return pandas.DataFrame.from_records(list(self._samples(type, peer)))
@@ -171,7 +171,7 @@ class Take:
     def statistics_polars(
         self, type: str | None = None, peer: int | None = None
     ) -> "PolarsFrame":
-        """The same as a data frame of polars."""
+        """Returns getStats samples as a polars data frame, with a column per W3C member."""
         import polars
 
         return polars.DataFrame(list(self._samples(type, peer)), infer_schema_length=None)
@@ -191,7 +191,7 @@ class Take:
     # Packets and frames
 
     def packets(self, where: str = "1", parameters: Sequence[Any] = ()) -> Iterator[Packet]:
-        """The datagrams that meet a condition of SQL, in their order.
+        """Yields the datagrams that satisfy an SQL condition, in order.
 
             take.packets("protocol = 'rtp' AND direction = 'in'")
         """
@@ -205,7 +205,7 @@ class Take:
             yield Packet(*values)
 
     def frames(self, where: str = "1", parameters: Sequence[Any] = ()) -> Iterator[Frame]:
-        """The encoded frames that meet a condition of SQL, in their order."""
+        """Yields the encoded frames that satisfy an SQL condition, in order."""
         rows = self._base.execute(
             "SELECT peer, at_ns, track, kind, direction, codec, ssrc, rtp_time, key, width, "
             f"height, outcome, size, bytes FROM frame WHERE {where} ORDER BY row", parameters)
@@ -218,6 +218,6 @@ class Take:
 def open(path: str | os.PathLike[str]) -> Take:
     """Opens a take for reading, without the executable.
 
-    Raises `NoTake` with one sentence where the file is not there or is no take.
+    Raises `NoTake`, with one sentence, if the file does not exist or is not a take.
     """
     return Take(path)

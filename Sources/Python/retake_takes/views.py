@@ -1,7 +1,7 @@
-"""The views of this version over a take of any format.
+"""This version's views over takes of any format.
 
-A take carries the views of the version that recorded it. Whoever reads it here gets those of this
-package instead, as temporary views: the same SQL that Retake itself uses, from the same files.
+A take carries the views of the version that recorded it. Here it is read through this package's
+views instead, as temporary views: the same SQL that Retake itself uses, from the same files.
 """
 
 import functools
@@ -14,11 +14,11 @@ from dataclasses import dataclass
 APPLICATION_ID = 0x52544B45
 """The application_id of a take: "RTKE"."""
 NEWEST_FORMAT = 7
-"""The newest format that this package was written for; a newer one is read as far as it goes."""
+"""The newest format known to this package; newer takes are read as far as possible."""
 OLDEST_FORMAT = 2
 
 _BEFORE = {("peer", "actor"): "peer"}
-"""What stands for a column in a take of before there was one: each peer was its own actor."""
+"""Replacements for columns missing in older takes: each peer was its own actor."""
 
 _FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "sql")
 
@@ -29,19 +29,19 @@ class NoTake(ValueError):
 
 @dataclass(frozen=True)
 class Schema:
-    """What the files of the schema make."""
+    """The tables and views that the schema's files define."""
 
     tables: dict[str, str]
-    """The statement of each table."""
+    """Each table's CREATE statement."""
     views: dict[str, str]
-    """The statement of each view, in their order."""
+    """Each view's CREATE statement, in order."""
     columns: dict[str, tuple[str, ...]]
-    """The columns of each table and view."""
+    """The column names of each table and view."""
 
 
 @functools.cache
 def schema() -> Schema:
-    """The schema of this version."""
+    """Returns this version's schema."""
     statements: list[str] = []
     for name in sorted(os.listdir(_FOLDER)):
         if not name.endswith(".sql"):
@@ -73,12 +73,12 @@ def _columns(base: sqlite3.Connection, place: str, name: str) -> list[str]:
 
 
 def quoted(name: str) -> str:
-    """A name for SQL."""
+    """Quotes a name for SQL."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def connect(path: str = "") -> sqlite3.Connection:
-    """A database in memory, or a file that is written, with the views of this version."""
+    """Opens a database in memory, or a file to write, with this version's views."""
     base = sqlite3.connect(
         path or "file::memory:", uri=not path, isolation_level=None, check_same_thread=False)
     base.execute("PRAGMA trusted_schema = OFF")
@@ -88,9 +88,9 @@ def connect(path: str = "") -> sqlite3.Connection:
 
 
 class Attachment:
-    """A take that is attached to a database of `connect`, which reads it through its own views.
+    """A take attached to a database from `connect`, which reads it through its own views.
 
-    Tables and columns that its format does not have yet are empty. Use it with `with`.
+    Tables and columns that the take's format lacks are empty. Use it with `with`.
     """
 
     def __init__(self, base: sqlite3.Connection, path: str) -> None:
@@ -159,9 +159,9 @@ class Attachment:
 
 
 def identity(base: sqlite3.Connection) -> str:
-    """The id of the take that is attached: the digest over all that was recorded, in hexadecimal.
+    """Returns the attached take's id: the digest over the whole recording, in hexadecimal.
 
-    Two files have the same one where they hold the same recording.
+    Two files have the same id if they contain the same recording.
     """
     row = base.execute(
         "SELECT digest FROM ending UNION ALL "

@@ -13,7 +13,7 @@ public enum AudioSampleFormat: String, Hashable, Sendable, Codable {
   /// 8 bits: not supported.
   case u8
 
-  /// Bytes of a sample.
+  /// Bytes per sample.
   public var byteCount: Int {
     switch self {
     case .s16le, .s16be: 2
@@ -24,18 +24,18 @@ public enum AudioSampleFormat: String, Hashable, Sendable, Codable {
   }
 }
 
-/// The format of audio: rate, channels, samples.
+/// An audio format: sampling rate, channels, sample format.
 public struct AudioFormat: Hashable, Sendable, Codable {
   /// Frames per second, 8000 to 192000.
   public var sampleRate: Int
   /// The number of interleaved channels.
   public var channels: Int
-  /// The format of the samples.
+  /// The sample format.
   public var samples: AudioSampleFormat
 
   /// The supported rates in Hz.
   public static let sampleRates = 8_000...192_000
-  /// The supported numbers of channels; of more than two, only the first two are used.
+  /// The supported numbers of channels; beyond two, only the first two are used.
   public static let channelCounts = 1...32
 
   /// Creates a format.
@@ -49,7 +49,7 @@ public struct AudioFormat: Hashable, Sendable, Codable {
     return samples == .s16le ? channels : "\(channels), \(samples.rawValue)"
   }
 
-  /// Why the format is not supported; nil if it is.
+  /// The reason that the format is not supported; nil if it is.
   public var fault: AudioDeviceError? {
     guard samples == .s16le || samples == .s16be else { return .unsupportedSamples(samples) }
     guard Self.sampleRates.contains(sampleRate) else { return .unsupportedRate(sampleRate) }
@@ -58,17 +58,17 @@ public struct AudioFormat: Hashable, Sendable, Codable {
   }
 }
 
-/// The kind of an audio source.
+/// A kind of audio source.
 public enum AudioSourceTag: String, Hashable, Sendable, Codable {
   /// A microphone.
   case microphone
   /// The application's audio.
   case application
-  /// Anything else.
+  /// Any other kind.
   case other
 }
 
-/// How audio reaches the session.
+/// The way in which audio reaches the session.
 public enum AudioSourceOrigin: String, Hashable, Sendable, Codable {
   /// From the session's own device while it is running.
   case unit
@@ -76,16 +76,16 @@ public enum AudioSourceOrigin: String, Hashable, Sendable, Codable {
   case external
 }
 
-/// One of several audio sources that are mixed.
+/// Identifies one of several audio sources that are mixed.
 public struct AudioSourceID: Hashable, Sendable, Codable {
-  /// Its number.
+  /// The source's number.
   public var number: UInt32
   /// The kind of source.
   public var tag: AudioSourceTag
-  /// How its audio reaches the session.
+  /// The way in which the source's audio reaches the session.
   public var origin: AudioSourceOrigin
 
-  /// Creates the name of a source.
+  /// Creates an identifier for a source.
   public init(
     _ number: UInt32 = 1, tag: AudioSourceTag = .microphone, origin: AudioSourceOrigin = .external
   ) {
@@ -96,22 +96,22 @@ public struct AudioSourceID: Hashable, Sendable, Codable {
   public static let unit = Self(0, tag: .microphone, origin: .unit)
 }
 
-/// A piece of recorded audio of any length.
+/// Recorded audio of any length.
 public struct PCMChunk: Hashable, Sendable {
   /// The format of `data`.
   public var format: AudioFormat
-  /// The capture time of the first frame, in nanoseconds of the source's clock.
+  /// When the first frame was captured, in nanoseconds on the source's clock.
   public var captureTimeNanoseconds: Int64
   /// The interleaved samples; a partial frame at the end is an error.
   public var data: [UInt8]
 
-  /// Creates a chunk of bytes.
+  /// Creates a chunk from bytes.
   public init(format: AudioFormat, captureTimeNanoseconds: Int64 = 0, data: [UInt8]) {
     (self.format, self.captureTimeNanoseconds) = (format, captureTimeNanoseconds)
     self.data = data
   }
 
-  /// Creates a chunk of samples.
+  /// Creates a chunk from samples.
   public init(
     samples: [Int16], sampleRate: Int = 48_000, channels: Int = 1,
     captureTimeNanoseconds: Int64 = 0
@@ -132,14 +132,14 @@ public struct PCMChunk: Hashable, Sendable {
     return data.count / (format.samples.byteCount * channels)
   }
 
-  /// Why the chunk is not accepted; nil if it is.
+  /// The reason that the chunk is not accepted; nil if it is.
   public var fault: AudioDeviceError? {
     if let fault = format.fault { return fault }
     let isWhole = data.count.isMultiple(of: format.samples.byteCount * format.channels)
     return isWhole ? nil : .partialFrame(bytes: data.count)
   }
 
-  /// The samples of a valid chunk.
+  /// The samples; the chunk must be valid.
   var samples: [Int16] {
     let count = data.count / 2
     let isLittle = format.samples == .s16le

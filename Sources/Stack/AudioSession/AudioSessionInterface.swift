@@ -1,19 +1,19 @@
 package import Media
 import Wire
 
-/// A call of an application.
+/// A call by an application.
 public enum AudioSessionCall: Hashable, Sendable, Codable {
-  /// Acquires the configuration lock, recursively.
+  /// Acquires the configuration lock; may be nested.
   case lock
   /// Releases the configuration lock.
   case unlock
-  /// Sets the whole configuration.
+  /// Sets the complete configuration.
   case configure(AudioSessionConfiguration)
   /// Sets the category.
   case setCategory(AudioSessionCategory, options: AudioSessionOptions)
   /// Sets the mode within the category.
   case setMode(AudioSessionMode)
-  /// Overrides the output port of the route.
+  /// Overrides the route's output port.
   case overridePort(AudioPortOverride)
   /// Activates or deactivates the session; calls are counted.
   case setActive(Bool)
@@ -25,35 +25,35 @@ public enum AudioSessionCall: Hashable, Sendable, Codable {
   case setPreferredChannels(input: Int, output: Int)
   /// Sets whether input and output share a clock.
   case setIOType(AudioIOType)
-  /// Sets the voice processing; needs no lock.
+  /// Sets voice processing; needs no lock.
   case setProcessing(AudioProcessingProfile)
-  /// Enters a mode, locking by itself.
+  /// Enters a mode; acquires the lock itself.
   case applyMode(AudioMode, options: AudioSessionOptions)
-  /// Whether the device waits for `setAudioEnabled`.
+  /// Sets whether the device waits for `setAudioEnabled`.
   case useManualAudio(Bool)
-  /// Whether the device may run, with manual audio.
+  /// Sets whether the device may run, with manual audio.
   case setAudioEnabled(Bool)
   /// Requests and prepares the microphone.
   case initializeInput
-  /// A connection that needs audio is opened.
+  /// A connection that needs audio was opened.
   case openConnection(UInt32, sends: Bool, receives: Bool)
   /// The connection is established.
   ///
-  /// One that sends sets category and mode again, replacing what the application set while
+  /// A sending connection sets category and mode again, replacing what the application set while
   /// connecting.
   case connectionEstablished(UInt32)
-  /// The connection is closed.
+  /// The connection was closed.
   case closeConnection(UInt32)
   /// Stops the microphone itself (hard mute).
   case pauseRecording
   /// Restarts the microphone.
   case resumeRecording
-  /// A source has ended; no silence replaces it.
+  /// A source has ended; silence does not replace it.
   case removeSource(UInt32)
   /// Reads the counters.
   case readCounters
 
-  /// Whether the configuration lock has to be held.
+  /// Whether the call needs the configuration lock.
   package var needsLock: Bool {
     switch self {
     case .configure, .setCategory, .setMode, .overridePort, .setActive, .setPreferredSampleRate,
@@ -64,9 +64,9 @@ public enum AudioSessionCall: Hashable, Sendable, Codable {
   }
 }
 
-/// An event of the audio device or system.
+/// An event from the audio device or the system.
 public enum AudioDeviceEvent: Hashable, Sendable, Codable {
-  /// Another application uses the device.
+  /// Another application started using the device.
   case interruptionBegan
   /// The device is free again; `shouldResume` says whether to continue.
   case interruptionEnded(shouldResume: Bool)
@@ -92,9 +92,10 @@ public enum AudioDeviceAnswer: Hashable, Sendable, Codable {
   case permission(AudioPermission)
 }
 
-/// An event for the application, named and ordered as on the platforms.
+/// An event for the application, named and ordered as on mobile platforms.
 public enum AudioSessionEvent: Hashable, Sendable, Codable {
-  /// Another application uses the device, which is not touched until the interruption ends.
+  /// Another application is using the device; the session leaves it alone until the interruption
+  /// ends.
   case didBeginInterruption
   /// The interruption has ended.
   case didEndInterruption(shouldResumeSession: Bool)
@@ -104,30 +105,30 @@ public enum AudioSessionEvent: Hashable, Sendable, Codable {
   case mediaServerTerminated
   /// The audio server is available again.
   case mediaServerReset
-  /// Whether the device may run has changed.
+  /// Playing and recording became allowed or forbidden.
   case didChangeCanPlayOrRecord(Bool)
-  /// The first connection plays or records.
+  /// The first connection started playing or recording.
   case didStartPlayOrRecord
   /// The last connection has stopped playing and recording.
   case didStopPlayOrRecord
   /// The session is about to be activated or deactivated.
   case willSetActive(Bool)
-  /// It succeeded.
+  /// The session was activated or deactivated.
   case didSetActive(Bool)
-  /// It failed.
+  /// Activating or deactivating the session failed.
   case failedToSetActive(Bool, code: Int32)
-  /// The device refused an operation that no call waits for.
+  /// The device refused an operation that no call is waiting for.
   case operationFailed(AudioDeviceOperation, code: Int32)
-  /// A source provides nothing and is replaced by silence.
+  /// A source provides no audio and is replaced by silence.
   case sourceStarved(AudioSourceID)
   /// The source provides audio again, after some blocks of silence.
   case sourceResumed(AudioSourceID, silentBlocks: Int)
-  /// A source changed its format; audio that did not fill 10 ms is lost.
+  /// A source changed its format; audio that did not fill 10 ms was lost.
   case sourceFormatChanged(AudioSourceID, from: AudioFormat, to: AudioFormat, lostFrames: Int)
-  /// The audio of a source is dropped from now on.
+  /// A source's audio is dropped from now on.
   case sourceRefused(AudioSourceID, reason: String)
 
-  /// The name without arguments.
+  /// The event's name without arguments.
   public var name: String { "\(self)".prefix { $0 != "(" }.description }
 }
 
@@ -138,7 +139,7 @@ package enum AudioSessionReply: Hashable, Sendable {
   case counters(AudioDeviceCounters)
 }
 
-/// An input of an audio session.
+/// An input to an audio session.
 package enum AudioSessionAction: Sendable {
   case genesis(AudioSessionPolicy)
   case deadline
@@ -148,27 +149,27 @@ package enum AudioSessionAction: Sendable {
   case answer(operation: UInt32, AudioDeviceAnswer)
   /// Recorded audio.
   case deliver(AudioSourceID, PCMChunk)
-  /// Received audio of a connection, for playback.
+  /// Audio received on a connection, for playback.
   case rendered(track: UInt32, AudioBlock)
-  /// The device needs units of 10 ms to play.
+  /// The device needs this many 10 ms units to play.
   case pull(units: Int)
 }
 
-/// 10 ms of audio for the senders.
+/// 10 ms of captured audio for the senders.
 package struct CapturedBlock: Sendable {
-  /// The number of the block, counted from 0.
+  /// The block's number, from 0.
   package var index: UInt64
   package var block: AudioBlock
-  /// The number of sources in it; 0 for silence that replaces them.
+  /// The number of sources mixed; 0 for silence that replaces them.
   package var sources: Int
 }
 
-/// Audio for the device.
+/// Audio for the device to play.
 package struct RenderedAudio: Sendable {
-  /// The number of its first 10 ms unit, counted from 0.
+  /// The number of its first 10 ms unit, from 0.
   package var index: UInt64
   package var units: Int
-  /// The number of tracks in it; 0 for silence.
+  /// The number of tracks mixed; 0 for silence.
   package var tracks: Int
   /// The samples at 48 kHz; empty if the received audio was not decoded.
   package var block: AudioBlock
@@ -182,53 +183,52 @@ package enum AudioSessionEffect: Sendable {
   case state(machine: String, from: String, to: String)
   case captured(CapturedBlock)
   case played(RenderedAudio)
-  /// The result of a delivery: the accepted frames, or an error.
+  /// The result of a delivery: the number of frames accepted, or an error.
   case delivered(Result<Int, AudioDeviceError>)
 }
 
-/// The counters of an audio device.
+/// An audio device's counters.
 public struct AudioDeviceCounters: Hashable, Sendable, Codable {
   /// Accepted chunks.
   public var deliveries = 0
-  /// Their frames, at the source's rate.
+  /// Frames in accepted chunks, at the source's rate.
   public var deliveredFrames = 0
   /// Dropped chunks.
   public var drops = 0
-  /// Their frames.
+  /// Frames in dropped chunks.
   public var droppedFrames = 0
-  /// Drops by the name of their error.
+  /// Drops by error name.
   public var dropsByReason: [String: Int] = [:]
-  /// Chunks at other rates than 48 kHz.
+  /// Chunks at rates other than 48 kHz.
   public var resampledDeliveries = 0
-  /// Changes of sources' formats.
+  /// Format changes of sources.
   public var formatChanges = 0
-  /// Frames lost by format changes, at the old rate.
+  /// Frames lost in format changes, at the old rate.
   public var framesLostByFormatChange = 0
-  /// How often a source stopped providing audio.
+  /// The number of times that a source stopped providing audio.
   public var starvations = 0
   /// Blocks of silence that replaced sources.
   public var silentBlocks = 0
   /// Blocks dropped because other sources lagged behind.
   public var overflowedBlocks = 0
-  /// Blocks of 10 ms sent to the senders.
+  /// 10 ms blocks passed to the senders.
   public var capturedBlocks = 0
-  /// Units of 10 ms pulled by the device.
+  /// 10 ms units pulled by the device.
   public var playedUnits = 0
-  /// Those that were silence.
+  /// Pulled units that were silence.
   public var silentUnits = 0
-  /// Frames of received audio dropped because nothing pulled them.
+  /// Received frames dropped because nothing pulled them.
   public var overflowedFrames = 0
 
-  /// Creates counters of 0.
+  /// Creates counters at zero.
   public init() {}
 }
 
 // MARK: - AudioErrors
 
-/// Why audio was not accepted.
+/// The reason that audio was not accepted.
 public enum AudioDeviceError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// The session's own device is running, so audio from the application would be a second
-  /// microphone.
+  /// The session's own device is running, so the application's audio would be a second microphone.
   case audioUnitActive
   /// The session's own device is not running.
   case audioUnitInactive
@@ -236,22 +236,22 @@ public enum AudioDeviceError: Error, Hashable, Sendable, CustomStringConvertible
   case recordingPaused
   /// The samples are not 16-bit.
   case unsupportedSamples(AudioSampleFormat)
-  /// The rate is not one of `AudioFormat.sampleRates`.
+  /// The rate is outside `AudioFormat.sampleRates`.
   case unsupportedRate(Int)
   /// The number of channels is not supported.
   case unsupportedChannels(Int)
-  /// The bytes end within a frame.
+  /// The bytes end in the middle of a frame.
   case partialFrame(bytes: Int)
-  /// The device captures in another format than announced; it is reinitialised for this one.
+  /// The device captures in another format than announced; it is reinitialised for that format.
   case formatMismatch
   /// There are too many sources.
   case tooManySources
-  /// More than two seconds at once.
+  /// The chunk is longer than two seconds.
   case chunkTooLong(frames: Int)
-  /// A device needs something that this machine does not have; the text says what.
+  /// A device needs something missing on this machine; the text says what.
   case unavailable(String)
 
-  /// The name in takes.
+  /// The error's name in takes.
   public var name: String {
     switch self {
     case .audioUnitActive: "audioUnitActive"
@@ -265,7 +265,7 @@ public enum AudioDeviceError: Error, Hashable, Sendable, CustomStringConvertible
     }
   }
 
-  /// The reason in one sentence.
+  /// The error in one sentence.
   public var description: String {
     switch self {
     case .audioUnitActive:
@@ -285,7 +285,7 @@ public enum AudioDeviceError: Error, Hashable, Sendable, CustomStringConvertible
   }
 }
 
-/// Why a call of an audio session failed.
+/// The reason that a call to an audio session failed.
 public enum AudioSessionError: Error, Hashable, Sendable, Codable, CustomStringConvertible {
   /// A setting was changed without holding the lock.
   case lockRequired
@@ -293,12 +293,12 @@ public enum AudioSessionError: Error, Hashable, Sendable, Codable, CustomStringC
   case refused(AudioDeviceOperation, code: Int32)
   /// The microphone may not be used.
   case permissionDenied
-  /// The application has not declared what it uses the microphone for.
+  /// The application has not declared why it uses the microphone.
   case microphoneUseNotDeclared
   /// Too many calls are waiting.
   case busy
 
-  /// The reason in one sentence.
+  /// The error in one sentence.
   public var description: String {
     switch self {
     case .lockRequired: "lockRequired: hold the configuration lock to change this"

@@ -1,8 +1,8 @@
 import Media
 package import Wire
 
-/// An audio session with its device as one machine: the route, permission, and the audio itself in
-/// blocks of 10 ms.
+/// An audio session with its device as one machine: route, permission, and the audio itself in 10
+/// ms blocks.
 ///
 /// One machine rather than two, because the device's state decides whether a chunk of audio is
 /// accepted at that instant, and a route change affects both in one step.
@@ -13,7 +13,7 @@ package struct AudioSessionMachine: Machine {
   private var control = SessionControl(AudioSessionPolicy())
   private var mixer = CaptureMixer(AudioSessionPolicy())
   private var playout = PlayoutQueue()
-  /// Captured audio that waits for the output of its period.
+  /// Captured audio waiting for its period's output.
   private var held: [(id: AudioSourceID, chunk: PCMChunk)] = []
 
   private static let heldMaximum = 4
@@ -58,7 +58,7 @@ package struct AudioSessionMachine: Machine {
     return counters
   }
 
-  /// The state as plain data.
+  /// The session's state as plain data.
   package var snapshot: AudioSessionSnapshot {
     AudioSessionSnapshot(
       category: control.settings.category.rawValue, mode: control.settings.mode.rawValue,
@@ -72,7 +72,7 @@ package struct AudioSessionMachine: Machine {
       audioRoute: control.route, wanted: control.settings.wanted)
   }
 
-  /// The format that the device plays; nil if it cannot.
+  /// The format the device plays; nil if it cannot play.
   package var renderFormat: AudioFormat? {
     control.route.renderFormat.flatMap { $0.fault == nil ? $0 : nil }
   }
@@ -85,7 +85,7 @@ package struct AudioSessionMachine: Machine {
     _ id: AudioSourceID, _ chunk: PCMChunk, at now: Instant,
     into outbox: inout Outbox<AudioSessionEffect>
   ) {
-    // With an aggregated clock, a period's output and input form one step, output first, as on the
+    // With an aggregated clock, a period's output and input are one step, output first, as on the
     // device's thread.
     if control.settings.ioType == .aggregated, id.origin == .unit,
       control.states.playout == "playing"
@@ -116,7 +116,7 @@ package struct AudioSessionMachine: Machine {
     }
   }
 
-  /// Changes the device's state, and adapts the audio to it.
+  /// Applies a change to the device's state and adapts the audio to it.
   private mutating func follow(
     at now: Instant, _ outbox: inout Outbox<AudioSessionEffect>,
     _ change: (inout SessionControl, inout Outbox<AudioSessionEffect>) -> Void
@@ -136,7 +136,7 @@ package struct AudioSessionMachine: Machine {
   }
 }
 
-/// The state of an audio session, as plain data.
+/// An audio session's state as plain data.
 package struct AudioSessionSnapshot: Sendable {
   package var category: String
   package var mode: String
@@ -156,6 +156,6 @@ package struct AudioSessionSnapshot: Sendable {
   package var route: String
   package var counters: AudioDeviceCounters
   package var audioRoute: AudioRoute
-  /// The configuration requested by the application.
+  /// The configuration the application requested.
   package var wanted: AudioSessionConfiguration
 }

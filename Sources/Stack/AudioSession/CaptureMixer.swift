@@ -1,7 +1,7 @@
 import Media
 import Wire
 
-/// Mixes the sources into one stream of 10 ms blocks.
+/// Mixes all sources into one stream of 10 ms blocks.
 struct CaptureMixer {
   private let channels: Int
   private let patience: Interval
@@ -10,7 +10,7 @@ struct CaptureMixer {
   private(set) var counters = AudioDeviceCounters()
 
   private static let linesMaximum = 16
-  /// The longest accepted chunk in seconds.
+  /// The longest chunk accepted, in seconds.
   private static let chunkSeconds = 2
 
   init(_ policy: AudioSessionPolicy) {
@@ -21,12 +21,12 @@ struct CaptureMixer {
   /// When the next source counts as missing.
   var deadline: Instant? { lines.reduce(nil) { earliest($0, $1.deadline) } }
 
-  /// Accepts a chunk, or throws.
+  /// Accepts a chunk, or reports why it is dropped.
   mutating func deliver(
     _ id: AudioSourceID, _ chunk: PCMChunk, refusal: AudioDeviceError?, at now: Instant,
     into outbox: inout Outbox<AudioSessionEffect>
   ) {
-    // An empty chunk is no error (a sample buffer may have an empty block buffer).
+    // An empty chunk is not an error: a sample buffer may have an empty block buffer.
     if chunk.data.isEmpty, chunk.format.fault == nil {
       outbox.append(.delivered(.success(0)))
       return
@@ -57,7 +57,7 @@ struct CaptureMixer {
     mix(into: &outbox)
   }
 
-  /// Inserts silence for sources that are due.
+  /// Inserts silence for sources that are overdue.
   mutating func reachDeadline(at now: Instant, into outbox: inout Outbox<AudioSessionEffect>) {
     for index in lines.indices {
       guard let due = lines[index].deadline, due <= now else { continue }
@@ -73,7 +73,7 @@ struct CaptureMixer {
     mix(into: &outbox)
   }
 
-  /// Announces the formats of a source's audio.
+  /// Announces the format of a source's audio.
   mutating func prepare(
     _ id: AudioSourceID, _ format: AudioFormat, into outbox: inout Outbox<AudioSessionEffect>
   ) {
@@ -83,7 +83,7 @@ struct CaptureMixer {
     prepare(index, format, into: &outbox)
   }
 
-  /// Stops waiting for sources of an origin until they provide audio again; nil means all.
+  /// Stops waiting for sources with an origin until they provide audio again; nil for all.
   mutating func pause(
     _ origin: AudioSourceOrigin?, into outbox: inout Outbox<AudioSessionEffect>
   ) {
@@ -93,7 +93,7 @@ struct CaptureMixer {
     mix(into: &outbox)
   }
 
-  /// Forgets a source.
+  /// Removes a source.
   mutating func remove(_ number: UInt32, into outbox: inout Outbox<AudioSessionEffect>) {
     for index in lines.indices where lines[index].id.number == number {
       pause(index, into: &outbox)
@@ -102,9 +102,9 @@ struct CaptureMixer {
     mix(into: &outbox)
   }
 
-  // MARK: Parts
+  // MARK: Sources
 
-  /// Why a chunk is too long; nil if it is not.
+  /// Returns an error if a chunk is too long; nil otherwise.
   private static func excess(_ chunk: PCMChunk) -> AudioDeviceError? {
     guard chunk.frameCount > chunkSeconds * chunk.format.sampleRate else { return nil }
     return .chunkTooLong(frames: chunk.frameCount)
@@ -153,7 +153,7 @@ struct CaptureMixer {
     outbox.append(.state(machine: machine, from: from, to: to))
   }
 
-  /// Emits a block for each 10 ms that all expected sources have.
+  /// Emits a block for every 10 ms that all expected sources have provided.
   private mutating func mix(into outbox: inout Outbox<AudioSessionEffect>) {
     while true {
       let ready = lines.indices.filter { lines[$0].isExpected }
@@ -170,7 +170,7 @@ struct CaptureMixer {
     }
   }
 
-  /// The sum of several units, clipped.
+  /// Returns the sum of several units, clipped.
   static func sum(_ units: [[Int16]], _ channels: Int) -> [Int16] {
     if units.count == 1 { return units[0] }
     var sum = [Int32](repeating: 0, count: AudioBlock.sampleRate / 100 * channels)

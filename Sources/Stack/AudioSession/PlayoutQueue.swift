@@ -1,11 +1,11 @@
 package import Media
 
-/// Received audio that waits for playback: a queue per track, mixed when the device asks.
+/// Received audio waiting for playback: one queue per track, mixed when the device asks.
 struct PlayoutQueue {
   private struct Track {
     let number: UInt32
     var blocks: [AudioBlock] = []
-    /// Frames of the first block that were already played.
+    /// Frames of the first block already played.
     var played = 0
     var frames = 0
   }
@@ -17,9 +17,9 @@ struct PlayoutQueue {
 
   static let unitFrames = AudioBlock.sampleRate / 100
   private static let tracksMaximum = 64
-  /// A second: after a longer pause only the newest audio is played.
+  /// One second: after a longer pause only the newest audio is played.
   private static let framesMaximum = AudioBlock.sampleRate
-  /// The most units that a device can ask for at once.
+  /// The maximum number of units that a device can request at once.
   static let unitsMaximum = 200
 
   var playedUnits: Int { Int(units) }
@@ -50,7 +50,7 @@ struct PlayoutQueue {
 
   mutating func removeAll() { tracks = [] }
 
-  /// Returns the next units of 10 ms; silence if nothing was received or `isMuted`.
+  /// Returns the next 10 ms units; silence if nothing was received or `isMuted`.
   mutating func pull(_ count: Int, channels: Int, isMuted: Bool) -> RenderedAudio {
     let count = min(PlayoutQueue.unitsMaximum, max(1, count))
     let frames = count * PlayoutQueue.unitFrames
@@ -71,7 +71,7 @@ struct PlayoutQueue {
       block: AudioBlock(samples: sum.map { Int16(clamping: $0) }, channels: channels))
   }
 
-  /// Adds the next frames of a track to the sum; returns how many it had.
+  /// Adds a track's next frames to the sum; returns how many there were.
   private mutating func mix(
     _ count: Int, from index: Int, channels: Int, into sum: inout [Int32]
   ) -> Int {
@@ -96,13 +96,13 @@ struct PlayoutQueue {
   }
 }
 
-/// Converts units of 10 ms to the device's rate and number of frames.
+/// Converts 10 ms units to the device's rate and buffer size.
 package struct PlayoutConverter {
   package let format: AudioFormat
   private var resampler: Resampler?
   private var waiting: [Int16] = []
 
-  /// Creates an empty converter for a valid format.
+  /// Creates an empty converter; the format must be valid.
   package init(_ format: AudioFormat) { self.format = format }
 
   /// The number of frames available.

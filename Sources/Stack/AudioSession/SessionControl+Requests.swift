@@ -1,8 +1,8 @@
 import Wire
 
-// The operations of each request, and what follows from the answers.
+// The operations for each request, and the effects of the answers.
 extension SessionControl {
-  /// Issues operations until one has to wait for its answer.
+  /// Issues operations until one is waiting for its answer.
   mutating func run(into outbox: inout Effects) {
     while requests.asked == nil {
       if requests.current == nil {
@@ -50,7 +50,7 @@ extension SessionControl {
     }
   }
 
-  /// The operations that bring the device into the state its conditions require.
+  /// The operations that bring the device into the state required by its conditions.
   private var unitOperations: [AudioDeviceOperation] {
     let conditions = conditions
     let changes = states.unit.changes(conditions)
@@ -58,7 +58,7 @@ extension SessionControl {
       states.unit != .uninitialized && settings.unitFormats != formats
       && !conditions.isInterrupted && conditions.hasServer
     if isStale, !changes.contains(.uninitialize) {
-      // The session stays active meanwhile.
+      // The session stays active in between.
       let runs = conditions.isPlaying || conditions.isRecording
       return (states.unit == .started ? [.stopUnit] : [])
         + [.uninitializeUnit, initialization] + (runs ? [.startUnit] : [])
@@ -106,7 +106,7 @@ extension SessionControl {
     } else if request.call == nil || request.isTolerant {
       outbox.append(.event(.operationFailed(operation, code: code)))
     }
-    // These are required for audio; the others are optional.
+    // Audio needs these operations; others are optional.
     if !request.isTolerant || operation.isDecisive {
       finish(.refused(operation, code: code), into: &outbox)
     }
@@ -124,7 +124,7 @@ extension SessionControl {
     case .startUnit: states.setUnit(.started, into: &outbox)
     case .stopUnit: states.setUnit(.initialized, into: &outbox)
     case .uninitializeUnit:
-      // A device that is only reinitialised keeps the session active.
+      // A device that is only being reinitialised keeps the session active.
       if !requests.initializesLater { activations.removeUnit() }
       states.setUnit(.uninitialized, into: &outbox)
     case .pauseRecording, .resumeRecording: input.pause(operation == .pauseRecording)
@@ -133,7 +133,7 @@ extension SessionControl {
     updateRunning(into: &outbox)
   }
 
-  // MARK: Ends
+  // MARK: Completion
 
   private mutating func finish(_ error: AudioSessionError?, into outbox: inout Effects) {
     guard let request = requests.current else { return }
@@ -172,7 +172,7 @@ extension SessionControl {
       outbox.append(.event(.didSetActive(true)))
     }
     guard !active else { return }
-    // Deactivation counts even if the device failed.
+    // A deactivation counts even if the device failed.
     if wasAsked {
       states.setActive(false, into: &outbox)
       outbox.append(.event(.didSetActive(false)))
@@ -182,7 +182,7 @@ extension SessionControl {
 }
 
 extension AudioDeviceOperation {
-  /// Whether audio needs the operation.
+  /// Whether audio cannot run without the operation.
   fileprivate var isDecisive: Bool {
     switch self {
     case .startUnit, .setActive(true), .initializeUnit: true
@@ -193,29 +193,29 @@ extension AudioDeviceOperation {
 
 // MARK: - DeviceRequests
 
-/// A request that takes several device operations, one after the other.
+/// A request that needs several device operations, one after the other.
 struct DeviceRequest {
-  /// The purpose; operations are decided when it is due.
+  /// The purpose of a request, from which its operations follow when it starts.
   enum Purpose {
     /// A call that consists of these operations.
     case operations([AudioDeviceOperation])
     case mode(AudioMode, AudioSessionOptions)
     case activation(Bool)
     case permission
-    /// The settings of a sending connection, which replace any others.
+    /// A sending connection's settings, which replace all others.
     case connection
-    /// Whatever the device's state and conditions require.
+    /// The operations that the device's state and conditions require.
     case unit
     /// Reactivation after an interruption or reset, followed by this event.
     case afterEvent(AudioSessionEvent)
     /// Pausing or resuming the microphone.
     case pause(Bool)
-    /// The system has stopped the device.
+    /// The system stopped the device.
     case interruption
   }
 
   var purpose: Purpose
-  /// The call to answer; nil for none.
+  /// The call to answer, if any.
   var call: UInt32?
 
   /// Whether refused operations are reported and skipped.
@@ -227,14 +227,14 @@ struct DeviceRequest {
   }
 }
 
-/// Queued requests: the first is under way, and each of its operations waits for an answer.
+/// Queued requests; each operation of the current one waits for an answer.
 struct DeviceRequests {
   private(set) var current: DeviceRequest?
   private var waiting: [DeviceRequest] = []
   private var operations: [AudioDeviceOperation] = []
-  /// Whether the current request has issued any operation.
+  /// Whether the current request has issued operations.
   private(set) var wasAsked = false
-  /// The operation under way.
+  /// The operation waiting for its answer.
   private(set) var asked: (id: UInt32, operation: AudioDeviceOperation)?
   private var lastID: UInt32 = 0
 
@@ -242,7 +242,8 @@ struct DeviceRequests {
 
   var isFull: Bool { waiting.count >= DeviceRequests.maximum }
 
-  /// Adds a request; not a second one for the unit, because it evaluates the state when it starts.
+  /// Adds a request; repeated unit requests are merged, because they evaluate the state when they
+  /// start.
   mutating func add(_ request: DeviceRequest) {
     if case .unit = request.purpose, request.call == nil, let last = waiting.last,
       case .unit = last.purpose
@@ -252,25 +253,25 @@ struct DeviceRequests {
     waiting.append(request)
   }
 
-  /// Starts the next request if none is under way.
+  /// Starts the next request unless one is in progress.
   mutating func begin() -> DeviceRequest? {
     guard current == nil, !waiting.isEmpty else { return nil }
     current = waiting.removeFirst()
     return current
   }
 
-  /// Sets the operations of the current request.
+  /// Sets the current request's operations.
   mutating func plan(_ operations: [AudioDeviceOperation]) {
     self.operations = operations
     wasAsked = !operations.isEmpty
   }
 
-  /// Whether the current request reinitialises the device later.
+  /// Whether the current request will reinitialise the device.
   var initializesLater: Bool {
     operations.contains { if case .initializeUnit = $0 { true } else { false } }
   }
 
-  /// The next operation of the current request; nil if it is done.
+  /// Returns the current request's next operation; nil if there is none.
   mutating func next() -> (id: UInt32, operation: AudioDeviceOperation)? {
     guard current != nil, !operations.isEmpty else { return nil }
     lastID &+= 1
@@ -278,7 +279,7 @@ struct DeviceRequests {
     return asked
   }
 
-  /// Records an answer; returns the operation, or nil if it is not under way.
+  /// Records an answer; returns its operation, or nil if that is not waiting.
   mutating func answered(_ id: UInt32) -> AudioDeviceOperation? {
     guard let asked, asked.id == id else { return nil }
     self.asked = nil

@@ -34,7 +34,7 @@ struct SessionControl {
     return conditions
   }
 
-  /// Why audio of a source is currently not accepted; nil if it is.
+  /// Returns the reason that a source's audio is currently not accepted; nil if it is.
   func refusal(of id: AudioSourceID, _ format: AudioFormat) -> AudioDeviceError? {
     switch id.origin {
     case .external:
@@ -107,7 +107,7 @@ struct SessionControl {
     updateRunning(into: &outbox)
   }
 
-  /// Requests the microphone unless it was requested before.
+  /// Requests permission for the microphone, unless the application has not declared its use.
   private mutating func requestInput(call: UInt32, into outbox: inout Effects) {
     guard policy.declaresMicrophoneUse else {
       reply(call, .failed(.microphoneUseNotDeclared), into: &outbox)
@@ -168,8 +168,7 @@ struct SessionControl {
     requests.add(DeviceRequest(purpose: .unit))
   }
 
-  /// The device provided audio in another format than its route's, so it is reinitialised for that
-  /// one.
+  /// Reinitialises the device for the format of its audio, which differs from its route's.
   mutating func reinitialize(_ format: AudioFormat, into outbox: inout Effects) {
     var next = route
     next.captureFormat = format
@@ -177,7 +176,7 @@ struct SessionControl {
     run(into: &outbox)
   }
 
-  // MARK: Events
+  // MARK: Reports
 
   func reply(_ call: UInt32?, _ reply: AudioSessionReply, into outbox: inout Effects) {
     if let call { outbox.append(.reply(call: call, reply)) }
@@ -189,7 +188,7 @@ struct SessionControl {
     requests.add(DeviceRequest(purpose: .unit))
   }
 
-  /// Reports changes of whether audio is running.
+  /// Reports when audio starts or stops running.
   mutating func updateRunning(into outbox: inout Effects) {
     let isStarted = states.unit == .started
     let recording = !(isRecording && isStarted) ? "stopped" : isPaused ? "paused" : "recording"
@@ -208,7 +207,7 @@ struct SessionControl {
 }
 
 extension AudioRoute {
-  /// The route as one line.
+  /// The route on one line.
   var text: String {
     "\(input) (\(captureFormat?.text ?? "none")) and \(output) (\(renderFormat?.text ?? "none"))"
   }
@@ -220,17 +219,17 @@ struct SessionActivations {
   /// Whether initialising the device activated the session.
   private var isHeldByUnit = false
 
-  /// Whether there is exactly one.
+  /// Whether there is exactly one activation.
   var isLast: Bool { count == 1 }
   /// Whether the device's activation is the only one.
   var isLastOfUnit: Bool { isHeldByUnit && isLast }
 
   mutating func add() { count += 1 }
 
-  /// Removes one; ignored if there is none.
+  /// Removes an activation; ignored if there is none.
   mutating func remove() { count = max(0, count - 1) }
 
-  /// Records that the device was initialised; counts once.
+  /// Records that the device was initialised; counts only once.
   mutating func addUnit() {
     if !isHeldByUnit { add() }
     isHeldByUnit = true
@@ -243,7 +242,7 @@ struct SessionActivations {
   }
 }
 
-/// The connections that use the session's audio.
+/// The connections using the session's audio.
 struct SessionConnections {
   struct Connection {
     var id: UInt32
@@ -262,7 +261,7 @@ struct SessionConnections {
   var sends: Bool { connections.contains { $0.sends } }
   var receives: Bool { connections.contains { $0.receives } }
 
-  /// Whether a connection is open and sends.
+  /// Returns whether a connection is open and sends.
   func sends(_ id: UInt32) -> Bool { connections.contains { $0.id == id && $0.sends } }
 
   /// Registers a connection, replacing one with the same id.
@@ -273,7 +272,7 @@ struct SessionConnections {
 
   mutating func close(_ id: UInt32) { connections.removeAll { $0.id == id } }
 
-  /// Returns whether audio is running, if that changed since the last call.
+  /// Returns whether audio is running if that has changed since the last call.
   mutating func consumeChange(runs: Bool) -> Bool? {
     guard runs != reportedRunning else { return nil }
     reportedRunning = runs
@@ -281,7 +280,7 @@ struct SessionConnections {
   }
 }
 
-/// Whether the application controls when the device may run, and its decision.
+/// Whether the application decides when the device may run, and its decision.
 struct ManualAudio {
   private(set) var isManual = false
   private(set) var isEnabled = false
@@ -293,7 +292,7 @@ struct ManualAudio {
   mutating func setManual(_ isManual: Bool) { self.isManual = isManual }
   mutating func setEnabled(_ isEnabled: Bool) { self.isEnabled = isEnabled }
 
-  /// Returns whether the device may run, if that changed since the last call.
+  /// Returns whether the device may run if that has changed since the last call.
   mutating func consumeChange() -> Bool? {
     guard canPlayOrRecord != reported else { return nil }
     reported = canPlayOrRecord
@@ -315,18 +314,18 @@ struct SessionInput {
 
 // MARK: - AudioUnitPlan
 
-/// How far a device is initialised.
+/// A device's state.
 package enum AudioUnitState: String, Hashable, Sendable {
   case uninitialized
   case initialized
   case started
 }
 
-/// The conditions for running a device.
+/// The conditions under which a device runs.
 package struct AudioUnitConditions: Hashable, Sendable {
   /// Whether a connection needs the device.
   package var isNeeded = false
-  /// Automatic, or enabled manually.
+  /// Whether the device may run: automatically, or enabled manually.
   package var canPlayOrRecord = false
   package var isPlaying = false
   package var isRecording = false
@@ -337,7 +336,7 @@ package struct AudioUnitConditions: Hashable, Sendable {
   package init() {}
 }
 
-/// A state change of a device.
+/// A change of a device's state.
 package enum AudioUnitChange: Hashable, Sendable {
   case initialize
   case start
@@ -346,9 +345,9 @@ package enum AudioUnitChange: Hashable, Sendable {
 }
 
 extension AudioUnitState {
-  /// The changes needed, in order.
+  /// Returns the changes needed, in order.
   ///
-  /// During an interruption there are none; otherwise each state needs one decision.
+  /// There are none during an interruption or without an audio server.
   package func changes(_ conditions: AudioUnitConditions) -> [AudioUnitChange] {
     guard !conditions.isInterrupted, conditions.hasServer else { return [] }
     let runs = conditions.isPlaying || conditions.isRecording

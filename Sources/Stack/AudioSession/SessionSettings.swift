@@ -1,8 +1,8 @@
 import Wire
 
-/// The output of a mode.
+/// The outputs on which a mode plays audio.
 public enum AudioOutput: String, Hashable, Sendable, Codable {
-  /// The default of the route.
+  /// The route's default.
   case `default`
   /// The loudspeaker.
   case speaker
@@ -10,7 +10,7 @@ public enum AudioOutput: String, Hashable, Sendable, Codable {
   var override: AudioPortOverride { self == .speaker ? .speaker : .none }
 }
 
-/// A preset of category, mode, options and port.
+/// A preset for category, mode, options and port.
 public enum AudioMode: Hashable, Sendable, Codable {
   /// A category without a special mode.
   case `default`(category: AudioSessionCategory, output: AudioOutput)
@@ -20,13 +20,13 @@ public enum AudioMode: Hashable, Sendable, Codable {
   case voiceChat(output: AudioOutput)
 }
 
-/// A single request of a session to the device; each can fail.
+/// A single request from a session to the device; each can fail.
 public enum AudioDeviceOperation: Hashable, Sendable, Codable {
   /// Sets the category.
   case setCategory(AudioSessionCategory, options: AudioSessionOptions)
   /// Sets the mode within the category.
   case setMode(AudioSessionMode)
-  /// Overrides the output port of the route.
+  /// Overrides the route's output port.
   case overridePort(AudioPortOverride)
   /// Activates or deactivates the session.
   case setActive(Bool)
@@ -38,9 +38,9 @@ public enum AudioDeviceOperation: Hashable, Sendable, Codable {
   case setPreferredChannels(input: Int, output: Int)
   /// Sets whether input and output share a clock.
   case setIOType(AudioIOType)
-  /// Sets the voice processing.
+  /// Sets voice processing.
   case setProcessing(AudioProcessingProfile)
-  /// Asks the user for the microphone.
+  /// Asks the user for permission to use the microphone.
   case requestPermission
   /// Prepares the device to run.
   case initializeUnit(capture: AudioFormat?, render: AudioFormat?)
@@ -55,12 +55,12 @@ public enum AudioDeviceOperation: Hashable, Sendable, Codable {
   /// Restarts the microphone.
   case resumeRecording
 
-  /// The name without arguments.
+  /// The operation's name without arguments.
   public var name: String { "\(self)".prefix { $0 != "(" }.description }
 }
 
 extension AudioMode {
-  /// The operations for entering the mode, in order.
+  /// Returns the operations that enter the mode, in order.
   ///
   /// The given options replace the default ones. A speaker override is undone first if the mode
   /// does not want it, because devices would keep it.
@@ -94,7 +94,7 @@ extension AudioMode {
     }
   }
 
-  /// The output; nil leaves it to the mode.
+  /// The output; nil leaves the choice to the mode.
   private var output: AudioOutput? {
     switch self {
     case .default(_, let output), .voiceChat(let output): output
@@ -105,7 +105,7 @@ extension AudioMode {
 
 // MARK: - SessionSettings
 
-/// The device's settings, and those requested.
+/// The device's settings, and those the application requested.
 struct SessionSettings {
   /// The application's configuration.
   var wanted = AudioSessionConfiguration()
@@ -118,10 +118,10 @@ struct SessionSettings {
   private(set) var channels: [Int] = []
   private(set) var ioType: AudioIOType?
   private(set) var processing: AudioProcessingProfile?
-  /// The formats that the device was initialised for.
+  /// The formats the device was initialised for.
   private(set) var unitFormats: [AudioFormat?] = []
 
-  /// Clears the settings, which the device loses when the audio server terminates.
+  /// Clears the device's settings, which are lost when the audio server terminates.
   mutating func forget() {
     let wanted = wanted
     self = SessionSettings()
@@ -145,7 +145,7 @@ struct SessionSettings {
     }
   }
 
-  /// The settings still to apply before the device is initialised.
+  /// The settings still to be applied before the device is initialised.
   var preferences: [AudioDeviceOperation] {
     var operations: [AudioDeviceOperation] = []
     if ioType != wanted.ioType { operations.append(.setIOType(wanted.ioType)) }
@@ -165,7 +165,7 @@ struct SessionSettings {
 }
 
 extension AudioSessionCall {
-  /// The operations of a configuration call; nil for other calls.
+  /// The operations for a configuration call; nil for other calls.
   var operations: [AudioDeviceOperation]? {
     switch self {
     case .configure(let wanted):
@@ -204,7 +204,7 @@ extension AudioSessionCall {
 
 // MARK: - SessionStates
 
-/// The states in takes, each changed in one place so that every transition is reported.
+/// The states shown in takes, each changed in one place so that every transition is reported.
 struct SessionStates {
   typealias Effects = Outbox<AudioSessionEffect>
 

@@ -1,30 +1,30 @@
-/// The category of a session, with the platforms' names; others pass through.
+/// A session's category, by the platforms' names; other names pass through.
 public struct AudioSessionCategory: RawRepresentable, Hashable, Sendable, Codable {
   /// The platform's name.
   public let rawValue: String
   /// Creates a category from its name.
   public init(rawValue: String) { self.rawValue = rawValue }
 
-  /// Playback that is silenced by the ring switch.
+  /// Playback that the ring switch silences.
   public static let ambient = Self(rawValue: "ambient")
-  /// As `ambient`, silencing other applications.
+  /// Like `ambient`, but silences other applications.
   public static let soloAmbient = Self(rawValue: "soloAmbient")
   /// Playback.
   public static let playback = Self(rawValue: "playback")
   /// Recording.
   public static let record = Self(rawValue: "record")
-  /// Both, as for calls.
+  /// Playback and recording, as for calls.
   public static let playAndRecord = Self(rawValue: "playAndRecord")
   /// Different audio on different ports.
   public static let multiRoute = Self(rawValue: "multiRoute")
 
-  /// Whether a session of this category may open a microphone.
+  /// Whether a session in this category may open a microphone.
   public var allowsInput: Bool {
     [.record, .playAndRecord, .multiRoute].contains(self)
   }
 }
 
-/// The mode of a session within its category.
+/// A session's mode within its category.
 public struct AudioSessionMode: RawRepresentable, Hashable, Sendable, Codable {
   /// The platform's name.
   public let rawValue: String
@@ -35,7 +35,7 @@ public struct AudioSessionMode: RawRepresentable, Hashable, Sendable, Codable {
   public static let `default` = Self(rawValue: "default")
   /// Speech close to the ear.
   public static let voiceChat = Self(rawValue: "voiceChat")
-  /// Speech in front of a camera: the loudspeaker, and the microphone at the top.
+  /// Speech in front of a camera: loudspeaker, and the microphone at the top.
   public static let videoChat = Self(rawValue: "videoChat")
   /// Speech in a game.
   public static let gameChat = Self(rawValue: "gameChat")
@@ -45,11 +45,11 @@ public struct AudioSessionMode: RawRepresentable, Hashable, Sendable, Codable {
   public static let measurement = Self(rawValue: "measurement")
   /// Films.
   public static let moviePlayback = Self(rawValue: "moviePlayback")
-  /// Spoken audio that others may interrupt.
+  /// Spoken audio that other applications may interrupt.
   public static let spokenAudio = Self(rawValue: "spokenAudio")
 }
 
-/// Options of a category: sharing audio with other applications, and permitted ports.
+/// Options for a category: sharing audio with other applications, and permitted ports.
 public struct AudioSessionOptions: OptionSet, Hashable, Sendable, Codable {
   /// The bits, numbered as on the platforms.
   public let rawValue: UInt
@@ -58,26 +58,26 @@ public struct AudioSessionOptions: OptionSet, Hashable, Sendable, Codable {
 
   /// Other applications continue playing.
   public static let mixWithOthers = Self(rawValue: 1)
-  /// Other applications continue more quietly.
+  /// Other applications continue at a lower volume.
   public static let duckOthers = Self(rawValue: 2)
   /// Permits hands-free Bluetooth.
   public static let allowBluetooth = Self(rawValue: 4)
   /// Uses the loudspeaker instead of the earpiece.
   public static let defaultToSpeaker = Self(rawValue: 8)
-  /// Interrupts spoken audio of other applications.
+  /// Interrupts other applications' spoken audio.
   public static let interruptSpokenAudio = Self(rawValue: 17)
   /// Permits Bluetooth stereo output.
   public static let allowBluetoothA2DP = Self(rawValue: 32)
   /// Permits output to devices on the network.
   public static let allowAirPlay = Self(rawValue: 64)
 
-  /// The defaults of `AudioMode`.
+  /// The default options of `AudioMode`.
   public static let modeDefaults: Self = [.allowBluetooth, .allowBluetoothA2DP, .allowAirPlay]
 }
 
-/// An override of the output port.
+/// An override for the output port.
 public enum AudioPortOverride: String, Hashable, Sendable, Codable {
-  /// The port of the route.
+  /// The route's port.
   case none
   /// The loudspeaker.
   case speaker
@@ -87,7 +87,7 @@ public enum AudioPortOverride: String, Hashable, Sendable, Codable {
 public enum AudioIOType: String, Hashable, Sendable, Codable {
   /// Input and output are separate.
   case notSpecified
-  /// Input and output of a period are handled together.
+  /// A period's input and output are handled together.
   case aggregated
 }
 
@@ -95,17 +95,17 @@ public enum AudioIOType: String, Hashable, Sendable, Codable {
 ///
 /// The session requests it, and `VoiceProcessingDevice` performs it.
 public enum AudioProcessingProfile: Hashable, Sendable, Codable {
-  /// For speech, with echo cancellation if the device has it.
+  /// For speech; cancels echo if the device can.
   case voice
   /// For music: unprocessed.
   case music
-  /// An audio unit by its four-character code.
+  /// An audio unit with this four-character code.
   case custom(UInt32)
 }
 
 /// Whether the microphone may be used.
 public enum AudioPermission: String, Hashable, Sendable, Codable {
-  /// The user was not asked yet.
+  /// The user has not been asked.
   case undetermined
   /// The user agreed.
   case granted
@@ -113,39 +113,39 @@ public enum AudioPermission: String, Hashable, Sendable, Codable {
   case denied
 }
 
-/// When the microphone is requested.
+/// When permission for the microphone is requested.
 public enum AudioInputRequest: String, Hashable, Sendable, Codable {
-  /// By the first connection that sends.
+  /// When the first sending connection opens.
   case whenSending
-  /// Only by `initializeInput`.
+  /// When `initializeInput` is called, and at no other time.
   case explicitly
 }
 
-/// The fixed part of a session's configuration, in genesis.
+/// The fixed part of a session's configuration, recorded in genesis.
 public struct AudioSessionPolicy: Hashable, Sendable, Codable {
-  /// Whether the application declares its use of the microphone; otherwise it is refused without
-  /// asking.
+  /// Whether the application declares its use of the microphone; if not, the microphone is refused
+  /// without asking.
   public var declaresMicrophoneUse = true
-  /// When the microphone is requested.
+  /// When permission for the microphone is requested.
   public var inputRequest = AudioInputRequest.whenSending
-  /// Whether a receiving connection requests the microphone too, as in old stacks.
+  /// Whether a receive-only connection also requests the microphone, as in old stacks.
   public var requestsInputOnReceiveOnly = false
-  /// The channels of blocks for senders, 1 or 2.
+  /// Channels of captured blocks, 1 or 2.
   public var captureChannels = 1
-  /// How long a source may provide nothing before silence replaces it, in milliseconds.
+  /// The time in milliseconds that a source may provide no audio before silence replaces it.
   public var starvationMilliseconds = 20
 
   /// The default policy.
   public init() {}
 }
 
-/// The settings requested of the device.
+/// The settings requested from the device.
 public struct AudioSessionConfiguration: Hashable, Sendable, Codable {
   /// The category.
   public var category = AudioSessionCategory.playAndRecord
   /// The mode within the category.
   public var mode = AudioSessionMode.voiceChat
-  /// Sharing of audio, and permitted ports.
+  /// The options for sharing audio, and the permitted ports.
   public var options: AudioSessionOptions = [.allowBluetooth]
   /// The preferred rate in Hz.
   public var sampleRate = 48_000
@@ -157,22 +157,22 @@ public struct AudioSessionConfiguration: Hashable, Sendable, Codable {
   public var outputChannels = 1
   /// Whether input and output share a clock.
   public var ioType = AudioIOType.notSpecified
-  /// The voice processing.
+  /// The processing of captured voice.
   public var processing = AudioProcessingProfile.voice
 
   /// The default configuration, as for calls.
   public init() {}
 }
 
-/// The ports of input and output, and their formats.
+/// The input and output ports with their formats.
 public struct AudioRoute: Hashable, Sendable, Codable {
-  /// The name of the input port; empty if there is none.
+  /// The input port's name; empty if there is none.
   public var input: String
-  /// The name of the output port.
+  /// The output port's name.
   public var output: String
-  /// The format that the device captures; nil if it cannot.
+  /// The format the device captures; nil if it cannot capture.
   public var captureFormat: AudioFormat?
-  /// The format that the device plays; nil if it cannot.
+  /// The format the device plays; nil if it cannot play.
   public var renderFormat: AudioFormat?
 
   /// Creates a route.
@@ -185,14 +185,14 @@ public struct AudioRoute: Hashable, Sendable, Codable {
   }
 }
 
-/// Why a route changed, with the platforms' names.
+/// The reason for a route change, by the platforms' names.
 public struct AudioRouteChangeReason: RawRepresentable, Hashable, Sendable, Codable {
   /// The platform's name.
   public let rawValue: String
   /// Creates a reason from its name.
   public init(rawValue: String) { self.rawValue = rawValue }
 
-  /// Unknown.
+  /// The reason is unknown.
   public static let unknown = Self(rawValue: "unknown")
   /// A device was connected.
   public static let newDeviceAvailable = Self(rawValue: "newDeviceAvailable")
@@ -202,6 +202,6 @@ public struct AudioRouteChangeReason: RawRepresentable, Hashable, Sendable, Coda
   public static let categoryChange = Self(rawValue: "categoryChange")
   /// The port was overridden.
   public static let override = Self(rawValue: "override")
-  /// The formats of the same ports changed.
+  /// The same ports changed their formats.
   public static let routeConfigurationChange = Self(rawValue: "routeConfigurationChange")
 }

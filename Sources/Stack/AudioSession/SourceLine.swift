@@ -1,7 +1,7 @@
 import Media
 import Wire
 
-/// One audio source before mixing: converted, split, and filled up with silence.
+/// One audio source before mixing: converted, split, and padded with silence.
 struct SourceLine {
   /// 10 ms at 48 kHz.
   struct Unit {
@@ -10,7 +10,7 @@ struct SourceLine {
     var isFiller: Bool
   }
 
-  /// A change of format.
+  /// A format change.
   struct Change {
     var from: AudioFormat
     var lostFrames: Int
@@ -26,17 +26,17 @@ struct SourceLine {
   /// The end of the audio received or inserted so far; nil while the source is not expected.
   private var coveredUntil: Instant?
   private(set) var deadline: Instant?
-  /// Blocks of silence since the source stopped; nil while it provides audio.
+  /// Silent blocks since the source stopped providing audio; nil while it provides audio.
   private(set) var silentBlocks: Int?
-  /// Why its audio is currently dropped; reported once.
+  /// The reason that the source's audio is currently dropped; reported once.
   var refusal: String?
 
   static let unitLength = Interval.milliseconds(10)
-  /// How far a source's clock may be ahead of the session's.
+  /// The maximum time by which a source's clock may be ahead of the session's.
   private static let leadMaximum = Interval.milliseconds(200)
-  /// The most units that wait for other sources.
+  /// The maximum number of units that wait for other sources.
   private static let unitsMaximum = 200
-  /// The most silence inserted at once; a longer stall leaves a gap.
+  /// The maximum silence inserted at once; a longer stall leaves a gap.
   private static let fillMaximum: Int64 = 100
 
   init(_ id: AudioSourceID, channels: Int, patience: Interval) {
@@ -46,7 +46,7 @@ struct SourceLine {
     splitter = TenMillisecondSplitter(sampleRate: AudioBlock.sampleRate, channels: channels)
   }
 
-  /// Whether the mixer waits for it.
+  /// Whether the mixer waits for this source.
   var isExpected: Bool { coveredUntil != nil }
   var hasUnit: Bool { !units.isEmpty }
   var isResampled: Bool { format.map { $0.sampleRate != AudioBlock.sampleRate } ?? false }
@@ -85,7 +85,8 @@ struct SourceLine {
     return dropSurplus()
   }
 
-  /// Inserts silence where audio is missing; returns how much, and how much was dropped.
+  /// Inserts silence where audio is missing; returns how many units of it, and how many were
+  /// dropped.
   mutating func fill(at now: Instant) -> (silent: Int, dropped: Int) {
     guard let due = deadline, due <= now, var covered = coveredUntil else { return (0, 0) }
     // A partial unit is completed with silence that counts as audio.
@@ -125,13 +126,13 @@ struct SourceLine {
     return surplus
   }
 
-  /// Converts to the senders' channels: mono is the mean of two, stereo duplicates one.
+  /// Converts to the senders' channels: mono is the mean of two channels, stereo duplicates one.
   private func mapped(_ samples: [Int16], from count: Int) -> [Int16] {
     ChannelMap.map(samples[...], from: count, to: channels)
   }
 }
 
-/// Converts numbers of channels.
+/// Converts between numbers of channels.
 enum ChannelMap {
   static func map(_ samples: ArraySlice<Int16>, from: Int, to: Int) -> [Int16] {
     if from == to { return Array(samples) }
@@ -151,7 +152,7 @@ enum ChannelMap {
     return mapped
   }
 
-  /// Adds audio to other audio of the same length, with clipping.
+  /// Adds audio to a sum of the same length.
   static func add(_ samples: [Int16], to sum: inout [Int32]) {
     for index in 0..<min(samples.count, sum.count) { sum[index] += Int32(samples[index]) }
   }
@@ -159,10 +160,10 @@ enum ChannelMap {
 
 // MARK: - TenMillisecondSplitter
 
-/// Splits audio of any length into units of 10 ms, between devices that deliver any length and a
-/// stack that accepts nothing else.
+/// Splits audio of any length into 10 ms units, for devices that deliver any length to a stack that
+/// accepts only 10 ms.
 public struct TenMillisecondSplitter: Sendable {
-  /// Samples of a unit over all channels.
+  /// Samples per unit, over all channels.
   public let unit: Int
   private var waiting: [Int16] = []
   private var start = 0
@@ -172,7 +173,7 @@ public struct TenMillisecondSplitter: Sendable {
     unit = max(1, sampleRate / 100 * channels)
   }
 
-  /// The samples that wait for a complete unit.
+  /// The number of samples waiting for a complete unit.
   public var remainder: Int { waiting.count - start }
 
   /// Adds samples and passes on each completed unit; the rest is kept.
@@ -198,7 +199,7 @@ public struct TenMillisecondSplitter: Sendable {
     return Array(rest)
   }
 
-  /// Drops the rest; returns how many samples it had.
+  /// Drops the rest; returns how many samples that were.
   @discardableResult
   public mutating func reset() -> Int {
     defer {

@@ -2,7 +2,7 @@ import COpenSSL
 import CXXHash
 import Wire
 
-/// An incremental SHA-256 (FIPS 180-4) over OpenSSL.
+/// Incremental SHA-256 (FIPS 180-4) through OpenSSL.
 package struct SHA256: ~Copyable {
   private let context: OpaquePointer?
 
@@ -31,11 +31,11 @@ package struct SHA256: ~Copyable {
     return digest
   }
 
-  /// Writes the digest into an existing array of its length; the next update starts a new message.
+  /// Writes the digest into an existing array of that length; the next update starts a new message.
   package mutating func finish(into digest: inout [UInt8]) {
     guard digest.count == SHA256.length else { return digest = finish() }
     _ = digest.withUnsafeMutableBufferPointer { EVP_DigestFinal_ex(context, $0.baseAddress, nil) }
-    // Passing nil keeps the context's function; naming it again would repeat the lookup.
+    // Passing nil keeps the context's function; naming it again would look it up again.
     EVP_DigestInit_ex(context, nil, nil)
   }
 
@@ -46,7 +46,7 @@ package struct SHA256: ~Copyable {
   }
 }
 
-/// The HMAC-SHA1 of a message (RFC 2104), 20 bytes, as STUN uses it.
+/// Returns the HMAC-SHA1 of a message (RFC 2104), 20 bytes, as STUN uses it.
 package func hmacSHA1(key: [UInt8], _ message: RawSpan) -> [UInt8] {
   var digest = [UInt8](repeating: 0, count: 20)
   var length: UInt32 = 0
@@ -63,7 +63,7 @@ package func hmacSHA1(key: [UInt8], _ message: RawSpan) -> [UInt8] {
   return digest
 }
 
-/// The MD5 of a message (RFC 1321), 16 bytes; for formats that prescribe it.
+/// Returns the MD5 of a message (RFC 1321), 16 bytes; for formats that prescribe it.
 package func md5(_ message: [UInt8]) -> [UInt8] {
   var digest = [UInt8](repeating: 0, count: 16)
   var length: UInt32 = 0
@@ -75,7 +75,8 @@ package func md5(_ message: [UInt8]) -> [UInt8] {
   return digest
 }
 
-/// The hash of a certificate by its SDP name (RFC 8122 section 5); nil if the name is unknown.
+/// Hashes a certificate with the function named in SDP (RFC 8122 section 5); nil if the name is
+/// unknown.
 package func certificateHash(_ algorithm: String, _ bytes: [UInt8]) -> [UInt8]? {
   let method: OpaquePointer?
   switch algorithm.lowercased() {
@@ -96,7 +97,7 @@ package func certificateHash(_ algorithm: String, _ bytes: [UInt8]) -> [UInt8]? 
   return Array(digest.prefix(Int(length)))
 }
 
-/// Whether two byte strings are equal, in a time that does not depend on where they differ.
+/// Compares two byte strings in a time that does not depend on where they differ.
 package func equalInConstantTime(_ left: [UInt8], _ right: [UInt8]) -> Bool {
   guard left.count == right.count else { return false }
   return zip(left, right).reduce(0) { $0 | ($1.0 ^ $1.1) } == 0
@@ -124,7 +125,7 @@ package enum HashFunction: Hashable, Sendable {
     return digest
   }
 
-  /// HMAC (RFC 2104).
+  /// Returns the HMAC of a message (RFC 2104).
   package func hmac(key: [UInt8], _ message: [UInt8]) -> [UInt8] {
     var digest = [UInt8](repeating: 0, count: length)
     var count: UInt32 = 0
@@ -132,7 +133,7 @@ package enum HashFunction: Hashable, Sendable {
     return digest
   }
 
-  /// HKDF-Expand (RFC 5869 section 2.3).
+  /// Derives key material by HKDF-Expand (RFC 5869 section 2.3).
   package func expand(_ key: [UInt8], _ info: [UInt8], count: Int) -> [UInt8] {
     var material: [UInt8] = []
     var block: [UInt8] = []
@@ -148,13 +149,12 @@ package enum HashFunction: Hashable, Sendable {
 
 /// 128-bit XXH3 in its canonical form: 16 bytes, high byte first.
 ///
-/// It detects accidental changes at the speed of memory; it does not resist a search for
-/// collisions.
+/// It detects accidental changes at memory speed; it does not resist deliberate collisions.
 package enum XXH3 {
   /// The length of a digest in bytes.
   package static let length = 16
 
-  /// A digest as two words, for comparing only: half the memory of an array.
+  /// A digest as two words, for comparison only: half the memory of an array.
   package struct Mark: Hashable, Sendable {
     private let high: UInt64
     private let low: UInt64
@@ -168,7 +168,7 @@ package enum XXH3 {
     return withUnsafeBytes(of: canonical.digest) { [UInt8]($0) }
   }
 
-  /// Returns the digest of a message for comparing only.
+  /// Returns a message's digest for comparison only.
   package static func mark(_ message: RawSpan) -> Mark { Mark(digest(message)) }
 
   private static func digest(_ message: RawSpan) -> XXH128_hash_t {
@@ -182,7 +182,7 @@ package enum XXH3 {
   }
 }
 
-/// The CRC-32 of ITU V.42 over bytes, as STUN's FINGERPRINT uses it (RFC 8489 section 14.7).
+/// Returns the CRC-32 of ITU V.42, as STUN's FINGERPRINT uses it (RFC 8489 section 14.7).
 package func crc32(_ bytes: RawSpan) -> UInt32 {
   var crc: UInt32 = 0xffff_ffff
   for offset in 0..<bytes.byteCount {

@@ -1,18 +1,18 @@
 package import RTP
 package import Wire
 
-/// The negotiated parameters of one m-section that matter to packets.
+/// An m-section's negotiated parameters, as far as they matter to packets.
 package struct FlowSection: Hashable, Sendable {
   /// A payload type and its codec.
   package struct Codec: Hashable, Sendable {
     package var payloadType: UInt8
     package var name: CodecName
     package var clockRate: UInt32
-    /// The payload type of the RTX stream (RFC 4588), if negotiated.
+    /// The RTX stream's payload type (RFC 4588), if negotiated.
     package var rtxPayloadType: UInt8?
     /// The negotiated rtcp-fb values: `nack`, `nack pli`, `ccm fir`, `goog-remb`, `transport-cc`.
     package var feedback: [String]
-    /// Whether the peer accepts fragmented units of H.264 (packetization mode 1).
+    /// Whether the peer accepts fragmented H.264 units (packetization mode 1).
     package var fragments: Bool
 
     package init(
@@ -28,11 +28,11 @@ package struct FlowSection: Hashable, Sendable {
     }
   }
 
-  /// The negotiated sending side of the section.
+  /// The media that the section sends, as negotiated.
   package struct Sending: Hashable, Sendable {
-    /// A stream that is sent: the only one of the section, or a simulcast layer.
+    /// A stream to send: the section's only one, or a simulcast layer.
     package struct Source: Hashable, Sendable {
-      /// The name of the layer (RFC 8851); nil for the only stream.
+      /// The layer's name (RFC 8851); nil for the only stream.
       package var rid: String?
       package var ssrc: UInt32
       package var rtxSSRC: UInt32?
@@ -44,10 +44,10 @@ package struct FlowSection: Hashable, Sendable {
       }
     }
 
-    /// The only stream, or the simulcast layers in the order of the offer.
+    /// The only stream, or the simulcast layers in the offer's order.
     package var sources: [Source]
     package var codec: Codec
-    /// Telephone events with the clock rate of the codec (RFC 4733), if negotiated.
+    /// Telephone events at the codec's clock rate (RFC 4733), if negotiated.
     package var events: Codec?
 
     package init(_ sources: [Source], codec: Codec, events: Codec? = nil) {
@@ -61,10 +61,10 @@ package struct FlowSection: Hashable, Sendable {
     }
   }
 
-  /// The negotiated receiving side of the section.
+  /// The media that the section receives, as negotiated.
   package struct Receiving: Hashable, Sendable {
     package var codecs: [Codec]
-    /// The media SSRCs that the peer announced, each with its RTX SSRC if announced.
+    /// The media SSRCs the peer announced, each with its RTX SSRC if announced.
     package var ssrcs: [UInt32]
     package var rtxSSRCs: [UInt32?]
 
@@ -84,7 +84,7 @@ package struct FlowSection: Hashable, Sendable {
   /// Whether reduced-size RTCP (RFC 5506) was negotiated.
   package var reducedSizeRTCP: Bool
 
-  /// A header extension's URI and its identifier on this transport (RFC 8285).
+  /// A header extension's URI and its id on this transport (RFC 8285).
   package struct HeaderExtensionID: Hashable, Sendable {
     package var uri: String
     package var id: UInt8
@@ -110,13 +110,13 @@ package struct FlowSection: Hashable, Sendable {
 
 // MARK: - FlowAgreement
 
-/// The negotiated m-sections of a transport, with lookups that every packet needs; immutable until
-/// the next negotiation.
+/// A transport's negotiated m-sections with lookups needed for every packet; immutable until the
+/// next negotiation.
 struct FlowAgreement {
   let sections: [SectionState]
-  /// The header extensions of all sections, which share one space of identifiers (RFC 9143).
+  /// The header extensions of all sections, which share one id space (RFC 9143).
   let extensions: HeaderExtensionMap
-  /// Whether arrival times are reported to the peer, rather than a bit rate (REMB).
+  /// Whether arrival times, rather than a bit rate (REMB), are reported to the peer.
   let reportsArrivals: Bool
   let reportsBitrate: Bool
   /// Whether feedback may be sent in reduced size (RFC 5506).
@@ -133,14 +133,14 @@ struct FlowAgreement {
     reportsArrivals = states.contains { $0.reportsArrivals }
     reportsBitrate =
       !reportsArrivals && states.contains { $0.receives(feedback: "goog-remb") }
-    // A compound goes to all sections, so all of them have to agree.
+    // A compound is sent on behalf of all sections, so all of them must agree.
     usesReducedSize = !sections.isEmpty && sections.allSatisfy(\.reducedSizeRTCP)
   }
 
   func section(_ mid: String) -> SectionState? { sections.first { $0.mid == mid } }
 
-  /// Finds the section of a packet from an unknown source: by MID, by announced SSRC, or by payload
-  /// type (RFC 9143 section 9.2).
+  /// Finds the section for a packet from an unknown source: by MID, announced SSRC, or payload type
+  /// (RFC 9143 section 9.2).
   func section(of header: RTPHeader, mid: ArraySlice<UInt8>?) -> SectionState? {
     if let mid { return sections.first { $0.midBytes.elementsEqual(mid) } }
     if let announced = sections.first(where: {
@@ -151,7 +151,7 @@ struct FlowAgreement {
     }
     var found: SectionState?
     for section in sections where section.payload(header.payloadType) != nil {
-      // A payload type that two sections use identifies neither.
+      // A payload type used by two sections identifies neither.
       if found != nil { return nil }
       found = section
     }
@@ -161,9 +161,9 @@ struct FlowAgreement {
 
 // MARK: - SectionState
 
-/// A negotiated m-section with lookups that every packet needs.
+/// A negotiated m-section with lookups needed for every packet.
 ///
-/// A class, because every packet picks one from several and it is large to copy.
+/// A class, because every packet picks one of several, and it is large to copy.
 final class SectionState: Sendable {
   let section: FlowSection
   let midBytes: [UInt8]
@@ -180,10 +180,10 @@ final class SectionState: Sendable {
   var mid: String { section.mid }
   var kind: MediaKind { section.kind }
 
-  /// The meaning of a payload type in the received direction.
+  /// The meaning of a received payload type.
   enum Payload {
     case media(FlowSection.Codec)
-    /// Retransmission of a codec's packets (RFC 4588).
+    /// Retransmissions of a codec's packets (RFC 4588).
     case retransmission(FlowSection.Codec)
   }
 
@@ -196,7 +196,7 @@ final class SectionState: Sendable {
     return nil
   }
 
-  /// The codec of a payload type, media or RTX.
+  /// Returns the codec for a payload type, media or RTX.
   func codec(_ type: UInt8, isRetransmission: Bool) -> FlowSection.Codec? {
     switch payload(type) {
     case .media(let codec): isRetransmission ? nil : codec
@@ -205,12 +205,12 @@ final class SectionState: Sendable {
     }
   }
 
-  /// Whether transport-wide feedback was negotiated for what is received.
+  /// Whether transport-wide feedback was negotiated for received packets.
   var reportsArrivals: Bool {
     extensions.transportSequence != 0 && receives(feedback: "transport-cc")
   }
 
-  /// Whether any received codec negotiated a kind of feedback.
+  /// Returns whether any received codec negotiated a kind of feedback.
   func receives(feedback: String) -> Bool {
     section.receiving?.codecs.contains { $0.feedback.contains(feedback) } ?? false
   }

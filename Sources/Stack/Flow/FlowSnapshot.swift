@@ -3,25 +3,25 @@ package import Wire
 
 extension MediaFlow {
   package enum Input {
-    /// Sets or changes the sections; streams that stay keep their counters.
+    /// Set or change the sections; streams that stay keep their counters.
     case configure([FlowSection])
-    /// The start, maximum and minimum rate of all video together, in bits per second; nil leaves
-    /// the minimum to the congestion control.
+    /// The start, maximum and minimum rates of all video together, in bits per second; a nil
+    /// minimum leaves it to congestion control.
     case bitrateLimits(start: UInt64, maximum: UInt64, minimum: UInt64? = nil)
-    /// The capacity to assume for the path, in bits per second, until reports say otherwise.
+    /// The path capacity to assume until reports say otherwise, in bits per second.
     case estimate(UInt64)
     /// Whether the transport can carry packets.
     case writable(Bool)
-    /// A decrypted RTP packet, the kernel's receive time, and the ECN mark where it is known.
+    /// A decrypted RTP packet, the kernel's receive time, and the ECN mark if known.
     case rtp([UInt8], arrival: Instant, ecn: ECNMark? = nil)
     /// A decrypted RTCP compound packet and the kernel's receive time.
     case rtcp([UInt8], arrival: Instant)
-    /// A frame to send in a section, on the layer `rid` if there are several.
+    /// A frame to send in a section, on layer `rid` if there are several.
     case frame(mid: String, rid: String? = nil, EncodedFrame)
-    /// The decoder of a section needs a key frame; PLI or FIR follows, rate-limited.
+    /// A section's decoder needs a key frame; a rate-limited PLI or FIR follows.
     case requestKeyframe(mid: String)
     case deadline
-    /// Sends BYE for every stream and stops.
+    /// Send BYE for every stream and stop.
     case close
   }
 
@@ -31,30 +31,30 @@ extension MediaFlow {
     case rtcp([UInt8])
     /// An audio payload in arrival order, or a video frame in decoding order.
     case received(ReceivedFrame)
-    /// The peer requests a key frame of this section and layer (PLI or FIR).
+    /// The peer requests a key frame for this section and layer (PLI or FIR).
     case keyframeRequested(mid: String, rid: String? = nil)
-    /// The target of all video encoders together, in bits per second.
+    /// The target for all video encoders together, in bits per second.
     case targetBitrate(UInt64)
-    /// The share of sent packets that the peer reported lost, 0 to 255 (for in-band FEC).
+    /// The fraction of sent packets that the peer reported lost, 0 to 255 (for in-band FEC).
     case lossReported(mid: String, UInt8)
-    /// An RTCP block in the clear, in either direction, for the take.
+    /// An RTCP block in either direction, decrypted, for the take.
     case rtcpBlock(RTCPRecord)
-    /// The first packet of a media SSRC arrived and was mapped to a section.
+    /// The first packet of a media SSRC arrived and was assigned to a section.
     case streamBegan(mid: String, ssrc: UInt32)
-    /// The stream ended by BYE or was replaced.
+    /// The stream ended by BYE, or was replaced.
     case streamEnded(mid: String, ssrc: UInt32)
   }
 }
 
 // MARK: - StreamCounters
 
-/// The counters of one sent stream (W3C outbound-rtp), retransmissions included.
+/// Counters of a sent stream (W3C outbound-rtp), including retransmissions.
 package struct OutboundStreamCounters: Hashable, Sendable {
   package var mid: String
   package var kind: MediaKind
   package var ssrc: UInt32
   package var rtxSSRC: UInt32?
-  /// The simulcast layer; nil for the only stream of its section.
+  /// The simulcast layer; nil for the only stream in its section.
   package var rid: String?
   package var codec: CodecName
   package var payloadType: UInt8
@@ -63,7 +63,7 @@ package struct OutboundStreamCounters: Hashable, Sendable {
   package var packetsSent: UInt64 = 0
   /// Payload bytes, without headers and padding.
   package var bytesSent: UInt64 = 0
-  /// Bytes of RTP headers with their extensions.
+  /// Bytes of RTP headers including extensions.
   package var headerBytesSent: UInt64 = 0
   package var retransmittedPacketsSent: UInt64 = 0
   package var retransmittedBytesSent: UInt64 = 0
@@ -71,7 +71,7 @@ package struct OutboundStreamCounters: Hashable, Sendable {
   package var keyFramesSent: UInt64 = 0
   /// Frames of at least 2.5 times the average size.
   package var hugeFramesSent: UInt64 = 0
-  /// Frames that were not sent because the transport was not writable.
+  /// Frames not sent because the transport was not writable.
   package var framesDiscarded: UInt64 = 0
   /// The total time that packets waited in the pacer.
   package var totalPacketSendDelay = Interval.zero
@@ -93,25 +93,25 @@ package struct OutboundStreamCounters: Hashable, Sendable {
     self.payloadType = payloadType
   }
 
-  /// Whether no part is more than its sum; asserted after each step in debug builds.
+  /// Whether no part exceeds its total; asserted after each step in debug builds.
   var isConsistent: Bool {
     retransmittedPacketsSent <= packetsSent && retransmittedBytesSent <= bytesSent
       && keyFramesSent <= framesSent && hugeFramesSent <= framesSent
   }
 }
 
-/// The contents of the peer's report blocks on a sent stream (W3C remote-inbound-rtp).
+/// Values from the peer's report blocks on a sent stream (W3C remote-inbound-rtp).
 package struct RemoteInboundCounters: Hashable, Sendable {
   /// When the last report block arrived.
   package var reportedAt = Instant.zero
   package var packetsReceived: Int64 = 0
   /// May be negative after duplicates (RFC 3550 section 6.4.1).
   package var packetsLost: Int64 = 0
-  /// The share of packets lost between the last two reports, 0 to 1.
+  /// The fraction of packets lost between the last two reports, 0 to 1.
   package var fractionLost: Double = 0
   /// The jitter in seconds.
   package var jitter: Double = 0
-  /// The last round trip in seconds; nil until the peer has answered a sender report.
+  /// Last round trip in seconds; nil until the peer has answered a sender report.
   package var roundTripTime: Double?
   package var totalRoundTripTime: Double = 0
   package var roundTripTimeMeasurements: UInt64 = 0
@@ -119,25 +119,25 @@ package struct RemoteInboundCounters: Hashable, Sendable {
   init() {}
 }
 
-/// The counters of one received stream (W3C inbound-rtp), retransmissions included.
+/// Counters of a received stream (W3C inbound-rtp), including retransmissions.
 package struct InboundStreamCounters: Hashable, Sendable {
   package var mid: String
   package var kind: MediaKind
   package var ssrc: UInt32
   package var rtxSSRC: UInt32?
-  /// The simulcast layer that its packets name.
+  /// The simulcast layer that its packets name; nil for none.
   package var rid: String?
-  /// The codec of the last packet; nil before the first with a known payload type.
+  /// The last packet's codec; nil before the first packet with a known payload type.
   package var codec: CodecName?
   package var payloadType: UInt8?
-  /// When the first packet was mapped to the section.
+  /// When its first packet was assigned to the section.
   package var beganAt: Instant
-  /// Whether the stream ended, by BYE or by being replaced.
+  /// Whether the stream ended by BYE or was replaced.
   package var hasEnded = false
   package var packetsReceived: UInt64 = 0
   /// Payload bytes, without headers and padding.
   package var bytesReceived: UInt64 = 0
-  /// Bytes of RTP headers with their extensions, and padding.
+  /// Bytes of RTP headers including extensions, and padding.
   package var headerBytesReceived: UInt64 = 0
   /// As in RFC 3550 appendix A.3: a retransmission does not undo a loss, a duplicate does.
   package var packetsLost: Int64 = 0
@@ -150,16 +150,16 @@ package struct InboundStreamCounters: Hashable, Sendable {
   package var packetsDiscarded: UInt64 = 0
   package var retransmittedPacketsReceived: UInt64 = 0
   package var retransmittedBytesReceived: UInt64 = 0
-  /// Packets of the retransmission source that repeat nothing, and only probe the path.
+  /// Packets on the RTX SSRC that contain only padding and probe the path.
   package var probesReceived: UInt64 = 0
-  /// Counts of received ECN marks; nil before the first packet with a known mark.
+  /// ECN marks received; nil before the first packet with a known mark.
   package var ecn: ECNCounts?
-  /// Lost packets that a retransmission brought back.
+  /// Lost packets recovered by retransmission.
   package var packetsRecovered: UInt64 = 0
   /// FEC packets and their payload bytes; counted for observed calls only.
   package var fecPacketsReceived: UInt64 = 0
   package var fecBytesReceived: UInt64 = 0
-  /// The source of FlexFEC that repairs the stream.
+  /// The FlexFEC source that repairs the stream.
   package var fecSSRC: UInt32?
   package var nackCount: UInt64 = 0
   package var pliCount: UInt64 = 0
@@ -182,7 +182,7 @@ package struct InboundStreamCounters: Hashable, Sendable {
     self.beganAt = beganAt
   }
 
-  /// Whether no part is more than its sum; asserted after each step in debug builds.
+  /// Whether no part exceeds its total; asserted after each step in debug builds.
   var isConsistent: Bool {
     retransmittedPacketsReceived <= packetsReceived && packetsDuplicated <= packetsReceived
       && packetsRecovered <= retransmittedPacketsReceived
@@ -191,18 +191,18 @@ package struct InboundStreamCounters: Hashable, Sendable {
   }
 }
 
-/// The contents of the peer's sender reports on a received stream (W3C remote-outbound-rtp).
+/// Values from the peer's sender reports on a received stream (W3C remote-outbound-rtp).
 package struct RemoteOutboundCounters: Hashable, Sendable {
   /// When the last sender report arrived.
   package var reportedAt = Instant.zero
   package var packetsSent: UInt64 = 0
   package var bytesSent: UInt64 = 0
-  /// The sender's wall clock in the report, Unix time in nanoseconds.
+  /// The sender's wall clock in the report, as Unix time in nanoseconds.
   package var remoteUnixNanoseconds: Int64 = 0
   /// The same instant as an RTP timestamp.
   package var remoteRTPTime: UInt32 = 0
   package var reportsSent: UInt64 = 0
-  /// The last round trip in seconds from extended reports; nil if the peer does not answer them.
+  /// Last round trip in seconds, from extended reports; nil if the peer does not answer them.
   package var roundTripTime: Double?
   package var totalRoundTripTime: Double = 0
   package var roundTripTimeMeasurements: UInt64 = 0
@@ -210,13 +210,13 @@ package struct RemoteOutboundCounters: Hashable, Sendable {
   init() {}
 }
 
-/// Packets dropped by a transport, by reason.
+/// Packets that a transport dropped, by reason.
 package struct RefusedPackets: Hashable, Sendable {
-  /// RTP that is malformed, or RTCP of which a part is.
+  /// Malformed RTP, or RTCP with a malformed part.
   package var malformed: UInt64 = 0
-  /// RTP that no section receives.
+  /// RTP for no known section.
   package var unroutable: UInt64 = 0
-  /// RTP whose payload type was not negotiated, or whose payload is malformed.
+  /// RTP with an unnegotiated payload type or a malformed payload.
   package var unusablePayload: UInt64 = 0
 
   init() {}
@@ -224,9 +224,9 @@ package struct RefusedPackets: Hashable, Sendable {
 
 // MARK: - FlowSnapshot
 
-/// The state of a transport's streams and feedback as plain data, for debugging.
+/// A transport's streams and feedback as plain data, for debugging.
 package struct FlowSnapshot: Sendable {
-  /// A stream that is sent.
+  /// A sent stream.
   package struct Sending: Sendable {
     package var counters: OutboundStreamCounters
     /// Whether frames were dropped that later ones may depend on.
@@ -234,21 +234,21 @@ package struct FlowSnapshot: Sendable {
     package var keyframeRequestedAt: Instant?
   }
 
-  /// A stream that is received, and what it is waiting for.
+  /// A received stream and what it is waiting for.
   package struct Receiving: Sendable {
     package var counters: InboundStreamCounters
     /// Extended sequence numbers of missing packets that may still arrive, at most 50.
     package var missing: [Int64]
     package var missingCount: Int
-    /// When missing packets are next requested, or given up.
+    /// When missing packets are next requested or given up on.
     package var missingDue: Instant?
-    /// Everything up to this extended sequence number was delivered or given up.
+    /// Everything up to this extended sequence number has been delivered or given up.
     package var deliveredThrough: Int64?
-    /// Complete frames that wait for earlier ones.
+    /// Complete frames waiting for earlier ones.
     package var blockedFrames: Int
     /// Bytes of packets held for incomplete frames.
     package var heldBytes: Int
-    /// Whether nothing can be delivered before a key frame.
+    /// Whether nothing can be delivered until a key frame arrives.
     package var needsKeyframe: Bool
   }
 
@@ -261,12 +261,12 @@ package struct FlowSnapshot: Sendable {
     /// The peer's limit (REMB).
     package var remoteMaximum: Double?
     package var arrivalRate: Double?
-    /// The share of packets recently lost, 0 to 1.
+    /// The fraction of packets recently lost, 0 to 1.
     package var lossFraction: Double
-    /// The trend of the queues: steady, growing, shrinking.
+    /// The trend of queues on the path: steady, growing, shrinking.
     package var delayTrend: String
     package var cutAt: Instant?
-    /// The rate at which the path was last full.
+    /// The rate when the path was last full.
     package var fullAt: Double?
   }
 

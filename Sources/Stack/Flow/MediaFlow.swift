@@ -1,10 +1,10 @@
 import RTP
 package import Wire
 
-/// All RTP and RTCP of one transport in the clear: streams, feedback, retransmission, pacing.
+/// All RTP and RTCP on one transport before encryption: streams, feedback, retransmission, pacing.
 ///
 /// Encoded frames are packetized and sent; received packets are reassembled into frames. Encryption
-/// is below, codecs are above. This type routes between parts that each own their state.
+/// is below this layer, codecs are above. This type routes between parts that each own their state.
 package struct MediaFlow: Machine {
   /// Spare capacity for SRTP in each outgoing packet, in bytes.
   package static let reservedOverhead = 32
@@ -22,17 +22,18 @@ package struct MediaFlow: Machine {
   private(set) var isWritable = false
   private var isClosed = false
   private let countsProbes: Bool
-  /// When something is due next; kept, because every step of the peer asks for it.
+  /// When something is due next; stored, because every step of the peer reads it.
   package private(set) var deadline: Instant?
-  /// Packets that were dropped, by reason.
+  /// Packets dropped, by reason.
   package private(set) var refused = RefusedPackets()
 
-  /// Creates a flow without sections whose transport is not writable yet.
+  /// Creates a flow without sections, on a transport that is not writable yet.
   /// - Parameters:
   ///   - entropy: for sequence numbers, timestamp offsets and report intervals.
-  ///   - wallClock: for the NTP times of reports.
+  ///   - wallClock: for NTP times in reports.
   ///   - cname: the canonical name in source descriptions (RFC 7022).
   ///   - reportsWithDemands: whether a PLI or FIR is preceded by a report on its source.
+  ///   - countsProbes: whether padding on announced RTX SSRCs counts before any retransmission.
   package init(
     entropy: EntropyStream, wallClock: WallClock, cname: String, reportsWithDemands: Bool = false,
     countsProbes: Bool = false
@@ -74,7 +75,7 @@ package struct MediaFlow: Machine {
     work(at: now, into: &outbox)
   }
 
-  /// Whether every sum equals its parts; asserted in debug builds.
+  /// Whether all sums match their parts; asserted in debug builds.
   private var isConsistent: Bool {
     pacer.isConsistent && senders.all.allSatisfy(\.isConsistent)
       && receivers.all.allSatisfy(\.counters.isConsistent)
@@ -86,7 +87,7 @@ package struct MediaFlow: Machine {
     return earliest(deadline, receivers.deadline)
   }
 
-  /// Does what is due, whatever the input was: a step that happens anyway saves a wake-up.
+  /// Does everything due, whatever the input was: using a step that happens anyway saves a wake-up.
   private mutating func work(at now: Instant, into outbox: inout Outbox<Output>) {
     if senders.sendsVideo, let target = rate.announce(at: now) {
       outbox.append(.targetBitrate(target))
@@ -111,7 +112,7 @@ package struct MediaFlow: Machine {
         outbox.append(.keyframeRequested(mid: name.mid, rid: name.rid))
       }
     } else if !pacer.isEmpty {
-      // Queued video would arrive too late; a key frame is requested when the path is back.
+      // Queued video would arrive too late; a key frame is requested when the path recovers.
       pacer.removeAll()
       senders.loseFrames()
     }
@@ -119,7 +120,7 @@ package struct MediaFlow: Machine {
 
   // MARK: - Sending
 
-  /// Sends a frame's packets: audio immediately, video paced.
+  /// Sends a frame's packets: audio immediately, video through the pacer.
   private mutating func send(
     _ frame: EncodedFrame, _ name: StreamName, at now: Instant, into outbox: inout Outbox<Output>
   ) {
@@ -138,7 +139,7 @@ package struct MediaFlow: Machine {
     }
   }
 
-  /// Sends the packets that the pacer releases.
+  /// Sends the packets the pacer releases.
   private mutating func sendPaced(at now: Instant, into outbox: inout Outbox<Output>) {
     while let item = pacer.next(at: now) {
       var length = 0
@@ -199,7 +200,7 @@ package struct MediaFlow: Machine {
     }
     let values = HeaderExtensions(
       parsing: bytes.span.bytes, header: header, map: agreement.extensions)
-    // Every packet counts for the path, whatever it carries.
+    // Every packet counts for the path, whatever it contains.
     if agreement.reportsArrivals, let sequence = values.transportSequence {
       arrivals.receive(sequence, ssrc: header.ssrc, arrival: arrival, at: now)
     }
@@ -209,7 +210,7 @@ package struct MediaFlow: Machine {
         header, ReceiveStreams.Name(values, in: bytes), agreement, at: now, into: &outbox),
       let section = agreement.section(receivers.all[place.index].mid)
     else {
-      // A packet of padding only probes the path and needs no stream.
+      // A packet with only padding probes the path and needs no stream.
       if !header.payload.isEmpty {
         refused.unroutable += 1
       } else if countsProbes {
@@ -242,7 +243,7 @@ package struct MediaFlow: Machine {
     }
   }
 
-  /// Sends PLI or FIR where a key frame is needed.
+  /// Sends a PLI or FIR where a key frame is needed.
   private mutating func requestKeyframes(at now: Instant, into outbox: inout Outbox<Output>) {
     for index in receivers.all.indices {
       if let request = receivers.keyframeRequest(
@@ -254,14 +255,14 @@ package struct MediaFlow: Machine {
     }
   }
 
-  // MARK: - RTCP in
+  // MARK: - Incoming RTCP
 
   private mutating func receiveRTCP(
     _ bytes: [UInt8], arrival: Instant, at now: Instant, into outbox: inout Outbox<Output>
   ) {
     let compound = RTCPCompound(parsing: bytes.span.bytes)
     if compound.malformedCount > 0 { refused.malformed += 1 }
-    // All senders in one compound are the same peer, so one answer is valid for all of them.
+    // All senders in one compound belong to the same peer, so one answer is valid for all of them.
     var peers: [UInt32] = []
     for packet in compound.packets {
       outbox.append(.rtcpBlock(RTCPRecord(packet, isInbound: true)))
@@ -348,9 +349,9 @@ package struct MediaFlow: Machine {
     }
   }
 
-  // MARK: - RTCP out
+  // MARK: - Outgoing RTCP
 
-  /// Sends the reports of all streams in one compound packet.
+  /// Sends reports on all streams in one compound packet.
   private mutating func report(at now: Instant, into outbox: inout Outbox<Output>) {
     var packets = reportPackets(at: now)
     if agreement.reportsBitrate,
@@ -400,29 +401,29 @@ package struct MediaFlow: Machine {
   }
 }
 
-// MARK: - Reading
+// MARK: - State
 
-// Read by stats and encoders.
+// The state that stats and encoders read.
 extension MediaFlow {
-  /// Counters of every stream that is or was sent.
+  /// Counters of all streams sent so far.
   package var outbound: [OutboundStreamCounters] { senders.all.map(\.snapshot) }
 
-  /// Counters of every stream that is or was received.
+  /// Counters of all streams received so far.
   package var inbound: [InboundStreamCounters] { receivers.all.map(\.snapshot) }
 
-  /// The estimated capacity in bits per second; nil before the peer's first report.
+  /// Estimated capacity in bits per second; nil before the peer's first report.
   package var availableOutgoingBitrate: UInt64? {
     rate.congestion.isEstimated ? rate.target : nil
   }
 
-  /// The capacity in bits per second if the path was recently full; video that arrives encoded has
-  /// to stay below it.
+  /// Returns the capacity in bits per second if the path was recently full; video that arrives
+  /// encoded must stay below it.
   ///
   /// Nil if the path is not known to be the limit.
   package func pathLimit(at now: Instant) -> UInt64? { rate.congestion.pathLimit(at: now) }
 
-  /// The receive rate that was sent to the peer by REMB, in bits per second; nil before the first,
-  /// and always if the peer estimates by itself.
+  /// The receive rate sent to the peer in REMB, in bits per second; nil before the first, and
+  /// always if the peer estimates the rate itself.
   package var availableIncomingBitrate: UInt64? {
     agreement.reportsBitrate ? arrivals.reportedBitrate : nil
   }

@@ -1,10 +1,9 @@
 import Wire
 
-/// The credentials of both sides across ICE restarts (RFC 8445 section 9): the current ones, the
-/// previous ones until a new path works, and those that the peer sent for a restart that this side
-/// has not made yet.
+/// The credentials of both peers across ICE restarts (RFC 8445 section 9): the current ones, the
+/// previous ones until a new path works, and remote ones for a restart not yet made locally.
 struct Generations {
-  /// The peer's side of a restart that the local side has not made yet.
+  /// The remote part of a restart that has not been made locally yet.
   struct Upcoming {
     let credentials: ICECredentials
     fileprivate(set) var isLite: Bool
@@ -12,17 +11,17 @@ struct Generations {
     fileprivate(set) var hasEnded = false
   }
 
-  /// The generation that credentials of the peer belong to.
+  /// The result of applying the peer's credentials.
   enum CredentialUse: Equatable {
     case unusable
-    /// Those of the current generation, and whether it had none.
+    /// The credentials belong to the current generation; `isNew` is false if it already had them.
     case present(isNew: Bool)
-    /// They are kept for a restart.
+    /// The credentials are stored for a restart.
     case upcoming
   }
 
   private(set) var present: ICEGeneration
-  /// The generation of the selected pair, when a restart has not led to a new one yet.
+  /// The selected pair's generation, until a restart has led to a new pair.
   private(set) var earlier: ICEGeneration?
   /// When the rest of the earlier generation is dropped.
   private(set) var retireAt: Instant?
@@ -32,23 +31,23 @@ struct Generations {
 
   // MARK: Finding
 
-  /// The generation with a number, while its credentials count.
+  /// Returns the generation with a number while its credentials are valid.
   func generation(_ number: UInt32) -> ICEGeneration? {
     number == present.number ? present : earlier?.number == number ? earlier : nil
   }
 
-  /// The generation that has a local username fragment.
+  /// Returns the generation with a local username fragment.
   func generation(ofFragment fragment: Substring) -> ICEGeneration? {
     if present.local.usernameFragment == fragment { return present }
     if let earlier, earlier.local.usernameFragment == fragment { return earlier }
     return nil
   }
 
-  // MARK: The peer's side
+  // MARK: Remote credentials
 
-  /// Applies the peer's credentials, or holds them for the restart that they announce.
+  /// Applies the peer's credentials, or stores them for the restart they announce.
   mutating func apply(_ credentials: ICECredentials, lite: Bool) -> CredentialUse {
-    // RFC 8839 section 5.4 ends both at 256 characters.
+    // RFC 8839 section 5.4 limits both to 256 characters.
     guard (1...256).contains(credentials.usernameFragment.utf8.count),
       (1...256).contains(credentials.password.utf8.count)
     else { return .unusable }
@@ -65,14 +64,14 @@ struct Generations {
     return .upcoming
   }
 
-  /// Whether a candidate belongs to an announced restart, for which it is stored; without a
-  /// fragment it belongs to the newest generation.
+  /// Returns whether a candidate belongs to an announced restart; without a fragment it belongs to
+  /// the newest generation.
   func isUpcoming(_ fragment: String?) -> Bool {
     guard let upcoming else { return false }
     return fragment == nil || fragment == upcoming.credentials.usernameFragment
   }
 
-  /// Stores a candidate for an announced restart; false when there are too many.
+  /// Stores a candidate for an announced restart; returns false if there are too many.
   mutating func hold(_ candidate: ICECandidate) -> Bool {
     guard let count = upcoming?.candidates.count, count < RemoteSide.candidatesMaximum else {
       return false
@@ -81,7 +80,7 @@ struct Generations {
     return true
   }
 
-  /// Records the end of candidates of an announced restart; false when there is none.
+  /// Records the end of candidates for an announced restart; returns false if there is none.
   mutating func endUpcoming() -> Bool {
     upcoming?.hasEnded = true
     return upcoming != nil
@@ -89,10 +88,10 @@ struct Generations {
 
   // MARK: Restarts
 
-  /// Begins another generation.
+  /// Starts another generation.
   ///
-  /// - Parameter kept: the generation of the pair that stays in use, if there is one.
-  /// - Returns: what the peer has announced for it.
+  /// - Parameter kept: the generation of the pair that stays in use, if any.
+  /// - Returns: what the peer has already announced for the new generation.
   mutating func restart(_ credentials: ICECredentials, keeping kept: UInt32?) -> Upcoming? {
     if kept == nil { earlier = nil } else if kept == present.number { earlier = present }
     present = ICEGeneration(number: present.number + 1, local: credentials)
@@ -101,15 +100,16 @@ struct Generations {
     return upcoming
   }
 
-  /// Records that a pair of the current generation is in use: the earlier one is kept for a while.
+  /// Records that a pair of the current generation is in use: the earlier generation stays for a
+  /// while.
   mutating func recordPath(at now: Instant) {
     if earlier != nil, retireAt == nil { retireAt = now + ICETiming.retirement }
   }
 
-  /// Records that the pair of the earlier generation is lost.
+  /// Records that the earlier generation's pair is lost.
   mutating func losePath(at now: Instant) { retireAt = now }
 
-  /// Whether the earlier generation is to be given up now; true once.
+  /// Returns whether to drop the earlier generation now; true only once.
   mutating func retire(at now: Instant) -> Bool {
     guard let due = retireAt, due <= now else { return false }
     retireAt = nil
@@ -118,15 +118,15 @@ struct Generations {
   }
 }
 
-/// The credentials between two ICE restarts (RFC 8445 section 9).
+/// The credentials used between two ICE restarts (RFC 8445 section 9).
 struct ICEGeneration {
   /// Counts restarts, from 0.
   let number: UInt32
   let local: ICECredentials
-  /// The local password as the key of requests that come in.
+  /// The local password as the key for incoming requests.
   let localKey: [UInt8]
   private(set) var remote: ICECredentials?
-  /// The peer's password as the key of requests that go out.
+  /// The peer's password as the key for outgoing requests.
   private(set) var remoteKey: [UInt8] = []
   private(set) var remoteIsLite = false
 

@@ -1,17 +1,17 @@
 package import Wire
 
-/// A full ICE agent for one component (RFC 8445, 8838, 7675) without I/O.
+/// A full ICE agent for one component (RFC 8445, 8838, 7675), without I/O.
 ///
-/// Every step ends in `settle`, which runs what is due, selects, and reports what changed; inputs
-/// only record what happened. Media packets are the exception: they touch one field and return.
+/// Inputs only record what happened; every step ends with `settle`, which does what is due, selects
+/// a pair and reports changes. Media packets are the exception: they update one field and return.
 package struct ICEAgent: Machine {
-  /// The lowest byte of the ordinal of the agent that gave a number.
+  /// Returns the lowest byte of the ordinal of the agent that issued a request id.
   package static func ordinal(ofRequest id: UInt32) -> Int { RequestNumbers.ordinal(of: id) }
 
   package internal(set) var counters = ICECounters()
   package internal(set) var deadline: Instant?
 
-  /// The step under way: its instant and its outputs.
+  /// The current step's instant and outputs.
   private struct Step {
     var now = Instant.zero
     var outbox = Outbox<Output>()
@@ -30,10 +30,11 @@ package struct ICEAgent: Machine {
   var nomination = Nomination()
   var consent: Consent
 
-  /// Creates an agent that waits for `gather`; credentials and tie-breaker come from the entropy.
+  /// Creates an agent that waits for `gather`; credentials and tie-breaker are drawn from the
+  /// entropy.
   ///
-  /// - Parameter ordinal: distinguishes the agents of one peer: their numbers of sockets, names and
-  ///   pairs differ, unless an agent created millions.
+  /// - Parameter ordinal: distinguishes the agents of one peer, so that their ids of sockets, names
+  ///   and pairs differ (up to millions per agent).
   package init(
     _ settings: ICESettings = ICESettings(), entropy: EntropyStream, ordinal: Int = 0
   ) {
@@ -48,7 +49,7 @@ package struct ICEAgent: Machine {
 
   package mutating func step(_ input: Input, at now: Instant, into outbox: inout Outbox<Output>) {
     if connectionState == .closed {
-      // A socket requested before the restart may still arrive.
+      // A socket requested before closing may still be opened.
       if case .answer(.socketBound(_, let address)) = input {
         outbox.append(.request(.closeSocket(address)))
       }
@@ -58,7 +59,7 @@ package struct ICEAgent: Machine {
     case .trafficSent: return
     case .trafficReceived(let local, let remote):
       recordTraffic(local, remote, at: now)
-      // Only a recovery has consequences; the existing deadline is early rather than late.
+      // Only a recovery has consequences; the old deadline is too early rather than too late.
       if !consent.isSilent { return }
     case .datagram(let local, let remote, let bytes) where isRelayedMedia(bytes):
       current.now = now
@@ -81,10 +82,10 @@ package struct ICEAgent: Machine {
     swap(&current.outbox, &outbox)
   }
 
-  /// The instant of the step under way.
+  /// The current step's instant.
   var now: Instant { current.now }
   package var settings: ICESettings { gatherer.settings }
-  /// The settings of the next gathering.
+  /// The settings for the next gathering.
   package var nextSettings: ICESettings { gatherer.nextSettings }
   package var gatheringState: ICEGatheringState { gatherer.state }
   package var localCredentials: ICECredentials { generations.present.local }
@@ -100,12 +101,12 @@ package struct ICEAgent: Machine {
     selectedIndex.map { checklist[$0].report(isSelected: true) }
   }
 
-  /// The server that a local reflexive or relayed candidate came from.
+  /// Returns the server that provided a local reflexive or relayed candidate.
   package func server(of candidate: ICECandidate) -> ICEServer? {
     gatherer.candidates.all.first { $0.candidate == candidate }?.server
   }
 
-  /// The local candidates of the current generation, in the order in which they became known.
+  /// The current generation's local candidates, in the order they became known.
   package var localCandidates: [ICECandidate] { gatherer.candidates.all.map(\.candidate) }
 
   private mutating func handle(_ input: Input) {
@@ -154,7 +155,7 @@ package struct ICEAgent: Machine {
 
 // MARK: - Interface
 
-/// The username fragment and password of one side (RFC 8445 section 5.3).
+/// One peer's username fragment and password (RFC 8445 section 5.3).
 package struct ICECredentials: Hashable, Sendable {
   package var usernameFragment: String
   package var password: String
@@ -170,7 +171,7 @@ package struct ICECredentials: Hashable, Sendable {
   }
 }
 
-/// W3C RTCIceConnectionState.
+/// The connection state of ICE (W3C RTCIceConnectionState).
 public enum ICEConnectionState: String, Hashable, Sendable {
   /// Nothing to check yet.
   case new
@@ -188,7 +189,7 @@ public enum ICEConnectionState: String, Hashable, Sendable {
   case closed
 }
 
-/// W3C RTCIceGatheringState.
+/// The gathering state of ICE (W3C RTCIceGatheringState).
 public enum ICEGatheringState: String, Hashable, Sendable {
   /// Gathering has not begun.
   case new
@@ -198,14 +199,14 @@ public enum ICEGatheringState: String, Hashable, Sendable {
   case complete
 }
 
-/// Which side chooses the pair (RFC 8445 section 6.1.1).
+/// An agent's role: the controlling agent nominates the pair (RFC 8445 section 6.1.1).
 package enum ICERole: String, Sendable {
   case controlling, controlled
 }
 
 /// A STUN or TURN server by address or name.
 package struct ICEServer: Hashable, Sendable {
-  /// How a server is spoken to.
+  /// The transport to the server.
   package enum Transport: String, Hashable, Sendable {
     case udp, tcp, tls
   }
@@ -226,8 +227,8 @@ package struct ICEServer: Hashable, Sendable {
     self.credentials = credentials
   }
 
-  /// The server's URI (RFC 7064 section 3.1, RFC 7065 section 3.1), with all that has a usual
-  /// value written out.
+  /// The server's URI (RFC 7064 section 3.1, RFC 7065 section 3.1), with default values spelled
+  /// out.
   package var url: String {
     var text = "\(host)"
     if case .address(let address) = host, !address.isIPv4 { text = "[\(text)]" }
@@ -237,13 +238,13 @@ package struct ICEServer: Hashable, Sendable {
   }
 }
 
-/// Why a server gave no candidate.
+/// The reason that a server provided no candidate.
 package struct ICEServerFailure: Hashable, Sendable {
   package var server: ICEServer?
   /// The server's error code; 0 if it did not answer.
   package var code: UInt16
   package var reason: String
-  /// The local address that sent the request; nil if none did.
+  /// The local address that sent the request; nil if nothing was sent.
   package var base: SocketAddress?
 
   package init(server: ICEServer?, code: UInt16, reason: String, base: SocketAddress?) {
@@ -254,16 +255,16 @@ package struct ICEServerFailure: Hashable, Sendable {
   }
 }
 
-/// The state of a candidate pair, for events, stats and the take.
+/// A candidate pair's state for events, stats and the take.
 package struct ICEPairReport: Hashable, Sendable {
-  /// The states of RFC 8445 section 6.1.2.6, spelled as W3C stats do.
+  /// The states in RFC 8445 section 6.1.2.6, spelled as in W3C stats.
   package enum State: String, Sendable {
     case frozen, waiting
     case inProgress = "in-progress"
     case failed, succeeded
   }
 
-  /// A number that names the pair inside its agent and is never used again.
+  /// Identifies the pair within its agent; never reused.
   package var id: UInt32
   package var local: ICECandidate
   package var remote: ICECandidate
@@ -299,72 +300,72 @@ package struct ICEPairReport: Hashable, Sendable {
 extension ICEAgent {
   /// An input of an agent.
   package enum Input {
-    /// Uses these servers, and perhaps nothing else, from the next gathering on.
+    /// Use these servers, and only relays if `relayOnly`, from the next gathering on.
     case use([ICEServer], relayOnly: Bool)
-    /// Begins gathering on these local addresses, one socket each.
+    /// Start gathering on these local addresses, one socket each.
     case gather([IPAddress])
-    /// The addresses that the host has now, after gathering has begun.
+    /// The host's current addresses, after gathering has started.
     case interfaces([IPAddress])
     /// The system's answer to a request, or an incoming connection.
     case answer(SystemAnswer)
-    /// Sets or changes the role before checks begin.
+    /// Set or change the role before checks start.
     case role(ICERole)
-    /// The peer's credentials and whether it is a lite agent.
+    /// The peer's credentials, and whether it is a lite agent.
     case remoteCredentials(ICECredentials, lite: Bool)
-    /// A candidate of the peer.
+    /// A candidate from the peer.
     case remoteCandidate(ICECandidate)
-    /// A candidate of the peer that is not to be used any more.
+    /// A peer's candidate that must not be used any more.
     case removedRemoteCandidate(ICECandidate)
     /// The peer has no more candidates.
     case remoteEndOfCandidates
     /// New local credentials: an ICE restart (RFC 8445 section 9).
     ///
-    /// Gathering begins again with `gather`. New ones of the peer may come before or after.
+    /// `gather` starts gathering again. The peer's new credentials may arrive before or after.
     case restart(ICECredentials)
-    /// A STUN datagram, or channel data of a TURN server.
+    /// A STUN datagram, or channel data from a TURN server.
     case datagram(local: SocketAddress, remote: SocketAddress, bytes: [UInt8])
-    /// Sends anything on a path that begins at a relayed address.
+    /// Send bytes on a path that starts at a relayed address.
     case relay(local: SocketAddress, remote: SocketAddress, bytes: [UInt8])
     /// Other traffic was sent or received on the selected pair (for keep-alives and liveness).
     case trafficSent
     case trafficReceived(local: SocketAddress, remote: SocketAddress)
-    /// The system refused to send from here to there.
+    /// The system refused a send from `local` to `remote`.
     case sendFailed(local: SocketAddress, remote: SocketAddress)
     /// The deadline was reached.
     case deadline
-    /// Stops everything.
+    /// Stop everything.
     case close
   }
 
   /// A request or an event of an agent.
   package enum Output {
-    /// The system is to do something; it answers with `answer`.
+    /// Perform a system request; the result is returned as `answer`.
     case request(SystemRequest)
     /// Send a datagram.
     case datagram(local: SocketAddress, remote: SocketAddress, bytes: [UInt8])
-    /// A TURN server brought this, which is not STUN, to a relayed address.
+    /// Data other than STUN that a TURN server relayed.
     case relayed(local: SocketAddress, remote: SocketAddress, bytes: [UInt8])
-    /// A TURN server gave no allocation or took it back, and why.
+    /// A TURN server refused or ended an allocation, with the reason.
     case serverFailed(SocketAddress, code: UInt16, reason: String)
-    /// Local candidates are gone, with the sockets, allocations or addresses that they began at.
+    /// Local candidates are gone because their sockets, allocations or addresses are.
     case candidatesRemoved([ICECandidate])
-    /// A server gave no candidate while candidates were gathered.
+    /// A server provided no candidate during gathering.
     case gatheringFailed(ICEServerFailure)
     case gatheringState(ICEGatheringState)
     case connectionState(ICEConnectionState)
-    /// A new local candidate to be signaled; nil when there are no more.
+    /// A new local candidate to signal; nil after the last one.
     case localCandidate(ICECandidate?)
-    /// A local candidate that became known after that: the peer learns it from checks.
+    /// A local candidate found after the last one was signaled: the peer learns it from checks.
     case unsignaledCandidate(ICECandidate)
-    /// A remote candidate became known: signaled, resolved, or peer-reflexive.
+    /// A new remote candidate: signaled, resolved, or peer-reflexive.
     case remoteCandidate(ICECandidate)
-    /// A pair was made or changed its state, nomination or selection.
+    /// A pair was created, or its state, nomination or selection changed.
     indirect case pair(ICEPairReport)
     /// Media uses this path from now on.
     ///
-    /// The first one may come before nomination.
+    /// The first path may be selected before nomination.
     case selected(local: SocketAddress, remote: SocketAddress)
-    /// The role changed by a conflict (RFC 8445 section 7.3.1.1).
+    /// A role conflict changed the role (RFC 8445 section 7.3.1.1).
     case role(ICERole)
   }
 }

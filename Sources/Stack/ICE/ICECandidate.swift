@@ -1,21 +1,21 @@
 public import Wire
 
-/// A transport address that may be used for a call (RFC 8445 section 5.1, RFC 8839 section 5.1).
+/// A transport address offered for a call (RFC 8445 section 5.1, RFC 8839 section 5.1).
 public struct ICECandidate: Hashable, Sendable {
-  /// How the candidate was obtained.
+  /// The way in which a candidate was obtained.
   public enum Kind: String, Hashable, Sendable {
-    /// An address of a local interface.
+    /// A local interface's address.
     case host
-    /// The address a STUN server saw.
+    /// The address as a STUN server saw it.
     case serverReflexive = "srflx"
-    /// The address a peer's check came from.
+    /// The source address of a peer's check.
     case peerReflexive = "prflx"
     /// An address on a TURN server.
     case relayed = "relay"
 
   }
 
-  /// Where the candidate is reached: an address, or a name still to be resolved (mDNS).
+  /// A candidate's host: an address, or a name that is yet to be resolved (mDNS).
   public enum Host: Hashable, Sendable, CustomStringConvertible {
     /// A literal address.
     case address(IPAddress)
@@ -31,7 +31,7 @@ public struct ICECandidate: Hashable, Sendable {
     }
   }
 
-  /// Candidates with equal foundations share fate in the frozen algorithm.
+  /// Candidates with equal foundations unfreeze together.
   public var foundation: String
   /// 1 for RTP; RTCP is always multiplexed.
   public var component: UInt16
@@ -43,14 +43,14 @@ public struct ICECandidate: Hashable, Sendable {
   public var host: Host
   /// The port.
   public var port: UInt16
-  /// How it was obtained.
+  /// The way in which the candidate was obtained.
   public var kind: Kind
   /// The base of a reflexive or relayed candidate, as signaled.
   public var related: SocketAddress?
-  /// The rest of the attribute (`ufrag`, `network-id`, `tcptype`, ...) in order, as name and value.
+  /// The rest of the attribute (`ufrag`, `network-id`, `tcptype`, ...) in order.
   public var extensions: [Extension]
 
-  /// One name and value at the end of a candidate attribute.
+  /// A name and value at the end of a candidate attribute.
   public struct Extension: Hashable, Sendable {
     /// The name.
     public var name: String
@@ -81,7 +81,7 @@ public struct ICECandidate: Hashable, Sendable {
     self.extensions = extensions
   }
 
-  /// The literal endpoint, or nil while the host is a name.
+  /// The address with port, or nil while the host is a name.
   public var address: SocketAddress? {
     guard case .address(let ip) = host else { return nil }
     return SocketAddress(ip, port: port)
@@ -96,34 +96,34 @@ public enum ICETCPType: String, Hashable, Sendable {
   case active
   /// It waits for connections of active candidates.
   case passive
-  /// Both sides open the same connection at the same time.
+  /// It opens the connection at the same time as the remote peer.
   case simultaneousOpen = "so"
 }
 
 extension ICECandidate {
-  /// The port that active candidates show, because they have none (RFC 6544 section 4.5).
+  /// The port that active candidates state, because they have none (RFC 6544 section 4.5).
   package static let activePort: UInt16 = 9
 
-  /// Whether a connection carries its traffic.
+  /// Whether its traffic uses a TCP connection.
   package var isTCP: Bool { transport == "tcp" }
 
-  /// Its role in opening a connection; nil for UDP, and for an unknown attribute value.
+  /// The role in opening a connection; nil for UDP and for unknown values.
   public var tcpType: ICETCPType? {
     isTCP ? value(ofExtension: "tcptype").flatMap { ICETCPType(rawValue: $0) } : nil
   }
 
-  /// The type preference (RFC 8445 section 5.1.2.2); connections come after all direct paths over
-  /// UDP, because they stall on loss, and before relays.
+  /// The type preference (RFC 8445 section 5.1.2.2); TCP ranks below all direct paths over UDP,
+  /// because it stalls on loss, and above relays.
   package var typePreference: UInt32 { ICEPriority.typePreference(kind, isTCP: isTCP) }
 
-  /// Whether checks may begin from this local candidate to that one of the peer (RFC 6544 section
-  /// 6.2): over TCP it is always the active side that begins.
+  /// Returns whether this local candidate can be checked with a remote one (RFC 6544 section 6.2):
+  /// over TCP, the active side always starts.
   func pairs(with remote: ICECandidate) -> Bool {
     guard transport == remote.transport else { return false }
     switch (tcpType, remote.tcpType) {
     case (nil, nil): return !isTCP
     case (.active, .passive): return true
-    // An incoming connection is known by its source address.
+    // An incoming connection is identified by its source address.
     case (.passive, .active): return remote.kind == .peerReflexive
     default: return false
     }
@@ -136,22 +136,22 @@ extension ICECandidate {
 
 // MARK: - Text
 
-/// Why a text is not a candidate attribute that can be used.
+/// The reason that a text is not a usable candidate attribute.
 public struct ICECandidateError: Error, Hashable, Sendable, CustomStringConvertible {
   /// The error as a sentence.
   public var description: String
 
-  /// Creates an error from its words.
+  /// Creates an error with a sentence.
   public init(_ description: String) { self.description = description }
 }
 
 extension ICECandidate {
-  /// Texts beyond this are refused rather than looked at.
+  /// Longer texts are refused without parsing.
   private static let lengthMaximum = 2048
 
   /// Parses `candidate:...` or `a=candidate:...` (RFC 8839 section 5.1).
   ///
-  /// After the port, names and values alternate, in any order.
+  /// Names and values alternate after the port, in any order.
   public init(attribute text: String) throws(ICECandidateError) {
     guard text.utf8.count <= ICECandidate.lengthMaximum else {
       throw ICECandidateError("the candidate is longer than \(ICECandidate.lengthMaximum) bytes")
@@ -188,7 +188,7 @@ extension ICECandidate {
     try readTrailing(fields[6...])
   }
 
-  /// The text of the attribute without `a=`, as in signaling.
+  /// The attribute as text without `a=`, as in signaling.
   public var attribute: String {
     var text = "candidate:\(foundation) \(component) \(transport) \(priority) \(host) \(port)"
     text += " typ \(kind.rawValue)"
@@ -199,13 +199,13 @@ extension ICECandidate {
     return text
   }
 
-  /// The value of the first extension of a name.
+  /// Returns the value of the first extension with this name.
   package func value(ofExtension name: String) -> String? {
     for item in extensions where item.name == name { return item.value }
     return nil
   }
 
-  /// Reads `typ`, `raddr`, `rport` and the extensions.
+  /// Parses `typ`, `raddr`, `rport` and the extensions.
   private mutating func readTrailing(_ fields: ArraySlice<Substring>) throws(ICECandidateError) {
     var kind: Kind?
     var relatedAddress: Substring?
@@ -228,7 +228,7 @@ extension ICECandidate {
     }
     guard let kind else { throw ICECandidateError("the type of the candidate is missing") }
     self.kind = kind
-    // Privacy filters put names or zeros here; only a literal endpoint is of use.
+    // Privacy filters write names or zeros here; only a literal address is useful.
     if let relatedAddress, let ip = IPAddress(relatedAddress), let relatedPort,
       let port = ICECandidate.number(relatedPort, UInt16.self)
     {
@@ -236,7 +236,7 @@ extension ICECandidate {
     }
   }
 
-  /// A plain decimal number: digits only, ten at most.
+  /// Parses a plain decimal number: one to ten digits.
   private static func number<Value: FixedWidthInteger>(
     _ text: Substring, _: Value.Type
   ) -> Value? {
@@ -249,7 +249,7 @@ extension ICECandidate {
 }
 
 extension ICECandidate.Host {
-  /// Reads the connection-address: a literal, or a host name of letters, digits, `-`, `_` and `.`.
+  /// Parses the connection-address: a literal, or a host name of letters, digits, `-`, `_` and `.`.
   init?(attribute text: Substring) {
     if let address = IPAddress(text) {
       self = .address(address)
@@ -262,7 +262,7 @@ extension ICECandidate.Host {
       default: false
       }
     }
-    // A text of digits and dots alone is a wrong address rather than a name.
+    // Digits and dots alone are a malformed address rather than a name.
     let hasLetter = bytes.contains { $0 >= 0x41 }
     guard isName, hasLetter, bytes.count <= 253 else { return nil }
     self = .name(String(text))
@@ -270,22 +270,22 @@ extension ICECandidate.Host {
 }
 
 extension ICECandidate: CustomStringConvertible {
-  /// The text of the attribute.
+  /// The attribute's text.
   public var description: String { attribute }
 }
 
 // MARK: - ICEPriority
 
-/// The arithmetic of candidate and pair priorities (RFC 8445 sections 5.1.2 and 6.1.2.3).
+/// Computes candidate and pair priorities (RFC 8445 sections 5.1.2 and 6.1.2.3).
 package enum ICEPriority {
-  /// The priority of a candidate of component 1 (RFC 8445 section 5.1.2.1).
+  /// Returns a candidate's priority for component 1 (RFC 8445 section 5.1.2.1).
   package static func candidate(
     _ kind: ICECandidate.Kind, isTCP: Bool = false, localPreference: UInt16
   ) -> UInt32 {
     typePreference(kind, isTCP: isTCP) << 24 | UInt32(localPreference) << 8 | 255
   }
 
-  /// How much a kind of candidate is preferred.
+  /// Returns the type preference of a kind of candidate.
   package static func typePreference(_ kind: ICECandidate.Kind, isTCP: Bool) -> UInt32 {
     switch kind {
     case .host: isTCP ? 90 : 126
@@ -295,8 +295,8 @@ package enum ICEPriority {
     }
   }
 
-  /// The local preference of a TCP candidate on an address: who can begin comes before who waits
-  /// (RFC 6544 section 4.2, for candidates on local addresses).
+  /// Returns a TCP candidate's local preference: active ranks above passive (RFC 6544 section 4.2,
+  /// for candidates on local addresses).
   static func localPreference(_ type: ICETCPType, of address: UInt16) -> UInt16 {
     let direction: UInt16 =
       switch type {
@@ -304,20 +304,21 @@ package enum ICEPriority {
       case .passive: 4
       case .simultaneousOpen: 2
       }
-    // Addresses are numbered down from the greatest value; 13 bits of that remain.
+    // Addresses are numbered down from the largest value; 13 bits of the number remain.
     return direction << 13 | address & 0x1fff
   }
 
-  /// The priority of a pair: the lower of both sides first, so that they agree on the order.
+  /// Returns a pair's priority: the lower of both priorities first, so that both agents order pairs
+  /// alike.
   package static func pair(controlling: UInt32, controlled: UInt32) -> UInt64 {
-    // The range ends at 2^31 - 1 (RFC 8839 section 5.1); clamping keeps the sum inside 64 bits.
+    // The range ends at 2^31 - 1 (RFC 8839 section 5.1); clamping keeps the sum within 64 bits.
     let greater = UInt64(min(max(controlling, controlled), 0x7fff_ffff))
     let lesser = UInt64(min(controlling, controlled, 0x7fff_ffff))
     return lesser << 32 + greater << 1 + (controlling > controlled ? 1 : 0)
   }
 
-  /// Orders the addresses of a host, best first: IPv6 and IPv4 alternate (RFC 8421 section 4),
-  /// link-local ones come later, loopback ones last.
+  /// Sorts a host's addresses, best first: IPv6 and IPv4 alternate (RFC 8421 section 4), then
+  /// link-local ones, then loopback.
   package static func ordered(_ addresses: [IPAddress]) -> [IPAddress] {
     var result: [IPAddress] = []
     for scope in 0..<3 {

@@ -1,18 +1,18 @@
 package import Wire
 
-/// The settings of an agent.
+/// An agent's settings.
 package struct ICESettings: Hashable, Sendable {
   package var servers: [ICEServer]
-  /// Whether nothing but TURN servers is spoken to (W3C iceTransportPolicy `relay`).
+  /// Whether only TURN servers are used (W3C iceTransportPolicy `relay`).
   package var relayOnly: Bool
-  /// Whether host candidates over UDP are gathered; otherwise servers are not used either.
+  /// Whether host candidates over UDP are gathered; without them servers are not used either.
   package var usesUDP: Bool
   /// Whether TCP candidates are gathered (RFC 6544).
   package var usesTCP: Bool
-  /// Whether names stand for the local addresses in candidates
+  /// Whether candidates show names instead of local addresses
   /// (draft-ietf-mmusic-mdns-ice-candidates section 3.1.1).
   package var hidesAddresses: Bool
-  /// The silence after which the path counts as disconnected; nil: 7 s.
+  /// The silence after which the path counts as disconnected; nil for 7 s.
   package var silence: Interval?
 
   package init(
@@ -30,18 +30,20 @@ package struct ICESettings: Hashable, Sendable {
 
 // MARK: - ICETiming
 
-/// The intervals that an agent works with.
+/// An agent's intervals and time limits.
 enum ICETiming {
-  /// Between two new checks of a small checklist, and of a large one (Ta, RFC 8445 section 14.2).
+  /// The time between two new checks in a small checklist, and in a large one (Ta, RFC 8445
+  /// section 14.2).
   static let paceSmall = Interval.milliseconds(20)
   static let paceLarge = Interval.milliseconds(50)
-  /// Up to how many pairs a checklist is small.
+  /// The maximum number of pairs in a small checklist.
   static let smallChecklist = 12
 
-  /// How long each request of a round waits for a response; the round fails after the last wait.
+  /// The time that each request in a round waits for a response; the round fails after the last
+  /// wait.
   ///
   /// The first waits are shorter than the 500 ms of RFC 8445 section 14.3, as in other stacks,
-  /// because every request is a separate transaction: an early retry costs one datagram and
+  /// because every request is a transaction of its own: an early retry costs one datagram and
   /// confuses no measurement. With 30 % loss in both directions this still connects within 2 s. The
   /// last waits are long, for a peer whose user is slow to answer.
   static let checkWaits: [Interval] = {
@@ -51,56 +53,57 @@ enum ICETiming {
     return milliseconds.map { Interval.milliseconds($0) }
   }()
 
-  /// How long higher pairs may stay open before a lower one that works is nominated.
+  /// The time that higher pairs may stay open before a lower one that works is nominated.
   static let nominationPatience = Interval.milliseconds(100)
   static let nominationPatienceMaximum = Interval.seconds(1)
-  /// How long a nomination lasts at least before a much better pair may replace it.
+  /// The shortest time before a much better pair may replace a nominated one.
   static let nominationHold = Interval.seconds(2)
-  /// For how long after the peer chose a pair a lower one does not replace it at once.
+  /// The time after the peer's nomination of a pair during which a lower one cannot replace it at
+  /// once.
   static let choiceHold = Interval.seconds(1)
 
   /// The bounds between two consent checks (RFC 7675 section 5.1: 5 s, 20 % either way).
   static let consentIntervalMinimum = Interval.seconds(4)
   static let consentIntervalSpread = Interval.seconds(2)
-  /// The interval of checks during silence.
+  /// The time between two checks during silence.
   static let probeInterval = Interval.milliseconds(500)
-  /// Without consent for so long, nothing may be sent any more (RFC 7675 section 5.1).
+  /// The time for which sending may continue without consent (RFC 7675 section 5.1).
   static let consentLifetime = Interval.seconds(30)
-  /// Not hearing the peer for so long means disconnected; one second above the longest pause
-  /// between two consent checks.
+  /// The silence that means disconnected: one second above the longest time between two consent
+  /// checks.
   static let silence = Interval.seconds(7)
-  /// How long a silent pair may take to recover before another working one replaces it.
+  /// The time that a silent pair may take to recover before another working pair replaces it.
   static let silenceGrace = Interval.seconds(1)
 
-  /// How long checks may continue without any success.
+  /// The time for which checks may continue without any success.
   static let checkingPatience = Interval.seconds(30)
-  /// How long the old path stays open after a restart led to a new one.
+  /// The time for which the old path stays open after a restart led to a new one.
   static let retirement = Interval.seconds(5)
 
-  /// How long connecting to a TURN server may take.
+  /// The time limit for connecting to a TURN server or a peer.
   static let connectWait = Interval.milliseconds(9500)
-  /// How long the names of STUN servers are waited for.
+  /// The time limit for resolving the names of servers.
   static let nameWait = Interval.milliseconds(9500)
-  /// Between two indications that keep a mapping alive (RFC 8445 section 11).
+  /// The time between two indications that keep a mapping alive (RFC 8445 section 11).
   static let keepAlive = Interval.seconds(15)
 }
 
-/// The numbers of requests to the system for sockets, connections and names.
+/// The ids of requests to the system for sockets, connections and names.
 ///
-/// Agents of one peer have different numbers, unless one made millions of them.
+/// Agents of one peer use different ids, up to millions per agent.
 struct RequestNumbers {
   private static let ordinalShift: UInt32 = 24
 
-  /// The number that was given last.
+  /// The last id issued.
   private(set) var last: UInt32
 
-  /// Begins with the numbers of one agent of a peer.
+  /// Starts with the ids of one of a peer's agents.
   init(ordinal: Int) { last = UInt32(truncatingIfNeeded: ordinal) << Self.ordinalShift }
 
-  /// The lowest byte of the ordinal of the agent that gave a number.
+  /// Returns the lowest byte of the ordinal of the agent that issued an id.
   static func ordinal(of number: UInt32) -> Int { Int(number >> ordinalShift) }
 
-  /// The next number.
+  /// Returns the next id.
   mutating func next() -> UInt32 {
     last &+= 1
     return last
@@ -111,33 +114,33 @@ struct RequestNumbers {
 
 /// Counters of inputs that an agent refused or ignored, by reason.
 package struct ICECounters: Hashable, Sendable {
-  /// Datagrams that are no STUN message, or whose FINGERPRINT is wrong.
+  /// Datagrams that are not STUN messages or have a wrong FINGERPRINT.
   package private(set) var malformed: UInt64 = 0
   /// Datagrams on a socket that is not, or no longer, the agent's.
   package private(set) var unknownSocket: UInt64 = 0
   /// Requests without USERNAME or MESSAGE-INTEGRITY.
   package private(set) var unauthenticated: UInt64 = 0
-  /// Requests for a username fragment that is not the local one.
+  /// Requests for a username fragment other than the local one.
   package private(set) var unknownUsername: UInt64 = 0
-  /// Requests and candidates of a remote username fragment other than the signaled one.
+  /// Requests and candidates with a remote username fragment other than the signaled one.
   package private(set) var foreignFragment: UInt64 = 0
-  /// Requests and responses whose MESSAGE-INTEGRITY is wrong.
+  /// Requests and responses with a wrong MESSAGE-INTEGRITY.
   package private(set) var badIntegrity: UInt64 = 0
-  /// Requests and responses with an attribute that must be known and is not.
+  /// Requests and responses with an unknown attribute that must be understood.
   package private(set) var notUnderstood: UInt64 = 0
-  /// Messages of a method or class that the agent does not use.
+  /// Messages with a method or class that the agent does not use.
   package private(set) var unexpected: UInt64 = 0
-  /// Responses to no known request.
+  /// Responses to unknown requests.
   package private(set) var unmatchedResponses: UInt64 = 0
-  /// Responses from elsewhere than the request went (RFC 8445 section 7.2.5.2.1).
+  /// Responses from another address than the request was sent to (RFC 8445 section 7.2.5.2.1).
   package private(set) var asymmetricResponses: UInt64 = 0
-  /// Error responses, role conflicts included.
+  /// Error responses, including role conflicts.
   package private(set) var errorResponses: UInt64 = 0
-  /// Role conflicts that this agent saw in requests (RFC 8445 section 7.3.1.1).
+  /// Role conflicts found in the peer's requests (RFC 8445 section 7.3.1.1).
   package private(set) var roleConflicts: UInt64 = 0
-  /// Candidates and credentials that cannot be used: other component, no port, wrong lengths.
+  /// Unusable candidates and credentials: other component, no port, wrong length.
   package private(set) var unusable: UInt64 = 0
-  /// Candidates that were known already.
+  /// Candidates already known.
   package private(set) var duplicates: UInt64 = 0
   /// Candidates, pairs and early checks beyond the limits.
   package private(set) var overflows: UInt64 = 0
@@ -146,7 +149,7 @@ package struct ICECounters: Hashable, Sendable {
 
   package init() {}
 
-  /// The counted events; the names are those of the counters.
+  /// The counted events, named like the counters.
   enum Kind {
     case malformed, unknownSocket, unauthenticated, unknownUsername, foreignFragment, badIntegrity
     case notUnderstood, unexpected, unmatchedResponses, asymmetricResponses, errorResponses
@@ -178,9 +181,9 @@ package struct ICECounters: Hashable, Sendable {
 
 // MARK: - ICESnapshot
 
-/// The state of an agent at an instant, as plain data for a debugger.
+/// An agent's state at an instant, as plain data for a debugger.
 package struct ICESnapshot: Sendable {
-  /// A candidate pair with the state of its checks.
+  /// A candidate pair and the state of its checks.
   package struct Pair: Sendable {
     package var id: UInt32
     package var local: String
@@ -218,7 +221,7 @@ package struct ICESnapshot: Sendable {
 }
 
 extension ICEAgent {
-  /// The state of the agent.
+  /// The agent's current state.
   package var snapshot: ICESnapshot {
     ICESnapshot(
       role: role.rawValue, connectionState: connectionState.rawValue,

@@ -1,13 +1,13 @@
 import Wire
 
-/// The peer within one ICE generation: its candidates, names that are being resolved, and
-/// candidates and checks that arrived before its credentials.
+/// The peer within one ICE generation: its candidates, names being resolved, and candidates and
+/// checks that arrived before its credentials.
 struct RemoteSide {
   /// A check that arrived before the peer's credentials were known.
   struct EarlyCheck {
     let local: SocketAddress
     let remote: SocketAddress
-    /// The peer's username fragment as the check names it.
+    /// The peer's username fragment in the check.
     let fragment: String
     var priority: UInt32
     var usesCandidate: Bool
@@ -20,10 +20,10 @@ struct RemoteSide {
     let candidate: ICECandidate
   }
 
-  /// The result of learning a candidate.
+  /// The result of adding a candidate.
   enum Learning {
     case new
-    /// It was learned from a check before and has its real name now.
+    /// It was peer-reflexive and has been replaced with the signaled one.
     case renamed
     case known
     case full
@@ -31,7 +31,7 @@ struct RemoteSide {
 
   /// The result of receiving a candidate with a name.
   enum Naming: Equatable {
-    /// The name is being resolved, with this request number.
+    /// The name is being resolved under this request id.
     case asked(UInt32)
     case known
     case full
@@ -41,35 +41,36 @@ struct RemoteSide {
   static let namesMaximum = 32
   static let earlyChecksMaximum = 32
 
-  /// Candidates that can be paired, or could but for their transport; no two with the same address.
+  /// Candidates to pair, or with an unsupported transport; no two have the same address and
+  /// transport.
   private(set) var candidates: [ICECandidate] = []
   private(set) var hasEnded = false
-  /// Candidates that wait for the credentials they belong to.
+  /// Candidates that arrived before the credentials.
   private var held: [ICECandidate] = []
   private var names: [UnresolvedName] = []
   private var earlyChecks: [EarlyCheck] = []
-  /// How many peer-reflexive candidates were learned; names their foundations.
+  /// Counts peer-reflexive candidates, to number their foundations.
   private var reflexiveCount = 0
 
-  /// Whether no candidate can come any more.
+  /// Whether no more candidates can appear.
   var isComplete: Bool { hasEnded && names.isEmpty }
 
-  /// Whether there is a candidate to check, or the end of candidates.
+  /// Whether there is a candidate to check, or the candidates have ended.
   var hasChanges: Bool { !candidates.isEmpty || !names.isEmpty || hasEnded }
 
   /// Records that the peer has no more candidates.
   mutating func end() { hasEnded = true }
 
-  // MARK: Before the credentials
+  // MARK: Before credentials
 
-  /// Stores a candidate that arrived before the credentials; false when there are too many.
+  /// Stores a candidate that arrived before the credentials; returns false if there are too many.
   mutating func hold(_ candidate: ICECandidate) -> Bool {
     guard held.count < Self.candidatesMaximum else { return false }
     held.append(candidate)
     return true
   }
 
-  /// Stores a check that arrived before the credentials; false when there are too many.
+  /// Stores a check that arrived before the credentials; returns false if there are too many.
   mutating func hold(_ check: EarlyCheck) -> Bool {
     for index in earlyChecks.indices
     where earlyChecks[index].remote == check.remote && earlyChecks[index].local == check.local
@@ -84,7 +85,7 @@ struct RemoteSide {
     return true
   }
 
-  /// Removes and returns what arrived before the credentials.
+  /// Removes and returns everything that arrived before the credentials.
   mutating func removeHeld() -> (candidates: [ICECandidate], checks: [EarlyCheck]) {
     defer {
       held = []
@@ -122,7 +123,7 @@ struct RemoteSide {
     names.removeAll { isIt($0.candidate) }
   }
 
-  /// The peer-reflexive candidate of a check (RFC 8445 section 7.3.1.3).
+  /// Returns a check's peer-reflexive candidate (RFC 8445 section 7.3.1.3).
   mutating func reflexive(
     _ address: SocketAddress, priority: UInt32, isTCP: Bool
   ) -> ICECandidate {
@@ -130,18 +131,18 @@ struct RemoteSide {
     return ICECandidate(
       foundation: "prflx\(reflexiveCount)", transport: isTCP ? "tcp" : "udp",
       priority: priority, host: .address(address.ip), port: address.port, kind: .peerReflexive,
-      // The side that connected is the active one (RFC 6544 section 7.2).
+      // The peer that connected is the active one (RFC 6544 section 7.2).
       extensions: isTCP ? [ICECandidate.tcpType(.active)] : [])
   }
 
-  /// The candidate over UDP at an address.
+  /// Returns the UDP candidate at an address.
   func candidate(at address: SocketAddress) -> ICECandidate? {
     candidates.first { $0.transport == "udp" && $0.address == address }
   }
 
   // MARK: Names
 
-  /// Keeps a candidate until its name is resolved.
+  /// Stores a candidate until its name is resolved.
   mutating func resolve(_ candidate: ICECandidate, _ numbers: inout RequestNumbers) -> Naming {
     if names.contains(where: { $0.candidate == candidate }) { return .known }
     guard names.count < Self.namesMaximum else { return .full }
@@ -150,7 +151,7 @@ struct RemoteSide {
     return .asked(id)
   }
 
-  /// Removes and returns the candidate whose name was requested under a number.
+  /// Removes and returns the candidate whose name has this request id.
   mutating func removeNamed(_ id: UInt32) -> ICECandidate? {
     guard let index = names.firstIndex(where: { $0.id == id }) else { return nil }
     return names.remove(at: index).candidate
@@ -161,13 +162,13 @@ struct RemoteSide {
 
 // The peer's signaled credentials and candidates, and restarts.
 extension ICEAgent {
-  /// Applies the peer's credentials, or holds them for the restart that they announce.
+  /// Applies the peer's credentials, or stores them for the restart they announce.
   mutating func setRemote(_ credentials: ICECredentials, lite: Bool) {
     switch generations.apply(credentials, lite: lite) {
     case .unusable: counters.count(.unusable)
     case .upcoming: break
     case .present(let isNew):
-      // A lite agent never checks, so that only this side can choose (RFC 8445 section 6.1.1).
+      // A lite agent never checks, so only the local agent can nominate (RFC 8445 section 6.1.1).
       if lite, roles.role != .controlling {
         changeRole(to: .controlling)
         emit(.role(.controlling))
@@ -191,7 +192,7 @@ extension ICEAgent {
     }
   }
 
-  /// Handles a signaled candidate, for the generation that it names or else the newest one.
+  /// Handles a signaled candidate for the generation it names, or for the newest.
   mutating func receiveRemoteCandidate(_ candidate: ICECandidate) {
     let fragment = candidate.value(ofExtension: "ufrag")
     if generations.isUpcoming(fragment) {
@@ -208,7 +209,7 @@ extension ICEAgent {
     addRemote(candidate)
   }
 
-  /// Removes a candidate of the peer; its pairs that work continue.
+  /// Removes a candidate of the peer; its working pairs continue.
   mutating func removeRemote(_ candidate: ICECandidate) {
     remoteSide.forget(candidate)
     guard let address = candidate.address else { return }
@@ -235,7 +236,7 @@ extension ICEAgent {
     addRemote(candidate)
   }
 
-  /// Begins a new generation; the selected pair continues until the new one has a pair that works.
+  /// Starts a new generation; the selected pair stays until a new pair works.
   mutating func restart(_ credentials: ICECredentials) {
     let selected = selectedIndex
     let kept = selected.map { checklist[$0] }
@@ -255,7 +256,7 @@ extension ICEAgent {
     if upcoming.hasEnded { remoteSide.end() }
   }
 
-  /// Drops the generation that a restart replaced, once that is due.
+  /// Drops the replaced generation once that is due.
   mutating func retire() {
     guard generations.retire(at: now) else { return }
     let number = generations.present.number
@@ -264,7 +265,7 @@ extension ICEAgent {
     closeSockets { $0.generation != number }
   }
 
-  /// Adds a candidate; a signaled one replaces the peer-reflexive one learned from a check.
+  /// Adds a candidate; a signaled one replaces the peer-reflexive one with the same address.
   mutating func learnRemote(_ candidate: ICECandidate) -> RemoteSide.Learning {
     let learning = remoteSide.learn(candidate)
     switch learning {
@@ -278,7 +279,7 @@ extension ICEAgent {
     return learning
   }
 
-  /// Sorts a signaled candidate: to be paired, to be resolved, or only to be known.
+  /// Handles a signaled candidate: pairs it, resolves its name, or only counts it.
   private mutating func addRemote(_ candidate: ICECandidate) {
     guard candidate.component == 1, candidate.port != 0 else { return counters.count(.unusable) }
     switch candidate.host {

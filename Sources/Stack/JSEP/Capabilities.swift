@@ -4,14 +4,14 @@ package import Wire
 
 /// The codecs and header extensions that a peer offers and accepts.
 package struct Capabilities: Hashable, Sendable {
-  /// In order of preference within each kind.
+  /// All codecs, in order of preference within each kind.
   package private(set) var codecs: [CodecCapability]
-  /// In the order in which offers list them.
+  /// All extensions, in the order of offers.
   package private(set) var extensions: [ExtensionCapability]
-  /// Whether a remote offer may turn a sender of one stream into one of several layers (W3C
+  /// Whether a remote offer may turn a single-stream sender into one with several layers (W3C
   /// setRemoteDescription, proposedSendEncodings).
   package private(set) var acceptsOfferedLayers: Bool
-  /// Whether codecs that were offered and not answered are received all the same.
+  /// Whether codecs that were offered but not answered are still received.
   package private(set) var receivesAllOffered: Bool
 
   /// The default for peers whose genesis names no codecs.
@@ -20,15 +20,15 @@ package struct Capabilities: Hashable, Sendable {
   /// The default for new connections whose application names no codecs.
   static let offered = Capabilities(codecs: Codec.offeredNames)
 
-  /// Finds what is named; names that nothing is known of are passed over.
+  /// Looks up codecs and extensions by name; unknown names are ignored.
   ///
   /// - Parameters:
-  ///   - codecs: the encoding names in the order of preference, in upper or lower case; nil for the
-  ///     usual ones.
-  ///   - extensions: the URIs in the order in which offers list them; nil for all.
-  ///   - encoders: the codecs that are encoded among those passed through otherwise, by encoding
-  ///     name.
-  ///   - acceptsOfferedLayers: whether offers decide on the layers of a simulcast.
+  ///   - codecs: encoding names in order of preference, in any case; nil for the usual codecs.
+  ///   - extensions: URIs in the order of offers; nil for all.
+  ///   - encoders: encoding names of codecs that are encoded here although they are usually passed
+  ///     through.
+  ///   - acceptsOfferedLayers: whether offers may determine the simulcast layers.
+  ///   - receivesAllOffered: whether codecs that were offered but not answered are still received.
   package init(
     codecs: [String]? = nil, extensions: [String]? = nil, encoders: [String] = [],
     acceptsOfferedLayers: Bool = false, receivesAllOffered: Bool = false
@@ -63,7 +63,7 @@ package struct Capabilities: Hashable, Sendable {
 
   func codecs(_ kind: MediaKind) -> [CodecCapability] { codecs.filter { $0.kind == kind } }
 
-  /// The capability that matches a format of a remote section.
+  /// Returns the capability that matches a format in a remote section.
   func codec(matching map: RTPMap, parameters: String, kind: MediaKind) -> CodecCapability? {
     guard
       let format = CodecFormat(
@@ -77,7 +77,7 @@ package struct Capabilities: Hashable, Sendable {
     return named.first { $0.format == format } ?? named.first { $0.isPassedThrough }
   }
 
-  /// Whether an extension is supported in sections of a kind.
+  /// Returns whether an extension is supported in sections of a kind.
   func hasExtension(_ uri: String, kind: MediaKind) -> Bool {
     extensions.contains { $0.uri == uri && $0.kinds.contains(kind) }
   }
@@ -85,7 +85,7 @@ package struct Capabilities: Hashable, Sendable {
 
 // MARK: - CodecCapability
 
-/// A codec format that can be sent and received, with the numbers that local offers prefer.
+/// A codec format that can be sent and received, with the payload types that local offers prefer.
 package struct CodecCapability: Hashable, Sendable {
   package var kind: MediaKind
   /// The encoding name as in rtpmap lines.
@@ -95,14 +95,14 @@ package struct CodecCapability: Hashable, Sendable {
   package var channels: UInt8?
   /// The local fmtp value; empty for none.
   package let parameters: String
-  /// What distinguishes the codec's formats; nil only if the parameters are invalid.
+  /// The values that distinguish the codec's formats; nil only if the parameters are invalid.
   package let format: CodecFormat?
   /// The supported rtcp-fb values, in the order of local offers.
   package var feedback: [String]
   package var payloadType: UInt8
   /// The payload type of RTX (RFC 4588), for codecs that have it.
   package var rtxPayloadType: UInt8?
-  /// Whether frames pass through undecoded: without a library, any variant of the format can be
+  /// Whether frames pass through undecoded: without a library, every variant of the format can be
   /// received.
   package var isPassedThrough: Bool
   /// Whether a library encodes it here.
@@ -129,7 +129,7 @@ package struct CodecCapability: Hashable, Sendable {
   }
 }
 
-/// A supported header extension, with the identifier that local offers prefer.
+/// A supported header extension, with the id that local offers prefer.
 package struct ExtensionCapability: Hashable, Sendable {
   package var uri: String
   package var id: UInt8
@@ -171,24 +171,24 @@ package struct ExtensionCapability: Hashable, Sendable {
 
 // MARK: - NegotiatedCodec
 
-/// A codec that both sides of an m-section agreed on.
+/// A codec that both peers agreed on for an m-section.
 package struct NegotiatedCodec: Hashable, Sendable {
   package var payloadType: UInt8
   /// The encoding name in lower case.
   package let name: String
   package var clockRate: UInt32
   package var channels: UInt8?
-  /// The peer's fmtp value, which says what it accepts; empty for none.
+  /// The peer's fmtp value, stating what the peer accepts; empty for none.
   package var parameters: String {
     didSet { format = CodecFormat(name: name, parameters: parameters, clockRate: clockRate) }
   }
-  /// What distinguishes the codec from others of the section.
+  /// The values that distinguish the codec from others in the section.
   package private(set) var format: CodecFormat?
   package var rtxPayloadType: UInt8?
-  /// The values that both sides listed of `nack`, `nack pli`, `ccm fir`, `goog-remb`,
-  /// `transport-cc`.
+  /// The feedback messages that both peers listed, among `nack`, `nack pli`, `ccm fir`, `goog-remb`
+  /// and `transport-cc`.
   package var feedback: [String]
-  /// Whether a library here encodes what the peer accepts in this format.
+  /// Whether a local library can encode this format as the peer accepts it.
   package private(set) var isEncoded: Bool
 
   package init(
@@ -211,18 +211,18 @@ package struct NegotiatedCodec: Hashable, Sendable {
     }
   }
 
-  /// The encoding name as in MIME types and rtpmap lines.
+  /// The encoding name as spelled in MIME types and rtpmap lines.
   package var displayName: String { known?.spelling ?? name }
 
-  /// The local fmtp value, which says what is accepted here; empty for none.
+  /// The local fmtp value, stating what is accepted locally; empty for none.
   package var localParameters: String {
     known?.localParameters(answering: parameters) ?? ""
   }
 
-  /// Whether frames pass through undecoded because there is no library for them.
+  /// Whether frames pass through undecoded because there is no library for the codec.
   package var isPassedThrough: Bool { known?.isPassedThrough ?? false }
 
-  /// Whether its packets carry audio or video frames rather than telephone events.
+  /// Whether its packets contain audio or video frames rather than telephone events.
   package var carriesMedia: Bool { CodecName(rawValue: name).carriesMedia }
 
   private var known: Codec? { Codec.named(name) }

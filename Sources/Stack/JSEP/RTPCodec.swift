@@ -1,7 +1,7 @@
 import RTP
 public import Wire
 
-/// A codec as in the W3C API (RTCRtpCodec).
+/// A codec in the form of the W3C API (RTCRtpCodec).
 public struct RTPCodec: Hashable, Sendable, Codable {
   /// `audio/opus`, `video/VP8`, `video/rtx`, ...
   public var mimeType: String
@@ -22,7 +22,7 @@ public struct RTPCodec: Hashable, Sendable, Codable {
     self.sdpFmtpLine = sdpFmtpLine
   }
 
-  /// All codecs of a kind that can be sent and received, RTX last (W3C
+  /// Returns all codecs of a kind that can be sent and received, RTX last (W3C
   /// RTCRtpSender.getCapabilities).
   /// - Parameter names: the codecs in the connection's configuration; nil for the default.
   public static func capabilities(_ kind: MediaKind, offering names: [String]? = nil)
@@ -31,7 +31,7 @@ public struct RTPCodec: Hashable, Sendable, Codable {
     capabilities(kind, of: names == nil ? .offered : Capabilities(codecs: names))
   }
 
-  /// All codecs of a kind that a peer with these capabilities can send and receive.
+  /// Returns all codecs of a kind that a peer with these capabilities can send and receive.
   static func capabilities(_ kind: MediaKind, of capabilities: Capabilities) -> [RTPCodec] {
     let known = capabilities.codecs(kind)
     var codecs = known.map { RTPCodec($0) }
@@ -49,7 +49,7 @@ public struct RTPCodec: Hashable, Sendable, Codable {
       sdpFmtpLine: capability.parameters.isEmpty ? nil : capability.parameters)
   }
 
-  /// Creates the codec from a negotiated one, as it is received here.
+  /// Creates the codec from a negotiated one, with the local parameters.
   package init(_ codec: NegotiatedCodec, _ kind: MediaKind) {
     self.init(
       mimeType: "\(kind.rawValue)/\(codec.displayName)", clockRate: codec.clockRate,
@@ -57,19 +57,19 @@ public struct RTPCodec: Hashable, Sendable, Codable {
       sdpFmtpLine: codec.localParameters.isEmpty ? nil : codec.localParameters)
   }
 
-  /// What distinguishes the codec's formats; nil if the parameters are invalid.
+  /// The values that distinguish the codec's formats; nil if the parameters are invalid.
   var format: CodecFormat? {
     mimeType.split(separator: "/").last.flatMap {
       CodecFormat(name: String($0), parameters: sdpFmtpLine ?? "", clockRate: clockRate)
     }
   }
 
-  /// Whether it carries media, unlike RTX and telephone events.
+  /// Whether it is for media rather than RTX or telephone events.
   var carriesMedia: Bool {
     !isRetransmission && format.map { CodecName(rawValue: $0.name).carriesMedia } ?? true
   }
 
-  /// Whether two codecs are the same; MIME types are compared ignoring case.
+  /// Returns whether two codecs are the same; MIME types are compared case-insensitively.
   func isSame(as other: RTPCodec) -> Bool {
     mimeType.lowercased() == other.mimeType.lowercased() && clockRate == other.clockRate
       && channels == other.channels && sdpFmtpLine == other.sdpFmtpLine
@@ -82,10 +82,10 @@ public struct RTPCodec: Hashable, Sendable, Codable {
 // MARK: - H264
 
 extension RTPCodec {
-  /// The variants of H.264 that can carry a stream of a profile, the closest one first, with RTX at
-  /// the end; empty if no known variant's decoder accepts it.
-  /// - Parameter profileLevelID: six hexadecimal digits from the stream itself (RFC 6184 section
-  ///   8.1). The level is not compared: the peer's is only the one it receives best.
+  /// Returns the H.264 variants that can carry a stream with a profile, closest first and RTX last;
+  /// empty if no known variant's decoder accepts it.
+  /// - Parameter profileLevelID: six hexadecimal digits from the stream itself (RFC 6184
+  ///   section 8.1). The level is not compared: a peer's level is only what it receives best.
   public static func h264(carrying profileLevelID: String) -> [RTPCodec] {
     guard let stream = H264ProfileLevelID(profileLevelID)?.profile else { return [] }
     let all = capabilities(.video)
@@ -103,9 +103,9 @@ extension RTPCodec {
 }
 
 extension H264Profile {
-  /// Whether decoders of another profile can decode this one (H.264 section A.2).
+  /// Returns whether decoders for another profile can decode this one (H.264 section A.2).
   ///
-  /// All baseline streams here are constrained, since slices arrive in order.
+  /// Baseline streams count as constrained here, since slices arrive in order.
   func isDecoded(by other: H264Profile) -> Bool {
     if self == other { return true }
     return switch self {
@@ -119,9 +119,9 @@ extension H264Profile {
 
 // MARK: - H264Reception
 
-/// A stream of H.264, to be compared with what a peer accepts.
+/// An H.264 stream to compare with what a peer accepts.
 package struct H264Stream: Hashable, Sendable {
-  /// Six hexadecimal digits, from its sequence parameter set (RFC 6184 section 8.1).
+  /// Six hexadecimal digits from its sequence parameter set (RFC 6184 section 8.1).
   package var profileLevelID: String
   /// The size in pixels.
   package var width: Int
@@ -142,9 +142,9 @@ package struct H264Stream: Hashable, Sendable {
   fileprivate var blocks: Double { Double((width + 15) / 16 * ((height + 15) / 16)) }
 }
 
-/// A level of H.264: limits of frame size and rate (H.264 table A-1).
+/// An H.264 level: limits on frame size and rate (H.264 table A-1).
 package struct H264Level: Hashable, Comparable, Sendable, CustomStringConvertible {
-  /// Ten times the level; level 1b is 9 and ranks between 1 and 1.1.
+  /// The level times ten; level 1b is 9 and ranks between 1 and 1.1.
   private let number: UInt8
 
   /// Parses the level from six hexadecimal digits.
@@ -173,28 +173,26 @@ package struct H264Level: Hashable, Comparable, Sendable, CustomStringConvertibl
   }
 }
 
-/// H.264 that a peer accepts, as negotiated (RFC 6184 sections 8.1, 8.2.2).
+/// The limits of a peer's H.264 reception, as negotiated (RFC 6184 sections 8.1, 8.2.2).
 package struct H264Reception: Hashable, Sendable {
-  /// The highest level.
+  /// The highest level accepted.
   package private(set) var level: H264Level
-  /// The limit that it accepts beyond the level: macroblocks per frame and per second; nil for
-  /// none.
+  /// Macroblocks per frame and per second accepted beyond the level; nil if unstated.
   private var blocksMaximum: Double?
   private var blocksPerSecondMaximum: Double?
 
-  /// Parses both sides' parameters of the sent format; nil if there is no valid level.
+  /// Parses both peers' parameters for the sent format; nil if there is no valid level.
   /// - Parameters:
-  ///   - own: the fmtp value of the local description.
-  ///   - peer: the fmtp value of the peer's description.
+  ///   - own: the fmtp value in the local description.
+  ///   - peer: the fmtp value in the peer's description.
   package init?(own: String, peer: String) {
     func value(_ name: String, _ parameters: String) -> String? {
       CodecFormat.value(of: name, in: parameters)
     }
-    // The default is level 1 (RFC 6184 section 8.1), but browsers mean 3.1 by leaving it out, so it
-    // is read as that.
+    // The default is level 1 (RFC 6184 section 8.1), but browsers that omit it mean 3.1.
     let digits = value("profile-level-id", peer) ?? H264ProfileLevelID.usual
     guard var level = H264Level(profileLevelID: digits) else { return nil }
-    // `max-recv-level`: the other two bytes of the level, for peers that receive more than they
+    // `max-recv-level`: the level's other two bytes, for peers that can receive more than they
     // send.
     if let more = value("max-recv-level", peer), more.utf8.count == 4,
       let profile = UInt8(digits.prefix(2), radix: 16), let bytes = UInt16(more, radix: 16)
@@ -205,7 +203,7 @@ package struct H264Reception: Hashable, Sendable {
           profile: profile, constraints: UInt8(bytes >> 8),
           number: UInt8(truncatingIfNeeded: bytes)))
     }
-    // Unless both sides allow asymmetric levels, the lower one applies in both directions.
+    // Unless both peers allow asymmetric levels, the lower one applies in both directions.
     let isAsymmetric = [own, peer].allSatisfy { value("level-asymmetry-allowed", $0) == "1" }
     if !isAsymmetric,
       let other = H264Level(
@@ -219,9 +217,9 @@ package struct H264Reception: Hashable, Sendable {
     blocksPerSecondMaximum = value("max-mbps", peer).flatMap(Double.init)
   }
 
-  /// Whether a stream is within the limits.
+  /// Returns whether a stream is within the limits.
   ///
-  /// A higher level is, too, if the peer accepts frames of that size and rate.
+  /// A stream with a higher level is, too, if the peer accepts frames of its size and rate.
   package func accepts(_ stream: H264Stream) -> Bool {
     guard let wanted = stream.level, wanted > level else { return true }
     guard let blocksMaximum, let blocksPerSecondMaximum else { return false }

@@ -13,51 +13,51 @@ package struct Transceiver: Hashable, Sendable {
     fileprivate let remoteTrackIsLive: Bool
   }
 
-  /// How a transceiver was created.
+  /// The way in which a transceiver was created.
   enum Origin {
     case addTransceiver(hasTrack: Bool)
     case addTrack(hasTrack: Bool)
     case remoteOffer
   }
 
-  /// Identifies the transceiver in this peer; counted from 1 in order of creation.
+  /// Identifies the transceiver within this peer; counted from 1 in order of creation.
   package let id: UInt32
   package let kind: MediaKind
-  /// Random; the SSRCs that this transceiver sends with.
+  /// Randomly drawn SSRCs for sending.
   package let ssrc: UInt32
   package let rtxSSRC: UInt32
-  /// The simulcast layers that it sends; empty for a single stream.
+  /// Simulcast layers to send; empty for a single stream.
   package private(set) var layers: [SimulcastLayer]
-  /// Whether a remote offer introduced the layers and no answer has completed it.
+  /// Whether a remote offer introduced the layers and no answer has completed the exchange.
   private var layersAreOffered = false
-  /// Set once it is associated with an m-section.
+  /// The MID; nil until the transceiver is associated with an m-section.
   package private(set) var mid: String?
   package private(set) var mLineIndex: Int?
   package private(set) var direction: TransceiverDirection
   package private(set) var currentDirection: TransceiverDirection?
   /// Whether `stop` was called.
   package private(set) var isStopping = false
-  /// Whether addTrack created it; only then may a remote offer use it (RFC 9429 section 5.10).
+  /// Whether addTrack created it: only then may a remote offer use it (RFC 9429 section 5.10).
   package private(set) var wasMadeByAddTrack = false
-  /// The msid stream and track identifiers that are sent.
+  /// Stream and track identifiers to send in msid.
   package private(set) var streamIDs: [String]
   package private(set) var trackID: String
-  /// The peer's stream and track identifiers, once signaled.
+  /// The peer's stream and track identifiers once signaled.
   package private(set) var remoteStreamIDs: [String] = []
   package private(set) var remoteTrackID: String?
   /// Whether the sender has a track.
   ///
-  /// `addTrack` reuses transceivers for which this is false.
+  /// `addTrack` reuses transceivers without one.
   package private(set) var hasLocalTrack = false
-  /// Whether `addTrack` ever assigned a track: then a rollback does not remove it.
+  /// Whether `addTrack` ever assigned a track: then a rollback does not remove the transceiver.
   package private(set) var hasHadTrack = false
-  /// Whether sending was ever negotiated; `addTrack` does not reuse such a transceiver.
+  /// Whether sending was ever negotiated: then `addTrack` does not reuse the transceiver.
   package private(set) var hasSent = false
-  /// Whether the peer's track was announced and not removed (W3C [[FiredDirection]]).
+  /// Whether the peer's track was announced and has not been removed (W3C [[FiredDirection]]).
   package private(set) var remoteTrackIsLive = false
-  /// Whether a remote offer created it; rolling the offer back removes it.
+  /// Whether a remote offer created it: then rolling the offer back removes it.
   package private(set) var wasMadeForRemoteOffer = false
-  /// The codecs to negotiate in order of preference; empty for the defaults.
+  /// Codecs to negotiate in order of preference; empty for the defaults.
   package private(set) var codecPreferences: [RTPCodec] = []
 
   init(
@@ -85,19 +85,19 @@ package struct Transceiver: Hashable, Sendable {
 
   var offersSimulcast: Bool { layers.count > 1 }
 
-  /// The SSRCs of the only stream: its own, or those of the one layer left.
+  /// The SSRCs of a single stream: the transceiver's own, or the only remaining layer's.
   package var onlySource: (ssrc: UInt32, rtxSSRC: UInt32) {
     layers.first.map { ($0.ssrc, $0.rtxSSRC) } ?? (ssrc, rtxSSRC)
   }
 
-  // MARK: What applications set
+  // MARK: Set by applications
 
-  /// Whether addTrack may reuse the transceiver (W3C RTCPeerConnection.addTrack).
+  /// Returns whether addTrack may reuse the transceiver (W3C RTCPeerConnection.addTrack).
   func isFree(for kind: MediaKind) -> Bool {
     self.kind == kind && !hasLocalTrack && !hasSent && !isStopping
   }
 
-  /// Starts sending a track that belongs to these streams.
+  /// Starts sending a track in these streams.
   mutating func add(track id: String?, _ streamIDs: [String]) {
     self.streamIDs = streamIDs
     if let id { trackID = id }
@@ -117,7 +117,7 @@ package struct Transceiver: Hashable, Sendable {
   mutating func join(_ streamIDs: [String]) { self.streamIDs = streamIDs }
   mutating func prefer(_ codecs: [RTPCodec]) { codecPreferences = codecs }
 
-  /// Stops; the section is rejected in the next exchange.
+  /// Stops the transceiver; its section is rejected in the next exchange.
   mutating func stop() {
     isStopping = true
     direction = .stopped
@@ -125,14 +125,14 @@ package struct Transceiver: Hashable, Sendable {
     if mid == nil { currentDirection = .stopped }
   }
 
-  /// Stops immediately, with the session.
+  /// Stops immediately, together with the session.
   mutating func close() {
     stop()
     currentDirection = .stopped
     remoteTrackIsLive = false
   }
 
-  // MARK: What descriptions set
+  // MARK: Set by descriptions
 
   /// Whether a remote offer may still determine the layers: neither the application nor a
   /// negotiation has (W3C setRemoteDescription, [[LastStableStateRidlessSendEncodings]]).
@@ -146,8 +146,8 @@ package struct Transceiver: Hashable, Sendable {
     layersAreOffered = true
   }
 
-  /// Whether a new section of a remote offer may use the transceiver: created by addTrack, not yet
-  /// negotiated, and the peer wants to receive (RFC 9429 section 5.10).
+  /// Returns whether a new section in a remote offer may use the transceiver: addTrack created it,
+  /// it is not yet negotiated, and the peer wants to receive (RFC 9429 section 5.10).
   func mayServe(_ direction: MediaDirection, _ kind: MediaKind) -> Bool {
     self.kind == kind && direction.receives && mid == nil && wasMadeByAddTrack && !isStopping
   }
@@ -157,7 +157,7 @@ package struct Transceiver: Hashable, Sendable {
     self.mLineIndex = mLineIndex
   }
 
-  /// Applies the track of the peer's section.
+  /// Applies the track in the peer's section.
   mutating func applyRemote(_ section: SDPSection, sends: Bool) -> [Negotiation.Change] {
     let wasLive = remoteTrackIsLive
     remoteTrackIsLive = sends
@@ -173,7 +173,7 @@ package struct Transceiver: Hashable, Sendable {
     return wasLive && !joins ? [] : [.trackAdded(transceiver: id, streamIDs: streamIDs)]
   }
 
-  /// Applies the negotiated direction; returns when the peer's track begins or ends.
+  /// Applies the negotiated direction; returns the change if the peer's track starts or ends.
   /// - Parameter answered: the peer's section if the peer answered.
   mutating func settle(_ direction: TransceiverDirection, _ answered: SDPSection?)
     -> [Negotiation.Change]
@@ -186,7 +186,7 @@ package struct Transceiver: Hashable, Sendable {
     return [.trackRemoved(transceiver: id)]
   }
 
-  /// Drops the layers that an answer refused; without simulcast the first one remains (W3C
+  /// Drops the layers that an answer refused; without simulcast the first remains (W3C
   /// setRemoteDescription).
   mutating func restrictLayers(_ accepted: [NegotiatedLayer]) {
     guard offersSimulcast else { return }
@@ -194,15 +194,15 @@ package struct Transceiver: Hashable, Sendable {
     layers = kept.isEmpty ? Array(layers.prefix(1)) : kept
   }
 
-  /// Completes the layers that an offer requested: those in the local answer, or one stream as if
-  /// none had been requested.
+  /// Settles the layers that an offer requested: those in the local answer, or a single stream as
+  /// if none had been requested.
   mutating func settleOfferedLayers(_ accepted: [NegotiatedLayer]) {
     guard layersAreOffered else { return }
     layersAreOffered = false
     layers = layers.filter { layer in accepted.contains { $0.rid == layer.rid } }
   }
 
-  /// Records that the offer which created the transceiver was finally answered.
+  /// Records that the offer that created the transceiver has its final answer.
   mutating func recordCompletion() { wasMadeForRemoteOffer = false }
 
   // MARK: Rollback
@@ -214,8 +214,8 @@ package struct Transceiver: Hashable, Sendable {
       remoteTrackID: remoteTrackID, remoteTrackIsLive: remoteTrackIsLive)
   }
 
-  /// Restores the association of a stable state, if there was one; returns when the peer's track
-  /// begins or ends, and whether the transceiver is to be removed because only an offer created it.
+  /// Restores the association from a stable state, if any; returns the change if the peer's track
+  /// starts or ends, and whether to remove the transceiver because only an offer created it.
   mutating func roll(backTo before: Association?) -> (changes: [Negotiation.Change], goes: Bool) {
     let wasLive = remoteTrackIsLive
     mid = before?.mid
@@ -240,8 +240,8 @@ package struct Transceiver: Hashable, Sendable {
 }
 
 extension SDPSection {
-  /// The streams and track of the section's sender: from msid lines, or from the attributes of its
-  /// first SSRC as in older peers.
+  /// The sender's streams and track: from msid lines, or from its first SSRC's attributes in older
+  /// peers.
   fileprivate var announcedTrack: (streamIDs: [String], trackID: String?) {
     var msids = msids
     if msids.isEmpty, let legacy = ssrcs.first(where: { $0.name == "msid" })?.value {
@@ -256,7 +256,7 @@ extension SDPSection {
   }
 }
 
-/// W3C RTCRtpTransceiverDirection.
+/// The direction of a transceiver (W3C RTCRtpTransceiverDirection).
 public enum TransceiverDirection: String, Hashable, Sendable, Codable {
   /// Sends and receives.
   case sendrecv

@@ -6,10 +6,10 @@ public final class I420Buffer: Sendable {
   public let width: Int
   /// The height in pixels; chroma planes have half of it, rounded up.
   public let height: Int
-  /// The samples, or nothing when a replay skips the codecs.
+  /// The samples; empty if a replay skips the codecs.
   public let samples: [UInt8]
 
-  /// Creates a frame; if the samples do not fit the size, it is blank.
+  /// Creates a frame; it is blank if the samples do not fit the size.
   public init(width: Int, height: Int, samples: [UInt8]) {
     self.width = width
     self.height = height
@@ -17,7 +17,7 @@ public final class I420Buffer: Sendable {
       samples.count == I420Buffer.byteCount(width: width, height: height) ? samples : []
   }
 
-  /// The number of bytes of an I420 frame.
+  /// Returns the number of bytes in an I420 frame.
   public static func byteCount(width: Int, height: Int) -> Int {
     width * height + 2 * ((width + 1) / 2) * ((height + 1) / 2)
   }
@@ -25,14 +25,14 @@ public final class I420Buffer: Sendable {
 
 /// A block of audio: 16-bit samples at 48 kHz, channels interleaved.
 public struct AudioBlock: Hashable, Sendable {
-  /// The samples, or empty if a replay skips the codecs.
+  /// The samples; empty if a replay skips the codecs.
   public var samples: [Int16]
-  /// 1 or 2.
+  /// The number of channels, 1 or 2.
   public var channels: Int
-  /// Samples per channel, also if `samples` is empty.
+  /// Samples per channel, even if `samples` is empty.
   public var frameCount: Int
 
-  /// The sampling rate of every block.
+  /// The sampling rate of all blocks, in Hz.
   public static let sampleRate = 48_000
 
   /// Creates a block from its samples.
@@ -42,7 +42,7 @@ public struct AudioBlock: Hashable, Sendable {
     frameCount = samples.count / max(1, channels)
   }
 
-  /// Creates a block with a length but no content.
+  /// Creates a block with a length but no samples.
   public init(blank frameCount: Int, channels: Int) {
     samples = []
     self.channels = channels
@@ -50,14 +50,14 @@ public struct AudioBlock: Hashable, Sendable {
   }
 }
 
-/// A received frame of a codec that is not decoded here.
+/// A received frame in a codec that is not decoded here.
 public struct EncodedVideoChunk: Hashable, Sendable {
   /// The codec's encoding name in lower case: `h264`.
   public var codec: String
-  /// Whether a decoder can start here.
+  /// Whether a decoder can start with it.
   public var isKey: Bool
-  /// The encoded bytes in the file format of the codec: for H.264 a byte stream with start codes
-  /// (H.264 annex B).
+  /// The encoded bytes in the codec's file format: for H.264 a byte stream with start codes (H.264
+  /// annex B).
   public var bytes: [UInt8]
 
   /// Creates an encoded frame.
@@ -68,48 +68,48 @@ public struct EncodedVideoChunk: Hashable, Sendable {
   }
 }
 
-/// A block of audio or a video frame, as sent and received by applications.
+/// A block of audio or a video frame, as applications send and receive it.
 public enum MediaContent: Sendable {
   /// 20 ms of audio; received blocks are contiguous.
   case audio(AudioBlock)
-  /// A video frame; a received one at its display time.
+  /// A video frame; a received frame arrives at its display time.
   case videoFrame(I420Buffer)
-  /// A frame of a codec that is not decoded here; a received one at its display time.
+  /// A frame in a codec that is not decoded here; a received frame arrives at its display time.
   case encodedVideo(EncodedVideoChunk)
 }
 
-/// Where the media of a sender comes from.
+/// The source of a sender's media.
 public enum MediaSource: Hashable, Sendable, Codable {
-  /// A sine tone, generated inside the stack; unless `pauseSeconds` is 0, it pauses for one second
-  /// out of that many.
+  /// A sine tone generated in the stack; unless `pauseSeconds` is 0, it pauses for one second in
+  /// every `pauseSeconds`.
   case tone(hertz: Int, pauseSeconds: Int)
-  /// A moving test pattern with a frame counter, generated inside the stack.
+  /// A moving test pattern with a frame counter, generated in the stack.
   case pattern(width: Int, height: Int, framesPerSecond: Int)
   /// Audio or video from the application; each block or frame is a recorded input.
   case application
-  /// The received media of the same transceiver.
+  /// The media that the same transceiver receives.
   case echo
 }
 
-/// Counts the frames of the last second on any clock.
+/// Counts the frames in the last second, on any clock.
 package struct FrameRate: Hashable, Sendable {
-  /// The most frames remembered; a higher rate is reported as this.
+  /// The maximum number of frames stored; higher rates are reported as this.
   private static let capacity = 256
 
   private let ticksPerSecond: Int64
-  /// The times of the last frames, oldest first.
+  /// The last frames' times, oldest first.
   private var times = Deque<Int64>()
 
-  /// Creates a counter for a clock rate in Hz.
+  /// Creates a counter; the clock rate is in Hz.
   package init(ticksPerSecond: Int64) { self.ticksPerSecond = ticksPerSecond }
 
-  /// Records a frame whose time is not before the last one.
+  /// Records a frame; its time must not be before the last one's.
   package mutating func record(_ time: Int64) {
     if times.count == FrameRate.capacity { times.removeFirst() }
     times.append(time)
   }
 
-  /// The number of frames in the second that ends at a time.
+  /// Returns the number of frames in the second that ends at a time.
   package func count(at time: Int64) -> Int {
     var count = 0
     for noted in times.reversed() {

@@ -1,8 +1,8 @@
-/// Converts 16-bit audio of any usual rate to 48 kHz or another one, in integer arithmetic.
+/// Converts 16-bit audio between sampling rates, in integer arithmetic.
 ///
 /// A windowed-sinc filter in 128 phases, interpolated between neighbouring phases. Positions are
 /// exact fractions, so nothing drifts however long the audio is, and the output does not depend on
-/// how the input was split.
+/// how the input is split.
 package struct Resampler {
   /// The supported rates in Hz.
   package static let rates = 8_000...192_000
@@ -15,18 +15,18 @@ package struct Resampler {
   private let rate: Int
   private let target: Int
   private let channels: Int
-  /// The filter's span in input frames, half of them before the output's position.
+  /// The filter's span in input frames, half of them before the output position.
   private let tapCount: Int
-  /// `phaseCount + 1` rows of `tapCount` coefficients that each add up to `unity`.
+  /// `phaseCount + 1` rows of `tapCount` coefficients, each row adding up to `unity`.
   private let coefficients: [Int32]
-  /// Input frames that are still needed, interleaved.
+  /// Input frames still needed, interleaved.
   private var history: [Int16]
-  /// The position of the next output: whole input frames in `history`, and a fraction in units of
-  /// the output rate.
+  /// The position of the next output: complete input frames in `history`, and a fraction in units
+  /// of the output rate.
   private var place = 0
   private var fraction = 0
 
-  /// Creates a converter; both rates must be of `rates`.
+  /// Creates a converter; both rates must be in `rates`.
   package init(rate: Int, channels: Int, to target: Int = AudioBlock.sampleRate) {
     self.rate = rate
     self.target = target
@@ -34,14 +34,14 @@ package struct Resampler {
     let stretch = max(rate, target)
     let half = (Resampler.crossings * stretch + target - 1) / target
     tapCount = 2 * half
-    // Audio of the right rate passes unchanged.
+    // Audio at the target rate passes unchanged.
     coefficients =
       rate == target ? [] : Resampler.filter(half: half, rate: rate, target: target)
     // Silence before the start centres the first output on the first input.
     history = Array(repeating: 0, count: (half - 1) * channels)
   }
 
-  /// Appends interleaved input and the output that it completes.
+  /// Appends interleaved input, and the output it completes.
   package mutating func append(_ input: some Collection<Int16>, into output: inout [Int16]) {
     if rate == target {
       output.append(contentsOf: input)
@@ -85,7 +85,7 @@ package struct Resampler {
     return Int16(clamping: (mixed + scale / 2) >> 22)
   }
 
-  /// The coefficients: a sinc at the lower of both Nyquist rates under a Hann window.
+  /// Computes the coefficients: a sinc at the lower of both Nyquist rates, with a Hann window.
   private static func filter(half: Int, rate: Int, target: Int) -> [Int32] {
     let cutoff = min(1, Double(target) / Double(rate)) * 0.95
     let reach = Double(half)

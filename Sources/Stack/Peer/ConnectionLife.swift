@@ -4,27 +4,27 @@ import SCTP
 import Secure
 import Wire
 
-/// Derives from the states of a connection whether it is established, whether it needs negotiation,
-/// and why it ended.
+/// Derives from a connection's states whether it is established, whether it needs negotiation, and
+/// why it ended.
 struct ConnectionLife {
   private var establishment: Establishment
   private var need = NegotiationNeed()
   private(set) var isClosed = false
-  /// Why the connection ended, as last reported.
+  /// The reason that was last reported for the connection's end.
   private var lastEnd: ConnectionEnd?
 
   init(_ configuration: PeerConfiguration) { establishment = Establishment(configuration) }
 
-  /// When a call that is not established times out.
+  /// The instant at which a call that is not established times out.
   var deadline: Instant? { establishment.deadline }
   var negotiationIsNeeded: Bool { need.isNeeded }
 
-  /// Records a change of the negotiation.
+  /// Records that the negotiation changed.
   mutating func negotiationChanged() { need.outdate() }
 
   mutating func close() { isClosed = true }
 
-  /// Follows the states at the end of every step; returns a change of establishment.
+  /// Follows the states after each step; returns the establishment states entered.
   mutating func follow(_ states: ConnectionStates, at now: Instant) -> [EstablishmentState] {
     establishment.follow(states, isClosed: isClosed, at: now)
   }
@@ -36,32 +36,32 @@ struct ConnectionLife {
     need.settle(isStable: !isClosed && states.signaling == .stable, isNeeded: isNeeded())
   }
 
-  /// Records why the connection is over; false if that was reported, or the application is closing
-  /// it.
+  /// Records why the connection ended; returns false if the reason was reported before or the
+  /// application closed the connection.
   mutating func end(_ reason: ConnectionEnd) -> Bool {
     guard lastEnd != reason, lastEnd != .application else { return false }
     lastEnd = reason
     return true
   }
 
-  /// Records that the reason for the end no longer holds.
+  /// Records that the reason for the end no longer applies.
   mutating func revoke(_ reason: ConnectionEnd) { if lastEnd == reason { lastEnd = nil } }
 }
 
-/// When to emit negotiationneeded: once whenever negotiation is needed while the signaling state is
-/// stable (W3C, updating the negotiation-needed flag).
+/// Determines when negotiationneeded is emitted: once for each time that negotiation is needed
+/// while the signaling state is stable (W3C, updating the negotiation-needed flag).
 struct NegotiationNeed {
-  /// Whether the negotiation changed since the last check, which compares descriptions and is too
-  /// expensive for every packet.
+  /// Whether the negotiation changed since the last check; the check compares descriptions, which
+  /// is too expensive for every packet.
   private var isOutdated = true
   /// The last result.
   private(set) var isNeeded = false
-  /// Whether negotiationneeded was emitted and is unanswered.
+  /// Whether negotiationneeded was emitted and has not been answered.
   private var wasEmitted = false
 
   mutating func outdate() { isOutdated = true }
 
-  /// Returns whether to emit it now.
+  /// Returns whether to emit negotiationneeded now.
   mutating func settle(isStable: Bool, isNeeded: @autoclosure () -> Bool) -> Bool {
     if isOutdated {
       isOutdated = false
@@ -75,31 +75,31 @@ struct NegotiationNeed {
 
 // MARK: - ConnectionStates
 
-/// W3C RTCPeerConnectionState: the combined state of a connection's transports.
+/// A connection's combined transport state (W3C RTCPeerConnectionState).
 public enum ConnectionState: String, Hashable, Sendable {
-  /// Nothing has started.
+  /// No transport has started.
   case new
-  /// ICE or DTLS is under way.
+  /// ICE or DTLS is in progress.
   case connecting
   /// Media can flow.
   case connected
-  /// The path does not answer; it may recover.
+  /// The path does not respond, but may recover.
   case disconnected
-  /// ICE or DTLS of a transport failed.
+  /// ICE or DTLS failed on a transport.
   case failed
   /// The connection was closed.
   case closed
 }
 
-/// The state machines of a peer connection in W3C, and that of its SCTP transport; DTLS has one per
-/// bundle.
+/// The states of a peer connection in W3C, and of its SCTP transport; the DTLS states are kept for
+/// each bundle.
 struct ConnectionStates {
   private(set) var signaling = SignalingState.stable
   private(set) var iceConnection = ICEConnectionState.new
   private(set) var iceGathering = ICEGatheringState.new
   private(set) var connection = ConnectionState.new
   private(set) var establishment = EstablishmentState.new
-  /// Nil before there was an association.
+  /// Nil until there is an association.
   private(set) var sctp: SCTPState?
 
   mutating func move(to state: SignalingState) -> StateTransition? {
@@ -128,7 +128,7 @@ struct ConnectionStates {
     return StateTransition(machine: "sctp", from: sctp?.rawValue ?? "new", to: state.rawValue)
   }
 
-  /// Moves a machine to a state; nil if it is already there.
+  /// Moves a machine to a state; returns nil if it is in that state already.
   private mutating func move<State: RawRepresentable<String> & Equatable>(
     _ place: WritableKeyPath<ConnectionStates, State>, to state: State, of machine: String
   ) -> StateTransition? {
@@ -145,7 +145,7 @@ extension PeerStack {
     if let transition { emit(.state(transition)) }
   }
 
-  /// Updates the states derived from the layers at the end of each step.
+  /// Updates the states that are derived from the layers, after each step.
   func settleStates() {
     let connection = life.isClosed ? .closed : bundles.connectionState
     if connection != states.connection { emit(states.move(to: connection)) }
@@ -156,29 +156,30 @@ extension PeerStack {
 
 // MARK: - Establishment
 
-/// Whether a connection is established: exchange complete, ICE connected and all local candidates
-/// known.
+/// Whether a connection is established: the exchange is complete, ICE is connected and all local
+/// candidates are known.
 public enum EstablishmentState: String, Hashable, Sendable {
-  /// No description was set.
+  /// No description has been set.
   case new
-  /// The conditions do not hold yet.
+  /// The conditions are not met yet.
   case establishing
-  /// The conditions held once; later states do not change that.
+  /// The conditions were met once; later states do not change that.
   case established
-  /// The conditions did not hold in time; they may later.
+  /// The conditions were not met in time; they may be met later.
   case timedOut = "timed-out"
   /// The connection was closed.
   case closed
 }
 
-/// Whether a connection was established: one answer for applications that set up calls.
+/// Determines whether a connection was established: a single answer for applications that make
+/// calls.
 ///
-/// It is established when the offer/answer exchange is complete, ICE is connected or completed and
-/// all local candidates are known. A call that does not get there in time has failed for its user,
-/// whatever the individual states.
+/// It is established when the offer/answer exchange is complete, ICE is connected or completed, and
+/// all local candidates are known. A call that does not achieve this in time has failed for its
+/// user, whatever the individual states.
 struct Establishment {
   private var state = EstablishmentState.new
-  /// When the time limit is reached; nil before the first description and once the result is known.
+  /// The instant of the time-out; nil before the first description and once the result is known.
   private(set) var deadline: Instant?
   /// The time limit; nil for none.
   private let limit: Interval?
@@ -190,7 +191,7 @@ struct Establishment {
     needsAllCandidates = configuration.establishmentNeedsAllCandidates
   }
 
-  /// Follows the other states at the end of every step; returns the states that it passes through.
+  /// Follows the other states after each step; returns the establishment states entered.
   mutating func follow(
     _ states: ConnectionStates, isClosed: Bool, at now: Instant
   ) -> [EstablishmentState] {

@@ -3,34 +3,34 @@ import SCTP
 import Secure
 import Wire
 
-/// The data channels of a peer over one SCTP association (RFC 8831), between the application's
-/// calls and DTLS.
+/// A peer's data channels over an SCTP association (RFC 8831), between the application's calls and
+/// DTLS.
 struct DataTransport: Machine {
   enum Input {
-    /// Opens a channel from `channel(madeWith:)`.
+    /// Opens a channel returned by `channel(madeWith:)`.
     case open(Channel)
-    /// Sends a message; the call is answered immediately, or once less is buffered.
+    /// Sends a message; the reply follows at once, or when less data is buffered.
     case send(DataMessage, call: UInt32)
     case close(DataChannelNumber)
     case setBufferedAmountLowThreshold(DataChannelNumber, UInt64)
-    /// The result of the last exchange, whether channels are wanted, and the role in the DTLS
-    /// association, once there is one.
+    /// The result of the last exchange, whether channels are wanted, and the DTLS role once there
+    /// is an association.
     case negotiated(NegotiatedData?, isWanted: Bool, role: DTLSRole?)
     /// An SCTP packet from DTLS.
     case packet([UInt8])
-    /// Another DTLS association replaced the previous one.
+    /// A new DTLS association replaced the previous one.
     case carrierRenewed
-    /// The DTLS association is gone.
+    /// The DTLS association ended.
     case carrierLost
     case deadline
   }
 
   enum Output {
-    /// An SCTP packet for the DTLS association of a transport.
+    /// An SCTP packet for a transport's DTLS association.
     case packet([UInt8], transport: Int)
     case state(SCTPState)
     case event(PeerEvent)
-    /// The reply to a `send`.
+    /// The reply to `send`.
     case reply(call: UInt32, PeerReply)
     case refused(String)
   }
@@ -43,7 +43,7 @@ struct DataTransport: Machine {
     var wasOpen = false
   }
 
-  /// Senders of one channel whose calls are answered once less is buffered.
+  /// Calls on one channel that are answered once less data is buffered.
   private struct Waiting {
     let number: DataChannelNumber
     var calls: [UInt32]
@@ -53,24 +53,24 @@ struct DataTransport: Machine {
   private var associationOutputs = Outbox<SCTPAssociation.Output>()
   /// The result of the last exchange.
   private(set) var agreed: NegotiatedData?
-  /// Whether the association has its role and the peer's ports.
+  /// Whether the association knows its role and the remote peer's ports.
   private var isStarted = false
-  /// The number of its transport, once started.
+  /// The number of the association's transport, once started.
   private var carrier = 0
-  /// In order of creation and number.
+  /// The channels in the order of their creation and number.
   private(set) var channels: [Channel] = []
   private var waiting: [Waiting] = []
-  /// How many channels were ever opened, and closed again.
+  /// The number of channels that were ever opened, and the number of those closed again.
   private(set) var opened: UInt64 = 0
   private(set) var closed: UInt64 = 0
 
   private let entropy: EntropyStream
-  /// The outputs of the current step.
+  /// The current step's outputs.
   private var outbox = Outbox<Output>()
-  /// The instant of the current step.
+  /// The current step's instant.
   private var now = Instant.zero
 
-  /// How many bytes of a channel may be buffered before senders have to wait.
+  /// The number of a channel's buffered bytes beyond which senders have to wait.
   private static let bufferMark: UInt64 = 1 << 20
 
   init(entropy: EntropyStream) {
@@ -107,9 +107,9 @@ struct DataTransport: Machine {
     }
   }
 
-  /// When the association's next deadline is due.
+  /// The association's next deadline.
   ///
-  /// Cached, because every step of the peer asks for it.
+  /// It is cached, because each step of the peer reads it.
   private(set) var deadline: Instant?
 
   // MARK: Calls
@@ -138,7 +138,7 @@ struct DataTransport: Machine {
     }
   }
 
-  /// Answers the senders that waited for room.
+  /// Answers the senders that waited for space in the buffer.
   private mutating func answerSenders() {
     guard !waiting.isEmpty else { return }
     var still: [Waiting] = []
@@ -158,16 +158,16 @@ struct DataTransport: Machine {
     waiting = still
   }
 
-  // MARK: The association
+  // MARK: Association
 
   /// Starts the association once it is negotiated and DTLS can carry it.
   ///
-  /// If an exchange moved its section to another transport, a new association starts.
+  /// If an exchange moved the section to another transport, a new association starts.
   private mutating func settle(_ agreed: NegotiatedData, _ role: DTLSRole?) {
     if isStarted, carrier != agreed.transport { endAssociation() }
     guard let role else { return }
     guard !isStarted else {
-      // The only parameter that a later exchange can change (RFC 8841 section 6).
+      // The only parameter that a later exchange may change (RFC 8841 section 6).
       return drive(.remoteMaximumMessageSize(agreed.remoteMaximumMessageSize))
     }
     isStarted = true
@@ -180,7 +180,7 @@ struct DataTransport: Machine {
           localMaximumMessageSize: DataSection.maximumMessageSize)))
   }
 
-  /// Ends a rejected association, or the channels waiting for one.
+  /// Ends a rejected association, or the channels that wait for one.
   private mutating func refuseChannels() {
     if isStarted { return endAssociation() }
     for channel in channels {
@@ -192,9 +192,8 @@ struct DataTransport: Machine {
     }
   }
 
-  /// Ends the association with its channels and prepares another one, which an exchange or
-  /// handshake may require: an association does not outlive its DTLS association (RFC 8841 section
-  /// 9).
+  /// Ends the association and its channels and prepares a new one, as an exchange or handshake may
+  /// require: an association ends with its DTLS association (RFC 8841 section 9).
   private mutating func endAssociation() {
     guard isStarted else { return }
     drive(.abort)
@@ -252,7 +251,7 @@ struct DataTransport: Machine {
 
   private mutating func report(_ number: DataChannelNumber, _ state: DataChannelState) {
     guard let index = index(of: number) else { return }
-    // The stream is known by now; once the channel is closed, the association has forgotten it.
+    // The stream is known by now; after the channel closed, the association no longer knows it.
     if let options = association.options(of: number) { channels[index].options = options }
     report(channels[index], state, association.counters(of: number) ?? DataChannelCounters())
   }
@@ -273,13 +272,13 @@ struct DataTransport: Machine {
 
 // Calls and replies.
 extension DataTransport {
-  /// Returns the next channel, if its options are valid.
+  /// Returns the next channel if its options are valid.
   func channel(madeWith options: DataChannelInit) throws(PeerError) -> Channel {
     if let refusal = association.refusal(ofOpening: options) { throw PeerError(refusal) }
     return Channel(number: association.nextChannel, isRemote: false, options: options)
   }
 
-  /// Returns a channel that this peer has or had.
+  /// Returns the number of a local channel, which may be closed already.
   func known(_ number: UInt32) throws(PeerError) -> DataChannelNumber {
     guard number < association.nextChannel.rawValue else {
       throw PeerError(name: "InvalidAccessError", message: "there is no data channel \(number)")
@@ -302,7 +301,7 @@ extension DataTransport {
 }
 
 extension PeerError {
-  /// The W3C exception of a refused channel or message.
+  /// Creates the W3C exception for a refused channel or message.
   init(_ refusal: DataChannelRefusal) {
     switch refusal {
     case .closed:

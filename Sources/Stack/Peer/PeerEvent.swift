@@ -8,15 +8,15 @@ package import Wire
 
 /// An event of a peer: for the application, the take, or both.
 package enum PeerEvent: Sendable {
-  /// A transition of one of the state machines.
+  /// A state machine changed its state.
   case state(StateTransition)
-  /// W3C negotiationneeded.
+  /// Negotiation is needed (W3C negotiationneeded).
   case negotiationNeeded
-  /// A local candidate to signal; nil if there are no more.
+  /// A local candidate to signal, or nil after the last one.
   case localCandidate(CandidateInit?)
   /// The agent has a new local or remote candidate.
   case candidate(isLocal: Bool, ICECandidate)
-  /// A pair was added or changed; indirect, because it would triple the size of the enum.
+  /// A pair was added or changed; indirect, because it would triple the enum's size.
   indirect case candidatePair(ICEPairReport)
   /// A local certificate in DER; only for the take.
   case certificate([UInt8])
@@ -24,56 +24,57 @@ package enum PeerEvent: Sendable {
   case secured(SecuredTransport)
   /// The secrets of the established association; only for the take.
   case keyLog(KeyLog)
-  /// W3C track: the peer sends on this transceiver.
+  /// The remote peer sends on this transceiver (W3C track).
   case track(TransceiverInfo)
-  /// The peer stopped sending on this transceiver.
+  /// The remote peer stopped sending on this transceiver.
   case trackEnded(transceiver: UInt32)
-  /// The peer started to send a stream.
+  /// The remote peer started to send a stream.
   case streamAdded(MediaStreamInfo)
-  /// The peer stopped sending a stream.
+  /// The remote peer stopped sending a stream.
   case streamRemoved(id: String)
-  /// The result for an m-section; a `track` row of the take.
+  /// An m-section was negotiated; a `track` row in the take.
   case trackNegotiated(TrackRecord)
   /// An RTCP block in the clear.
   case rtcp(RTCPRecord)
-  /// An encoded frame with its encoded or decoded result.
+  /// An encoded frame with the result of encoding or decoding it.
   case frame(FrameRecord)
-  /// A data channel was created by either side, or changed state; a `channel` row of the take.
+  /// A data channel was created by either peer or changed its state; a `channel` row in the take.
   case dataChannel(DataChannelRecord)
   /// A message arrived on a data channel.
   case message(DataMessage)
-  /// W3C bufferedamountlow of a data channel.
+  /// A data channel's buffered amount became low (W3C bufferedamountlow).
   case bufferedAmountLow(channel: UInt32)
-  /// W3C error of a data channel, as a sentence.
+  /// A data channel reported an error, as a sentence (W3C error).
   case dataChannelError(channel: UInt32, String)
-  /// The dominant speaker changed among sent and received tracks; nil if there is none.
+  /// The dominant speaker among local and remote tracks changed; nil if there is none.
   case dominantSpeaker(SpeakingTrack?)
-  /// Somebody speaks, still speaks, or stopped; a `speech` row of the take.
+  /// Speech began, continues or ended; a `speech` row in the take.
   case speech(SpeechRecord)
-  /// The loudest voices of an interval, loudest first; empty if all are silent.
+  /// The loudest voices in an interval, loudest first; empty if all are silent.
   case loudestSpeakers([SpeakerVolume])
   /// A received voice gained or lost an audio slot.
   case audioSlot(SpeakingTrack, isHeld: Bool)
-  /// The application or the peer muted or unmuted a track; the peer's are a notice.
+  /// A track was enabled or disabled; or, as a notice, a received track was muted, unmuted or
+  /// ended.
   case trackChanged(TrackChange)
   /// Signaled local candidates became invalid; a notice.
   case candidatesRemoved([CandidateInit])
-  /// A server provided no candidate (W3C icecandidateerror); a notice.
+  /// A server did not provide a candidate (W3C icecandidateerror); a notice.
   case gatheringError(GatheringError)
-  /// Another candidate pair was selected; a notice.
+  /// A different candidate pair was selected; a notice.
   case selectedPair(SelectedPairChange)
-  /// Somebody speaks into a disabled sent track, or stopped; a notice.
+  /// Speech into a disabled local track began or ended; a notice.
   case mutedSpeech(transceiver: UInt32, isSpeaking: Bool)
-  /// The connection is over, and why; a notice.
+  /// The connection ended, with the reason; a notice.
   case connectionEnded(ConnectionEnd)
-  /// Something was refused and counted, for the timeline.
+  /// A layer refused an input, which is counted for the timeline.
   case refused(layer: String, reason: String)
 }
 
-/// A transition of a state machine.
+/// A state machine's transition.
 package struct StateTransition: Hashable, Sendable {
-  /// `signaling`, `ice-connection`, `ice-gathering`, `connection`, `dtls` (`dtls 2` and so on for
-  /// further transports), `sctp`, `establishment`.
+  /// The machine's name: `signaling`, `ice-connection`, `ice-gathering`, `connection`, `dtls`
+  /// (`dtls 2` and so on for further transports), `sctp` or `establishment`.
   package var machine: String
   package var from: String
   package var to: String
@@ -87,7 +88,7 @@ package struct StateTransition: Hashable, Sendable {
 
 /// The result of a DTLS handshake, without secrets.
 package struct SecuredTransport: Hashable, Sendable {
-  /// The number of the transport.
+  /// The transport's number.
   package var transport: Int
   package var version: String
   package var cipherSuite: String
@@ -110,13 +111,13 @@ package struct SecuredTransport: Hashable, Sendable {
 
 /// The secrets that decrypt an association; only for the take.
 package struct KeyLog: Hashable, Sendable {
-  /// The number of the transport.
+  /// The transport's number.
   package var transport: Int
   package var secrets: DTLSSecrets
-  /// The certificates of both sides, in DER.
+  /// The certificates of both peers in DER.
   package var localCertificate: [UInt8]
   package var remoteCertificate: [UInt8]
-  /// The certificates that the peer sent after its own; none in takes before format 7.
+  /// The certificates that the remote peer sent after its own; empty in takes before format 7.
   package var remoteIssuers: [[UInt8]]
 
   package init(
@@ -137,12 +138,12 @@ package struct TrackRecord: Hashable, Sendable {
   package var mid: String
   package var kind: MediaKind
   package var isInbound: Bool
-  /// The SSRC that is sent or that the peer announced, if any.
+  /// The SSRC that is sent or that the remote peer announced, if any.
   package var ssrc: UInt32?
   package var codec: String
   package var payloadType: UInt8
   package var clockRate: UInt32
-  /// The identifier of the transport-wide sequence number extension; 0 if not negotiated.
+  /// The identifier of the transport-wide sequence number extension; 0 if it was not negotiated.
   package var transportSequenceID: UInt8
 
   package init(
@@ -161,15 +162,15 @@ package struct TrackRecord: Hashable, Sendable {
   }
 }
 
-/// An encoded frame and its encoder's or decoder's result, in the order of the codec calls.
+/// An encoded frame and the result of its encoder or decoder, in the order of the codec calls.
 package struct FrameRecord: Sendable {
-  // Ordered by size to avoid padding: records are moved often, and up to 128 bytes that needs no
-  // call to memcpy.
+  // Members are ordered by size to avoid padding: records are moved often, and moving up to 128
+  // bytes needs no call to memcpy.
   package var codec: CodecName
-  /// The origin of the result: `decoded`, `recovered`, `concealed`, `undecodable`, `encoded`; `not
-  /// decoded` and `passed on` for frames of codecs without a library.
+  /// The kind of result: `decoded`, `recovered`, `concealed`, `undecodable` or `encoded`; `not
+  /// decoded` and `passed on` for frames whose codec has no library.
   package var outcome: String
-  /// The decoded result; its digest goes into the take.
+  /// The decoded result; the take contains its digest.
   package var decoded: DecodedMedia
   package var width: Int
   package var height: Int
@@ -177,24 +178,24 @@ package struct FrameRecord: Sendable {
   package var bytes: [UInt8]
   /// The sources that a mixer combined.
   package var contributors: [Contributor] = []
-  /// The sum of squares of a block of audio, and its largest absolute sample.
+  /// The sum of squares of an audio block, and its largest absolute sample.
   package var energy: UInt64 = 0
   package var transceiver: UInt32
   package var ssrc: UInt32
-  /// The RTP timestamp on the wire (inbound), or the media time without the stream's offset
+  /// The RTP timestamp in the packets (inbound), or the media time without the stream's offset
   /// (outbound).
   package var rtpTime: UInt32
   package var peak: UInt16 = 0
   package var kind: MediaKind
-  /// Whether it was received and decoded, rather than encoded and sent.
+  /// Whether the frame was received and decoded, rather than encoded and sent.
   package var isInbound: Bool
   package var isKey: Bool
-  /// The quantiser of a video frame.
+  /// A video frame's quantiser.
   package var quantiser: UInt8
-  /// The RFC 6464 level of a sent block of audio.
+  /// The RFC 6464 level of an audio block that was sent.
   package var audioLevel: UInt8?
   package var isVoice = false
-  /// Whether an undecoded frame is not shown, because its track is disabled.
+  /// Whether an undecoded frame is not shown because its track is disabled.
   package var isWithheld = false
 
   package init(
@@ -218,7 +219,7 @@ package struct FrameRecord: Sendable {
   }
 }
 
-/// The decoded media of a frame.
+/// A frame's decoded media.
 package enum DecodedMedia: Sendable {
   case none
   case audio(AudioBlock)
@@ -229,35 +230,36 @@ package enum DecodedMedia: Sendable {
 
 // MARK: - PeerNotice
 
-/// An event that is reported only if genesis asks for it: older takes do not have it, and replay
-/// without it.
+/// An event that is reported only if the genesis requests it: older takes do not contain it and
+/// replay without it.
 public struct PeerNotice: RawRepresentable, Hashable, Sendable, Codable {
-  /// The name of the notice in genesis.
+  /// The notice's name in the genesis.
   public var rawValue: String
 
-  /// Creates a notice by its name; one unknown to this version is never reported.
+  /// Creates a notice by name; a notice that this version does not know is never reported.
   public init(rawValue: String) { self.rawValue = rawValue }
 
-  /// Mute, unmute and the end of received tracks, with reasons.
+  /// Mute, unmute and end of received tracks, with reasons.
   public static let tracks = PeerNotice(rawValue: "tracks")
   /// Signaled local candidates that became invalid.
   public static let removedCandidates = PeerNotice(rawValue: "removed-candidates")
-  /// W3C icecandidateerror.
+  /// Servers that did not provide a candidate (W3C icecandidateerror).
   public static let gatheringErrors = PeerNotice(rawValue: "gathering-errors")
-  /// W3C RTCIceTransport selectedcandidatepairchange, with the reason.
+  /// Changes of the selected pair, with the reason (W3C RTCIceTransport
+  /// selectedcandidatepairchange).
   public static let selectedPair = PeerNotice(rawValue: "selected-pair")
   /// Speech into a disabled track.
   public static let mutedSpeech = PeerNotice(rawValue: "muted-speech")
-  /// Why the connection ended.
+  /// The reason that the connection ended.
   public static let connectionEnd = PeerNotice(rawValue: "connection-end")
 
-  /// All notices of this version.
+  /// All notices that this version can report.
   public static let all: [PeerNotice] = [
     .tracks, .removedCandidates, .gatheringErrors, .selectedPair, .mutedSpeech, .connectionEnd,
   ]
 }
 
-/// A server that provided no candidate (W3C RTCPeerConnectionIceErrorEvent).
+/// A server that did not provide a candidate (W3C RTCPeerConnectionIceErrorEvent).
 public struct GatheringError: Hashable, Sendable, Codable {
   /// The server's URI; empty if unknown.
   public var url: String
@@ -265,9 +267,9 @@ public struct GatheringError: Hashable, Sendable, Codable {
   public var errorCode: UInt16
   /// The error as text.
   public var errorText: String
-  /// The local address that the request was sent from, if any.
+  /// The local address from which the request was sent, if any.
   public var address: String?
-  /// The local port.
+  /// The local port from which the request was sent, if any.
   public var port: UInt16?
 
   /// Creates an error.
@@ -281,15 +283,15 @@ public struct GatheringError: Hashable, Sendable, Codable {
     self.port = port
   }
 
-  /// The code for an unreachable server.
+  /// The code for a server that cannot be reached.
   public static let unreachable: UInt16 = 701
 }
 
-/// Reports that ICE switched a transport to another candidate pair, and why.
+/// A transport's change to a different candidate pair, with the reason.
 public struct SelectedPairChange: Hashable, Sendable, Codable {
   /// The reason for a change.
   public enum Reason: String, Hashable, Sendable, Codable {
-    /// The first pair that works.
+    /// It is the first pair that works.
     case first
     /// The previous pair no longer works.
     case lost
@@ -301,16 +303,16 @@ public struct SelectedPairChange: Hashable, Sendable, Codable {
     case preferred
   }
 
-  /// The number of the transport.
+  /// The transport's number.
   public var transport: Int
   /// The local candidate.
   public var local: String
   /// The remote candidate.
   public var remote: String
-  /// The reason.
+  /// The reason for the change.
   public var reason: Reason
-  /// When media or data was last received over the previous pair, in milliseconds ago; nil if
-  /// never.
+  /// The time in milliseconds since media or data was last received over the previous pair; nil if
+  /// none was.
   public var lastReceivedMilliseconds: Int64?
 
   /// Creates a change.
@@ -325,11 +327,11 @@ public struct SelectedPairChange: Hashable, Sendable, Codable {
   }
 }
 
-/// Why a connection ended.
+/// The reason that a connection ended.
 public enum ConnectionEnd: String, Hashable, Sendable, Codable {
-  /// The application closed it.
+  /// The application closed the connection.
   case application
-  /// The peer closed the association (DTLS close_notify).
+  /// The remote peer closed the association (DTLS close_notify).
   case peer
   /// No candidate pair works; a restart may help.
   case iceFailed = "ice-failed"

@@ -5,42 +5,42 @@ package import RTP
 public import Secure
 package import Wire
 
-/// Everything that can happen to a peer: its only connection to the outside world.
+/// An input of a peer; inputs are its only connection to the outside world.
 package enum PeerInput: Sendable {
-  /// The first input of every peer; indirect, because it would enlarge every input.
+  /// The first input of each peer; indirect, because it would enlarge all inputs.
   indirect case genesis(Genesis)
-  /// The addresses that may be gathered on, and their kinds of networks in the same order; no kinds
-  /// if unknown.
+  /// The addresses on which candidates may be gathered, and their network types in the same order;
+  /// `types` is empty if they are unknown.
   case interfaces([IPAddress], types: [NetworkType] = [])
   /// A datagram and the kernel's receive time, which is not after the step.
   case datagram(Datagram, arrival: Instant)
   /// The deadline was reached.
   case deadline
-  /// An API call; its reply has the same number.
+  /// An API call; the reply has the same number.
   case call(id: UInt32, PeerCall)
   /// A message for a data channel (W3C send).
   ///
-  /// Its reply has the same number, which differs from those of calls, and is delayed while much is
-  /// buffered.
+  /// The reply has the same number, which differs from those of calls. It is delayed while much
+  /// data is buffered.
   case send(id: UInt32, DataMessage)
-  /// Audio or video from the application for a sender.
+  /// An application's audio or video for a sender.
   case captured(transceiver: UInt32, CapturedMedia)
-  /// An answer of the system, or an accepted connection.
+  /// The system's reply to a request, or an accepted connection.
   case answer(SystemAnswer)
   case sendFailed(SendFailure)
-  /// A signaling message that the application sent or received: recorded in the take, not acted on.
+  /// A signaling message that the application sent or received; it is only recorded in the take.
   case signaling(SignalingMessage)
   /// A packet of the other leg of a relay, to protect and send.
   case relayed(RelayedPacket)
 }
 
-/// Datagrams of one path that the system refused to send, or a broken connection.
+/// Datagrams on one path that the system refused to send, or a broken connection.
 package struct SendFailure: Hashable, Sendable {
   package var local: SocketAddress
   package var remote: SocketAddress
-  /// The errno of the first.
+  /// The errno for the first datagram.
   package var code: Int32
-  /// Their number, and their bytes.
+  /// The number of datagrams, and of their bytes.
   package var packets: Int
   package var bytes: Int
 
@@ -54,7 +54,7 @@ package struct SendFailure: Hashable, Sendable {
     self.bytes = bytes
   }
 
-  /// Creates the failure of one datagram.
+  /// Creates the failure of a single datagram.
   package init(_ datagram: Datagram, code: Int32) {
     self.init(
       local: datagram.local, remote: datagram.remote, code: code, packets: 1,
@@ -62,10 +62,10 @@ package struct SendFailure: Hashable, Sendable {
   }
 }
 
-/// A request or event of a peer.
+/// A request or event from a peer.
 package enum PeerOutput: Sendable {
   case datagram(Datagram)
-  /// A request to the system, which answers with `answer`.
+  /// A request to the system, which replies with `answer`.
   case request(SystemRequest)
   case reply(id: UInt32, PeerReply)
   case event(PeerEvent)
@@ -74,9 +74,9 @@ package enum PeerOutput: Sendable {
   case relayed(RelayedPacket)
 }
 
-/// The initial state of a peer.
+/// A peer's initial state.
 package struct Genesis: Hashable, Sendable {
-  /// 32 secret bytes from which every random value of the peer is derived.
+  /// The 32 secret bytes from which all of the peer's random values are derived.
   package var seed: [UInt8]
   package var wallClock: WallClock
   package var configuration: PeerConfiguration
@@ -88,104 +88,106 @@ package struct Genesis: Hashable, Sendable {
   }
 }
 
-/// The behaviour of a peer (W3C RTCConfiguration, and what a take has to fix).
+/// A peer's behaviour (W3C RTCConfiguration, and everything else that a take has to fix).
 public struct PeerConfiguration: Hashable, Sendable, Codable {
   /// STUN and TURN servers.
   public var iceServers: [ICEServerConfiguration] = []
-  /// Which candidates may be used.
+  /// The candidates that may be used.
   public var iceTransportPolicy = ICETransportPolicy.all
   /// Whether TCP connections may carry a call (ICE-TCP, RFC 6544); nil for UDP only.
   public var iceTCP: ICETCPPolicy?
-  /// What host candidates show instead of local addresses; nil shows the addresses.
+  /// The content of host candidates in place of local addresses; nil for the addresses themselves.
   public var iceAddressPrivacy: ICEAddressPrivacy?
   /// Whether IPv6 candidates are gathered; nil means yes.
   public var usesIPv6: Bool?
-  /// After how long without packets a connection counts as disconnected, in milliseconds, at least
-  /// 100; nil: 7000.
+  /// The time without packets after which a connection counts as disconnected, in milliseconds, at
+  /// least 100; nil means 7000.
   ///
-  /// With a shorter time, quiet peers are checked more often.
+  /// With a shorter time, a quiet remote peer is checked more often.
   public var iceReceivingTimeoutMilliseconds: UInt32?
-  /// How many transports gather before a local description requires it (W3C iceCandidatePoolSize);
-  /// nil for none.
+  /// The number of transports that gather before a local description requires it (W3C
+  /// iceCandidatePoolSize); nil for none.
   ///
-  /// Their candidates are reported once it does; most are ready by then.
+  /// Their candidates are reported when a description requires them; most are ready by then.
   public var iceCandidatePoolSize: UInt8?
-  /// Whether packets are marked with the DSCP of their priority (RFC 8837): see
+  /// Whether packets are marked with the DSCP for their priority (RFC 8837), see
   /// `RTPEncoding.networkPriority`; nil means no.
   public var enablesDSCP: Bool?
-  /// What to offer a peer that may not support BUNDLE.
+  /// The bundling to offer a remote peer that may not support BUNDLE.
   public var bundlePolicy = BundlePolicy.balanced
-  /// The certificates, at most one per algorithm; if empty, one is created from the peer's seed.
+  /// The certificates, at most one for each algorithm; if empty, one is created from the peer's
+  /// seed.
   public var certificates: [PeerCertificate] = []
   /// The SRTP profiles to negotiate, in order of preference; empty for a peer without media.
   public var srtpProtections = SRTPProtection.preferred
-  /// Whether answers choose the DTLS client role if the offer leaves the choice.
+  /// Whether answers choose the DTLS client role if the offer leaves the choice open.
   ///
-  /// A server's bytes do not depend on the version of OpenSSL, so takes are more portable without.
+  /// A DTLS server's bytes do not depend on the OpenSSL version, so takes are more portable if this
+  /// is false.
   public var answersAsDTLSClient = false
-  /// The time limit for establishing a connection, from its first description, in milliseconds; 0
-  /// for none.
+  /// The time limit for establishing a connection, from its first description on, in milliseconds;
+  /// 0 for none.
   public var establishmentTimeoutMilliseconds: UInt32 = 30_000
-  /// Whether a connection counts as established only when all local candidates are known.
+  /// Whether a connection counts as established only once all local candidates are known.
   public var establishmentNeedsAllCandidates = true
-  /// The maximum bit rate of all video, in bits per second.
+  /// The maximum bit rate of all video in bit/s.
   public var videoBitrateMaximum: UInt64 = 2_500_000
-  /// The initial bit rate of video, in bits per second.
+  /// The initial video bit rate in bit/s.
   public var videoBitrateStart: UInt64 = 600_000
-  /// The Opus bit rate in bits per second.
+  /// The Opus bit rate in bit/s.
   public var audioBitrate: UInt32 = 32_000
-  /// The minimum delay of all playouts beyond the fastest transit, in milliseconds; nil lets only
-  /// the arrivals decide (W3C RTCRtpReceiver.jitterBufferTarget, for all receivers).
+  /// The minimum delay of all playouts beyond the fastest transit, in milliseconds; nil adapts the
+  /// delay to the arrivals alone (W3C RTCRtpReceiver.jitterBufferTarget, for all receivers).
   public var jitterBufferMinimum: UInt32?
-  /// The codecs to offer and accept, by encoding name, in order of preference; unknown ones are
-  /// ignored.
+  /// The codecs to offer and accept, by encoding name and in order of preference; unknown codecs
+  /// are ignored.
   ///
-  /// A session replaces nil by the current default: Opus, G.711 (PCMU, PCMA), telephone events,
-  /// VP8, VP9 and H.264. In older takes nil means Opus, VP8, VP9 and H.264.
+  /// A session replaces nil with the current default: Opus, G.711 (PCMU, PCMA), telephone events,
+  /// VP8, VP9 and H.264. In older takes, nil means Opus, VP8, VP9 and H.264.
   public var codecs: [String]?
-  /// The header extensions to use, by URI, in the order of offers; nil for all.
+  /// The header extensions to use, by URI and in the order of offers; nil for all.
   public var headerExtensions: [String]?
-  /// Whether a PLI or FIR is preceded by a report on its source; nil means no.
+  /// Whether a report on a source precedes each PLI or FIR for it; nil means no.
   ///
-  /// A server that identifies sections by report blocks needs it (Janus before 1.2).
+  /// A server that identifies sections by report blocks needs this (Janus before 1.2).
   public var reportsWithKeyframeDemands: Bool?
-  /// Whether a sender of one video stream sends several if a remote offer requests a simulcast (W3C
-  /// setRemoteDescription); nil means no, as in older takes.
+  /// Whether a sender with a single video stream sends several if a remote offer requests simulcast
+  /// (W3C setRemoteDescription); nil means no, as in older takes.
   public var takesOfferedLayers: Bool?
   /// Whether changes of a received track's gain (muted, enabled, volume) are spread over a block to
   /// avoid clicks; nil means no, as in older takes.
   public var rampsVolume: Bool?
   /// Optional events to report; nil for none.
   public var notices: [PeerNotice]?
-  /// The application's codecs, which a replay needs too or substitutes from the recording; nil for
-  /// none.
+  /// The application's codecs, which a replay needs as well or replaces with the recorded results;
+  /// nil for none.
   public var ownCodecs: [OwnCodec]?
 
-  /// The codecs beyond VP8 and VP9 to decode, by encoding name in lower case: `h264`, `av1`.
+  /// The codecs to decode besides VP8 and VP9, by encoding name in lower case: `h264`, `av1`.
   ///
-  /// Others are passed on undecoded. A session replaces nil by those of its build; in older takes
-  /// nil means none.
+  /// Others are passed on without decoding. A session replaces nil with its build's codecs; in
+  /// older takes, nil means none.
   public var decoders: [String]?
 
   /// Whether a target far below what a sender's video needs counts as limited by bandwidth (W3C
   /// qualityLimitationReason); nil means no, as in older takes.
   public var limitationFollowsTarget: Bool?
 
-  /// Whether getStats has the members that came with format 7 of takes, and counts what probes the
-  /// path as libwebrtc does; nil, in older takes: it does not.
+  /// Whether getStats includes the members added with take format 7 and counts path probes as
+  /// libwebrtc does; nil means no, as in older takes.
   public var hasCompleteStatistics: Bool?
 
-  /// Whether codecs of the local offer are received although the answer omits them; nil in older
-  /// takes: they are not.
+  /// Whether the local offer's codecs are received even if the answer omits them; nil means no, as
+  /// in older takes.
   ///
-  /// An answerer may send only what it lists (RFC 3264 section 6.1), but libwebrtc sends the
-  /// offer's first codec.
+  /// An answerer may send only the codecs that it lists (RFC 3264 section 6.1), but libwebrtc sends
+  /// the offer's first codec.
   public var receivesAllOffered: Bool?
 
-  /// The codecs beyond VP8 and VP9 that are encoded, by encoding name in lower case: `h264`.
+  /// The codecs that are encoded besides VP8 and VP9, by encoding name in lower case: `h264`.
   ///
-  /// Others are only passed on. A session replaces nil by those of its build or the application; in
-  /// older takes nil means none.
+  /// Others are only passed on. A session replaces nil with the codecs of its build or the
+  /// application; in older takes, nil means none.
   public var encoders: [String]?
 
   /// Whether the peer is one leg of a relay: it passes on what arrives, and negotiates nothing; nil
@@ -195,33 +197,33 @@ public struct PeerConfiguration: Hashable, Sendable, Codable {
   /// What the streams of randomness begin with, by label in hexadecimal; nil in takes that were not
   /// redacted.
   ///
-  /// A take without its keys has another seed, and numbers that the other side repeats (SSRCs, tags
-  /// of SCTP, transactions of STUN) stay what they were.
+  /// A take without its keys has a different seed, but numbers that the remote peer repeats (SSRCs,
+  /// SCTP tags, STUN transactions) stay the same.
   package var drawnBytes: [String: String]?
 
   /// Creates the default configuration.
   public init() {}
 }
 
-/// Media from the application for a sender.
+/// An application's media for a sender.
 package enum CapturedMedia: Sendable {
   case audio(AudioBlock)
   case videoFrame(I420Buffer)
-  /// A video frame with its capture time, in nanoseconds of its source's clock.
+  /// A video frame with its capture time in nanoseconds of its source's clock.
   case frame(I420Buffer, timestamp: Int64)
   /// A video frame that is already encoded: for H.264 a byte stream (H.264 annex B).
   case encoded(CodecName, [UInt8])
 }
 
-/// A message of the application's signaling channel, as recorded in the take.
+/// A message on the application's signaling channel, as recorded in the take.
 public struct SignalingMessage: Hashable, Sendable {
   /// Whether the message was received rather than sent.
   public var isInbound: Bool
-  /// `http`, `loopback`, `whip`, `whep`, ...
+  /// The transport, such as `http`, `loopback`, `whip` or `whep`.
   public var transport: String
-  /// `offer`, `answer`, `candidate`, `restart`, `bye`, ...
+  /// The type, such as `offer`, `answer`, `candidate`, `restart` or `bye`.
   public var type: String
-  /// The message as on the channel.
+  /// The message as on the signaling channel.
   public var message: String
 
   /// Creates a message.
@@ -235,9 +237,9 @@ public struct SignalingMessage: Hashable, Sendable {
 
 // MARK: - PeerConfiguration: ICE
 
-/// The URIs of one STUN or TURN service (W3C RTCIceServer).
+/// The URIs of a STUN or TURN service (W3C RTCIceServer).
 public struct ICEServerConfiguration: Hashable, Sendable, Codable {
-  /// `stun:`, `turn:` and `turns:` URIs (RFC 7064, RFC 7065), the latter two perhaps with
+  /// The `stun:`, `turn:` and `turns:` URIs (RFC 7064, RFC 7065); the latter two may end in
   /// `?transport=udp` or `?transport=tcp`.
   public var urls: [String]
   /// The user name for a TURN server.
@@ -253,11 +255,11 @@ public struct ICEServerConfiguration: Hashable, Sendable, Codable {
   }
 }
 
-/// W3C RTCIceTransportPolicy.
+/// The candidates that may be used (W3C RTCIceTransportPolicy).
 public enum ICETransportPolicy: String, Hashable, Sendable, Codable, CaseIterable {
   /// All candidates.
   case all
-  /// Only relayed candidates, which hide the local addresses from the peer.
+  /// Only relayed candidates, which hide the local addresses from the remote peer.
   case relay
 }
 
@@ -265,18 +267,18 @@ public enum ICETransportPolicy: String, Hashable, Sendable, Codable, CaseIterabl
 public enum ICETCPPolicy: String, Hashable, Sendable, Codable, CaseIterable {
   /// TCP candidates are gathered as well, and used if UDP finds no path.
   case also
-  /// Only TCP candidates are gathered, and no servers used.
+  /// Only TCP candidates are gathered, and servers are not used.
   case only
 }
 
-/// What host candidates show instead of local addresses.
+/// The content of host candidates in place of local addresses.
 public enum ICEAddressPrivacy: String, Hashable, Sendable, Codable, CaseIterable {
-  /// mDNS names, which only hosts of the same link can resolve (RFC 6762).
+  /// mDNS names, which only hosts on the same link can resolve (RFC 6762).
   case names
 }
 
 extension PeerConfiguration {
-  /// The settings of the ICE agent.
+  /// The ICE agent's settings.
   var iceSettings: ICESettings {
     ICESettings(
       servers: parsedICEServers, relayOnly: iceTransportPolicy == .relay,
@@ -284,7 +286,7 @@ extension PeerConfiguration {
       silence: iceReceivingTimeoutMilliseconds.map { .milliseconds(Int64(max(100, $0))) })
   }
 
-  /// The servers in `iceServers`; unusable URIs are left out.
+  /// The servers in `iceServers` without those whose URIs are unusable.
   var parsedICEServers: [ICEServer] {
     iceServers.flatMap { entry in entry.urls.compactMap { ICEServer(uri: $0, of: entry) } }
   }
@@ -299,10 +301,10 @@ extension PeerConfiguration {
 }
 
 extension ICEServer {
-  /// Parses `stun:host`, `turn:host:port?transport=tcp`, `turns:[address]` and the like.
+  /// Parses URIs such as `stun:host`, `turn:host:port?transport=tcp` or `turns:[address]`.
   ///
-  /// A TURN server without name and password is refused, as in W3C; so is DTLS (`turns:` over UDP),
-  /// which no known server needs.
+  /// A TURN server without user name and password is refused, as in W3C, and so is DTLS (`turns:`
+  /// over UDP), which no known server requires.
   init?(uri: String, of entry: ICEServerConfiguration) {
     guard let colon = uri.firstIndex(of: ":") else { return nil }
     let scheme = uri[..<colon].lowercased()
@@ -325,7 +327,7 @@ extension ICEServer {
     default: return nil
     }
     guard let host = parts.first, let (name, port) = ICEServer.split(host) else { return nil }
-    // RFC 8489 section 8, RFC 7065 section 3.2.
+    // Default ports: RFC 8489 section 8 and RFC 7065 section 3.2.
     self.init(
       host: name, port: port ?? (transport == .tls ? 5349 : 3478), transport: transport,
       credentials: credentials)

@@ -5,15 +5,15 @@ import RTP
 package import Secure
 package import Wire
 
-/// The full client stack of one peer connection as one deterministic machine.
+/// The complete client stack of a peer connection as a single deterministic machine.
 ///
-/// It starts with a genesis. Each input passes completely through all layers: what one layer
-/// outputs goes to the next within the same step.
+/// It starts with a genesis. Each input passes through all layers: a layer's outputs are passed to
+/// the next layer within the same step.
 package final class PeerMachine: Machine {
   private let codecs: any CodecFactory
   private var security: any SecurityFactory
   private(set) var stack: PeerStack?
-  /// Called with every packet in the clear, for inspecting a replay; set it before the genesis.
+  /// Called with each packet in the clear, for inspecting a replay; set it before the genesis.
   package var onlooker: ((ClearPacket) -> Void)?
 
   /// Creates a peer that waits for its genesis.
@@ -22,7 +22,7 @@ package final class PeerMachine: Machine {
     self.security = security
   }
 
-  /// Substitutes what secures the transport; call it before the genesis.
+  /// Replaces the implementation that secures the transport; call it before the genesis.
   package func use(_ security: any SecurityFactory) { self.security = security }
 
   package func step(_ input: PeerInput, at now: Instant, into outbox: inout Outbox<PeerOutput>) {
@@ -35,42 +35,42 @@ package final class PeerMachine: Machine {
 
   package var deadline: Instant? { stack?.deadline }
 
-  /// Whether a datagram from an unknown endpoint is a check of the remote peer: it carries this
-  /// side's credentials.
+  /// Returns whether a datagram from an unknown endpoint is a check from the remote peer: it
+  /// carries the local credentials.
   ///
-  /// Changes nothing.
+  /// The state does not change.
   package func recognizes(_ datagram: Datagram) -> Bool {
     stack?.bundles.bound(to: datagram.local).transport.recognizes(datagram.bytes) ?? false
   }
 
-  /// The number of random bytes drawn so far, over all streams.
+  /// The number of random bytes drawn so far from all streams.
   package var entropyDrawn: UInt64 { stack?.entropy.drawn ?? 0 }
 
-  /// Label and number of bytes drawn of every random stream.
+  /// The label of each random stream, and the number of bytes drawn from it.
   package var entropyLedger: [(label: String, drawn: UInt64)] { stack?.entropy.ledger ?? [] }
 }
 
 // MARK: - PeerStack
 
-/// The layers of a peer and what connects them.
+/// A peer's layers and their connections.
 ///
 ///     calls ──▶ Negotiation ──▶ sections, transport parameters
 ///     datagrams ◀──▶ PeerTransport ◀── RTP ──▶ MediaFlow ◀──▶ captures and playouts
 ///                                  ◀── SCTP ─▶ DataTransport ◀──▶ data channels
 ///
-/// Sections that are not bundled have a transport and a flow of their own.
+/// Sections that are not bundled have their own transport and flow.
 ///
-/// Each part is a type with the data that it owns. The stack holds one of each, and its extensions
-/// do no more than to carry calls, inputs and outputs between them; a folder for each concern:
+/// Each part is a type that owns its data. The stack holds one of each; its extensions only pass
+/// calls, inputs and outputs between them. There is a folder for each concern:
 ///
-/// - Calls: what applications ask for, and what an exchange of descriptions sets in motion.
-/// - Transport: `BundleTable`, the transports with the flows over them.
-/// - Media: `TrackTable`, what is captured and played, with `SenderTable` and `ReceiverTable`, what
-///   applications set on senders and on received tracks; `LayerAllocation` and `LayerChoice`, the
-///   layers of a simulcast that are sent and shown; `SpeakerWatch`, who speaks.
-/// - Data: `DataTransport`, the association with its channels.
-/// - States: `ConnectionStates`, and `ConnectionLife` with what follows from them.
-/// - Stats: `StatsCollector`, which reads the others.
+/// - Calls: the application's calls, and the effects of exchanged descriptions.
+/// - Transport: `BundleTable`, the transports and the flows over them.
+/// - Media: `TrackTable`, captures and playouts, with `SenderTable` and `ReceiverTable`, the
+///   application's settings for senders and received tracks; `LayerAllocation` and `LayerChoice`,
+///   the simulcast layers that are sent and shown; `SpeakerWatch`, the detection of speakers.
+/// - Data: `DataTransport`, the association and its channels.
+/// - States: `ConnectionStates`, and `ConnectionLife`, which derives further states from them.
+/// - Stats: `StatsCollector`, which reads the other parts.
 final class PeerStack {
   let genesis: Genesis
   let entropy: Entropy
@@ -82,7 +82,7 @@ final class PeerStack {
     }
   }
   private(set) var agreed = AgreedParts()
-  /// The transports, each with the flow over it.
+  /// The transports, each with its flow.
   var bundles: BundleTable
   var tracks: TrackTable
   var remoteStreams = RemoteStreams()
@@ -98,9 +98,9 @@ final class PeerStack {
   var relay: RelayedExchange?
 
   var dataOutputs = Outbox<DataTransport.Output>()
-  /// The outputs of the current step.
+  /// The current step's outputs.
   private var outbox = Outbox<PeerOutput>()
-  /// The instant of the current step.
+  /// The current step's instant.
   private(set) var now = Instant.zero
 
   init(_ genesis: Genesis, codecs: any CodecFactory, security: any SecurityFactory) {
@@ -204,7 +204,7 @@ final class PeerStack {
 /// The negotiated values that packets and frames need; a copy, because the negotiation is large.
 struct AgreedParts {
   private(set) var sections: [NegotiatedSection] = []
-  /// The transport of the data channels, once negotiated.
+  /// The data channels' transport, once it is negotiated.
   private(set) var dataTransport: Int?
   /// Whether data may already arrive.
   private(set) var mayHaveData = false
@@ -218,10 +218,10 @@ struct AgreedParts {
   }
 }
 
-/// The count of each kind of refusal; a flood of bad packets must not flood the take.
+/// The counts of refusals by kind, so that many bad packets do not flood the take.
 struct RefusalLedger {
   private var counts: [(key: String, count: UInt64)] = []
-  /// Every kind with its count, in order of appearance.
+  /// All kinds with their counts, in order of appearance.
   var all: [(key: String, count: UInt64)] { counts }
   private static let kindsMaximum = 64
 

@@ -7,11 +7,11 @@ import Secure
 package import Stats
 package import Wire
 
-/// The complete state of a peer after a step as plain data, for debugging.
+/// A peer's complete state after a step as plain data, for debugging.
 ///
-/// Taking one reads every layer and changes none, so a replay can be inspected anywhere.
+/// A snapshot reads all layers and changes none, so a replay can be inspected at any point.
 package struct PeerSnapshot: Sendable {
-  /// The W3C states of the connection.
+  /// The connection's W3C states.
   package struct States: Sendable {
     package var connection: String
     package var signaling: String
@@ -23,7 +23,7 @@ package struct PeerSnapshot: Sendable {
     package var negotiationIsNeeded: Bool
   }
 
-  /// The transport under all media.
+  /// The transport of all media.
   package struct Transport: Sendable {
     package var local: String?
     package var remote: String?
@@ -88,13 +88,13 @@ package struct PeerSnapshot: Sendable {
     package var at: Instant
   }
 
-  /// A kind of refusal and its count.
+  /// A kind of refusal with its count.
   package struct Refusal: Hashable, Sendable {
     package var reason: String
     package var count: UInt64
   }
 
-  /// A transport other than the first, and the flow over it.
+  /// A transport other than the first, with its flow.
   package struct Further: Sendable {
     package var number: Int
     package var dtls: String
@@ -103,18 +103,18 @@ package struct PeerSnapshot: Sendable {
     package var flow: FlowSnapshot
   }
 
-  /// The instant of the last step.
+  /// The last step's instant.
   package var at: Instant
   package var states: States
   package var transport: Transport
   package var transceivers: [Transceiver]
   package var sending: [Sending]
   package var receiving: [Receiving]
-  /// The target of all video encoders together, in bits per second.
+  /// The combined target of all video encoders in bit/s.
   package var videoBitrate: UInt64?
   package var ice: ICESnapshot
   package var flow: FlowSnapshot
-  /// Transports of sections that are not bundled with the first.
+  /// The transports of sections that are not bundled with the first.
   package var furtherTransports: [Further]
   package var channels: [Channel]
   package var refusals: [Refusal]
@@ -123,18 +123,18 @@ package struct PeerSnapshot: Sendable {
 }
 
 extension PeerMachine {
-  /// The current state of the peer; nil before its genesis.
+  /// The peer's current state; nil before its genesis.
   package var snapshot: PeerSnapshot? { stack?.snapshot }
 
-  /// Returns the current stats without a call and without the codecs' times; only objects of these
-  /// types, if given.
+  /// Returns the current stats without a call and without the codecs' times, or only objects of the
+  /// given types.
   package func stats(of types: Set<String>?) -> StatsReport {
     stack?.stats(codecTimes: []).report(of: types) ?? StatsReport()
   }
 }
 
 extension PeerStack {
-  /// The state of the stack after its last step.
+  /// The stack's state after the last step.
   var snapshot: PeerSnapshot {
     PeerSnapshot(
       at: now,
@@ -197,7 +197,7 @@ extension PeerStack {
       bufferedBytes: data.association.bufferedAmount(of: channel.number))
   }
 
-  /// The deadlines of all layers, earliest first; ties in the order of the layers.
+  /// The deadlines of all layers, earliest first; equal ones are in the order of the layers.
   private var wakes: [PeerSnapshot.Wake] {
     var wakes: [PeerSnapshot.Wake] = []
     func add(_ layer: String, _ at: Instant?) {
@@ -222,7 +222,7 @@ extension PeerStack {
 }
 
 extension Bundle {
-  /// The name of one of its layers.
+  /// Returns the name of one of the bundle's layers.
   fileprivate func wake(_ layer: String) -> String {
     number == 0 ? layer : "\(layer) \(number + 1)"
   }

@@ -19,7 +19,7 @@ extension PeerStack {
     drive(.negotiated(negotiation.data, isWanted: negotiation.wantsData, role: role))
   }
 
-  /// The bundle that carries, or would carry, data channels.
+  /// The bundle that carries data channels, or would carry them.
   var dataBundle: Bundle? {
     agreed.dataTransport.map { bundles[$0] } ?? bundles.first
   }
@@ -54,11 +54,11 @@ extension PeerStack {
 
 // MARK: - DataMessage
 
-/// A message of a data channel.
+/// A message on a data channel.
 package struct DataMessage: Hashable, Sendable {
-  /// The number of the channel in its peer.
+  /// The channel's number within its peer.
   package var channel: UInt32
-  /// Whether it is binary rather than text.
+  /// Whether the message is binary rather than text.
   package var isBinary: Bool
   /// The bytes, or the text in UTF-8.
   package var bytes: [UInt8]
@@ -70,13 +70,13 @@ package struct DataMessage: Hashable, Sendable {
   }
 }
 
-/// The state of a data channel when it was created or changed state.
+/// A data channel's state when it was created or changed its state.
 package struct DataChannelRecord: Hashable, Sendable {
-  /// The channel's number in its peer; counted from 0, never reused.
+  /// The channel's number within its peer; numbers start at 0 and are never reused.
   package var channel: UInt32
-  /// Whether the peer created the channel.
+  /// Whether the remote peer created the channel.
   package var isRemote: Bool
-  /// The options of its creation; `id` is set once the association is established.
+  /// The options at creation; `id` is set once the association is established.
   package var options: DataChannelInit
   package var state: DataChannelState
   /// The counters so far.
@@ -96,17 +96,18 @@ package struct DataChannelRecord: Hashable, Sendable {
 
 /// A snapshot of a data channel for applications (W3C RTCDataChannel attributes).
 public struct DataChannelInfo: Hashable, Sendable, Codable {
-  /// The channel's number in its peer; counted from 0, never reused.
+  /// The channel's number within its peer; numbers start at 0 and are never reused.
   public var number: UInt32
-  /// Whether the peer created the channel.
+  /// Whether the remote peer created the channel.
   public var isRemote: Bool
-  /// The options of its creation; `id` is the stream, once the association has started.
+  /// The options at creation; `id` is the stream once the association has started.
   public var options: DataChannelInit
-  /// W3C readyState.
+  /// The channel's state (W3C readyState).
   public var readyState: DataChannelState
-  /// Bytes passed to `send` that were not sent yet.
+  /// The number of bytes that were passed to `send` but not sent yet.
   public var bufferedAmount: UInt64
-  /// The largest message that the peer accepts, in bytes; nil for any size, or before negotiation.
+  /// The size of the largest message that the remote peer accepts, in bytes; nil for any size, or
+  /// before negotiation.
   public var maxMessageSize: UInt64?
 
   /// Creates a snapshot.

@@ -1,71 +1,70 @@
 package import Wire
 
-/// Everything that is specific to one codec, apart from its library.
+/// Everything specific to one codec, apart from its library.
 ///
-/// It sits beside the payload formats because they register the names and parameters that
-/// descriptions use (RFC 4855). A codec that is only passed through needs nothing but its entry in
-/// `all`.
+/// It is declared beside the payload formats because they register the names and parameters that
+/// descriptions use (RFC 4855). A codec that is only passed through needs just its entry in `all`.
 package struct Codec: Sendable {
   /// The encoding name in lower case.
   package var name: CodecName
   /// The encoding name as rtpmap lines and MIME types spell it.
   package var spelling: String
-  /// The name as shown in messages, such as `VP8`.
+  /// The name in messages, such as `VP8`.
   package var title: String
   package var kind: MediaKind
   /// In Hz.
   package var clockRate: UInt32
   package var channels: UInt8?
-  /// The formats that local offers list, in order of preference.
+  /// The formats in local offers, in order of preference.
   package var formats: [OfferedFormat]
   package var rules = FormatRules.fixed
-  /// Whether peers offer it if their genesis names no codecs.
+  /// Whether peers whose genesis names no codecs offer it.
   package var isUsual = true
-  /// Whether new connections offer it if the application names no codecs.
+  /// Whether new connections offer it when the application names no codecs.
   package var isOffered = true
   /// Whether frames pass through undecoded, unless this build has a library for the codec and
-  /// genesis names it.
+  /// genesis names that library.
   ///
-  /// Any variant of the format is received.
+  /// Every variant of the format is received.
   package var isPassedThrough = false
-  /// The decoder and encoder as statistics name them.
+  /// The name of decoder and encoder in statistics.
   package var decoderTitle = "libvpx"
-  /// The mean quantiser above which libwebrtc would reduce the resolution; nil if it has no such
-  /// limit.
+  /// The mean quantiser above which libwebrtc would reduce the resolution; nil if libwebrtc has no
+  /// limit for the codec.
   package var poorQuantiser: Int?
   package var payload: PayloadFormat
   /// Parses the bytes of a frame; nil for codecs whose frames never arrive encoded.
   package var look: (@Sendable (_ frame: RawSpan) -> FrameLook)?
-  /// Whether records of received frames state the size that the bytes carry.
+  /// Whether rows of received frames record the size found in the frame's bytes.
   package var recordsSize = false
-  /// The file format for exporting frames that are not decoded here.
+  /// The file format in which frames that cannot be decoded here are exported.
   package var container: FrameContainer?
 
   package static func named(_ name: String) -> Codec? {
-    // Copies only the codec that is found.
+    // Copies only the codec found.
     place(of: name).map { all[$0] }
   }
 
-  /// The encoding names of the codecs that a new connection offers if the application names none.
+  /// Encoding names of the codecs that a new connection offers when the application names none.
   package static let offeredNames = all.filter(\.isOffered).map(\.spelling)
 
   static func place(of name: String) -> Int? {
     all.indices.first { all[$0].name.rawValue == name }
   }
 
-  /// The packetization of a codec.
+  /// Returns a codec's payload format.
   ///
-  /// Every packet asks for it, so it is looked up without the codec.
+  /// Needed for every packet, so it is looked up without copying the codec.
   static func payloadFormat(of name: String) -> PayloadFormat? {
     place(of: name).map { all[$0].payload }
   }
 
-  /// The local fmtp value that answers the peer's `parameters`.
+  /// Returns the local fmtp value that answers the peer's `parameters`.
   package func localParameters(answering parameters: String) -> String {
     rules.answer(parameters) ?? formats.first?.parameters ?? ""
   }
 
-  /// The video codecs that have a library, listed for a sentence: `VP8 or VP9`.
+  /// The video codecs that have a library, as part of a sentence: `VP8 or VP9`.
   package static var encodedTitles: String {
     all.filter { $0.kind == .video && !$0.isPassedThrough }.map(\.title).joined(separator: " or ")
   }
@@ -77,7 +76,7 @@ package struct OfferedFormat: Hashable, Sendable {
   package var parameters: String
   /// The preferred payload type; RTX for video uses the one after it.
   package var payloadType: UInt8
-  /// In Hz; nil for that of the codec.
+  /// In Hz; nil for the codec's own.
   package var clockRate: UInt32?
 
   package init(_ parameters: String, _ payloadType: UInt8, clockRate: UInt32? = nil) {
@@ -87,11 +86,11 @@ package struct OfferedFormat: Hashable, Sendable {
   }
 }
 
-/// How fmtp parameters of a codec are compared and answered (RFC 3264 section 6.1).
+/// The rules by which a codec's fmtp parameters are compared and answered (RFC 3264 section 6.1).
 package struct FormatRules: Sendable {
-  /// The parameters that distinguish formats of the codec; nil if they are not valid for it.
+  /// Returns the parameters that distinguish the codec's formats; nil if they are invalid for it.
   package var variant: @Sendable (_ parameters: String) -> CodecFormat.Variant?
-  /// The local parameters in answer to the peer's; nil to use those of local offers.
+  /// Returns local parameters that answer the peer's; nil to use those of local offers.
   package var answer: @Sendable (_ parameters: String) -> String?
 
   package init(
@@ -102,24 +101,24 @@ package struct FormatRules: Sendable {
     self.answer = answer
   }
 
-  /// For codecs with a single format, whatever the parameters are.
+  /// For codecs with a single format, whatever its parameters.
   package static let fixed = FormatRules { _ in CodecFormat.Variant.none }
 
-  /// For codecs with profiles; a missing parameter means the `usual` profile.
+  /// Returns rules for a codec with profiles; a missing parameter means the `usual` profile.
   package static func profile(_ parameter: String, usual: String) -> FormatRules {
     FormatRules { .profile(CodecFormat.value(of: parameter, in: $0) ?? usual) }
   }
 }
 
-/// The properties of an encoded frame that its bytes show.
+/// Properties of an encoded frame found in its bytes.
 package struct FrameLook: Hashable, Sendable {
   /// Whether the bytes contain a video frame or part of one.
   package var hasFrame = false
-  /// Whether a decoder can start here.
+  /// Whether a decoder can start with it.
   package var isKey = false
   /// Whether other video frames may refer to it.
   package var isReference = false
-  /// The size in pixels, if the frame carries it.
+  /// The size in pixels, if the bytes contain it.
   package var size: (width: Int, height: Int)?
 
   package init() {}
@@ -138,9 +137,9 @@ package struct FrameLook: Hashable, Sendable {
 
 /// A file format for encoded frames.
 package enum FrameContainer: Hashable, Sendable {
-  /// Concatenated frames; the file's extension.
+  /// Concatenated frames, with the file extension.
   case byteStream(ending: String)
-  /// IVF, which keeps the frames' times; the codec's four-character code.
+  /// IVF, which keeps the frame times, with the codec's four-character code.
   case ivf(fourCC: String)
 
   /// The file extension.
@@ -155,7 +154,7 @@ package enum FrameContainer: Hashable, Sendable {
 // MARK: - Table
 
 extension Codec {
-  /// All codecs in order of preference within each kind; those that can be decoded come first.
+  /// All codecs, in order of preference within each kind; decodable ones precede the others.
   package static let all = [opus, pcmu, pcma, telephoneEvent, vp8, vp9, h264, av1]
 
   private static let opus = Codec(
@@ -170,7 +169,7 @@ extension Codec {
     name: .pcma, spelling: "PCMA", title: "G.711 (PCMA)", kind: .audio, clockRate: 8_000,
     formats: [OfferedFormat("", 8)], isUsual: false, payload: .whole)
 
-  /// Events have the clock rate of their audio codec (RFC 7874 section 3).
+  /// Telephone events have the clock rate of their audio codec (RFC 7874 section 3).
   private static let telephoneEvent = Codec(
     name: .telephoneEvent, spelling: "telephone-event", title: "telephone events", kind: .audio,
     clockRate: 48_000,
@@ -208,18 +207,17 @@ extension Codec {
 
 // MARK: - CodecFormat
 
-/// The values that must be equal in two descriptions for a payload format to mean the same (RFC
-/// 3264 section 6.1).
+/// The values that must be equal in both descriptions for two payload formats to match (RFC 3264
+/// section 6.1).
 package struct CodecFormat: Hashable, Sendable {
   /// The values that distinguish formats of one encoding name.
   package enum Variant: Hashable, Sendable {
     case none
     /// A profile, such as the `profile-id` of VP9 (RFC 9628 section 7).
     case profile(String)
-    /// The packetization mode and the profile of H.264; its level may differ (RFC 6184 section
-    /// 8.2.2).
+    /// H.264's packetization mode and profile; the level may differ (RFC 6184 section 8.2.2).
     case h264(packetizationMode: UInt8, H264Profile)
-    /// The clock rate in Hz of telephone events, which must match that of the audio beside them
+    /// The clock rate of telephone events in Hz, which must equal the rate of their audio codec
     /// (RFC 4733 section 7.1).
     case rate(UInt32)
   }
@@ -241,7 +239,7 @@ package struct CodecFormat: Hashable, Sendable {
       codec.name.carriesMedia ? variant : .rate(clockRate ?? codec.clockRate)
   }
 
-  /// Whether a peer with this format accepts fragmented units of a frame.
+  /// Whether a peer with this format accepts fragmented units.
   package var acceptsFragments: Bool {
     if case .h264(let mode, _) = variant { return mode > 0 }
     return true
@@ -269,7 +267,7 @@ package struct CodecFormat: Hashable, Sendable {
   private static let equalsSign = UInt8(ascii: "=")
   private static let blank = UInt8(ascii: " ")
 
-  /// Whether the text equals a lower-case name, ignoring case.
+  /// Returns whether the text equals a lower-case name, ignoring case.
   private static func isName(_ text: ArraySlice<UInt8>, _ name: [UInt8]) -> Bool {
     guard text.count == name.count else { return false }
     for (index, wanted) in name.enumerated() {
@@ -313,15 +311,15 @@ package struct CodecName: RawRepresentable, Hashable, Sendable {
   /// Whether it is G.711, which needs no library.
   package var isG711: Bool { self == .pcmu || self == .pcma }
 
-  /// Whether its packets carry audio or video frames rather than telephone events.
+  /// Whether its packets contain audio or video frames rather than telephone events.
   package var carriesMedia: Bool { self != .telephoneEvent }
 
-  /// The packetization; nil if the codec is not in the table.
+  /// The payload format; nil if the codec is not in the table.
   package var payloadFormat: PayloadFormat? { Codec.payloadFormat(of: rawValue) }
 
   /// Whether frames pass through undecoded because no library encodes them.
   package var isPassedThrough: Bool {
-    // Asked for every frame, and a codec is large to copy.
+    // Read for every frame; looked up by index because a codec is large to copy.
     Codec.place(of: rawValue).map { Codec.all[$0].isPassedThrough } ?? false
   }
 }

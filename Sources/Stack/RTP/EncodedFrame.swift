@@ -1,6 +1,6 @@
 package import Wire
 
-/// A source that was mixed into a block of audio (CSRC, RFC 3550 section 5.1).
+/// A source mixed into a block of audio (CSRC, RFC 3550 section 5.1).
 package struct Contributor: Hashable, Sendable {
   package var source: UInt32
   /// The level as in RFC 6465, 0 loudest to 127 silent; nil if the mixer reported none.
@@ -19,7 +19,7 @@ package struct EncodedFrame: Hashable, Sendable {
   /// The capture time in the codec's clock, counted from 0; the stream adds a random offset.
   package var mediaTime: UInt32
   package var bytes: [UInt8]
-  /// Whether a decoder can start here.
+  /// Whether a decoder can start with it.
   package var isKey: Bool
   /// The video frame's size; 0 for audio.
   package var width: UInt16 = 0
@@ -29,12 +29,12 @@ package struct EncodedFrame: Hashable, Sendable {
   /// Whether the block is speech (RFC 6464 V bit, and the marker after silence, RFC 7587 section
   /// 4.2).
   package var isVoice = false
-  /// The largest absolute sample; `energy` is the sum of squares of the loudest channel.
+  /// The largest absolute sample; `energy` is the loudest channel's sum of squares.
   package var peak: UInt16 = 0
   package var energy: UInt64 = 0
-  /// The temporal layer of a video frame, if there are several.
+  /// A video frame's temporal layer; nil without layers.
   package var temporal: TemporalLayer?
-  /// The sources that the audio was mixed from; empty if it was captured here.
+  /// The sources that were mixed; empty if the audio was captured locally.
   package var contributors: [Contributor] = []
 
   package init(
@@ -55,34 +55,34 @@ package struct EncodedFrame: Hashable, Sendable {
 
 /// A frame from the network: one audio packet's payload, or an assembled video frame.
 package struct ReceivedFrame: Hashable, Sendable {
-  // Ordered by size to avoid padding: frames are moved often, and up to 128 bytes that needs no
-  // call to memcpy.
+  // Ordered by size to avoid padding: frames are moved often, and up to 128 bytes this needs no
+  // memcpy call.
   package var mid: String
   package var codec: CodecName
-  /// The simulcast layer, if the packets name one.
+  /// The simulcast layer; nil if the packets name none.
   package var rid: String?
   /// The extended sequence numbers of the frame's first and last packet.
   package var firstSequence: Int64
   package var lastSequence: Int64
   /// The RTP timestamp extended across wrap-arounds.
   package var extendedTime: Int64
-  /// When the kernel received the frame's first and last packet.
+  /// When the kernel received the frame's first and last packets.
   package var firstArrival: Instant
   package var lastArrival: Instant
   package var bytes: [UInt8]
   /// The sources that a mixer combined (CSRC list).
   package var contributors: [Contributor] = []
   package var ssrc: UInt32
-  /// The RTP timestamp as on the wire.
+  /// The RTP timestamp on the wire.
   package var rtpTime: UInt32
   package var kind: MediaKind
-  /// The payload type the packets had.
+  /// The packets' payload type.
   package var payloadType: UInt8
   package var isKey: Bool
-  /// The RFC 6464 level and voice bit, where the packet carried them.
+  /// The RFC 6464 level and voice bit, if the packet had them.
   package var audioLevel: UInt8?
   package var isVoice: Bool
-  /// Whether one of its packets was lost and arrived by retransmission or FEC.
+  /// Whether at least one packet was lost and recovered by retransmission or FEC.
   package var isRepaired = false
 
   package init(
@@ -109,7 +109,7 @@ package struct ReceivedFrame: Hashable, Sendable {
   }
 }
 
-/// The temporal layer of a video frame; frames of upper layers can be dropped.
+/// A video frame's temporal layer; frames in upper layers can be dropped.
 package struct TemporalLayer: Hashable, Sendable {
   /// 0 for the base layer.
   package var id: UInt8

@@ -1,35 +1,35 @@
 import Wire
 
-/// A packet of forward error correction: the exclusive or of the packets that it protects, from
-/// which one that is lost is recovered (RFC 5109, RFC 8627).
+/// A forward error correction packet: the XOR of the packets it protects, from which one lost
+/// packet can be recovered (RFC 5109, RFC 8627).
 ///
-/// The forms differ in their headers alone. Of ULPFEC, one level is read, the only one that
-/// browsers send: it protects whole packets. Of FlexFEC, packets that protect one source are read:
-/// libwebrtc sends no others, and discards them.
+/// The forms differ only in their headers. ULPFEC is parsed with one level, which protects complete
+/// packets: browsers send no more. FlexFEC is parsed if it protects a single source: libwebrtc
+/// sends nothing else, and discards everything else.
 package struct ErrorCorrection: Hashable, Sendable {
-  /// How such a packet is laid out.
+  /// The packet's layout.
   package enum Form: Hashable, Sendable {
     /// RFC 5109.
     case ulpfec
-    /// The format that browsers name `flexfec-03` (draft-ietf-payload-flexible-fec-scheme-03).
+    /// The format that browsers call `flexfec-03` (draft-ietf-payload-flexible-fec-scheme-03).
     case flexFEC03
     /// `flexfec` (RFC 8627).
     case flexFEC
   }
 
-  /// The only source that is protected, where the packet itself names it.
+  /// The protected source, if the packet names it.
   package private(set) var ssrc: UInt32?
-  /// The sequence numbers that are protected, at most 255.
+  /// The protected sequence numbers, at most 255.
   package private(set) var sequences: [UInt16]
-  /// What the headers of the protected packets have in common: padding, extension, contributors;
-  /// marker and payload type; timestamp; length beyond the fixed header.
+  /// XOR of the protected headers: padding, extension and CSRC count; marker and payload type;
+  /// timestamp; length beyond the fixed header.
   private var first: UInt8
   private var second: UInt8
   private var timestamp: UInt32
   private var length: UInt16
   private var payload: [UInt8]
 
-  /// Reads a payload; nil when it is cut off, protects nothing, or is of an unknown kind.
+  /// Parses a payload; nil if it is truncated, protects nothing, or has an unsupported layout.
   package init?(_ form: Form, _ bytes: RawSpan) {
     switch form {
     case .ulpfec: self.init(ulpfec: bytes)
@@ -55,7 +55,7 @@ package struct ErrorCorrection: Hashable, Sendable {
 
   // MARK: ULPFEC
 
-  /// The bytes before the payload: 10 for all levels, 4 or 8 for the first one.
+  /// Bytes before the first level's header; that header adds 4 or 8.
   private static let levelsLength = 10
 
   private init?(ulpfec bytes: RawSpan) {
@@ -75,7 +75,7 @@ package struct ErrorCorrection: Hashable, Sendable {
   // MARK: FlexFEC
 
   private init?(flexFEC03 bytes: RawSpan) {
-    // Not supported: packets repeated unchanged, rows and columns, and several sources.
+    // Unsupported: unchanged repetitions, rows and columns, and several sources.
     guard bytes.byteCount >= 20, bytes.byte(at: 0) & 0xc0 == 0, bytes.byte(at: 8) == 1,
       let mask = Self.mask(bytes, at: 18, endMark: true, tailWidth: 63)
     else { return nil }
@@ -101,7 +101,7 @@ package struct ErrorCorrection: Hashable, Sendable {
       self.init(
         bytes, protecting: bytes.uint16(at: 8), offsets, length: bytes.uint16(at: 2),
         payload: 12..<bytes.byteCount)
-    case 2:  // a packet that is repeated as it is (section 4.2.2.3)
+    case 2:  // a packet repeated unchanged (section 4.2.2.3)
       self.init(
         bytes, protecting: bytes.uint16(at: 2), [0],
         length: UInt16(truncatingIfNeeded: bytes.byteCount - RTPHeader.fixedLength),
@@ -111,12 +111,12 @@ package struct ErrorCorrection: Hashable, Sendable {
     }
   }
 
-  /// Reads a mask in parts of 15, 31 and up to 64 bits; a bit before each of the first two
-  /// indicates whether another part follows.
+  /// Parses a mask in parts of 15, 31 and up to 64 bits; a bit before each of the first two parts
+  /// says whether another part follows.
   ///
   /// - Parameters:
   ///   - endMark: the value of that bit in the last part: 1 in the draft, 0 in the RFC.
-  ///   - tailWidth: the last part of the draft has such a bit too.
+  ///   - tailWidth: 63 in the draft, whose last part has such a bit too; otherwise 64.
   private static func mask(_ bytes: RawSpan, at start: Int, endMark: Bool, tailWidth: Int)
     -> (offsets: [Int], end: Int)?
   {
@@ -134,18 +134,18 @@ package struct ErrorCorrection: Hashable, Sendable {
     return (offsets + ones(tail, width: tailWidth, from: 46), start + 14)
   }
 
-  /// The places of the bits that are set, the highest of `width` bits first.
+  /// Returns the positions of set bits, counted from the highest of `width` bits.
   private static func ones(_ mask: UInt64, width: Int, from: Int = 0) -> [Int] {
     (0..<width).filter { mask >> UInt64(width - 1 - $0) & 1 != 0 }.map { from + $0 }
   }
 
   // MARK: Recovery
 
-  /// Recovers the packet that is missing among those that are protected.
+  /// Recovers a lost packet from the other protected packets.
   ///
-  /// - Parameter others: all the others, without what was filled in as they left
+  /// - Parameter others: all other protected packets, with late values cleared
   ///   (`HeaderExtensionMap.clearLateValues`).
-  /// - Returns: nil when what comes out is longer than what was protected, or no packet.
+  /// - Returns: nil if the result is longer than what was protected, or is not an RTP packet.
   package func packet(_ sequence: UInt16, ssrc: UInt32, from others: [[UInt8]]) -> [UInt8]? {
     var (first, second, timestamp, length) = (first, second, timestamp, length)
     var rest = payload
@@ -171,11 +171,11 @@ package struct ErrorCorrection: Hashable, Sendable {
 }
 
 extension HeaderExtensionMap {
-  /// Sets to zero the header extensions that senders and routers fill in as a packet leaves: what
-  /// corrects errors was computed before, without them.
+  /// Zeroes the header extensions that are filled in on sending or forwarding: the FEC packet was
+  /// computed without them.
   ///
-  /// Packets of one stream have extensions of different lengths, so that a value of one may lie
-  /// where another has payload.
+  /// Packets of a stream have extensions of different lengths, so such a value in one packet may be
+  /// at the offset of another packet's payload.
   package func clearLateValues(in packet: inout [UInt8], _ header: RTPHeader) {
     guard header.extensionProfile != 0 else { return }
     var elements = HeaderExtensionElements(header)
@@ -190,7 +190,7 @@ extension HeaderExtensionMap {
     }
   }
 
-  /// The bytes of a frame's timing extension that are kept: flags, and the times of encoder and
-  /// packetiser.
+  /// The bytes of the video timing extension left unchanged: flags, and the times of encoder and
+  /// packetizer.
   private static let videoTimingKept = 7
 }

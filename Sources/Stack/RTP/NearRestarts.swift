@@ -1,28 +1,29 @@
-/// Finds where a sender begins its sequence numbers anew by fewer than a hundred of them, which by
-/// the numbers alone looks like packets that came late (RFC 3550 appendix A.1).
+/// Detects a sender that restarts its sequence numbers less than 100 below the current one.
 ///
-/// The sign is a number that comes again with another timestamp. A late packet has a number that
-/// was not there yet; a repeated or replayed one has the timestamp that it had before, and so has
-/// one that is sent again. One packet alone begins nothing: the one after it has to go on from
-/// there. The view `loss` has the same rule.
+/// By the numbers alone, that looks like late packets (RFC 3550 appendix A.1).
+///
+/// The evidence is a sequence number that recurs with a different timestamp. A late packet has a
+/// number not received before; a duplicate, a replayed packet and a retransmission have the
+/// timestamp they had before. A single packet is not enough: the next one has to continue from it.
+/// The view `loss` applies the same rule.
 package struct NearRestarts: Sendable {
-  /// A step back by so many numbers and more shows by itself.
+  /// A step back this large or larger is evident by itself.
   package static let most = 100
-  /// Over how many packets a number is remembered.
+  /// The number of earlier packets with which a number is compared.
   package static let window = 128
 
-  /// The last packets, the newest at `count - 1` modulo the capacity: number and timestamp.
+  /// The latest packets as number and timestamp; the newest is at `count - 1` modulo the capacity.
   private var packets: [UInt64] = []
   private var count = 0
-  /// A power of two above the window and one more.
+  /// A power of two above the window plus one.
   private static let capacity = 256
 
   package init() {}
 
-  /// Sees the next packet of a stream, in the order of arrival.
+  /// Records the next packet of a stream, in order of arrival.
   ///
-  /// - Returns: whether numbers may begin anew with it, of which `isBorneOut` judges by the one
-  ///   after it.
+  /// - Returns: whether this packet may be the first after a restart; `isBorneOut` decides with the
+  ///   packet after it.
   package mutating func mayBegin(_ sequence: UInt16, _ timestamp: UInt32) -> Bool {
     defer { insert(sequence, timestamp) }
     guard let last = packet(1) else { return false }
@@ -30,22 +31,22 @@ package struct NearRestarts: Sendable {
     guard step <= 0, step > -Self.most, isReused(sequence, timestamp, before: 1) else {
       return false
     }
-    // Shortly after a restart packets that change places have numbers from before it, too.
+    // Shortly after a restart, reordered packets may also have numbers from before it.
     return Int32(bitPattern: timestamp &- last.timestamp) > 0
       || !isReused(last.sequence, last.timestamp, before: 2)
   }
 
-  /// Whether the packet after one with which numbers may begin anew goes on from there.
+  /// Returns whether the packet after a suspected restart continues from it.
   ///
   /// - Parameters:
-  ///   - step: from the packet before to that one; not above zero.
-  ///   - next: from that one to the packet after it.
+  ///   - step: the sequence step to the suspected packet, at most 0.
+  ///   - next: the sequence step from there to the packet after it.
   package static func isBorneOut(step: Int, next: Int) -> Bool {
     next == 1 || next > -most && next <= -step
   }
 
-  /// Whether the latest packet with a number, among the `window` from `place` back on, has another
-  /// timestamp.
+  /// Returns whether the latest packet with this number, among the `window` packets from `place`
+  /// back, has another timestamp.
   private func isReused(_ sequence: UInt16, _ timestamp: UInt32, before place: Int) -> Bool {
     for back in place..<place + Self.window {
       guard let packet = packet(back) else { return false }
@@ -54,7 +55,7 @@ package struct NearRestarts: Sendable {
     return false
   }
 
-  /// The packet that came so many before the next one.
+  /// Returns the packet `back` places before the next one.
   private func packet(_ back: Int) -> (sequence: UInt16, timestamp: UInt32)? {
     guard back <= count, back <= Self.capacity else { return nil }
     let packet = packets[(count - back) & (Self.capacity - 1)]

@@ -1,10 +1,10 @@
 package import Wire
 
-/// The header of an RTP packet and the ranges of its parts (RFC 3550 section 5.1).
+/// An RTP packet's header and the ranges of its parts (RFC 3550 section 5.1).
 ///
-/// Nothing is copied: ranges are offsets into the bytes that were parsed.
+/// Nothing is copied: ranges are offsets into the parsed bytes.
 package struct RTPHeader: Hashable, Sendable {
-  /// The length without CSRCs and extensions.
+  /// Header length without CSRCs and extensions.
   package static let fixedLength = 12
 
   package var marker: Bool
@@ -17,16 +17,16 @@ package struct RTPHeader: Hashable, Sendable {
   package var extensionProfile: UInt16
   /// The range of the header extension's elements.
   package var extensionElements: Range<Int>
-  /// The range of the payload, without padding.
+  /// The payload's range, without padding.
   package var payload: Range<Int>
   /// The number of padding bytes after the payload.
   package var paddingLength: Int
 
   package var headerLength: Int { payload.lowerBound }
 
-  /// Parses the header and checks that all its parts are within the packet.
+  /// Parses the header and checks that all parts lie within the packet.
   ///
-  /// Padding of a protected packet is encrypted and counts as payload.
+  /// In a protected packet, padding is encrypted and counts as payload.
   package init(parsing bytes: RawSpan, isProtected: Bool = false) throws(ReadError) {
     var reader = ByteReader(bytes)
     let first = try reader.uint8()
@@ -73,30 +73,30 @@ package struct HeaderExtensionURI: RawRepresentable, Hashable, Sendable {
   /// The encoding that a retransmission repairs (RFC 8852 section 3.2).
   package static let repairedStreamID = HeaderExtensionURI(
     rawValue: "urn:ietf:params:rtp-hdrext:sdes:repaired-rtp-stream-id")
-  /// The level of the audio in a packet (RFC 6464).
+  /// A packet's audio level (RFC 6464).
   package static let audioLevel = HeaderExtensionURI(
     rawValue: "urn:ietf:params:rtp-hdrext:ssrc-audio-level")
-  /// The levels of the mixed sources, in the order of the CSRC list (RFC 6465).
+  /// The mixed sources' levels, in the order of the CSRC list (RFC 6465).
   package static let mixerLevels = HeaderExtensionURI(
     rawValue: "urn:ietf:params:rtp-hdrext:csrc-audio-level")
-  /// When the packet left its sender, as a 6.18 fixed point number of seconds.
+  /// When the packet was sent, in seconds as a 6.18 fixed point number.
   package static let absoluteSendTime = HeaderExtensionURI(
     rawValue: "http://www.webrtc.org/experiments/rtp-hdrext/abs-send-time")
   /// The transport-wide sequence number (draft-holmer-rmcat-transport-wide-cc-extensions-01).
   package static let transportSequence = HeaderExtensionURI(
     rawValue: "http://www.ietf.org/id/draft-holmer-rmcat-transport-wide-cc-extensions-01")
-  /// The same with a request for feedback, in a second version.
+  /// The second version of the transport-wide sequence number, which can also request feedback.
   package static let laterTransportSequence = HeaderExtensionURI(
     rawValue: "http://www.webrtc.org/experiments/rtp-hdrext/transport-wide-cc-02")
-  /// How much later than its sampling a packet left (RFC 5450).
+  /// The delay between sampling and sending (RFC 5450).
   package static let transmissionOffset = HeaderExtensionURI(
     rawValue: "urn:ietf:params:rtp-hdrext:toffset")
-  /// When a frame was encoded, packetised, sent and forwarded.
+  /// When a frame was encoded, packetized, sent and forwarded.
   package static let videoTiming = HeaderExtensionURI(
     rawValue: "http://www.webrtc.org/experiments/rtp-hdrext/video-timing")
 }
 
-/// The identifiers of the known header extensions on a transport; 0 if not negotiated.
+/// The ids of the known header extensions on a transport; 0 if not negotiated.
 package struct HeaderExtensionMap: Hashable, Sendable {
   package var mid: UInt8 = 0
   package var streamID: UInt8 = 0
@@ -105,17 +105,17 @@ package struct HeaderExtensionMap: Hashable, Sendable {
   package var mixerLevels: UInt8 = 0
   package var absoluteSendTime: UInt8 = 0
   package var transportSequence: UInt8 = 0
-  // Only the positions of the following extensions matter: their values change in transit.
+  // Only the positions of these extensions matter: their values change in transit.
   package var transmissionOffset: UInt8 = 0
   package var laterTransportSequence: UInt8 = 0
   package var videoTiming: UInt8 = 0
 
-  /// Creates a map without any extension.
+  /// Creates an empty map.
   package init() {}
 
   /// Adds a negotiated extension.
   ///
-  /// The first identifier of a URI wins.
+  /// A URI's first id wins.
   package mutating func add(uri: String, id: UInt8) {
     func set(_ field: inout UInt8) { if field == 0 { field = id } }
     switch HeaderExtensionURI(rawValue: uri) {
@@ -133,7 +133,7 @@ package struct HeaderExtensionMap: Hashable, Sendable {
     }
   }
 
-  /// Whether no extension is in it whose values are read.
+  /// Whether the map has no extension whose values are read.
   package var isEmpty: Bool {
     var read = self
     (read.transmissionOffset, read.laterTransportSequence, read.videoTiming) = (0, 0, 0)
@@ -143,7 +143,7 @@ package struct HeaderExtensionMap: Hashable, Sendable {
 
 // MARK: - HeaderExtensions
 
-/// The values of the known header extensions of a received packet (RFC 8285).
+/// Values of the known header extensions in a received packet (RFC 8285).
 ///
 /// Texts are ranges of the packet, so parsing allocates nothing.
 package struct HeaderExtensions: Hashable, Sendable {
@@ -155,11 +155,11 @@ package struct HeaderExtensions: Hashable, Sendable {
   package var isVoice = false
   /// One byte per contributing source, the level in its low 7 bits (RFC 6465 section 4).
   package var mixerLevels: Range<Int>?
-  /// The low 24 bits are seconds as a 6.18 fixed point number.
+  /// Seconds as a 6.18 fixed point number in the low 24 bits.
   package var absoluteSendTime: UInt32?
   package var transportSequence: UInt16?
 
-  /// Parses the extensions in the map; skips elements that are truncated or of the wrong length.
+  /// Parses the extensions in the map; skips elements that are truncated or have the wrong length.
   package init(parsing bytes: RawSpan, header: RTPHeader, map: HeaderExtensionMap) {
     var elements = HeaderExtensionElements(header)
     while let (id, range) = elements.next(in: bytes) { parse(id, range, from: bytes, map) }
@@ -185,9 +185,9 @@ package struct HeaderExtensions: Hashable, Sendable {
     }
   }
 
-  /// The contributing sources of a packet.
+  /// Returns a packet's contributing sources.
   ///
-  /// Levels are used only if there is exactly one per source.
+  /// Levels count only if there is exactly one per source.
   package func contributors(of header: RTPHeader, in bytes: RawSpan) -> [Contributor] {
     guard header.contributorCount > 0, header.headerLength <= bytes.byteCount else { return [] }
     let levels = mixerLevels.flatMap { $0.count == header.contributorCount ? $0 : nil }
@@ -200,8 +200,8 @@ package struct HeaderExtensions: Hashable, Sendable {
   }
 }
 
-/// Iterates over the elements of a header extension in either form (RFC 8285 sections 4.2 and 4.3)
-/// and stops at a truncated one.
+/// Iterates over a header extension's elements in either form (RFC 8285 sections 4.2 and 4.3);
+/// stops at a truncated element.
 package struct HeaderExtensionElements {
   private var offset: Int
   private let end: Int
@@ -246,7 +246,8 @@ package struct HeaderExtensionElements {
     return nil
   }
 
-  /// Returns the value that begins here, or nil and stops if it is truncated.
+  /// Returns the range of the value that begins here; stops the iteration with nil if it is
+  /// truncated.
   private mutating func value(_ length: Int) -> Range<Int>? {
     guard length <= end - offset else {
       offset = end
@@ -257,9 +258,9 @@ package struct HeaderExtensionElements {
   }
 }
 
-/// A header to write: the fields of RFC 3550 section 5.1 and the extensions.
+/// An RTP header to write: the fields of RFC 3550 section 5.1 and the extensions.
 ///
-/// An extension is written if it has both a value here and an identifier in the map.
+/// An extension is written if it has a value here and an id in the map.
 package struct OutgoingHeader: Hashable, Sendable {
   package var marker = false
   package var payloadType: UInt8
@@ -271,7 +272,7 @@ package struct OutgoingHeader: Hashable, Sendable {
   package var repairedStreamID: [UInt8]?
   package var audioLevel: UInt8?
   package var isVoice = false
-  /// At most 15; levels are written only if all of them are known.
+  /// At most 15; levels are written only if all are known.
   package var contributors: [Contributor] = []
   package var absoluteSendTime: UInt32?
   package var transportSequence: UInt16?
@@ -283,7 +284,7 @@ package struct OutgoingHeader: Hashable, Sendable {
     self.ssrc = ssrc
   }
 
-  /// The length of the header in bytes, with its extensions.
+  /// Returns the header length in bytes, including extensions.
   package func length(map: HeaderExtensionMap) -> Int {
     let perElement = needsTwoByteForm(map) ? 2 : 1
     var length = 0
@@ -355,7 +356,8 @@ package struct OutgoingHeader: Hashable, Sendable {
     }
   }
 
-  /// The one-byte form has identifiers 1 to 14 and values of 1 to 16 bytes (RFC 8285 section 4.2).
+  /// Returns whether an extension exceeds the one-byte form: ids 1 to 14, values of 1 to 16 bytes
+  /// (RFC 8285 section 4.2).
   private func needsTwoByteForm(_ map: HeaderExtensionMap) -> Bool {
     func isTooLarge(_ id: UInt8, _ value: [UInt8]?) -> Bool {
       guard id != 0, let value else { return false }

@@ -2,13 +2,12 @@ import Wire
 
 /// Redundant payloads (RFC 2198 section 3).
 ///
-/// Older payloads come before the primary one. Video with ULPFEC uses RED with one block per
-/// packet.
+/// Older payloads precede the primary one. Video with ULPFEC uses RED with one block per packet.
 package enum RED {
-  /// The primary block of a packet, and the number of redundant ones before it.
+  /// A packet's primary block and the number of redundant blocks before it.
   package struct Primary: Hashable, Sendable {
     package var payloadType: UInt8
-    /// The range of its payload in the packet.
+    /// The block's payload range in the packet.
     package var payload: Range<Int>
     package var redundantBlocks: Int
   }
@@ -21,7 +20,7 @@ package enum RED {
     var blocks = 0
     while offset < payload.upperBound, bytes.byte(at: offset) & 0x80 != 0 {
       guard payload.upperBound - offset > 4 else { return nil }
-      // A redundant block's header ends in ten bits of length.
+      // A redundant block's header ends with a 10-bit length.
       redundantLength += Int(bytes.uint16(at: offset + 2) & 0x3ff)
       offset += 4
       blocks += 1

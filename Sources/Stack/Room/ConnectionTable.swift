@@ -1,16 +1,16 @@
 import Wire
 
-/// The connections of a room: their roles, states and ICE restarts.
+/// A room's connections: their roles, states and ICE restarts.
 struct ConnectionTable {
   struct Connection: Sendable {
     var id: ConnectionID
     var role: ConnectionRole
     var state = PeerState.new
-    /// Its number in the take.
+    /// The peer's number in the take.
     var peer: UInt32 = 0
     /// Consecutive ICE restarts.
     var restarts = 0
-    /// When ICE restarts, or the connection is given up.
+    /// When to restart ICE or give up the connection.
     var restartAt: Instant?
     /// Whether a requested restart is still due.
     var isRestartAsked = false
@@ -18,7 +18,7 @@ struct ConnectionTable {
     var transceivers: [(mid: String, number: UInt32)] = []
   }
 
-  /// The action for a connection without a path.
+  /// The remedy for a connection without a path.
   enum Remedy: Equatable {
     case restart(ConnectionID, attempt: Int)
     case giveUp(ConnectionID)
@@ -31,7 +31,7 @@ struct ConnectionTable {
 
   private static let count = 256
   private static let sections = 1_024
-  /// How long an ICE restart may take before the next one.
+  /// The time that an ICE restart may take before the next one.
   private static let patience = Interval.seconds(8)
 
   init(delay: Interval, maximum: Int, restartsOnceConnected: Bool = false) {
@@ -44,7 +44,7 @@ struct ConnectionTable {
 
   var deadline: Instant? { connections.reduce(nil) { earliest($0, $1.restartAt) } }
 
-  /// The connections that send local media.
+  /// Connections that send local media.
   var sending: [ConnectionID] { connections.filter { $0.role != .down }.map(\.id) }
 
   mutating func open(_ id: ConnectionID, _ role: ConnectionRole) -> Bool {
@@ -73,7 +73,7 @@ struct ConnectionTable {
     self[id]?.transceivers.first { $0.mid == mid }?.number
   }
 
-  /// Records the state of a connection; returns the previous one if it changed.
+  /// Records a connection's state; returns the previous one if it changed.
   mutating func setState(_ state: PeerState, of id: ConnectionID, at now: Instant) -> PeerState? {
     guard let known = self[id], known.state != state else { return nil }
     let delay = delay
@@ -81,7 +81,7 @@ struct ConnectionTable {
       connection.state = state
       switch state {
       case .connected:
-        // A path from before does not cancel a requested restart.
+        // A path from before the request does not cancel a requested restart.
         if !connection.isRestartAsked { (connection.restarts, connection.restartAt) = (0, nil) }
         if connection.isRestartAsked, connection.restartAt == nil { connection.restartAt = now }
       case .disconnected: connection.restartAt = connection.restartAt ?? now + delay
@@ -93,10 +93,10 @@ struct ConnectionTable {
     return known.state
   }
 
-  /// Restarts ICE on all connections, as after a change of networks.
+  /// Restarts ICE on all connections, as after a network change.
   ///
-  /// The application may see a connection before its state was reported here: such a restart waits
-  /// until it is.
+  /// The application may know a connection before its state was reported here: such a restart waits
+  /// for the report.
   mutating func restartAll(at now: Instant) {
     for connection in connections where connection.state != .closed {
       let isNew = connection.state == .new
@@ -132,7 +132,7 @@ struct ConnectionTable {
 
 // MARK: - ActionTable
 
-/// Requests to the service that are not answered yet.
+/// Requests that the service has not answered yet.
 struct ActionTable {
   enum Kind: Hashable, Sendable {
     case publish([LocalMediaID])
@@ -143,7 +143,7 @@ struct ActionTable {
     case pause(MediaID, Bool)
     case message
 
-    /// The error code if it is never answered.
+    /// The error code if the service never answers.
     var timeout: RoomErrorCode {
       switch self {
       case .publish: .publishFailed
@@ -159,7 +159,7 @@ struct ActionTable {
   struct Action: Sendable {
     var id: ActionID
     var kind: Kind
-    /// The call to answer; nil if failure is an event.
+    /// The call to answer; nil if a failure is reported as an event.
     var call: UInt32?
     var due: Instant
   }
@@ -174,7 +174,7 @@ struct ActionTable {
 
   var deadline: Instant? { actions.reduce(nil) { earliest($0, $1.due) } }
 
-  /// Records a request; nil if too many are unanswered.
+  /// Records a request; returns nil if too many are unanswered.
   mutating func begin(_ kind: Kind, call: UInt32?, at now: Instant) -> ActionID? {
     guard actions.count < ActionTable.maximum else { return nil }
     last &+= 1
@@ -182,13 +182,13 @@ struct ActionTable {
     return ActionID(last)
   }
 
-  /// Records an answer; returns the request, or nil if there is none.
+  /// Records an answer; returns its request, or nil if there is none.
   mutating func end(_ id: ActionID) -> Action? {
     guard let index = actions.firstIndex(where: { $0.id == id }) else { return nil }
     return actions.remove(at: index)
   }
 
-  /// Removes and returns the requests that timed out.
+  /// Removes and returns requests that timed out.
   mutating func removeOverdue(at now: Instant) -> [Action] {
     let overdue = actions.filter { $0.due <= now }
     actions.removeAll { $0.due <= now }

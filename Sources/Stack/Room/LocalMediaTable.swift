@@ -1,9 +1,9 @@
-/// Local media: requested, published or deferred, and the connections that carry it.
+/// Local media: deferred, being published or published, and the connections that send it.
 ///
 /// Changes return the room's outputs.
 struct LocalMediaTable {
   enum Phase: String, Sendable {
-    /// Waits for the room.
+    /// Waiting until the room is joined.
     case deferred
     /// Publication was requested.
     case publishing
@@ -14,31 +14,31 @@ struct LocalMediaTable {
   struct Entry: Sendable {
     var info: LocalMediaInfo
     var phase: Phase
-    /// The number that others see.
+    /// The id under which other participants see it.
     var media: MediaID?
-    /// The connection and the transceiver that carry it.
+    /// The connection and transceiver that send it.
     var connection: ConnectionID?
     var transceiver: UInt32?
-    /// The take's number of the peer that was reported to carry it; nil before that.
+    /// The take's number of the peer reported to send it; nil until reported.
     var carrier: UInt32?
   }
 
   private(set) var entries: [Entry] = []
-  /// The number of this participant; nil before joining.
+  /// The local participant's number; nil before joining.
   private var owner: Int?
-  /// The most local media.
+  /// The maximum number of local tracks.
   private static let maximum = 64
 
   subscript(id: LocalMediaID) -> Entry? { place(of: id).map { entries[$0] } }
 
-  /// The media on sending connections.
+  /// Media for sending connections.
   var attached: [LocalMediaInfo] {
     entries.filter { $0.phase == .publishing || $0.phase == .published }.map(\.info)
   }
 
-  // MARK: What the application wants
+  // MARK: Application
 
-  /// Whether the media can be added: it is new, and there is room.
+  /// Returns whether media can be added: its ids are new, and there is room.
   func accepts(_ infos: [LocalMediaInfo]) -> Bool {
     entries.count + infos.count <= LocalMediaTable.maximum
       && Set(infos.map(\.id)).count == infos.count
@@ -49,7 +49,7 @@ struct LocalMediaTable {
     for info in infos { entries.append(Entry(info: info, phase: phase)) }
   }
 
-  /// Returns the media that waited for the room.
+  /// Removes and returns media that waited for the room.
   mutating func removeDeferred() -> [LocalMediaInfo] {
     var taken: [LocalMediaInfo] = []
     for index in entries.indices where entries[index].phase == .deferred {
@@ -59,7 +59,7 @@ struct LocalMediaTable {
     return taken
   }
 
-  /// Whether all of these can be unpublished.
+  /// Returns whether all of this media can be unpublished.
   func canUnpublish(_ ids: [LocalMediaID]) -> Bool {
     !ids.isEmpty && ids.allSatisfy { self[$0].map { $0.phase != .unpublishing } ?? false }
   }
@@ -69,7 +69,7 @@ struct LocalMediaTable {
     entries.removeAll { ids.contains($0.info.id) }
   }
 
-  /// Requests unpublication.
+  /// Starts unpublishing media.
   mutating func beginUnpublishing(_ ids: [LocalMediaID]) -> [RoomOutput] {
     ids.compactMap { id in
       guard let index = place(of: id) else { return nil }
@@ -78,8 +78,8 @@ struct LocalMediaTable {
     }
   }
 
-  /// Replaces the description of media of the same kind.
-  /// - Returns: whether the service has to be informed; nil if there is no such media.
+  /// Replaces the description of media; its kind cannot change.
+  /// - Returns: whether the service must be informed; nil if there is no such media.
   mutating func update(_ info: LocalMediaInfo) -> Bool? {
     guard let index = place(of: info.id), entries[index].info.kind == info.kind else { return nil }
     guard entries[index].info != info else { return false }
@@ -87,9 +87,9 @@ struct LocalMediaTable {
     return entries[index].phase == .published || entries[index].phase == .publishing
   }
 
-  // MARK: What the service says
+  // MARK: Service
 
-  /// Records that the media is published under a number.
+  /// Records that media was published under an id.
   mutating func confirm(_ id: LocalMediaID, as media: MediaID) -> [RoomOutput] {
     guard let index = place(of: id), entries[index].phase == .publishing else { return [] }
     entries[index].phase = .published
@@ -97,8 +97,8 @@ struct LocalMediaTable {
     return [.event(.localMediaPublished(id, media))]
   }
 
-  /// Records that the media is no longer published: it was unpublished, or the service lost it and
-  /// will publish it in the next session.
+  /// Records that media is no longer published: it was unpublished, or the service lost it and it
+  /// will be published again in the next session.
   mutating func withdraw(_ id: LocalMediaID) -> [RoomOutput] {
     guard let index = place(of: id) else { return [] }
     switch entries[index].phase {
@@ -110,7 +110,7 @@ struct LocalMediaTable {
     }
   }
 
-  /// Records that the service refused to publish.
+  /// Records that the service refused to publish media.
   mutating func refuse(_ ids: [LocalMediaID]) -> [RoomOutput] {
     var outputs: [RoomOutput] = []
     for id in ids {
@@ -138,15 +138,15 @@ struct LocalMediaTable {
     return carried(entry).map { [.person(.ended($0))] } ?? []
   }
 
-  // MARK: What carries it
+  // MARK: Connections
 
-  /// Records this participant's number: media on connections is carried from now on.
+  /// Records the local participant's number; media on connections is reported from now on.
   mutating func enter(as number: Int, over links: ConnectionTable) -> [RoomOutput] {
     owner = number
     return entries.indices.flatMap { carry($0, over: links) }
   }
 
-  /// Records which transceiver carries the media, replacing the previous one.
+  /// Records which transceiver sends media, replacing the previous one.
   mutating func place(
     _ id: LocalMediaID, on connection: ConnectionID, _ transceiver: UInt32,
     over links: ConnectionTable
@@ -171,8 +171,8 @@ struct LocalMediaTable {
     return outputs
   }
 
-  /// Reports that media is carried, once it is on a connection and this participant has joined; a
-  /// connection may carry it earlier.
+  /// Reports what sends media, once it is on a connection and the local participant has joined; a
+  /// connection may send it before.
   private mutating func carry(_ index: Int, over links: ConnectionTable) -> [RoomOutput] {
     guard owner != nil, entries[index].carrier == nil,
       let link = entries[index].connection.flatMap({ links[$0] })
@@ -181,7 +181,7 @@ struct LocalMediaTable {
     return carried(entries[index]).map { [.person(.carried($0))] } ?? []
   }
 
-  /// The reported carrier of media; nil if it is not carried.
+  /// Returns what was reported to send media; nil if nothing was.
   private func carried(_ entry: Entry) -> CarriedMedia? {
     guard let peer = entry.carrier, let transceiver = entry.transceiver, let owner else {
       return nil

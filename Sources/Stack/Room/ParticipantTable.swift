@@ -1,9 +1,9 @@
 import Wire
 
-/// The participants and their published media.
+/// A room's participants and their published media.
 struct ParticipantTable {
   struct Person: Sendable {
-    /// Unchanged when the participant leaves and returns.
+    /// The participant's number, the same after leaving and returning.
     var number: Int
     var id: String
     var name: String
@@ -11,20 +11,20 @@ struct ParticipantTable {
     var isPresent: Bool
   }
 
-  /// The name of this participant.
+  /// The local participant's name.
   private(set) var localName = ""
-  /// In order of first appearance.
+  /// All participants in order of first appearance.
   private(set) var people: [Person] = []
-  /// The media of other participants in the order of publication.
+  /// Media of other participants in order of publication.
   private(set) var media: [PublishedMedia] = []
 
-  /// A limit, because a server could name ever new participants.
+  /// Limits, because a server could name ever more participants.
   private static let peopleMaximum = 10_000
   private static let mediaMaximum = 20_000
 
   var local: Person? { people.first { $0.isLocal } }
 
-  /// The other participants present, in order of first appearance.
+  /// Other participants who are present, in order of first appearance.
   var others: [Person] { people.filter { $0.isPresent && !$0.isLocal } }
 
   func person(_ id: String) -> Person? { people.first { $0.id == id } }
@@ -35,7 +35,7 @@ struct ParticipantTable {
 
   mutating func setOwnName(_ name: String) { localName = name }
 
-  /// Records that a participant is present; nil if known, or there are too many.
+  /// Records that a participant is present; returns nil if that is known or there are too many.
   mutating func enter(_ id: String, name: String, isLocal: Bool = false) -> PersonChange? {
     if let index = people.firstIndex(where: { $0.id == id }) {
       guard !people[index].isPresent else { return nil }
@@ -50,14 +50,14 @@ struct ParticipantTable {
     return .entered(number: number, id: id, name: name, isLocal: isLocal)
   }
 
-  /// Records that a participant left; nil if it was not present.
+  /// Records that a participant left; returns nil if the participant was not present.
   mutating func leave(_ id: String) -> PersonChange? {
     guard let index = people.firstIndex(where: { $0.id == id && $0.isPresent }) else { return nil }
     people[index].isPresent = false
     return .left(number: people[index].number)
   }
 
-  /// Records published media; false if known, or its owner is not present.
+  /// Records published media; returns false if it is known or its owner is not present.
   mutating func publish(_ published: PublishedMedia) -> Bool {
     guard media.count < ParticipantTable.mediaMaximum, media(published.id) == nil,
       let owner = person(published.owner), owner.isPresent, !owner.isLocal
@@ -71,7 +71,7 @@ struct ParticipantTable {
     return media.remove(at: index)
   }
 
-  /// Records a change of media, except for its owner and kind; false if nothing changed.
+  /// Records changed media, ignoring owner and kind; returns false if nothing changed.
   mutating func change(_ changed: PublishedMedia) -> Bool {
     guard let index = media.firstIndex(where: { $0.id == changed.id }) else { return false }
     var next = changed
@@ -84,17 +84,17 @@ struct ParticipantTable {
 
 // MARK: - RoomLife
 
-/// The state of a room, the progress of connecting, and its time limits.
+/// A room's state, progress of connecting, and time limits.
 struct RoomLife {
   private(set) var state = RoomState.initialized
-  /// The progress last reported; 0 before any.
+  /// The progress last reported; 0 before the first report.
   private(set) var progress = 0
   /// The time limit for connecting or leaving.
   private(set) var deadline: Instant?
-  /// Whether a fatal error was reported.
+  /// Whether a fatal error has been reported.
   private(set) var hasFailed = false
 
-  /// The progress of connecting after each step.
+  /// The progress of connecting in percent, after each step.
   enum Milestone: Int {
     case begun = 1
     case signedIn = 10
@@ -109,7 +109,7 @@ struct RoomLife {
 
   private static let leaveLimit = Interval.seconds(5)
 
-  /// Enters another state; nil if unchanged.
+  /// Enters another state; returns nil if it is the same.
   mutating func enter(_ next: RoomState, at now: Instant, limit: Interval? = nil) -> RoomOutput? {
     guard next != state else { return nil }
     defer { state = next }
@@ -118,7 +118,7 @@ struct RoomLife {
     return .state(machine: "room", from: state.rawValue, to: next.rawValue)
   }
 
-  /// Reports progress, which never decreases; nil if unchanged.
+  /// Reports progress, which never decreases; returns nil if it is unchanged.
   mutating func reach(_ milestone: Milestone) -> RoomOutput? {
     guard state == .connecting, milestone.rawValue > progress else { return nil }
     progress = milestone.rawValue
@@ -135,10 +135,10 @@ struct RoomLife {
   }
 }
 
-/// The right to enter, and when it has to be renewed.
+/// The token for the room, and when it must be renewed.
 struct TokenState {
   private(set) var text: String?
-  /// When a new one is requested.
+  /// When a new token is requested.
   private(set) var deadline: Instant?
   private(set) var isAwaited = false
 
@@ -151,7 +151,7 @@ struct TokenState {
 
   mutating func forget() { self = TokenState() }
 
-  /// Returns whether to request another one now.
+  /// Returns whether to request another token now.
   mutating func consumeDue(at now: Instant) -> Bool {
     guard let deadline, deadline <= now else { return false }
     self.deadline = nil
@@ -160,7 +160,7 @@ struct TokenState {
   }
 }
 
-/// The calls that are answered once the room is joined, and once it is over.
+/// Calls that are answered when the room is joined or has ended.
 struct WaitingCalls {
   private var entering: UInt32?
   private var leaving: [UInt32] = []
@@ -169,17 +169,17 @@ struct WaitingCalls {
 
   mutating func awaitEnd(_ call: UInt32) { leaving.append(call) }
 
-  /// Answers the calls that waited for the room.
+  /// Answers the calls waiting for the room.
   mutating func enter() -> [RoomOutput] {
     entering.take().map { [.reply(call: $0, .done)] } ?? []
   }
 
-  /// Fails the calls that waited for the room.
+  /// Fails the calls waiting for the room.
   mutating func refuse(_ failure: SignalingFailure) -> [RoomOutput] {
     entering.take().map { [.reply(call: $0, .failed(failure))] } ?? []
   }
 
-  /// Answers the calls that waited for the end.
+  /// Answers the calls waiting for the end.
   mutating func leave() -> [RoomOutput] {
     defer { leaving = [] }
     return leaving.map { .reply(call: $0, .done) }

@@ -1,16 +1,17 @@
 import Wire
 
-/// Received media: a pool of video receivers that grows up to a limit, and audio.
+/// Received media: audio, and a pool of video receivers that grows up to a limit.
 ///
 /// Changes return the room's outputs.
 struct ReceiverPool {
-  /// The selector of the active voices.
+  /// The selection of the active voices.
   enum Voices: Sendable {
-    /// Nobody: all received voices are active.
+    /// There is no selection: all received voices are active.
     case all
-    /// This client, by the slots of its connections; voices without a slot may be silenced.
+    /// The local side selects them by its connections' slots, and may silence voices without a
+    /// slot.
     case slots(silences: Bool)
-    /// The service, which reports whose audio it sends.
+    /// The service selects them and reports whose audio it sends.
     case reported
   }
 
@@ -27,29 +28,30 @@ struct ReceiverPool {
     var phase: Phase
     var profile: VideoProfile?
     var isPaused = false
-    /// The section of a connection, and its transceiver once known.
+    /// The connection and section, and the transceiver once it is known.
     var connection: ConnectionID?
     var mid: String?
     var transceiver: UInt32?
-    /// Whether its audio is played: it holds a slot, or there are no slots.
+    /// Whether the audio is played: because it holds a slot, needs none (`isExempt`), or there are
+    /// no slots.
     var isOccupant = false
-    /// Whether it is played without a slot, because its owner has it always on.
+    /// Whether the audio is played without a slot, because its owner has it always on.
     var isExempt = false
-    /// Whether this media alone is muted.
+    /// Whether this media is muted individually.
     var isMuted = false
-    /// Whether it was reported as carried.
+    /// Whether the media was reported as carried.
     var isCarried = false
   }
 
   private(set) var receivers: [Receiver] = []
   /// The number of videos that can currently be received.
   private(set) var size: Int
-  /// Whether everything received is muted.
+  /// Whether all received media is muted.
   private(set) var isMuted = false
   private let maximum: Int
   private let growth: Int
   private let voices: Voices
-  /// The voices that the service sends, even if nothing of them was received yet.
+  /// The voices that the service sends, even those not received yet.
   private var reported: [MediaID] = []
 
   init(initial: Int, maximum: Int, growth: Int, voices: Voices) {
@@ -63,7 +65,7 @@ struct ReceiverPool {
   /// Whether voices without a slot are silenced.
   private var silences: Bool { if case .slots(let silences) = voices { silences } else { false } }
 
-  /// Whether audio is played as soon as it arrives.
+  /// Returns whether audio is played as soon as it arrives.
   private func isHeardAtOnce(_ media: MediaID, isAlwaysOn: Bool) -> Bool {
     switch voices {
     case .all: true
@@ -80,8 +82,8 @@ struct ReceiverPool {
 
   private var videos: Int { receivers.count { $0.isVideo } }
 
-  /// Assigns a receiver to media; reports if the pool grew.
-  /// - Throws: the error code.
+  /// Assigns a receiver to media, and reports whether the pool grew.
+  /// - Throws: the error for media that is already subscribed, or for a full pool.
   mutating func assign(_ media: MediaID, isVideo: Bool) throws(SignalingFailure) -> [RoomOutput] {
     var grown: [RoomOutput] = []
     if let known = self[media] {
@@ -100,10 +102,10 @@ struct ReceiverPool {
     return grown
   }
 
-  /// Releases receivers that the service does not know.
+  /// Releases the receivers of media that the service does not know.
   mutating func forget(_ media: [MediaID]) { receivers.removeAll { media.contains($0.media) } }
 
-  /// Records that a subscription was confirmed or refused.
+  /// Records that subscriptions were confirmed or refused.
   mutating func endSubscribing(_ media: [MediaID], isRefused: Bool) {
     for id in media {
       guard let index = place(of: id), receivers[index].phase == .subscribing else { continue }
@@ -111,7 +113,7 @@ struct ReceiverPool {
     }
   }
 
-  /// Requests unsubscription.
+  /// Marks media as being unsubscribed.
   mutating func beginUnsubscribing(_ media: MediaID) throws(SignalingFailure) {
     guard let index = place(of: media), receivers[index].phase != .unsubscribing else {
       throw failure(.notSubscribed, media)
@@ -119,7 +121,7 @@ struct ReceiverPool {
     receivers[index].phase = .unsubscribing
   }
 
-  /// Records that unsubscription was confirmed or refused.
+  /// Records that unsubscriptions were confirmed or refused.
   mutating func endUnsubscribing(
     _ media: [MediaID], isRefused: Bool, _ people: ParticipantTable, _ links: ConnectionTable
   ) -> [RoomOutput] {
@@ -153,10 +155,10 @@ struct ReceiverPool {
     if let index = place(of: media) { receivers[index].isPaused = isPaused }
   }
 
-  // MARK: Where it comes
+  // MARK: Assignment
 
-  /// Assigns media to a section of a connection, even if it was not requested: then the service
-  /// chooses.
+  /// Assigns media to a connection's section, even without a subscription, as when the service
+  /// chooses the media.
   mutating func assign(
     _ media: PublishedMedia, to mid: String, on connection: ConnectionID,
     _ people: ParticipantTable, _ links: ConnectionTable
@@ -194,7 +196,7 @@ struct ReceiverPool {
     return outputs + lose(media, people, links)
   }
 
-  /// Records the transceiver of a section.
+  /// Records a section's transceiver.
   mutating func receive(
     _ mid: String, by transceiver: UInt32, on connection: ConnectionID,
     _ people: ParticipantTable, _ links: ConnectionTable
@@ -243,7 +245,7 @@ struct ReceiverPool {
     return outputs
   }
 
-  /// Reports media as carried, once section and transceiver are known.
+  /// Reports media as carried once its section and transceiver are known.
   private mutating func reportCarried(
     _ index: Int, _ people: ParticipantTable, _ links: ConnectionTable
   ) -> [RoomOutput] {
@@ -285,7 +287,7 @@ struct ReceiverPool {
     receivers.first { $0.connection == connection && $0.mid == mid }
   }
 
-  // MARK: What is heard
+  // MARK: Playback
 
   /// Records that a transceiver gained or lost a slot.
   mutating func recordSlot(
@@ -303,21 +305,21 @@ struct ReceiverPool {
       + [.event(isHeld ? .audioOccupied(media) : .audioVacated(media))]
   }
 
-  /// Whether voices are selected at all.
+  /// Whether voices are selected.
   private var choosesVoices: Bool { if case .all = voices { false } else { true } }
 
-  /// Silences a receiver without a slot, or ends that.
+  /// Silences a receiver without a slot, or lets it be heard again.
   private func setSilenced(_ receiver: Receiver, _ isSilenced: Bool) -> [RoomOutput] {
     guard silences, !receiver.isVideo else { return [] }
     return order(receiver) { .setSilenced(transceiver: $0, isSilenced) }
   }
 
-  /// Sets the voices that the service sends, besides those that are always on.
+  /// Sets the voices that the service sends in addition to those that are always on.
   mutating func setVoices(_ media: [MediaID]) -> [RoomOutput] {
     guard case .reported = voices else { return [] }
     reported = Array(media.prefix(ReceiverPool.reportedMaximum))
     var outputs: [RoomOutput] = []
-    // Report lost voices before new ones.
+    // Lost voices are reported before new ones.
     for isHeard in [false, true] {
       for index in receivers.indices where receivers[index].isCarried && !receivers[index].isVideo {
         let receiver = receivers[index]
@@ -332,10 +334,10 @@ struct ReceiverPool {
     return outputs
   }
 
-  /// No service sends more voices at once.
+  /// The maximum number of voices; no service sends more at once.
   private static let reportedMaximum = 1_000
 
-  /// Updates audio that became always on, or no longer is.
+  /// Updates audio that is now always on, or no longer is.
   mutating func exempt(_ media: PublishedMedia) -> [RoomOutput] {
     guard choosesVoices, let index = place(of: media.id), !receivers[index].isVideo,
       receivers[index].isCarried, receivers[index].transceiver != nil,
@@ -354,13 +356,13 @@ struct ReceiverPool {
     return outputs + [.event(isHeard ? .audioOccupied(media.id) : .audioVacated(media.id))]
   }
 
-  /// Mutes or unmutes everything received.
+  /// Mutes or unmutes all received media.
   mutating func setMuted(_ isMuted: Bool) -> [RoomOutput] {
     self.isMuted = isMuted
     return receivers.flatMap { setAudible($0) }
   }
 
-  /// Mutes or unmutes one media.
+  /// Mutes or unmutes a single media.
   mutating func setMuted(_ isMuted: Bool, _ media: MediaID) throws(SignalingFailure) -> [RoomOutput]
   {
     guard let index = place(of: media) else { throw failure(.notSubscribed, media) }
@@ -368,13 +370,13 @@ struct ReceiverPool {
     return setAudible(receivers[index])
   }
 
-  /// Sets whether a transceiver's media is played.
+  /// Sets whether a receiver's audio is played.
   private func setAudible(_ receiver: Receiver) -> [RoomOutput] {
     guard !receiver.isVideo else { return [] }
     return order(receiver) { .setAudible(transceiver: $0, !isMuted && !receiver.isMuted) }
   }
 
-  /// Creates an order for a receiver's connection.
+  /// Returns an order for a receiver's connection, or nothing if the media is not carried.
   private func order(
     _ receiver: Receiver, _ order: (UInt32) -> RoomConnectionOrder
   ) -> [RoomOutput] {

@@ -1,20 +1,20 @@
 package import Wire
 
-/// The configuration of a room: its genesis, with the seed.
+/// A room's configuration, which is its genesis together with the seed.
 package struct RoomConfiguration: Hashable, Sendable, Codable {
   /// The protocol and the server.
   package var signaling: SignalingConfiguration
-  /// The initial number of received videos.
+  /// The number of videos that can be received at first.
   package var videoReceiverInitialCount = 9
-  /// The maximum number of received videos.
+  /// The maximum number of videos that can be received.
   package var videoReceiverMaximumCount = 20
-  /// By how many the pool grows when it is full.
+  /// The number of receivers that are added when the pool is full.
   package var videoReceiverGrowthRate = 1
-  /// How many voices are played at once if the service does not select; nil for all.
+  /// The number of voices that are played at once if the service does not select them; nil for all.
   package var audioOccupants: Int? = 4
   /// Whether voices without a slot are silenced; nil means no, as in older takes.
   package var silencesWithoutSlot: Bool?
-  /// Whether the audio of others is subscribed to automatically.
+  /// Whether remote audio is subscribed to automatically.
   package var subscribesAudio = true
   /// Whether room identifiers must be 1 to 32 letters, digits and hyphens.
   package var checksRoomID = true
@@ -22,41 +22,41 @@ package struct RoomConfiguration: Hashable, Sendable, Codable {
   package var needsToken = false
   /// The time limit for connecting in milliseconds.
   package var connectTimeoutMilliseconds: Int64 = 30_000
-  /// The time limit for actions of the service in milliseconds.
+  /// The time limit for the service's replies in milliseconds.
   package var actionTimeoutMilliseconds: Int64 = 10_000
-  /// How long a connection may be without a path before ICE restarts, in milliseconds.
+  /// The time that a connection may be without a path before ICE restarts, in milliseconds.
   package var restartDelayMilliseconds: Int64 = 3_000
-  /// After how many consecutive restarts the room is given up.
+  /// The number of consecutive restarts after which the room ends.
   package var restartMaximum = 4
-  /// Whether an ICE restart that is requested before a connection reported any state happens once
-  /// it is connected; nil means no, as in older takes.
+  /// Whether an ICE restart that was requested before a connection reported a state takes place
+  /// once it is connected; nil means no, as in older takes.
   package var restartsOnceConnected: Bool?
-  /// What the streams of randomness begin with, by label in hexadecimal; nil in takes that were not
+  /// The first bytes of each random stream in hexadecimal, by label; nil in takes that were not
   /// redacted.
   package var drawnBytes: [String: String]?
 
   package init(signaling: SignalingConfiguration) { self.signaling = signaling }
 }
 
-/// Everything that can happen to a room.
+/// An input of a room.
 package enum RoomInput: Sendable {
   case genesis(RoomConfiguration, seed: [UInt8])
   case deadline
-  /// A call of the application; its reply has the same number.
+  /// An application's call; the reply has the same number.
   case call(id: UInt32, RoomCall)
-  /// An event of a signaling transport.
+  /// An event from a signaling transport.
   case transport(TransportID, TransportEvent)
-  /// The result of an HTTP request.
+  /// An HTTP request's result.
   case response(RequestID, HTTPResult)
-  /// A report of a connection.
+  /// A report from a connection.
   case connection(ConnectionID, RoomConnectionReport)
-  /// A report of the process that shares a screen.
+  /// A report from the process that shares a screen.
   case share(ShareReport)
 }
 
-/// A call of an application.
+/// An application's call.
 package enum RoomCall: Hashable, Sendable, Codable {
-  /// A token was obtained or renewed.
+  /// Sets a token that was obtained or renewed.
   case signedIn(token: String, lifetimeMilliseconds: Int64?)
   case signOut
   /// Joins the room.
@@ -65,23 +65,23 @@ package enum RoomCall: Hashable, Sendable, Codable {
   /// Publishes local media; deferred until the room is joined.
   case publish([LocalMediaInfo])
   case unpublish([LocalMediaID])
-  /// Local media has another extra value or was switched on or off.
+  /// Changes local media's extra value, or switches the media on or off.
   case updateLocal(LocalMediaInfo)
-  /// Subscribes to one video; failure is the reply.
+  /// Subscribes to one video; the reply reports a failure.
   case subscribe(MediaID)
-  /// Subscribes to several; failures are events.
+  /// Subscribes to several media; events report the failures.
   case subscribeAll([MediaID])
   case unsubscribe(MediaID)
   case unsubscribeAll([MediaID])
   case setProfile(MediaID, VideoProfile)
   case setPaused(MediaID, Bool)
   case sendMessage(UserMessage)
-  /// Mutes or unmutes everything received.
+  /// Mutes or unmutes all received media.
   case setMuted(Bool)
-  /// Mutes or unmutes one received audio, independently of the whole room.
+  /// Mutes or unmutes a single received audio, independently of the setting for the room.
   case setMediaMuted(MediaID, Bool)
   case restartICE
-  /// The local addresses changed.
+  /// Reports that the local addresses changed.
   case networkChanged
   /// Starts the process that shares a screen.
   case requestScreenShare
@@ -95,15 +95,15 @@ package enum RoomReply: Hashable, Sendable {
   case failed(SignalingFailure)
 }
 
-/// A report of a room's connection.
+/// A report from one of the room's connections.
 package enum RoomConnectionReport: Hashable, Sendable, Codable {
-  /// The connection was opened; its number in the take, 0 without a take.
+  /// The connection was opened; `peer` is its number in the take, or 0 without a take.
   case opened(peer: UInt32)
   /// A report for the signaling machine.
   case report(ConnectionReport)
-  /// The transceiver that sends local media.
+  /// A transceiver was assigned to local media.
   case sending(LocalMediaID, transceiver: UInt32)
-  /// The transceiver that receives a section.
+  /// A transceiver was assigned to a received section.
   case receiving(mid: String, transceiver: UInt32)
   /// DTLS is connected.
   case secured
@@ -121,19 +121,19 @@ package enum RoomOutput: Hashable, Sendable {
   case event(RoomEvent)
   case person(PersonChange)
   case share(ShareOrder)
-  /// The token expires: another one is requested, by `signedIn`.
+  /// The token is about to expire; `signedIn` supplies a new one.
   case tokenWanted
 }
 
-/// An order to a room's connection.
+/// An order to one of the room's connections.
 package enum RoomConnectionOrder: Hashable, Sendable, Codable {
-  /// A request of the signaling machine.
+  /// A request from the signaling machine.
   case request(ConnectionRequest)
-  /// Sends local media from the next offer or answer on.
+  /// Sends local media, starting with the next offer or answer.
   case attach(LocalMediaInfo)
   /// Stops sending local media.
   case detach(LocalMediaID)
-  /// Limits the received voices that are played at once.
+  /// Limits the number of received voices that are played at once.
   case limitAudio(Int)
   /// Sets whether a transceiver's audio is played without a slot.
   case exemptAudio(transceiver: UInt32, Bool)
@@ -143,16 +143,16 @@ package enum RoomConnectionOrder: Hashable, Sendable, Codable {
   case setSilenced(transceiver: UInt32, Bool)
 }
 
-/// The states of a room.
+/// A room's states.
 package enum RoomState: String, Hashable, Sendable, Codable {
   case initialized, connecting, connected, disconnecting, disconnected
 }
 
 /// An event for the application.
 package enum RoomEvent: Hashable, Sendable, Codable {
-  /// The progress of connecting: 1 to 100.
+  /// The progress of connecting, from 1 to 100.
   case connecting(progress: Int)
-  /// The room was joined: the participants, this one first.
+  /// The room was joined; lists the participants, the local one first.
   case connected([String])
   case disconnected(RoomEnding)
   case failed(SignalingFailure)
@@ -165,10 +165,10 @@ package enum RoomEvent: Hashable, Sendable, Codable {
   case remotePublished(PublishedMedia)
   case remoteUnpublished(PublishedMedia)
   case remoteStateChanged(PublishedMedia)
-  /// Media of another participant is received by this transceiver.
+  /// A transceiver receives a remote participant's media.
   case remoteSubscribed(MediaID, ConnectionID, transceiver: UInt32)
   case remoteUnsubscribed(MediaID)
-  /// A voice is played, or no longer.
+  /// A voice is played, or is no longer played.
   case audioOccupied(MediaID)
   case audioVacated(MediaID)
   case talking(participant: String, Bool, level: Int?)
@@ -179,17 +179,18 @@ package enum RoomEvent: Hashable, Sendable, Codable {
   case reconnected
   /// ICE restarts on a connection.
   case restartingICE(ConnectionID, attempt: Int)
-  /// The number of videos that can be received has grown.
+  /// The number of videos that can be received grew.
   case receiversGrown(Int)
   case screenShare(ExtensionStatus)
 
-  /// The name without arguments.
+  /// The name without its arguments.
   package var name: String { "\(self)".prefix { $0 != "(" }.description }
 }
 
-/// A change of a participant or of what carries its media.
+/// A change of a participant, or of the connections that carry its media.
 ///
-/// A participant keeps its number for the life of the room, whichever connections carry it.
+/// A participant keeps its number as long as the room exists, whichever connections carry its
+/// media.
 package enum PersonChange: Hashable, Sendable {
   case entered(number: Int, id: String, name: String, isLocal: Bool)
   case left(number: Int)
@@ -197,11 +198,11 @@ package enum PersonChange: Hashable, Sendable {
   case ended(CarriedMedia)
 }
 
-/// A participant's media on a transceiver of a peer.
+/// A participant's media on a peer's transceiver.
 package struct CarriedMedia: Hashable, Sendable {
   /// The participant's number.
   package var participant: Int
-  /// The number of the media; nil for local media that is not published yet.
+  /// The media's number; nil for local media that is not published yet.
   package var media: UInt32?
   package var kind: MediaKind
   package var isInbound: Bool

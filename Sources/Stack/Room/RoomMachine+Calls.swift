@@ -1,6 +1,6 @@
 import Wire
 
-// Calls of the application.
+// Calls from the application.
 extension RoomMachine {
   mutating func handle(
     _ call: RoomCall, id: UInt32, at now: Instant, into outbox: inout Outbox<RoomOutput>
@@ -15,7 +15,7 @@ extension RoomMachine {
   }
 
   /// Performs a call.
-  /// - Returns: whether it is done; otherwise it is answered later.
+  /// - Returns: whether the call is done; otherwise its reply follows later.
   private mutating func perform(
     _ call: RoomCall, id: UInt32, at now: Instant, into outbox: inout Outbox<RoomOutput>
   ) throws(SignalingFailure) -> Bool {
@@ -57,13 +57,13 @@ extension RoomMachine {
       guard life.state == .connected else { throw failure(.invalidState) }
       outbox.append(.share(try share.request(at: now)))
     case .stopScreenShare(let isLeaving):
-      // Immediate, without a reply from the service.
+      // Takes effect at once, without a reply from the service.
       if let order = share.stop(isLeaving: isLeaving, at: now) { outbox.append(.share(order)) }
     }
     return true
   }
 
-  // MARK: Coming and going
+  // MARK: Joining and leaving
 
   private mutating func connect(
     _ join: RoomJoin, _ id: UInt32, at now: Instant, into outbox: inout Outbox<RoomOutput>
@@ -90,7 +90,7 @@ extension RoomMachine {
     return false
   }
 
-  /// Whether an identifier is valid in Retake's own rooms.
+  /// Returns whether an identifier is valid in Retake's own rooms.
   package static func isRoomID(_ text: String) -> Bool {
     (1...32).contains(text.utf8.count)
       && text.utf8.allSatisfy { byte in
@@ -137,7 +137,7 @@ extension RoomMachine {
       throw SignalingFailure(.notSupported, "the service takes audio alone")
     }
     guard life.state == .connected else {
-      // Published once the room is joined.
+      // They are published once the room is joined.
       localMedia.add(infos, phase: .deferred)
       return true
     }
@@ -146,7 +146,7 @@ extension RoomMachine {
     return false
   }
 
-  /// Sends local media on a connection; if the server offers, its offer decides on the layers.
+  /// Sends local media on a connection; if the server makes the offers, these determine the layers.
   func attach(
     _ infos: [LocalMediaInfo], to id: ConnectionID, into outbox: inout Outbox<RoomOutput>
   ) {
@@ -156,7 +156,7 @@ extension RoomMachine {
     }
   }
 
-  /// Puts local media on the sending connections and publishes it.
+  /// Adds local media to the sending connections and publishes it.
   mutating func announce(
     _ infos: [LocalMediaInfo], call: UInt32?, at now: Instant,
     into outbox: inout Outbox<RoomOutput>
@@ -194,16 +194,16 @@ extension RoomMachine {
     if isNews { want(.updateLocal(info), at: now, into: &outbox) }
   }
 
-  // MARK: Media of others
+  // MARK: Remote media
 
-  /// Subscribes to media; without a call, failures are events.
+  /// Subscribes to media; if there is no call, events report the failures.
   mutating func subscribe(
     _ media: [MediaID], call: UInt32?, at now: Instant, into outbox: inout Outbox<RoomOutput>
   ) throws(SignalingFailure) {
     guard life.state == .connected else { throw failure(.noDownConnection) }
     guard !media.isEmpty else { throw failure(.nothingToSubscribe) }
     guard abilities.contains(.subscriptions) else {
-      // Without subscriptions, everything published arrives anyway.
+      // Without subscriptions, all published media arrives anyway.
       if let stranger = media.first(where: { people.media($0) == nil }) {
         throw failure(.noSuchMedia, stranger)
       }
@@ -298,7 +298,7 @@ extension RoomMachine {
     return false
   }
 
-  /// A failure with the text of its code.
+  /// Returns a failure with its code's text.
   func failure(_ code: RoomErrorCode, _ media: MediaID? = nil) -> SignalingFailure {
     SignalingFailure(code, code.meaning, media: media)
   }

@@ -1,7 +1,7 @@
 import Peer
 import Wire
 
-// Events of signaling, connections and the screen sharing process.
+// Events from signaling, connections and the process that shares a screen.
 extension RoomMachine {
   mutating func handle(
     _ event: SignalingEvent, at now: Instant, into outbox: inout Outbox<RoomOutput>
@@ -80,7 +80,7 @@ extension RoomMachine {
     publish(media, at: now, into: &outbox)
   }
 
-  /// Records another participant; false if it is known.
+  /// Records a remote participant; returns false if it is already known.
   private mutating func enter(_ info: ParticipantInfo, into outbox: inout Outbox<RoomOutput>)
     -> Bool
   {
@@ -132,9 +132,9 @@ extension RoomMachine {
     outbox.append(pool.assign(published, to: mid, on: connection, people, links))
   }
 
-  // MARK: Answers
+  // MARK: Replies
 
-  /// Applies the answer to a request, or its time-out.
+  /// Applies the reply to a request, or its time-out.
   mutating func settle(
     _ action: ActionTable.Action, _ failure: SignalingFailure?,
     into outbox: inout Outbox<RoomOutput>
@@ -192,7 +192,7 @@ extension RoomMachine {
     }
   }
 
-  // MARK: The helper that shares a screen
+  // MARK: Screen sharing
 
   mutating func handle(
     _ report: ShareReport, at now: Instant, into outbox: inout Outbox<RoomOutput>

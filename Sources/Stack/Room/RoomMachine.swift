@@ -1,9 +1,10 @@
 package import Wire
 
-/// A room as one machine: the signaling protocol inside it, participants, sent and received media
-/// with their connections, and events for the application.
+/// A room as a single machine: its signaling protocol, participants, local and remote media with
+/// their connections, and events for the application.
 ///
-/// Connections are separate machines: this one orders what they do, and receives their reports.
+/// Connections are separate machines, which receive this machine's orders and send it their
+/// reports.
 package struct RoomMachine: Machine {
   package typealias Input = RoomInput
   package typealias Output = RoomOutput
@@ -30,7 +31,7 @@ package struct RoomMachine: Machine {
 
   package var entropyDrawn: UInt64 { entropy?.drawn ?? 0 }
 
-  /// What the protocol supports; nothing before the genesis.
+  /// The protocol's abilities; empty before the genesis.
   var abilities: SignalingAbilities { signaling?.abilities ?? [] }
 
   package var deadline: Instant? {
@@ -71,7 +72,7 @@ package struct RoomMachine: Machine {
     actions = ActionTable(limit: .milliseconds(configuration.actionTimeoutMilliseconds))
   }
 
-  /// The selector of the active voices.
+  /// The selection of the active voices.
   private var voices: ReceiverPool.Voices {
     if abilities.contains(.reportedVoices) { return .reported }
     guard configuration.audioOccupants != nil, !abilities.contains(.audioSelection) else {
@@ -80,7 +81,7 @@ package struct RoomMachine: Machine {
     return .slots(silences: configuration.silencesWithoutSlot ?? false)
   }
 
-  // MARK: The signaling within
+  // MARK: Signaling
 
   /// Whether the configured protocol is supported.
   var hasSignaling: Bool { signaling != nil }
@@ -90,7 +91,7 @@ package struct RoomMachine: Machine {
     (signaling?.status ?? []).map { RoomSnapshot.Word(name: $0.name, value: $0.value) }
   }
 
-  /// Passes an input to the signaling machine, and carries out its outputs.
+  /// Passes an input to the signaling machine and carries out its outputs.
   mutating func emit(
     _ input: SignalingInput, at now: Instant, into outbox: inout Outbox<RoomOutput>
   ) {
@@ -143,7 +144,7 @@ package struct RoomMachine: Machine {
     }
   }
 
-  /// Closes a connection and what it carried.
+  /// Closes a connection and ends the media that it carried.
   mutating func close(_ id: ConnectionID, into outbox: inout Outbox<RoomOutput>) {
     guard let link = links.close(id) else { return }
     outbox.append(localMedia.lose(id))
@@ -196,9 +197,9 @@ package struct RoomMachine: Machine {
     }
   }
 
-  // MARK: The end
+  // MARK: Closing
 
-  /// Reports a fatal error, and leaves.
+  /// Reports a fatal error and leaves the room.
   mutating func fail(
     _ failure: SignalingFailure, at now: Instant, into outbox: inout Outbox<RoomOutput>
   ) {
@@ -212,7 +213,8 @@ package struct RoomMachine: Machine {
     finish(RoomEnding(.disconnected, message: failure.message), at: now, into: &outbox)
   }
 
-  /// Ends the room: everything is closed and answered, and the end is the last event.
+  /// Ends the room: closes connections, completes pending actions, and emits the end as the last
+  /// event.
   mutating func finish(
     _ ending: RoomEnding, at now: Instant, into outbox: inout Outbox<RoomOutput>
   ) {
@@ -238,7 +240,7 @@ package struct RoomMachine: Machine {
 }
 
 extension Outbox<RoomOutput> {
-  /// Appends the outputs of a part.
+  /// Appends a part's outputs.
   mutating func append(_ outcome: [RoomOutput]) {
     for output in outcome { append(output) }
   }
@@ -246,7 +248,7 @@ extension Outbox<RoomOutput> {
 
 // MARK: - RoomSnapshot
 
-/// The state of a room as plain data.
+/// A room's state as plain data.
 package struct RoomSnapshot: Sendable {
   /// A present or former participant.
   package struct Participant: Sendable {
@@ -280,7 +282,7 @@ package struct RoomSnapshot: Sendable {
     package var transceiver: UInt32?
   }
 
-  /// A connection.
+  /// A connection's role, state and restarts.
   package struct Link: Sendable {
     package var number: UInt32
     package var role: ConnectionRole
@@ -289,7 +291,7 @@ package struct RoomSnapshot: Sendable {
     package var restarts: Int
   }
 
-  /// A name and value of the protocol's state.
+  /// A name and value from the protocol's state.
   package struct Word: Sendable {
     package var name: String
     package var value: String

@@ -2,59 +2,59 @@ import Wire
 
 /// The state of the process that shares a screen.
 public enum ExtensionStatus: Int, Hashable, Sendable, Codable {
-  /// There is none.
+  /// There is no such process.
   case notAvailable = 0
-  /// It is running and waits for the room.
+  /// The process is running and waits for the room.
   case broadcastReady = 1
-  /// Its frames are sent.
+  /// The process's frames are sent.
   case broadcastStarted = 2
-  /// It has ended.
+  /// The process has ended.
   case broadcastClosed = 3
 }
 
-/// An event of the process that shares a screen.
+/// An event from the process that shares a screen.
 package enum ShareReport: Hashable, Sendable, Codable {
-  /// It connected to the room's socket.
+  /// The process connected to the room's socket.
   case connected
-  /// It sends frames of this size.
+  /// The process sends frames of this size.
   case started(width: Int, height: Int)
   case paused
   case resumed
-  /// It ended as announced.
+  /// The process ended as announced.
   case finished
-  /// It ended unexpectedly, with its exit code if known.
+  /// The process ended unexpectedly, with its exit code if known.
   case crashed(code: Int32?)
-  /// It could not be started, for the reason given.
+  /// The process could not be started, for the given reason.
   case failed(String)
 }
 
-/// An order to the driver of the process.
+/// An order to the process's driver.
 package enum ShareOrder: Hashable, Sendable, Codable {
-  /// Listens for the process, and starts it.
+  /// Listens for the process and starts it.
   case launch
-  /// Informs the process that the room wants its frames.
+  /// Informs the process that the room accepts its frames.
   case accept
-  /// Ends it immediately; `isLeaving` says whether the room is being left.
+  /// Ends the process immediately; `isLeaving` is true if the room is being left.
   case end(isLeaving: Bool)
 }
 
-/// Screen sharing by a separate process: its states, and the pause between two.
+/// Screen sharing by a separate process: its states, and the pause before the next process.
 struct ScreenShare {
-  /// The process needs this long to clean up before the next one may start.
+  /// The time that a process needs to clean up before the next one may start.
   static let pause = Interval.seconds(5)
-  /// The time limit for connecting.
+  /// The time limit for the process to connect.
   private static let launchLimit = Interval.seconds(30)
 
   private(set) var status = ExtensionStatus.notAvailable
   private(set) var isRequested = false
   private(set) var isPaused = false
-  /// No other process may start before this instant.
+  /// The instant before which no other process may start.
   private(set) var restsUntil: Instant?
-  /// When a process that did not connect counts as failed.
+  /// The instant at which a process that has not connected counts as failed.
   private(set) var deadline: Instant?
 
   /// Starts a process.
-  /// - Throws: if it is too early, or there is one.
+  /// - Throws: if a process is running, or the last one needs more time to clean up.
   mutating func request(at now: Instant) throws(SignalingFailure) -> ShareOrder {
     if isRequested {
       throw SignalingFailure(.invalidState, "the screen is shared already")
@@ -69,7 +69,7 @@ struct ScreenShare {
     return .launch
   }
 
-  /// Ends immediately, without an event.
+  /// Ends the process immediately, without an event.
   mutating func stop(isLeaving: Bool, at now: Instant) -> ShareOrder? {
     guard isRequested else { return nil }
     rest(from: now)
@@ -77,7 +77,7 @@ struct ScreenShare {
     return .end(isLeaving: isLeaving)
   }
 
-  /// Handles a report of the process; returns the status to report, and an order.
+  /// Handles a report from the process; returns the status to report and the order to give.
   mutating func handle(_ report: ShareReport, at now: Instant) -> (
     status: ExtensionStatus?, order: ShareOrder?, failure: SignalingFailure?
   ) {

@@ -1,10 +1,10 @@
 import Wire
 
-/// Transfers data once there is an association (RFC 9260 section 6): joins the sender, the
-/// receiver, the channels, liveness and the timers that these need, and writes the packets.
+/// Transfers data over an association (RFC 9260 section 6): connects sender, receiver, channels,
+/// liveness and timers, and writes the packets.
 ///
-/// It decides nothing itself and routes between its parts. If one of these finds that the
-/// association must end, it returns the failure; the association does the rest.
+/// It decides nothing itself and routes between its parts. If a part finds that the association
+/// must end, it returns the failure; the association does the rest.
 struct DataTransfer {
   typealias Output = SCTPAssociation.Output
 
@@ -22,7 +22,7 @@ struct DataTransfer {
 
   private mutating func drop() { dropped += 1 }
 
-  // MARK: Beginning and end
+  // MARK: Start and end
 
   /// Applies the negotiated parameters before the handshake.
   mutating func start(_ parameters: SCTPParameters, firstNumber: UInt32) {
@@ -54,7 +54,7 @@ struct DataTransfer {
     receiver.end()
   }
 
-  // MARK: Requests from other parts
+  // MARK: Requests from the association
 
   mutating func setRemoteMaximumMessageSize(_ size: UInt64) {
     parameters.remoteMaximumMessageSize = size
@@ -70,12 +70,12 @@ struct DataTransfer {
     packets.append(chunk, to: handshake.destination, into: &outbox)
   }
 
-  /// Sends the packet under way.
+  /// Sends the packet being built.
   mutating func emit(_ handshake: Handshake, into outbox: inout Outbox<Output>) {
     packets.emit(to: handshake.destination, into: &outbox)
   }
 
-  /// Sends a separate packet.
+  /// Sends chunks in a packet of their own.
   mutating func emit(
     _ chunks: [ControlChunk], tag: UInt32, _ handshake: Handshake,
     into outbox: inout Outbox<Output>
@@ -103,7 +103,7 @@ struct DataTransfer {
       append(chunk, handshake, into: &outbox)
       timers.armIfIdle(.retransmission, at: now + sender.roundTrip.timeout)
     }
-    // Messages that were abandoned before they were sent may have been the last of a channel.
+    // Abandoning unsent messages may have emptied a channel's queue.
     askForResets(handshake, at: now, into: &outbox)
   }
 
@@ -112,7 +112,7 @@ struct DataTransfer {
   ) {
     switch step {
     case .chunk(let chunk, let number, let restartsTimer, let change):
-      // A waiting acknowledgement is added if that needs no further packet.
+      // Add a waiting acknowledgement if that needs no extra packet.
       if packets.space.isEmpty, receiver.mayGoAlong(with: chunk.size, capacity: packets.capacity) {
         sendAcknowledgement(handshake, into: &outbox)
       }
@@ -136,7 +136,7 @@ struct DataTransfer {
 
   // MARK: Timers
 
-  /// The retransmission timer passed.
+  /// Handles the retransmission timeout.
   mutating func timeOut(
     _ handshake: Handshake, at now: Instant, into outbox: inout Outbox<Output>
   ) -> SCTPFailure? {
@@ -158,7 +158,7 @@ struct DataTransfer {
     return [liveness.beat(entropy, at: now)]
   }
 
-  /// Repeats the unanswered request for resets.
+  /// Repeats the unanswered request to reset streams.
   mutating func askAgain(
     _ handshake: Handshake, at now: Instant, into outbox: inout Outbox<Output>
   ) -> SCTPFailure? {
@@ -221,7 +221,7 @@ struct DataTransfer {
     return nil
   }
 
-  /// Handles a SACK; returns the actions that follow.
+  /// Handles a SACK; returns the resulting actions.
   mutating func receiveAcknowledgement(
     _ body: RawSpan, _ handshake: Handshake, at now: Instant, into outbox: inout Outbox<Output>
   ) -> [SCTPAction] {
@@ -229,7 +229,7 @@ struct DataTransfer {
     return handle(outcome, into: &outbox)
   }
 
-  /// Treats the cumulative number of a SHUTDOWN as an acknowledgement (RFC 9260 section 9.2).
+  /// Treats the cumulative number in a SHUTDOWN as an acknowledgement (RFC 9260 section 9.2).
   mutating func receiveShutdown(
     _ cumulative: UInt32, _ handshake: Handshake, at now: Instant,
     into outbox: inout Outbox<Output>
@@ -258,14 +258,14 @@ struct DataTransfer {
     if let sample { sender.roundTrip.measure(sample) } else { drop() }
   }
 
-  /// Handles what waited for the end of a packet with data, and decides when it is acknowledged.
+  /// Handles deferred work after a packet with data, and decides when to acknowledge it.
   mutating func settle(
     _ handshake: Handshake, at now: Instant, into outbox: inout Outbox<Output>
   ) {
     if let due = channels.resets.removeDeferred(receiver.numbers) {
       handle(due, handshake, at: now, into: &outbox)
     }
-    // A side that shuts down answers data with SHUTDOWN instead (RFC 9260 section 9.2).
+    // After SHUTDOWN was sent, data is answered with SHUTDOWN instead (RFC 9260 section 9.2).
     if handshake.phase != .shutdownSent, receiver.settle() {
       timers.arm(.acknowledgement, at: now + SCTPLimits.acknowledgementDelay)
     }
@@ -273,7 +273,7 @@ struct DataTransfer {
 
   // MARK: Channels
 
-  /// Creates a channel, which opens at once if there is an association.
+  /// Creates a channel, which opens immediately if the association exists.
   mutating func open(
     _ options: DataChannelInit, _ refusal: DataChannelRefusal?, _ handshake: Handshake,
     into outbox: inout Outbox<Output>
@@ -287,7 +287,7 @@ struct DataTransfer {
     }
   }
 
-  /// Assigns channels their streams once the role is known.
+  /// Assigns streams to channels once the role is known.
   mutating func assignStreams(_ handshake: Handshake, into outbox: inout Outbox<Output>) {
     channels.assignStreams(
       isEven: parameters.isClient, below: handshake.streamCount, &sender, into: &outbox)
@@ -305,7 +305,7 @@ struct DataTransfer {
 
   // MARK: Resets
 
-  /// Requests the reset of channels' streams whose data the peer has.
+  /// Requests resets for closing channels whose data is acknowledged.
   private mutating func askForResets(
     _ handshake: Handshake, at now: Instant, into outbox: inout Outbox<Output>
   ) {
@@ -321,7 +321,7 @@ struct DataTransfer {
     _ handshake: Handshake, at now: Instant, into outbox: inout Outbox<Output>
   ) {
     guard let request = channels.resets.request else { return }
-    // The peer resets its stream too, but only after it knows that all its data has arrived.
+    // The peer resets its stream too, but only once it knows that all its data has arrived.
     if receiver.acknowledgement == .delayed { sendAcknowledgement(handshake, into: &outbox) }
     append(request, handshake, into: &outbox)
     timers.arm(.reset, at: now + sender.roundTrip.timeout)
@@ -366,6 +366,6 @@ struct DataTransfer {
     }
   }
 
-  /// Whether the sums of both directions are those of their parts.
+  /// Whether the sums in both directions match their parts.
   var isConsistent: Bool { sender.isConsistent && receiver.isConsistent }
 }

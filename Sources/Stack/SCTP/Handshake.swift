@@ -1,10 +1,10 @@
 import Wire
 
-/// The state of an association and the parameters of both sides: the four-way handshake with its
-/// tags and cookies (RFC 9260 section 5) and the orderly end (section 9.2).
+/// The state of an association and the parameters of both peers: the four-way handshake with tags
+/// and cookies (RFC 9260 section 5) and the graceful shutdown (section 9.2).
 ///
 /// It departs from section 5.2.4.1 on purpose: a peer that restarts ends the association, because
-/// channels do not outlive it.
+/// channels do not survive that.
 struct Handshake {
   private(set) var phase = AssociationPhase.idle
   /// The peer's INIT or INIT ACK.
@@ -13,36 +13,36 @@ struct Handshake {
     cookieKey: CookieKey(first: 0, second: 0), tag: 0, firstNumber: 0)
   private var parameters = SCTPParameters(isClient: true)
   private var cookie: [UInt8] = []
-  /// Parameters of the peer's answer to be reported.
+  /// Parameters in the peer's INIT ACK that are still to be reported as unrecognized.
   private var unreported: [[UInt8]] = []
   private var tries = 0
   private var shutdownTries = 0
 
-  /// The tag of packets to this side.
+  /// The verification tag of incoming packets.
   var localTag: UInt32 { identity.tag }
 
-  /// Whether messages interleave: both sides announced it (RFC 8260 section 2.2.1).
+  /// Whether messages interleave: both peers announced it (RFC 8260 section 2.2.1).
   var interleaves: Bool {
     parameters.offersInterleaving && peer.features.contains(.interleaving)
   }
 
-  /// The destination of packets; they need no checksum when both sides announced that (RFC 9653
+  /// The destination of packets; they need no checksum if both peers announced that (RFC 9653
   /// section 5.2).
   var destination: PacketDestination {
     let omitsChecksum = parameters.offersZeroChecksum && peer.features.contains(.zeroChecksum)
     return PacketDestination(tag: peer.tag, needsChecksum: !omitsChecksum)
   }
 
-  /// The number of streams to the peer.
+  /// The number of outgoing streams.
   var streamCount: Int {
     phase.isEstablished
       ? Int(min(SCTPLimits.streams, peer.incomingStreams)) : Int(SCTPLimits.streams)
   }
 
-  /// Whether there is a peer to send an ABORT to.
+  /// Whether an ABORT can be sent.
   var canAbort: Bool { peer.tag != 0 && phase != .ended }
 
-  /// Ends the association; false when it is over already.
+  /// Ends the association; returns false if it has already ended.
   mutating func end() -> Bool {
     guard phase != .ended else { return false }
     phase = .ended
@@ -51,14 +51,14 @@ struct Handshake {
 
   // MARK: INIT
 
-  /// Begins the handshake; `offer` is sent next.
+  /// Starts the handshake; `offer` is sent next.
   mutating func start(_ parameters: SCTPParameters, _ identity: AssociationIdentity) {
     self.parameters = parameters
     self.identity = identity
     phase = .cookieWait
   }
 
-  /// The INIT.
+  /// Returns the actions that send INIT.
   func offer() -> [SCTPAction] {
     let chunk = ControlChunk(type: .initiation, body: localInitiation(tag: localTag).body())
     return [.packet([chunk], tag: 0), .arm(.initiation)]
@@ -77,7 +77,7 @@ struct Handshake {
     return own
   }
 
-  /// Sends INIT or COOKIE ECHO again (section 4, rules 2 and 3).
+  /// Repeats INIT or COOKIE ECHO (section 4, rules 2 and 3).
   mutating func retry() -> [SCTPAction] {
     tries += 1
     guard tries <= SCTPLimits.initiationRetries else { return [.end("the peer does not answer")] }
@@ -90,11 +90,11 @@ struct Handshake {
     }
   }
 
-  /// Answers an INIT without remembering it (sections 5.1 and 5.2).
+  /// Answers an INIT without storing anything (sections 5.1 and 5.2).
   func receiveInitiation(
     _ body: RawSpan, _ entropy: EntropyStream, at now: Instant
   ) -> [SCTPAction] {
-    // After the end of data, only the end is repeated (section 9.2).
+    // After data has ended, only the shutdown is repeated (section 9.2).
     if phase == .shutdownAcknowledgementSent { return shutdownAcknowledgement }
     var ignored: [UInt8] = []
     var unrecognized: [[UInt8]] = []
@@ -102,9 +102,9 @@ struct Handshake {
       offer.tag != 0
     else { return [.drop] }
     guard offer.isAcceptable else { return refusal(of: offer) }
-    // During the handshake the tag is unchanged; later it would be another association.
+    // The tag stays the same during the handshake; later it would identify another association.
     let tag = phase.isHandshake ? localTag : AssociationIdentity.newTag(entropy)
-    // Once the peer's tag is known, the tie tags identify the association.
+    // Once the peer's tag is known, the tie tags identify this association.
     let isKnown = phase != .cookieWait
     let sealed = StateCookie(
       made: now, localTag: tag, localTieTag: isKnown ? localTag : 0,
@@ -116,7 +116,7 @@ struct Handshake {
     ]
   }
 
-  /// Refuses values that no association can have, and changes nothing.
+  /// Refuses invalid values and changes nothing.
   private func refusal(of offer: Initiation) -> [SCTPAction] {
     [.drop, .packet([.abort(.invalidParameter)], tag: offer.tag)]
   }
@@ -139,7 +139,7 @@ struct Handshake {
       peer = answer
       return [.fail(Self.noStreams)]
     }
-    // Another answer may be a better one.
+    // Another answer may still be valid.
     guard answer.isAcceptable else { return refusal(of: answer) }
     guard !cookie.isEmpty else {
       peer = answer
@@ -156,7 +156,7 @@ struct Handshake {
 
   // MARK: COOKIE
 
-  /// The COOKIE ECHO; unknown parameters of the answer are reported along with it (section 3.2.2).
+  /// Sends COOKIE ECHO; reports unknown parameters of the INIT ACK along with it (section 3.2.2).
   private func echo() -> [SCTPAction] {
     var chunks = [ControlChunk(type: .cookieEcho, body: cookie)]
     if !unreported.isEmpty {
@@ -168,7 +168,7 @@ struct Handshake {
     return [.packet(chunks, tag: peer.tag), .arm(.initiation)]
   }
 
-  /// Creates or confirms the association from a cookie (section 5.2.4).
+  /// Establishes or confirms the association from a cookie (section 5.2.4).
   mutating func receiveCookie(_ body: RawSpan, at now: Instant) -> [SCTPAction] {
     guard let opened = try? StateCookie(body, identity.cookieKey) else { return [.drop] }
     if opened.localTag != localTag { return receiveForeignCookie(opened) }
@@ -187,13 +187,13 @@ struct Handshake {
     }
   }
 
-  /// Handles a cookie of another association.
+  /// Handles a cookie from another association.
   private func receiveForeignCookie(_ opened: StateCookie) -> [SCTPAction] {
     guard opened.localTieTag == localTag, opened.remoteTieTag == peer.tag else { return [.drop] }
     if phase == .shutdownAcknowledgementSent {
       return shutdownAcknowledgement + [.append(.error(.cookieWhileShuttingDown, []))]
     }
-    // The peer lost its state. Channels do not outlive that, so the association ends.
+    // The peer lost its state. Channels do not survive that, so the association ends.
     return [
       .fail(SCTPFailure(cause: .userInitiated, reason: "the peer began a new association"))
     ]
@@ -210,8 +210,7 @@ struct Handshake {
     return .establish
   }
 
-  /// Handles an ERROR chunk: after a stale cookie, another is requested when the timer expires
-  /// (section 5.2.6).
+  /// Handles an ERROR chunk: after a stale cookie, the timer requests another (section 5.2.6).
   mutating func receiveError(_ body: RawSpan) {
     var reader = ByteReader(body)
     var cause: UInt16 = 0
@@ -221,7 +220,7 @@ struct Handshake {
     phase = .cookieWait
   }
 
-  /// Skips a chunk of an unknown type, and reports it if the type demands that (section 3.2).
+  /// Skips an unknown chunk, and reports it if its type requires that (section 3.2).
   func answerUnknown(
     _ type: ChunkType, _ flags: UInt8, _ body: RawSpan, capacity: Int
   ) -> [SCTPAction] {
@@ -231,7 +230,7 @@ struct Handshake {
 
   // MARK: SHUTDOWN
 
-  /// Ends the association when everything that was sent is acknowledged.
+  /// Ends the association once everything sent has been acknowledged.
   mutating func shutdown() -> [SCTPAction] {
     switch phase {
     case .established: phase = .shutdownPending
@@ -242,7 +241,7 @@ struct Handshake {
     return []
   }
 
-  /// Continues once everything is acknowledged.
+  /// Continues the shutdown once everything is acknowledged.
   ///
   /// - Parameter received: the cumulative number of the peer's data.
   mutating func continueShutdown(_ received: UInt32) -> [SCTPAction] {
@@ -256,7 +255,7 @@ struct Handshake {
     return shutdownChunk(received)
   }
 
-  /// SHUTDOWN or its acknowledgement, depending on the phase.
+  /// Returns SHUTDOWN or SHUTDOWN ACK, depending on the phase.
   private func shutdownChunk(_ received: UInt32) -> [SCTPAction] {
     guard phase == .shutdownSent else { return shutdownAcknowledgement }
     var body = ByteWriter()
@@ -264,8 +263,8 @@ struct Handshake {
     return [.append(ControlChunk(type: .shutdown, body: body.bytes)), .arm(.shutdown)]
   }
 
-  /// The end of data in both directions (section 9.2): an acknowledgement that still waits for a
-  /// second packet is no longer needed.
+  /// Acknowledges the end of data in both directions (section 9.2): a delayed SACK is no longer
+  /// needed.
   private var shutdownAcknowledgement: [SCTPAction] {
     [
       .append(ControlChunk(type: .shutdownAcknowledgement)), .arm(.shutdown),
@@ -284,7 +283,7 @@ struct Handshake {
     return [.backOff] + shutdownChunk(received)
   }
 
-  /// Answers data that arrives after the local SHUTDOWN: the peer gets time to send its queued
+  /// Answers data that arrives after the local SHUTDOWN, and gives the peer time to send its queued
   /// data.
   mutating func prolongShutdown(_ received: UInt32) -> [SCTPAction] {
     guard phase == .shutdownSent else { return [] }
@@ -292,12 +291,12 @@ struct Handshake {
     return shutdownChunk(received)
   }
 
-  /// Handles the SHUTDOWN of the peer, whose cumulative number was handled before.
+  /// Handles the peer's SHUTDOWN; its cumulative number has already been handled.
   mutating func receiveShutdown() -> [SCTPAction] {
     switch phase {
     case .established, .shutdownPending, .shutdownReceived: phase = .shutdownReceived
     case .shutdownSent:
-      // Both sides end the association at once.
+      // Both peers shut down at the same time.
       phase = .shutdownAcknowledgementSent
       return shutdownAcknowledgement
     case .shutdownAcknowledgementSent: return shutdownAcknowledgement
@@ -320,7 +319,7 @@ struct Handshake {
     phase == .shutdownAcknowledgementSent ? .end(nil) : .drop
   }
 
-  /// Handles an ABORT; peers that close without a shutdown send that cause or none.
+  /// Handles an ABORT; peers that close without a shutdown send "user initiated" or no cause.
   static func receiveAbort(_ body: RawSpan) -> SCTPAction {
     var reader = ByteReader(body)
     var cause: UInt16 = 0
@@ -365,13 +364,13 @@ enum AssociationPhase: Hashable, CaseIterable {
     }
   }
 
-  /// Whether data of both directions is still acknowledged.
+  /// Whether data in either direction is still acknowledged.
   var acknowledges: Bool { isEstablished || self == .shutdownSent }
 
-  /// Whether the handshake is not finished.
+  /// Whether the handshake is still in progress.
   var isHandshake: Bool { self == .cookieWait || self == .cookieEchoed }
 
-  /// The state of the transport.
+  /// The transport state.
   var state: SCTPState {
     switch self {
     case .idle, .cookieWait, .cookieEchoed: .connecting
@@ -383,16 +382,16 @@ enum AssociationPhase: Hashable, CaseIterable {
   }
 }
 
-/// The random values that an association draws when it starts.
+/// Random values that an association draws when it starts.
 struct AssociationIdentity {
-  /// The key of the digests of its cookies.
+  /// The key for digests of its cookies.
   var cookieKey: CookieKey
-  /// The tag of packets to it (RFC 9260 section 5.3.1).
+  /// The verification tag of packets sent to it (RFC 9260 section 5.3.1).
   var tag: UInt32
-  /// The number of its first chunk of data.
+  /// The number of its first data chunk.
   var firstNumber: UInt32
 
-  /// Draws an identity.
+  /// Creates a random identity.
   init(_ entropy: EntropyStream) {
     cookieKey = CookieKey(entropy)
     tag = Self.newTag(entropy)
@@ -406,6 +405,6 @@ struct AssociationIdentity {
     self.firstNumber = firstNumber
   }
 
-  /// Draws a tag, which is never zero.
+  /// Draws a tag, never zero.
   static func newTag(_ entropy: EntropyStream) -> UInt32 { max(1, entropy.integer(UInt32.self)) }
 }

@@ -1,15 +1,15 @@
 import DequeModule
 import Wire
 
-/// The streams from the peer, created on first use, which reassemble messages from their fragments
-/// (RFC 9260 section 6.9; RFC 8260 for interleaved fragments).
+/// The peer's streams, created on first use; they reassemble messages from fragments (RFC 9260
+/// section 6.9; RFC 8260 for interleaved fragments).
 struct IncomingStreams {
   private(set) var streams: [IncomingStream] = []
-  /// The place in `streams` by stream number; -1 for unused streams.
+  /// The places in `streams` by stream number; -1 for unused streams.
   private var places: [Int32] = []
-  /// How many bytes wait in all streams.
+  /// Bytes waiting in all streams.
   private(set) var heldBytes = 0
-  /// How many fragments wait in all streams.
+  /// Fragments waiting in all streams.
   private(set) var heldFragments = 0
   /// The places of streams with waiting fragments of unordered messages.
   private(set) var unorderedPlaces: Set<Int> = []
@@ -26,7 +26,7 @@ struct IncomingStreams {
     return Int(places[number])
   }
 
-  /// The place of a stream that was used before.
+  /// Returns the place of a stream that has been used.
   func knownPlace(of stream: UInt16) -> Int? {
     guard Int(stream) < places.count, places[Int(stream)] >= 0 else { return nil }
     return Int(places[Int(stream)])
@@ -57,42 +57,42 @@ struct IncomingStreams {
 
 /// One stream from the peer: reassembles messages, and orders the ordered ones.
 struct IncomingStream {
-  /// The number on the wire.
+  /// The stream number on the wire.
   let identifier: UInt16
-  /// Complete messages that wait to be delivered, oldest first.
+  /// Complete messages to deliver, oldest first.
   private(set) var messages: [ReceivedMessage] = []
-  /// How many bytes and fragments wait for others.
+  /// Bytes and fragments waiting for other fragments.
   var heldBytes: Int { orderedBytes + unordered.heldBytes }
   var heldFragments: Int { ordered.count + unordered.count }
-  /// How many fragments of unordered messages wait for others.
+  /// Unordered fragments waiting for others.
   var heldUnordered: Int { unordered.count }
   private var orderedBytes = 0
 
-  /// The number of the ordered message that is delivered next.
+  /// The number of the next ordered message to deliver.
   private(set) var expected: Int64 = 0
   private(set) var ordered = Deque<Fragment>()
   var unordered = UnorderedFragments()
-  /// How many fragments from the front belong to the expected message without a gap.
+  /// The number of fragments from the front that belong to the expected message, without a gap.
   private var run = 0
-  /// The number of their bytes.
+  /// Bytes in these fragments.
   private var runBytes = 0
-  /// The highest identifier of an unordered interleaved message, to extend others by.
+  /// The highest identifier of an unordered interleaved message; others are extended from it.
   private var newestUnordered: Int64 = 0
 
   init(identifier: UInt16) { self.identifier = identifier }
 
-  /// Extends a sequence number of 16 bits.
+  /// Extends a 16-bit sequence number.
   func extend(sequence: UInt16) -> Int64 {
     expected + Int64(Int16(truncatingIfNeeded: Int64(sequence) &- expected))
   }
 
-  /// Extends a message identifier of 32 bits.
+  /// Extends a 32-bit message identifier.
   func extend(identifier: UInt32, unordered: Bool) -> Int64 {
     let base = unordered ? newestUnordered : expected
     return base + Int64(Int32(truncatingIfNeeded: Int64(identifier) &- base))
   }
 
-  /// Returns the complete messages and removes them.
+  /// Removes and returns the complete messages.
   mutating func removeComplete() -> [ReceivedMessage] {
     var taken: [ReceivedMessage] = []
     swap(&taken, &messages)
@@ -101,7 +101,7 @@ struct IncomingStream {
 
   /// Handles a fragment received for the first time.
   ///
-  /// - Returns: how many bytes of its message have arrived so far, including it.
+  /// - Returns: how many bytes of its message have arrived, including this fragment.
   mutating func insert(_ fragment: Fragment) -> Int {
     if fragment.flags.contains(.unordered) { return insertUnordered(fragment) }
     if fragment.message == expected, run == 0, fragment.flags.isSuperset(of: [.beginning, .end]),
@@ -112,7 +112,7 @@ struct IncomingStream {
       if !ordered.isEmpty { extendRun() }
       return fragment.bytes.count
     }
-    // Of an abandoned message.
+    // The message was abandoned.
     guard fragment.message >= expected else { return 0 }
     let place = Self.place(of: fragment.key, in: ordered)
     guard place >= run else { return 0 }
@@ -122,7 +122,8 @@ struct IncomingStream {
     return max(longest, fragment.bytes.count)
   }
 
-  /// Skips the ordered messages up to one (RFC 3758 section 3.6); complete ones are kept.
+  /// Skips ordered messages up to `message` (RFC 3758 section 3.6); complete ones are still
+  /// delivered.
   mutating func forward(message: Int64) {
     guard message >= expected else { return }
     while let front = ordered.first, front.message <= message {
@@ -139,14 +140,14 @@ struct IncomingStream {
     extendRun()
   }
 
-  /// Expects a message as the first one.
+  /// Starts at a message, as the first one.
   mutating func join(at message: Int64) {
     guard ordered.isEmpty else { return }
     expected = message
   }
 
-  /// Skips missing fragments before those that arrived, up to a key; if keys are meaningless, up to
-  /// the first message that waits.
+  /// Skips missing fragments before those that arrived, up to a key; nil skips to the first waiting
+  /// message.
   mutating func pass(through key: Int64?) {
     var last = key == nil ? ordered.first?.message : nil
     if let key {
@@ -154,22 +155,22 @@ struct IncomingStream {
       unordered.forget(through: key)
     }
     guard let last else { return }
-    // An incomplete message may continue behind the key; if keys are meaningless, the expected
-    // message is the incomplete one.
+    // An incomplete message may continue beyond the key; without a key, only the expected message
+    // is incomplete.
     let goesOn =
       key.map { key in ordered.last { $0.message == last }?.key == key } ?? (last != expected)
     forward(message: goesOn ? last - 1 : last)
   }
 
-  /// Whether the number of waiting bytes is that of the fragments; long queues are not summed up,
-  /// because this runs after every step of a debug build.
+  /// Whether the waiting bytes match the fragments; long queues are not summed, because this runs
+  /// after every step in debug builds.
   var isConsistent: Bool {
     guard heldFragments <= 64 else { return heldBytes >= 0 }
     let sizes = ordered.map(\.bytes.count)
     return orderedBytes == sizes.reduce(0, +) && run <= ordered.count && unordered.isConsistent
   }
 
-  /// Restarts after the peer reset the stream (RFC 6525 section 5.2.2).
+  /// Resets the stream after the peer did (RFC 6525 section 5.2.2).
   mutating func reset() {
     expected = 0
     newestUnordered = 0
@@ -184,9 +185,9 @@ struct IncomingStream {
 // MARK: - Fragments
 
 extension IncomingStream {
-  /// Follows the fragments of the expected message from the front and delivers complete messages.
+  /// Follows the expected message's fragments from the front and delivers complete messages.
   ///
-  /// - Returns: the length of the longest message under way, complete or not.
+  /// - Returns: the length of the longest message found, complete or not.
   @discardableResult
   private mutating func extendRun() -> Int {
     var longest = 0
@@ -245,7 +246,7 @@ extension IncomingStream {
     return bytes
   }
 
-  /// The position of a fragment; mostly at the end.
+  /// Returns a fragment's position, which is mostly at the end.
   private static func place(of key: Int64, in fragments: borrowing Deque<Fragment>) -> Int {
     var low = 0
     var high = fragments.count
@@ -262,8 +263,8 @@ extension IncomingStream {
 
 /// Fragments of unordered messages until their message is complete (RFC 9260 section 6.9).
 ///
-/// They are stored in runs of consecutive fragments of one message. A fragment joins at most two
-/// runs, so the cost does not depend on their number.
+/// They are stored as runs of consecutive fragments of one message. A fragment joins at most two
+/// runs, so the cost does not depend on how many there are.
 struct UnorderedFragments {
   private struct Run {
     var keys: ClosedRange<Int64>
@@ -273,7 +274,7 @@ struct UnorderedFragments {
   }
 
   private var fragments: [Int64: Fragment] = [:]
-  /// Ascending.
+  /// Runs in ascending order.
   private var runs: [Run] = []
   private(set) var heldBytes = 0
 
@@ -281,10 +282,10 @@ struct UnorderedFragments {
 
   /// Adds a fragment.
   ///
-  /// - Returns: how many bytes of its message have arrived so far, including it, and the message if
-  ///   it is complete.
+  /// - Returns: how many bytes of its message have arrived, including this fragment, and the
+  ///   message if it is complete.
   mutating func insert(_ fragment: Fragment) -> (size: Int, whole: Fragment?) {
-    // A peer that interleaves may give two fragments the same number; the first one counts.
+    // A peer that interleaves could number two fragments alike; the first one counts.
     guard fragments[fragment.key] == nil else { return (fragment.bytes.count, nil) }
     let key = fragment.key
     var place = place(of: key)
@@ -319,7 +320,7 @@ struct UnorderedFragments {
     return (run.bytes, assemble(run))
   }
 
-  /// Removes the fragments up to a key.
+  /// Removes fragments up to a key.
   mutating func forget(through key: Int64) {
     var passed = 0
     while passed < runs.count, runs[passed].keys.lowerBound <= key {
@@ -342,7 +343,7 @@ struct UnorderedFragments {
 
   mutating func removeAll() { self = UnorderedFragments() }
 
-  /// Whether the sum is that of the fragments.
+  /// Whether the sum matches the fragments.
   var isConsistent: Bool {
     let areWhole = runs.allSatisfy { run in
       run.bytes == run.keys.reduce(0) { $0 + (fragments[$1]?.bytes.count ?? 0) }
@@ -350,7 +351,7 @@ struct UnorderedFragments {
     return areWhole && heldBytes == runs.reduce(0) { $0 + $1.bytes }
   }
 
-  /// Removes the fragments of a run and joins them; nil when the run is empty.
+  /// Removes and joins a run's fragments; returns nil if the run is empty.
   private mutating func assemble(_ run: Run) -> Fragment? {
     guard var whole = fragments.removeValue(forKey: run.keys.lowerBound) else { return nil }
     whole.bytes.reserveCapacity(run.bytes)
@@ -361,7 +362,7 @@ struct UnorderedFragments {
     return whole
   }
 
-  /// The place of the first run behind a key.
+  /// Returns the place of the first run that does not end before a key.
   private func place(of key: Int64) -> Int {
     if let last = runs.last, last.keys.upperBound < key { return runs.count }
     var low = 0
@@ -374,14 +375,15 @@ struct UnorderedFragments {
   }
 }
 
-/// A part of a message: the contents of one DATA or I-DATA chunk.
+/// A part of a message, from one DATA or I-DATA chunk.
 struct Fragment {
-  /// The position among the fragments of its stream: consecutive fragments of a message have
-  /// consecutive keys.
+  /// The position among the stream's fragments: consecutive fragments of a message have consecutive
+  /// keys.
   ///
-  /// For DATA the extended transmission number; for I-DATA message identifier and fragment number.
+  /// For DATA, the extended transmission number; for I-DATA, message identifier and fragment
+  /// number.
   var key: Int64
-  /// The number of the message in its stream: sequence number or message identifier, extended.
+  /// The message's extended number in its stream: sequence number or message identifier.
   var message: Int64
   var flags: DataFlags
   var payloadProtocol: PayloadProtocol

@@ -1,13 +1,14 @@
 import Wire
 
-/// Whether the peer still answers: timeouts in a row and heartbeats (RFC 9260 sections 8.1 to 8.3).
+/// Tracks whether the peer still answers: consecutive timeouts and heartbeats (RFC 9260
+/// sections 8.1 to 8.3).
 struct Liveness {
-  /// Timeouts in a row without any sign of the peer.
+  /// Consecutive timeouts without any sign of the peer.
   private(set) var silentTimeouts = 0
   /// The unanswered heartbeat.
   private var heartbeat: (nonce: UInt64, at: Instant)?
 
-  /// Records that the peer acknowledged something, which also answers a heartbeat.
+  /// Records an acknowledgement of any kind, which also answers a heartbeat.
   mutating func acknowledge() {
     silentTimeouts = 0
     heartbeat = nil
@@ -16,7 +17,7 @@ struct Liveness {
   /// Records that the peer answered a request.
   mutating func answer() { silentTimeouts = 0 }
 
-  /// Counts a timeout; returns the failure after too many in a row.
+  /// Counts a timeout; returns a failure after too many in a row.
   mutating func countTimeout(_ reason: String) -> SCTPFailure? {
     countTimeout() ? nil : SCTPFailure(cause: .userInitiated, reason: reason)
   }
@@ -26,7 +27,7 @@ struct Liveness {
     return silentTimeouts <= SCTPLimits.associationRetries
   }
 
-  /// Sends a heartbeat to an idle peer, or ends the association after too many unanswered ones.
+  /// Sends a heartbeat to an idle peer, or ends the association after too many went unanswered.
   mutating func beat(_ entropy: EntropyStream, at now: Instant) -> SCTPAction {
     if heartbeat != nil, !countTimeout() { return .end("the peer is silent") }
     let nonce = entropy.integer(UInt64.self)
@@ -38,7 +39,7 @@ struct Liveness {
     return .append(ControlChunk(type: .heartbeat, body: body.bytes))
   }
 
-  /// Answers the peer's heartbeat with its own contents, if they fit into a packet.
+  /// Returns the peer's heartbeat to it if it fits into a packet.
   static func answer(
     to body: RawSpan, capacity: Int, _ phase: AssociationPhase
   ) -> SCTPAction {
@@ -46,7 +47,8 @@ struct Liveness {
     return .append(ControlChunk(type: .heartbeatAcknowledgement, body: [UInt8](body)))
   }
 
-  /// Handles the response to a heartbeat; returns its round trip, or nil if it matches none.
+  /// Handles the response to a heartbeat; returns the round trip, or nil if it matches no
+  /// heartbeat.
   mutating func receiveAcknowledgement(_ body: RawSpan, at now: Instant) -> Interval? {
     var reader = ByteReader(body)
     var type: UInt16 = 0
@@ -60,47 +62,47 @@ struct Liveness {
 
 // MARK: - TimerTable
 
-/// The timers of an association, in the order in which simultaneous ones are served.
+/// An association's timers, in the order that simultaneous ones are served.
 enum SCTPTimer: Int, CaseIterable {
   /// Retransmission of INIT or COOKIE ECHO (T1, RFC 9260 sections 5.1 and 4).
   case initiation
-  /// A delayed SACK is sent (RFC 9260 section 6.2).
+  /// Sending a delayed SACK (RFC 9260 section 6.2).
   case acknowledgement
-  /// Data is deemed lost (T3-rtx, RFC 9260 section 6.3).
+  /// Retransmission of lost data (T3-rtx, RFC 9260 section 6.3).
   case retransmission
   /// Retransmission of a request to reset streams (RFC 6525 section 5.1.1).
   case reset
-  /// An idle peer is sent a heartbeat (RFC 9260 section 8.3).
+  /// Sending a heartbeat to an idle peer (RFC 9260 section 8.3).
   case heartbeat
   /// Retransmission of SHUTDOWN or SHUTDOWN ACK (T2, RFC 9260 section 9.2).
   case shutdown
 }
 
-/// All deadlines of an association.
+/// An association's timers and when they expire.
 struct TimerTable {
   private var deadlines: [6 of Instant?] = .init(repeating: nil)
 
-  /// The earliest deadline; nil without any.
+  /// The earliest deadline, if any.
   var next: Instant? {
     var next: Instant?
     for index in deadlines.indices { next = earliest(next, deadlines[index]) }
     return next
   }
 
-  /// When a timer expires; nil when it does not run.
+  /// When a timer expires; nil if it is not running.
   subscript(timer: SCTPTimer) -> Instant? { deadlines[timer.rawValue] }
 
-  /// Whether a timer has expired and was not started again or canceled.
+  /// Returns whether a running timer has expired.
   func isDue(_ timer: SCTPTimer, at now: Instant) -> Bool {
     deadlines[timer.rawValue].map { $0 <= now } ?? false
   }
 
-  /// Sets a timer to an instant, replacing its former one.
+  /// Starts or restarts a timer.
   mutating func arm(_ timer: SCTPTimer, at instant: Instant) {
     deadlines[timer.rawValue] = instant
   }
 
-  /// Sets a timer to an instant unless it runs already.
+  /// Starts a timer unless it is running.
   mutating func armIfIdle(_ timer: SCTPTimer, at instant: Instant) {
     if deadlines[timer.rawValue] == nil { deadlines[timer.rawValue] = instant }
   }

@@ -1,8 +1,8 @@
 import Wire
 
-/// The outcome of a chunk of data, or of one that skips data.
+/// The outcome of a chunk that contains or skips data.
 enum ReceiverOutcome {
-  /// Nothing is delivered.
+  /// There is nothing to deliver.
   case nothing
   case useless
   /// The peer has no such stream; the data counts as received (RFC 9260 section 6.5).
@@ -12,8 +12,8 @@ enum ReceiverOutcome {
   case messages([ReceivedMessage])
 }
 
-/// The received data: the cumulative number and the gaps, the SACKs that report them and their
-/// delay (RFC 9260 section 6.2), and reassembled messages (section 6.9, RFC 8260 section 2).
+/// Receives data: the cumulative number and gaps, SACKs and their delay (RFC 9260 section 6.2), and
+/// reassembled messages (section 6.9, RFC 8260 section 2).
 struct Receiver {
   /// The receiver's counters.
   struct Counters: Hashable {
@@ -21,7 +21,7 @@ struct Receiver {
     var duplicates: UInt64 = 0
   }
 
-  /// Whether received data waits to be acknowledged.
+  /// Whether received data still has to be acknowledged.
   enum Acknowledgement {
     case none, delayed, due
   }
@@ -32,7 +32,7 @@ struct Receiver {
   private(set) var counters = Counters()
   /// Whether the current packet contained data.
   private(set) var hasData = false
-  /// How many streams the peer may send on.
+  /// The number of streams the peer may send on.
   private(set) var streamCount: UInt16 = 0
   private var limits = SCTPParameters(isClient: true)
   private var interleaves = false
@@ -40,7 +40,7 @@ struct Receiver {
   private var advertisedWindow = Int.max
   private var duplicates: [UInt32] = []
 
-  /// How many more bytes fit into the window.
+  /// Bytes still free in the window.
   var freeWindow: Int { max(0, limits.receiveWindow - streams.heldBytes) }
 
   /// Applies the local limits and the peer's parameters.
@@ -59,14 +59,14 @@ struct Receiver {
     streams.removeAll()
   }
 
-  /// Lets the peer add outgoing streams, if enough are left (RFC 6525 section 5.2.5).
+  /// Adds outgoing streams of the peer if enough are left (RFC 6525 section 5.2.5).
   mutating func addStreams(_ more: UInt16) -> Bool {
     guard Int(streamCount) + Int(more) <= Int(SCTPLimits.streams) else { return false }
     streamCount += more
     return true
   }
 
-  /// Restarts the streams that the peer has reset; empty means all (RFC 6525 section 5.2.2).
+  /// Resets the streams that the peer reset; all if empty (RFC 6525 section 5.2.2).
   mutating func reset(_ numbers: [UInt16]) {
     let all = numbers.isEmpty ? streams.streams.map(\.identifier) : numbers
     for stream in all {
@@ -76,7 +76,7 @@ struct Receiver {
 
   // MARK: Data
 
-  /// Begins a packet from the peer.
+  /// Starts a packet from the peer.
   mutating func beginPacket() { hasData = false }
 
   /// Handles the body of a DATA or I-DATA chunk.
@@ -90,8 +90,8 @@ struct Receiver {
       let identifier = interleaved ? try reader.uint32() : 0
       let word = try reader.uint32()
       guard !reader.isAtEnd else { return .failed(Self.noUserData(number)) }
-      // The first part of an interleaved message has its payload protocol here, the others their
-      // number.
+      // In an interleaved message, the first fragment has its payload protocol here, the others
+      // their number.
       let part = interleaved && !flags.contains(.beginning) ? word : 0
       guard part < 1 << 24, !interleaved || (part == 0) == flags.contains(.beginning) else {
         return .useless
@@ -129,8 +129,8 @@ struct Receiver {
       || streams.heldFragments >= SCTPLimits.fragmentsHeld
     if isFull, extended > numbers.cumulative {
       acknowledgement = .due
-      // A chunk that fills the gap may release everything after it, so it has a reserve of the same
-      // size.
+      // The chunk that fills the first gap may release everything after it, so it may use a reserve
+      // of the same size.
       guard isNext else { return .useless }
       guard streams.heldBytes + size <= 2 * limits.receiveWindow,
         streams.heldFragments < 2 * SCTPLimits.fragmentsHeld
@@ -139,7 +139,7 @@ struct Receiver {
     switch numbers.insert(extended) {
     case .new:
       counters.chunks += 1
-      // The very first one is acknowledged at once, and those around a gap.
+      // Acknowledge immediately: the very first chunk, and chunks around a gap.
       if !isNext || !numbers.ranges.isEmpty || counters.chunks == 1 { acknowledgement = .due }
       return nil
     case .duplicate:
@@ -153,7 +153,7 @@ struct Receiver {
     }
   }
 
-  /// Skips abandoned messages of the peer (RFC 3758 section 3.6, RFC 8260 section 2.3.1).
+  /// Skips messages that the peer abandoned (RFC 3758 section 3.6, RFC 8260 section 2.3.1).
   mutating func receiveForward(_ body: RawSpan, interleaved: Bool) -> ReceiverOutcome {
     guard interleaved == interleaves else { return .failed(Self.otherKind) }
     var reader = ByteReader(body)
@@ -163,7 +163,7 @@ struct Receiver {
     let cumulative = numbers.extend(number)
     guard cumulative > numbers.cumulative else { return .nothing }
     numbers.forward(to: cumulative)
-    // All other streams have neither fragments to drop nor messages to deliver.
+    // Other streams have neither fragments to drop nor messages to deliver.
     var changed = streams.unorderedPlaces
     while !reader.isAtEnd {
       guard let stream = try? reader.uint16(), let word = try? reader.uint16() else { break }
@@ -174,7 +174,7 @@ struct Receiver {
       }
       // The peer has no such stream, so it cannot skip anything on it (RFC 9260 section 6.5).
       guard stream < streamCount else { continue }
-      // An unused stream still has to expect a later message.
+      // A stream not used so far must expect a later message, too.
       let place = streams.place(of: stream)
       changed.insert(place)
       let isUnordered = interleaved && word & 1 == 1
@@ -192,7 +192,7 @@ struct Receiver {
     }
     var messages: [ReceivedMessage] = []
     for place in changed.sorted() {
-      // All complete messages were delivered before.
+      // All complete messages have been delivered.
       if !interleaved { streams.change(place) { $0.unordered.forget(through: cumulative) } }
       if !streams.streams[place].messages.isEmpty {
         messages += streams.change(place) { $0.removeComplete() }
@@ -201,17 +201,18 @@ struct Receiver {
     return messages.isEmpty ? .nothing : .messages(messages)
   }
 
-  // MARK: Looking on
+  // MARK: Following
 
-  /// Lets a stream begin in the middle, with a message.
+  /// Starts a stream in the middle, at a message.
   mutating func join(_ stream: UInt16, at message: Int64) {
     let place = streams.place(of: stream)
     streams.change(place) { $0.join(at: message) }
   }
 
-  /// Skips missing chunks up to a number, which the receiver has nevertheless.
+  /// Skips missing chunks up to a number: the real receiver has them although they were not
+  /// captured.
   ///
-  /// - Returns: how many chunks were skipped, and the messages that only waited for them.
+  /// - Returns: how many chunks were skipped, and the messages that were only waiting for them.
   mutating func pass(through number: UInt32) -> (missed: Int, messages: [ReceivedMessage]) {
     let through = numbers.extend(number)
     guard through > numbers.cumulative else { return (0, []) }
@@ -234,12 +235,12 @@ struct Receiver {
 
   // MARK: Acknowledging
 
-  /// Decides after a packet with data when it is acknowledged: at once, or after a delay
+  /// Decides, after a packet with data, whether to acknowledge it immediately or after a delay
   /// (RFC 9260 section 6.2).
   ///
-  /// - Returns: whether the delay begins.
+  /// - Returns: whether the delay starts.
   mutating func settle() -> Bool {
-    // A window that was advertised as closed is advertised again as soon as it opens.
+    // After the window was advertised as closed, advertise it as soon as it opens.
     let least = 2 * limits.maximumPacketSize
     if advertisedWindow < least, freeWindow >= least { acknowledgement = .due }
     switch acknowledgement {
@@ -252,17 +253,17 @@ struct Receiver {
     return false
   }
 
-  /// Records that the delay of an acknowledgement is over.
+  /// Records that the acknowledgement delay has passed.
   mutating func endDelay() { acknowledgement = .due }
 
-  /// Whether a waiting acknowledgement would fit beside a chunk in an empty packet.
+  /// Returns whether a waiting acknowledgement would fit beside a chunk in an empty packet.
   func mayGoAlong(with size: Int, capacity: Int) -> Bool {
     acknowledgement == .delayed
       && 16 + 4 * (duplicates.count + numbers.ranges.count) + size <= capacity
   }
 
-  /// A SACK for all received chunks, with as many gaps as fit into a packet (RFC 9260 section
-  /// 3.3.4).
+  /// Creates a SACK for all received chunks, with as many gaps as fit into a packet (RFC 9260
+  /// section 3.3.4).
   mutating func makeAcknowledgement(capacity: Int) -> ControlChunk {
     let most = max(0, (capacity - 4 - 16) / 4)
     let repeated = duplicates.prefix(most)
@@ -283,7 +284,7 @@ struct Receiver {
     return ControlChunk(type: .selectiveAcknowledgement, body: writer.bytes)
   }
 
-  /// Whether the sums are those of the streams; checked after every step of a debug build.
+  /// Whether the sums match the streams; checked after every step in debug builds.
   var isConsistent: Bool {
     guard streams.streams.count <= 64 else { return true }
     return streams.heldBytes == streams.streams.reduce(0) { $0 + $1.heldBytes }
@@ -292,26 +293,26 @@ struct Receiver {
   }
 }
 
-// MARK: - What the peer is told
+// MARK: - Errors for the peer
 
 extension Receiver {
-  /// Messages larger than negotiated (RFC 8841 section 6).
+  /// A message larger than negotiated (RFC 8841 section 6).
   static let tooLarge = SCTPFailure(
     cause: .protocolViolation, reason: "the peer sent too large a message")
 
-  /// Data of the kind that was not negotiated (RFC 8260 section 2.2.1).
+  /// A kind of data chunk that was not negotiated (RFC 8260 section 2.2.1).
   private static let otherKind = SCTPFailure(
     cause: .protocolViolation, reason: "the peer sent data of another kind than agreed")
 
   private static let overfull = SCTPFailure(
     cause: .outOfResource, reason: "the peer sent more than the window")
 
-  /// An error: the peer sent on a stream that does not exist (RFC 9260 section 3.3.10.1).
+  /// Creates an error for data on a stream that does not exist (RFC 9260 section 3.3.10.1).
   private static func invalid(_ stream: UInt16) -> ControlChunk {
     .error(.invalidStream, [UInt8(stream >> 8), UInt8(stream & 0xff), 0, 0])
   }
 
-  /// A chunk of data without any (RFC 9260 section 6.2).
+  /// Creates a failure for a data chunk without data (RFC 9260 section 6.2).
   private static func noUserData(_ number: UInt32) -> SCTPFailure {
     var details = ByteWriter()
     details.uint32(number)
@@ -322,31 +323,31 @@ extension Receiver {
 
 // MARK: - ReceivedNumbers
 
-/// The transmission sequence numbers received: all up to one, and ranges above it.
+/// The transmission sequence numbers received: everything up to one number, and ranges above it.
 struct ReceivedNumbers {
-  /// The relation of a number to those before.
+  /// The relation of a number to the earlier ones.
   enum Arrival: Hashable {
     case new
     case duplicate
-    /// Too far ahead, or it would exceed the limit of gaps.
+    /// Too far ahead, or one gap too many.
     case refused
   }
 
-  /// The last number up to which everything was received, extended to 64 bits.
+  /// The number up to which everything was received, extended to 64 bits.
   private(set) var cumulative: Int64
-  /// The ranges received above it, ascending, with gaps between them.
+  /// Ranges received above it, ascending, with gaps between them.
   private(set) var ranges: [ClosedRange<Int64>] = []
 
-  /// How far ahead a number may be: gap reports count in 16 bits.
+  /// The maximum distance of a number from `cumulative`: gap reports use 16 bits.
   private static let reach: Int64 = 65535
 
-  /// Expects a number as the first one.
+  /// Expects `first` as the first number.
   init(first: UInt32) { cumulative = Int64(first) + (1 << 32) - 1 }
 
   /// The cumulative number on the wire.
   var acknowledged: UInt32 { UInt32(truncatingIfNeeded: cumulative) }
 
-  /// The extended number that lies nearest to the cumulative one.
+  /// Extends a number to the value nearest to the cumulative one.
   func extend(_ number: UInt32) -> Int64 {
     cumulative + Int64(Int32(bitPattern: number &- acknowledged))
   }
@@ -360,7 +361,7 @@ struct ReceivedNumbers {
       absorb()
       return .new
     }
-    // The first range that ends at the number before this one or later.
+    // Find the first range that ends at or after the preceding number.
     var low = 0
     var high = ranges.count
     if let last = ranges.last, last.upperBound < number - 1 { low = high }

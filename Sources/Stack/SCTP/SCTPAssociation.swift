@@ -2,23 +2,24 @@ package import Wire
 
 /// One SCTP association over DTLS with its data channels (RFC 9260, 8831, 8832).
 ///
-/// Both sides send an INIT; whichever handshake ends first makes the association. Channels may be
-/// made before the start and get their streams then. Packets from the network never fail the
-/// association unless they break the protocol; others are counted in `statistics.dropped`.
+/// Both peers send an INIT; whichever handshake ends first establishes the association. Channels
+/// may be created before the start and get their streams then. Packets from the network end the
+/// association only if they violate the protocol; others are counted in `statistics.dropped`.
 ///
-/// The rules have their owners; this machine holds them and routes between them: `Handshake` (INIT,
-/// COOKIE, SHUTDOWN, tags), `PacketReader` (whose packet it is) and `DataTransfer`, which joins
-/// `Sender` (what goes when, and losses), `Receiver` (gaps, SACKs, messages), `DataChannels` (the
-/// lives of channels, and resets), `Liveness` (heartbeats), `PacketWriter` (bundles of chunks) and
-/// `TimerTable` (deadlines). Each says where it departs from an RFC on purpose.
+/// Each rule has an owner; this machine holds the owners and routes between them: `Handshake`
+/// (INIT, COOKIE, SHUTDOWN, tags), `PacketReader` (what association a packet belongs to) and
+/// `DataTransfer`, which connects `Sender` (what is sent when, and losses), `Receiver` (gaps,
+/// SACKs, messages), `DataChannels` (opening and closing channels, resets), `Liveness`
+/// (heartbeats), `PacketWriter` (bundling chunks) and `TimerTable` (deadlines). Each documents
+/// where it departs from an RFC on purpose.
 package struct SCTPAssociation: Machine {
   private let entropy: EntropyStream
   private(set) var handshake = Handshake()
   private(set) var reader = PacketReader()
   private(set) var transfer: DataTransfer
 
-  /// Creates an association that draws its tags, numbers and key from a stream; its first channel
-  /// gets the given number.
+  /// Creates an association that draws its tags, numbers and key from a stream; `firstChannel` is
+  /// the number of its first channel.
   package init(
     entropy: EntropyStream, firstChannel: DataChannelNumber = DataChannelNumber(0)
   ) {
@@ -72,7 +73,7 @@ package struct SCTPAssociation: Machine {
     assert(transfer.isConsistent, "sums are not those of their parts")
   }
 
-  /// Begins the handshake, and handles packets that arrived before.
+  /// Starts the handshake and handles packets that arrived before.
   mutating func start(
     _ parameters: SCTPParameters, _ identity: AssociationIdentity, at now: Instant,
     into outbox: inout Outbox<Output>
@@ -85,7 +86,7 @@ package struct SCTPAssociation: Machine {
     for bytes in reader.removeEarly() { receive(bytes, at: now, into: &outbox) }
   }
 
-  /// Sends everything that may be sent now, and continues a waiting shutdown; at the end of each
+  /// Sends everything that may be sent and continues a waiting shutdown; called at the end of each
   /// step.
   private mutating func flush(at now: Instant, into outbox: inout Outbox<Output>) {
     transfer.flush(handshake, at: now, into: &outbox)
@@ -96,7 +97,7 @@ package struct SCTPAssociation: Machine {
     transfer.emit(handshake, into: &outbox)
   }
 
-  // MARK: - What the parts ask of each other
+  // MARK: - Actions
 
   private mutating func perform(
     _ actions: [SCTPAction], at now: Instant, into outbox: inout Outbox<Output>
@@ -133,7 +134,7 @@ package struct SCTPAssociation: Machine {
     }
   }
 
-  /// Sends the failure to the peer and ends the association, if there is a failure.
+  /// If there is a failure, reports it to the peer and ends the association.
   private mutating func fail(_ failure: SCTPFailure?, into outbox: inout Outbox<Output>) {
     guard let failure else { return }
     let words = Array(failure.reason.utf8.prefix(128))
@@ -141,7 +142,7 @@ package struct SCTPAssociation: Machine {
     end(failure.reason, into: &outbox)
   }
 
-  /// Sends an ABORT if there is a peer to receive it.
+  /// Sends an ABORT if the peer's tag is known.
   private mutating func sendAbort(
     _ cause: ErrorCause, _ details: [UInt8], into outbox: inout Outbox<Output>
   ) {
@@ -180,14 +181,14 @@ package struct SCTPAssociation: Machine {
     } catch {
       reader.drop()
     }
-    // Requests that waited for data are not answered once the association is over.
+    // Deferred requests are not answered once the association has ended.
     guard transfer.receiver.hasData, handshake.phase != .ended else { return }
     transfer.settle(handshake, at: now, into: &outbox)
     let received = transfer.receiver.numbers.acknowledged
     perform(handshake.prolongShutdown(received), at: now, into: &outbox)
   }
 
-  /// Passes a chunk to the part that handles it; false ends the packet.
+  /// Passes a chunk to the part that handles it; returns false to stop reading the packet.
   private mutating func receive(
     _ type: ChunkType, _ flags: UInt8, _ body: RawSpan, at now: Instant,
     into outbox: inout Outbox<Output>
@@ -243,23 +244,24 @@ package struct SCTPAssociation: Machine {
 
 extension SCTPAssociation {
   package enum Input {
-    /// Begins the association; packets received before, up to a small limit, are handled now.
+    /// Start the handshake; packets received before, up to a small limit, are handled now.
     case start(SCTPParameters)
     /// A packet from the DTLS association.
     case packet([UInt8])
-    /// Creates a channel, which gets the number `nextChannel`; call `refusal(ofOpening:)` before.
+    /// Create a channel, numbered `nextChannel`; call `refusal(ofOpening:)` before.
     case open(DataChannelInit)
-    /// Sends a text (UTF-8) or a binary message; call `refusal(ofSending:on:)` before.
+    /// Send a text (UTF-8) or a binary message; call `refusal(ofSending:on:)` before.
     case send(DataChannelNumber, binary: Bool, [UInt8])
-    /// Closes a channel after its pending messages; the peer then closes its side.
+    /// Close a channel after its pending messages; the peer then closes its direction.
     case close(DataChannelNumber)
     case setBufferedAmountLowThreshold(DataChannelNumber, UInt64)
-    /// The peer's `a=max-message-size` in a later exchange; queued messages are still sent.
+    /// The peer's `a=max-message-size` in a later offer/answer exchange; queued messages are still
+    /// sent.
     case remoteMaximumMessageSize(UInt64)
     case deadline
-    /// Ends the association when everything that was sent is acknowledged.
+    /// End the association once everything sent has been acknowledged.
     case shutdown
-    /// Ends the association now.
+    /// End the association immediately.
     case abort
   }
 
@@ -267,16 +269,16 @@ extension SCTPAssociation {
     /// A packet for the DTLS association.
     case packet([UInt8])
     case state(SCTPState)
-    /// Why the association failed, as text; before the state.
+    /// The reason that the association failed, as text; emitted before the state.
     case failure(String)
     /// The peer created this channel; `channelOpened` follows in the same step.
     case channelAnnounced(DataChannelNumber)
     case channelOpened(DataChannelNumber)
-    /// The peer or this side began to close the channel.
+    /// The peer or the application started closing the channel.
     case channelClosing(DataChannelNumber)
-    /// The channel has ended; with its traffic.
+    /// The channel has ended, with its counters.
     case channelClosed(DataChannelNumber, DataChannelCounters)
-    /// Why a channel could not be used, as text; `channelClosed` follows.
+    /// The reason that a channel could not be used, as text; `channelClosed` follows.
     case channelFailure(DataChannelNumber, String)
     case message(DataChannelNumber, binary: Bool, [UInt8])
     /// The buffered amount fell to the threshold or below.
@@ -284,7 +286,7 @@ extension SCTPAssociation {
   }
 }
 
-// MARK: - Reading
+// MARK: - State
 
 extension SCTPAssociation {
   var parameters: SCTPParameters { transfer.parameters }
@@ -293,10 +295,10 @@ extension SCTPAssociation {
   var receiver: Receiver { transfer.receiver }
   var channels: DataChannels { transfer.channels }
 
-  /// The state of the transport.
+  /// The transport state.
   package var state: SCTPState { handshake.phase.state }
 
-  /// The counters of the association, and the state of its path.
+  /// Counters of the association, and the state of its path.
   package var statistics: SCTPStatistics {
     var result = SCTPStatistics()
     result.packetsSent = packets.sent
@@ -318,7 +320,7 @@ extension SCTPAssociation {
     return result
   }
 
-  /// The number that the next channel gets.
+  /// The next channel's number.
   package var nextChannel: DataChannelNumber { channels.table.next }
 
   /// All channels that are not closed, oldest first.
@@ -326,39 +328,39 @@ extension SCTPAssociation {
     channels.table.places.map { channels.table[$0].number }
   }
 
-  /// The state of a channel; closed if unknown.
+  /// Returns a channel's state; closed if unknown.
   package func state(of channel: DataChannelNumber) -> DataChannelState {
     channels.table.place(of: channel).map { channels.table[$0].state } ?? .closed
   }
 
-  /// The options of a channel, with its stream once it has one; nil when it is closed.
+  /// Returns a channel's options, with its stream once it has one; nil if it is closed.
   package func options(of channel: DataChannelNumber) -> DataChannelInit? {
     channels.table.place(of: channel).map { channels.table[$0].options }
   }
 
-  /// The bytes passed to `send` and not sent yet; 0 when the channel is closed.
+  /// Returns the bytes passed to `send` but not yet sent; 0 if the channel is closed.
   package func bufferedAmount(of channel: DataChannelNumber) -> UInt64 {
     channels.table.place(of: channel).map { sender.queues.bufferedAmount(of: $0) } ?? 0
   }
 
-  /// The threshold of a channel's buffered amount; 0 when it is closed.
+  /// Returns a channel's threshold for its buffered amount; 0 if it is closed.
   package func bufferedAmountLowThreshold(of channel: DataChannelNumber) -> UInt64 {
     channels.table.place(of: channel).map { sender.queues.lowThreshold(of: $0) } ?? 0
   }
 
-  /// The traffic of a channel so far; nil when it is closed.
+  /// Returns a channel's traffic so far; nil if it is closed.
   package func counters(of channel: DataChannelNumber) -> DataChannelCounters? {
     channels.table.place(of: channel).map { counters(at: $0) }
   }
 
-  /// The traffic of the channel at a place so far.
+  /// Returns the traffic so far of the channel at a place.
   func counters(at place: Int) -> DataChannelCounters {
     var counters = channels.table[place].counters
     counters.messagesAbandoned = sender.queues.abandoned(of: place)
     return counters
   }
 
-  /// Why a channel cannot be created; nil when it can.
+  /// Returns the reason that a channel cannot be created; nil if it can.
   package func refusal(ofOpening options: DataChannelInit) -> DataChannelRefusal? {
     if handshake.phase == .ended { return .closed }
     if options.label.utf8.count > 65535 || options.protocol.utf8.count > 65535
@@ -379,11 +381,11 @@ extension SCTPAssociation {
     return nil
   }
 
-  /// Why a message of this size cannot be sent; nil when it can.
+  /// Returns the reason that a message of this size cannot be sent; nil if it can.
   package func refusal(
     ofSending count: Int, on channel: DataChannelNumber
   ) -> DataChannelRefusal? {
-    // An association that shuts down accepts no more data (RFC 9260 section 9.2).
+    // An association that is shutting down accepts no more data (RFC 9260 section 9.2).
     guard let place = channels.table.place(of: channel), channels.table[place].state == .open,
       handshake.phase == .established
     else { return .notOpen }

@@ -1,49 +1,49 @@
 import Wire
 
-/// Follows an association between other endpoints, and its data channels, from the packets of both
-/// ends.
+/// Follows an association between two other endpoints, and its data channels, using the packets of
+/// both.
 ///
-/// It sends and decides nothing: messages of one end are reassembled from its chunks as the
-/// receiver does it (RFC 9260 section 6.9, RFC 8260). Chunks that the receiver acknowledges but
-/// that were not captured are skipped, so that the rest continues.
+/// It sends and decides nothing: messages are reassembled from chunks as the receiver does it
+/// (RFC 9260 section 6.9, RFC 8260). Chunks that the receiver acknowledged but that were not
+/// captured are skipped, so that the rest can continue.
 package struct SCTPFollower {
-  /// An event that the packets show.
+  /// An event found in the packets.
   package enum Event {
-    /// A channel opened, or changed its state.
+    /// A channel opened, or its state changed.
     case channel(FollowedChannel)
-    /// A message of an end is complete.
+    /// An endpoint's message is complete.
     case message(FollowedChannel, from: Int, isBinary: Bool, [UInt8])
-    /// This many chunks were acknowledged and not seen.
+    /// This many chunks were acknowledged but not captured.
     case missed(Int)
   }
 
-  /// The sending side of one end.
+  /// The data sent by one endpoint.
   private struct Side {
     var receiver: Receiver?
     var initiation: Initiation?
-    /// Streams whose first message was seen, if the beginning of the association was not.
+    /// Streams that were joined in the middle because the start was not captured.
     var joined: Set<UInt16> = []
-    /// The number of the last handled request to reset streams.
+    /// The sequence number of the last request to reset streams.
     var lastReset: UInt32?
-    /// Streams to be reset once everything before this number was seen.
+    /// Streams to reset once everything up to this number has been captured.
     var reset: (last: Int64, streams: [UInt16])?
   }
 
-  /// The maximum number of channels followed in the life of an association.
+  /// The maximum number of channels followed during an association.
   private static let channelsMaximum = 4096
-  /// The largest reassembled message, and the limit of waiting data per end, in bytes.
+  /// Limits on a reassembled message and on waiting data per endpoint, in bytes.
   private static let messageMaximum = 4 << 20
   private static let windowMaximum = 4 << 20
 
   private var sides = [Side(), Side()]
-  /// In order of discovery.
+  /// All channels in order of discovery.
   package private(set) var channels: [FollowedChannel] = []
-  /// The place of the channel that currently uses a stream.
+  /// The places of the channels that currently use a stream.
   private var carried: [UInt16: Int] = [:]
 
   package init() {}
 
-  /// Handles a packet of an end, 0 or 1; malformed parts are skipped.
+  /// Handles a packet from endpoint 0 or 1; malformed parts are skipped.
   package mutating func receive(_ packet: [UInt8], from end: Int, into events: inout [Event]) {
     guard (0...1).contains(end) else { return }
     do throws(ReadError) {
@@ -83,7 +83,7 @@ package struct SCTPFollower {
     }
   }
 
-  // MARK: Beginnings
+  // MARK: Start
 
   private mutating func begin(_ body: RawSpan, from end: Int) {
     var cookie: [UInt8] = []
@@ -95,8 +95,7 @@ package struct SCTPFollower {
     sides[end].initiation = read
   }
 
-  /// Begins with the first data of an end; if the beginning was not captured, with the first packet
-  /// seen.
+  /// Starts with an endpoint's first data, or with the first packet captured.
   private mutating func join(
     _ body: RawSpan, _ flags: DataFlags, from end: Int, isInterleaved: Bool
   ) {
@@ -121,7 +120,7 @@ package struct SCTPFollower {
       sides[end].joined.insert(stream).inserted
     else { return }
     let first = isInterleaved ? (try? reader.uint32()) ?? 0 : UInt32(sequence)
-    // A message without its beginning is skipped.
+    // A message whose beginning is missing is skipped.
     sides[end].receiver?.join(stream, at: Int64(first) + (flags.contains(.beginning) ? 0 : 1))
   }
 
@@ -148,7 +147,7 @@ package struct SCTPFollower {
       open(message.stream, options, by: end, &events)
     case .string, .stringPart, .binary, .binaryPart, .emptyString, .emptyBinary:
       if carried[message.stream] == nil {
-        // It was not announced: both applications created it, or it was opened before the capture.
+        // It was not announced: both applications created it, or it opened before the capture.
         open(message.stream, DataChannelInit(negotiated: true), by: nil, &events)
       }
       guard let place = carried[message.stream] else { return }
@@ -162,7 +161,7 @@ package struct SCTPFollower {
     }
   }
 
-  /// Skips chunks that the other end acknowledged and that were not captured.
+  /// Skips chunks that the other endpoint acknowledged but that were not captured.
   private mutating func pass(through number: UInt32, of end: Int, _ events: inout [Event]) {
     guard let outcome = sides[end].receiver?.pass(through: number) else { return }
     if outcome.missed > 0 { events.append(.missed(outcome.missed)) }
@@ -183,7 +182,8 @@ package struct SCTPFollower {
     events.append(.channel(channels[channels.count - 1]))
   }
 
-  /// Handles an end's request to reset its streams (RFC 6525 section 4.1), which closes channels.
+  /// Handles an endpoint's request to reset its streams (RFC 6525 section 4.1), which closes
+  /// channels.
   private mutating func reset(_ body: RawSpan, from end: Int, _ events: inout [Event]) {
     var reader = ByteReader(body)
     var type: UInt16 = 0
@@ -213,7 +213,8 @@ package struct SCTPFollower {
     for place in reset { close(place, by: end, &events) }
   }
 
-  /// Advances a channel's state: closing with the reset of one end, closed with that of both.
+  /// Advances a channel's state: closing after the first endpoint's reset, closed after the
+  /// second's.
   private mutating func close(_ place: Int, by end: Int?, _ events: inout [Event]) {
     let before = channels[place].state
     if let end {
@@ -231,16 +232,16 @@ package struct SCTPFollower {
 
 /// A data channel between other endpoints.
 package struct FollowedChannel: Hashable, Sendable {
-  /// From 0, in its association.
+  /// The number within its association, from 0.
   package var number: Int
-  /// Which end opened it; nil if that was not seen.
+  /// The endpoint that opened it; nil if that was not captured.
   package var opener: Int?
-  /// The options that it was opened with.
+  /// The options it was opened with.
   package var options: DataChannelInit
-  /// Messages that each end sent, and their bytes.
+  /// Messages sent by each endpoint, and their bytes.
   package var messages: [UInt64] = [0, 0]
   package var bytes: [UInt64] = [0, 0]
-  /// Whether each end reset its stream.
+  /// Whether each endpoint has reset its stream.
   fileprivate(set) var isReset = [false, false]
 
   fileprivate init(number: Int, opener: Int?, options: DataChannelInit) {

@@ -1,6 +1,6 @@
 package import Wire
 
-/// The state of the transport (W3C RTCSctpTransportState).
+/// The transport's state (W3C RTCSctpTransportState).
 public enum SCTPState: String, Hashable, Sendable {
   /// The handshake is not finished.
   case connecting
@@ -10,22 +10,23 @@ public enum SCTPState: String, Hashable, Sendable {
   case closed
 }
 
-/// The parameters of an association: those from signaling and DTLS, and its local limits.
+/// An association's parameters: from signaling and DTLS, and local limits.
 package struct SCTPParameters: Hashable, Sendable {
-  /// Whether this side is the DTLS client, whose channels have even streams (RFC 8832 section 6).
+  /// Whether the local peer is the DTLS client, whose channels use even streams (RFC 8832
+  /// section 6).
   package var isClient: Bool
   /// The local `a=sctp-port`.
   package var localPort: UInt16
   /// The peer's `a=sctp-port`.
   package var remotePort: UInt16
-  /// The peer's `a=max-message-size` in bytes; 0 for any size (RFC 8841 section 6).
+  /// The peer's `a=max-message-size` in bytes; 0 for no limit (RFC 8841 section 6).
   package var remoteMaximumMessageSize: UInt64
   /// The local `a=max-message-size` in bytes; a larger message ends the association.
   package var localMaximumMessageSize: Int
-  /// How many bytes may wait for the rest of their message or for earlier messages: more than the
-  /// largest message, and no more than the socket can buffer at once.
+  /// Bytes that may wait for the rest of their message or for earlier messages: more than the
+  /// largest message, but no more than the socket can buffer at once.
   package var receiveWindow: Int
-  /// The largest packet in bytes: 1,200 less the DTLS record (RFC 8831 section 5).
+  /// The largest packet in bytes: 1,200 minus the DTLS record (RFC 8831 section 5).
   package var maximumPacketSize: Int
   /// Whether messages may interleave if the peer supports it (RFC 8260).
   package var offersInterleaving: Bool
@@ -57,55 +58,55 @@ package struct SCTPParameters: Hashable, Sendable {
 
 /// The fixed times and limits of an association.
 enum SCTPLimits {
-  /// The retransmission timeout before a round trip was measured.
+  /// The retransmission timeout before the first round-trip measurement.
   static let initialTimeout = Interval.milliseconds(500)
-  /// More than the usual delay of peers' acknowledgements, 200 ms.
+  /// Above the usual acknowledgement delay of peers, 200 ms.
   static let minimumTimeout = Interval.milliseconds(400)
-  /// Short, so that a recovered path is used soon; ICE consent is responsible for liveness.
+  /// Short, so that a recovered path is soon used; ICE consent checks liveness.
   static let maximumTimeout = Interval.seconds(5)
-  /// How long an acknowledgement may wait for a second packet (RFC 9260 section 6.2).
+  /// The time that an acknowledgement may wait for a second packet (RFC 9260 section 6.2).
   static let acknowledgementDelay = Interval.milliseconds(100)
   static let heartbeatInterval = Interval.seconds(30)
   static let cookieLife = Interval.seconds(60)
   /// The maximum number of retransmissions of INIT or COOKIE ECHO (Max.Init.Retransmits).
   static let initiationRetries = 20
-  /// The number of consecutive timeouts without any sign of the peer after which the association
-  /// fails.
+  /// Consecutive timeouts without any sign of the peer before the association fails.
   static let associationRetries = 20
   /// The maximum number of packets stored before the start.
   static let earlyPackets = 16
-  /// The maximum number of unsent bytes on one channel.
+  /// The maximum number of unsent bytes on a channel.
   static let channelBuffer: UInt64 = 16 << 20
-  /// Chunks that may wait for an acknowledgement; gap reports only cover 65,535.
+  /// Chunks that may wait for acknowledgement; gap reports cover only 65,535.
   static let chunksInFlight = 32768
-  /// The maximum number of fragments waiting for their message.
+  /// The maximum number of fragments that wait for their message.
   static let fragmentsHeld = 16384
-  /// The maximum number of gaps; data that would add another one is dropped.
+  /// The maximum number of gaps; data that would add another is dropped.
   static let gaps = 1024
-  /// Channels that a peer may have open.
+  /// The maximum number of channels that a peer may have open.
   static let channels = 4096
   static let streams: UInt16 = 65535
 }
 
 // MARK: - SCTPAction
 
-/// A chunk without data: its type, its flags and its body.
+/// A chunk without user data: type, flags and body.
 struct ControlChunk: Hashable {
   var type: ChunkType
   var flags: UInt8 = 0
   var body: [UInt8] = []
 
-  /// An ERROR chunk with one cause (RFC 9260 section 3.3.10).
+  /// Creates an ERROR chunk with one cause (RFC 9260 section 3.3.10).
   static func error(_ cause: ErrorCause, _ details: [UInt8]) -> ControlChunk {
     causes(.error, cause, details)
   }
 
-  /// An ABORT chunk with one cause (RFC 9260 section 3.3.7).
+  /// Creates an ABORT chunk with one cause (RFC 9260 section 3.3.7).
   static func abort(_ cause: ErrorCause, _ details: [UInt8] = []) -> ControlChunk {
     causes(.abort, cause, details)
   }
 
-  /// An ERROR chunk that reports an unknown chunk, complete if it fits (RFC 9260 section 3.3.10.6).
+  /// Creates an ERROR chunk that reports an unknown chunk, complete if it fits (RFC 9260
+  /// section 3.3.10.6).
   static func unrecognized(
     _ type: ChunkType, _ flags: UInt8, _ body: RawSpan, capacity: Int
   ) -> ControlChunk {
@@ -126,41 +127,41 @@ struct ControlChunk: Hashable {
   }
 }
 
-/// Why this side ends an association with an ABORT.
+/// The reason for ending an association with an ABORT.
 struct SCTPFailure: Hashable {
   var cause: ErrorCause
-  /// The reason as text, for the application and, if the cause can carry text, for the peer.
+  /// The reason as text, for the application and, if the cause allows text, for the peer.
   var reason: String
-  /// The contents of the cause besides text.
+  /// The cause's contents besides text.
   var details: [UInt8] = []
 }
 
-/// An action that one part of an association requests of the others; lists are performed in order.
+/// An action that one part of an association requests from the others; performed in order.
 enum SCTPAction: Hashable {
-  /// A chunk for the packet under way.
+  /// Add a chunk to the packet being built.
   case append(ControlChunk)
-  /// A separate packet, which always has its checksum (RFC 9653 section 5.2).
+  /// Send a packet of its own, always with a checksum (RFC 9653 section 5.2).
   case packet([ControlChunk], tag: UInt32)
-  /// The packet under way is sent before the following.
+  /// Send the packet being built before what follows.
   case emit
-  /// The timer expires after the retransmission timeout.
+  /// Start a timer for the retransmission timeout.
   case arm(SCTPTimer)
   case cancel(SCTPTimer)
-  /// The retransmission timeout doubles (RFC 9260 section 6.3.3, rule E2).
+  /// Double the retransmission timeout (RFC 9260 section 6.3.3, rule E2).
   case backOff
-  /// A useless message.
+  /// Count a useless chunk.
   case drop
-  /// Data can flow.
+  /// Start data transfer.
   case establish
   case fail(SCTPFailure)
   case end(String?)
 }
 
-/// The counters of an association, and the state of its path (W3C RTCSctpTransportStats and more).
+/// An association's counters and the state of its path (W3C RTCSctpTransportStats and more).
 package struct SCTPStatistics: Hashable, Sendable {
   package var packetsSent: UInt64 = 0
   package var packetsReceived: UInt64 = 0
-  /// Useless packets and chunks: malformed, of another association, out of place.
+  /// Useless packets and chunks: malformed, of another association, or misplaced.
   package var dropped: UInt64 = 0
   /// DATA chunks sent for the first time.
   package var chunksSent: UInt64 = 0
@@ -170,21 +171,21 @@ package struct SCTPStatistics: Hashable, Sendable {
   package var chunksReceived: UInt64 = 0
   /// Duplicate DATA chunks received.
   package var duplicates: UInt64 = 0
-  /// How often the retransmission timer ran out.
+  /// The number of times that the retransmission timer expired.
   package var timeouts: UInt64 = 0
-  /// How often losses were seen in acknowledgements.
+  /// The number of times that acknowledgements reported losses.
   package var fastRecoveries: UInt64 = 0
-  /// The smoothed round-trip time; nil before a measurement.
+  /// Smoothed round-trip time; nil before the first measurement.
   package var smoothedRoundTripTime: Interval?
   package var retransmissionTimeout = SCTPLimits.initialTimeout
-  /// The congestion window in bytes.
+  /// Congestion window in bytes.
   package var congestionWindow = 0
-  /// The receive window that the peer last advertised, in bytes.
+  /// The peer's last advertised receive window, in bytes.
   package var receiverWindow = 0
   /// The largest packet in bytes.
   package var maximumPacketSize = 0
   /// Chunks that the peer has not acknowledged.
   package var unacknowledgedChunks = 0
-  /// Bytes of chunks in flight, with chunk headers.
+  /// Bytes of chunks in flight, including chunk headers.
   package var bytesInFlight = 0
 }

@@ -1,20 +1,20 @@
 import Wire
 
-/// The state that the receiver of an INIT needs when the cookie returns (RFC 9260 section 5.1.3).
+/// The state that the receiver of an INIT needs when its cookie returns (RFC 9260 section 5.1.3).
 ///
-/// The peer stores it, so an INIT costs no memory; a keyed digest proves that it is unaltered.
+/// The peer stores it, so an INIT costs no memory; a keyed digest proves that it was not altered.
 struct StateCookie: Hashable {
-  /// Its creation time.
+  /// When it was created.
   var made: Instant
   /// The local tag offered in the INIT ACK.
   var localTag: UInt32
-  /// The local and the peer's tag at that time, zero without an association.
+  /// The local and remote tags at that time, zero without an association.
   var localTieTag: UInt32
   var remoteTieTag: UInt32
-  /// The parameters of the peer's INIT.
+  /// The parameters in the peer's INIT.
   var peer: Initiation
 
-  /// The bytes with their digest in front.
+  /// Returns the cookie's bytes, preceded by their digest.
   func sealed(_ key: CookieKey) -> [UInt8] {
     var writer = ByteWriter(capacity: 48)
     writer.uint64(UInt64(bitPattern: made.nanoseconds))
@@ -42,7 +42,7 @@ struct StateCookie: Hashable {
     self.peer = peer
   }
 
-  /// Opens a cookie; only an unaltered local one is accepted.
+  /// Opens a cookie; accepts only unaltered local ones.
   init(_ bytes: RawSpan, _ key: CookieKey) throws(ReadError) {
     var reader = ByteReader(bytes)
     let digest = try reader.uint64()
@@ -62,10 +62,10 @@ struct StateCookie: Hashable {
   }
 }
 
-/// A key of 128 bits for digests of cookies with SipHash-2-4.
+/// A 128-bit key for cookie digests with SipHash-2-4.
 ///
-/// The cookie never leaves the DTLS association whose peer is authenticated, so a short message
-/// authentication code that needs no library is enough.
+/// A cookie never leaves the DTLS association, whose peer is authenticated, so a short message
+/// authentication code without a library is enough.
 struct CookieKey {
   private let first: UInt64
   private let second: UInt64
@@ -156,7 +156,7 @@ struct Initiation: Hashable {
     static let zeroChecksum = Features(rawValue: 8)
   }
 
-  /// The tag of packets to the sender.
+  /// The verification tag of packets sent to this peer.
   var tag: UInt32 = 0
   /// The receive window in bytes.
   var window: UInt32 = 0
@@ -169,11 +169,11 @@ struct Initiation: Hashable {
   /// The error detection that replaces the checksum: DTLS (RFC 9653 section 6).
   private static let errorDetectionByDTLS: UInt32 = 1
 
-  /// Whether an association is possible with it: a receive window below 1,500 bytes and zero
-  /// streams are invalid (RFC 9260 section 3.3.2).
+  /// Whether an association is possible: a receive window below 1,500 bytes or zero streams are
+  /// invalid (RFC 9260 section 3.3.2).
   var isAcceptable: Bool { window >= 1500 && outgoingStreams > 0 && incomingStreams > 0 }
 
-  /// Writes the chunk's body, with a cookie and reports in an INIT ACK.
+  /// Returns the chunk's body, with cookie and reports for an INIT ACK.
   func body(cookie: [UInt8] = [], unrecognized: [[UInt8]] = []) -> [UInt8] {
     var writer = ByteWriter(capacity: 64 + cookie.count)
     writer.uint32(tag)
@@ -201,7 +201,7 @@ struct Initiation: Hashable {
 
   init() {}
 
-  /// Reads a chunk's body, its cookie and the parameters to be reported.
+  /// Parses a chunk's body, its cookie and the parameters to report.
   init(_ body: RawSpan, cookie: inout [UInt8], unrecognized: inout [[UInt8]]) throws(ReadError) {
     var reader = ByteReader(body)
     tag = try reader.uint32()
@@ -245,7 +245,7 @@ struct Initiation: Hashable {
       default: break
       }
     }
-    // Without skipping abandoned messages, interleaving is of no use to data channels.
+    // Interleaving is useless to data channels without skipping abandoned messages.
     if data, forward { features.insert(.interleaving) }
     return features
   }

@@ -1,10 +1,10 @@
 package import Wire
 
-/// The typed value of a known attribute.
+/// A known attribute's parsed value.
 package protocol AttributeValue: Hashable, Sendable {
-  /// The name before the colon.
+  /// The attribute's name, before the colon.
   static var attributeName: AttributeName { get }
-  /// The syntax, for error messages.
+  /// The syntax as error messages show it.
   static var syntax: String { get }
 
   /// Parses the text after the colon; nil if it does not follow the syntax.
@@ -14,7 +14,7 @@ package protocol AttributeValue: Hashable, Sendable {
   var text: String { get }
 }
 
-/// The owner of attributes: the session level or an m-section.
+/// The scope of attributes: the session level or an m-section.
 package protocol AttributeScope: Hashable, Sendable {
   var lines: [SDPLine] { get set }
 }
@@ -30,7 +30,7 @@ extension AttributeScope {
     }
   }
 
-  /// The text after the colon of the first attribute with this name.
+  /// Returns the text after the colon of the first attribute with this name.
   package func value(_ name: AttributeName) -> String? {
     for case .attribute(let attribute) in lines where attribute.name == name {
       return attribute.value
@@ -38,7 +38,7 @@ extension AttributeScope {
     return nil
   }
 
-  /// The typed values of an attribute that may occur several times, in order.
+  /// Returns the parsed values of an attribute that may occur several times, in order.
   package func values<Value: AttributeValue>(_: Value.Type) -> [Value] {
     var values: [Value] = []
     for case .attribute(let attribute) in lines where attribute.name == Value.attributeName {
@@ -61,7 +61,7 @@ extension AttributeScope {
   /// The ICE password (RFC 8839 section 5.4).
   package var icePassword: String? { value(.icePassword) }
 
-  /// The ICE options as tokens (RFC 8839 section 5.6).
+  /// The ICE options, one token each (RFC 8839 section 5.6).
   package var iceOptions: [String] { (value(.iceOptions) ?? "").fields.map { String($0) } }
 
   /// The candidate lines, each as the text after `a=`; ICE parses them.
@@ -69,7 +69,7 @@ extension AttributeScope {
     attributes.filter { $0.name == .candidate }.map(\.text)
   }
 
-  /// Whether all candidates have been stated (RFC 8840 section 8.2).
+  /// Whether all candidates are listed (RFC 8840 section 8.2).
   package var endOfCandidates: Bool { has(.endOfCandidates) }
 
   /// The certificate fingerprints (RFC 8122 section 5).
@@ -92,22 +92,22 @@ extension AttributeScope {
 }
 
 extension SDPSection {
-  /// The payload types and what they mean (RFC 8866 section 6.6).
+  /// Payload types and the codecs they stand for (RFC 8866 section 6.6).
   package var rtpMaps: [RTPMap] { values(RTPMap.self) }
 
-  /// The parameters of formats (RFC 8866 section 6.15).
+  /// Format parameters, from the `fmtp` lines (RFC 8866 section 6.15).
   package var formatParameters: [FormatParameters] { values(FormatParameters.self) }
 
-  /// The feedback messages (RFC 4585 section 4.2).
+  /// Feedback messages allowed for the section (RFC 4585 section 4.2).
   package var rtcpFeedback: [RTCPFeedback] { values(RTCPFeedback.self) }
 
-  /// The attributes of sources (RFC 5576 section 4.1).
+  /// Source attributes, from the `ssrc` lines (RFC 5576 section 4.1).
   package var ssrcs: [SSRCAttribute] { values(SSRCAttribute.self) }
 
-  /// The relations between sources (RFC 5576 section 4.2).
+  /// Groups of related sources (RFC 5576 section 4.2).
   package var ssrcGroups: [SSRCGroup] { values(SSRCGroup.self) }
 
-  /// The streams and the track that the section's sender belongs to (RFC 8830 section 2).
+  /// The media streams and the track that the section's sender belongs to (RFC 8830 section 2).
   package var msids: [MSID] { values(MSID.self) }
 
   /// The restriction identifiers (RFC 8851 section 4).
@@ -116,7 +116,7 @@ extension SDPSection {
   /// The simulcast streams (RFC 8853 section 5.1).
   package var simulcast: Simulcast? { values(Simulcast.self).first }
 
-  /// Where RTCP goes when it is not multiplexed (RFC 3605).
+  /// The RTCP destination when it is not multiplexed (RFC 3605).
   package var rtcp: RTCPAddress? { values(RTCPAddress.self).first }
 
   /// Whether RTP and RTCP share a port (RFC 5761).
@@ -143,7 +143,7 @@ extension SDPSection {
 
 // MARK: - AttributeName
 
-/// The name of an attribute; names that are not listed here survive as they are.
+/// An attribute's name; unlisted names are kept as they are.
 package struct AttributeName: RawRepresentable, Hashable, Sendable {
   package var rawValue: String
 
@@ -200,19 +200,19 @@ package struct AttributeName: RawRepresentable, Hashable, Sendable {
 
 // MARK: - AttributeRule
 
-/// The parser's rule for an attribute: its syntax, and whether it may occur only once.
+/// The parser's rule for an attribute: its syntax and whether it may occur only once.
 struct AttributeRule: Sendable {
-  /// The name of an attribute that a scope may have only once, for error messages.
+  /// The attribute's name in error messages, if a scope may have it only once.
   var loner: String?
-  /// The syntax, for error messages.
+  /// The syntax as error messages show it.
   var syntax: String?
   /// Whether a value is valid.
   var accepts: @Sendable (String) -> Bool = { _ in true }
 
-  /// The rule of an attribute, if it is known.
+  /// Returns the rule for an attribute; nil if the attribute is unknown.
   static func rule(for name: AttributeName) -> AttributeRule? { rules[name.rawValue] }
 
-  /// The error in an attribute; nil if it is valid.
+  /// Returns the error in an attribute; nil if it is valid.
   func complaint(about attribute: SDPAttribute) -> String? {
     guard let syntax, !accepts(attribute.value ?? "") else { return nil }
     return "a=\(attribute.name.rawValue) must \(syntax)"
@@ -225,7 +225,7 @@ struct AttributeRule: Sendable {
         loner: "a=mid", syntax: "name the section", accepts: { $0.isVisible }),
       AttributeName.candidate.rawValue: AttributeRule(
         syntax: "describe a candidate", accepts: { !$0.isEmpty }),
-      // The lengths of RFC 8839 section 5.4.
+      // Lengths as in RFC 8839 section 5.4.
       AttributeName.iceUsernameFragment.rawValue: AttributeRule(
         loner: "a=ice-ufrag", syntax: "have 4 to 256 characters",
         accepts: { $0.isVisible && (4...256).contains($0.utf8.count) }),
@@ -271,10 +271,10 @@ struct AttributeRule: Sendable {
 // still a space to every other parser.
 
 extension Substring {
-  /// The parts between spaces, empty ones left out.
+  /// The non-empty parts between spaces.
   var fields: [Substring] { split(on: UInt8(ascii: " ")) }
 
-  /// The parts between occurrences of an ASCII character, empty ones left out.
+  /// Returns the non-empty parts between occurrences of an ASCII character.
   func split(on separator: UInt8) -> [Substring] {
     var parts: [Substring] = []
     var rest = self
@@ -286,13 +286,13 @@ extension Substring {
     return parts
   }
 
-  /// The parts before and after the first occurrence of an ASCII character; nil when it is absent.
+  /// Splits at the first occurrence of an ASCII character; nil if there is none.
   func cut(at separator: UInt8) -> (head: Substring, tail: Substring)? {
     guard let index = utf8.firstIndex(of: separator) else { return nil }
     return (self[..<index], self[utf8.index(after: index)...])
   }
 
-  /// Whether this is a token of RFC 8866 section 9: visible ASCII without a few separators.
+  /// Whether this is a token as in RFC 8866 section 9: visible ASCII except a few separators.
   var isToken: Bool {
     for byte in utf8 {
       switch byte {
@@ -318,25 +318,25 @@ extension Substring {
 }
 
 extension String {
-  /// The parts between spaces, empty ones left out.
+  /// The non-empty parts between spaces.
   var fields: [Substring] { self[...].fields }
 
-  /// The parts between occurrences of an ASCII character, empty ones left out.
+  /// Returns the non-empty parts between occurrences of an ASCII character.
   func split(on separator: UInt8) -> [Substring] { self[...].split(on: separator) }
 
-  /// The parts before and after the first occurrence of an ASCII character; nil when it is absent.
+  /// Splits at the first occurrence of an ASCII character; nil if there is none.
   func cut(at separator: UInt8) -> (head: Substring, tail: Substring)? {
     self[...].cut(at: separator)
   }
 
-  /// The text without spaces and tabs at either end.
+  /// The text without leading and trailing spaces and tabs.
   var withoutSpacesAround: String {
     let isSpace: (UInt8) -> Bool = { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") }
     let rest = utf8.drop(while: isSpace).reversed().drop(while: isSpace).reversed()
     return String(decoding: Array(rest), as: UTF8.self)
   }
 
-  /// Whether this is a token of RFC 8866 section 9: visible ASCII without a few separators.
+  /// Whether this is a token as in RFC 8866 section 9: visible ASCII except a few separators.
   package var isToken: Bool { self[...].isToken }
 
   /// Whether this is visible ASCII text without spaces.
@@ -344,12 +344,12 @@ extension String {
 }
 
 extension FixedWidthInteger {
-  /// Reads decimal digits only: no sign, no spaces, no overflow.
+  /// Parses decimal digits only: no sign, no spaces, no overflow.
   init?(decimal text: Substring) {
     guard text.isNumber else { return nil }
     self.init(text)
   }
 
-  /// Reads decimal digits only: no sign, no spaces, no overflow.
+  /// Parses decimal digits only: no sign, no spaces, no overflow.
   package init?(decimal text: String) { self.init(decimal: text[...]) }
 }

@@ -4,7 +4,7 @@ package struct RTPMap: AttributeValue {
   package static let syntax = "PAYLOAD-TYPE NAME/CLOCK-RATE[/CHANNELS]"
 
   package var payloadType: UInt8
-  /// The encoding name in the peer's spelling; compare without case.
+  /// The encoding name as the peer spells it; compare it case-insensitively.
   package var name: String
   package var clockRate: UInt32
   /// The number of audio channels, if present.
@@ -39,12 +39,12 @@ package struct RTPMap: AttributeValue {
   }
 }
 
-/// The parameters of a format: `97 apt=96` (RFC 8866 section 6.15).
+/// A format's parameters: `97 apt=96` (RFC 8866 section 6.15).
 package struct FormatParameters: AttributeValue {
   package static let attributeName = AttributeName.formatParameters
   package static let syntax = "FORMAT PARAMETERS"
 
-  /// A payload type, or the name of another format.
+  /// A payload type, or the name of a format that has none.
   package var format: String
   /// Everything after the format, unparsed.
   package var parameters: String
@@ -66,7 +66,7 @@ package struct FormatParameters: AttributeValue {
 
   package var text: String { parameters.isEmpty ? format : format + " " + parameters }
 
-  /// The value of a `name=value` parameter; names are compared without case.
+  /// Returns the value of a `name=value` parameter; names are case-insensitive.
   package subscript(name name: String) -> String? {
     for part in parameters.split(on: UInt8(ascii: ";")) {
       guard let (key, value) = part.cut(at: UInt8(ascii: "=")) else { continue }
@@ -83,7 +83,8 @@ package struct RTCPFeedback: AttributeValue {
 
   /// The payload type; nil means all.
   package var payloadType: UInt8?
-  /// The feedback with single spaces: `nack`, `nack pli`, `ccm fir`, `goog-remb`, `transport-cc`.
+  /// The feedback type with single spaces: `nack`, `nack pli`, `ccm fir`, `goog-remb`,
+  /// `transport-cc`.
   package var feedback: String
 
   package init(payloadType: UInt8?, feedback: String) {
@@ -109,9 +110,9 @@ package struct ExtensionMap: AttributeValue {
   package static let attributeName = AttributeName.extensionMap
   package static let syntax = "ID[/DIRECTION] URI [ATTRIBUTES]"
 
-  /// 1 to 255, or 4096 to 4351 in offers that leave the choice open.
+  /// 1 to 255, or 4096 to 4351 in an offer that leaves the choice to the answerer.
   package var id: UInt16
-  /// The direction of the extension; nil means that of the section.
+  /// The extension's direction; nil for the section's.
   package var direction: MediaDirection?
   package var uri: String
   /// Everything after the URI.
@@ -150,7 +151,7 @@ package struct ExtensionMap: AttributeValue {
 
 // MARK: - SourceAttributes
 
-/// An attribute of a source: `3828838000 cname:i5HLNyB7f888oi56` (RFC 5576 section 4.1).
+/// A source's attribute: `3828838000 cname:i5HLNyB7f888oi56` (RFC 5576 section 4.1).
 package struct SSRCAttribute: AttributeValue {
   package static let attributeName = AttributeName.ssrc
   package static let syntax = "SSRC NAME[:VALUE]"
@@ -183,12 +184,12 @@ package struct SSRCAttribute: AttributeValue {
   }
 }
 
-/// Sources that belong together: `FID 1115615813 3025644267` (RFC 5576 section 4.2).
+/// Related sources: `FID 1115615813 3025644267` (RFC 5576 section 4.2).
 package struct SSRCGroup: AttributeValue {
   package static let attributeName = AttributeName.ssrcGroup
   package static let syntax = "SEMANTICS SSRC ..., at most \(limit) of them"
 
-  /// The most SSRCs in a group.
+  /// The maximum number of SSRCs in a group.
   static let limit = 64
 
   /// `FID` for an SSRC and its RTX, `SIM`, `FEC-FR`, ...
@@ -221,7 +222,7 @@ package struct MSID: AttributeValue {
   package static let attributeName = AttributeName.msid
   package static let syntax = "STREAM [TRACK]"
 
-  /// The stream; `-` if the track belongs to none.
+  /// The media stream; `-` if the track belongs to none.
   package var streamID: String
   package var trackID: String?
 
@@ -240,13 +241,13 @@ package struct MSID: AttributeValue {
   package var text: String { streamID + (trackID.map { " " + $0 } ?? "") }
 }
 
-/// A stream of a simulcast by name: `h send max-width=640` (RFC 8851 section 4).
+/// A simulcast stream identified by name: `h send max-width=640` (RFC 8851 section 4).
 package struct RestrictionID: AttributeValue {
   package static let attributeName = AttributeName.rid
   package static let syntax = "ID send|recv [RESTRICTIONS]"
 
   package var id: String
-  /// Whether the writer sends the stream rather than receives it.
+  /// Whether the description's author of the description sends the stream rather than receives it.
   package var isSent: Bool
   /// Everything after the direction.
   package var restrictions: String?
@@ -270,7 +271,7 @@ package struct RestrictionID: AttributeValue {
   }
 }
 
-/// The streams of a simulcast in each direction: `send q;h;f` (RFC 8853 section 5.1).
+/// The simulcast streams in each direction: `send q;h;f` (RFC 8853 section 5.1).
 ///
 /// Early drafts wrote ` send rid=q;h;f` with a leading space; their form with payload types (` send
 /// pt=97;98`) names no streams and is parsed as empty.
@@ -278,9 +279,9 @@ package struct Simulcast: AttributeValue {
   package static let attributeName = AttributeName.simulcast
   package static let syntax = "send|recv STREAMS [recv|send STREAMS]"
 
-  /// The list of streams that the writer sends, unparsed.
+  /// The streams that the writer sends, unparsed.
   package var sent: String?
-  /// The list of streams that the writer receives, unparsed.
+  /// The streams that the writer receives, unparsed.
   package var received: String?
 
   package init(sent: String? = nil, received: String? = nil) {
@@ -300,7 +301,7 @@ package struct Simulcast: AttributeValue {
     }
   }
 
-  /// The streams of a list; empty for payload types.
+  /// Returns the streams in a list; empty for payload types.
   private static func streams(_ list: Substring) -> String {
     guard let (kind, streams) = list.cut(at: UInt8(ascii: "=")) else { return String(list) }
     return kind == "rid" ? String(streams) : ""

@@ -1,22 +1,22 @@
 extension SDPDocument {
   /// The largest description in bytes: room for a browser's offer with a hundred sections.
   package static let byteLimit = 1024 * 1024
-  /// The most lines of a description.
+  /// The maximum number of lines in a description.
   package static let lineLimit = 16384
-  /// The most m-sections of a description.
+  /// The maximum number of m-sections in a description.
   package static let sectionLimit = 512
-  /// The most formats of an m-section; payload types have 7 bits.
+  /// The maximum number of formats in an m-section; payload types have 7 bits.
   package static let formatLimit = 128
 
-  /// The most lines that are remarked on.
+  /// The maximum number of remarks stored.
   static let remarksLimit = 32
 
   /// Parses a description.
   ///
-  /// Lines end with CRLF, LF or CR, and the last end may be missing. Blank lines, comments and
-  /// indentation, as editors and templates leave them, are skipped. A line that cannot be parsed is
-  /// skipped and named in `remarks`, unless everything depends on it: the lines before the first
-  /// attribute, `m=` lines, and the names of m-sections.
+  /// Lines end with CRLF, LF or CR; the last line end may be missing. Blank lines, comments and
+  /// indentation, which editors and templates leave behind, are skipped. A line that cannot be
+  /// parsed is skipped and listed in `remarks`, unless everything depends on it: the lines before
+  /// the first attribute, `m=` lines, and the mids of m-sections.
   package init(parsing text: String) throws(SDPError) {
     var parser = SDPParser()
     self = try parser.parse(text)
@@ -24,7 +24,7 @@ extension SDPDocument {
 }
 
 extension SDPFragment {
-  /// Parses a fragment; unlike in a description, a line that cannot be parsed is an error.
+  /// Parses a fragment; unlike in a description, an unparsable line is an error.
   package init(parsing text: String) throws(SDPError) {
     var parser = SDPParser()
     self = try parser.parseFragment(text)
@@ -33,7 +33,7 @@ extension SDPFragment {
 
 /// Parses a description line by line.
 private struct SDPParser {
-  /// A line: its number, its type, and everything after the equals sign.
+  /// A line's number, type, and everything after the equals sign.
   private struct Line {
     var number: Int
     var type: UInt8
@@ -78,7 +78,7 @@ private struct SDPParser {
     return document
   }
 
-  /// Parses a fragment: attributes and m-sections without the session lines.
+  /// Parses a fragment: attributes and m-sections without session lines.
   mutating func parseFragment(_ text: String) throws(SDPError) -> SDPFragment {
     let lines = try split(text)
     for line in lines where line.type != UInt8(ascii: "a") && line.type != UInt8(ascii: "m") {
@@ -87,7 +87,7 @@ private struct SDPParser {
     }
     var fragment = SDPFragment()
     (fragment.lines, fragment.sections) = try body(lines[...])
-    // The sender of a fragment gets the error in its response, and can send a corrected one.
+    // The sender of a fragment sees the error in the response and can send a corrected fragment.
     if let remark = remarks.min(by: { $0.line < $1.line }) { throw remark }
     for section in fragment.sections where section.mid == nil {
       throw SDPError(line: 0, reason: "the m-section \(section.kind.rawValue) has no a=mid")
@@ -95,7 +95,7 @@ private struct SDPParser {
     return fragment
   }
 
-  /// Parses the lines after `s=`: those of the session, then the m-sections.
+  /// Parses the lines after `s=`: session lines, then m-sections.
   private mutating func body(_ lines: ArraySlice<Line>) throws(SDPError) -> (
     lines: [SDPLine], sections: [SDPSection]
   ) {
@@ -157,7 +157,7 @@ private struct SDPParser {
       }
       if let line = line(bytes, begin..<end, number) { lines.append(line) }
       start = end + 1
-      // CRLF is one line end, and so is CRCRLF, which careless conversions produce.
+      // CRLF is one line end; so is CRCRLF, which careless conversions produce.
       if end < bytes.count, bytes[end] == carriageReturn {
         let rest = bytes[start...].prefix(2)
         if rest.first == newline {
@@ -170,7 +170,7 @@ private struct SDPParser {
     return lines
   }
 
-  /// Splits a line into its parts; nil if it is blank, a comment, or not `x=`.
+  /// Splits a line into type and value; nil if it is blank, a comment, or not `x=`.
   private mutating func line(_ bytes: [UInt8], _ range: Range<Int>, _ number: Int) -> Line? {
     guard let type = bytes[range].first, type != UInt8(ascii: "#"), type != UInt8(ascii: ";"),
       !bytes[range].starts(with: Array("//".utf8))
@@ -194,7 +194,7 @@ private struct SDPParser {
 
   private func section(_ line: Line) throws(SDPError) -> SDPSection {
     let fields = line.value.fields
-    // Some peers list no formats when they reject a section.
+    // Some peers list no formats in a rejected section.
     guard fields.count >= 4 || fields.count == 3 && fields[1] == "0" else {
       throw SDPError(line: line.number, reason: "m= must read KIND PORT PROTOCOL FORMATS")
     }
@@ -276,7 +276,7 @@ private struct SDPParser {
 // MARK: - Printing
 
 extension SDPDocument {
-  /// The text of the description; every line ends with CRLF (RFC 8866 section 5).
+  /// The description as text; every line ends with CRLF (RFC 8866 section 5).
   package var text: String {
     var text = "v=0\r\no=\(origin.text)\r\ns=\(sessionName)\r\n"
     for line in lines { text += line.text + "\r\n" }
@@ -286,12 +286,12 @@ extension SDPDocument {
 }
 
 extension SDPDocument {
-  /// The line number, counted from 1, where an m-section starts; that of the last line if there is
+  /// Returns the line number, counted from 1, where an m-section starts; the last line if there is
   /// no such section.
   ///
-  /// Skipped lines count, so the number refers to the parsed text.
+  /// Skipped lines count, so the number refers to the text that was parsed.
   package func line(ofSection index: Int) -> Int {
-    // The v=, o= and s= lines, the session's lines and those of earlier sections.
+    // The v=, o= and s= lines, the session lines and the earlier sections.
     let head = 3 + lines.count
     var number =
       sections.indices.contains(index)
@@ -303,7 +303,7 @@ extension SDPDocument {
 }
 
 extension SDPSection {
-  /// The text of the section; every line ends with CRLF.
+  /// The section as text; every line ends with CRLF.
   package var text: String {
     let count = portCount.map { "/\($0)" } ?? ""
     let list = formats.joined(separator: " ")
@@ -313,14 +313,14 @@ extension SDPSection {
   }
 }
 
-/// Why a session description is invalid.
+/// The reason that a session description is invalid.
 public struct SDPError: Error, Hashable, Sendable {
-  /// The line, counted from 1; 0 for the whole text.
+  /// The line, counted from 1; 0 for the text as a whole.
   public var line: Int
   /// The error as text.
   public var reason: String
 
-  /// Creates an error about a line.
+  /// Creates an error for a line.
   public init(line: Int, reason: String) {
     self.line = line
     self.reason = reason
@@ -328,6 +328,6 @@ public struct SDPError: Error, Hashable, Sendable {
 }
 
 extension SDPError: CustomStringConvertible {
-  /// `line 7: ...`, or only the reason for the whole text.
+  /// `line 7: ...`, or only the reason if no single line is to blame.
   public var description: String { line > 0 ? "line \(line): \(reason)" : reason }
 }

@@ -2,9 +2,9 @@ package import Wire
 
 /// A session description (RFC 8866) as WebRTC uses it.
 ///
-/// Unknown lines are kept in place: printing a parsed description gives the same lines. Typed
-/// values are parsed when accessed; the parser has validated them, so access cannot fail. Lines
-/// that cannot be parsed are left out and named in `remarks`, which do not affect equality.
+/// Unknown lines stay in place: a parsed description prints the same lines again. Typed values are
+/// parsed on access, which cannot fail because the parser has validated them. Lines that cannot be
+/// parsed are left out and listed in `remarks`, which equality ignores.
 package struct SDPDocument: AttributeScope {
   package var origin: Origin
   /// The value of the `s=` line.
@@ -13,7 +13,7 @@ package struct SDPDocument: AttributeScope {
   package var lines: [SDPLine]
   /// The m-sections, in order.
   package var sections: [SDPSection]
-  /// The errors of skipped lines, in order; the first few of them.
+  /// Errors of skipped lines, in order; only the first few are kept.
   package internal(set) var remarks: [SDPError] = []
   /// The numbers of all skipped lines, ascending.
   var omittedLines: [Int] = []
@@ -51,8 +51,8 @@ package struct SDPDocument: AttributeScope {
   /// The mids of every BUNDLE group (RFC 9143 section 7.1), in order.
   package var bundles: [[String]] { groups.filter { $0.semantics == "BUNDLE" }.map(\.mids) }
 
-  /// Whether the writer supports trickle ICE: it says so for the session or in any m-section (RFC
-  /// 8838 section 3).
+  /// Whether the writer supports trickle ICE, stated for the session or in any m-section (RFC 8838
+  /// section 3).
   package var trickles: Bool {
     iceOptions.contains("trickle") || sections.contains { $0.iceOptions.contains("trickle") }
   }
@@ -61,17 +61,17 @@ package struct SDPDocument: AttributeScope {
   package var isICELite: Bool { has(.iceLite) }
 }
 
-/// One m-section: its `m=` line and the lines that belong to it.
+/// One m-section: its `m=` line and the lines up to the next one.
 package struct SDPSection: AttributeScope {
   /// Audio, video, application, ...
   package var kind: SectionKind
-  /// The port; 0 rejects the section, 9 stands for an address that is not known yet.
+  /// The port; 0 rejects the section, 9 stands for an address not known yet.
   package var port: UInt16
-  /// The number of ports after a slash; WebRTC never states one.
+  /// The number of ports after a slash; WebRTC never writes one.
   package var portCount: UInt16?
   /// The transport protocol, for example `UDP/TLS/RTP/SAVPF`.
   package var transport: String
-  /// The media formats: payload types, `webrtc-datachannel`, or the SCTP port of older forms.
+  /// The media formats: payload types, `webrtc-datachannel`, or the SCTP port in older forms.
   package var formats: [String]
   /// The lines after `m=`, in order.
   package var lines: [SDPLine]
@@ -87,7 +87,7 @@ package struct SDPSection: AttributeScope {
   /// The identification tag (RFC 5888 section 4).
   package var mid: String? { value(.mid) }
 
-  /// Whether the port is 0 without being left to a bundle (RFC 9143 section 6): the section is off.
+  /// Whether the section is off: port 0, and not `bundle-only` (RFC 9143 section 6).
   package var isRejected: Bool { port == 0 && !has(.bundleOnly) }
 
   package var connection: ConnectionData? {
@@ -174,21 +174,21 @@ package struct SDPAttribute: Hashable, Sendable {
 
 /// The `b=` lines of an m-section (RFC 8866 section 5.8): limits on what the writer receives.
 extension SDPSection {
-  /// The most that the peer may send, in bits per second of payload without the headers of RTP and
-  /// below; nil if there is no limit.
+  /// The highest bit rate the peer may send, in bits per second of payload without RTP and lower
+  /// headers; nil for no limit.
   ///
-  /// That is `TIAS` (RFC 3890), or else `AS` reduced as in RFC 9429 section 5.10. A negative
+  /// From `TIAS` (RFC 3890), or else from `AS` reduced as in RFC 9429 section 5.10. A negative
   /// number, which libwebrtc once wrote for "no limit", is ignored.
   package var receiveBitrateLimit: UInt64? {
     if let bits = bandwidth("TIAS") { return bits }
     guard let kilobits = bandwidth("AS") else { return nil }
-    // 5 % are for RTCP, and 50 packets per second have headers of 40 bytes each.
+    // RTCP gets 5 %, and 50 packets per second have 40 bytes of headers each.
     let (bits, overflows) = kilobits.multipliedReportingOverflow(by: 950)
     let headers: UInt64 = 50 * 40 * 8
     return overflows ? nil : bits - min(bits, headers)
   }
 
-  /// The value of the first line of a type.
+  /// Returns the value of the first `b=` line of a type.
   private func bandwidth(_ type: String) -> UInt64? {
     for case .other(UInt8(ascii: "b"), let value) in lines {
       guard let (name, number) = value.cut(at: UInt8(ascii: ":")), name == type else { continue }
@@ -200,16 +200,16 @@ extension SDPSection {
 
 // MARK: - Origin
 
-/// The session's originator and version: the `o=` line (RFC 8866 section 5.2).
+/// The session's originator and version, from the `o=` line (RFC 8866 section 5.2).
 package struct Origin: Hashable, Sendable {
   package var username: String
-  /// A decimal number; kept as text because peers may exceed 64 bits.
+  /// A decimal number, kept as text because peers may exceed 64 bits.
   package var sessionID: String
-  /// A decimal number that grows with every changed description.
+  /// A decimal number that grows with each changed description.
   package var sessionVersion: String
   package var address: ConnectionData
 
-  /// The syntax, for error messages.
+  /// The syntax as error messages show it.
   static let syntax = "USERNAME SESSION-ID VERSION IN IP4|IP6 ADDRESS"
 
   /// Creates the origin that WebRTC endpoints use (RFC 9429 section 5.2.1): no name, no address.
@@ -243,10 +243,10 @@ package struct ConnectionData: Hashable, Sendable {
   /// An address or a host name.
   package var address: String
 
-  /// The syntax, for error messages.
+  /// The syntax as error messages show it.
   static let syntax = "IN IP4|IP6 ADDRESS"
 
-  /// The value while the address is not known (RFC 9429 section 5.2.1).
+  /// The placeholder until the address is known (RFC 9429 section 5.2.1).
   package static let unknown = ConnectionData(addressType: "IP4", address: "0.0.0.0")
 
   package init(addressType: String, address: String) {
@@ -273,7 +273,7 @@ package struct ConnectionData: Hashable, Sendable {
   package var text: String { "IN \(addressType) \(address)" }
 }
 
-/// The direction of media in a section, seen from the side that wrote it (RFC 8866 section 6.7).
+/// The direction of media in a section, as seen by its writer (RFC 8866 section 6.7).
 package enum MediaDirection: String, Hashable, Sendable, CaseIterable {
   case sendrecv
   case sendonly
@@ -288,10 +288,10 @@ package enum MediaDirection: String, Hashable, Sendable, CaseIterable {
 
   package var receives: Bool { self == .sendrecv || self == .recvonly }
 
-  /// The same flow seen from the peer.
+  /// The same direction as seen by the peer.
   package var reversed: MediaDirection { MediaDirection(sends: receives, receives: sends) }
 
-  /// The directions that both allow.
+  /// Returns the direction that both allow.
   package func intersected(with other: MediaDirection) -> MediaDirection {
     MediaDirection(sends: sends && other.sends, receives: receives && other.receives)
   }

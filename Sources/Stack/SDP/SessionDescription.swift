@@ -1,4 +1,4 @@
-/// W3C RTCSdpType.
+/// A description's type (W3C RTCSdpType).
 public enum SDPType: String, Hashable, Sendable, Codable {
   /// Proposes a session.
   case offer
@@ -10,15 +10,14 @@ public enum SDPType: String, Hashable, Sendable, Codable {
   case rollback
 }
 
-/// A session description and what it means in the offer/answer exchange (W3C
-/// RTCSessionDescription).
+/// A session description with its role in the offer/answer exchange (W3C RTCSessionDescription).
 public struct SessionDescription: Hashable, Sendable, Codable {
-  /// Offer, answer, ...
+  /// Offer, answer, provisional answer or rollback.
   public var type: SDPType
-  /// The text (RFC 8866).
+  /// The description as SDP (RFC 8866).
   public var sdp: String
 
-  /// Creates a description; the text is checked when it is applied.
+  /// Creates a description; the text is not checked until it is applied.
   public init(type: SDPType, sdp: String) {
     self.type = type
     self.sdp = sdp
@@ -37,7 +36,7 @@ package struct SDPFragment: AttributeScope {
 
   package init() {}
 
-  /// The media type of a fragment (RFC 8840 section 14).
+  /// The fragment's MIME type (RFC 8840 section 14).
   package static let mediaType = "application/trickle-ice-sdpfrag"
 
   /// ICE username fragment and password.
@@ -51,14 +50,14 @@ package struct SDPFragment: AttributeScope {
     }
   }
 
-  /// A candidate of the fragment with the m-section it belongs to.
+  /// A candidate in the fragment with the m-section it belongs to.
   package struct Candidate: Hashable, Sendable {
     package var mid: String
     /// The text after `a=`.
     package var text: String
   }
 
-  /// The ICE parameters of the session, or else of the first m-section that has any.
+  /// The session's ICE parameters, or those of the first m-section that has any.
   package var credentials: Credentials? { lines.credentials ?? sections.firstCredentials }
 
   package var candidates: [Candidate] {
@@ -67,10 +66,10 @@ package struct SDPFragment: AttributeScope {
     }
   }
 
-  /// Whether the end of candidates is stated.
+  /// Whether the fragment states the end of candidates.
   package var hasEnded: Bool { endOfCandidates || sections.contains { $0.endOfCandidates } }
 
-  /// The text of the fragment; every line ends with CRLF.
+  /// The fragment as text; every line ends with CRLF.
   package var text: String {
     lines.map { $0.text + "\r\n" }.joined() + sections.map(\.text).joined()
   }
@@ -82,12 +81,12 @@ extension SDPDocument {
     sections.firstCredentials ?? lines.credentials
   }
 
-  /// Creates a fragment with this description's ICE parameters and some of its candidates.
+  /// Creates a fragment with this description's ICE parameters and the given candidates.
   ///
-  /// They are in the one m-section whose transport the others share.
+  /// All of them go into the m-section whose transport the others share.
   /// - Parameters:
   ///   - candidates: each as the text after `a=`.
-  ///   - hasEnded: whether there are no more.
+  ///   - hasEnded: whether no more candidates follow.
   package func fragment(candidates: [String], hasEnded: Bool) -> SDPFragment {
     var fragment = SDPFragment()
     for group in groups where group.semantics == "BUNDLE" { fragment.append(group) }
@@ -108,8 +107,8 @@ extension SDPDocument {
     return fragment
   }
 
-  /// The description after the ICE restart in a fragment (RFC 9725 section 4.3.3): everything but
-  /// ICE is unchanged.
+  /// Returns the description after the ICE restart in a fragment (RFC 9725 section 4.3.3), with
+  /// only ICE changed.
   ///
   /// Nil if the fragment has no ICE parameters.
   package func restarted(by fragment: SDPFragment) -> SDPDocument? {
@@ -166,7 +165,7 @@ extension [SDPSection] {
 }
 
 extension SDPLine {
-  /// Whether an ICE restart replaces the line.
+  /// Whether an ICE restart replaces this line.
   fileprivate var isOfICEGeneration: Bool {
     guard case .attribute(let attribute) = self else { return false }
     return [.iceUsernameFragment, .icePassword, .candidate, .endOfCandidates].contains(
@@ -197,17 +196,17 @@ extension Origin {
   }
 }
 
-/// A candidate as signaling carries it, apart from its description (W3C RTCIceCandidateInit).
+/// A candidate as signaled outside a description (W3C RTCIceCandidateInit).
 ///
-/// As JSON it has the names and values of the W3C dictionary; what is nil is left out.
+/// Encoded as JSON it has the names and values of the W3C dictionary; nil members are left out.
 public struct CandidateInit: Hashable, Sendable, Codable {
-  /// `candidate:...` (RFC 8839 section 5.1), or empty at the end of a generation.
+  /// `candidate:...` (RFC 8839 section 5.1); empty at the end of a generation.
   public var candidate: String
-  /// The m-section it belongs to.
+  /// The mid of the candidate's m-section.
   public var sdpMid: String?
-  /// The index of that m-section.
+  /// The index of the candidate's m-section.
   public var sdpMLineIndex: Int?
-  /// The ICE generation it belongs to.
+  /// The username fragment of the candidate's ICE generation.
   public var usernameFragment: String?
 
   /// Creates a candidate.

@@ -1,6 +1,6 @@
 package import Wire
 
-/// Sections that belong together: `BUNDLE 0 1 2` (RFC 5888 section 5).
+/// Grouped sections: `BUNDLE 0 1 2` (RFC 5888 section 5).
 package struct SectionGroup: AttributeValue {
   package static let attributeName = AttributeName.group
   package static let syntax = "SEMANTICS MID ..."
@@ -13,10 +13,10 @@ package struct SectionGroup: AttributeValue {
     self.mids = mids
   }
 
-  /// Sections that share a transport (RFC 9143 section 7.1).
+  /// Returns a group of sections that share a transport (RFC 9143 section 7.1).
   package static func bundle(_ mids: [String]) -> Self { Self(semantics: "BUNDLE", mids: mids) }
 
-  /// Lip synchronisation: sections that play together (RFC 5888 section 7).
+  /// Returns a lip-sync group: sections that play together (RFC 5888 section 7).
   package static func lipSync(_ mids: [String]) -> Self { Self(semantics: "LS", mids: mids) }
 
   package init?(_ text: String) {
@@ -50,7 +50,7 @@ extension CertificateFingerprint: AttributeValue {
   package var text: String { algorithm + " " + value }
 }
 
-/// Which side opens the DTLS association (RFC 4145 section 4, RFC 8842 section 5.3).
+/// The side that opens the DTLS association (RFC 4145 section 4, RFC 8842 section 5.3).
 package enum SetupRole: String, AttributeValue, CaseIterable {
   /// The writer is the client.
   case active
@@ -69,7 +69,7 @@ package enum SetupRole: String, AttributeValue, CaseIterable {
   package var text: String { rawValue }
 }
 
-/// Where RTCP goes when it does not share RTP's port: `9 IN IP4 0.0.0.0` (RFC 3605).
+/// The RTCP destination when it does not share RTP's port: `9 IN IP4 0.0.0.0` (RFC 3605).
 package struct RTCPAddress: AttributeValue {
   package static let attributeName = AttributeName.rtcp
   package static let syntax = "PORT [IN IP4|IP6 ADDRESS]"
@@ -92,7 +92,7 @@ package struct RTCPAddress: AttributeValue {
   package var text: String { "\(port)" + (address.map { " " + $0.text } ?? "") }
 }
 
-/// The contents of an SCTP port: `5000 webrtc-datachannel 1024` (draft-ietf-mmusic-sctp-sdp-07,
+/// The protocol on an SCTP port: `5000 webrtc-datachannel 1024` (draft-ietf-mmusic-sctp-sdp-07,
 /// which browsers used until 2018; RFC 8841 dropped it).
 package struct SCTPMap: AttributeValue {
   package static let attributeName = AttributeName.sctpMap
@@ -101,7 +101,7 @@ package struct SCTPMap: AttributeValue {
   package var port: UInt16
   /// `webrtc-datachannel`, or another application.
   package var application: String
-  /// The number of streams that the writer accepts.
+  /// The number of streams the writer accepts.
   package var streams: UInt32?
 
   package init(port: UInt16, application: String, streams: UInt32? = nil) {

@@ -4,7 +4,7 @@ import Wire
 
 /// The Swift side of one OpenSSL association: bytes in, bytes out, no clock and no policy.
 ///
-/// It draws randomness from the stream, also while it is created.
+/// It draws randomness from its stream, from creation on.
 final class DTLSAssociation {
   /// The largest datagram sent, in bytes; small enough for all common tunnels.
   static let mtu = 1200
@@ -30,17 +30,17 @@ final class DTLSAssociation {
   var acceptsCertificate: ([UInt8]) -> Bool = { _ in false }
 
   private let entropy: EntropyStream
-  /// Where a given certificate draws its randomness while it is created; nil for the association's
-  /// stream.
+  /// The randomness from which a stored certificate is recreated, during creation only; nil for the
+  /// association's stream.
   private var certificateEntropy: EntropyStream?
   private(set) var handle: OpaquePointer?
-  /// The own certificates in DER.
+  /// Local certificates in DER.
   private(set) var certificates: [[UInt8]] = []
   private var sent: [[UInt8]] = []
   /// The length of the longest datagram so far; no message is longer.
   private var readCapacity = 0
 
-  /// Generates a P-256 key and a certificate, valid around a Unix time in seconds.
+  /// Generates a P-256 key and a certificate valid around a Unix time in seconds.
   /// - Parameter certificateEntropy: the randomness for both; nil for the association's stream.
   convenience init(
     entropy: EntropyStream, certificateEntropy: EntropyStream? = nil, unixSeconds: Int64,
@@ -55,7 +55,7 @@ final class DTLSAssociation {
     try prepare(profiles)
   }
 
-  /// Recreates given certificates, at most one per algorithm.
+  /// Recreates stored certificates, at most one per algorithm.
   convenience init(
     entropy: EntropyStream, certificates: [PeerCertificate], profiles: [SRTPProtection]
   ) throws(SecureError) {
@@ -78,7 +78,7 @@ final class DTLSAssociation {
   private init(_ entropy: EntropyStream) throws(SecureError) {
     self.entropy = entropy
     var callbacks = cdtls_callbacks()
-    // The C object is freed before this one, so it may hold an unowned reference.
+    // The C object is freed before this one, so its reference may be unowned.
     callbacks.user = Unmanaged.passUnretained(self).toOpaque()
     callbacks.draw = { user, bytes, count in
       guard let user, let bytes else { return 0 }
@@ -105,7 +105,7 @@ final class DTLSAssociation {
 
   /// Creates a certificate.
   ///
-  /// Peers' clocks may be slow, so it is valid from a day before.
+  /// Peers' clocks may be slow, so it is valid from one day earlier.
   private func add(
     _ algorithm: CertificateAlgorithm, from created: Int64, to expires: Int64
   ) throws(SecureError) {
@@ -130,7 +130,7 @@ final class DTLSAssociation {
     Unmanaged<DTLSAssociation>.fromOpaque(user).takeUnretainedValue()
   }
 
-  /// A certificate in DER.
+  /// Returns a certificate in DER.
   private static func bytes(of x509: OpaquePointer) -> [UInt8]? {
     let length = i2d_X509(x509, nil)
     guard length > 0 else { return nil }
@@ -140,18 +140,18 @@ final class DTLSAssociation {
     }
   }
 
-  /// Sets the role; has to be called first.
+  /// Sets the role; must be called first.
   func start(_ role: DTLSRole) -> Bool {
     cdtls_start(handle, role == .server ? 1 : 0, Self.mtu) == 1
   }
 
-  /// Resets the connection, so that another association can be started.
+  /// Resets the connection so that another association can start.
   func reset() {
     cdtls_reset(handle)
     sent = []
   }
 
-  /// Continues the handshake, with or without a datagram.
+  /// Continues the handshake with or without a datagram.
   func handshake(_ datagram: [UInt8] = []) -> Progress {
     learn(datagram)
     let result = datagram.withUnsafeBufferPointer {
@@ -169,7 +169,7 @@ final class DTLSAssociation {
     readCapacity = min(max(readCapacity, datagram.count), Self.messageMaximum)
   }
 
-  /// Reads the next message of a datagram, or of the previous one.
+  /// Reads the next message from a datagram or from the previous one.
   func read(_ datagram: [UInt8] = []) -> Reading {
     var result: Int32 = 0
     learn(datagram)
@@ -188,7 +188,7 @@ final class DTLSAssociation {
     }
   }
 
-  /// Sends one message; false if it is empty, too long or the association is broken.
+  /// Sends one message; returns false if it is empty, too long, or the association is broken.
   func write(_ message: [UInt8]) -> Bool {
     guard (1...Self.messageMaximum).contains(message.count) else { return false }
     return message.withUnsafeBufferPointer {
@@ -199,7 +199,7 @@ final class DTLSAssociation {
   /// Sends close_notify.
   func shutdown() { cdtls_shutdown(handle) }
 
-  /// The number of the flight that awaits the peer's answer; 0 for none.
+  /// The number of the flight that is waiting for the peer's answer; 0 for none.
   var waitingFlight: UInt32 { cdtls_flight(handle) }
 
   /// Retransmits the waiting flight.
@@ -207,16 +207,16 @@ final class DTLSAssociation {
     cdtls_retransmit(handle) >= 0 ? .waiting : .failed(Self.libraryError())
   }
 
-  /// Passes on the datagrams sent since the last call.
+  /// Passes the datagrams sent since the last call to `body`.
   func drainSent(_ body: ([UInt8]) -> Void) {
     for datagram in sent { body(datagram) }
     sent.removeAll(keepingCapacity: true)
   }
 
-  /// How often OpenSSL read the clock.
+  /// The number of times that OpenSSL has read the clock.
   var clockReads: UInt32 { cdtls_clock_reads(handle) }
 
-  /// OpenSSL's text for the last error on this thread.
+  /// Returns OpenSSL's text for the last error on this thread.
   private static func libraryError() -> String {
     var text = [CChar](repeating: 0, count: 128)
     guard cdtls_library_error(&text, text.count) == 1 else { return "no reason given" }
@@ -224,12 +224,12 @@ final class DTLSAssociation {
   }
 }
 
-// MARK: - What was agreed on
+// MARK: - Negotiated values
 
 extension DTLSAssociation {
   private var connection: OpaquePointer? { cdtls_connection(handle) }
 
-  /// The result of the finished handshake; nil if its keys cannot be exported.
+  /// Returns the result of the finished handshake; nil if its keys cannot be exported.
   func result(role: DTLSRole, remoteCertificate: [UInt8]) -> DTLSResult? {
     guard let connection else { return nil }
     var result = DTLSResult(
@@ -252,7 +252,7 @@ extension DTLSAssociation {
     return result
   }
 
-  /// The certificates behind that of the peer, in DER and in its order.
+  /// The certificates that follow the peer's own, in DER and in the peer's order.
   private var issuers: [[UInt8]] {
     var issuers: [[UInt8]] = []
     while let issuer = cdtls_issuer(handle, Int32(issuers.count)),
@@ -292,7 +292,7 @@ extension DTLSAssociation {
     return String(cString: name)
   }
 
-  /// The version as in the record layer, four digits.
+  /// Returns the record layer version as four hexadecimal digits.
   private func version(_ connection: OpaquePointer) -> String {
     var writer = ByteWriter()
     writer.uint16(UInt16(truncatingIfNeeded: SSL_version(connection)))
@@ -301,9 +301,9 @@ extension DTLSAssociation {
 }
 
 extension SRTPProfile {
-  /// The length of a master key in bytes; nil if the profile is not supported.
+  /// Master key length in bytes; nil if the profile is not supported.
   var keyLength: Int? { SRTPSuite(self)?.keyLength }
 
-  /// The length of a master salt in bytes; nil if the profile is not supported.
+  /// Master salt length in bytes; nil if the profile is not supported.
   var saltLength: Int? { SRTPSuite(self)?.saltLength }
 }

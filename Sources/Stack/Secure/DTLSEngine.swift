@@ -7,11 +7,11 @@ extension DTLSTransport {
     String(cString: OpenSSL_version(OPENSSL_FULL_VERSION_STRING))
   }
 
-  /// A fingerprint of how this OpenSSL performs a fixed handshake, 64 hexadecimal digits.
+  /// Returns a fingerprint of how this OpenSSL performs a fixed handshake, 64 hexadecimal digits.
   ///
-  /// Takes with equal fingerprints have the same bytes from the same inputs; with different ones
-  /// they may or may not. Throws if OpenSSL cannot be driven deterministically here: it then reads
-  /// a clock or random source of its own, which no replay could repeat.
+  /// With equal fingerprints, equal inputs produce equal bytes; with different ones they may not.
+  /// Throws if OpenSSL cannot be driven deterministically: it then reads a clock or random source
+  /// of its own, which no replay could repeat.
   package static func engineFingerprint() throws(SecureError) -> String {
     try engine.get()
   }
@@ -24,8 +24,8 @@ extension DTLSTransport {
 
 /// A handshake with fixed seeds in which the first copy of every flight is lost.
 ///
-/// It proves that nothing is retransmitted unless requested, that requesting it works, and that
-/// time and randomness are controlled. A handshake without loss would not detect a running clock.
+/// It proves that flights are retransmitted on request and only then, and that time and randomness
+/// are controlled. A handshake without loss would not reveal a running clock.
 private struct DTLSEngineCheck: ~Copyable {
   /// One of the two ends with its inbox.
   private final class End {
@@ -44,7 +44,7 @@ private struct DTLSEngineCheck: ~Copyable {
   }
 
   private static let roundsMaximum = 12
-  /// Both ends draw more than this; less means that some randomness comes from elsewhere.
+  /// Both ends draw more than this; less means that other randomness is in use.
   private static let drawnMinimum: UInt64 = 300
 
   private var trace = SHA256()
@@ -80,7 +80,7 @@ private struct DTLSEngineCheck: ~Copyable {
     return hexadecimal(trace.finish())
   }
 
-  /// Processes an end's inbox, drops what it sends, and has it retransmitted.
+  /// Processes an end's inbox, drops what it sends, and makes it retransmit.
   private mutating func turn(of end: End, _ peer: End) throws(SecureError) {
     let datagrams = end.inbox.isEmpty ? [[]] : end.inbox
     end.inbox = []
@@ -91,7 +91,8 @@ private struct DTLSEngineCheck: ~Copyable {
     }
     let lost = record(end)
     if end.isFinished && end.association.waitingFlight == 0 {
-      // The server's last flight has no timer: it is retransmitted when the client repeats its own.
+      // The server's last flight has no timer: the server repeats it when the client repeats its
+      // own.
       guard end.role == .server else { return }
       try require(peer.association.retransmit() == .waiting, "a flight is not sent again")
       for datagram in record(peer) { _ = end.association.read(datagram) }
@@ -112,7 +113,7 @@ private struct DTLSEngineCheck: ~Copyable {
       "OpenSSL sends a flight again by itself")
   }
 
-  /// Collects what an end sent and adds it to the trace, with the number of bytes drawn.
+  /// Collects the datagrams an end sent and adds them to the trace, with the number of bytes drawn.
   private mutating func record(_ end: End) -> [[UInt8]] {
     var sent: [[UInt8]] = []
     end.association.drainSent { sent.append($0) }

@@ -2,7 +2,7 @@ import COpenSSL
 import Crypto
 import Wire
 
-/// A record of DTLS 1.2 (RFC 6347 section 4.1).
+/// A DTLS 1.2 record (RFC 6347 section 4.1).
 package struct DTLSRecord: Sendable {
   package static let alert: UInt8 = 21
   package static let applicationData: UInt8 = 23
@@ -13,7 +13,7 @@ package struct DTLSRecord: Sendable {
   package var sequence: UInt64
   package var fragment: [UInt8]
 
-  /// The length of the record header in bytes.
+  /// The length of a record header in bytes.
   fileprivate static let headLength = 13
 
   package init(type: UInt8, epoch: UInt16, sequence: UInt64, fragment: [UInt8]) {
@@ -31,7 +31,7 @@ package struct DTLSRecord: Sendable {
     return records
   }
 
-  /// Parses the record at an offset and advances it; nil if the record is truncated.
+  /// Parses the record at an offset and moves the offset past it; nil if the record is truncated.
   package static func read(_ datagram: RawSpan, at offset: inout Int) -> DTLSRecord? {
     guard offset < datagram.byteCount else { return nil }
     var reader = ByteReader(datagram.extracting(offset..<datagram.byteCount))
@@ -48,14 +48,14 @@ package struct DTLSRecord: Sendable {
     }
   }
 
-  /// The minimum length of a protected record: the tag of AES-GCM or ChaCha20-Poly1305 (RFC 5116
+  /// Minimum length of a protected record: the tag of AES-GCM or ChaCha20-Poly1305 (RFC 5116
   /// section 5.1, RFC 7905 section 2); other suites need more.
   private static let protectedMinimum = 16
 
-  /// Whether a datagram contains a protected record shorter than its tag.
+  /// Returns whether a datagram contains a protected record shorter than its tag.
   ///
-  /// No peer sends one. OpenSSL before 3.0.22 ends the association on it, so anybody who can forge
-  /// an address could end a call.
+  /// No real peer sends one. OpenSSL before 3.0.22 ends the association when it receives one, so
+  /// anyone who can spoof an address could end a call.
   static func isCutShort(in datagram: [UInt8]) -> Bool {
     var reader = ByteReader(datagram.span.bytes)
     do throws(ReadError) {
@@ -73,7 +73,7 @@ package struct DTLSRecord: Sendable {
     return false
   }
 
-  /// The record as on the wire.
+  /// The record as sent on the wire.
   package var bytes: [UInt8] { head(length: fragment.count) + fragment }
 
   fileprivate func head(length: Int) -> [UInt8] {
@@ -87,7 +87,7 @@ package struct DTLSRecord: Sendable {
     return (0..<8).map { UInt8(truncatingIfNeeded: number >> UInt64(56 - 8 * $0)) }
   }
 
-  /// The additional authenticated data (RFC 5246 section 6.2.3.3).
+  /// Returns the additional authenticated data (RFC 5246 section 6.2.3.3).
   fileprivate func additional(_ length: Int) -> [UInt8] {
     numbered + [
       type, 0xfe, 0xfd, UInt8(truncatingIfNeeded: length >> 8), UInt8(truncatingIfNeeded: length),
@@ -95,16 +95,16 @@ package struct DTLSRecord: Sendable {
   }
 }
 
-/// Opens and seals the records of one side of an association with its logged secrets.
+/// Opens and seals the records sent by one side of an association, using its logged secrets.
 package struct DTLSRecordProtection {
   private let cipher: AEADCipher
   private let key: [UInt8]
   private let salt: [UInt8]
-  /// Whether records carry eight bytes of the nonce (RFC 5288 section 3), rather than deriving all
-  /// of it from the record number (RFC 7905 section 2).
+  /// Whether records contain eight bytes of the nonce (RFC 5288 section 3) instead of deriving it
+  /// all from the record number (RFC 7905 section 2).
   private var isExplicit: Bool { salt.count == 4 }
 
-  /// Derives the keys of a side; nil if the cipher suite is not AEAD.
+  /// Derives one side's keys; nil if the cipher suite is not AEAD.
   package init?(_ secrets: DTLSSecrets, cipherSuite: String, sender: DTLSRole) {
     let saltLength: Int
     if cipherSuite.contains("AES_128_GCM") {
@@ -125,7 +125,7 @@ package struct DTLSRecordProtection {
     salt = Array(salts.dropFirst(place * saltLength).prefix(saltLength))
   }
 
-  /// Returns the plaintext of a record; nil if it is not this side's, or damaged.
+  /// Returns a record's plaintext; nil if another peer sent it or it is damaged.
   package func open(_ record: DTLSRecord) -> [UInt8]? {
     let prefix = isExplicit ? 8 : 0
     let length = record.fragment.count - prefix - AEADCipher.tagLength
@@ -137,7 +137,7 @@ package struct DTLSRecordProtection {
       additional: record.additional(length))
   }
 
-  /// Seals a plaintext with the number and nonce of another record.
+  /// Seals a plaintext with another record's number and nonce.
   package func seal(_ text: [UInt8], like record: DTLSRecord) -> DTLSRecord? {
     let prefix = isExplicit ? Array(record.fragment.prefix(8)) : []
     guard prefix.count == (isExplicit ? 8 : 0) else { return nil }
@@ -161,7 +161,7 @@ package struct DTLSRecordProtection {
 /// The secrets from which all keys of a DTLS 1.2 association are derived (RFC 5246 sections 6.3 and
 /// 8.1).
 ///
-/// A take stores them, as key logs do, so that its packets can be decrypted if another OpenSSL
+/// A take stores them, as key logs do, so that its packets can be decrypted even if another OpenSSL
 /// negotiates other keys.
 package struct DTLSSecrets: Hashable, Sendable {
   package var clientRandom: [UInt8]
@@ -174,8 +174,8 @@ package struct DTLSSecrets: Hashable, Sendable {
     self.masterSecret = masterSecret
   }
 
-  /// The SRTP keys and salts of both directions (RFC 5764 section 4.2); nil if the profile is not
-  /// supported.
+  /// Returns the SRTP keys and salts for both directions (RFC 5764 section 4.2); nil if the profile
+  /// is not supported.
   package func srtpKeys(_ profile: SRTPProfile, cipherSuite: String, role: DTLSRole)
     -> (send: [UInt8], receive: [UInt8])?
   {
@@ -186,12 +186,12 @@ package struct DTLSSecrets: Hashable, Sendable {
     return profile.keys(in: material, role: role)
   }
 
-  /// The record protection keys of client and server, in the order of the key block.
+  /// Returns the record protection keys of client and server, in key block order.
   func keyBlock(count: Int, cipherSuite: String) -> [UInt8] {
     expanded("key expansion", serverRandom + clientRandom, count: count, cipherSuite)
   }
 
-  /// The pseudorandom function of TLS 1.2 (RFC 5246 section 5) with the hash of the cipher suite.
+  /// Computes TLS 1.2's pseudorandom function (RFC 5246 section 5) with the cipher suite's hash.
   private func expanded(_ label: String, _ seed: [UInt8], count: Int, _ cipherSuite: String)
     -> [UInt8]
   {
@@ -208,13 +208,13 @@ package struct DTLSSecrets: Hashable, Sendable {
 }
 
 extension SRTPProfile {
-  /// The total length of keys and salts of both directions; nil if the profile is not supported.
+  /// The total length of keys and salts for both directions; nil if the profile is not supported.
   package var keyingMaterialLength: Int? {
     guard let keyLength, let saltLength else { return nil }
     return 2 * (keyLength + saltLength)
   }
 
-  /// Splits exported bytes into a key with its salt for each direction.
+  /// Splits exported bytes into one key with its salt per direction.
   package func keys(in material: [UInt8], role: DTLSRole) -> (send: [UInt8], receive: [UInt8])? {
     guard let length = keyLength, let salt = saltLength, material.count == 2 * (length + salt)
     else { return nil }
@@ -227,15 +227,15 @@ extension SRTPProfile {
 
 // MARK: - AEADCipher
 
-/// An authenticated cipher with tags of 16 bytes (RFC 5116, RFC 7905).
+/// An authenticated cipher with 16-byte tags (RFC 5116, RFC 7905).
 package enum AEADCipher: Hashable, Sendable {
   case aes128GCM, aes256GCM, chaCha20Poly1305
 
   package static let tagLength = 16
-  /// The length of a nonce in bytes.
+  /// Nonce length in bytes.
   package static let nonceLength = 12
 
-  /// The length of a key in bytes.
+  /// Key length in bytes.
   package var keyLength: Int { self == .aes128GCM ? 16 : 32 }
 
   private var method: OpaquePointer? {
@@ -286,8 +286,8 @@ package enum AEADCipher: Hashable, Sendable {
     return Array(result.prefix(text.count))
   }
 
-  /// At least five bytes that encrypt record numbers (RFC 9147 section 4.2.3): AES of a 16-byte
-  /// sample, or ChaCha20 with the sample as counter and nonce.
+  /// Returns at least five bytes for encrypting record numbers (RFC 9147 section 4.2.3): AES of a
+  /// 16-byte sample, or ChaCha20 with the sample as counter and nonce.
   package func mask(key: [UInt8], sample: [UInt8]) -> [UInt8]? {
     guard key.count == keyLength, sample.count == 16 else { return nil }
     let context = EVP_CIPHER_CTX_new()

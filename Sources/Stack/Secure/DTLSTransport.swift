@@ -4,8 +4,8 @@ package import Wire
 /// 8842).
 ///
 /// Creating it draws key, certificate and context from the stream in a fixed order. Bytes and
-/// states then depend only on the inputs and their order; the times of retransmissions depend on
-/// their instants.
+/// states then depend only on the inputs and their order; retransmission times depend on when the
+/// inputs arrive.
 package final class DTLSTransport: Machine {
   package enum Input {
     /// Starts in a role; the peer's certificate must match one of the fingerprints.
@@ -13,11 +13,11 @@ package final class DTLSTransport: Machine {
     /// Starts another association with the same certificates, because the peer has other
     /// fingerprints (RFC 8842 section 4).
     case restart(DTLSRole, remoteFingerprints: [CertificateFingerprint])
-    /// A datagram of the DTLS range.
+    /// A datagram in the DTLS range.
     ///
-    /// Up to a small limit, those before `start` are queued.
+    /// Before `start`, datagrams are queued up to a small limit.
     case datagram([UInt8])
-    /// Data for the peer over the established association (SCTP packets).
+    /// Data for the peer (SCTP packets) over the established association.
     case send([UInt8])
     case deadline
     /// Sends close_notify.
@@ -30,16 +30,16 @@ package final class DTLSTransport: Machine {
     /// The handshake is finished and the peer's certificate matches; emitted before the state.
     case established(DTLSResult)
     case data([UInt8])
-    /// Why the association failed, as a sentence; emitted before the state.
+    /// The reason the association failed, as a sentence; emitted before the state.
     case failure(String)
   }
 
-  /// The most datagrams queued before the start.
+  /// The maximum number of datagrams queued before the start.
   package static let earlyDatagramsMaximum = 16
-  /// The time limit of a handshake.
+  /// A handshake's time limit.
   package static let handshakeMaximum = Interval.seconds(30)
 
-  /// The fingerprints of the local certificates, sha-256.
+  /// The local certificates' SHA-256 fingerprints.
   package let fingerprints: [CertificateFingerprint]
   /// The local certificates in DER.
   package let certificates: [[UInt8]]
@@ -47,9 +47,9 @@ package final class DTLSTransport: Machine {
   /// The number of inputs ignored because of the state.
   package private(set) var dropped: UInt64 = 0
 
-  /// The values from which the certificates are derived.
+  /// The values that the certificates are derived from.
   private struct Origin {
-    /// The peer's randomness as it was before the first certificate was drawn.
+    /// The peer's random stream as it was before the first certificate was drawn from it.
     let entropy: EntropyStream
     let unixSeconds: Int64
     let certificates: [PeerCertificate]
@@ -64,10 +64,10 @@ package final class DTLSTransport: Machine {
   private var timer = RetransmissionTimer()
   private var handshakeEnd: Instant?
 
-  /// Creates the given certificates, or a key and a certificate that is valid around the take's
-  /// beginning.
+  /// Recreates the given certificates, or creates a key and a certificate valid around the start of
+  /// the take.
   ///
-  /// The first one in a process also checks whether OpenSSL can be driven deterministically.
+  /// The first transport in a process also checks whether OpenSSL can be driven deterministically.
   package convenience init(
     entropy: EntropyStream, wallClock: WallClock, certificates given: [PeerCertificate] = [],
     profiles: [SRTPProtection] = SRTPProtection.preferred
@@ -83,7 +83,7 @@ package final class DTLSTransport: Machine {
       isFirst: true)
   }
 
-  /// Creates the certificates of a peer, from its randomness or from given ones.
+  /// Creates a peer's certificates from its randomness, or recreates stored ones.
   private init(_ origin: Origin, _ entropy: EntropyStream, isFirst: Bool) throws(SecureError) {
     self.origin = origin
     if origin.certificates.isEmpty {
@@ -139,7 +139,7 @@ package final class DTLSTransport: Machine {
   }
 }
 
-// MARK: - The handshake
+// MARK: - Handshake
 
 extension DTLSTransport {
   private func start(
@@ -189,7 +189,7 @@ extension DTLSTransport {
 
   private func finish(into outbox: inout Outbox<Output>) {
     handshakeEnd = nil
-    // OpenSSL has called the verifier during the handshake; nothing is established without it.
+    // OpenSSL called the verifier during the handshake; nothing is established without it.
     guard let remote = verifier.accepted else {
       association.shutdown()
       flush(into: &outbox)
@@ -202,7 +202,7 @@ extension DTLSTransport {
     }
     outbox.append(.established(result))
     change(to: .connected, into: &outbox)
-    // The datagram that finished the handshake may also contain data.
+    // The datagram that finished the handshake may also contain application data.
     receive([], into: &outbox)
   }
 
@@ -219,10 +219,10 @@ extension DTLSTransport {
   }
 }
 
-// MARK: - The established association and its end
+// MARK: - Established association
 
 extension DTLSTransport {
-  /// Reads all messages of a datagram; may also answer the peer's retransmission.
+  /// Reads all messages in a datagram; may also answer a retransmission by the peer.
   private func receive(_ bytes: [UInt8], into outbox: inout Outbox<Output>) {
     var reading = association.read(bytes)
     while case .message(let message) = reading {
@@ -267,26 +267,26 @@ extension DTLSTransport {
   }
 }
 
-/// When an unanswered DTLS flight is retransmitted (RFC 6347 section 4.2.4.1).
+/// The schedule for retransmitting an unanswered DTLS flight (RFC 6347 section 4.2.4.1).
 ///
-/// The first retransmission is much earlier than the RFC's one second, as in browsers: ICE has just
-/// proved the path alive, so silence means loss.
+/// The first retransmission comes much earlier than the RFC's one second, as in browsers: ICE has
+/// just proved the path alive, so silence means loss.
 struct RetransmissionTimer {
-  /// The time-out of the first copy of a flight.
+  /// The time-out for a flight's first copy.
   static let initial = Interval.milliseconds(100)
-  /// The time-out doubles up to this.
+  /// The limit up to which the time-out doubles.
   static let maximum = Interval.seconds(3)
-  /// OpenSSL considers an association broken at the next one.
+  /// OpenSSL declares an association broken at the next one.
   static let retransmissionsMaximum = 12
 
-  /// When to retransmit; nil if no flight waits or no retransmission is left.
+  /// When to retransmit; nil if no flight is waiting or no retransmission is left.
   private(set) var deadline: Instant?
 
   private var flight: UInt32 = 0
   private var timeout = initial
   private var retransmissions = 0
 
-  /// Records which flight waits, 0 for none; a new one starts with the initial time-out.
+  /// Records the waiting flight, 0 for none; a new flight starts with the initial time-out.
   mutating func follow(flight: UInt32, at now: Instant) {
     guard flight != self.flight else { return }
     self.flight = flight

@@ -3,18 +3,18 @@ import Wire
 
 /// SRTP and SRTCP in both directions over libsrtp2 (RFC 3711, RFC 7714).
 ///
-/// Packets are changed in place: protecting them adds the authentication tag (and SRTCP's index),
+/// Packets are changed in place: protecting adds the authentication tag (and SRTCP's index),
 /// unprotecting removes it. Encryption draws no randomness.
 package struct SRTPContext: ~Copyable {
   /// A source of recorded protected packets, perhaps from another library.
   package protocol Recording: AnyObject {
-    /// The recorded packet with the header and length of this one, if there is one.
+    /// Returns the recorded packet that has the same header and length, if there is one.
     func sent(like packet: [UInt8], isRTCP: Bool) -> [UInt8]?
-    /// Reports that a recorded packet was used where this library produced other bytes.
+    /// Reports that a recorded packet replaced different bytes from this library.
     func didReplace(isRTCP: Bool)
   }
 
-  /// Why a packet was refused.
+  /// The reason for refusing a packet.
   package enum Refusal: Error, Hashable, Sendable {
     /// The authentication tag is wrong.
     case authentication
@@ -24,29 +24,29 @@ package struct SRTPContext: ~Copyable {
     case malformed(Int32)
   }
 
-  /// The most bytes that protection adds; reserve them to avoid a copy.
+  /// The maximum number of bytes that protection adds; reserving them avoids a copy.
   package static let overhead = 32
 
   private static let room = [UInt8](repeating: 0, count: overhead)
 
-  /// How many packets an SRTP packet may be behind the newest one.
+  /// The number of packets by which an SRTP packet may be behind the newest.
   package static let replayWindow = 1024
 
   /// Name and version of the library, such as `libsrtp2 2.5.0`.
   package static var libraryVersion: String { String(cString: srtp_get_version_string()) }
 
-  /// How many of the two AES-GCM ciphers are computed by OpenSSL instead of the library.
+  /// The number of AES-GCM ciphers, out of two, that OpenSSL computes instead of the library.
   package static var replacedCiphers: Int { SRTPSession.replacedCiphers }
 
   private let outbound: SRTPSession
   private let inbound: SRTPSession
-  /// Recorded packets, and the keys to open them.
+  /// Recorded packets, with a session that can decrypt them.
   private let recording: (any Recording)?
   private let witness: SRTPSession?
 
-  /// Creates the contexts of both directions, each from a master key followed by its salt.
+  /// Creates the contexts for both directions, each from a master key followed by its salt.
   ///
-  /// Packets of a recording are used where they have the same plaintext.
+  /// Recorded packets are used if they have the same plaintext.
   package init(
     profile: SRTPProfile, sendKey: [UInt8], receiveKey: [UInt8],
     recording: (any Recording)? = nil
@@ -64,7 +64,7 @@ package struct SRTPContext: ~Copyable {
     self.witness = witness
   }
 
-  /// Turns an RTP packet into an SRTP packet in place.
+  /// Encrypts an RTP packet in place, making it SRTP.
   ///
   /// After an error the bytes are undefined; the length is unchanged.
   package mutating func protectRTP(_ packet: inout [UInt8]) throws(Refusal) {
@@ -74,7 +74,7 @@ package struct SRTPContext: ~Copyable {
     replace(&packet, plain, isRTCP: false)
   }
 
-  /// Turns an RTCP compound packet into an SRTCP packet in place.
+  /// Encrypts an RTCP compound packet in place, making it SRTCP.
   ///
   /// After an error the bytes are undefined; the length is unchanged.
   package mutating func protectRTCP(_ packet: inout [UInt8]) throws(Refusal) {
@@ -84,27 +84,27 @@ package struct SRTPContext: ~Copyable {
     replace(&packet, plain, isRTCP: true)
   }
 
-  /// Turns an SRTP packet into an RTP packet in place.
+  /// Decrypts an SRTP packet in place.
   ///
   /// After an error the bytes are undefined; the length is unchanged.
   package mutating func unprotectRTP(_ packet: inout [UInt8]) throws(Refusal) {
     try unprotect(&packet, isRTCP: false)
   }
 
-  /// Turns an SRTCP packet into an RTCP compound packet in place.
+  /// Decrypts an SRTCP packet in place.
   ///
   /// After an error the bytes are undefined; the length is unchanged.
   package mutating func unprotectRTCP(_ packet: inout [UInt8]) throws(Refusal) {
     try unprotect(&packet, isRTCP: true)
   }
 
-  /// Replaces a packet by the recorded one if both have the same plaintext.
+  /// Replaces a packet with the recorded one if both have the same plaintext.
   private func replace(_ packet: inout [UInt8], _ plain: [UInt8], isRTCP: Bool) {
     guard let recording, let witness, let sent = recording.sent(like: packet, isRTCP: isRTCP)
     else { return }
     var opened = sent
     var length = Int32(truncatingIfNeeded: sent.count)
-    // Identical packets are opened too: that counts the wrap-arounds of the sequence number.
+    // Identical packets are decrypted too, so that sequence number wrap-arounds are counted.
     let status = opened.withUnsafeMutableBytes {
       isRTCP
         ? srtp_unprotect_rtcp(witness.handle, $0.baseAddress, &length)
@@ -164,24 +164,25 @@ package struct SRTPContext: ~Copyable {
 
 // MARK: - SRTPReceiver
 
-/// Decrypts what one sender protected, as an observer of the call.
+/// Decrypts one sender's packets on behalf of an observer of the call.
 ///
 /// An observer may join late: sequence numbers may already have wrapped, and the rollover counter
-/// is authenticated (RFC 3711 section 3.3.1). It is found by trying.
+/// is authenticated (RFC 3711 section 3.3.1). It is found by trial.
 package final class SRTPReceiver {
   package typealias Refusal = SRTPContext.Refusal
 
   private let session: SRTPSession
-  /// The number of attempts made for streams that were joined late.
+  /// Attempts made per stream that was joined late.
   private var attempts: [UInt32: Int] = [:]
-  /// The streams that were decrypted.
+  /// The streams decrypted so far.
   private var opened: Set<UInt32> = []
   private var lastOpened: UInt32?
 
-  /// For how many packets of a stream, and up to which value, rollover counters are tried.
+  /// The number of a stream's packets on which rollover counters are guessed, and the highest
+  /// counter tried.
   private static let attemptsMaximum = 3
   private static let rolloverMaximum: UInt32 = 200
-  /// The most streams that are tried.
+  /// The maximum number of streams on which they are tried.
   private static let streamsMaximum = 256
 
   /// Creates a receiver from a master key followed by its salt.
@@ -208,7 +209,7 @@ package final class SRTPReceiver {
       guard status == srtp_err_status_ok else { throw SRTPContext.refusal(status) }
       return
     }
-    // Keep the sealed packet, because a failed attempt destroys its bytes.
+    // Keep the encrypted packet, because a failed attempt destroys its bytes.
     let sealed = packet
     let status = session.unprotect(&packet, isRTCP: false)
     if status == srtp_err_status_auth_fail {
@@ -221,7 +222,7 @@ package final class SRTPReceiver {
     opened.insert(ssrc)
   }
 
-  /// Tries each rollover counter for a new stream.
+  /// Tries every rollover counter on a new stream's packet.
   private func openLate(_ packet: inout [UInt8], _ ssrc: UInt32) -> Bool {
     let count = attempts[ssrc] ?? 0
     guard count < Self.attemptsMaximum, count > 0 || attempts.count < Self.streamsMaximum else {
@@ -241,8 +242,7 @@ package final class SRTPReceiver {
   }
 }
 
-/// An SRTP profile that can be negotiated, by its IANA name (RFC 5764 section 4.1.2, RFC 7714
-/// section 14.2).
+/// A negotiable SRTP profile, by its IANA name (RFC 5764 section 4.1.2, RFC 7714 section 14.2).
 public enum SRTPProtection: String, Hashable, Sendable, Codable, CaseIterable {
   /// AES-128 in Galois counter mode.
   case aeadAES128GCM = "SRTP_AEAD_AES_128_GCM"
@@ -256,7 +256,7 @@ public enum SRTPProtection: String, Hashable, Sendable, Codable, CaseIterable {
     .aeadAES128GCM, .aeadAES256GCM, .aes128CMSHA1_80,
   ]
 
-  /// OpenSSL's name, which differs for the oldest one.
+  /// OpenSSL's name, which differs for the oldest profile.
   var libraryName: String {
     self == .aes128CMSHA1_80 ? "SRTP_AES128_CM_SHA1_80" : rawValue
   }
@@ -272,7 +272,7 @@ extension SRTPProtection {
     }
   }
 
-  /// The name of a profile; nil if it cannot be negotiated here.
+  /// Creates the profile from its wire number; nil if it cannot be negotiated here.
   package init?(_ profile: SRTPProfile) {
     guard let known = Self.allCases.first(where: { $0.profile == profile }) else { return nil }
     self = known

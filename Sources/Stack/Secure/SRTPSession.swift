@@ -3,26 +3,26 @@ import CSRTPCiphers
 
 /// A libsrtp session: one direction with all of its streams, which start by themselves.
 ///
-/// A class, because the optimiser of Swift 6.3 crashes on a non-copyable member of a type that
-/// other modules destroy.
+/// A class, because the Swift 6.3 optimiser crashes on a non-copyable member of a type that other
+/// modules destroy.
 final class SRTPSession {
   let handle: srtp_t?
   private let suite: SRTPSuite
   private let key: [UInt8]
   private let identifier: [UInt8]
 
-  /// The library, initialised once per process.
+  /// libsrtp, initialised once per process.
   private static let library: (isReady: Bool, replacedCiphers: Int32) = {
     guard srtp_init() == srtp_err_status_ok else { return (false, 0) }
     retainCiphers()
-    // If it refuses, libsrtp's own ciphers compute the same bytes more slowly.
+    // If OpenSSL is refused, libsrtp's own ciphers compute the same bytes more slowly.
     return (true, csrtpciphers_use_openssl())
   }()
 
   /// Creates a session that is never freed.
   ///
-  /// On Debian, libsrtp uses NSS, starts it with the first cipher of a process and shuts it down
-  /// with the last. That would cost milliseconds for each session that is the only one.
+  /// On Debian, libsrtp starts NSS with a process's first cipher and shuts it down with the last.
+  /// That would cost milliseconds each time a single session comes and goes.
   private static func retainCiphers() {
     let suite = SRTPSuite.aes128CMSHA1_80
     var kept: srtp_t?
@@ -33,12 +33,12 @@ final class SRTPSession {
     }
   }
 
-  /// How many ciphers OpenSSL computes in place of libsrtp: AES-GCM with keys of 128 and of 256
-  /// bits.
+  /// The number of ciphers that OpenSSL computes instead of libsrtp: AES-GCM with 128- and 256-bit
+  /// keys.
   static var replacedCiphers: Int { Int(library.replacedCiphers) }
 
-  /// Creates a session from a master key followed by its salt; packets carry `identifier` unless it
-  /// is empty (MKI, RFC 3711 section 3.1).
+  /// Creates a session from a master key followed by its salt; packets contain `identifier` unless
+  /// it is empty (MKI, RFC 3711 section 3.1).
   init(
     _ suite: SRTPSuite, key: [UInt8], ssrcs: srtp_ssrc_type_t, identifier: [UInt8] = []
   ) throws(SecureError) {
@@ -64,7 +64,7 @@ final class SRTPSession {
 
   deinit { _ = srtp_dealloc(handle) }
 
-  /// Starts a stream with a rollover counter; false if libsrtp refuses.
+  /// Starts a stream at a rollover counter; returns false if libsrtp refuses.
   func begin(ssrc: UInt32, rollover: UInt32) -> Bool {
     let status = Self.withPolicy(suite, key, identifier) { policy in
       policy.ssrc.type = ssrc_specific
@@ -94,14 +94,14 @@ final class SRTPSession {
     return status
   }
 
-  /// The minimum length of a packet in bytes.
+  /// Returns the minimum packet length in bytes.
   func minimum(isRTCP: Bool) -> Int {
-    // The 4-byte index comes before the tag, or after it with AEAD.
+    // The 4-byte index is before the tag, or after it with AEAD.
     identifier.count + (isRTCP ? 8 + 4 + suite.controlTagLength : 12 + suite.tagLength)
   }
 
-  /// Calls a closure with a policy; libsrtp derives its session keys at once and keeps no pointer
-  /// to the master key.
+  /// Calls a closure with a policy; libsrtp derives its session keys immediately and keeps no
+  /// pointer to the master key.
   private static func withPolicy(
     _ suite: SRTPSuite, _ key: [UInt8], _ identifier: [UInt8],
     _ body: (inout srtp_policy_t) -> srtp_err_status_t
@@ -109,7 +109,7 @@ final class SRTPSession {
     var policy = srtp_policy_t()
     suite.fill(&policy)
     policy.window_size = UInt(SRTPContext.replayWindow)
-    // A packet may be repeated unchanged if its stream has no RTX.
+    // A stream without RTX may repeat packets unchanged.
     policy.allow_repeat_tx = 1
     var key = key
     var identifier = identifier
@@ -162,15 +162,15 @@ extension SRTPSuite {
       srtp_crypto_policy_set_null_cipher_hmac_sha1_80(&policy.rtp)
       srtp_crypto_policy_set_null_cipher_hmac_sha1_80(&policy.rtcp)
     }
-    // Only RTP has short tags (RFC 5764 section 4.1.2).
+    // Short tags exist only for RTP (RFC 5764 section 4.1.2).
     policy.rtp.auth_tag_len = Int32(tagLength)
   }
 }
 
 // MARK: - SRTPSuite
 
-/// The protection of SRTP and SRTCP packets: everything libsrtp2 supports, by the names of SDES
-/// (RFC 4568 section 6.2, RFC 6188 section 5, RFC 7714 section 14).
+/// The protection of SRTP and SRTCP packets: everything libsrtp2 supports, by SDES name (RFC 4568
+/// section 6.2, RFC 6188 section 5, RFC 7714 section 14).
 package enum SRTPSuite: String, Hashable, Sendable, CaseIterable {
   case aes128CMSHA1_80 = "AES_CM_128_HMAC_SHA1_80"
   case aes128CMSHA1_32 = "AES_CM_128_HMAC_SHA1_32"
@@ -180,14 +180,14 @@ package enum SRTPSuite: String, Hashable, Sendable, CaseIterable {
   case aes256CMSHA1_32 = "AES_256_CM_HMAC_SHA1_32"
   case aeadAES128GCM = "AEAD_AES_128_GCM"
   case aeadAES256GCM = "AEAD_AES_256_GCM"
-  /// With 8-byte tags, from drafts only.
+  /// With 8-byte tags, defined only in drafts.
   case aeadAES128GCM8 = "AEAD_AES_128_GCM_8"
   case aeadAES256GCM8 = "AEAD_AES_256_GCM_8"
   /// Authenticated but not encrypted.
   case nullSHA1_80 = "NULL_HMAC_SHA1_80"
   case nullSHA1_32 = "NULL_HMAC_SHA1_32"
 
-  /// The suite that DTLS-SRTP negotiated; nil if the profile is not supported.
+  /// Creates the suite that DTLS-SRTP negotiated; nil if the profile is not supported.
   package init?(_ profile: SRTPProfile) {
     switch profile {
     case .aes128CMSHA1_80: self = .aes128CMSHA1_80
@@ -200,21 +200,21 @@ package enum SRTPSuite: String, Hashable, Sendable, CaseIterable {
     }
   }
 
-  /// The length of a master key in bytes.
+  /// Master key length in bytes.
   package var keyLength: Int {
     switch self {
     case .aes128CMSHA1_80, .aes128CMSHA1_32, .aeadAES128GCM, .aeadAES128GCM8: 16
-    // Nothing is encrypted, but the authentication key is derived from as many bytes.
+    // Nothing is encrypted, but the authentication key is derived from this many bytes.
     case .nullSHA1_80, .nullSHA1_32: 16
     case .aes192CMSHA1_80, .aes192CMSHA1_32: 24
     case .aes256CMSHA1_80, .aes256CMSHA1_32, .aeadAES256GCM, .aeadAES256GCM8: 32
     }
   }
 
-  /// The length of a master salt in bytes (RFC 3711 section 8.2, RFC 7714 section 12).
+  /// Master salt length in bytes (RFC 3711 section 8.2, RFC 7714 section 12).
   package var saltLength: Int { isAEAD ? 12 : 14 }
 
-  /// The length of the authentication tag of RTP packets in bytes.
+  /// RTP authentication tag length in bytes.
   package var tagLength: Int {
     switch self {
     case .aes128CMSHA1_80, .aes192CMSHA1_80, .aes256CMSHA1_80, .nullSHA1_80: 10
@@ -224,7 +224,7 @@ package enum SRTPSuite: String, Hashable, Sendable, CaseIterable {
     }
   }
 
-  /// The length of the RTCP tag in bytes, which is never the short one (RFC 5764 section 4.1.2).
+  /// RTCP tag length in bytes, never the short one (RFC 5764 section 4.1.2).
   package var controlTagLength: Int { isAEAD ? tagLength : 10 }
 
   package var isAEAD: Bool {

@@ -1,7 +1,7 @@
 import Crypto
 package import Wire
 
-/// W3C RTCDtlsTransportState.
+/// A DTLS transport's state (W3C RTCDtlsTransportState).
 public enum DTLSTransportState: String, Hashable, Sendable {
   /// The handshake has not begun.
   case new
@@ -15,7 +15,7 @@ public enum DTLSTransportState: String, Hashable, Sendable {
   case failed
 }
 
-/// Which side sends the ClientHello (RFC 5763 section 5).
+/// The DTLS role; the client sends the ClientHello (RFC 5763 section 5).
 package enum DTLSRole: String, Sendable {
   case client, server
 }
@@ -33,24 +33,23 @@ package struct SRTPProfile: RawRepresentable, Hashable, Sendable {
   package static let aeadAES256GCM = SRTPProfile(rawValue: 0x0008)
 }
 
-/// The result of a finished handshake.
+/// A finished handshake's result.
 package struct DTLSResult: Sendable {
-  /// How SRTP packets are protected; nil if the peers have no profile in common or exchange only
-  /// data.
+  /// The protection of SRTP packets; nil if the peers have no common profile or exchange only data.
   package var profile: SRTPProfile?
-  /// The keys and salts for sending and receiving.
+  /// Key followed by salt, for each direction.
   package var sendKey: [UInt8]
   package var receiveKey: [UInt8]
   /// Four hexadecimal digits, `FEFD` for DTLS 1.2.
   package var version: String
-  /// The IANA name of the cipher suite.
+  /// The cipher suite's IANA name.
   package var cipherSuite: String
   package var remoteCertificate: [UInt8]
-  /// The certificates that the peer sent after it, each the issuer of the one before.
+  /// The issuer certificates that the peer sent, each the issuer of the previous one.
   package var remoteIssuers: [[UInt8]] = []
-  /// The own certificate that was shown.
+  /// The local certificate that was presented.
   package var localCertificate: [UInt8]
-  /// The secrets from which the association's keys are derived.
+  /// The secrets that the association's keys are derived from.
   package var secrets: DTLSSecrets
 
   package init(
@@ -80,14 +79,14 @@ package struct SecureError: Error, Hashable, Sendable {
 
 /// A DTLS implementation: OpenSSL's, or a substitute.
 package protocol DTLSTransporting: AnyObject {
-  /// The fingerprints of the local certificates, sha-256.
+  /// The local certificates' SHA-256 fingerprints.
   var fingerprints: [CertificateFingerprint] { get }
   /// The local certificates in DER.
   var certificates: [[UInt8]] { get }
   var state: DTLSTransportState { get }
   /// When the transport wants its deadline input.
   var deadline: Instant? { get }
-  /// Creates another transport of the same peer with the same certificates.
+  /// Creates another transport for the same peer with the same certificates.
   func another(entropy: EntropyStream) throws(SecureError) -> any DTLSTransporting
   /// Applies one input at an instant and appends the outputs.
   func step(
@@ -103,11 +102,11 @@ package protocol SecurityFactory {
     profiles: [SRTPProtection]
   ) throws(SecureError) -> any DTLSTransporting
 
-  /// Creates the SRTP context with the keys of a DTLS association; nil if it negotiated none.
+  /// Creates the SRTP context from a DTLS association's keys; nil if no profile was negotiated.
   func protection(_ result: DTLSResult) throws(SecureError) -> SRTPContext?
 }
 
-/// The libraries: OpenSSL and libsrtp2.
+/// The real libraries: OpenSSL and libsrtp2.
 package struct LibrarySecurity: SecurityFactory {
   package init() {}
 
@@ -128,7 +127,7 @@ package struct LibrarySecurity: SecurityFactory {
 
 // MARK: - PeerCertificate
 
-/// The key type of a certificate (W3C generateCertificate).
+/// A certificate's key type (W3C generateCertificate).
 public enum CertificateAlgorithm: String, Hashable, Sendable, Codable, CaseIterable {
   /// ECDSA on P-256, the default.
   case ecdsaP256 = "ECDSA-P-256"
@@ -138,8 +137,8 @@ public enum CertificateAlgorithm: String, Hashable, Sendable, Codable, CaseItera
 
 /// A certificate for one or several connections (W3C RTCCertificate).
 ///
-/// Stored as the seed that its key and everything else is derived from, so that a take naming it
-/// can be replayed. The same seed gives the same bytes with the same version of OpenSSL.
+/// Stored as the seed from which its key and everything else is derived, so that takes using it can
+/// be replayed. The same seed produces the same bytes with the same OpenSSL version.
 public struct PeerCertificate: Hashable, Sendable, Codable {
   /// The key type.
   public let algorithm: CertificateAlgorithm
@@ -168,10 +167,10 @@ public struct PeerCertificate: Hashable, Sendable, Codable {
     expiresUnixSeconds = createdUnixSeconds + lifetime
   }
 
-  /// Whether it has expired at a Unix time in seconds.
+  /// Returns whether it has expired by a Unix time in seconds.
   package func hasExpired(atUnixSeconds now: Int64) -> Bool { expiresUnixSeconds <= now }
 
-  /// The random stream that everything in the certificate is drawn from.
+  /// Returns the random stream that the whole certificate is drawn from.
   func entropy() throws(SecureError) -> EntropyStream {
     let digits = seed.utf8.compactMap { digit -> UInt8? in
       switch digit {
@@ -190,7 +189,7 @@ public struct PeerCertificate: Hashable, Sendable, Codable {
     }
   }
 
-  /// The certificate in DER.
+  /// Returns the certificate in DER.
   package func bytes() throws(SecureError) -> [UInt8] {
     let association = try DTLSAssociation(
       entropy: try entropy(), certificates: [self], profiles: SRTPProtection.preferred)
@@ -200,13 +199,13 @@ public struct PeerCertificate: Hashable, Sendable, Codable {
 
 // MARK: - CertificateVerifier
 
-/// Compares the peer's certificate with the fingerprints of its description (RFC 8122 section 5).
+/// Compares the peer's certificate with the fingerprints in its description (RFC 8122 section 5).
 final class CertificateVerifier {
   /// The fingerprints from the peer's description.
   var expected: [CertificateFingerprint] = []
   /// The certificate that matched, in DER.
   private(set) var accepted: [UInt8]?
-  /// Why the certificate was refused, as a sentence.
+  /// The reason for refusing the certificate, as a sentence.
   private(set) var refusal: String?
 
   func forget() {
@@ -214,10 +213,11 @@ final class CertificateVerifier {
     refusal = nil
   }
 
-  /// Returns whether a certificate in DER matches, and stores it or the reason why it does not.
+  /// Checks a certificate in DER against the fingerprints; stores it, or the reason for refusing
+  /// it.
   ///
-  /// Of several hash functions only the strongest supported one counts, so that a weak one cannot
-  /// bypass a strong one.
+  /// Among several hash functions only the strongest supported one counts, so that a weak one
+  /// cannot bypass a strong one.
   func accepts(_ certificate: [UInt8]) -> Bool {
     accepted = nil
     let known = expected.filter { Self.strength.contains($0.algorithm) }
@@ -238,7 +238,7 @@ final class CertificateVerifier {
     return true
   }
 
-  /// The supported hash functions of RFC 8122, weakest first.
+  /// The supported hash functions from RFC 8122, weakest first.
   private static let strength = ["sha-1", "sha-224", "sha-256", "sha-384", "sha-512"]
 
   private func rank(_ fingerprint: CertificateFingerprint) -> Int {

@@ -1,8 +1,8 @@
 package import Wire
 
-/// A stats object in the form of the room SDKs: flat, with its members by name.
+/// A stats object in the form the room SDKs use: flat, with members by name.
 public struct Statistics: Hashable, Sendable {
-  /// The object's identity: stays the same from one report to the next.
+  /// The object's identifier, the same in every report.
   public var id: String
   /// `inbound-rtp`, `candidate-pair`, ...
   public var type: String
@@ -11,7 +11,7 @@ public struct Statistics: Hashable, Sendable {
   /// All other members, by their W3C names.
   public var values: [String: StatsValue]
 
-  /// Converts a W3C object, whose timestamp is in milliseconds.
+  /// Converts a W3C object; its timestamp in milliseconds becomes seconds.
   public init(_ object: StatsObject) {
     id = object.id
     type = object.type
@@ -36,7 +36,7 @@ public struct StatisticsReport: Hashable, Sendable {
   /// Unix time of the report in seconds; 0 if the report is empty.
   public var timeStamp: Double
 
-  /// Converts a W3C report; of objects with the same id, the first wins.
+  /// Converts a W3C report; among objects with the same id, the first wins.
   public init(_ report: StatsReport) {
     statistics = Dictionary(report.objects.map { ($0.id, Statistics($0)) }) { first, _ in first }
     timeStamp = (report.objects.map(\.timestamp).max() ?? 0) / 1000
@@ -56,7 +56,7 @@ extension StatsReport {
   /// peer's reports on them, and the transport.
   public var local: StatisticsReport { direction("outbound-rtp") }
 
-  /// The receiving direction (`getRemoteStatsReport`).
+  /// The receiving direction (`getRemoteStatsReport`): received streams and all they refer to.
   public var remote: StatisticsReport { direction("inbound-rtp") }
 
   private func direction(_ type: String) -> StatisticsReport {
@@ -68,9 +68,9 @@ extension StatsReport {
 
 /// The value of one member of a stats object.
 public enum StatsValue: Hashable, Sendable {
-  /// A counter or a whole number.
+  /// A counter or another integer.
   case integer(Int64)
-  /// A measure: seconds, a level, a rate.
+  /// A measurement: seconds, a level, a rate.
   case number(Double)
   /// An identifier, a state, an address.
   case text(String)
@@ -94,18 +94,18 @@ public struct StatsMember: Hashable, Sendable {
   }
 }
 
-/// One stats object (an `RTCStats` dictionary of W3C); members that do not apply are absent.
+/// One stats object (a W3C `RTCStats` dictionary); members that do not apply are absent.
 public struct StatsObject: Hashable, Sendable {
-  /// The object's identity: opaque, and the same from one report to the next.
+  /// The object's identifier: opaque, and the same in every report.
   public var id: String
   /// `inbound-rtp`, `candidate-pair`, ...
   public var type: String
   /// Unix time of the sample in milliseconds.
   public var timestamp: Double
-  /// The members besides `id`, `type` and `timestamp`, in the order of the standard.
+  /// The members besides `id`, `type` and `timestamp`, in the standard's order.
   public var members: [StatsMember]
 
-  /// Creates an object from its members in the order of the standard.
+  /// Creates an object; its members must be in the standard's order.
   public init(id: String, type: String, timestamp: Double, members: [StatsMember]) {
     self.id = id
     self.type = type
@@ -119,14 +119,14 @@ public struct StatsReport: Hashable, Sendable {
   /// The objects, in an order that depends only on the state of the connection.
   public var objects: [StatsObject]
 
-  /// Creates a report that holds the objects in the given order.
+  /// Creates a report from its objects.
   public init(objects: [StatsObject] = []) { self.objects = objects }
 }
 
 // MARK: - StatsReport: Selection
 
 extension StatsReport {
-  /// Returns the objects with these ids and all that they refer to, in the order of this report
+  /// Returns the objects with these ids and everything they refer to, in this report's order
   /// (webrtc-pc section 8.3).
   ///
   /// A member refers to an object if its name ends in `Id` and its value is the id of an object in
@@ -143,7 +143,7 @@ extension StatsReport {
     return StatsReport(objects: objects.filter { reached.contains($0.id) })
   }
 
-  /// The object with this id, if there is one.
+  /// Returns the object with this id, if there is one.
   public subscript(id id: String) -> StatsObject? { objects.first { $0.id == id } }
 }
 
@@ -155,11 +155,11 @@ extension StatsValue {
 }
 
 extension StatsObject {
-  /// The members after `id`, `type` and `timestamp` as one JSON object: the column `members` of a
+  /// The members after `id`, `type` and `timestamp` as one JSON object: column `members` of a
   /// `stat` row.
   public var membersJSON: String { jsonObject(members) }
 
-  /// The object as JSON, in the shape that browsers print.
+  /// The object as JSON, in the form browsers print.
   public var json: String {
     jsonObject(
       [
@@ -168,12 +168,12 @@ extension StatsObject {
       ] + members)
   }
 
-  /// The value of a member; nil if it does not apply.
+  /// Returns a member's value; nil if it does not apply.
   public subscript(name: String) -> StatsValue? { members.first { $0.name == name }?.value }
 }
 
 extension StatsReport {
-  /// The report as a JSON array, in the shape that browsers print.
+  /// The report as a JSON array, in the form browsers print.
   public var json: String { JSONText.list(objects.map { JSONText($0.json) }).text }
 }
 
@@ -190,7 +190,7 @@ extension JSONText {
   }
 }
 
-/// Returns a string as JSON (RFC 8259 section 7).
+/// Quotes and escapes a string for JSON (RFC 8259 section 7).
 package func jsonString(_ text: String) -> String { JSONText.text(text).text }
 
 private func jsonObject(_ members: [StatsMember]) -> String {
@@ -200,7 +200,7 @@ private func jsonObject(_ members: [StatsMember]) -> String {
   return String(decoding: out, as: UTF8.self)
 }
 
-/// Appends the members as JSON in place, because a report has thousands of them.
+/// Appends the members as JSON in place: a report has thousands of them.
 private func append(_ members: [StatsMember], to out: inout [UInt8]) {
   out.append(UInt8(ascii: "{"))
   for index in members.indices {

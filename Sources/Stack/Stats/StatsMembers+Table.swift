@@ -1,10 +1,10 @@
-// The members that reports have for each type of the standard: when, and computed from what.
+// The members present in reports, by type, with their conditions and sources.
 extension StatsMembers {
   private static let noFeedback =
     "exists only where feedback of RFC 8888 is negotiated, and feedback here is transport-cc"
   private static let noFEC = "no FlexFEC or ULPFEC is agreed on"
   private static let negotiated = "the negotiated section"
-  /// The condition for members that stand for one layer of a simulcast.
+  /// The condition for members that describe one simulcast layer.
   private static let shown = "while the track shows the stream"
   private static let wholeHeader =
     "received packets: RTP headers with extensions, and padding; of retransmissions too"
@@ -289,7 +289,7 @@ extension StatsMembers {
 
 // MARK: - Transports
 
-// The members of transports, candidates and certificates: when, and computed from what.
+// The members of transports, candidates and certificates.
 extension StatsMembers {
   static let transport = StatsMembers(
     "transport",

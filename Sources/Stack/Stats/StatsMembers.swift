@@ -1,23 +1,23 @@
-/// Every member of the W3C statistics (webrtc-stats, without the provisional ones): when our
-/// reports have it and what it is computed from, or why it cannot exist here.
+/// Every member of the W3C statistics (webrtc-stats without the provisional ones): when Retake's
+/// reports have it and where its value is from, or why it is missing.
 ///
 /// `retake sql --schema` prints this table and the article on statistics shows it; tests compare
 /// both, and real reports, with it.
 package struct StatsMembers: Sendable {
-  /// The W3C type, and for streams and sources `audio` or `video`.
+  /// The W3C type; `kind` is `audio` or `video` for streams and sources.
   package var type: String
   package var kind: String?
-  /// A member that reports have.
+  /// A member present in reports.
   package struct Given: Sendable {
     package var name: String
     /// The condition under which it is present; "always" if every object of the type has it.
     package var when: String
     package var source: String
-    /// Whether the standard does not define it.
+    /// Whether the member is an addition to the standard.
     package var isFurther: Bool
   }
 
-  /// The members that reports have; those outside the standard come last.
+  /// The members present in reports; additions to the standard are last.
   package var members: [Given]
   /// The members that no report has, with the reason.
   package var missing: [(members: [String], reason: String)]
@@ -44,7 +44,7 @@ package struct StatsMembers: Sendable {
     self.missing = missing.map { ($0.members.words, $0.reason) }
   }
 
-  /// The title of the type: `inbound-rtp (audio)`.
+  /// The type's title: `inbound-rtp (audio)`.
   package var title: String { type + (kind.map { " (\($0))" } ?? "") }
 
   /// All types as Markdown tables for the article on statistics; a test compares the two.
@@ -74,24 +74,24 @@ package struct StatsMembers: Sendable {
     }.joined(separator: "\n\n")
   }
 
-  /// Returns the types whose objects have all of these members.
+  /// Returns the types whose objects can have all of these members.
   package static func types(with members: some Collection<String>) -> Set<String> {
     Set(all.filter { entry in members.allSatisfy(entry.given.contains) }.map(\.type))
   }
 
-  /// Returns the reason why no report has a member; nil if the standard does not define it or
-  /// reports have it.
+  /// Returns why no report has a member; nil if the standard does not define it or reports do have
+  /// it.
   package static func absence(of member: String) -> String? {
     all.lazy.flatMap(\.missing).first { $0.members.contains(member) }?.reason
   }
 
-  /// Whether a member can only grow during the life of its object.
+  /// Returns whether a member never decreases during its object's life.
   private static func isCumulative(_ member: String) -> Bool {
     member.hasPrefix("total") || cumulative.contains(member)
       || (member.hasSuffix("Count") && member != "activeSlotCount")
   }
 
-  /// The amount by which a cumulative member may fall for a moment; nil for other members.
+  /// Returns how far a cumulative member may fall for a moment; nil for other members.
   ///
   /// Late packets count as lost until they arrive (RFC 3550 appendix A.3).
   package static func slack(of member: String) -> Double? {

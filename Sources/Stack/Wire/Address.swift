@@ -157,7 +157,7 @@ public struct SocketAddress: Hashable, Sendable, CustomStringConvertible {
   /// The port.
   public var port: UInt16
 
-  /// Creates an endpoint from its parts.
+  /// Creates a socket address from its parts.
   public init(_ ip: IPAddress, port: UInt16) {
     self.ip = ip
     self.port = port
@@ -177,7 +177,7 @@ public struct SocketAddress: Hashable, Sendable, CustomStringConvertible {
   }
 }
 
-/// The transport protocol between two ends.
+/// Transport protocol of a flow, by its IP protocol number.
 package enum TransportProtocol: UInt8, Hashable, Sendable {
   case tcp = 6
   case udp = 17
@@ -212,7 +212,7 @@ package struct StreamTarget: Hashable, Sendable {
     case server
     /// A TURN server over TLS; the take has the plain messages.
     case secureServer
-    /// The peer of the call (RFC 6544 section 3, RFC 4571).
+    /// The remote peer (RFC 6544 section 3, RFC 4571).
     case peer
   }
 
@@ -241,7 +241,7 @@ package struct Datagram: Hashable, Sendable {
   ///
   /// Not stored in takes: it follows from the configuration and the calls.
   package var codePoint: UInt8
-  /// The ECN mark of a received datagram; nil for sent ones, and if the IP header was not read.
+  /// A received datagram's ECN mark; nil for sent datagrams, and if the IP header was not read.
   package var ecn: ECNMark?
 
   package init(
@@ -269,12 +269,11 @@ package struct ECNMark: RawRepresentable, Hashable, Sendable {
   /// ECT(1), which senders of L4S use (RFC 9331 section 4).
   package static let ect1 = ECNMark(rawValue: 1)
   package static let ect0 = ECNMark(rawValue: 2)
-  /// A router on the way was congested.
+  /// Congestion experienced: a router on the path marked the packet.
   package static let congestionExperienced = ECNMark(rawValue: 3)
 }
 
-/// How many packets of a stream came with which ECN marks (W3C packetsReceivedWithEct1 and
-/// packetsReceivedWithCe).
+/// Packets of a stream counted by ECN mark (W3C packetsReceivedWithEct1 and packetsReceivedWithCe).
 package struct ECNCounts: Hashable, Sendable {
   package private(set) var ect1: UInt64 = 0
   package private(set) var congestionExperienced: UInt64 = 0
@@ -302,8 +301,8 @@ extension ECNCounts? {
 
 /// The protocol of a datagram on a shared transport, by its first bytes (RFC 7983).
 ///
-/// There is only this one rule: the stack demultiplexes by it, rows and texts name packets by it,
-/// and so does the observer.
+/// The only implementation of this rule: the stack demultiplexes with it, rows and texts name
+/// packets by it, and so does the observer.
 package enum DatagramClass: Hashable, Sendable {
   case stun
   case dtls

@@ -1,4 +1,4 @@
-/// Why bytes could not be read.
+/// The reason that bytes could not be read.
 @frozen
 public enum ReadError: Error, Hashable, Sendable {
   /// The bytes ended before the value did.
@@ -23,7 +23,7 @@ package struct ByteReader: ~Escapable {
   @inlinable @inline(__always)
   package init(_ bytes: RawSpan) { self.bytes = bytes }
 
-  /// How many bytes are left.
+  /// The number of bytes left.
   @inlinable @inline(__always)
   package var remaining: Int { bytes.byteCount - offset }
 
@@ -96,26 +96,26 @@ extension [UInt8] {
 }
 
 extension RawSpan {
-  /// The byte at an offset, which must be in range.
+  /// Returns the byte at an offset, which must be in range.
   @inlinable @inline(__always)
   package func byte(at offset: Int) -> UInt8 {
     precondition(offset >= 0 && offset < byteCount)
     return unsafe unsafeLoad(fromUncheckedByteOffset: offset, as: UInt8.self)
   }
 
-  /// The big-endian integer at an offset; its bytes must be in range.
+  /// Returns the big-endian integer at an offset; its bytes must be in range.
   @inlinable @inline(__always)
   package func uint16(at offset: Int) -> UInt16 {
     UInt16(byte(at: offset)) << 8 | UInt16(byte(at: offset + 1))
   }
 
-  /// As `uint16(at:)`.
+  /// Returns the big-endian integer at an offset; its bytes must be in range.
   @inlinable @inline(__always)
   package func uint32(at offset: Int) -> UInt32 {
     UInt32(uint16(at: offset)) << 16 | UInt32(uint16(at: offset + 2))
   }
 
-  /// As `uint16(at:)`.
+  /// Returns the big-endian integer at an offset; its bytes must be in range.
   @inlinable @inline(__always)
   package func uint64(at offset: Int) -> UInt64 {
     UInt64(uint32(at: offset)) << 32 | UInt64(uint32(at: offset + 4))
@@ -133,7 +133,7 @@ package struct ByteWriter {
   @usableFromInline
   var written: [UInt8]
 
-  /// Creates a writer with a capacity in bytes.
+  /// Creates a writer with room for `capacity` bytes.
   package init(capacity: Int = 0) {
     written = []
     written.reserveCapacity(capacity)
@@ -200,7 +200,7 @@ package struct ByteWriter {
 
 // MARK: - StreamCutter
 
-/// How the messages of a stream are delimited.
+/// The delimitation of messages in a byte stream.
 package protocol MessageFraming: Sendable {
   /// Returns the range of the first message and where the next one starts; nil if more bytes are
   /// needed.
@@ -211,7 +211,8 @@ package protocol MessageFraming: Sendable {
   static func framed(_ message: [UInt8]) -> [UInt8]
 }
 
-/// The bytes of a stream do not start a message, so nothing after them can be delimited.
+/// Thrown when the bytes of a stream do not start a message, so nothing after them can be
+/// delimited.
 package struct FramingError: Error, Hashable, Sendable {
   package init() {}
 }
@@ -232,7 +233,7 @@ package struct StreamCutter: Sendable {
     waiting.append(contentsOf: bytes)
   }
 
-  /// The next complete message; nil if more bytes are needed.
+  /// Returns the next complete message; nil if more bytes are needed.
   package mutating func next() throws(FramingError) -> [UInt8]? {
     let begin = start
     guard let (message, next) = try framing.first(in: waiting.span.extracting(begin...).bytes)

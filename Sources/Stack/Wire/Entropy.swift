@@ -1,7 +1,7 @@
 /// All randomness of one peer: a 32-byte seed expanded into independent labelled streams.
 ///
-/// Each label selects its own ChaCha20 nonce (RFC 8439 section 2.3), so that a new draw in one
-/// layer shifts no value of another. The counters of drawn bytes go into the take: a divergence
+/// Each label selects its own ChaCha20 nonce (RFC 8439 section 2.3), so an extra draw in one layer
+/// shifts no value of another. The take records how many bytes each stream has drawn: a divergence
 /// often shows there first.
 package final class Entropy {
   package static let seedLength = 32
@@ -13,8 +13,8 @@ package final class Entropy {
 
   /// Creates the streams of a peer from its seed; a shorter seed is padded with zeros.
   ///
-  /// - Parameter scripts: what streams begin with, by label in hexadecimal, where the seed that
-  ///   their values came from was removed from a take; the new seed continues them.
+  /// - Parameter scripts: the first bytes of each stream in hexadecimal, by label, for takes whose
+  ///   seed was removed; afterwards the streams continue with the new seed.
   package init(seed: [UInt8], scripts: [String: String] = [:]) {
     self.scripts = scripts.compactMapValues { [UInt8](hexadecimal: $0.utf8) }
     var key: [8 of UInt32] = .init(repeating: 0)
@@ -28,7 +28,8 @@ package final class Entropy {
   /// same stream.
   package func stream(_ label: StaticString) -> EntropyStream { stream(named: label.description) }
 
-  /// Returns the stream of a label used by several things, by their number; 0 has the plain label.
+  /// Returns the stream of a label that several objects use, by their number; number 0 has the
+  /// plain label.
   package func stream(_ label: StaticString, number: Int) -> EntropyStream {
     stream(named: number == 0 ? label.description : "\(label) \(number)")
   }
@@ -41,14 +42,14 @@ package final class Entropy {
     return made
   }
 
-  /// The number of bytes drawn by all streams so far.
+  /// The total bytes drawn from all streams so far.
   package var drawn: UInt64 { total.drawn }
 
-  /// The label and the number of bytes drawn of every stream, in order of first use.
+  /// Label and bytes drawn of every stream, in order of first use.
   package var ledger: [(label: String, drawn: UInt64)] { streams.map { ($0.label, $0.drawn) } }
 }
 
-/// The total of bytes drawn by all streams of a peer; read after every step.
+/// The bytes drawn from all of a peer's streams; read after every step.
 private final class EntropyTotal {
   var drawn: UInt64 = 0
 }
@@ -64,7 +65,7 @@ package final class EntropyStream {
   private var cipher: ChaCha20
   private var block: [16 of UInt32] = .init(repeating: 0)
   private var position = 64
-  /// The first values; the cipher begins behind them.
+  /// The stream's first values; the cipher starts after them.
   private let script: [UInt8]
 
   fileprivate init(key: [8 of UInt32], label: String, total: EntropyTotal, script: [UInt8]) {
@@ -78,7 +79,7 @@ package final class EntropyStream {
     cipher = ChaCha20(key: key, nonce: nonce)
   }
 
-  /// A stream that continues with the same values but is not counted.
+  /// A copy that continues with the same values but whose draws are not counted.
   package var copy: EntropyStream { EntropyStream(of: self) }
 
   private init(of other: EntropyStream) {
@@ -117,25 +118,26 @@ package final class EntropyStream {
     return bytes
   }
 
-  /// A random integer of any fixed width, from its bytes in little-endian order.
+  /// Returns a random integer of any fixed width, read in little-endian order.
   package func integer<Value: FixedWidthInteger & UnsignedInteger>(_: Value.Type) -> Value {
     var value: Value = 0
     for index in 0..<(Value.bitWidth / 8) { value |= Value(byte()) << Value(8 * index) }
     return value
   }
 
-  /// A random integer below a positive bound, without bias that matters (64 bits are reduced).
+  /// Returns a random integer below a positive bound; the bias of reducing 64 bits is negligible.
   package func integer(below bound: UInt64) -> UInt64 {
     integer(UInt64.self).multipliedFullWidth(by: bound).high
   }
 
-  /// A random string over the ice-char alphabet (RFC 8839 section 5.4), 6 bits of entropy each.
+  /// Returns a random string over the ice-char alphabet (RFC 8839 section 5.4), 6 bits of entropy
+  /// each.
   package func iceString(_ count: Int) -> String {
     let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
     return String(decoding: bytes(count).map { alphabet[Int($0 & 63)] }, as: UTF8.self)
   }
 
-  /// A random UUID in lower case (RFC 9562 section 5.4).
+  /// Returns a random UUID in lower case (RFC 9562 section 5.4).
   package func uuid() -> String {
     var bytes = bytes(16)
     bytes[6] = bytes[6] & 0x0f | 0x40
@@ -165,7 +167,7 @@ struct ChaCha20: Sendable {
     self.state = state
   }
 
-  /// The next 64 bytes of the stream as little-endian words.
+  /// Returns the next 64 bytes of the stream as little-endian words.
   mutating func next() -> [16 of UInt32] {
     var block = state
     for _ in 0..<10 {

@@ -1,37 +1,37 @@
 /// A point on a take's clock: nanoseconds since the take began.
 ///
-/// The core never reads a clock; every step brings its instant along.
+/// The core never reads a clock: every step is passed its instant.
 @frozen
 public struct Instant: Hashable, Comparable, Sendable {
   /// Nanoseconds since the take began.
   public var nanoseconds: Int64
 
-  /// Creates the instant that lies `nanoseconds` after the beginning of the take.
+  /// Creates the instant `nanoseconds` after the start of the take.
   @inlinable
   public init(nanoseconds: Int64) { self.nanoseconds = nanoseconds }
 
-  /// The beginning of the take.
+  /// The start of the take.
   public static let zero = Instant(nanoseconds: 0)
 
-  /// Whether the left instant is earlier.
+  /// Returns whether the left instant is earlier.
   @inlinable
   public static func < (left: Instant, right: Instant) -> Bool {
     left.nanoseconds < right.nanoseconds
   }
 
-  /// The instant that lies an interval later; saturates at the ends.
+  /// Returns the instant an interval later; saturates at both ends.
   @inlinable
   public static func + (instant: Instant, interval: Interval) -> Instant {
     Instant(nanoseconds: instant.nanoseconds +| interval.nanoseconds)
   }
 
-  /// The instant that lies an interval earlier; saturates at the ends.
+  /// Returns the instant an interval earlier; saturates at both ends.
   @inlinable
   public static func - (instant: Instant, interval: Interval) -> Instant {
     Instant(nanoseconds: instant.nanoseconds -| interval.nanoseconds)
   }
 
-  /// The time from the right instant to the left one, negative when the left is earlier.
+  /// Returns the time from the right instant to the left one, negative when the left is earlier.
   @inlinable
   public static func - (left: Instant, right: Instant) -> Interval {
     Interval(nanoseconds: left.nanoseconds -| right.nanoseconds)
@@ -50,26 +50,26 @@ public struct Interval: Hashable, Comparable, Sendable {
   /// The length in nanoseconds.
   public var nanoseconds: Int64
 
-  /// Creates an interval.
+  /// Creates an interval of `nanoseconds`.
   @inlinable
   public init(nanoseconds: Int64) { self.nanoseconds = nanoseconds }
 
-  /// No time at all.
+  /// An empty interval.
   public static let zero = Interval(nanoseconds: 0)
 
-  /// An interval of whole seconds.
+  /// Returns an interval of whole seconds.
   @inlinable
   public static func seconds(_ count: Int64) -> Interval {
     Interval(nanoseconds: count *| 1_000_000_000)
   }
 
-  /// An interval of whole milliseconds.
+  /// Returns an interval of whole milliseconds.
   @inlinable
   public static func milliseconds(_ count: Int64) -> Interval {
     Interval(nanoseconds: count *| 1_000_000)
   }
 
-  /// An interval of whole microseconds.
+  /// Returns an interval of whole microseconds.
   @inlinable
   public static func microseconds(_ count: Int64) -> Interval {
     Interval(nanoseconds: count *| 1_000)
@@ -83,41 +83,41 @@ public struct Interval: Hashable, Comparable, Sendable {
   @inlinable
   public var milliseconds: Int64 { nanoseconds / 1_000_000 }
 
-  /// Whether the left interval is shorter.
+  /// Returns whether the left interval is shorter.
   @inlinable
   public static func < (left: Interval, right: Interval) -> Bool {
     left.nanoseconds < right.nanoseconds
   }
 
-  /// The sum of two intervals; saturates.
+  /// Adds two intervals; saturates.
   @inlinable
   public static func + (left: Interval, right: Interval) -> Interval {
     Interval(nanoseconds: left.nanoseconds +| right.nanoseconds)
   }
 
-  /// The difference of two intervals; saturates.
+  /// Subtracts the right interval from the left; saturates.
   @inlinable
   public static func - (left: Interval, right: Interval) -> Interval {
     Interval(nanoseconds: left.nanoseconds -| right.nanoseconds)
   }
 
-  /// The interval times a whole factor; saturates.
+  /// Multiplies an interval by a whole factor; saturates.
   @inlinable
   public static func * (interval: Interval, factor: Int64) -> Interval {
     Interval(nanoseconds: interval.nanoseconds *| factor)
   }
 
-  /// The interval divided by a whole divisor other than 0.
+  /// Divides an interval by a whole divisor other than 0.
   @inlinable
   public static func / (interval: Interval, divisor: Int64) -> Interval {
     Interval(nanoseconds: interval.nanoseconds / divisor)
   }
 }
 
-/// The one reading of the wall clock that a peer gets: the UTC time at the take's zero instant.
+/// The only wall-clock reading that a peer gets: the UTC time at the take's zero instant.
 ///
-/// Every wall-clock value inside the stack (NTP times, certificate validity, statistics) is this
-/// anchor plus the monotonic time since, so stepping the system's clock never reaches the stack.
+/// Every wall-clock value in the stack (NTP times, certificate validity, statistics) is this anchor
+/// plus the monotonic time since, so stepping the system clock never reaches the stack.
 public struct WallClock: Hashable, Sendable {
   /// Nanoseconds since 1970-01-01T00:00:00Z at `Instant.zero`.
   public var unixNanosecondsAtZero: Int64
@@ -125,31 +125,31 @@ public struct WallClock: Hashable, Sendable {
   /// Creates the anchor from a Unix time in nanoseconds.
   public init(unixNanosecondsAtZero: Int64) { self.unixNanosecondsAtZero = unixNanosecondsAtZero }
 
-  /// The Unix time in nanoseconds at an instant.
+  /// Returns the Unix time in nanoseconds at an instant.
   public func unixNanoseconds(at instant: Instant) -> Int64 {
     unixNanosecondsAtZero +| instant.nanoseconds
   }
 
-  /// The 64-bit NTP time at an instant: seconds since 1900 and a 32-bit fraction (RFC 5905 section
-  /// 6).
+  /// Returns the 64-bit NTP time at an instant: seconds since 1900 and a 32-bit fraction (RFC 5905
+  /// section 6).
   public func ntp(at instant: Instant) -> UInt64 {
     let unix = unixNanoseconds(at: instant)
-    // Also before 1970 the fraction counts forwards.
+    // The fraction counts forwards before 1970 as well.
     let (quotient, remainder) = unix.quotientAndRemainder(dividingBy: 1_000_000_000)
     let seconds = remainder < 0 ? quotient - 1 : quotient
     let rest = UInt64(remainder < 0 ? remainder + 1_000_000_000 : remainder)
     return UInt64(truncatingIfNeeded: seconds + 2_208_988_800) << 32 | (rest << 32) / 1_000_000_000
   }
 
-  /// The middle 32 bits of the NTP time, in units of 1/65536 s (RFC 3550 section 4).
+  /// Returns the middle 32 bits of the NTP time, in units of 1/65536 s (RFC 3550 section 4).
   public func compactNTP(at instant: Instant) -> UInt32 {
     UInt32(truncatingIfNeeded: ntp(at: instant) >> 16)
   }
 }
 
-/// Durations and times as users write them: `1.5`, `1.5s`, `80ms`, `2min`.
+/// Parses durations and times as users type them: `1.5`, `1.5s`, `80ms`, `2min`.
 package enum TimeText {
-  /// The unit of a number without one.
+  /// Unit of a number that has none of its own.
   package enum Unit: Sendable {
     case seconds
     case milliseconds
@@ -163,7 +163,7 @@ package enum TimeText {
     return number(text).map { unit == .seconds ? $0 : $0 * 1e-3 }
   }
 
-  /// Parses a decimal number; not `nan`, `inf` or hexadecimal.
+  /// Parses a finite decimal number; rejects `nan`, `inf` and hexadecimal.
   package static func number(_ text: some StringProtocol) -> Double? {
     guard (1...longest).contains(text.utf8.count),
       text.utf8.allSatisfy({
@@ -174,15 +174,15 @@ package enum TimeText {
     return value
   }
 
-  /// Parses an instant of a take: not negative and within 31 years.
+  /// Parses an instant of a take: not negative and at most 10^9 s (31 years).
   package static func instant(_ text: some StringProtocol) -> Instant? {
     guard let seconds = seconds(text), takeSeconds.contains(seconds) else { return nil }
     return Instant(nanoseconds: Int64(saturating: seconds * 1e9))
   }
 
-  /// The times that a take can have, in seconds.
+  /// Valid instants of a take, in seconds.
   package static let takeSeconds = 0.0...1e9
 
-  /// The most digits of a number.
+  /// The longest number accepted, in characters.
   private static let longest = 60
 }

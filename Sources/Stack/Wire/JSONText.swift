@@ -1,9 +1,9 @@
-/// JSON whose members keep the order in which they are given (RFC 8259).
+/// JSON text whose members keep the order they are given in (RFC 8259).
 package struct JSONText: Hashable, Sendable {
-  /// The text of the value.
+  /// The value's text.
   package let text: String
 
-  /// Wraps text that is JSON already.
+  /// Wraps text that is already JSON.
   package init(_ text: String) { self.text = text }
 
   package static let null = JSONText("null")
@@ -12,8 +12,8 @@ package struct JSONText: Hashable, Sendable {
 
   package static func integer(_ value: some BinaryInteger) -> JSONText { JSONText(String(value)) }
 
-  /// A number as JavaScript prints it, integers without a fraction; null if JSON cannot represent
-  /// it.
+  /// Formats a number as JavaScript does, integers without a fraction; null if JSON cannot
+  /// represent it.
   package static func number(_ value: Double) -> JSONText {
     guard value.isFinite else { return .null }
     if value.rounded(.towardZero) == value, value.magnitude < 9_007_199_254_740_992 {
@@ -22,21 +22,21 @@ package struct JSONText: Hashable, Sendable {
     return JSONText(value.description)
   }
 
-  /// A string; with `escapesByNumber`, line ends and tabs are escaped by number too.
+  /// Quotes and escapes a string; with `escapesByNumber`, line ends and tabs become `\u00..` too.
   package static func text(_ value: String, escapesByNumber: Bool = false) -> JSONText {
     var text = ""
     append(value, to: &text, escapesByNumber: escapesByNumber)
     return JSONText(text)
   }
 
-  /// An array.
+  /// Formats an array.
   package static func list(
     _ elements: some Sequence<JSONText>, separator: String = ","
   ) -> JSONText {
     JSONText("[" + elements.map(\.text).joined(separator: separator) + "]")
   }
 
-  /// An object; members with a nil value are left out.
+  /// Formats an object; members with a nil value are left out.
   package static func object(_ members: [(String, JSONText?)]) -> JSONText {
     var text = ""
     for (name, value) in members {
@@ -49,7 +49,7 @@ package struct JSONText: Hashable, Sendable {
     return JSONText(text.isEmpty ? "{}" : text + "}")
   }
 
-  /// Appends a string with its quotes.
+  /// Appends a string in quotes, escaped.
   package static func append(
     _ value: String, to text: inout String, escapesByNumber: Bool = false
   ) {
@@ -65,7 +65,7 @@ package struct JSONText: Hashable, Sendable {
     text += "\""
   }
 
-  /// Appends a quoted string as bytes, for long texts of short strings.
+  /// Appends a quoted string as UTF-8 bytes; faster where a text has many short strings.
   package static func append(_ value: String, to bytes: inout [UInt8]) {
     var value = value
     let start = bytes.count
@@ -85,7 +85,8 @@ package struct JSONText: Hashable, Sendable {
     }
   }
 
-  /// The escape of a character that must not appear literally (RFC 8259 section 7).
+  /// Returns the escape of a character that must not appear literally (RFC 8259 section 7); nil for
+  /// others.
   private static func escape(of scalar: Unicode.Scalar, byNumber: Bool) -> String? {
     switch scalar {
     case "\"": "\\\""
@@ -104,16 +105,16 @@ package struct JSONText: Hashable, Sendable {
 
 /// Writes JSON directly into bytes, for texts written many times a second (RFC 8259).
 ///
-/// Members and elements keep the order in which they are written.
+/// Members and elements keep the order they are written in.
 package struct JSONWriter {
   private var bytes: [UInt8] = []
-  /// Whether a value precedes in the current object or list, so that a comma is needed.
+  /// Whether the current object or list already has a value, so that a comma is needed.
   private var isBehindValue = false
 
-  /// Creates an empty text with a capacity in bytes.
+  /// Creates an empty text with room for `capacity` bytes.
   package init(capacity: Int) { bytes.reserveCapacity(capacity) }
 
-  /// The text that was written.
+  /// The text written so far.
   package var text: String { String(decoding: bytes, as: UTF8.self) }
 
   package mutating func beginObject() { begin(UInt8(ascii: "{")) }
@@ -121,7 +122,7 @@ package struct JSONWriter {
   package mutating func beginList() { begin(UInt8(ascii: "[")) }
   package mutating func endList() { end(UInt8(ascii: "]")) }
 
-  /// The name of the next member; it must need no escapes.
+  /// Writes the next member's name, which must need no escapes.
   package mutating func name(_ name: StaticString) {
     separate()
     bytes.append(UInt8(ascii: "\""))
@@ -144,7 +145,7 @@ package struct JSONWriter {
     isBehindValue = true
   }
 
-  /// A value that is JSON already.
+  /// Writes a value that is already JSON.
   package mutating func value(_ json: JSONText) {
     separate()
     bytes.append(contentsOf: json.text.utf8)
@@ -197,7 +198,7 @@ package struct JSONWriter {
       bytes.append(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: digit))
       rest = quotient
     } while rest > 0
-    // Bytes are packed with the first one lowest.
+    // The digits were appended lowest first.
     var high = bytes.count - 1
     while low < high {
       bytes.swapAt(low, high)

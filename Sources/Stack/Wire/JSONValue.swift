@@ -1,6 +1,6 @@
 /// A JSON value (RFC 8259) whose objects keep the order of their members.
 ///
-/// It is written in that order, so that equal values are equal bytes.
+/// It is written in that order, so equal values produce equal bytes.
 package indirect enum JSONValue: Hashable, Sendable {
   case null
   case flag(Bool)
@@ -10,7 +10,7 @@ package indirect enum JSONValue: Hashable, Sendable {
   case list([JSONValue])
   case object([Member])
 
-  /// A member of an object.
+  /// An object's member.
   package struct Member: Hashable, Sendable {
     package var name: String
     package var value: JSONValue
@@ -67,7 +67,7 @@ extension JSONValue {
     return members.last { $0.name == name }?.value
   }
 
-  /// The text of a string, or nil.
+  /// A string's text, or nil.
   package var text: String? {
     guard case .text(let value) = self else { return nil }
     return value
@@ -78,7 +78,7 @@ extension JSONValue {
     return value
   }
 
-  /// The integer, or nil for fractions and beyond 64 bits.
+  /// The integer; nil for fractions and numbers beyond 64 bits.
   package var integer: Int64? {
     switch self {
     case .integer(let value): value
@@ -95,7 +95,7 @@ extension JSONValue {
     }
   }
 
-  /// The elements of a list, or an empty array.
+  /// A list's elements, or an empty array.
   package var elements: [JSONValue] {
     guard case .list(let values) = self else { return [] }
     return values
@@ -119,7 +119,7 @@ extension JSONValue: ExpressibleByStringLiteral, ExpressibleByBooleanLiteral,
   package init(integerLiteral value: Int64) { self = .integer(value) }
 }
 
-/// Why a text is not JSON, in one sentence.
+/// The reason that a text is not JSON, in one sentence.
 package struct JSONError: Error, Hashable, Sendable {
   package var reason: String
 
@@ -129,11 +129,11 @@ package struct JSONError: Error, Hashable, Sendable {
 // MARK: - JSONReader
 
 extension JSONValue {
-  /// Limits on a text, so that a hostile one cannot exhaust memory or the stack.
+  /// Limits that stop a hostile text from exhausting memory or the stack.
   package struct Limits: Hashable, Sendable {
-    /// How deep lists and objects may be nested.
+    /// The maximum depth of nested lists and objects.
     package var depth = 32
-    /// The most values, including lists and objects.
+    /// The maximum number of values, including lists and objects.
     package var values = 50_000
 
     package init() {}
@@ -141,7 +141,7 @@ extension JSONValue {
 
   /// Parses JSON (RFC 8259).
   ///
-  /// Half of a surrogate pair becomes U+FFFD. Integers within 64 bits are exact.
+  /// Half of a surrogate pair becomes U+FFFD. Integers within 64 bits stay exact.
   package init(parsing text: String, limits: Limits = Limits()) throws(JSONError) {
     var reader = JSONReader(Array(text.utf8), limits)
     self = try reader.document()

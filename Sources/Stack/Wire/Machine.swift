@@ -1,6 +1,6 @@
 import HeapModule
 
-/// A deterministic state machine: the shape of the client stack and of each of its layers.
+/// A deterministic state machine: the form of the client stack and of each of its layers.
 ///
 /// A machine has no clock, sockets, threads or randomness of its own. Everything that could differ
 /// between two runs arrives as an input with its instant, and one call turns that input completely
@@ -8,7 +8,7 @@ import HeapModule
 /// makes a take replayable.
 public protocol Machine: ~Copyable {
   associatedtype Input
-  /// A request or a report of the machine.
+  /// A request or report from the machine.
   associatedtype Output
 
   /// Applies one input at an instant and appends all resulting outputs.
@@ -16,17 +16,17 @@ public protocol Machine: ~Copyable {
   /// Instants never decrease; the driver ensures that.
   mutating func step(_ input: Input, at now: Instant, into outbox: inout Outbox<Output>)
 
-  /// When the machine needs its deadline input, if at all.
+  /// When the machine wants its deadline input; nil if it waits for nothing.
   var deadline: Instant? { get }
 }
 
 /// The outputs of one step, in order.
 ///
-/// A driver either removes all of them, or one at a time with `next`, which moves the output so
-/// that its bytes can be changed in place.
+/// A driver removes them all at once, or one at a time with `next`, which moves the output so that
+/// its bytes can be changed in place.
 @frozen
 public struct Outbox<Output> {
-  /// Waiting outputs are at `head..<tail`; the other slots are empty and kept for the next steps.
+  /// Pending outputs are at `head..<tail`; the other slots are empty and reused by later steps.
   @usableFromInline
   var places: [Output?] = []
   @usableFromInline
@@ -38,11 +38,11 @@ public struct Outbox<Output> {
   @inlinable
   public init() {}
 
-  /// Whether nothing waits in the outbox.
+  /// Whether the outbox has no pending outputs.
   @inlinable
   public var isEmpty: Bool { head == tail }
 
-  /// The waiting outputs, oldest first.
+  /// Pending outputs, oldest first.
   @inlinable
   public var outputs: [Output] { places[head..<tail].compactMap { $0 } }
 
@@ -57,7 +57,7 @@ public struct Outbox<Output> {
     tail += 1
   }
 
-  /// Removes the oldest output; outputs appended meanwhile come after the others.
+  /// Removes and returns the oldest output; outputs appended meanwhile follow the others.
   @inlinable
   public mutating func next() -> Output? {
     guard head < tail else {
@@ -68,7 +68,7 @@ public struct Outbox<Output> {
     return places[head].take()
   }
 
-  /// Empties the outbox and keeps its storage.
+  /// Empties the outbox but keeps its storage.
   @inlinable
   public mutating func removeAll() {
     while head < tail {
@@ -103,8 +103,8 @@ package func earliest(_ left: Instant?, _ right: Instant?) -> Instant? {
 
 // MARK: - SystemRequest
 
-/// A request of a peer to the system, in the same form from the layer that makes it to the driver,
-/// and in the take.
+/// A peer's request to the system, in the same form in the layer that makes it, in the driver and
+/// in the take.
 package enum SystemRequest: Hashable, Sendable {
   /// Open a UDP socket on this address, at any port.
   case bindSocket(id: UInt32, IPAddress)
@@ -114,7 +114,7 @@ package enum SystemRequest: Hashable, Sendable {
   case listen(id: UInt32, IPAddress)
   /// Connect; answered like a UDP socket.
   ///
-  /// Messages are datagrams between the connection's local and remote end; one that is lost is a
+  /// Messages are datagrams between the connection's local and remote address; a lost one is a
   /// failed send.
   case openStream(id: UInt32, StreamTarget)
   /// Close a socket, or the connection to a server.
@@ -127,20 +127,20 @@ package enum SystemRequest: Hashable, Sendable {
   case publishName(String, IPAddress)
 }
 
-/// The system's answer to a `SystemRequest`, by its number, or an event.
+/// The system's answer to a `SystemRequest`, matched by id, or an event.
 package enum SystemAnswer: Hashable, Sendable {
-  /// The socket is open at this endpoint.
+  /// The socket is open at this address.
   case socketBound(id: UInt32, SocketAddress)
   /// The socket could not be opened, or failed later; `code` is the errno.
   case socketFailed(id: UInt32, code: Int32)
-  /// A connection was accepted by the socket that listens at the local end.
+  /// The socket listening at the local address accepted a connection.
   case streamAccepted(local: SocketAddress, remote: SocketAddress)
-  /// The addresses of the name; empty if there are none.
+  /// The name's addresses; empty if there are none.
   case nameResolved(id: UInt32, [IPAddress])
 }
 
-/// The kind of network of an interface, by W3C's names (networkType of the provisional statistics);
-/// files may contain any text.
+/// The kind of network behind an interface, by W3C's names (networkType of the provisional
+/// statistics); files may contain any text.
 package struct NetworkType: RawRepresentable, Hashable, Sendable {
   package let rawValue: String
 
@@ -151,17 +151,16 @@ package struct NetworkType: RawRepresentable, Hashable, Sendable {
   package static let cellular = NetworkType(rawValue: "cellular")
   package static let bluetooth = NetworkType(rawValue: "bluetooth")
   package static let vpn = NetworkType(rawValue: "vpn")
-  /// Loopback, and if the system does not report it.
+  /// Loopback, or not reported by the system.
   package static let unknown = NetworkType(rawValue: "unknown")
 }
 
 // MARK: - DueQueue
 
-/// Deadlines of many items: a change costs the logarithm of their number instead of a pass over
-/// all.
+/// Deadlines of many items; a change costs the logarithm of their number instead of a scan.
 ///
-/// The owner knows when each item is due and reports every change to an earlier time. A later time
-/// need not be reported, because it is queried when the earlier one is reached.
+/// The owner knows when each item is due and reports every change to an earlier time. Later times
+/// need not be reported: the queue asks again when the earlier one is reached.
 package struct DueQueue: Sendable {
   private struct Entry: Comparable, Sendable {
     var at: Instant
@@ -178,7 +177,7 @@ package struct DueQueue: Sendable {
 
   package init() {}
 
-  /// Records when an item is due.
+  /// Schedules an item; a time later than the queued one is ignored.
   package mutating func schedule(_ index: Int, at due: Instant?) {
     guard let due else { return }
     while queued.count <= index { queued.append(nil) }
@@ -187,8 +186,8 @@ package struct DueQueue: Sendable {
     entries.insert(Entry(at: due, index: index))
   }
 
-  /// Removes the items due at an instant and returns them in the order of their indices.
-  /// - Parameter current: returns when an item is due now.
+  /// Removes the items due by `now` and returns them by index.
+  /// - Parameter current: returns when an item is really due.
   package mutating func removeDue(until now: Instant, _ current: (Int) -> Instant?) -> [Int] {
     var due: [Int] = []
     while let first = entries.min, first.at <= now {
@@ -200,7 +199,7 @@ package struct DueQueue: Sendable {
     return due
   }
 
-  /// When the first item is due.
+  /// Returns when the first item is due.
   package mutating func first(_ current: (Int) -> Instant?) -> Instant? {
     while let first = entries.min {
       let isVoid = queued[first.index] != first.at
@@ -212,7 +211,7 @@ package struct DueQueue: Sendable {
     return nil
   }
 
-  /// Removes the first entry; false if it was void.
+  /// Removes the first entry; returns false if it was void.
   private mutating func remove(_ first: Entry) -> Bool {
     _ = entries.popMin()
     guard queued[first.index] == first.at else { return false }

@@ -1,11 +1,11 @@
-/// Makes text from others safe to print.
+/// Makes text from outside safe to print.
 ///
 /// Names, messages and server responses may contain characters that move the cursor, set the
 /// terminal's title or reverse the writing direction. Everything a command prints passes through
 /// here: characters without a glyph are written as `\u{1b}`. JSON uses its own escapes, which every
 /// JSON reader undoes.
 package enum PrintableText {
-  /// Whether a character has a glyph and does not affect the text around it.
+  /// Returns whether a character has a glyph and does not affect the text around it.
   ///
   /// False for controls (C0, DEL, C1), formats (bidirectional controls, zero width, tags), line and
   /// paragraph separators and noncharacters, and for stand-ins for bytes of a file name
@@ -36,9 +36,8 @@ package enum PrintableText {
     return plain
   }
 
-  /// Escapes a text of several lines; tabs and line feeds, alone or after a carriage return, are
-  /// kept.
-  /// - Parameter mark: the replacement for a character that the caller inserted itself.
+  /// Escapes a text of several lines; keeps tabs and line feeds, alone or after a carriage return.
+  /// - Parameter mark: returns the replacement for a character that the caller inserted itself.
   package static func lines(
     _ text: String, mark: (Unicode.Scalar) -> String? = { _ in nil }
   ) -> String {
@@ -141,8 +140,8 @@ package enum ShellText {
 
 /// Replaces secrets in text.
 ///
-/// Takes contain the passwords of TURN servers and the tokens of rooms. What is printed ends up in
-/// reports and on shared screens; only a query shows everything.
+/// Takes contain TURN passwords and room tokens. Printed text ends up in reports and on shared
+/// screens; only a query shows everything.
 package enum SecretText {
   /// The replacement for a secret.
   package static let hidden = "(hidden)"
@@ -152,7 +151,7 @@ package enum SecretText {
     "credential", "password", "apisecret", "secret", "token", "pin",
   ].map { Array($0.utf8) }
 
-  /// Whether a field is secret, by the last part of its name.
+  /// Returns whether a field is secret, judged by the last part of its name.
   package static func isSecret(field name: String) -> Bool {
     guard let last = name.split(separator: ".").last else { return false }
     return names.contains(Array(last.lowercased().utf8))
@@ -160,8 +159,8 @@ package enum SecretText {
 
   private static let bearer = Array("bearer ".utf8)
 
-  /// Hides the values of secrets: members of JSON, also of JSON inside a string; parameters such as
-  /// `credential="..."` (RFC 8288); and bearer tokens (RFC 6750).
+  /// Hides secret values: JSON members (also of JSON inside a string), parameters such as
+  /// `credential="..."` (RFC 8288), and bearer tokens (RFC 6750).
   package static func hidden(in text: String) -> String {
     let bytes = Array(text.utf8)
     var output: [UInt8] = []
@@ -182,7 +181,7 @@ package enum SecretText {
     return String(decoding: output + bytes[copied...], as: UTF8.self)
   }
 
-  /// The range of a secret's value if its name starts here.
+  /// Returns the range of a secret's value if its name starts here.
   private static func secret(in bytes: [UInt8], at start: Int) -> Range<Int>? {
     if begins(bearer, in: bytes, at: start) {
       let value = start + bearer.count
@@ -231,7 +230,7 @@ package enum SecretText {
 
   private static func isLetter(_ byte: UInt8) -> Bool { (0x61...0x7a).contains(byte | 0x20) }
 
-  /// Whether a byte is allowed in a bearer token (RFC 6750 section 2.1).
+  /// Returns whether a byte is allowed in a bearer token (RFC 6750 section 2.1).
   private static func isOfToken(_ byte: UInt8) -> Bool {
     isLetter(byte) || (0x30...0x39).contains(byte) || Array("-._~+/=".utf8).contains(byte)
   }
@@ -245,16 +244,16 @@ package enum SecretText {
 /// and is converted back for system calls. Names that contain these characters themselves are
 /// encoded byte by byte, so that the conversion is always reversible.
 package enum SystemPath {
-  /// The character for the byte 0x80 is this one plus 0x80.
+  /// Base of the stand-in characters: a byte from 0x80 to 0xff is added to it.
   private static let base: UInt32 = 0x10fe00
 
-  /// The byte that a character stands for, if any.
+  /// Returns the byte that a character stands for, if any.
   package static func byte(of scalar: Unicode.Scalar) -> UInt8? {
     guard scalar.value >= base + 0x80, scalar.value <= base + 0xff else { return nil }
     return UInt8(truncatingIfNeeded: scalar.value)
   }
 
-  /// Creates a name from bytes, without the NUL at the end.
+  /// Creates a name from bytes without a trailing NUL.
   package static func name(_ bytes: some Sequence<UInt8>) -> String {
     let all = Array(bytes)
     var name = ""
@@ -285,7 +284,7 @@ package enum SystemPath {
     }
   }
 
-  /// The bytes of a name, without a NUL at the end.
+  /// Returns a name's bytes without a trailing NUL.
   package static func bytes(of name: String) -> [UInt8] {
     if isText(name) { return Array(name.utf8) }
     var bytes: [UInt8] = []
@@ -299,21 +298,21 @@ package enum SystemPath {
     return bytes
   }
 
-  /// Whether a name is valid UTF-8.
+  /// Returns whether a name is valid UTF-8.
   private static func isText(_ name: String) -> Bool {
-    // The UTF-8 encoding of the stand-in characters begins with this byte.
+    // The UTF-8 encoding of every stand-in character begins with this byte.
     name.utf8.allSatisfy { $0 != 0xf4 }
   }
 }
 
 extension String {
-  /// The name of a file for system calls: bytes with a NUL at the end.
+  /// The file name for system calls: bytes with a trailing NUL.
   package var systemPath: [CChar] {
     (SystemPath.bytes(of: self) + [0]).map { CChar(bitPattern: $0) }
   }
 }
 
-/// A number with its noun: `1 call`, `2 calls`, `0 calls`.
+/// Formats a number with its noun: `1 call`, `2 calls`, `0 calls`.
 /// - Parameter plural: the plural if it is not the noun with an `s`.
 package func counted(
   _ count: some BinaryInteger, _ noun: String, _ plural: String? = nil
@@ -322,10 +321,10 @@ package func counted(
 }
 
 extension StringProtocol {
-  /// The text without white space at either end.
+  /// The text without leading and trailing white space.
   package var trimmed: String { trimming(where: \.isWhitespace) }
 
-  /// The text without unwanted characters at either end.
+  /// Returns the text without leading and trailing characters that `isUnwanted` accepts.
   package func trimming(where isUnwanted: (Character) -> Bool) -> String {
     var text = self[...]
     while let first = text.first, isUnwanted(first) { text.removeFirst() }

@@ -1,5 +1,6 @@
 extension FixedWidthInteger where Self: UnsignedInteger {
-  /// Whether this number comes after another one in serial-number arithmetic (RFC 1982 section 3).
+  /// Returns whether this number comes after `other` in serial-number arithmetic (RFC 1982
+  /// section 3).
   @inlinable
   package func isNewer(than other: Self) -> Bool {
     let distance = self &- other
@@ -7,33 +8,33 @@ extension FixedWidthInteger where Self: UnsignedInteger {
   }
 }
 
-/// Extends 16-bit sequence numbers to 64 bits, following them across wrap-arounds.
+/// Extends 16-bit sequence numbers to 64 bits across wrap-arounds.
 package struct SequenceUnwrapper: Sendable {
   private var last: Int64?
 
   package init() {}
 
-  /// Extends a number to the value nearest to the newest one seen.
+  /// Extends a number to the value nearest to the highest one so far.
   package mutating func unwrap(_ number: UInt16) -> Int64 {
     let extended = peek(number)
     last = max(last ?? extended, extended)
     return extended
   }
 
-  /// Extends a number without recording it as seen.
+  /// Extends a number without recording it.
   package func peek(_ number: UInt16) -> Int64 {
     guard let last else { return Int64(number) }
     return last + Int64(Int16(truncatingIfNeeded: Int64(number) &- last))
   }
 }
 
-/// Extends 32-bit RTP timestamps to 64 bits, following them across wrap-arounds.
+/// Extends 32-bit RTP timestamps to 64 bits across wrap-arounds.
 package struct TimestampUnwrapper: Sendable {
   private var last: Int64?
 
   package init() {}
 
-  /// Extends a timestamp to the value nearest to the newest one seen.
+  /// Extends a timestamp to the value nearest to the highest one so far.
   package mutating func unwrap(_ timestamp: UInt32) -> Int64 {
     guard let last else {
       self.last = Int64(timestamp)
@@ -56,28 +57,28 @@ infix operator *| : MultiplicationPrecedence
 infix operator +|= : AssignmentPrecedence
 
 extension FixedWidthInteger {
-  /// The saturated sum.
+  /// Adds two values; saturates.
   @inlinable
   package static func +| (left: Self, right: Self) -> Self {
     let (sum, overflow) = left.addingReportingOverflow(right)
     return overflow ? (right < 0 ? .min : .max) : sum
   }
 
-  /// The saturated difference.
+  /// Subtracts a value; saturates.
   @inlinable
   package static func -| (left: Self, right: Self) -> Self {
     let (difference, overflow) = left.subtractingReportingOverflow(right)
     return overflow ? (right < 0 ? .max : .min) : difference
   }
 
-  /// The saturated product.
+  /// Multiplies two values; saturates.
   @inlinable
   package static func *| (left: Self, right: Self) -> Self {
     let (product, overflow) = left.multipliedReportingOverflow(by: right)
     return overflow ? ((left < 0) == (right < 0) ? .max : .min) : product
   }
 
-  /// Adds with saturation.
+  /// Adds in place, saturating.
   @inlinable
   package static func +|= (sum: inout Self, number: Self) { sum = sum +| number }
 
@@ -91,7 +92,7 @@ extension FixedWidthInteger {
 
 // MARK: - Hexadecimal
 
-/// Formats bytes in hexadecimal; after `limit` bytes only their count follows.
+/// Formats bytes in hexadecimal; with more than `limit` bytes, appends their count.
 package func hexadecimal(_ bytes: some Collection<UInt8>, limit: Int = .max) -> String {
   let digits = Array("0123456789abcdef".utf8)
   var text: [UInt8] = []
@@ -104,7 +105,7 @@ package func hexadecimal(_ bytes: some Collection<UInt8>, limit: Int = .max) -> 
 }
 
 extension [UInt8] {
-  /// Parses pairs of hexadecimal digits; nil if there is anything else.
+  /// Parses pairs of hexadecimal digits; nil if the text contains anything else.
   package init?(hexadecimal digits: some Collection<UInt8>) {
     guard digits.count.isMultiple(of: 2) else { return nil }
     self = []
@@ -127,13 +128,13 @@ extension [UInt8] {
     }
   }
 
-  /// Parses pairs of hexadecimal digits of a text.
+  /// Parses a text of hexadecimal digit pairs; nil if it contains anything else.
   package init?(hexadecimal text: some StringProtocol) {
     self.init(hexadecimal: text.utf8)
   }
 }
 
-/// A digest that distinguishes packets, except for deliberate collisions.
+/// A digest that tells packets apart; collisions can be constructed deliberately.
 package struct ContentDigest: Sendable {
   package var value: UInt64
 
@@ -170,12 +171,11 @@ package struct ContentDigest: Sendable {
   }
 }
 
-/// The hash of a certificate, stated in descriptions and verified in the handshake (RFC 8122
-/// section 5).
+/// A certificate's hash, stated in descriptions and verified in the handshake (RFC 8122 section 5).
 public struct CertificateFingerprint: Hashable, Sendable {
   /// The hash function's name in lower case: `sha-256`, ...
   public var algorithm: String
-  /// The hash in upper-case hexadecimal bytes with colons between.
+  /// The hash as upper-case hexadecimal bytes separated by colons.
   public var value: String
 
   /// Creates a fingerprint; both texts are case-insensitive.

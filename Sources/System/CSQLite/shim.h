@@ -21,6 +21,7 @@ typedef struct csqlite_table {
 typedef struct csqlite_cursor {
   sqlite3_vtab_cursor base;
   sqlite3_int64 place;
+  sqlite3_int64 count;
   void *owner;
 } csqlite_cursor;
 

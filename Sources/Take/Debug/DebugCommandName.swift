@@ -1,7 +1,7 @@
 import Replay
 import Stats
 
-/// The commands of a debugging session, with their short forms and descriptions.
+/// A debugging session's commands, with their short forms and descriptions.
 package enum DebugCommandName: String, CaseIterable, Sendable {
   case seek, next, back
   case `continue`
@@ -19,7 +19,7 @@ package enum DebugCommandName: String, CaseIterable, Sendable {
   private static let shortForms: [(String, DebugCommandName)] = [
     ("n", .next), ("b", .back), ("c", .continue), ("s", .show), ("q", .quit), ("previous", .back),
     ("prev", .back), ("exit", .quit), ("?", .help),
-    // The former names of these commands.
+    // Former names of these commands.
     ("picture", .frame), ("sound", .audio),
   ]
 
@@ -32,7 +32,7 @@ package enum DebugCommandName: String, CaseIterable, Sendable {
   /// Whether the command accepts arguments.
   var takesMore: Bool { usage != rawValue }
 
-  /// The syntax of the command.
+  /// The command's syntax.
   package var usage: String {
     switch self {
     case .seek: "seek start | end | 12.3s | step:120 | CONDITION"
@@ -55,7 +55,6 @@ package enum DebugCommandName: String, CaseIterable, Sendable {
     }
   }
 
-  /// A description of the command.
   package var summary: String {
     switch self {
     case .seek: "go to a place, or to the first step of the take that meets a condition"
@@ -78,7 +77,7 @@ package enum DebugCommandName: String, CaseIterable, Sendable {
     }
   }
 
-  /// The list of commands, or details of one.
+  /// Returns the list of commands, or details of one.
   static func help(_ word: String) -> String {
     if let command = find(word) {
       return "\(command.usage)\n  \(command.summary)"
@@ -103,12 +102,12 @@ package enum DebugCommandName: String, CaseIterable, Sendable {
 
 /// Completes the last word of an input line.
 struct DebugCompletion {
-  /// The numbers of the breakpoints.
+  /// The breakpoints' numbers.
   var breakpoints: [Int] = []
-  /// The state of every peer; called only if the line needs it.
+  /// Every peer's state; called only if the line needs it.
   var states: () -> [(peer: UInt32, label: String, tree: SnapshotTree)] = { [] }
 
-  /// The completions of the line's last word.
+  /// Returns the completions of the line's last word.
   func words(of line: String) -> [String] {
     let words = line.split(separator: " ", omittingEmptySubsequences: false).map { String($0) }
     guard let last = words.last else { return [] }

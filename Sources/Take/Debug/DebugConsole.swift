@@ -2,17 +2,17 @@ import FoundationEssentials
 import Replay
 package import Wire
 
-/// Executes the commands of a debugging session: each line yields text, or JSON for programs.
+/// Executes a debugging session's commands: each line yields text, or JSON for programs.
 package final class DebugConsole {
-  /// The result of a command.
+  /// The output of a command, as text and as JSON, and its effect on the session.
   package struct Answer: Sendable {
     package var text = ""
     package var json = JSONText.object([])
-    /// Whether the condition was not found.
+    /// Whether the sought condition was not found.
     package var isUnmet = false
     /// Whether the session ends.
     package var ends = false
-    /// The step to open in another debugger.
+    /// The step at which to open another debugger.
     package var opensDebuggerAt: Int?
   }
 
@@ -25,10 +25,10 @@ package final class DebugConsole {
 
   package init(_ session: DebugSession) { self.session = session }
 
-  /// The length of the take in seconds.
+  /// The take's length in seconds.
   package var duration: Double { Double(session.end.nanoseconds) / 1e9 }
 
-  /// As in `12.345678 s, after step 1234`.
+  /// The current place, as in `12.345678 s, after step 1234`.
   package var place: String {
     let position = session.position
     guard position.step > 0 else { return "before step 1" }
@@ -38,7 +38,7 @@ package final class DebugConsole {
 
   // MARK: Commands
 
-  /// Executes a line; an empty one does nothing.
+  /// Executes a line; an empty line does nothing.
   package func execute(_ line: String) throws(DebugFailure) -> Answer {
     let words = line.split(separator: " ").map { String($0) }
     guard let name = words.first else { return Answer() }
@@ -231,13 +231,13 @@ package final class DebugConsole {
   }
 }
 
-// MARK: - Looking
+// MARK: - Inspection
 
 // Output about the current place.
 extension DebugConsole {
-  // MARK: Looking
+  // MARK: Inspection
 
-  /// The trees that a path refers to: `2 flow.congestion` is about peer 2 only.
+  /// Returns the trees that a path refers to: `2 flow.congestion` is about peer 2 only.
   private func trees(_ text: String) throws(DebugFailure) -> [(label: String, tree: SnapshotTree)] {
     var words = text.split(separator: " ").map { String($0) }
     var states = try session.states()
@@ -284,7 +284,7 @@ extension DebugConsole {
     var types: Set<String> = []
     var kept: [JSONText] = []
     for (name, report) in zip(names, reports) {
-      // A room has no stats of its own.
+      // Rooms have no stats.
       guard
         let list = try? JSONValue(parsing: report).elements, !list.isEmpty
       else { continue }

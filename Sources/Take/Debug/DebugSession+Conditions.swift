@@ -2,13 +2,13 @@ package import Replay
 import Tape
 import Wire
 
-// Search for places. If rows or samples of the take determine a place, the session starts from the
-// nearest checkpoint; otherwise the stack is run to find it.
+// Searches for places. If the take's rows or samples determine a place, the session starts from the
+// nearest checkpoint; otherwise it runs the stack to find it.
 extension DebugSession {
-  /// A range of steps that may satisfy a condition, both bounds exclusive.
+  /// Steps that may satisfy a condition, both bounds exclusive.
   private typealias Span = (from: Int, before: Int)
 
-  /// Continues until a condition is satisfied; returns its index.
+  /// Continues until a condition is satisfied; returns the condition's index.
   @discardableResult
   package func run(until conditions: [StepCondition]) throws(DebugFailure) -> Int? {
     var spans: [Span] = []
@@ -27,7 +27,7 @@ extension DebugSession {
     return nil
   }
 
-  /// The ranges in which a condition may be satisfied after this place.
+  /// Returns the ranges in which a condition may be satisfied after this place.
   private func spans(of condition: StepCondition) throws(DebugFailure) -> [Span] {
     if let step = condition.stepNumber {
       return step > position.step + 1 ? [(step - 1, step + 1)] : []
@@ -95,7 +95,7 @@ extension DebugSession {
     return found != nil
   }
 
-  /// Restores the current place if the body returns false or throws.
+  /// Runs the body; restores the current place if it returns false or throws.
   private func staying(unless body: () throws(DebugFailure) -> Bool) throws(DebugFailure) -> Bool {
     let (kept, place) = (try copy(of: present), position)
     if try body() { return true }
@@ -154,7 +154,7 @@ extension DebugSession {
 }
 
 extension StepCondition {
-  /// Whether the place of the condition is ahead.
+  /// Returns whether the condition's place is ahead.
   fileprivate func lies(after position: DebugPosition) -> Bool {
     if let stepNumber { return stepNumber > position.step + 1 }
     return instant.map { $0 > position.at } ?? false

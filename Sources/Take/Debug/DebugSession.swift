@@ -13,26 +13,26 @@ package struct DebugPosition: Hashable, Sendable {
 
 /// A take that can be stepped through in both directions.
 ///
-/// The take is executed in other processes: the current one, and forked copies at earlier steps as
-/// checkpoints. Going back means letting a copy of the nearest checkpoint run to the place. Running
-/// forward leaves checkpoints at equal distances, so that every visited place is a small part of
-/// the take away from one, and their number is bounded.
+/// Other processes execute the take: the current one, and forked copies at earlier steps, which
+/// serve as checkpoints. To go back, a copy of the nearest checkpoint runs to the place. Running
+/// forward leaves checkpoints at equal distances, so one is near each visited place, and their
+/// number is bounded.
 package final class DebugSession {
   struct Checkpoint {
     var step: Int
     var at: Instant
     var channel: WalkChannel
-    /// Created while going back, in addition to the regular ones.
+    /// Whether it was created while going back, in addition to the regular ones.
     var isExtra = false
   }
 
   package let path: String
   package internal(set) var position = DebugPosition()
-  /// The difference from the recording, once its place was passed.
+  /// The divergence from the recording, once its place was passed.
   package private(set) var divergence: String?
 
-  /// Opened before the first fork and kept open, so that all processes see the same state of the
-  /// file.
+  /// Opened before the first fork and kept open, so that all processes see the file in the same
+  /// state.
   let anchor: TapeWalk
   var present: WalkChannel
   var checkpoints: [Checkpoint]
@@ -40,9 +40,9 @@ package final class DebugSession {
   private let stride: Int
   /// Finds steps by conditions on rows; created when first used.
   var finder: StepFinder?
-  /// Called now and then during long work with the place reached.
+  /// Reports the place reached, now and then during long work.
   private let progress: (Instant) -> Void
-  /// Polled at the same rate to abort the work.
+  /// Polled at the same rate to abort long work.
   package var isInterrupted: (() -> Bool)?
 
   /// The maximum number of regular checkpoints, and their minimum distance in steps: a shorter
@@ -51,13 +51,13 @@ package final class DebugSession {
   private static let strideMinimum = 250
   /// The maximum number of checkpoints created while going back.
   private static let extraMaximum = 8
-  /// How many steps before the target an extra checkpoint is created when going back, because one
-  /// often goes back further.
+  /// The distance in steps from the target to an extra checkpoint when going back, because users
+  /// often go back further.
   private static let backStride = 48
 
-  /// Opens a take in a process of its own; the calling process must have a single thread.
+  /// Opens a take in a new process; the calling process must have a single thread.
   ///
-  /// If the take has media, its frames replace the codecs.
+  /// If the take contains media, its frames replace the codecs.
   package init(
     path: String, kinds: MachineKinds = MachineKinds(),
     progress: @escaping (Instant) -> Void = { _ in }
@@ -92,10 +92,9 @@ package final class DebugSession {
   /// The time of the take's last step, and the number of steps.
   package var end: Instant { anchor.end }
   package var stepCount: Int { anchor.stepCount }
-  /// The number of recent steps that are available at any place.
+  /// The maximum number of recent steps available at any place.
   package static let recentMaximum = 20
 
-  /// The number of checkpoints.
   package var checkpointCount: Int { checkpoints.count }
 
   // MARK: Moving
@@ -103,7 +102,7 @@ package final class DebugSession {
   /// Continues by a number of steps.
   package func run(steps: Int) throws(DebugFailure) { try walk(until: [], steps: steps) }
 
-  /// Lets the current process continue.
+  /// Makes the current process continue.
   @discardableResult
   func walk(
     until conditions: [StepCondition], steps: Int? = nil, before: Int? = nil,
@@ -150,32 +149,32 @@ package final class DebugSession {
     try walk(until: [], notAfter: time)
   }
 
-  /// Replaces the current process by a copy of the last suitable checkpoint.
+  /// Replaces the current process with a copy of the last suitable checkpoint.
   func activate(_ fits: (Checkpoint) -> Bool) throws(DebugFailure) {
     guard let checkpoint = checkpoints.last(where: fits) else { return }
     present = try copy(of: checkpoint.channel)
     position = DebugPosition(step: checkpoint.step, at: checkpoint.at)
   }
 
-  // MARK: Looking
+  // MARK: Inspection
 
-  /// Describes the last steps, oldest first.
+  /// Returns descriptions of the last steps, oldest first.
   package func recentSteps(_ count: Int) throws(DebugFailure) -> [(lines: [String], json: String)] {
     try look { $0.recent = count }.recent.map { ($0.lines, $0.json) }
   }
 
-  /// The state of every peer at this place.
+  /// Returns every peer's state at this place.
   package func states() throws(DebugFailure) -> [(peer: UInt32, label: String, tree: SnapshotTree)]
   {
     try look { $0.states = true }.states.map { ($0.peer, $0.label, $0.tree) }
   }
 
-  /// The results of `getStats` for each peer at this place, as JSON arrays.
+  /// Returns each peer's `getStats` result at this place, as JSON arrays.
   package func stats() throws(DebugFailure) -> [String] {
     try look { $0.stats = true }.stats
   }
 
-  /// The state of every peer at another place, and its step; the session does not move.
+  /// Returns every peer's state at another place, and that step; the session does not move.
   package func states(at place: StepCondition) throws(DebugFailure)
     -> (states: [(peer: UInt32, label: String, tree: SnapshotTree)], step: Int)
   {
@@ -244,10 +243,10 @@ package final class DebugSession {
     }
   }
 
-  /// Runs work that may be interrupted, and returns to the current place afterwards.
+  /// Runs work that may be interrupted, then returns to the current place.
   ///
-  /// Checkpoints that it created are kept. An interrupted process ends by itself because nobody
-  /// reads its channel.
+  /// Checkpoints created on the way stay. An interrupted process ends by itself because its channel
+  /// has no reader.
   func returning<Value>(_ body: () throws(DebugFailure) -> Value) throws(DebugFailure) -> Value {
     guard isInterrupted != nil else { return try body() }
     let (kept, place) = (try copy(of: present), position)
@@ -269,7 +268,7 @@ package final class DebugSession {
     let index = checkpoints.lastIndex { $0.step < checkpoint.step }.map { $0 + 1 } ?? 0
     if index < checkpoints.count, checkpoints[index].step == checkpoint.step { return }
     checkpoints.insert(checkpoint, at: index)
-    // The one farthest from here is the least useful.
+    // The checkpoint farthest from here is the least useful.
     let extras = checkpoints.indices.filter { checkpoints[$0].isExtra }
     guard extras.count > DebugSession.extraMaximum,
       let farthest = extras.max(by: { distance($0) < distance($1) })
@@ -282,21 +281,21 @@ package final class DebugSession {
   }
 }
 
-/// A walk was interrupted.
+/// Thrown when a walk was interrupted.
 private struct WalkInterruption: Error {}
 
-/// The reason why a session cannot execute a command.
+/// The reason that a session cannot execute a command.
 package enum DebugFailure: Error, Sendable {
   case take(TapeError)
   case walk(WalkFailure)
   case condition(ConditionError)
-  /// A command that is unknown or not possible here.
+  /// A command that is unknown or impossible here.
   case command(String)
   case file(WholeFile.Failure)
   /// The work was interrupted.
   case interrupted
 
-  /// The reason as one sentence.
+  /// The failure as one sentence.
   package var description: String {
     switch self {
     case .take(let error): error.description

@@ -1,7 +1,7 @@
 import Tape
 import Wire
 
-/// The values of a take that are compared with another one.
+/// The values of a take to compare with another take's.
 struct SessionFacts {
   struct Peer {
     var number: Int64
@@ -24,7 +24,7 @@ struct SessionFacts {
     var to: String
   }
 
-  /// A named value of a peer at a time: a track's codec, a number of frames, a stats member.
+  /// A named value at a time: a track's codec, a number of frames, a stats member.
   struct Fact {
     var peer: Int64
     var kind: String
@@ -186,7 +186,7 @@ struct DescriptionDiff {
     return sdp
   }
 
-  /// The session part and the m-sections, named by kind and mid.
+  /// Returns the session part and the m-sections, named by kind and mid.
   private static func sections(_ sdp: String) -> [(name: String, lines: [String])] {
     var sections: [(name: String, lines: [String])] = [("session", [])]
     var sources: [Substring] = []
@@ -202,7 +202,7 @@ struct DescriptionDiff {
     return sections
   }
 
-  /// Removes values that are new in every session from a line; nil if nothing remains.
+  /// Removes values that are new in every session from a line; returns nil if nothing remains.
   private static func normalised(_ line: Substring, _ sources: inout [Substring]) -> String? {
     for (prefix, text) in [
       ("o=", "o=..."), ("a=ice-ufrag:", "a=ice-ufrag:..."), ("a=ice-pwd:", "a=ice-pwd:..."),
@@ -211,7 +211,7 @@ struct DescriptionDiff {
       return text
     }
     if line.hasPrefix("m=") {
-      // The number of the port does not matter, except that 0 rejects.
+      // The port number does not matter, except that 0 rejects the section.
       let words = line.split(separator: " ")
       let port = words.count > 1 && words[1] == "0" ? "0" : "port"
       return ([words[0], Substring(port)] + words.dropFirst(2)).joined(separator: " ")
@@ -236,14 +236,14 @@ struct DescriptionDiff {
     return String(line)
   }
 
-  /// Replaces an SSRC by its order of appearance, which is the same in both descriptions.
+  /// Replaces an SSRC with its order of appearance, which is the same in both descriptions.
   private static func ordinal(_ source: Substring, _ sources: inout [Substring]) -> String {
     if let index = sources.firstIndex(of: source) { return "#\(index + 1)" }
     sources.append(source)
     return "#\(sources.count)"
   }
 
-  /// The lines of one side that the other lacks, counting repeated lines.
+  /// Returns the lines on one side that the other lacks, counting repeated lines.
   private static func only(_ lines: [String], _ others: [String]) -> [String] {
     var left = others
     return lines.filter { line in

@@ -2,16 +2,16 @@ import Wire
 
 /// A snapshot as a tree of named values, for printing, look-up and comparison.
 ///
-/// It is created by reflection, so new fields of a layer appear automatically.
+/// Reflection creates it, so new fields of a layer appear automatically.
 package struct SnapshotTree: Hashable, Sendable, Codable {
-  /// The kind of a value.
+  /// The type of a node: a leaf's kind of value, or a container.
   package enum Kind: String, Sendable, Codable {
     case text, number, seconds, absent, record, list
   }
 
   package var name: String
   package var kind: Kind
-  /// The value of a leaf: digits for a number, seconds for a time.
+  /// A leaf's value: digits for a number, seconds for a time.
   package var value: String
   package var children: [SnapshotTree]
 
@@ -22,8 +22,7 @@ package struct SnapshotTree: Hashable, Sendable, Codable {
     self.children = children
   }
 
-  /// Reflects a value of plain data: numbers, texts, times, and structures, arrays and optionals of
-  /// them.
+  /// Reflects plain data: numbers, texts, times, and structures, arrays and optionals of them.
   package init(_ name: String, of value: Any) {
     switch value {
     case let text as String: self.init(name, .text, text)
@@ -75,7 +74,7 @@ package struct SnapshotTree: Hashable, Sendable, Codable {
     }
   }
 
-  /// Converts a name-value record in a list to a named value; nil for other records.
+  /// The named value that a name-value record in a list stands for; nil for other records.
   private var namedValue: SnapshotTree? {
     guard kind == .record, children.map(\.name) == ["name", "value"],
       children[0].kind == .text
@@ -93,7 +92,7 @@ package struct SnapshotTree: Hashable, Sendable, Codable {
       + fraction.prefix(6)
   }
 
-  // MARK: Looking
+  // MARK: Look-up
 
   /// The subtree at a path such as `flow.receiving[1].missing`, if there is one.
   package subscript(path: String) -> SnapshotTree? {
@@ -124,7 +123,7 @@ package struct SnapshotTree: Hashable, Sendable, Codable {
     return "there is nothing at \"\(path)\"; " + (known.isEmpty ? there : "at \(known) \(there)")
   }
 
-  /// All paths that begin with a text, for completion.
+  /// Returns all paths that begin with a text, for completion.
   package func paths(below prefix: String) -> [String] {
     leaves(recursive: true).map(\.path).filter { $0.hasPrefix(prefix) }
   }
@@ -149,7 +148,7 @@ package struct SnapshotTree: Hashable, Sendable, Codable {
     return found
   }
 
-  /// The differences from another state: the path, and the values before and after.
+  /// Returns the differences from another state: each path with its values before and after.
   package func changes(to other: SnapshotTree) -> [(path: String, before: String, after: String)] {
     let after = other.leaves
     var rest: [String: String] = [:]
@@ -167,7 +166,7 @@ package struct SnapshotTree: Hashable, Sendable, Codable {
 
   // MARK: Printing
 
-  /// The value of a leaf, or the size of a subtree.
+  /// A leaf's value, or a subtree's size.
   package var text: String {
     switch kind {
     case .text: value.isEmpty ? "\"\"" : value
@@ -179,7 +178,7 @@ package struct SnapshotTree: Hashable, Sendable, Codable {
     }
   }
 
-  /// The tree as indented lines; a record of few short values is on one line.
+  /// The tree as indented lines; a record with few short values is on one line.
   package var lines: [String] { lines(indent: "").map(PrintableText.line) }
 
   private func lines(indent: String) -> [String] {
@@ -191,7 +190,7 @@ package struct SnapshotTree: Hashable, Sendable, Codable {
     return ["\(indent)\(name):"] + children.flatMap { $0.lines(indent: indent + "  ") }
   }
 
-  /// The values of a list on as few lines as possible.
+  /// Returns a list's values on as few lines as possible.
   private func wrapped(indent: String) -> [String] {
     var lines: [String] = []
     var line = indent

@@ -4,34 +4,34 @@ package import Replay
 package import Tape
 import Wire
 
-/// The differences between two sessions, or one session under two builds, on a common clock in time
-/// order.
+/// The differences between two sessions, or between one session's runs under two builds, in time
+/// order on a common clock.
 package struct TakeDiff: Sendable {
-  /// How the clocks of the two takes are aligned.
+  /// The point at which the two takes' clocks are aligned.
   package enum Alignment: String, CaseIterable, Sendable {
-    /// By the start of each take.
+    /// At the start of each take.
     case start
-    /// By the first `connected` of each take.
+    /// At the first `connected` in each take.
     case connected
     /// By wall-clock time.
     case wall
   }
 
-  /// A difference between the sessions.
+  /// A value that differs between the sessions.
   package struct Difference: Hashable, Sendable, Codable {
-    /// On the clock of the first take.
+    /// On the first take's clock.
     package var atNanoseconds: Int64
     package var peer: Int64
-    /// `setup`, `signaling`, `state`, `track`, `pair`, `frames`, `first frame`, `freeze`, `event`,
-    /// `stats`.
+    /// One of `setup`, `signaling`, `state`, `track`, `pair`, `frames`, `first frame`, `freeze`,
+    /// `event` and `stats`.
     package var kind: String
     package var what: String
     package var left: String
     package var right: String
 
-    /// Where sums over a whole session stand in the order of time.
+    /// The time under which totals over an entire session are sorted.
     static let endOfSession = Int64.max / 2
-    /// Whether it is one of sums, which have no time.
+    /// Whether it is about a total, which has no time.
     var isTotal: Bool { atNanoseconds >= Self.endOfSession / 2 }
 
     package func encode(to encoder: any Encoder) throws {
@@ -47,28 +47,36 @@ package struct TakeDiff: Sendable {
 
   package let paths: [String]
   package let alignment: Alignment
-  /// The start of the second take's clock relative to the first.
+  /// The start of the second take's clock, relative to the first.
   package let offsetNanoseconds: Int64
   package let common: CommonRun
   package private(set) var differences: [Difference] = []
 
-  /// The tolerance for times of states, in nanoseconds.
+  /// The tolerance for times of state changes, in nanoseconds.
   private static let stateTolerance: Int64 = 100_000_000
   /// Counts are equal if they differ by less than this share, or by less than this number.
   private static let countTolerance = 0.1
   private static let countLeast = 3.0
 
-  package init(_ left: String, _ right: String, alignment: Alignment) throws(TapeError) {
+  /// - Parameter pair: the numbers of the peers that are compared; nil compares all, by their
+  ///   labels or else their numbers.
+  package init(
+    _ left: String, _ right: String, alignment: Alignment, pair: (left: Int64, right: Int64)? = nil
+  ) throws(TapeError) {
     paths = [left, right]
     self.alignment = alignment
     let (before, after) = (try SessionFacts(path: left), try SessionFacts(path: right))
     common = try CommonRun(left, right)
-    offsetNanoseconds = TakeDiff.offset(before, after, alignment)
+    offsetNanoseconds = TakeDiff.offset(before, after, alignment, pair)
     compareSetup(before, after)
-    for peer in before.peers {
+    for peer in before.peers where pair.map({ $0.left == peer.number }) ?? true {
       let other =
-        after.peers.first { !peer.label.isEmpty && $0.label == peer.label }
-        ?? after.peers.first { $0.number == peer.number }
+        if let pair {
+          after.peers.first { $0.number == pair.right }
+        } else {
+          after.peers.first { !peer.label.isEmpty && $0.label == peer.label }
+            ?? after.peers.first { $0.number == peer.number }
+        }
       guard let other else {
         add(0, peer.number, "setup", "peer \(peer.label)", "takes part", "is missing")
         continue
@@ -89,15 +97,18 @@ package struct TakeDiff: Sendable {
     }.map(\.element)
   }
 
-  private static func offset(_ left: SessionFacts, _ right: SessionFacts, _ alignment: Alignment)
-    -> Int64
-  {
-    func connected(_ facts: SessionFacts) -> Int64 {
-      facts.states.first { $0.machine == "connection" && $0.to == "connected" }?.atNanoseconds ?? 0
+  private static func offset(
+    _ left: SessionFacts, _ right: SessionFacts, _ alignment: Alignment,
+    _ pair: (left: Int64, right: Int64)?
+  ) -> Int64 {
+    func connected(_ facts: SessionFacts, _ peer: Int64?) -> Int64 {
+      facts.states.first {
+        $0.machine == "connection" && $0.to == "connected" && peer ?? $0.peer == $0.peer
+      }?.atNanoseconds ?? 0
     }
     return switch alignment {
     case .start: 0
-    case .connected: connected(left) - connected(right)
+    case .connected: connected(left, pair?.left) - connected(right, pair?.right)
     case .wall: right.header.startUnixNanoseconds -| left.header.startUnixNanoseconds
     }
   }
@@ -136,7 +147,7 @@ package struct TakeDiff: Sendable {
           at, peer, "signaling", "message \(index + 1)",
           old.map { "\($0.type) \($0.direction)" } ?? "none",
           new.map { "\($0.type) \($0.direction)" } ?? "none")
-        // After the first difference, the messages are of another conversation.
+        // After the first difference, the messages belong to another conversation.
         return
       }
       for line in DescriptionDiff(old.text, new.text).lines {
@@ -207,7 +218,7 @@ package struct TakeDiff: Sendable {
     }
   }
 
-  /// Sums are ordered at the end of their session; other facts at their time.
+  /// Returns a fact's time; totals are sorted at the end of their session.
   private func time(_ fact: SessionFacts.Fact) -> Int64 {
     fact.kind == "frames" ? Difference.endOfSession : fact.atNanoseconds
   }
@@ -218,7 +229,7 @@ package struct TakeDiff: Sendable {
       let old = Double(left.value), let new = Double(right.value)
     else { return false }
     let distance = abs(old - new)
-    // For event counters, zero and one are different whatever the tolerance.
+    // For event counters, zero and one always differ, whatever the tolerance.
     if (old == 0) != (new == 0), left.name.hasSuffix("Count") { return false }
     return distance <= Self.countTolerance * max(old, new) || distance < Self.countLeast
   }
@@ -228,10 +239,10 @@ package struct TakeDiff: Sendable {
   /// Whether there is no significant difference.
   package var isEmpty: Bool { differences.isEmpty && common.difference == nil }
 
-  /// The differences in time order.
+  /// The differences, in time order.
   package var text: String { text() }
 
-  /// The report as text for a terminal.
+  /// Returns the report as text for a terminal.
   package func text(_ look: TableLook = TableLook()) -> String {
     var lines = ["\(paths[0]) and \(paths[1]), clocks set by \(alignment.rawValue)"]
     if let difference = common.difference {

@@ -7,7 +7,7 @@ import Replay
 import Tape
 package import Wire
 
-/// Video frames and audio at a point of a take, decoded from its media.
+/// Video frames and audio at a place in a take, decoded from its media.
 package struct TakeMedia {
   /// Selects media by words such as `peer=1 track=2 seconds=3`.
   package struct Choice: Sendable {
@@ -40,7 +40,7 @@ package struct TakeMedia {
 
   let path: String
 
-  /// Creates access to a take; nothing is read yet.
+  /// Prepares access to a take; nothing is read yet.
   package init(path: String) { self.path = path }
 
   /// A received track.
@@ -164,7 +164,7 @@ package struct TakeMedia {
     statement.bind(instant.nanoseconds, at: 3)
   }
 
-  /// The selected track, or the first one of the kind with a frame before the instant.
+  /// Returns the selected track, or the first one of this kind with a frame before the instant.
   private func track(
     _ connection: borrowing SQLiteConnection, _ choice: Choice, kind: String, at instant: Instant
   ) throws -> Track {
@@ -215,7 +215,7 @@ package struct TakeMedia {
 
   private func write(_ bytes: [UInt8], to file: String) throws(DebugFailure) {
     do throws(WholeFile.Failure) {
-      // As private as the take.
+      // Readable only by its owner, like the take.
       try WholeFile.write(bytes, to: file, .kept)
     } catch {
       throw .file(error)

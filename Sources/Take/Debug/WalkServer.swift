@@ -6,7 +6,7 @@ import Stats
 import Tape
 import Wire
 
-/// A request of a debugger to a process that executes a take.
+/// A debugger's request to a process that executes a take.
 enum WalkRequest: Codable {
   /// Continue until a condition is satisfied, or for a number of steps.
   case run(WalkOrder)
@@ -14,19 +14,19 @@ enum WalkRequest: Codable {
   case findLast(condition: String, before: Int)
   /// Return state without moving.
   case look(LookOrder)
-  /// Fork the process; the reply passes the channel of the copy.
+  /// Fork the process; the reply passes the copy's channel.
   case copy
 }
 
-/// How far to continue.
+/// The range of steps to continue over.
 struct WalkOrder: Codable {
-  /// The conditions as texts; the reply has the index of the satisfied one.
+  /// The conditions as texts; the reply has the satisfied one's index.
   var conditions: [String] = []
   /// The maximum number of steps.
   var steps: Int?
-  /// Stops before this step in any case.
+  /// The first step that must not be executed, whatever the conditions.
   var before: Int?
-  /// Stops before the first step after this time in any case.
+  /// The latest time at which a step may be executed, whatever the conditions.
   var notAfterNanoseconds: Int64?
   /// Creates checkpoints beyond this step, `checkpointSteps` apart.
   var checkpointsBeyond: Int?
@@ -44,7 +44,7 @@ struct LookOrder: Codable {
   var recent = 0
 }
 
-/// The place of a process, and the requested state.
+/// A process's place, and the requested state.
 struct WalkReply: Codable {
   /// The kind of message; only `done` ends a request.
   enum Kind: String, Codable {
@@ -58,7 +58,6 @@ struct WalkReply: Codable {
     var json: String
   }
 
-  /// The state of a peer.
   struct State: Codable {
     var peer: UInt32
     var label: String
@@ -70,7 +69,7 @@ struct WalkReply: Codable {
   var step = 0
   var atNanoseconds: Int64 = 0
   var isAtEnd = false
-  /// The index of the satisfied condition.
+  /// The satisfied condition's index.
   var hit: Int?
   /// The step that was found.
   var found: Int?
@@ -87,7 +86,7 @@ struct WalkReply: Codable {
 
 /// One end of the socket between a debugger and a process that executes a take.
 final class WalkChannel {
-  /// The other end was closed.
+  /// Thrown when the other end was closed.
   struct Gone: Error {}
 
   private let descriptor: Int32
@@ -123,7 +122,7 @@ final class WalkChannel {
     return (try JSONDecoder().decode(Message.self, from: data), channel)
   }
 
-  /// Forks: the parent gets the channel to the copy, the copy gets the channel to serve.
+  /// Forks: the parent receives the channel to the copy, the copy the channel to serve.
   static func fork() throws(WalkFailure) -> (toCopy: WalkChannel?, inCopy: WalkChannel?) {
     TapeWalk.prepareForCopy()
     var end: Int32 = -1
@@ -135,7 +134,7 @@ final class WalkChannel {
   }
 }
 
-/// The reason why a walk cannot continue, as one sentence.
+/// The reason that a walk cannot continue, as one sentence.
 package struct WalkFailure: Error, Hashable, Sendable, CustomStringConvertible {
   package let description: String
 
@@ -144,9 +143,9 @@ package struct WalkFailure: Error, Hashable, Sendable, CustomStringConvertible {
 
 // MARK: - WalkServer
 
-/// Executes a take as a debugger at the other end of a channel requests.
+/// Executes a take for a debugger at the other end of a channel.
 ///
-/// It runs in a process of its own. A fork of that process is a checkpoint: it includes everything
+/// It runs in a separate process. A fork of that process is a checkpoint: it includes everything
 /// that OpenSSL, libsrtp2 and the codecs hold in memory, and continues from the step at which it
 /// was forked.
 ///
@@ -155,9 +154,9 @@ package struct WalkFailure: Error, Hashable, Sendable, CustomStringConvertible {
 final class WalkServer {
   private let walk: TapeWalk
   private var channel: WalkChannel
-  /// The last steps; texts, since a step would keep its chunk alive.
+  /// The last steps, as texts, since a step would retain its chunk.
   private var recent: [TapeWalk.Step] = []
-  /// Whether a stats condition, by its text, was satisfied after each peer's last step.
+  /// Whether each stats condition, by its text, held after each peer's last step.
   private var held: [String: [UInt32: Bool]] = [:]
 
   private static let progressInterval = Duration.milliseconds(200)
@@ -210,7 +209,7 @@ final class WalkServer {
     try channel.send(reply, passing: copy)
   }
 
-  /// Forks the process; in the copy, which serves its own channel, this never returns.
+  /// Forks the process; never returns in the copy, which serves its own channel.
   private func fork() throws -> WalkChannel? {
     let (toCopy, inCopy) = try WalkChannel.fork()
     if let inCopy {
@@ -231,7 +230,7 @@ final class WalkServer {
       reply.isAtEnd = true
       return
     }
-    // Places that were already passed cannot be reached.
+    // Places that were already passed are out of reach.
     conditions.removeAll { $0.condition.stopsBefore && $0.condition.isReached(before: next) }
     for (_, condition) in conditions where condition.needsStats {
       held[condition.description] = walk.peersMeeting(condition)
@@ -283,7 +282,8 @@ final class WalkServer {
     recent.append(step)
   }
 
-  /// Whether a condition is satisfied now; one on stats only if it was not before.
+  /// Returns whether a condition is satisfied now; a stats condition counts only if it was not
+  /// before.
   private func holds(_ condition: StepCondition) -> Bool {
     let holds = walk.meets(condition)
     guard condition.needsStats, let peer = walk.last?.recorded.peer else { return holds }
@@ -303,7 +303,7 @@ final class WalkServer {
     return found
   }
 
-  // MARK: Looking
+  // MARK: Inspection
 
   private func look(_ order: LookOrder, _ reply: inout WalkReply) {
     reply.isAtEnd = (try? walk.next()) == nil

@@ -2,7 +2,7 @@ import Glibc
 import Tape
 import Wire
 
-/// The formats of other tools that a take can be written in by name.
+/// The other tools' formats into which a take can be exported by name.
 package enum ExportFormat: String, CaseIterable, Sendable {
   case webm, ogg, ivf, mp4, wav, y4m
   case rtpdump, mjr
@@ -10,7 +10,7 @@ package enum ExportFormat: String, CaseIterable, Sendable {
   case rtcstats, perfetto, tracks
   case csv, jsonl
 
-  /// What an export writes: one file, or a folder with a file for each track.
+  /// The kind of output: one file, or a folder with a file for each track.
   package enum Shape: Sendable { case file, folder }
 
   package var shape: Shape {
@@ -20,7 +20,7 @@ package enum ExportFormat: String, CaseIterable, Sendable {
     }
   }
 
-  /// Whether its files hold frames as they were recorded.
+  /// The container for recorded frames; nil for formats of decoded media.
   package var container: FrameExport.Container? {
     switch self {
     case .webm: .webm
@@ -31,7 +31,7 @@ package enum ExportFormat: String, CaseIterable, Sendable {
     }
   }
 
-  /// What a file of the format cannot hold of a take, in one sentence.
+  /// A sentence about what the format cannot represent.
   package var limits: String {
     switch self {
     case .webm, .ogg, .ivf, .mp4, .wav, .y4m:
@@ -59,7 +59,7 @@ package enum ExportFormat: String, CaseIterable, Sendable {
 }
 
 extension ExportFailure {
-  /// Runs statements over a take.
+  /// Runs statements over a take, converting their errors.
   static func asking<Value>(
     _ take: String, _ body: () throws(SQLiteError) -> Value
   ) throws(ExportFailure) -> Value {
@@ -71,13 +71,13 @@ extension ExportFailure {
   }
 }
 
-/// A text file that is written piece by piece and there when it is complete.
+/// A text file that is written piece by piece and appears once it is complete.
 final class TextFile {
-  /// What gets its name when it is complete; nil for standard output.
+  /// Names the file once it is complete; nil for standard output.
   private let whole: WholeFile?
   private let descriptor: FileDescriptor
   private var waiting: [UInt8] = []
-  /// How many bytes were written.
+  /// The number of bytes written.
   private(set) var byteCount = 0
 
   /// - Parameter path: the file; `-` is standard output.

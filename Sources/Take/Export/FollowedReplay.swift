@@ -6,20 +6,20 @@ package import Replay
 package import Tape
 package import Wire
 
-/// Replays a take and passes on its packets: as they were on the wire and decrypted, those of
-/// endpoints and those of observed calls.
+/// Replays a take and passes on its packets, both as on the wire and decrypted, from endpoints and
+/// observed calls.
 ///
 /// Recorded frames replace the codecs if the take has them: decoded media is not needed here.
 package struct FollowedReplay {
-  /// A packet of the replay.
+  /// An item that a replay passes on: a datagram, a decrypted packet, or a part of a TCP stream.
   package enum Sight {
-    /// A datagram as it was on the wire; of a truncated one only the beginning.
+    /// A datagram as captured on the wire; of a truncated one, only the beginning.
     case datagram([UInt8], isTruncated: Bool)
-    /// RTP, RTCP or SCTP in the clear. What an endpoint sent is told apart from what it received:
-    /// of a call between two of one take both have it. Of calls between others each packet comes
-    /// once, as received.
+    /// RTP, RTCP or SCTP in the clear, sent or received by an endpoint: in a call between two
+    /// endpoints of one take, both have the packet. In observed calls, each packet arrives once, as
+    /// received.
     case clear([UInt8], ClearPacket.Kind, isSent: Bool)
-    /// The next bytes of one direction of a TCP connection, after `lost` missing bytes.
+    /// The next bytes in one direction of a TCP connection, after `lost` missing bytes.
     case segment([UInt8], lost: Int, isEnd: Bool)
   }
 
@@ -31,11 +31,10 @@ package struct FollowedReplay {
   private let take: String
   private let only: Int64?
   private let keepsMedia: Bool
-  /// The numbers of the peers that are endpoints, in order of their beginning, which is the order
-  /// in which a replay creates them.
+  /// The endpoints' peer numbers, in the order in which a replay creates them.
   package let endpoints: [Int64]
 
-  /// - Parameter only: the number of the endpoint whose packets are wanted; nil for all.
+  /// - Parameter only: the endpoint whose packets to pass on, by number; nil for all.
   package init(take: String, only: Int64?) throws(TapeError) {
     self.take = take
     self.only = only
@@ -54,7 +53,7 @@ package struct FollowedReplay {
 
   /// Replays the take to its end or to the first difference; once only.
   ///
-  /// - Parameter until: the replay stops at the first step that is later.
+  /// - Parameter until: the replay stops at the first later step.
   package func run(
     until: Instant? = nil, progress: (_ at: Instant, _ end: Instant) -> Void,
     _ follow: @escaping Follower
@@ -82,10 +81,10 @@ package struct FollowedReplay {
   }
 }
 
-/// Passes on the packets of observers.
+/// Passes on observers' packets.
 private final class FollowedWatch {
   private let follow: FollowedReplay.Follower
-  /// The ends of the pairs that observers reported.
+  /// The endpoints of the pairs that observers reported.
   private var pairs: [Int: [SocketAddress]] = [:]
 
   init(_ follow: @escaping FollowedReplay.Follower) { self.follow = follow }
@@ -128,7 +127,7 @@ private final class FollowedWatch {
     }
   }
 
-  /// The ends of an unannounced pair, which is reported only at the end.
+  /// Returns the endpoints of a pair that its step reports only at the end.
   ///
   /// Packets that waited for its identification precede the packet that identified it, and may have
   /// the opposite direction.
@@ -185,7 +184,7 @@ private final class FollowedPeer: ReplayedPeer {
 }
 
 extension MachineKinds {
-  /// The kinds of machines, with observers whose outputs are passed to a follower.
+  /// Returns the machine kinds, with observers whose outputs go to a follower.
   package static func following(_ follow: @escaping ObserverMachine.Onlooker) -> MachineKinds {
     var kinds = MachineKinds()
     // A replay creates its machines on the thread that runs it, which is also the follower's.
@@ -197,10 +196,10 @@ extension MachineKinds {
 
 // MARK: - ClearReplay
 
-/// A replay that writes every packet decrypted.
+/// Replays a take and writes every packet decrypted.
 struct ClearReplay {
   let take: String
-  /// The number of the peer whose packets are wanted; nil for all.
+  /// The peer whose packets to write, by number; nil for all.
   let only: Int64?
 
   /// Replays the take to its end or to the first difference.
@@ -237,10 +236,10 @@ private final class Notes {
         from: source.ip, to: destination.ip, bytes, atNanoseconds: at.nanoseconds)
     case .datagram(let bytes, _):
       switch DatagramClass(bytes.span.bytes) {
-      // Their decrypted packets are in the file instead; a handshake would make Wireshark decode
-      // the following packets as SRTP.
+      // The file has their decrypted packets instead; a handshake would make Wireshark decode the
+      // following packets as SRTP.
       case .rtp, .rtcp, .dtls: return
-      // The same for packets inside a relay's channel.
+      // Likewise for packets inside a relay's channel.
       case .channelData where isProtected(ChannelData.read(bytes.span.bytes)?.data, of: bytes):
         return
       case .stun
@@ -249,12 +248,12 @@ private final class Notes {
       case .stun, .channelData, .other: break
       }
       file.datagram(from: source, to: destination, bytes, atNanoseconds: at.nanoseconds)
-    // The contents of a connection are in the file decrypted, without framing.
+    // The file has the connection's contents decrypted, without framing.
     case .segment: break
     }
   }
 
-  /// Whether a part of a datagram is in the file decrypted.
+  /// Returns whether the file contains a part of a datagram in decrypted form.
   private func isProtected(_ range: Range<Int>?, of bytes: [UInt8]) -> Bool {
     guard let range else { return false }
     return switch DatagramClass(bytes.span.bytes.extracting(range)) {

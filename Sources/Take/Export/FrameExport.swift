@@ -4,14 +4,14 @@ import RTP
 package import Tape
 import Wire
 
-/// Writes recorded frames into files of media as they are: nothing is decoded and nothing replayed,
-/// and of the media only what is asked for is read.
+/// Writes recorded frames into media files as they are: nothing is decoded or replayed, and only
+/// the requested media is read.
 package struct FrameExport {
-  /// What the frames of a track go into.
+  /// The file format for a track's frames.
   package enum Container: String, Sendable {
     case webm, ogg, ivf, mp4
 
-    /// The codecs that it holds.
+    /// The codecs that it supports.
     fileprivate var codecs: [String] {
       switch self {
       case .webm: ["vp8", "vp9", "av1", "opus"]
@@ -22,19 +22,21 @@ package struct FrameExport {
     }
   }
 
-  /// A file that was written.
+  /// A media file that an export wrote, with its contents' extent.
   package struct Written: Sendable {
     package var path: String
     package var track: Track
     package var frames = 0
-    /// When the first frame was, and the end of the last, in nanoseconds since the take began.
+    /// The beginning of the first frame and the end of the last, in nanoseconds since the take
+    /// began.
     package var from: Int64 = 0
     package var to: Int64 = 0
-    /// How much audio was lost or not sent, for which packets without data stand, in nanoseconds.
+    /// The duration of audio that was lost or not sent, and is replaced with packets without data,
+    /// in nanoseconds.
     package var concealed: Int64 = 0
-    /// How much of pauses was left out, in nanoseconds.
+    /// The duration cut from pauses, in nanoseconds.
     package var leftOut: Int64 = 0
-    /// Frames before the first key frame, and packets that came twice, which are in no file.
+    /// The number of frames left out: those before the first key frame, and duplicates.
     package var dropped = 0
     /// The sizes that the video had, in order.
     package var sizes: [String] = []
@@ -48,7 +50,7 @@ package struct FrameExport {
     package var isVideo: Bool
     package var isSent: Bool
     package var codec: String
-    /// Of one of several encodings that are sent at once; nil where there is one.
+    /// The SSRC of one of several encodings sent at once; nil if there is only one.
     package var ssrc: Int64?
     var channels: Int
     /// Whether another track has the same number, direction and kind.
@@ -64,7 +66,7 @@ package struct FrameExport {
     var bytes: [UInt8]
   }
 
-  /// Makes an MP4 file of an IVF file without decoding it; returns why it could not.
+  /// Makes an MP4 file from an IVF file without decoding it; returns the reason if it could not.
   package typealias Mux = (_ ivf: String, _ mp4: String) -> String?
 
   private let take: String
@@ -73,7 +75,7 @@ package struct FrameExport {
   private let present: WholeFile.Present
   private let withSent: Bool
 
-  /// - Parameter withSent: whether what peers sent is written as well as what they received.
+  /// - Parameter withSent: whether sent frames are written as well as received ones.
   package init(
     take: String, peer: Int64?, window: ClosedRange<Int64>, present: WholeFile.Present,
     withSent: Bool
@@ -85,7 +87,7 @@ package struct FrameExport {
     self.withSent = withSent
   }
 
-  /// Writes a file for each track whose codec the container holds.
+  /// Writes a file for each track whose codec the container supports.
   package func write(
     _ container: Container, into folder: String, mux: Mux, progress: (String) -> Void
   ) throws(ExportFailure) -> [Written] {
@@ -158,7 +160,7 @@ package struct FrameExport {
     return "\(name).\(container.rawValue)"
   }
 
-  /// Hands on the frames of a track that a file begins with: video from the last key frame before
+  /// Passes on a track's frames from where a file must begin: video from the last key frame before
   /// the window, audio from a tenth of a second before it, which brings decoders into their state.
   private func each(
     of track: Track, _ connection: borrowing SQLiteConnection,
@@ -212,7 +214,8 @@ package struct FrameExport {
 
   // MARK: Files
 
-  /// A file that is written and gets its name in the end; nil where a track has nothing for it.
+  /// Writes a track's file, which gets its name at the end; returns nil if the track has nothing
+  /// for it.
   private func write(
     _ track: Track, _ container: Container, to path: String,
     _ connection: borrowing SQLiteConnection, _ mux: Mux
@@ -221,7 +224,7 @@ package struct FrameExport {
     let whole = try ExportFailure.writing { () throws(WholeFile.Failure) in
       try WholeFile(path, present)
     }
-    // What becomes an MP4 file is an IVF file first, beside it, which goes again.
+    // An MP4 file starts as an IVF file beside it, which is removed afterwards.
     let first =
       container == .mp4
       ? try ExportFailure.writing { () throws(WholeFile.Failure) in
@@ -246,7 +249,7 @@ package struct FrameExport {
       FileDescriptor(
         try ExportFailure.writing { () throws(WholeFile.Failure) in try whole.open() }
       ).close()
-      // The first file goes with whoever holds it.
+      // The first file is removed when its owner is released.
       let words = withExtendedLifetime(first) { mux(first.temporary, whole.temporary) }
       if let words { throw .media("\(path) is not written: \(words)") }
     }
@@ -314,7 +317,7 @@ package struct FrameExport {
     var state = written
     try each(of: written.track, connection) { frame throws(MediaFileError) in
       if state.frames == 0 { state.from = max(frame.at, window.lowerBound) }
-      // What comes before the window is skipped by players.
+      // Players skip everything before the window.
       if frame.at >= window.lowerBound { state.frames += 1 }
       state.to = frame.at
       try audio.add(
@@ -337,7 +340,7 @@ package struct FrameExport {
     ["vp8": "VP80", "vp9": "VP90", "av1": "AV01"][codec] ?? "H264"
   }
 
-  /// The size of a video frame; those that no decoder saw tell it themselves.
+  /// Returns a video frame's size; frames that no decoder saw state it themselves.
   private static func size(of frame: Frame, _ codec: String) -> (width: Int, height: Int) {
     if frame.width > 0 { return (frame.width, frame.height) }
     guard frame.isKey else { return (0, 0) }
@@ -345,8 +348,8 @@ package struct FrameExport {
   }
 }
 
-/// Audio on its way into a file: packets before the window wait, as the file's head says how much
-/// of them a player leaves out.
+/// Audio on its way into a file: packets before the window wait, because the file's head states how
+/// much of them players skip.
 private struct AudioFile {
   private let file: MediaFile
   private let container: FrameExport.Container
@@ -359,7 +362,7 @@ private struct AudioFile {
   private var preSkip: Int64 = 0
   var timeline = OpusTimeline()
 
-  /// What libopus, and so every browser, is behind at the beginning of a stream, in samples.
+  /// The delay of libopus, and so of every browser, at the start of a stream, in samples.
   private static let lookahead: Int64 = 312
 
   init(_ file: MediaFile, _ container: FrameExport.Container, _ window: ClosedRange<Int64>) {
@@ -368,7 +371,7 @@ private struct AudioFile {
     self.window = window
   }
 
-  /// How long a player plays.
+  /// The duration that players play.
   var nanoseconds: Int64 { max(0, timeline.end - preSkip) * 1_000_000 / 48 }
 
   mutating func add(
@@ -382,7 +385,7 @@ private struct AudioFile {
     var line = timeline
     try line.place(packet, time: time, atNanoseconds: at) { piece throws(MediaFileError) in
       pieces.append(piece)
-      // A pause of hours is written as it goes.
+      // A pause of hours is written as it passes.
       guard isBegun, pieces.count >= 1_000 else { return }
       for piece in pieces { try put(piece) }
       pieces = []
@@ -434,8 +437,8 @@ private struct IVFFile {
     self.size = size
   }
 
-  /// Where libvpx writes the number of frames, ffmpeg writes and reads how long the file lasts, in
-  /// ticks; others read neither.
+  /// The header; where libvpx writes the number of frames, ffmpeg writes and reads the file's
+  /// duration in ticks; others read neither.
   private var header: [UInt8] {
     let length = frameCount > 1 ? last + last / Int64(frameCount - 1) : Int64(frameCount)
     return IVFWriter.header(
@@ -446,7 +449,7 @@ private struct IVFFile {
   mutating func add(_ frame: [UInt8], atNanoseconds nanoseconds: Int64) throws(MediaFileError) {
     if !isBegun { try file.write(header) }
     isBegun = true
-    // No two frames may have one time.
+    // No two frames may have the same time.
     last = max(last + 1, nanoseconds / 100_000 * 9)
     try file.write(IVFWriter.frameHeader(byteCount: frame.count, time: UInt64(last)))
     try file.write(frame)

@@ -5,16 +5,16 @@ import Replay
 import Tape
 import Wire
 
-/// Decodes received media of some peers, or of a part of a take, from the stored frames.
+/// Decodes media that some peers received, or from a part of a take, from the stored frames.
 ///
-/// Nothing is replayed: a video frame needs those from the key frame before it on, audio the second
+/// Nothing is replayed: a video frame needs the frames since the last key frame, audio the second
 /// before it, and other peers are not decoded at all.
 struct MediaPart {
   let take: String
   let peers: [(number: Int64, label: String)]
-  /// The number of the peer whose media is wanted; nil for all.
+  /// The peer whose media to decode, by number; nil for all.
   let only: Int64?
-  /// Whether only audio or only video is wanted.
+  /// The only kind of media to decode; nil for both.
   var kind: MediaKind?
   let window: ClosedRange<Int64>
 
@@ -22,7 +22,8 @@ struct MediaPart {
     var peer: (number: Int64, label: String)
     var number: UInt32
     var isVideo: Bool
-    /// Whether another stack received and decoded it: what its frames show is found out here.
+    /// Whether another stack received and decoded it, so that decoding here determines what its
+    /// frames show.
     var isReported: Bool
   }
 
@@ -35,15 +36,15 @@ struct MediaPart {
     var isKey: Bool
     var bytes: [UInt8]
     var digest: [UInt8]
-    /// Of decoded audio.
+    /// The number of decoded audio samples.
     var samples: Int
     var channels: Int
   }
 
-  /// How much audio is decoded before the first block, to bring the decoder into its state.
+  /// The duration of audio decoded before the first block, to bring the decoder into its state.
   private static let preroll: Int64 = 1_000_000_000
 
-  /// Writes the decoded media of the take's frames.
+  /// Decodes the take's frames and writes the media.
   ///
   /// - Returns: false if the frames do not determine it, and the take has to be replayed: it
   ///   contains no media, volumes were set, or a frame decodes differently from the recording.
@@ -52,7 +53,7 @@ struct MediaPart {
       let connection = try TakeFile.openForQueries(take)
       guard try TakeHeader.read(from: connection, path: take).keepsMedia else { return false }
       do throws(SQLiteError) {
-        // Of what other stacks reported nothing is executed again: their frames are all there is.
+        // Other stacks' reports cannot be executed again: their frames are all there is.
         let isReported =
           try connection.integer("SELECT count(*) > 0 AND min(role = 'reported') FROM peer") == 1
         guard only != nil || kind != nil || window != .min ... .max || isReported else {
@@ -104,7 +105,7 @@ struct MediaPart {
     return found
   }
 
-  /// Passes on the frames of a track from a row or a time on; stops when the closure returns false.
+  /// Passes on a track's frames from a row or a time on; stops when the closure returns false.
   private func each(
     of track: Track, from: String, _ connection: borrowing SQLiteConnection,
     _ use: (Frame) -> Bool
@@ -173,7 +174,8 @@ struct MediaPart {
     }
   }
 
-  /// Decodes what another stack received; a codec without a library comes out as it is.
+  /// Decodes what another stack received; frames of a codec without a library are written
+  /// undecoded.
   private func writeReported(
     _ track: Track, _ connection: borrowing SQLiteConnection, into tracks: TrackFiles
   ) throws(SQLiteError) -> Bool {
@@ -205,7 +207,7 @@ struct MediaPart {
     }
   }
 
-  /// Browsers are asked for key frames when they lose one, and send others rarely.
+  /// Browsers request key frames when they lose one, and send others rarely.
   private static let reportedPreroll: Int64 = 30_000_000_000
 
   private func writeAudio(
@@ -263,11 +265,11 @@ struct MediaPart {
 
 // MARK: - MediaReplay
 
-/// A replay that passes on the decoded media of its peers.
+/// Replays a take and passes on its peers' decoded media.
 struct MediaReplay {
   let take: String
   let peers: [(number: Int64, label: String)]
-  /// The number of the peer whose media is wanted; nil for all.
+  /// The peer whose media to pass on, by number; nil for all.
   let only: Int64?
   let tracks: TrackFiles
 
@@ -295,7 +297,7 @@ struct MediaReplay {
 }
 
 extension MediaReplay {
-  /// Writes the decoded media of the ends of observed calls.
+  /// Writes the decoded media that the ends of observed calls received.
   private func observe(_ outputs: [ObserverOutput]) {
     for output in outputs {
       guard case .followed(.event(.frame(let frame)), let at) = output.content,
@@ -330,6 +332,6 @@ private final class HeardPeer: ReplayedPeer {
 }
 
 extension Instant {
-  /// The seconds since the take began, without their fraction.
+  /// The full seconds since the take began.
   var wholeSeconds: Int64 { nanoseconds / 1_000_000_000 }
 }

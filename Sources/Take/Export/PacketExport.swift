@@ -3,22 +3,22 @@ import Replay
 package import Tape
 import Wire
 
-/// Writes received packets as they are without SRTP into files of rtptools and of Janus.
+/// Writes received packets, without SRTP, into files for rtptools and Janus.
 ///
-/// A replay opens them, up to the end of what is asked for; codecs stay out of it.
+/// A replay decrypts them, up to the end of the requested window; it runs no codecs.
 package struct PacketExport {
-  /// A file that was written.
+  /// A packet file that an export wrote.
   package struct Written: Sendable {
     package var path: String
     package var packets: Int
-    /// When the first packet was, and the last, in nanoseconds since the take began.
+    /// The arrival of the first and the last packet, in nanoseconds since the take began.
     package var from: Int64
     package var to: Int64
-    /// The track; nil where the file has all of them.
+    /// The track; nil if the file has all of them.
     package var stream: Stream?
   }
 
-  /// A received stream of RTP.
+  /// A received RTP stream.
   package struct Stream: Hashable, Sendable {
     package var peer: Int64
     package var label: String
@@ -48,7 +48,7 @@ package struct PacketExport {
     try ExportFailure.reading { () throws(TapeError) in try TakeFile.openForQueries(take) }
   }
 
-  /// Unix time in nanoseconds at which the times of the take begin.
+  /// Returns the Unix time in nanoseconds at which the take's times begin.
   private func start() throws(ExportFailure) -> Int64 {
     let connection = try open()
     return try ExportFailure.reading { () throws(TapeError) in
@@ -56,7 +56,7 @@ package struct PacketExport {
     }
   }
 
-  /// Whether a peer is an end of a call between others.
+  /// Returns whether a peer is an end of an observed call.
   private func isObserved(
     _ peer: Int64, _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> Bool {
@@ -64,7 +64,7 @@ package struct PacketExport {
       "SELECT count(*) FROM peer WHERE peer = \(peer) AND role = 'observed'") == 1
   }
 
-  /// Where a peer received: its local addresses.
+  /// Returns the local addresses at which a peer received.
   private func addresses(
     of peer: Int64, _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> Set<String> {
@@ -78,7 +78,7 @@ package struct PacketExport {
     return found
   }
 
-  /// Replays the take and hands on what was received of RTP and RTCP.
+  /// Replays the take and passes on received RTP and RTCP.
   private func replay(
     _ progress: (String) -> Void,
     _ use: @escaping ([UInt8], ClearPacket.Kind, SocketAddress, Int64) -> Void
@@ -106,7 +106,7 @@ package struct PacketExport {
 
   // MARK: rtptools
 
-  /// Writes all that was received into one file (the format of rtpdump and rtpplay 1.0).
+  /// Writes everything received into one file (the format of rtpdump and rtpplay 1.0).
   package func writeDump(
     to path: String, progress: (String) -> Void
   ) throws(ExportFailure) -> TakeExport.Replayed<Written?> {
@@ -154,7 +154,8 @@ package struct PacketExport {
       last = max(last, at)
       writer.uint16(UInt16(clamping: bytes.count + 8))
       writer.uint16(isRTCP ? 0 : UInt16(clamping: bytes.count))
-      // From the whole microsecond that the head can tell; no offset is negative.
+      // Relative to the start as the head states it, in full microseconds, so no offset is
+      // negative.
       writer.uint32(UInt32(clamping: (at - first) / 1_000_000))
       writer.append(bytes)
       do throws(ExportFailure) {
@@ -167,7 +168,7 @@ package struct PacketExport {
 
   // MARK: Janus
 
-  /// Writes a recording of Janus for each received track, and a list for each peer.
+  /// Writes a Janus recording for each received track, and a list for each peer.
   package func writeRecordings(
     into folder: String, progress: (String) -> Void
   ) throws(ExportFailure) -> TakeExport.Replayed<[Written]> {
@@ -217,8 +218,8 @@ package struct PacketExport {
     return all
   }
 
-  /// What a recording says of its stream, but for times: format and header extensions are those of
-  /// the newest description of its section.
+  /// Returns a recording's description of its stream, except times: format and header extensions
+  /// come from the newest description of its section.
   private func head(
     of stream: Stream, _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> [(String, JSONText?)] {
@@ -250,7 +251,7 @@ package struct PacketExport {
     ]
   }
 
-  /// Writes the list by which Janus and importers find the files of a peer.
+  /// Writes the list by which Janus and importers find a peer's files.
   private func writeList(
     of written: [Written], into folder: String, start: Int64
   ) throws(ExportFailure) {
@@ -272,7 +273,7 @@ package struct PacketExport {
   }
 }
 
-/// The recordings of Janus that an export writes, each begun when its first packet comes.
+/// The Janus recordings that an export writes, each created with its first packet.
 private final class Recordings {
   private struct Recording {
     var file: TextFile

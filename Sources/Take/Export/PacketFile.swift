@@ -6,11 +6,11 @@ package import Wire
 struct PacketFile {
   private let file: CaptureFile
   private let startUnixNanoseconds: Int64
-  /// The times of the take whose packets are wanted.
+  /// The part of the take to write.
   private let window: ClosedRange<Int64>
-  /// The sequence number of the next byte in each direction of a TCP connection.
+  /// The next byte's sequence number in each direction of a TCP connection.
   private var sequences: [FiveTuple: UInt32] = [:]
-  /// How many packets are in it.
+  /// The number of packets in it.
   private(set) var count = 0
 
   /// Creates the file; instants count from the given Unix time.
@@ -23,7 +23,8 @@ struct PacketFile {
     self.startUnixNanoseconds = startUnixNanoseconds
   }
 
-  /// Appends a datagram; one too long for a UDP header (a long message over TCP) is left out.
+  /// Appends a datagram, unless it is too long for a UDP header (as a long message over TCP may
+  /// be).
   mutating func datagram(
     from source: SocketAddress, to destination: SocketAddress, _ payload: [UInt8],
     ecn: ECNMark? = nil, atNanoseconds at: Int64
@@ -80,8 +81,6 @@ struct PacketFile {
   func finish() throws(ExportFailure) { try file.finish() }
 }
 
-// MARK: - CaptureFile
-
 /// A packet capture with nanosecond times that begins at the IP headers (pcap,
 /// draft-ietf-opsawg-pcap sections 4 and 5).
 ///
@@ -89,7 +88,7 @@ struct PacketFile {
 /// behind.
 final class CaptureFile {
   private let path: String
-  /// Gets its final name when it is complete; nil for standard output.
+  /// Names the file once it is complete; nil for standard output.
   private let whole: WholeFile?
   private var descriptor: Int32 = -1
   private var writer = ByteWriter()
@@ -100,7 +99,7 @@ final class CaptureFile {
   private static let linkTypeRaw: UInt32 = 101
   private static let flushCount = 1 << 20
 
-  /// Chooses the file, readable by its owner alone.
+  /// Chooses the file, which only its owner may read.
   ///
   /// - Parameter path: the file; `-` is standard output.
   init(_ path: String, _ present: WholeFile.Present) throws(ExportFailure) {
@@ -135,7 +134,7 @@ final class CaptureFile {
     word(Self.linkTypeRaw)
   }
 
-  /// Little-endian; readers detect the order by the magic number.
+  /// Writes a word in little-endian order; readers detect the order by the magic number.
   private func word(_ value: UInt32) { writer.uint32(value.byteSwapped) }
 
   /// Appends a packet with its Unix time; times before 1970 or after 2106, which the format cannot
@@ -179,9 +178,9 @@ final class CaptureFile {
 
 // MARK: - IPPacket
 
-/// A packet with the headers that it had on the wire, as far as the take contains them.
+/// Assembles a packet with the headers that it had on the wire, as far as the take contains them.
 package enum IPPacket {
-  /// The largest payload of a UDP datagram over IPv4.
+  /// The largest UDP payload over IPv4.
   package static let payloadMaximum = 65_507
 
   /// The largest part of a TCP stream that is written as one segment.
@@ -192,9 +191,9 @@ package enum IPPacket {
   private static let sctp: UInt8 = 132
   private static let hopLimit: UInt8 = 64
 
-  /// The bytes of a datagram: IPv4 (RFC 791) or IPv6 (RFC 8200), UDP (RFC 768), payload.
+  /// Returns a datagram's bytes: IPv4 (RFC 791) or IPv6 (RFC 8200), UDP (RFC 768), payload.
   ///
-  /// The addresses must be of one family and the payload no longer than `payloadMaximum`.
+  /// The addresses must be of the same family and the payload no longer than `payloadMaximum`.
   package static func datagram(
     from source: SocketAddress, to destination: SocketAddress, payload: [UInt8],
     identification: UInt16, ecn: ECNMark = .notCapable
@@ -214,9 +213,9 @@ package enum IPPacket {
     return writer.bytes
   }
 
-  /// The bytes of a TCP segment (RFC 9293 section 3.1) that acknowledges nothing.
+  /// Returns a TCP segment's bytes (RFC 9293 section 3.1) without an acknowledgement.
   ///
-  /// The addresses must be of one family and the payload no longer than `segmentMaximum`.
+  /// The addresses must be of the same family and the payload no longer than `segmentMaximum`.
   package static func segment(
     from source: SocketAddress, to destination: SocketAddress, payload: ArraySlice<UInt8>,
     sequence: UInt32, isEnd: Bool, identification: UInt16
@@ -229,7 +228,7 @@ package enum IPPacket {
     writer.uint16(destination.port)
     writer.uint32(sequence)
     writer.uint32(0)
-    // Five words of header; PSH, and FIN at the end.
+    // A header of five words; PSH, and FIN at the end.
     writer.uint16(5 << 12 | 0x08 | (isEnd ? 0x01 : 0))
     writer.uint16(.max)
     writer.uint16(0)
@@ -240,7 +239,7 @@ package enum IPPacket {
     return writer.bytes
   }
 
-  /// The checksum over a payload and the pseudo header of its addresses (RFC 8200 section 8.1).
+  /// Returns the checksum over a payload and its addresses' pseudo header (RFC 8200 section 8.1).
   private static func checksum(
     _ number: UInt8, _ source: IPAddress, _ destination: IPAddress, _ payload: ArraySlice<UInt8>
   ) -> UInt16 {
@@ -251,7 +250,7 @@ package enum IPPacket {
     return folded(sum)
   }
 
-  /// The bytes of an SCTP packet that travels without DTLS and UDP (RFC 9260).
+  /// Returns the bytes of an SCTP packet without DTLS and UDP (RFC 9260).
   static func association(
     from source: IPAddress, to destination: IPAddress, packet: [UInt8], identification: UInt16
   ) -> [UInt8] {

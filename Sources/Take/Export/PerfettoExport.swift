@@ -1,15 +1,14 @@
 package import Tape
 import Wire
 
-/// Writes what happened in a take, and when, as a trace of Perfetto (`perfetto.protos.Trace`):
-/// https://ui.perfetto.dev shows it and its trace processor answers SQL over it.
+/// Writes a take's events as a Perfetto trace (`perfetto.protos.Trace`): https://ui.perfetto.dev
+/// shows it, and Perfetto's trace processor queries it with SQL.
 ///
-/// A peer is a process. The life of each packet is a flow: captured, encoded, SRTP, socket, and on
-/// the other side socket, SRTP, jitter buffer, decoder, and the screen or the loudspeaker. The few
-/// messages that this needs are written here, as Perfetto's library would come with a compiler for
-/// all of them.
+/// Each peer is a process, and each packet's life a flow: capture, encoder, SRTP, socket, and on
+/// the other side socket, SRTP, jitter buffer, decoder, and screen or loudspeaker. The few messages
+/// needed are written by hand, because Perfetto's library would require a compiler for all of them.
 package struct PerfettoExport {
-  /// What was written.
+  /// The trace file that an export wrote, with the number of its events.
   package struct Written: Sendable {
     package var path: String
     package var events = 0
@@ -30,7 +29,7 @@ package struct PerfettoExport {
     self.present = present
   }
 
-  /// Writes the file; one without any event is not written.
+  /// Writes the file, unless it would be empty.
   package func write(to path: String, progress: (String) -> Void) throws(ExportFailure) -> Written {
     let connection = try ExportFailure.reading { () throws(TapeError) in
       try TakeFile.openForQueries(take)
@@ -62,19 +61,19 @@ package struct PerfettoExport {
   }
 }
 
-/// Converts the rows of a take into events of a trace.
+/// Converts a take's rows into trace events.
 private struct TraceStory {
   private var file: TraceFile
   private let peer: Int64?
   private let window: ClosedRange<Int64>
-  /// The times of the steps, from step 1 on.
+  /// Each step's time, from step 1 on.
   private let times: [Int64]
   private var labels: [Int64: String] = [:]
-  /// The packet as it was sent, of one that arrived, where both are in the take: one flow.
+  /// The sent row of each received packet, if the take has both: they are one flow.
   private var sentRows: [Int64: Int64] = [:]
-  /// The packets of each frame, and when the first of them was.
+  /// Each frame's packets, and when the first of them arrived.
   private var carried: [Int64: (flows: [UInt64], first: Int64)] = [:]
-  /// How the life of a packet ends.
+  /// The flows written so far, for counting them.
   private var flows: Set<UInt64> = []
 
   init(_ file: TraceFile, peer: Int64?, window: ClosedRange<Int64>, times: [Int64]) {
@@ -115,7 +114,7 @@ private struct TraceStory {
 
   // MARK: Frames
 
-  /// A frame that is shown until the next one is.
+  /// A frame that is shown until the next one replaces it.
   private struct Shown {
     var at: Int64
     var name: String
@@ -130,7 +129,7 @@ private struct TraceStory {
       """)
     var shown: [String: (peer: Int64, frame: Shown)] = [:]
     var lanes: [String: [Int64]] = [:]
-    // What was captured in a step was encoded in it.
+    // Whatever was captured in a step was encoded in it.
     var captured: [String: [UInt64]] = [:]
     while try rows.step() {
       let (row, at, number, track, kind) = rows.values(
@@ -151,7 +150,7 @@ private struct TraceStory {
         continue
       }
       if let first = packets?.first, first < at {
-        // Frames wait side by side.
+        // Frames in the buffer overlap, so each goes into the first free lane.
         var ends = lanes["\(number) \(place)"] ?? []
         let lane = ends.firstIndex { $0 <= first } ?? ends.count
         if lane == ends.count { ends.append(at) } else { ends[lane] = at }
@@ -229,7 +228,7 @@ private struct TraceStory {
       let socket = track(number, isIn ? "socket in" : "socket out")
       let protection = track(number, isIn ? "SRTP in" : "SRTP out")
       let step = Int(row >> 16)
-      // A packet is opened in its step, and may have waited in the socket before.
+      // A packet is decrypted in its step, and may have waited in the socket before.
       let worked = step > 0 && step <= times.count ? max(at, times[step - 1]) : at
       if isIn {
         file.instant(socket, "RTP", at, flows: flow, facts)

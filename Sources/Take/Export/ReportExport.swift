@@ -1,18 +1,18 @@
 package import Tape
 import Wire
 
-/// Writes what a take has of calls, events and statistics in the forms that browsers dump them in
-/// and public importers open.
+/// Writes a take's calls, events and statistics in browsers' dump formats, which public importers
+/// read.
 package struct ReportExport {
-  /// The form.
+  /// A browser dump's format.
   package enum Form: Sendable {
-    /// A dump of chrome://webrtc-internals, of a Chrome of 2025 and later.
+    /// A chrome://webrtc-internals dump, as in Chrome since 2025.
     case internals
-    /// A dump of rtcstats, file format 3, with methods and members by their names.
+    /// An rtcstats dump, file format 3, with spelled-out methods and members.
     case rtcstats
   }
 
-  /// What was written.
+  /// The dump that an export wrote, with the number of its entries.
   package struct Written: Sendable {
     package var path: String
     package var connections = 0
@@ -26,7 +26,7 @@ package struct ReportExport {
   private let present: WholeFile.Present
   private let withSecrets: Bool
 
-  /// - Parameter withSecrets: whether passwords and keys of descriptions and configurations stay.
+  /// - Parameter withSecrets: whether passwords and keys stay in descriptions and configurations.
   package init(
     take: String, peer: Int64?, window: ClosedRange<Int64>, present: WholeFile.Present,
     withSecrets: Bool
@@ -38,7 +38,7 @@ package struct ReportExport {
     self.withSecrets = withSecrets
   }
 
-  /// Writes the file; one without any connection is not written.
+  /// Writes the file, unless there are no connections.
   package func write(
     _ form: Form, to path: String, progress: (String) -> Void
   ) throws(ExportFailure) -> Written {
@@ -95,7 +95,7 @@ package struct ReportExport {
   }
 }
 
-/// Somebody who reports: a peer, or with the number 0 the page.
+/// A peer that reports, or the page, which has the number 0.
 struct Reporter {
   var number: Int64
   var name: String
@@ -105,7 +105,7 @@ struct Reporter {
   var configuration: JSONValue
 }
 
-/// A call, its result or an event, in the words of the W3C API.
+/// A call, its result or an event, named as in the W3C API.
 struct ReportEvent {
   enum Kind { case call, success, failure, event }
 
@@ -115,14 +115,14 @@ struct ReportEvent {
   var at: Int64
   var time: Double
   var kind: Kind
-  /// `createOffer`, `iceconnectionstatechange`.
+  /// A name such as `createOffer` or `iceconnectionstatechange`.
   var name: String
   var value: JSONValue
-  /// What a call and its result share.
+  /// The number that a call and its result share.
   var call: Int64?
 }
 
-/// A report of getStats.
+/// A getStats report.
 struct StatsReport {
   struct Object {
     var id: String
@@ -136,9 +136,9 @@ struct StatsReport {
   var peer: Int64
   /// Unix time in milliseconds.
   var time: Double
-  /// All objects, in the order in which they came up.
+  /// All objects, in order of first appearance.
   var objects: [Object]
-  /// The ids of those that changed since the report before, and of those that are gone.
+  /// The ids of objects that changed since the previous report, and of those that were removed.
   var changed: Set<String>
   var gone: [String]
 }
@@ -150,17 +150,17 @@ protocol ReportWriting {
   mutating func finish() throws(ExportFailure)
 }
 
-/// What nobody else may have of descriptions and configurations.
+/// Removes secrets from descriptions and configurations.
 enum ReportSecrets {
-  /// Members whose values are passwords, keys or what holds them.
+  /// Members whose values are passwords or keys, or contain them.
   private static let names: Set<String> = [
     "credential", "password", "certificates", "privateKey", "key", "keys", "seed", "secret",
     "token", "icePassword", "pwd", "accessToken", "authorization",
   ]
-  /// The beginnings of lines of descriptions with secrets (RFC 8839, RFC 4568).
+  /// The prefixes of description lines with secrets (RFC 8839, RFC 4568).
   private static let lines = ["a=ice-pwd:", "a=crypto:", "a=key-mgmt:", "k="]
 
-  /// The value without secrets, as deep as they stand.
+  /// Returns the value without secrets, however deeply nested.
   static func removed(from value: JSONValue) -> JSONValue {
     switch value {
     case .text(let text): .text(removed(fromText: text))
@@ -176,7 +176,8 @@ enum ReportSecrets {
     }
   }
 
-  /// Keys of certificates and of maps have no value any longer; what is empty was no secret.
+  /// Returns a secret's replacement: lists and objects are emptied, and empty texts stay, since
+  /// they were no secret.
   private static func hidden(_ value: JSONValue) -> JSONValue {
     switch value {
     case .text(let text): text.isEmpty ? value : .text("removed")
@@ -186,13 +187,13 @@ enum ReportSecrets {
     }
   }
 
-  /// A description without its secrets; JSON inside of a text is looked into.
+  /// Returns a description without its secrets; in a text that is JSON, its contents are searched.
   static func removed(fromText text: String) -> String {
     if text.hasPrefix("{"), let inner = try? JSONValue(parsing: text) {
       return removed(from: inner).json
     }
     guard lines.contains(where: { text.contains($0) }) else { return text }
-    // CR LF is one character, which is no "\n".
+    // CR LF is a single Character, and it does not equal "\n".
     let kept = text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
       .map { line in
         lines.first { line.hasPrefix($0) }.map { $0 + "removed" } ?? String(line)

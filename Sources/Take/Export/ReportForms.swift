@@ -1,10 +1,10 @@
 import Tape
 import Wire
 
-/// Writes a dump of chrome://webrtc-internals as Chrome does since 2025: series of each member of
-/// each object, and a log of calls and events.
+/// Writes a chrome://webrtc-internals dump as Chrome has since 2025: a series for each object's
+/// members, and a log of calls and events.
 ///
-/// The series stand in memory until the end, as the form has them connection by connection.
+/// The series stay in memory until the end, because the format groups them by connection.
 struct InternalsWriter: ReportWriting {
   private struct Series {
     var values = ""
@@ -47,7 +47,7 @@ struct InternalsWriter: ReportWriting {
     case .failure: type = event.name + "OnFailure"
     case .call, .event: type = event.name
     }
-    // A value is always a text: JSON, or nothing where there is none.
+    // A value is always a text: JSON, or empty if there is none.
     let value = event.value == .null ? "" : event.value.json
     connections[event.peer, default: Connection()].log.append(
       JSONText.object([
@@ -55,7 +55,7 @@ struct InternalsWriter: ReportWriting {
       ]).text)
   }
 
-  /// Calls for devices, a request and a result each.
+  /// Adds a device request and its result.
   private mutating func addDevices(_ event: ReportEvent) {
     guard ["getUserMedia", "getDisplayMedia"].contains(event.name) else { return }
     var members = event.value.members.filter { $0.name != "timestamp" }
@@ -97,7 +97,7 @@ struct InternalsWriter: ReportWriting {
         series.count += 1
         object.series[member.name] = series
       }
-      // Series end together: readers align them by their ends.
+      // All series end together, because readers align them by their ends.
       if object.names.count > stats.members.count + 1 {
         let length = object.series["timestamp"]?.count ?? 0
         let present = Set(stats.members.map(\.name))
@@ -156,13 +156,13 @@ struct InternalsWriter: ReportWriting {
   }
 }
 
-/// Writes a dump of rtcstats, file format 3: a line for each call, event and report, reports as
-/// what changed.
+/// Writes an rtcstats dump, file format 3: a line for each call, event and report; reports contain
+/// only changes.
 struct RTCStatsWriter: ReportWriting {
   private let file: TextFile
   private let reporters: [Reporter]
   private let header: TakeHeader
-  /// What a reader has added up so far, in milliseconds.
+  /// The sum of time differences that a reader has seen so far, in milliseconds.
   private var last: Double = 0
   private var begun: Set<Int64> = []
   private var former: [Int64: [String: [String: String]]] = [:]
@@ -220,7 +220,7 @@ struct RTCStatsWriter: ReportWriting {
   private static let devices: Set<String> = [
     "getUserMedia", "getDisplayMedia", "enumerateDevices", "devicechange",
   ]
-  /// The events that rtcstats names by their handlers.
+  /// Events that rtcstats names after their handlers.
   private static let handlers: Set<String> = [
     "icecandidate", "icecandidateerror", "track", "signalingstatechange",
     "iceconnectionstatechange", "connectionstatechange", "icegatheringstatechange",
@@ -250,7 +250,7 @@ struct RTCStatsWriter: ReportWriting {
   }
 
   mutating func finish() throws(ExportFailure) {
-    // A connection that reported nothing is there all the same.
+    // A connection that reported nothing still gets its line.
     for reporter in reporters where reporter.number > 0 && !begun.contains(reporter.number) {
       begun.insert(reporter.number)
       let made = Double(header.startUnixNanoseconds +| reporter.at) / 1e6
@@ -260,10 +260,10 @@ struct RTCStatsWriter: ReportWriting {
   }
 }
 
-/// Dates as JavaScript writes them.
+/// Formats dates as JavaScript does.
 enum DateText {
-  /// `2026-06-03T09:09:02.822Z` of Unix milliseconds; the calendar is the Gregorian one, whose
-  /// years are counted from March here, so that leap days come last.
+  /// Formats Unix milliseconds as `2026-06-03T09:09:02.822Z`; Gregorian years are counted from
+  /// March here, so that leap days come last.
   static func iso(_ milliseconds: Double) -> String {
     let whole = Int64(exactly: max(min(milliseconds, 4e12), 0).rounded()) ?? 0
     let (seconds, rest) = (whole / 1_000, whole % 1_000)

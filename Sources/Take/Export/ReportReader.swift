@@ -1,7 +1,7 @@
 import Tape
 import Wire
 
-/// Reads calls, events and statistics out of the rows of a take.
+/// Reads calls, events and statistics from a take's rows.
 struct ReportReader {
   private let peer: Int64?
   private let window: ClosedRange<Int64>
@@ -25,7 +25,7 @@ struct ReportReader {
     return withSecrets ? value : ReportSecrets.removed(from: value)
   }
 
-  /// The connections, and with the number 0 the page where something is about that.
+  /// Returns the connections, and the page with the number 0 if something is about it.
   func reporters(_ connection: borrowing SQLiteConnection) throws(SQLiteError) -> [Reporter] {
     let rows = try connection.prepare(
       "SELECT peer, label, role, at_ns, configuration FROM peer WHERE peer > 0 ORDER BY row")
@@ -39,7 +39,7 @@ struct ReportReader {
           number: number, name: role == "reported" ? label : "1-\(number)", label: label,
           role: role, at: at, configuration: json(configuration)))
     }
-    // Rooms and audio sessions have rows of no peer as well, which are about no page.
+    // Rooms and audio sessions also have rows without a peer, but those are not about a page.
     if found.contains(where: { $0.role == "reported" }) {
       found.append(
         Reporter(
@@ -50,7 +50,7 @@ struct ReportReader {
 
   // MARK: Calls and events
 
-  /// All of them, in their order.
+  /// Returns all calls and events, in order.
   func events(
     _ connection: borrowing SQLiteConnection, _ reporters: [Reporter]
   ) throws(SQLiteError) -> [ReportEvent] {
@@ -70,7 +70,7 @@ struct ReportReader {
     reporters.first { $0.number == number }
   }
 
-  /// Calls of the API with their results, each at its time.
+  /// Adds API calls with their results, each at its time.
   private func addCalls(
     _ connection: borrowing SQLiteConnection, _ reporters: [Reporter],
     to events: inout [ReportEvent]
@@ -83,7 +83,7 @@ struct ReportReader {
         ON call_reply.peer = call_request.peer AND call_reply.call = call_request.call
       WHERE name NOT IN ('getStats', 'RTCPeerConnection') ORDER BY call_request.row
       """)
-    // What was set without arguments is asked for after that.
+    // The description that a call without arguments has set is read after the call.
     var implicit: [Int64: Int] = [:]
     while try rows.step() {
       let (row, number, at, call) = rows.values(
@@ -91,7 +91,7 @@ struct ReportReader {
       let (name, arguments, reply, error) = rows.values(
         from: 4, String.self, String.self, String?.self, String?.self)
       let (replyRow, replyAt) = rows.values(from: 8, Int64?.self, Int64?.self)
-      // The close of a whole file is none of a connection: each form ends with its own.
+      // Closing the entire file is not a connection's call: each format ends in its own way.
       guard let reporter = reporter(number, reporters), reporter.role != "observed",
         number > 0 || call > 0 && name != "close"
       else { continue }
@@ -121,7 +121,7 @@ struct ReportReader {
     }
   }
 
-  /// The calls of the W3C API among those of an endpoint, and those that have results.
+  /// The endpoint calls that belong to the W3C API, and those of them that have results.
   private static let answered: Set<String> = [
     "createOffer", "createAnswer", "setLocalDescription", "setRemoteDescription",
     "addIceCandidate",
@@ -131,8 +131,8 @@ struct ReportReader {
     "setConfiguration", "setParameters", "setCodecPreferences", "replaceTrack", "close",
   ])
 
-  /// The one argument of a call, descriptions with their type first, as readers look for that;
-  /// null where there is none.
+  /// Returns a call's single argument, or null; a description has its type first, as readers
+  /// expect.
   private static func argument(_ value: JSONValue) -> JSONValue {
     let inner = value["_0"] ?? value
     guard case .object(let members) = inner else { return inner }
@@ -192,7 +192,7 @@ struct ReportReader {
   }
 
   /// Adds events for newly negotiated transceivers, received tracks, and data channels that the
-  /// other side opened.
+  /// remote side opened.
   private func addTracks(
     _ connection: borrowing SQLiteConnection, _ reporters: [Reporter],
     to events: inout [ReportEvent]
@@ -239,7 +239,7 @@ struct ReportReader {
     }
   }
 
-  /// Of calls between others the descriptions that they signaled, as though they had been set.
+  /// Adds the descriptions signaled in observed calls, as if they had been set.
   private func addDescriptions(
     _ connection: borrowing SQLiteConnection, _ reporters: [Reporter],
     to events: inout [ReportEvent]
@@ -266,7 +266,7 @@ struct ReportReader {
     }
   }
 
-  /// What another stack reported, as it did.
+  /// Adds another stack's reports unchanged.
   private func addReported(
     _ connection: borrowing SQLiteConnection, _ reporters: [Reporter],
     to events: inout [ReportEvent]
@@ -288,7 +288,7 @@ struct ReportReader {
 
   // MARK: Statistics
 
-  /// What is known of a peer's objects while its rows go by.
+  /// The current state of a peer's objects while its rows are read.
   private struct Known {
     var objects: [StatsReport.Object] = []
     var places: [String: Int] = [:]
@@ -315,7 +315,7 @@ struct ReportReader {
     }
   }
 
-  /// Hands on the reports of a take, in their order, each whole.
+  /// Passes on the take's reports in order, each complete.
   func reports(
     _ connection: borrowing SQLiteConnection, _ reporters: [Reporter],
     _ use: (StatsReport) -> Bool
@@ -326,7 +326,7 @@ struct ReportReader {
     func report(_ number: Int64, _ step: Int64) -> Bool {
       guard var state = known[number] else { return true }
       var ids: [String] = []
-      // Rows of a step come before the next step's.
+      // A step's rows precede the next step's.
       while let next = gone.first, next.row < (step + 1) << 16 {
         gone = gone.dropFirst()
         if next.peer == number { ids += next.ids } else { known[next.peer]?.remove(next.ids) }

@@ -5,14 +5,14 @@ package import Replay
 package import Tape
 package import Wire
 
-/// Exports a take to files of other tools: packet captures, and received media.
+/// Exports a take to other tools' files: packet captures, and received media.
 package struct TakeExport: Sendable {
   private let take: String
-  /// The number of the peer that is wanted; nil for all.
+  /// The peer to export, by number; nil for all.
   private let peer: Int64?
-  /// The exported part, in nanoseconds since the take began.
+  /// The part to export, in nanoseconds since the take began.
   private let window: ClosedRange<Int64>
-  /// Whether files that exist are replaced, or the export refused.
+  /// Whether existing files are replaced, or the export is refused.
   private let present: WholeFile.Present
 
   /// Selects a take, optionally one of its peers and a part of its time.
@@ -26,15 +26,15 @@ package struct TakeExport: Sendable {
     self.peer = peer
   }
 
-  /// The result of an export that may replay the take.
+  /// The result of an export, with the report of the replay that it needed, if any.
   package struct Replayed<Written: Sendable>: Sendable {
     /// The written files or packets.
     package var written: Written
-    /// The replay's report, nil without a replay; a difference in it ended the export early.
+    /// The replay's report, nil without a replay; a difference ended the export early.
     package var report: ReplayReport?
   }
 
-  /// The datagrams of the take; throws if it does not have the selected peer.
+  /// Returns the take's datagrams; throws if it lacks the selected peer.
   private func history() throws(ExportFailure) -> DatagramHistory {
     let history = try ExportFailure.reading { () throws(TapeError) in
       try DatagramHistory(path: take, peer: peer)
@@ -44,13 +44,13 @@ package struct TakeExport: Sendable {
     throw .noSuchPeer(take: take, number: peer, known: known)
   }
 
-  /// Writes every datagram as it was on the wire, and returns their number.
+  /// Writes every datagram as it was on the wire; returns the number written.
   ///
   /// - Parameters:
   ///   - path: the capture; `-` is standard output.
   ///   - progress: receives a text now and then.
   ///
-  /// Without packets no file is created.
+  /// If there are no packets, no file is created.
   package func packets(
     to path: String, progress: (String) -> Void = { _ in }
   ) throws(ExportFailure) -> Int {
@@ -89,14 +89,14 @@ package struct TakeExport: Sendable {
     return Replayed(written: written.count, report: report)
   }
 
-  /// Writes the decoded media of each received track into one file per track.
+  /// Writes each received track's decoded media into a file.
   ///
-  /// For a part of a take, or one of its peers, only the necessary frames are decoded, if the take
-  /// contains them; otherwise it is replayed.
+  /// For a part of a take, or one of its peers, only the necessary frames are decoded if the take
+  /// contains them; otherwise the take is replayed.
   ///
   /// - Parameters:
   ///   - folder: the output folder; created if it does not exist, and only if there is media.
-  ///   - gaps: how long a file may contain nothing new.
+  ///   - gaps: how long a file may go without new media.
   package func media(
     into folder: String, only kind: MediaKind? = nil, framesPerSecond: Int,
     gaps: GapBudget = TakeExport.usualGaps, progress: (String) -> Void = { _ in }
@@ -116,7 +116,7 @@ package struct TakeExport: Sendable {
     var report: ReplayReport?
     let part = MediaPart(take: take, peers: peers, only: peer, kind: kind, window: window)
     if try !part.write(into: tracks, progress: progress) {
-      // The files begun so far are removed.
+      // The files written so far are removed.
       tracks = files()
       let replay = MediaReplay(take: take, peers: peers, only: peer, tracks: tracks)
       report = try replay.run(progress: progress)
@@ -127,10 +127,10 @@ package struct TakeExport: Sendable {
     return Replayed(written: written, report: report)
   }
 
-  /// How long a media file may contain nothing new, in seconds.
+  /// The maximum time in a media file without new media, in seconds.
   package static let usualGapSeconds = 10
 
-  /// The same as a budget.
+  /// The default limit as a budget.
   package static var usualGaps: GapBudget {
     GapBudget(nanoseconds: Int64(usualGapSeconds) * 1_000_000_000)
   }
@@ -138,22 +138,22 @@ package struct TakeExport: Sendable {
 
 // MARK: - ExportFailure
 
-/// Why an export ended early, in one sentence.
+/// The reason that an export ended early, in one sentence.
 package enum ExportFailure: Error, Hashable, Sendable, CustomStringConvertible {
   /// The take cannot be read.
   case take(TapeError)
   /// A file cannot be written.
   case file(WholeFile.Failure)
-  /// The file of a track cannot be written; in the words of the format's writer.
+  /// A track's file cannot be written, in the words of the format's writer.
   case media(String)
-  /// The folder for media cannot be made.
+  /// The media folder cannot be created.
   case folder(path: String)
-  /// There is nothing to write, and why.
+  /// There is nothing to write, for this reason.
   case nothing(take: String, reason: String)
-  /// The take has no peer of that number; it has these.
+  /// The take has no peer with that number; `known` lists the ones it has.
   case noSuchPeer(take: String, number: Int64, known: String)
 
-  /// The sentence.
+  /// The failure as one sentence.
   package var description: String {
     switch self {
     case .take(let error): error.description
@@ -177,7 +177,7 @@ package enum ExportFailure: Error, Hashable, Sendable, CustomStringConvertible {
     }
   }
 
-  /// Runs a closure that writes a whole file, and converts its errors.
+  /// Runs a closure that writes a complete file, and converts its errors.
   static func writing<Value>(
     _ body: () throws(WholeFile.Failure) -> Value
   ) throws(ExportFailure) -> Value {
@@ -189,17 +189,17 @@ package enum ExportFailure: Error, Hashable, Sendable, CustomStringConvertible {
   }
 }
 
-/// A part of a file name, made of a text from outside.
+/// Makes parts of file names from untrusted text.
 enum FileNamePart {
   /// The maximum length in bytes.
   ///
   /// File names have at most 255 on all common systems, and other parts precede and follow it.
   static let longest = 64
 
-  /// Keeps letters and digits of ASCII; everything else becomes hyphens.
+  /// Keeps ASCII letters and digits; everything else becomes hyphens.
   ///
-  /// A long text is cut, and a digest of all of it appended, so that texts with the same beginning
-  /// stay distinct.
+  /// A long text is cut and gets a digest of the full text appended, so that texts with the same
+  /// beginning stay distinct.
   static func plain(_ text: String) -> String {
     let plain = String(
       text.prefix(longest + 1).map { $0.isASCII && ($0.isLetter || $0.isNumber) ? $0 : "-" })

@@ -1,15 +1,15 @@
 import Wire
 
-/// A value that an event of a trace has with a name.
+/// A named value of a trace event.
 enum TraceValue {
   case number(Int64)
   case text(String)
 }
 
-/// Writes a trace of Perfetto packet by packet.
+/// Writes a Perfetto trace packet by packet.
 ///
-/// The fields are those of `perfetto.protos.Trace`; their names stand beside the numbers. Names of
-/// events stand in the file once and are referred to by numbers.
+/// The fields are from `perfetto.protos.Trace`, with their names beside the numbers. The file
+/// contains each event name once and refers to it by number.
 struct TraceFile {
   private let file: TextFile
   private let start: Int64
@@ -19,10 +19,10 @@ struct TraceFile {
   private var annotations: [String: UInt64] = [:]
   private var isBegun = false
   private var failure: ExportFailure?
-  /// How many events were written: slices, instants and counts.
+  /// The number of events written: slices, instants and counters.
   private(set) var events = 0
 
-  /// - Parameter start: Unix time in nanoseconds at which the times of the take begin.
+  /// - Parameter start: the Unix time in nanoseconds at which the take's times begin.
   init(_ file: TextFile, start: Int64) {
     self.file = file
     self.start = start
@@ -49,7 +49,7 @@ struct TraceFile {
     return identifier
   }
 
-  /// The track of a name; what overlaps on one is put into several lanes, which viewers join.
+  /// Returns the track with a name; overlapping events go into several lanes, which viewers merge.
   mutating func track(
     _ peer: Int64, _ label: String, _ name: String, lane: Int = 0, isCounter: Bool = false
   ) -> UInt64 {
@@ -69,7 +69,7 @@ struct TraceFile {
 
   // MARK: Events
 
-  /// Something that lasts; packets whose life goes on, and those whose life ends with it.
+  /// Writes an event that lasts; `flows` continue after it, those in `ending` end with it.
   mutating func slice(
     _ track: UInt64, _ name: String, _ from: Int64, _ to: Int64, flows: [UInt64] = [],
     ending: [UInt64] = [], _ facts: [(String, TraceValue)]
@@ -79,7 +79,7 @@ struct TraceFile {
     events += 1
   }
 
-  /// Something that happens at once.
+  /// Writes an event without a duration.
   mutating func instant(
     _ track: UInt64, _ name: String, _ at: Int64, flows: [UInt64] = [], ending: [UInt64] = [],
     _ facts: [(String, TraceValue)]
@@ -88,7 +88,7 @@ struct TraceFile {
     events += 1
   }
 
-  /// A value from a time on.
+  /// Writes a counter's new value.
   mutating func counter(
     _ peer: Int64, _ label: String, _ name: String, _ at: Int64, _ value: Double
   ) {
@@ -127,7 +127,7 @@ struct TraceFile {
     }
   }
 
-  /// The number of a name, which is told where it is used first.
+  /// Returns a name's number, which `new` defines at the first use.
   private static func number(
     of name: String, in known: inout [String: UInt64], _ field: UInt64, _ new: inout Message
   ) -> UInt64 {
@@ -149,8 +149,8 @@ struct TraceFile {
     }
   }
 
-  /// Adds a packet; names hold from the first on (SEQ_INCREMENTAL_STATE_CLEARED), and later ones
-  /// need them (SEQ_NEEDS_INCREMENTAL_STATE).
+  /// Adds a packet; names are defined from the first one on (SEQ_INCREMENTAL_STATE_CLEARED), and
+  /// later ones need them (SEQ_NEEDS_INCREMENTAL_STATE).
   private mutating func packet(_ body: (inout Message) -> Void) {
     guard failure == nil else { return }
     var packet = Message()
@@ -174,7 +174,7 @@ struct TraceFile {
 
   // MARK: Protocol Buffers
 
-  /// The bytes of a message.
+  /// A message's bytes.
   private struct Message {
     private(set) var bytes: [UInt8] = []
 

@@ -6,26 +6,26 @@ import Tape
 package import Wire
 
 extension EncodedVideoChunk {
-  /// The format of the file.
+  /// The file format.
   fileprivate var container: FrameContainer {
     Codec.named(codec)?.container ?? .byteStream(ending: codec)
   }
 }
 
-/// The files for received tracks, created with the first frame of each.
+/// The files of received tracks, each created with its track's first frame.
 package final class TrackFiles {
-  /// A written file.
+  /// A finished media file, and the part of its track that it contains.
   package struct Written: Hashable, Sendable {
     package var path: String
-    /// Whether it holds audio or video frames.
+    /// Whether it contains audio or video frames.
     package var kind: MediaKind
-    /// How many blocks of audio or video frames it holds.
+    /// The number of audio blocks or video frames in it.
     package var frames: Int
-    /// When the first of them was played or shown.
+    /// The time at which the first of them was played or shown.
     package var begin: Instant
-    /// The sum of pauses without new media that were left out.
+    /// The duration cut from pauses without new media.
     package var leftOut: Interval
-    /// The number of its peer and of its track.
+    /// Its peer's number and its track's.
     package var peer: Int64?
     package var track: Int64?
   }
@@ -34,7 +34,7 @@ package final class TrackFiles {
     var peer: Int64
     var transceiver: UInt32
     var kind: MediaKind
-    /// The extension of its file, which shows the format.
+    /// Its file name extension, which shows the format.
     var ending: String
     var file: WholeFile
     var begin: Instant
@@ -42,12 +42,12 @@ package final class TrackFiles {
   }
 
   private let folder: String
-  /// Whether files that exist are replaced, or the export refused.
+  /// Whether existing files are replaced, or the export is refused.
   private let present: WholeFile.Present
-  /// Whether only audio or only video is written.
+  /// The only kind of media to write; nil for both.
   private let only: MediaKind?
   private let framesPerSecond: Int
-  /// The exported part of the take.
+  /// The part of the take to export.
   private let window: ClosedRange<Int64>
   /// The limit of pauses per file.
   private let gaps: GapBudget
@@ -70,7 +70,7 @@ package final class TrackFiles {
     self.framesPerSecond = framesPerSecond
   }
 
-  /// Writes a video frame or block of audio; after a failure nothing more is written.
+  /// Writes a video frame or audio block; does nothing after a failure.
   func write(_ media: ReceivedMedia, _ kind: MediaKind, of peer: (number: Int64, label: String)) {
     guard failure == nil, only == nil || only == kind, window.contains(media.at.nanoseconds) else {
       return
@@ -86,7 +86,7 @@ package final class TrackFiles {
       $0.peer == peer.number && $0.transceiver == media.transceiver && $0.ending == ending
     }
     do throws(ExportFailure) {
-      // An autoclosure would lose the type of the error, so `??` cannot be used.
+      // An autoclosure would lose the error's type, so `??` cannot be used.
       let index = if let known { known } else { try add(media, kind, ending, peer) }
       tracks[index].writer.write(media.content, at: media.at)
     } catch {
@@ -98,8 +98,8 @@ package final class TrackFiles {
     _ media: ReceivedMedia, _ kind: MediaKind, _ ending: String,
     _ peer: (number: Int64, label: String)
   ) throws(ExportFailure) -> Int {
-    // Labels may be any text that a participant chose. The numbers of the peer and the track make
-    // the names unique.
+    // A participant may choose any label, so the peer's and the track's numbers make the names
+    // unique.
     let label = FileNamePart.plain(peer.label)
     let name = "peer\(peer.number)-\(label)-track\(media.transceiver)-\(kind.rawValue).\(ending)"
     let path = folder.hasSuffix("/") ? folder + name : "\(folder)/\(name)"

@@ -2,7 +2,7 @@ package import Tape
 import Wire
 
 /// Writes which tracks a take has, when each began and ended, whose they are and who spoke when:
-/// what files of media leave out.
+/// information that media files lack.
 package struct TracksFile {
   private let take: String
   private let peer: Int64?
@@ -14,14 +14,14 @@ package struct TracksFile {
     self.window = window
   }
 
-  /// A file beside this one that holds media of a track.
+  /// A file beside this one, with a track's media.
   package struct Media: Sendable {
     var peer: Int64
     var track: Int64
     var isSent: Bool
     var isVideo: Bool
     var path: String
-    /// When it begins and ends, in nanoseconds since the take began.
+    /// Its beginning and end, in nanoseconds since the take began.
     var from: Int64
     var to: Int64?
 
@@ -52,7 +52,7 @@ package struct TracksFile {
     }
   }
 
-  /// Writes the file and returns the number of tracks; without any it is not written.
+  /// Writes the file unless there are no tracks; returns the number of tracks.
   package func write(
     to path: String, _ present: WholeFile.Present, media: [Media] = []
   ) throws(ExportFailure) -> Int {

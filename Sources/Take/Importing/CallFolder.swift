@@ -5,10 +5,9 @@ import Wire
 
 /// Creates one take per call in a capture.
 ///
-/// The capture is read several times: first to find the calls, then for as many takes at a time as
-/// may be open together. Memory does not grow with the number of calls.
+/// The capture is read several times: once to find the calls, then once for each batch of takes
+/// that may be open together. Memory does not grow with the number of calls.
 package struct CallFolder {
-  /// A take that is being written.
   private struct Open {
     var call: Int
     var file: WholeFile
@@ -37,7 +36,7 @@ package struct CallFolder {
     self.reports = reports
   }
 
-  /// Each needs a file, its journal and a thread's attention.
+  /// Each open take needs a file, its journal and a thread.
   private static let openMaximum = 64
 
   /// Writes the takes.
@@ -65,8 +64,7 @@ package struct CallFolder {
     return report
   }
 
-  /// A key log or a key may belong to only one of the calls; if it belongs to none, that is
-  /// reported.
+  /// Reports key logs and keys that belong to none of the calls; each may belong to only one.
   private func reportUnusedKeys(_ survey: CallSurvey, _ report: inout CallsReport) {
     let logs = settings.keyLogs + survey.notes.keyLogs
     if !logs.isEmpty,
@@ -127,7 +125,7 @@ package struct CallFolder {
       path: path)
   }
 
-  /// `meeting-07.take` of `meeting.pcapng.gz`.
+  /// Returns a name such as `meeting-07.take` for `meeting.pcapng.gz`.
   private func name(_ call: Int, of count: Int) -> String {
     var name = FileBytes.name(of: capture)
     for ending in ["gz", "zst", "pcapng", "pcap", "cap"] where name.hasSuffix(".\(ending)") {
@@ -138,7 +136,7 @@ package struct CallFolder {
     return "\(name)-\(String(repeating: "0", count: width - number.count))\(number).take"
   }
 
-  /// Reads the capture from its beginning to its end.
+  /// Reads the capture from start to end.
   private func read(
     _ what: String, isAgain: Bool,
     _ each: (CaptureEvent, borrowing CaptureReader) throws -> Void
@@ -149,26 +147,26 @@ package struct CallFolder {
 
 // MARK: - CallSurvey
 
-/// Scans a capture to find out which of its packets belong to which call.
+/// Scans a capture to find out which packets belong to which call.
 final class CallSurvey {
   /// A call, and the parts of the capture that concern only it.
   struct Call {
     var addresses: [SocketAddress]
-    /// The client randoms of its DTLS associations, by which key logs name them.
+    /// The client randoms that identify its DTLS associations in key logs.
     var associations: Set<String> = []
     var descriptions: Set<String> = []
     var signaling: [String] = []
   }
 
   private(set) var calls: [Call] = []
-  /// Secrets and notes at the beginning of the capture, and secrets further on.
+  /// Secrets and notes at the start of the capture, and secrets further on.
   private(set) var notes = CaptureNotes()
   private var observer: Observer
   private var gate: CallGate
   private var outbox = Outbox<Observer.Output>()
   private var began: Int64?
   private var now = Instant.zero
-  /// The call of each transport, which may turn out to be an older one.
+  /// Each transport's call, which may turn out to be an older one.
   private var callOfTransport: [Int: Int] = [:]
   /// The transports between two addresses, as the observer reported them.
   private var transports: [FiveTuple: Set<Int>] = [:]
@@ -251,7 +249,7 @@ final class CallSurvey {
     }
   }
 
-  // MARK: What was found
+  // MARK: Results
 
   /// Ends the survey.
   func finish() {
@@ -276,8 +274,8 @@ final class CallSurvey {
     }
   }
 
-  /// The calls that a packet is for; if it leads to a call without being part of one, such as one
-  /// to a STUN server, those of its addresses.
+  /// Returns the calls that a packet is for; if it leads to a call without belonging to one, as a
+  /// packet to a STUN server does, returns the calls with its addresses.
   func calls(of tuple: FiveTuple) -> Set<Int> {
     var found = transports[tuple, default: []].union(transports[tuple.reversed, default: []])
     if found.isEmpty {
@@ -286,7 +284,7 @@ final class CallSurvey {
     return Set(found.compactMap { place($0) })
   }
 
-  /// The lines of key logs that are about a call.
+  /// Returns the key log lines that are about a call.
   func keyLogs(_ logs: [String], for call: Int) -> [String] {
     let names = calls[call].associations
     return logs.compactMap { log in

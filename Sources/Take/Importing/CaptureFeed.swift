@@ -6,7 +6,7 @@ package import Observer
 package import Tape
 import Wire
 
-/// Reads the bytes of a capture as they come, compressed or not, down to events.
+/// Reads a capture's bytes as they arrive, compressed or not, down to events.
 package final class CaptureFeed {
   private let name: String
   private let notice: (String) -> Void
@@ -17,7 +17,7 @@ package final class CaptureFeed {
   private var cutBytes: UInt64 = 0
   private var hasIncompleteCompression = false
 
-  /// The frame counters so far, including damage at the end once that was read.
+  /// The frame counters so far; once the end has been read, damage there is included.
   package var counters: CaptureCounters {
     var counters = reader.counters
     counters.cutBytes = cutBytes
@@ -33,10 +33,10 @@ package final class CaptureFeed {
     self.notice = notice
   }
 
-  /// Reads a whole capture, piece by piece; `-` is standard input.
+  /// Reads a complete capture piece by piece; `-` is standard input.
   /// - Parameters:
-  ///   - what: the text of the progress line.
-  ///   - isAgain: whether it was read before, so that its damage was reported already.
+  ///   - what: the progress line's text.
+  ///   - isAgain: whether it was read before, so that its damage has already been reported.
   package static func read(
     _ path: String, _ what: String, isAgain: Bool = false, _ reports: ImportReports,
     _ each: (CaptureEvent, borrowing CaptureReader) throws -> Void
@@ -83,11 +83,11 @@ package final class CaptureFeed {
     }
   }
 
-  /// Ends the capture: reports missing bytes at its end.
+  /// Ends the capture; reports bytes missing at its end.
   ///
   /// - Parameters:
-  ///   - isWhole: whether its end was reached; false if the reading was stopped.
-  ///   - isAgain: whether it was read before, so that its damage was reported already.
+  ///   - isWhole: whether its end was reached; false if reading was stopped.
+  ///   - isAgain: whether it was read before, so that its damage has already been reported.
   package func finish(
     isWhole: Bool = true, isAgain: Bool = false,
     _ each: (CaptureEvent, borrowing CaptureReader) throws -> Void
@@ -134,14 +134,14 @@ package final class CaptureFeed {
 
 // MARK: - CaptureSource
 
-/// A source of a capture's bytes.
+/// A source of a capture's bytes, such as a file, a pipe or a live interface.
 package protocol CaptureSource: AnyObject {
-  /// Waits a while for bytes, and appends those that are available.
-  /// - Returns: whether more may come.
+  /// Waits a while for bytes and appends those that are available.
+  /// - Returns: whether more may arrive.
   func read(into bytes: inout [UInt8], waiting milliseconds: Int32) throws(TapeError)
     -> Bool
 
-  /// The number of frames that the system lost since the last call; 0 if unknown.
+  /// Returns the number of frames that the system lost since the last call; 0 if unknown.
   func removeDropped() -> UInt64
 }
 
@@ -196,7 +196,7 @@ package final class DescriptorSource: CaptureSource {
 
 // MARK: - Decompression
 
-/// Decompresses a capture piece by piece: memory does not grow with the decompressed size.
+/// Decompresses a capture piece by piece, so that memory does not grow with its size.
 final class Decompression {
   /// The supported formats.
   enum Format {
@@ -205,10 +205,10 @@ final class Decompression {
     /// RFC 8878.
     case zstd
 
-    /// How many bytes identify the format.
+    /// The number of bytes that identify the format.
     static let headLength = 4
 
-    /// The format that bytes begin with; nil for none.
+    /// Detects the format that the bytes begin with; fails if it is none of these.
     init?(_ bytes: [UInt8]) {
       if bytes.starts(with: [0x1f, 0x8b, 8]) {
         self = .gzip
@@ -220,14 +220,14 @@ final class Decompression {
     }
   }
 
-  /// Invalid compressed bytes.
+  /// Thrown for invalid compressed bytes.
   struct Damage: Error {
     var reason: String
   }
 
   /// The length of a decompressed piece.
   private static let pieceLength = 1 << 20
-  /// Readers are only required to support windows up to this size: 128 MB.
+  /// Readers need only support windows up to this size: 128 MB.
   private static let windowLogarithm: Int32 = 27
 
   private enum Engine {
@@ -237,9 +237,9 @@ final class Decompression {
   }
 
   private let engine: Engine
-  /// Whether every file that began is complete.
+  /// Whether every compressed file that began is complete.
   private(set) var isComplete = true
-  /// Whether the bytes after a complete file are not another one; gzip ignores them.
+  /// Whether the bytes after a complete file are not another file; gzip ignores them.
   private var isOver = false
 
   init(_ format: Format) throws(Damage) {
@@ -247,7 +247,7 @@ final class Decompression {
     case .gzip:
       let stream = UnsafeMutablePointer<z_stream>.allocate(capacity: 1)
       stream.initialize(to: z_stream())
-      // The longest window, and the header of gzip.
+      // The longest window, and a gzip header.
       let code = inflateInit2_(
         stream, 15 + 16, ZLIB_VERSION, Int32(MemoryLayout<z_stream>.size))
       engine = .gzip(stream)
@@ -270,7 +270,7 @@ final class Decompression {
     }
   }
 
-  /// Decompresses further bytes, passing on each piece before it continues.
+  /// Decompresses further bytes, passing on each piece before continuing.
   func expand(_ bytes: [UInt8], _ take: ([UInt8]) throws -> Void) throws {
     var taken = 0
     while !isOver {
@@ -323,7 +323,7 @@ final class Decompression {
     }
     count = room.count - Int(stream.pointee.avail_out)
     isComplete = code == Z_STREAM_END
-    // Z_BUF_ERROR is no error: there was nothing left to do.
+    // Z_BUF_ERROR is not an error: there was nothing left to do.
     guard code == Z_OK || code == Z_STREAM_END || code == Z_BUF_ERROR else {
       throw Damage(reason: "its gzip data are damaged")
     }

@@ -6,7 +6,7 @@ import Wire
 
 /// Feeds a packet capture to an observer, and records its inputs and outputs.
 ///
-/// Packets of no call are counted and dropped.
+/// Packets that belong to no call are counted and dropped.
 package final class CaptureImport {
   private let writer: TapeWriter
   private let actor: UInt32
@@ -17,12 +17,14 @@ package final class CaptureImport {
   private var now = Instant.zero
   private let began: Int64
   package private(set) var summary: CaptureSummary
+  /// The number of steps so far.
+  private(set) var steps = 0
   /// The obstacles reported at the end.
   private var obstacles: [(kind: CoverageKind, count: UInt64, detail: String)] = []
 
-  /// Begins with the genesis of the observer.
+  /// Starts with the observer's genesis.
   ///
-  /// - Parameter began: Unix time of the take's zero instant, in nanoseconds.
+  /// - Parameter began: the Unix time of the take's zero instant, in nanoseconds.
   init(_ writer: TapeWriter, _ genesis: ObserverGenesis, began: Int64, take: String) {
     self.writer = writer
     self.began = began
@@ -32,23 +34,22 @@ package final class CaptureImport {
     step(.genesis(genesis))
   }
 
-  /// Why the take cannot be written any further; nil if it can.
+  /// The error after which nothing more can be written to the take; nil if there was none.
   package var error: TapeError? { writer.error }
 
-  /// Applies a call of the observer rather than a packet.
+  /// Applies a call to the observer, rather than a packet.
   package func apply(_ call: ObserverCall) { step(.call(call)) }
 
-  /// Applies the lines of a key log that are about calls of this capture; others wait for their
-  /// calls.
+  /// Applies the key log lines that are about calls in this capture; others wait for their calls.
   package func receive(keyLog lines: String) {
     if let lines = keyLogs.receive(lines) { step(.call(.keyLog(lines))) }
   }
 
-  /// Feeds an event of a capture to the observer.
+  /// Passes a capture event to the observer.
   package func show(_ event: CaptureEvent, of reader: borrowing CaptureReader) {
     switch event {
-    case .datagram(let datagram): show(datagram, [UInt8](reader.bytes(datagram.payload)))
-    case .stream(let piece): show(piece, [UInt8](reader.bytes(piece.payload)))
+    case .datagram(let datagram): show(RingPacket(datagram, reader))
+    case .stream(let piece): show(RingPacket(piece, reader))
     case .secrets(.tlsKeyLog, let place):
       let text = String(decoding: [UInt8](reader.bytes(place)), as: UTF8.self)
       receive(keyLog: text)
@@ -109,7 +110,7 @@ package final class CaptureImport {
     return summary
   }
 
-  /// Advances to a time; captures of several interfaces are not always in order.
+  /// Advances to a time; captures from several interfaces are not always in order.
   package func pass(to unixNanoseconds: Int64) {
     let at = instant(unixNanoseconds)
     while let due = machine.deadline, due < at {
@@ -125,29 +126,34 @@ package final class CaptureImport {
 
   // MARK: Packets
 
-  private func show(_ datagram: CapturedDatagram, _ bytes: [UInt8]) {
+  /// Feeds a packet to the observer, unless it is of no call.
+  func show(_ packet: RingPacket) {
+    packet.tuple.transport == .tcp ? showPiece(packet) : showDatagram(packet)
+  }
+
+  private func showDatagram(_ datagram: RingPacket) {
     summary.datagrams += 1
-    let tuple = datagram.tuple
+    let (tuple, bytes) = (datagram.tuple, datagram.bytes)
     let descriptions = SignalingText.descriptions(in: bytes)
-    if !descriptions.isEmpty { pass(to: datagram.unixNanoseconds) }
+    if !descriptions.isEmpty { pass(to: datagram.at) }
     for description in descriptions { apply(.signaling(description)) }
     let verdict = gate.examine(
-      tuple, bytes, isTruncated: datagram.isTruncated, at: instant(datagram.unixNanoseconds),
+      tuple, bytes, isTruncated: datagram.isTruncated, at: instant(datagram.at),
       ecn: datagram.ecn, isKnown: machine.knows(tuple), isRelay: machine.knowsRelay(tuple),
       isFull: machine.isFull)
     switch verdict {
     case .refused: summary.ofNoCall += 1
-    // Counted as not of a call until it is identified.
+    // It counts as belonging to no call until it is identified.
     case .waiting: summary.ofNoCall += 1
     case .admitted:
-      pass(to: datagram.unixNanoseconds)
+      pass(to: datagram.at)
       step(
         .datagram(
           Datagram(
             local: tuple.source, remote: tuple.destination, bytes: bytes, ecn: datagram.ecn),
           isTruncated: datagram.isTruncated, arrival: now))
     case .admittedWith(let packets):
-      pass(to: datagram.unixNanoseconds)
+      pass(to: datagram.at)
       // All but the present one were counted on arrival.
       summary.ofNoCall -= min(summary.ofNoCall, UInt64(packets.dropFirst().count))
       for packet in packets {
@@ -161,15 +167,15 @@ package final class CaptureImport {
     }
   }
 
-  private func show(_ piece: CapturedStreamPiece, _ bytes: [UInt8]) {
-    let verdict = gate.examine(piece.tuple, bytes, lost: piece.lost, isEnd: piece.isEnd)
+  private func showPiece(_ piece: RingPacket) {
+    let verdict = gate.examine(piece.tuple, piece.bytes, lost: piece.lost, isEnd: piece.isEnd)
     if let (kind, detail) = verdict.obstacle {
       count(kind, detail)
     } else if verdict.isRefused {
       summary.ofNoCall += 1
     }
     guard !verdict.isRefused else { return }
-    pass(to: piece.unixNanoseconds)
+    pass(to: piece.at)
     for description in verdict.descriptions { apply(.signaling(description)) }
     guard let bytes = verdict.bytes else { return }
     apply(
@@ -199,7 +205,7 @@ package final class CaptureImport {
     var outputs: [ObserverOutput] = []
     var secrets: [String] = []
     while let output = outbox.next() {
-      // Most outputs are packets, whose rows are those of the input.
+      // Most outputs are packets, which use the input's rows.
       if let isClear = output.isPacketInClear {
         summary.countPacket(isClear: isClear)
         if output.hasRows { outputs.append(output) }
@@ -213,6 +219,7 @@ package final class CaptureImport {
       }
       outputs.append(output)
     }
+    steps += 1
     writer.record(
       StepRecord(
         actor: actor, at: now, input: input, outputs: OutputList(outputs),
@@ -223,33 +230,33 @@ package final class CaptureImport {
 
 // MARK: - CaptureNotes
 
-/// The part of a capture before its packets: secrets, and notes of an export by Retake.
+/// The part of a capture before its packets: secrets, and notes that a Retake export wrote.
 struct CaptureNotes {
   private(set) var keyLogs: [String] = []
   private(set) var srtpKeys: [String] = []
   private(set) var descriptions: [String] = []
   /// Descriptions found in signaling.
   private(set) var signaling: [String] = []
-  /// The parts that the observer of the exported take was configured not to see.
+  /// The parts that the exported take's observer was configured not to see.
   private(set) var notSeen: [ObserverCall] = []
   /// The genesis of the exported take's observer.
   private(set) var genesis: ObserverGenesis?
 
-  /// The beginning of the exported take, which was before the first packet if earlier ones were
-  /// left out.
+  /// Returns the beginning of the exported take, which was before the first packet if earlier ones
+  /// were left out.
   func start(before first: Int64) -> Int64? {
     let start = genesis?.startUnixNanoseconds ?? 0
     return start > 0 && start <= first && first - start < CaptureNotes.leadMaximum ? start : nil
   }
 
-  /// A day, in nanoseconds.
+  /// The maximum time between the take's beginning and the first packet: a day, in nanoseconds.
   private static let leadMaximum: Int64 = 86_400_000_000_000
-  /// The maximum bytes kept per kind: a capture may begin with any amount of anything.
+  /// The maximum number of bytes per kind: a capture may begin with any amount of anything.
   private static let bytesMaximum = 64 << 20
   private static let textsMaximum = 4096
   private var bytes = 0
 
-  /// Whether there is room for one more text.
+  /// Returns whether there is room for another text.
   private mutating func hasRoom(for text: String, _ count: Int) -> Bool {
     guard count < CaptureNotes.textsMaximum, bytes + text.utf8.count <= CaptureNotes.bytesMaximum
     else { return false }
@@ -285,7 +292,8 @@ struct CaptureNotes {
 }
 
 extension CaptureCounters {
-  /// Why a capture contains no take: the protocols found instead of UDP and TCP.
+  /// Explains that no take can be made from a capture, naming the protocols it has instead of UDP
+  /// and TCP.
   ///
   /// - Parameter name: the capture's name.
   package func nothingFound(in name: String) -> TapeError {
@@ -308,7 +316,7 @@ extension CaptureCounters {
     reassembled == 0 ? fragments - min(fragments, fragmentsDropped) : 0
   }
 
-  /// Where a call may be hidden in a capture without any; empty if nowhere.
+  /// The places where a capture without calls may hide one; empty if there are none.
   var placesForCalls: String {
     unread.hidingMedia > 0 ? "; not opened: \(unread.words(hidingMedia: true))" : ""
   }

@@ -3,17 +3,17 @@ import Observer
 public import Tape
 import Wire
 
-/// Creates takes of the calls between others in a packet capture, like `retake import`.
+/// Creates takes from the calls in a packet capture, like `retake import`.
 ///
-/// A capture is a pcap or pcapng file, optionally compressed with gzip or zstd. Packets of no call
-/// are counted and dropped.
+/// A capture is a pcap or pcapng file, optionally compressed with gzip or zstd. Packets that belong
+/// to no call are counted and dropped.
 public struct CaptureImporter {
   private let capture: String
   private let settings: ImportSettings
   private let reports: ImportReports
 
   /// - Parameters:
-  ///   - capture: the path of the capture; `-` is standard input.
+  ///   - capture: the capture's path; `-` is standard input.
   ///   - notice: receives a sentence for each kind of damage in the capture.
   public init(
     _ capture: String, settings: ImportSettings = ImportSettings(),
@@ -29,9 +29,9 @@ public struct CaptureImporter {
     self.reports = reports
   }
 
-  /// Creates one take of all calls in the capture.
+  /// Creates one take with all calls in the capture.
   ///
-  /// - Parameter take: the file, which must not exist; it gets its name when it is complete.
+  /// - Parameter take: the file, which must not exist; it gets its name once it is complete.
   public func write(to take: String) throws(TapeError) -> CaptureSummary {
     try Self.whole {
       let file = try WholeFile(take, .kept, isTake: true)
@@ -41,7 +41,7 @@ public struct CaptureImporter {
     }
   }
 
-  /// Creates a take of each call, named after the capture: `meeting-1.take` and so on.
+  /// Creates a take for each call, named after the capture: `meeting-1.take` and so on.
   ///
   /// - Parameter folder: the folder for the takes; created if it does not exist.
   public func writeCalls(to folder: String) throws(TapeError) -> CallsReport {
@@ -50,7 +50,7 @@ public struct CaptureImporter {
     }
   }
 
-  /// Records into a file that is renamed later.
+  /// Records into a file that will be renamed later.
   package func record(writing path: String, named take: String) throws -> CaptureSummary {
     let recorder = CaptureRecorder(settings, writing: path)
     let counters = try CaptureFeed.read(capture, "importing", reports) {
@@ -78,38 +78,38 @@ public struct CaptureImporter {
 
 // MARK: - ImportSettings
 
-/// Facts about calls between others that a capture does not contain, and options for their takes.
+/// Facts about calls that a capture does not reveal, and options for their takes.
 public struct ImportSettings: Sendable {
-  /// The label of the take.
+  /// The take's label.
   public var label = ""
-  /// What is said of the take by keys, such as the site or the build.
+  /// Facts about the take by key, such as its site or build.
   public var tags: [String: String] = [:]
-  /// Whether encoded frames are kept in the clear.
+  /// Whether the takes contain encoded frames, decrypted.
   public var keepsMedia = true
-  /// The codecs of payload types, as in `96=vp8,97=rtx`; nil for those stated at the capture's
-  /// beginning.
+  /// The codecs of payload types, as in `96=vp8,97=rtx`; nil to use those stated at the start of
+  /// the capture.
   public var payloadTypes: String?
   /// Whether media without keys is unencrypted, even if it does not look like it.
   public var isClear = false
-  /// Whether media that the ends receive is decoded, for levels and digests.
+  /// Whether the media that ends receive is decoded, for levels and digests.
   public var decodes = false
-  /// The texts of key logs in the format of NSS.
+  /// The texts of key logs in NSS format.
   public var keyLogs: [String] = []
   /// SRTP keys with their salts, in hexadecimal or base64.
   public var srtpKeys: [String] = []
-  /// Session descriptions of the ends.
+  /// The ends' session descriptions.
   public var descriptions: [String] = []
-  /// The maximum number of distinguished paths.
+  /// The maximum number of paths to tell apart.
   public var pathsMaximum = ObserverSettings.usualPathsMaximum
-  /// Whether protected packets are retained until their keys arrive.
+  /// Whether encrypted packets wait for their keys.
   package var awaitsKeys = true
-  /// Whether a take that cannot be written any further is kept.
+  /// Whether a take that can no longer be written is kept.
   package var keepsIncomplete = true
   /// Whether key logs are read while the capture goes on.
   package var followsKeyLogs = false
-  /// The names of ends.
+  /// The ends' names.
   package var names: [ObserverGenesis.EndName] = []
-  /// Descriptions found in signaling of the same capture.
+  /// Descriptions found in the same capture's signaling.
   var signaling: [String] = []
 
   /// Creates the default settings.
@@ -122,10 +122,10 @@ package struct ImportReports {
   package var notice: (String) -> Void
   /// Receives the current activity, and how many bytes of the capture were read.
   package var progress: (_ what: String, _ bytes: Int) -> Void
-  /// The capture was read to its end, or abandoned.
+  /// Called when the capture was read to its end, or abandoned.
   package var end: () -> Void
 
-  /// Creates reports; by default they are ignored.
+  /// Creates reports that ignore everything not passed here.
   package init(
     notice: @escaping (String) -> Void = { _ in },
     progress: @escaping (String, Int) -> Void = { _, _ in }, end: @escaping () -> Void = {}
@@ -136,7 +136,7 @@ package struct ImportReports {
   }
 }
 
-/// The prefixes of a capture's comments that Retake's export writes and its import reads.
+/// The prefixes of the capture comments that a Retake export writes and an import reads.
 package enum CaptureMark: String, CaseIterable {
   case observer = "Retake observer "
   case description = "Retake description "
@@ -144,7 +144,7 @@ package enum CaptureMark: String, CaseIterable {
   case signaling = "Retake signaling "
   case notSeen = "Retake not seen "
 
-  /// The content of a comment under this mark.
+  /// Returns the rest of a comment that begins with this mark.
   func content(of comment: String) -> String? {
     comment.hasPrefix(rawValue) ? String(comment.dropFirst(rawValue.count)) : nil
   }

@@ -3,14 +3,14 @@ package import Observer
 package import Tape
 import Wire
 
-/// Creates a take of a capture, whatever its source.
+/// Creates a take from a capture, whatever its source.
 ///
-/// The take begins with the first packet, which sets the clock, unless its beginning is given.
+/// The take begins with the first packet, which sets the clock, unless `begin` sets it.
 package final class CaptureRecorder {
   private let settings: ImportSettings
   /// The file to write.
   private let path: String
-  /// Secrets and comments stand before the first packet.
+  /// The secrets and comments before the first packet.
   private var head = CaptureNotes()
   private var earlyKeyLogs: [String] = []
   /// Whether the capture may contain keys further on.
@@ -22,12 +22,12 @@ package final class CaptureRecorder {
     self.path = path
   }
 
-  /// Begins before the first packet.
+  /// Starts the take before the first packet arrives.
   package func begin(unixNanoseconds: Int64) throws(TapeError) {
     if observer == nil { observer = try begun(unixNanoseconds) }
   }
 
-  /// Handles an event of the capture.
+  /// Handles a capture event.
   package func show(_ event: CaptureEvent, of reader: borrowing CaptureReader) throws(TapeError) {
     if observer == nil {
       if let first = event.unixNanoseconds {
@@ -40,7 +40,7 @@ package final class CaptureRecorder {
     observer?.show(event, of: reader)
   }
 
-  /// Receives further lines of a key log, before the first packet or after it.
+  /// Receives further lines of a key log, before or after the first packet.
   package func receive(keyLog lines: String) {
     if let observer {
       observer.receive(keyLog: lines)
@@ -49,17 +49,17 @@ package final class CaptureRecorder {
     }
   }
 
-  /// Ends the capture; nil when no packet was in it.
+  /// Ends the capture; returns nil if it had no packet.
   package func finish(_ counters: CaptureCounters) throws(TapeError) -> CaptureSummary? {
     guard let observer else { return nil }
     for call in head.notSeen { observer.apply(call) }
     return try observer.finish(counters)
   }
 
-  /// The limit of bytes waiting to be written: about the size of a processor's cache.
+  /// The limit of bytes waiting to be written: about the size of a processor cache.
   private static let queueLimit = 16 << 20
 
-  /// Whether packets may be decrypted at all: if not, they do not wait for keys.
+  /// Whether packets may be decrypted at all; otherwise they do not wait for keys.
   private var mayHaveKeys: Bool {
     mayBringKeys || settings.followsKeyLogs || head.genesis != nil
       || !(settings.keyLogs + head.keyLogs + earlyKeyLogs).isEmpty
@@ -98,7 +98,7 @@ package final class CaptureRecorder {
 }
 
 extension CaptureEvent {
-  /// The time of the packet's capture; nil for other events.
+  /// The capture time of a packet; nil for other events.
   var unixNanoseconds: Int64? {
     switch self {
     case .datagram(let datagram): datagram.unixNanoseconds
@@ -110,25 +110,25 @@ extension CaptureEvent {
 
 // MARK: - KeyLogGate
 
-/// Passes on the lines of key logs that are about calls of a capture.
+/// Passes on the key log lines that are about calls in a capture.
 ///
 /// A browser logs the secrets of all its connections; a take contains only those that decrypt its
-/// packets. Lines may come before their association or after it.
+/// packets. Lines may arrive before or after their association.
 package struct KeyLogGate {
   private var associations: Set<String> = []
-  /// Lines whose association was not seen, by the client random that they name.
+  /// Lines whose association was not seen, by client random.
   private var held: [String: [Substring]] = [:]
   private var heldBytes = 0
-  /// How many texts of key logs were read, how many of their lines are secrets, and how many of
-  /// these are of associations that were seen.
+  /// The number of key log texts read, of secrets in their lines, and of secrets for associations
+  /// that were seen.
   private(set) var logs = 0
   private(set) var secrets: UInt64 = 0
   private(set) var fitting: UInt64 = 0
 
-  /// More than the logs of several days; lines beyond it are dropped.
+  /// More than several days of logs; further lines are dropped.
   private static let heldMaximum = 64 << 20
 
-  /// Receives whole lines, and returns those that are about associations that were seen.
+  /// Receives complete lines, and returns those about associations that were seen.
   mutating func receive(_ lines: String) -> String? {
     var known: [Substring] = []
     logs += 1
@@ -158,14 +158,15 @@ package struct KeyLogGate {
     return KeyLogGate.text(lines)
   }
 
-  /// Whether a text has a line of a key log.
+  /// Returns whether a text contains a key log line.
   package static func hasSecrets(_ text: String) -> Bool {
     text.split(whereSeparator: \.isNewline).contains {
       !$0.hasPrefix("#") && isSecret($0.split(separator: " ", maxSplits: 2))
     }
   }
 
-  /// A label, the 32 bytes of a client random, and a secret, both in hexadecimal.
+  /// Returns whether a line is a label, a client random of 32 bytes, and a secret, both in
+  /// hexadecimal.
   private static func isSecret(_ words: [Substring]) -> Bool {
     words.count == 3 && words[1].utf8.count == 64 && words[1].allSatisfy(\.isHexDigit)
       && words[2].drop { $0.isHexDigit }.allSatisfy { $0 == " " }
@@ -185,16 +186,17 @@ package struct KeyLogFollower {
   /// The beginning of an incomplete line.
   private var rest: [UInt8] = []
 
-  /// Longer lines are not from a key log.
+  /// Longer lines do not belong to a key log.
   private static let lineMaximum = 1 << 16
-  /// How much is read at once.
+  /// The maximum number of bytes to read at once.
   private static let pieceMaximum = 4 << 20
 
   package init(_ path: String) { self.path = path }
 
-  /// The lines written since the last call; nil for none.
+  /// Returns the lines written since the last call; nil for none.
   ///
-  /// A file that does not exist yet has none; one that became shorter is read from its beginning.
+  /// A file that does not exist yet has none; a file that became shorter is read from its
+  /// beginning.
   /// - Parameter isLast: whether an unterminated last line counts.
   package mutating func news(isLast: Bool = false) -> String? {
     var lines: [UInt8] = []
@@ -217,7 +219,7 @@ package struct KeyLogFollower {
     return bytes
   }
 
-  /// The complete lines of the waiting and the new bytes.
+  /// Returns the complete lines in the waiting and the new bytes.
   private mutating func whole(_ bytes: [UInt8]) -> [UInt8] {
     let all = rest + bytes
     guard let end = all.lastIndex(of: UInt8(ascii: "\n")) else {

@@ -3,44 +3,43 @@ import Peer
 import Tape
 import Wire
 
-/// The summary of an imported capture.
+/// A summary of an imported capture.
 public struct CaptureSummary: Encodable, Hashable, Sendable {
-  /// The path of the take.
+  /// The take's path.
   public package(set) var take: String
   /// The number of calls in it.
   public internal(set) var calls = 0
-  /// Streams of RTP.
+  /// The number of RTP streams.
   public internal(set) var streams = 0
-  /// The steps of the take.
+  /// The number of steps in the take.
   public internal(set) var steps = 0
-  /// The size of the take.
+  /// The take's size in bytes.
   public internal(set) var bytes = 0
-  /// Datagrams of calls and of others.
+  /// The number of datagrams, in calls or not.
   public internal(set) var datagrams = 0
-  /// Packets of no call, which are not kept.
+  /// The number of packets that belong to no call; the take does not contain them.
   public internal(set) var ofNoCall: UInt64 = 0
-  /// Frames that the capturing system lost.
+  /// The number of frames that the capturing system lost.
   public internal(set) var dropped: UInt64 = 0
-  /// RTP and RTCP packets of calls.
+  /// The number of RTP and RTCP packets in calls.
   public internal(set) var packets = 0
-  /// How many of them are unencrypted.
+  /// The number of those that are unencrypted.
   public internal(set) var packetsInClear = 0
-  /// Video frames and audio packets that the ends received and that were complete.
+  /// The number of complete video frames and audio packets that the ends received.
   public internal(set) var mediaFrames = 0
   /// The number of frames in the capture.
   public internal(set) var frames: UInt64 = 0
-  /// How many of them are duplicates.
+  /// The number of those that are duplicates.
   public internal(set) var duplicates: UInt64 = 0
   /// Parts of the call that could not be observed, each kind once.
   public internal(set) var notSeen: [String] = []
-  /// Inputs that were of no use, each in a sentence.
+  /// Inputs that turned out to be useless, one sentence each.
   public package(set) var notes: [String] = []
-  /// Hints for observing more, each once.
+  /// Hints on how to observe more, each once.
   public internal(set) var hints: [String] = []
 
   init(take: String) { self.take = take }
 
-  /// Counts a packet of a call.
   mutating func countPacket(isClear: Bool) {
     packets += 1
     if isClear { packetsInClear += 1 }
@@ -89,7 +88,7 @@ public struct CaptureSummary: Encodable, Hashable, Sendable {
       + "before its beginning"
   }
 
-  /// The option that may help with this obstacle.
+  /// Returns the option that may help with this obstacle.
   private static func hint(_ kind: CoverageKind, _ detail: String) -> String? {
     switch kind {
     case .noKeys where detail == Observer.clearHint:
@@ -99,7 +98,7 @@ public struct CaptureSummary: Encodable, Hashable, Sendable {
     }
   }
 
-  /// The summary as printed lines.
+  /// The summary as lines to print.
   public var words: String {
     var lines = [
       "\(take): \(counted(calls, "call")), \(counted(streams, "stream")), "
@@ -118,16 +117,16 @@ public struct CaptureSummary: Encodable, Hashable, Sendable {
   }
 }
 
-/// The summary of a capture with several calls.
+/// A summary of a capture with several calls.
 public struct CallsReport: Encodable, Hashable, Sendable {
-  /// The take of each call.
+  /// The summary of each call's take.
   public internal(set) var takes: [CaptureSummary] = []
-  /// Packets of no call, which are in none of the takes.
+  /// The number of packets that belong to no call; no take contains them.
   public package(set) var ofNoCall: UInt64 = 0
-  /// Inputs that were of no use for any call, each in a sentence.
+  /// Inputs that were useless for every call, one sentence each.
   public internal(set) var notes: [String] = []
 
-  /// The report as printed lines.
+  /// The report as lines to print.
   public var words: String {
     let lines = takes.map(\.words)
     let rest = ofNoCall > 0 ? ["\(counted(ofNoCall, "packet")) of no call left out"] : []

@@ -3,13 +3,13 @@ package import Observer
 import Tape
 import Wire
 
-/// The format of a file that is imported.
+/// The format of a file to import.
 package enum ImportedFormat: Hashable, Sendable {
   case capture
   case reported(ReportedFormat)
   case recording(PacketRecording.Format)
 
-  /// The format with this name; nil for none.
+  /// Finds the format with this name; fails if there is none.
   package init?(name: String) {
     if name == "capture" {
       self = .capture
@@ -28,7 +28,7 @@ package enum ImportedFormat: Hashable, Sendable {
       + PacketRecording.Format.allCases.map(\.rawValue)
   }
 
-  /// Detects the format of a file by its content.
+  /// Detects a file's format by its content.
   ///
   /// Standard input is a capture unless the format is specified, because it can be read only once.
   package init(of path: String) throws {
@@ -45,8 +45,8 @@ package enum ImportedFormat: Hashable, Sendable {
     }
   }
 
-  /// The first bytes of a file, decompressed; nil if nothing can be read, which the capture reader
-  /// then reports.
+  /// Returns a file's first bytes, decompressed; nil if nothing can be read, which the capture
+  /// reader then reports.
   private static func head(of path: String) throws -> [UInt8]? {
     guard FileBytes.kind(of: path) == .file,
       case .success(let bytes) = FileBytes.read(path, atMost: 64 << 10)
@@ -62,12 +62,12 @@ package enum ImportedFormat: Hashable, Sendable {
   }
 }
 
-/// The list of files that belong to a recording of Janus: `.nfo` beside them.
+/// The list of files in a Janus recording: the `.nfo` beside them.
 struct RecordingList {
-  /// The names of the files, as written in the list.
+  /// The files' names, as in the list.
   var names: [String] = []
 
-  /// Reads a list; nil for other files.
+  /// Reads a list; fails for other files.
   init?(_ bytes: [UInt8]) {
     let lines = String(decoding: bytes.prefix(64 << 10), as: UTF8.self)
       .split(whereSeparator: \.isNewline)
@@ -106,7 +106,7 @@ extension PacketRecording {
 }
 
 extension CaptureImporter {
-  /// Creates a take of packets that were stored without network headers.
+  /// Creates a take from packets that were stored without network headers.
   package static func record(
     _ recording: PacketRecording, of path: String, _ settings: ImportSettings,
     writing temporary: String, named take: String, reports: ImportReports

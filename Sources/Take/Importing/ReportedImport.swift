@@ -3,25 +3,25 @@ package import Observer
 import Tape
 import Wire
 
-/// Creates a take of another stack's reports about itself.
+/// Creates a take from another stack's reports about itself.
 package struct ReportedImport {
-  /// The summary of an imported file of reports.
+  /// A summary of an imported report file.
   package struct Summary: Encodable, Sendable {
     package var take: String
     package var format: String
     package var connections = 0
     package var events = 0
-    /// Reports of getStats.
+    /// The number of getStats reports.
     package var reports = 0
-    /// Encoded frames; nil of files, which have none.
+    /// The number of encoded frames; nil for files, which have none.
     package var frames: Int?
     package var steps = 0
-    /// The size of the take.
+    /// The take's size in bytes.
     package var bytes = 0
-    /// What the file does not contain, one sentence per item.
+    /// The parts that the file lacks, one sentence each.
     package var notes: [String] = []
 
-    /// What was reported, in words.
+    /// The reported parts, in words.
     package var partWords: String {
       let parts = [
         counted(UInt64(connections), "connection"), counted(UInt64(events), "event"),
@@ -46,7 +46,7 @@ package struct ReportedImport {
 
   /// - Parameters:
   ///   - path: the file; `-` is standard input.
-  ///   - label: the label of the take.
+  ///   - label: the take's label.
   package init(
     _ path: String, _ format: ReportedFormat, label: String, tags: [String: String] = [:],
     reports: ImportReports
@@ -111,7 +111,7 @@ package struct ReportedImport {
     return try writing.finish()
   }
 
-  /// Writes events that were read as a whole, in the order of time.
+  /// Writes events that were read all at once, in time order.
   private func write(
     _ events: [ReportedEvent], of format: String, head: JSONValue?, to path: String
   ) throws -> ReportedRecorder {
@@ -135,13 +135,13 @@ package struct ReportedImport {
 
   private func writeLines(to path: String) throws -> Summary {
     let dialect: ReportedLines.Dialect = format == .rtcstats ? .rtcstats : .jitsi
-    // Lines of Jitsi may be out of order, so they are sorted first.
+    // Jitsi's lines may be out of order, so they are sorted first.
     var lines: [Line] = []
     var keys: [(connection: String?, milliseconds: Double?)] = []
     var survey = ReportedLines(dialect)
     defer { reports.end() }
     try text.eachLine { bytes, offset in
-      // The first line of rtcstats contains the base of all times.
+      // The first line of an rtcstats dump has the base of all times.
       if dialect == .rtcstats, !lines.isEmpty { return }
       reports.progress("reading", offset)
       let event = survey.event(ofLine: String(decoding: bytes, as: UTF8.self))

@@ -2,15 +2,15 @@ package import Observer
 package import Tape
 package import Wire
 
-/// Writes what was reported into a take, event by event, of a file or while it happens.
+/// Writes reported events into a take one by one, from a file or while they happen.
 package final class ReportedRecorder {
-  /// How the take is written.
+  /// The take's label and tags, and the limits on what is stored in it.
   package struct Options: Sendable {
     package var label = ""
-    /// What is said of the take by keys.
+    /// Facts about the take, by key.
     package var tags: [String: String] = [:]
     package var keepsMedia = true
-    /// Whether whoever reports waits for the disk; else a disk that is too slow ends the take.
+    /// Whether the caller waits for the disk; otherwise a disk that is too slow ends the take.
     package var waitsForDisk = true
 
     package init(
@@ -36,7 +36,7 @@ package final class ReportedRecorder {
   private var now = Instant.zero
   private var lastMilliseconds: Double
   private var peers: [String: UInt32] = [:]
-  /// The number of the last call of each peer, and calls that wait for their results.
+  /// Each peer's last call number, and the calls waiting for their results.
   private var calls: [UInt32: UInt32] = [:]
   private var waiting: [UInt32: [(id: UInt32, name: String, correlation: String?)]] = [:]
   private var summary: ReportedImport.Summary
@@ -44,10 +44,10 @@ package final class ReportedRecorder {
   /// Creates the take.
   ///
   /// - Parameters:
-  ///   - format: what reports, in words.
-  ///   - head: what it says about itself.
-  ///   - start: the Unix time of the take's begin, in milliseconds; nil: 0.
-  ///   - latest: that of the last event, where it is known.
+  ///   - format: the reporting software, in words.
+  ///   - head: what the software says about itself.
+  ///   - start: the Unix time at which the take begins, in milliseconds; nil for 0.
+  ///   - latest: the last event's Unix time, if known.
   package init(
     _ path: String, format: String, head: JSONValue?, options: Options, start: Double?,
     latest: Double?
@@ -75,12 +75,13 @@ package final class ReportedRecorder {
     }
   }
 
-  /// Stops when the take cannot be written any further.
+  /// Throws if nothing more can be written to the take.
   package func check() throws(TapeError) {
     if let error = writer.error { throw error }
   }
 
-  /// Whole milliseconds are exact; a `Double` has no room for the nanoseconds of today's dates.
+  /// Converts milliseconds; integral ones are exact, since a `Double` cannot represent today's
+  /// times in nanoseconds.
   private static func nanoseconds(_ milliseconds: Double) -> Int64 {
     let bounded = max(min(milliseconds, 4e12), -4e12)
     let whole = bounded.rounded(.down)
@@ -92,9 +93,9 @@ package final class ReportedRecorder {
     Instant(nanoseconds: max(0, Self.nanoseconds(milliseconds) - Self.nanoseconds(start)))
   }
 
-  /// Adds an event; a connection begins with the first that names it.
+  /// Adds an event; a connection begins with the first event that names it.
   ///
-  /// - Parameter time: its Unix time in milliseconds; nil puts it where the event before it is.
+  /// - Parameter time: its Unix time in milliseconds; nil for the previous event's time.
   package func add(_ event: ReportedEvent, at time: Double?) {
     let milliseconds = time ?? lastMilliseconds
     lastMilliseconds = milliseconds
@@ -128,7 +129,7 @@ package final class ReportedRecorder {
     }
   }
 
-  /// Adds a frame; one of a connection that nothing else was reported of is passed over.
+  /// Adds a frame, unless nothing else was reported about its connection.
   package func add(_ frame: ScriptUnit.Frame) {
     guard let peer = peers[frame.connection] else { return }
     let at = instant(frame.unixMilliseconds)
@@ -181,7 +182,7 @@ package final class ReportedRecorder {
     return open[place].id
   }
 
-  /// Writes down what is not reported.
+  /// Records that something was not reported.
   package func report(missing what: String, _ reason: String) {
     summary.notes.append(reason)
     step(.notSeen(what: what, reason: reason))

@@ -5,7 +5,7 @@ import Wire
 
 /// A decompressed text file that can be read several times and at any offset.
 ///
-/// Compressed text and text from a pipe is stored in an unnamed file, so that memory does not grow
+/// Compressed text and text from a pipe are stored in an unnamed file, so that memory does not grow
 /// with it.
 package final class SpooledText {
   private let descriptor: FileDescriptor
@@ -14,7 +14,7 @@ package final class SpooledText {
 
   /// The maximum decompressed size: four gigabytes.
   private static let sizeMaximum = 4 << 30
-  /// The maximum size of one value in memory.
+  /// The maximum size of a value in memory.
   static let valueMaximum = 128 << 20
 
   /// - Parameters:
@@ -43,7 +43,7 @@ package final class SpooledText {
     try Self.read(descriptor, at: offset, count, name)
   }
 
-  /// Reads the whole text.
+  /// Reads the entire text.
   package func all() throws -> [UInt8] {
     guard size <= Self.valueMaximum else {
       throw TapeError(
@@ -57,7 +57,7 @@ package final class SpooledText {
     return try bytes(at: 0, count: size)
   }
 
-  /// Calls a closure with each line, without its end, and its offset.
+  /// Calls a closure with each line, without its line break, and its offset.
   package func eachLine(_ body: (_ line: [UInt8], _ offset: Int) throws -> Void) throws {
     var rest: [UInt8] = []
     var start = 0
@@ -110,14 +110,14 @@ package final class SpooledText {
     return bytes
   }
 
-  /// Writes the decompressed bytes of a source into an unnamed file.
+  /// Writes a source's decompressed bytes into an unnamed file.
   private static func spool(
     _ path: String, _ name: String, _ notice: (String) -> Void
   ) throws -> (FileDescriptor, Int) {
     let source = try DescriptorSource(path)
     let folder = getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
     var template = Array("\(folder)/retake-XXXXXX".utf8CString)
-    // Its name is removed at once, so that nothing is left behind in any case.
+    // Its name is removed at once, so nothing is left behind in any case.
     let number = mkstemp(&template)
     if number >= 0 {
       unlink(template)

@@ -2,26 +2,26 @@ package import Media
 import RTP
 package import Wire
 
-/// Limits how long a file may contain nothing new, so that a wrong date in a recording does not
-/// fill a disk: an hour of a still picture in VGA is 50 GB.
+/// Limits how long a file may go without new media, so that a wrong date in a recording does not
+/// fill a disk: an hour of a still VGA picture takes 50 GB.
 ///
-/// Pauses of up to a second are always kept. The rest of longer ones is charged to a budget for the
-/// whole file; beyond it, pauses are cut, and the following media moves forward.
+/// Pauses of up to a second are always kept. The rest of a longer pause is charged to a budget for
+/// the entire file; beyond it, pauses are cut and the following media moves forward.
 package struct GapBudget: Hashable, Sendable {
   /// The part of a pause that is not charged to the budget, in nanoseconds.
   private static let freeNanoseconds: Int64 = 1_000_000_000
 
   private var restNanoseconds: Int64
-  /// The sum of cut pauses.
+  /// The duration cut from pauses.
   package private(set) var leftOut = Interval(nanoseconds: 0)
 
   /// - Parameter nanoseconds: the budget; by default nothing is left out.
   package init(nanoseconds: Int64 = .max) { restNanoseconds = max(0, nanoseconds) }
 
-  /// Returns how much of a pause is kept.
+  /// Returns the part of a pause that is kept.
   ///
   /// - Parameters:
-  ///   - length: the part of the pause that was not accounted for yet, in nanoseconds.
+  ///   - length: the part of the pause not accounted for yet, in nanoseconds.
   ///   - start: the part before that.
   mutating func spend(_ length: Int64, after start: Int64 = 0) -> Int64 {
     let length = max(0, length)
@@ -36,12 +36,11 @@ package struct GapBudget: Hashable, Sendable {
 
 /// Encodes media into the bytes of a file.
 package protocol FrameWriting {
-  /// The sum of cut pauses.
+  /// The duration cut from pauses.
   var leftOut: Interval { get }
-  /// Writes media of the right kind that was played at an instant; after a failure nothing more is
-  /// written.
+  /// Writes media of the right kind that was played at an instant; does nothing after a failure.
   mutating func write(_ media: MediaContent, at: Instant)
-  /// Completes the file; returns the number of frames in it, or why there are not more.
+  /// Completes the file; returns the number of frames in it, or the reason that there are no more.
   mutating func finish() -> Result<Int, MediaFileError>
 }
 
@@ -49,7 +48,7 @@ extension FrameWriting {
   package var leftOut: Interval { .zero }
 }
 
-/// Writes blocks of audio as a WAV file with the channels of the first one.
+/// Writes audio blocks as a WAV file with the first block's channels.
 package struct AudioWriter: FrameWriting {
   private let file: MediaFile
   private var format: WAVFormat?
@@ -67,7 +66,7 @@ package struct AudioWriter: FrameWriting {
 
   package var leftOut: Interval { gaps.leftOut }
 
-  /// Whether a block is kept: sound always is, silence within the budget.
+  /// Returns whether a block is kept: sound always is, silence only within the budget.
   private mutating func isKept(_ block: AudioBlock) -> Bool {
     guard block.samples.allSatisfy({ $0 == 0 }) else {
       silence = 0
@@ -113,10 +112,10 @@ package struct AudioWriter: FrameWriting {
   }
 }
 
-/// Writes video frames as a YUV4MPEG2 file of a constant rate and of the first video frame's size.
+/// Writes video frames as a YUV4MPEG2 file with a constant rate and the first video frame's size.
 ///
-/// Every video frame is repeated until the next one, as on a screen; video frames shown for less
-/// than a frame of the file are left out.
+/// Each video frame is repeated until the next one, as on a screen; video frames shown for less
+/// than one file frame are left out.
 package struct VideoWriter: FrameWriting {
   private let file: MediaFile
   private let framesPerSecond: Int
@@ -125,8 +124,8 @@ package struct VideoWriter: FrameWriting {
   private var frameCount = 0
   private var failure: MediaFileError?
   private var gaps: GapBudget
-  /// The time of the shown video frame, and its time in the file, both in nanoseconds since the
-  /// first one.
+  /// The shown video frame's time, and its time in the file, both in nanoseconds since the first
+  /// one.
   private var lastPassed: Int64 = 0
   private var lastPlace: Int64 = 0
 
@@ -153,7 +152,7 @@ package struct VideoWriter: FrameWriting {
     }
   }
 
-  /// The time of an instant in the file, in nanoseconds, after cut pauses.
+  /// Returns an instant's time in the file, in nanoseconds, after cutting pauses.
   private mutating func place(of at: Instant, from first: Instant) -> Int64 {
     let now = max(lastPassed, (at - first).nanoseconds)
     lastPlace += gaps.spend(now - lastPassed)
@@ -223,11 +222,11 @@ package struct TimedStreamWriter: FrameWriting {
   private let fourCC: String
   private var first: (size: (width: Int, height: Int), at: Instant)?
   private var frameCount = 0
-  /// The time of the previous video frame, in the clock of the file.
+  /// The previous video frame's time, on the file's clock.
   private var last: Int64 = -1
   private var failure: MediaFileError?
 
-  /// - Parameter fourCC: the codec's name of four letters.
+  /// - Parameter fourCC: the codec's four-letter name.
   package init(_ file: MediaFile, fourCC: String) {
     self.file = file
     self.fourCC = fourCC
@@ -278,7 +277,7 @@ package struct TimedStreamWriter: FrameWriting {
 }
 
 extension AudioBlock {
-  /// The block with one or two channels: two are averaged, one is doubled.
+  /// Returns the block with one or two channels: two are averaged, one is doubled.
   func converted(toChannels wanted: Int) -> AudioBlock {
     guard wanted != channels else { return self }
     guard !samples.isEmpty else { return AudioBlock(blank: frameCount, channels: wanted) }

@@ -2,11 +2,11 @@ import Glibc
 public import Media
 public import Wire
 
-/// Why a media file cannot be used: one sentence with the file, and the location in it.
+/// An error in a media file: one sentence with the file and the position in it.
 public struct MediaFileError: Error, Hashable, Sendable, CustomStringConvertible {
   /// The kind of fault.
   public enum Cause: String, Hashable, Sendable {
-    /// The file contains no media that can be sent, or no more.
+    /// The file contains no media that can be sent, or no more of it.
     case content
     /// There is no such file.
     case missing
@@ -14,16 +14,16 @@ public struct MediaFileError: Error, Hashable, Sendable, CustomStringConvertible
     case system
   }
 
-  /// The path of the file.
+  /// The file's path.
   public var path: String
   /// The reason, and usually the remedy, as a sentence.
   public var reason: String
   /// The kind of fault.
   public var cause: Cause
   /// The video frame that could not be read, counted from 1 in the file; nil for audio, and if the
-  /// fault concerns no frame.
+  /// fault is not about a frame.
   public var videoFrame: Int?
-  /// The byte offset in the file; nil if the file as a whole is meant.
+  /// The byte offset in the file; nil if the fault concerns the entire file.
   public var byteOffset: Int?
 
   package init(
@@ -47,7 +47,7 @@ public struct MediaFileError: Error, Hashable, Sendable, CustomStringConvertible
 
 /// A file that is open for reading or writing; closed with its last reference.
 package final class MediaFile {
-  /// The purpose of opening a file.
+  /// The purpose for which a file is opened.
   package enum Access {
     case reading
     /// Creates the file or empties it.
@@ -57,7 +57,7 @@ package final class MediaFile {
   package let path: String
   private let descriptor: Int32
 
-  /// How many bytes were read since the beginning.
+  /// The number of bytes read since the start.
   private var position = 0
 
   private static let pieceBytes = 256 << 10
@@ -83,7 +83,7 @@ package final class MediaFile {
 
   deinit { close(descriptor) }
 
-  /// Refuses files that cannot be rewound, and an empty file with this message.
+  /// Refuses files that cannot be rewound, and empty files with this message.
   private func check(_ emptiness: String) throws(MediaFileError) {
     var status = stat()
     guard fstat(descriptor, &status) == 0 else { throw MediaFileError(path: path, code: errno) }
@@ -98,7 +98,7 @@ package final class MediaFile {
     if status.st_size == 0 { throw MediaFileError(path: path, reason: emptiness) }
   }
 
-  /// The next bytes, nil at the end of the file.
+  /// Returns the next bytes; nil at the end of the file.
   func read() throws(MediaFileError) -> [UInt8]? {
     while true {
       var result = 0
@@ -115,14 +115,13 @@ package final class MediaFile {
     }
   }
 
-  /// Goes back to the beginning.
   func rewind() throws(MediaFileError) {
     guard lseek(descriptor, 0, SEEK_SET) == 0 else { throw MediaFileError(path: path, code: errno) }
     position = 0
     try check("the file became empty while it was sent: leave it as it is until the end")
   }
 
-  /// Writes bytes over those that stand at an offset from the beginning.
+  /// Overwrites bytes at an offset from the start.
   package func write(_ bytes: [UInt8], at offset: Int) throws(MediaFileError) {
     var written = 0
     while written < bytes.count {
@@ -165,12 +164,12 @@ extension MediaFileError {
 public enum MediaFileFormat: String, CaseIterable, Hashable, Sendable {
   /// Uncompressed video frames (YUV4MPEG2).
   case y4m
-  /// A byte stream of H.264 (annex B), sent without decoding.
+  /// An H.264 byte stream (annex B), sent without decoding.
   case h264
   /// Audio (RIFF WAVE).
   case wav
 
-  /// The format of a file by its extension; nil for an unknown one.
+  /// Detects a file's format by its extension; fails if that is unknown.
   public init?(path: String) {
     let name = path.split(separator: "/").last ?? ""
     guard let dot = name.lastIndex(of: ".") else { return nil }
@@ -186,16 +185,17 @@ public enum MediaFileFormat: String, CaseIterable, Hashable, Sendable {
   public var kind: MediaKind { self == .wav ? .audio : .video }
 }
 
-/// Media in the order of time, ready to be sent.
+/// Media in time order, ready to be sent.
 public protocol TimedMedia: SendableMetatype {
-  /// The next video frame or block and its time in nanoseconds from the first one; nil at the end.
+  /// Returns the next video frame or block, and its time in nanoseconds after the first one; nil at
+  /// the end.
   mutating func next() throws(MediaFileError) -> (media: MediaContent, nanoseconds: Int64)?
-  /// The next key frame, to be sent instead of the last frame from `next`; nil if there is none, or
-  /// if any frame will do.
+  /// Returns the next key frame, to be sent instead of the last frame from `next`; nil if there is
+  /// none, or if any frame will do.
   mutating func nextKeyFrame() throws(MediaFileError) -> MediaContent?
 }
 
 extension TimedMedia {
-  /// Nil: media that is encoded while it is sent can become a key frame then.
+  /// Returns nil: media that is encoded while being sent can become a key frame at any time.
   public mutating func nextKeyFrame() -> MediaContent? { nil }
 }

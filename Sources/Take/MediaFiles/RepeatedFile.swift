@@ -1,9 +1,9 @@
 import Wire
 
-/// Parses video frames or blocks of audio from the bytes of a file: bytes are appended, and after
-/// each piece `next` returns the complete ones.
+/// Parses video frames or audio blocks from a file's bytes: after each appended piece, `next`
+/// returns the complete ones.
 protocol PieceReader {
-  /// A video frame or a block of audio.
+  /// A video frame or an audio block.
   associatedtype Part
   /// An error in the bytes.
   associatedtype Fault: Error, CustomStringConvertible
@@ -11,16 +11,16 @@ protocol PieceReader {
   /// The message for a file without any part.
   static var emptiness: String { get }
 
-  /// Creates a reader at the beginning of a file.
+  /// Creates a reader at the start of a file.
   init()
   mutating func append(_ piece: RawSpan) throws(Fault)
   /// Marks the end of the file.
   mutating func finish() throws(Fault)
-  /// The next part; nil when more bytes are needed.
+  /// Returns the next part; nil if more bytes are needed.
   mutating func next() throws(Fault) -> Part?
-  /// The rest at the end, shorter than a part.
+  /// Returns the remainder at the end, which is shorter than a part.
   mutating func rest() -> Part?
-  /// The location of a fault after this many parts.
+  /// Returns a fault's location, given the number of parts read so far.
   func place(of fault: Fault, after count: Int) -> (videoFrame: Int?, byteOffset: Int?)
 }
 
@@ -28,18 +28,18 @@ extension PieceReader {
   mutating func rest() -> Part? { nil }
 }
 
-/// The parts of a file, optionally repeated.
+/// A file's parts, optionally repeated.
 struct RepeatedFile<Reader: PieceReader> {
   private let file: MediaFile
   private let loops: Bool
   private(set) var reader = Reader()
-  /// How many parts were read since the beginning of the file.
+  /// The number of parts read since the start of the file.
   private(set) var count = 0
   private var isAtEnd = false
   /// The part that was read when the file was opened.
   private var first: Reader.Part?
 
-  /// Opens a file and reads its first part, so that one without any is refused at once.
+  /// Opens a file and reads its first part, so that a file without any is refused at once.
   init(path: String, loops: Bool) throws(MediaFileError) {
     file = try MediaFile(path, for: .reading)
     self.loops = loops
@@ -50,7 +50,7 @@ struct RepeatedFile<Reader: PieceReader> {
   /// The error for a file without any part.
   var emptiness: MediaFileError { MediaFileError(path: file.path, reason: Reader.emptiness) }
 
-  /// The next part; at the end of the file the first one, or nil.
+  /// Returns the next part; at the end of the file, the first one or nil.
   mutating func next() throws(MediaFileError) -> Reader.Part? {
     if let part = first.take() { return part }
     if let part = try nextOnce() { return part }
@@ -60,7 +60,7 @@ struct RepeatedFile<Reader: PieceReader> {
     return part
   }
 
-  /// The next part; nil at the end of the file.
+  /// Returns the next part; nil at the end of the file.
   mutating func nextOnce() throws(MediaFileError) -> Reader.Part? {
     while true {
       let part = try read { (reader) throws(Reader.Fault) in try reader.next() }
@@ -78,7 +78,6 @@ struct RepeatedFile<Reader: PieceReader> {
     }
   }
 
-  /// Goes back to the beginning.
   mutating func restart() throws(MediaFileError) {
     try file.rewind()
     reader = Reader()
@@ -87,7 +86,7 @@ struct RepeatedFile<Reader: PieceReader> {
     first = nil
   }
 
-  /// Uses the reader, converting its errors to those of the file.
+  /// Uses the reader, converting its errors to the file's.
   private mutating func read<Result>(
     _ body: (inout Reader) throws(Reader.Fault) -> Result
   ) throws(MediaFileError) -> Result {
@@ -103,14 +102,14 @@ struct RepeatedFile<Reader: PieceReader> {
 
 // MARK: - PieceBuffer
 
-/// A buffer of pieces of bytes, consumed from the front.
+/// Buffers pieces of bytes, consumed from the front.
 struct PieceBuffer {
   private var bytes: [UInt8] = []
   private var start = 0
-  /// How many bytes were consumed before the first waiting one.
+  /// The number of bytes consumed before the first waiting one.
   private(set) var position = 0
 
-  /// How many bytes wait.
+  /// The number of waiting bytes.
   var count: Int { bytes.count - start }
 
   mutating func append(_ piece: RawSpan) {
@@ -133,7 +132,7 @@ struct PieceBuffer {
     return taken
   }
 
-  /// Drops up to this many bytes and returns how many.
+  /// Drops up to this many bytes; returns how many.
   mutating func drop(_ count: Int) -> Int {
     let dropped = min(max(count, 0), self.count)
     start += dropped
@@ -141,7 +140,7 @@ struct PieceBuffer {
     return dropped
   }
 
-  /// The offset of a byte among the first `limit` waiting ones.
+  /// Returns a byte's offset among the first `limit` waiting ones.
   func firstIndex(of byte: UInt8, within limit: Int) -> Int? {
     let end = start + min(limit, count)
     return bytes[start..<end].firstIndex(of: byte).map { $0 - start }

@@ -4,10 +4,10 @@ import Stats
 package import Tape
 import Wire
 
-/// The media of one direction of a track as a file that browsers play, remuxed from the frames of a
-/// take; its times are those at which frames were displayed, played or sent.
+/// One direction of a track's media as a file that browsers play, remuxed from a take's frames; its
+/// times are those at which frames were displayed, played or sent.
 package struct PageMedia: Sendable {
-  /// Identifies the frames.
+  /// The track, direction and kind of media that a file contains.
   package struct Place: Hashable, Sendable {
     package var peer: Int64
     package var direction: String
@@ -31,13 +31,13 @@ package struct PageMedia: Sendable {
   }
 
   package let place: Place
-  /// `video/webm`, `audio/webm`, `audio/wav` or `video/mp4`.
+  /// One of `video/webm`, `audio/webm`, `audio/wav` and `video/mp4`.
   package let type: String
-  /// The time of the first frame in seconds of the take, which is the start of the file.
+  /// The first frame's time in the take, in seconds; the file starts there.
   package let begin: Double
   package let bytes: [UInt8]
 
-  /// The tracks of a take with media, in order.
+  /// Returns a take's tracks with media, in order.
   package static func places(_ connection: borrowing SQLiteConnection) throws(SQLiteError)
     -> [Place]
   {
@@ -60,7 +60,7 @@ package struct PageMedia: Sendable {
     return found
   }
 
-  /// The number of media bytes in a take.
+  /// Returns the number of bytes of media in a take.
   package static func byteCount(_ connection: borrowing SQLiteConnection) throws(SQLiteError)
     -> Int
   {
@@ -68,7 +68,7 @@ package struct PageMedia: Sendable {
     return Int(clamping: try connection.integer(last) ?? 0)
   }
 
-  /// Creates the file; nil if there is no frame that a player can start with.
+  /// Creates the file; fails if there is no frame that a player can start with.
   package init?(_ place: Place, _ connection: borrowing SQLiteConnection) throws(SQLiteError) {
     let rows = try connection.prepare(
       """
@@ -87,7 +87,7 @@ package struct PageMedia: Sendable {
         guard isKey else { continue }
         let codec = rows.text(1) ?? ""
         var (width, height, channels) = rows.values(from: 3, Int.self, Int.self, Int?.self)
-        // The size of forwarded frames that were not decoded is parsed from them.
+        // Forwarded frames that were not decoded state their size themselves.
         if width <= 0, let look = CodecName(rawValue: codec).codec?.look,
           let size = rows.withBlob(6, { look($0).size })
         {
@@ -123,7 +123,7 @@ private struct Container {
   /// For G.711, which browsers play only in WAV.
   private var wav: G711WAVWriter?
 
-  /// Creates a container; nil for a codec that browsers do not play.
+  /// Creates a container; fails for a codec that browsers do not play.
   init?(codec: String, width: Int, height: Int, channels: Int) {
     switch codec {
     case "opus": webM = WebMWriter(.opus(channels: max(channels, 1)))

@@ -3,16 +3,17 @@ import Stats
 package import Tape
 import Wire
 
-/// The packets of a take for a list: the matching rows, a part of them, and the details of one.
+/// Queries a take's packets for a list: the matching rows, a range of them, and one packet's
+/// details.
 package enum PagePackets {
-  /// Sender, receiver and time of a packet.
+  /// A packet's sender, receiver and time.
   package struct Place: Sendable {
     /// Nanoseconds since the start of the take.
     package let at: Int64
     package let source: String
     package let destination: String
 
-    /// Reads a packet's row; nil if there is none.
+    /// Reads a packet's row; fails if there is none.
     package init?(row: Int64, _ connection: borrowing SQLiteConnection) throws(SQLiteError) {
       let rows = try connection.prepare(
         "SELECT at_ns, direction, local, remote FROM packet WHERE row = \(row) LIMIT 1")
@@ -25,7 +26,7 @@ package enum PagePackets {
     }
   }
 
-  /// The rows of packets that satisfy a filter, in order.
+  /// Returns the rows of the packets that match `filter`, in order.
   package static func rows(_ filter: PacketFilter, _ connection: borrowing SQLiteConnection)
     throws(SQLiteError) -> [Int64]
   {
@@ -39,7 +40,7 @@ package enum PagePackets {
     return rows
   }
 
-  /// The index of the first row that is not earlier than a time.
+  /// Returns the index of the first row at or after a time.
   package static func index(
     of seconds: Double, in rows: [Int64], _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> Int {
@@ -54,7 +55,7 @@ package enum PagePackets {
     return low
   }
 
-  /// Packets as a JSON array.
+  /// Returns packets as a JSON array.
   ///
   /// Each is `[row, step, peer, seconds, direction, protocol, size, ssrc, payload type, sequence,
   /// timestamp, marker, transport-wide sequence, from, to, description, reports]`; the description
@@ -94,7 +95,7 @@ package enum PagePackets {
     return "[" + lines.joined(separator: ",\n") + "]"
   }
 
-  /// The details of one packet: bytes and fields, its reports and frame, and related packets.
+  /// Returns a packet's details: bytes and fields, its reports and frame, and related packets.
   package static func detail(_ row: Int64, _ connection: borrowing SQLiteConnection)
     throws(SQLiteError) -> String
   {
@@ -121,7 +122,7 @@ package enum PagePackets {
     return "{" + members.joined(separator: ",\n") + "}"
   }
 
-  /// The fields of a packet by layer.
+  /// Returns a packet's fields by layer.
   private static func layers(_ packet: String, _ connection: borrowing SQLiteConnection)
     throws(SQLiteError) -> JSONText
   {
@@ -130,7 +131,7 @@ package enum PagePackets {
     return PacketFields(rows.bytes(1), kind: rows.text(0) ?? "").json
   }
 
-  /// The frame of an RTP packet, with the times of its first and last packet.
+  /// Returns a query for an RTP packet's frame, with the times of its first and last packet.
   private static func frames(_ packet: String) -> String {
     """
     SELECT frame.step AS step, frame.at_ns / 1e9 AS at, frame.kind AS kind, frame.codec AS codec,
@@ -150,8 +151,8 @@ package enum PagePackets {
     """
   }
 
-  /// Packets that this one responds to, or that respond to it: a check and its response, a NACK and
-  /// the requested packets, a key frame request and the frame.
+  /// Returns a query for packets that this one responds to, or that respond to it: a check and its
+  /// response, a NACK and the requested packets, a key frame request and the frame.
   private static func links(_ packet: String) -> String {
     """
     SELECT 'same transaction' AS what, other.row AS row, other.at_ns / 1e9 AS at,
@@ -200,7 +201,7 @@ package struct PacketFilter: Hashable, Sendable {
     package var description: String
   }
 
-  /// An SQL condition on the view `packet`; nil for all packets.
+  /// An SQL condition on the `packet` view; nil for all packets.
   package let sql: String?
 
   private static let protocols = ["stun", "dtls", "rtp", "rtcp", "turn", "other"]
@@ -239,7 +240,8 @@ package struct PacketFilter: Hashable, Sendable {
     sql = parts.isEmpty ? nil : parts.joined(separator: " AND ")
   }
 
-  /// The contents of an SRTCP compound have rows of their own in the same step.
+  /// Returns a condition on the messages in an RTCP packet; they have their own rows in the same
+  /// step.
   private static func report(_ type: String) -> String {
     """
     packet.protocol = 'rtcp' AND EXISTS (
@@ -284,12 +286,12 @@ package struct PacketFilter: Hashable, Sendable {
 
 // MARK: - PageCatalogue
 
-/// An entry in the list of `retake open`, from the folder's catalogue.
+/// An entry in the list that `retake open` shows, from the folder's catalogue.
 package struct PageCatalogue: Sendable {
   private var members: [(String, JSONText?)]
   private let isComplete: Bool
 
-  /// The entries by path; takes that could not be read have the reason.
+  /// Returns the entries by path; for takes that could not be read, the reason.
   package static func entries(_ catalogue: TakeCatalogue) throws(TapeError)
     -> [String: PageCatalogue]
   {
@@ -313,7 +315,7 @@ package struct PageCatalogue: Sendable {
     return entries
   }
 
-  /// The ids of the findings of each take.
+  /// Returns each take's finding ids.
   private static func findings(_ catalogue: TakeCatalogue) throws(TapeError)
     -> [String: [String]]
   {
@@ -328,7 +330,7 @@ package struct PageCatalogue: Sendable {
     }
   }
 
-  /// An entry for a take that could not be read.
+  /// Creates an entry for a take that could not be read.
   package init(failure: TapeError) {
     members = [("error", .text(failure.description))]
     isComplete = true
@@ -372,14 +374,14 @@ package struct PageCatalogue: Sendable {
     ]
   }
 
-  /// The entry as a JSON object.
+  /// Returns the entry as a JSON object.
   package func json(name: String, isLive: Bool) -> String {
     JSONText.object(
       [("name", .text(name))] + members + [("isLive", .flag(isLive && !isComplete))]
     ).text
   }
 
-  /// An entry for a take that is still being read.
+  /// Returns an entry for a take that is still being read.
   package static func waiting(name: String) -> String {
     JSONText.object([("name", .text(name)), ("isWaiting", .flag(true))]).text
   }

@@ -8,27 +8,28 @@ package import Tape
 
 /// A take as a self-contained web page: the output of `retake page`.
 ///
-/// It has states, paths, speakers and curves on one clock, findings, all events with the text of
-/// each signaling message, and media up to a limit. It contains no keys, but descriptions with
-/// addresses and ICE passwords: it is as private as the take.
+/// It shows states, paths, speakers and curves on one clock, findings, all events with each
+/// signaling message's text, and media up to a limit. It contains no keys, but its descriptions
+/// have addresses and ICE passwords: it is as private as the take.
 package struct TakePage: Sendable {
-  /// What to include in a page.
+  /// The parts of the take that a page includes.
   package struct Options: Sendable {
-    /// The texts of signaling messages.
+    /// Whether to include signaling messages' texts.
     package var keepsMessages = true
-    /// Whether to include IP addresses; otherwise each is replaced by a consistent name.
+    /// Whether to include IP addresses; otherwise consistent names replace them.
     package var keepsAddresses = true
-    /// Audio and video, up to `mediaMaximum`.
+    /// Whether to include audio and video, up to `mediaMaximum`.
     package var keepsMedia = true
 
     package init() {}
   }
 
-  /// A larger file would not be passed around; `retake open` plays larger media.
+  /// The media limit in bytes: larger files are rarely passed on, and `retake open` plays larger
+  /// media.
   package static let mediaMaximum = 24_000_000
 
   package private(set) var html = ""
-  /// The number of media bytes that were omitted because of the limit.
+  /// The number of media bytes omitted because of the limit.
   package private(set) var omittedMediaBytes = 0
 
   /// Reads everything that a page draws.
@@ -38,7 +39,7 @@ package struct TakePage: Sendable {
     path: String, options: Options = Options(),
     tell: @escaping @Sendable (String) -> Void = { _ in }
   ) throws(TapeError) {
-    // Findings take as long as the rest, and have a connection of their own.
+    // Findings take as long as the rest, so they are computed in parallel on another connection.
     let findings = Aside { () throws(TapeError) in try PageContent.findings(path: path) }
     var content = PageContent(path: path)
     let reading = try content.read(keepsMessages: options.keepsMessages, tell: tell)
@@ -86,16 +87,15 @@ package struct TakePage: Sendable {
 
 // MARK: - PageDocument
 
-/// The page without a take: markup, style and script; the content policy restricts them to each
-/// other.
+/// The page without a take: markup, style and script; the content policy allows only these.
 enum PageDocument {
   /// All modules joined into one script.
   static let script = PageScript.page.text
 
   private static let style = String(cString: cfiles_page_css())
 
-  /// The page's Content Security Policy (level 3): its own script and style, embedded images and
-  /// media, and requests to its own server if it has one.
+  /// Returns the page's Content Security Policy (level 3): its own script and style, embedded
+  /// images and media, and requests to its own server if it has one.
   static func policy(isServed: Bool) -> String {
     """
     default-src 'none'; script-src '\(hash(script))'; style-src '\(hash(style))'; \
@@ -108,7 +108,7 @@ enum PageDocument {
     "sha256-" + Data(SHA256.hash(Array(text.utf8))).base64EncodedString()
   }
 
-  /// The whole page.
+  /// Returns the complete page.
   ///
   /// - Parameters:
   ///   - data: JSON with arbitrary strings.
@@ -158,22 +158,21 @@ enum PageDocument {
   }
 }
 
-/// The page of `retake open`, which requests everything from its server.
+/// The page that `retake open` serves, which requests everything from its server.
 package enum ServedPage {
   package static let html = PageDocument.html(
     title: "Retake", data: "{\"form\":\"served\"}", series: "", isServed: true)
 
-  /// The content policy, which is sent as a header as well.
+  /// The content policy, which is also sent as a header.
   package static let policy = PageDocument.policy(isServed: true)
 }
 
-/// Work on another thread.
+/// Runs work on another thread.
 final class Aside<Value: Sendable>: Sendable {
   private let work: @Sendable () throws(TapeError) -> Value
   private let group = DispatchGroup()
   private let result = Mutex<Result<Value, TapeError>?>(nil)
 
-  /// Starts the work.
   init(_ work: @escaping @Sendable () throws(TapeError) -> Value) {
     self.work = work
     // A dedicated queue gets a thread even if the pool is exhausted.
@@ -183,7 +182,7 @@ final class Aside<Value: Sendable>: Sendable {
     }
   }
 
-  /// Waits for the result.
+  /// Waits for the result and returns it.
   func value() throws(TapeError) -> Value {
     group.wait()
     guard let result = result.withLock({ $0 }) else { return try work() }
@@ -193,7 +192,7 @@ final class Aside<Value: Sendable>: Sendable {
 
 /// Compression that every browser supports (RFC 1951).
 package enum Deflate {
-  /// Compresses to a raw stream; nil if memory is short.
+  /// Compresses to a raw stream; returns nil if memory runs out.
   package static func compressed(_ bytes: [UInt8]) -> [UInt8]? {
     var stream = z_stream()
     // The largest window without a header, and the default memory level.
@@ -225,15 +224,15 @@ package enum Deflate {
 
 /// Joins ES modules into one script, which can be loaded without a server.
 ///
-/// Each module keeps a scope of its own: a function that is called once and returns the module's
-/// exports; imports become constants. Modules are restricted to forms that are simple to join:
-/// imports of names from relative paths, and exports at the declaration of a function, class or
-/// constant. Constants do not follow an export that changes, and imports must not be cyclic.
-/// Comment lines are omitted.
+/// Each module keeps its own scope: a function that is called once and returns the module's
+/// exports; imports become constants. Modules may only use forms that are simple to join: imports
+/// of names from relative paths, and exports where a function, class or constant is declared.
+/// Constants do not follow an export that changes, and imports must not be cyclic. Comment lines
+/// are omitted.
 package struct PageScript: Sendable {
-  /// The texts of modules by path, such as `board/strip.js`.
+  /// The modules' texts by path, such as `board/strip.js`.
   private let texts: [String: String]
-  /// The index of each module that was already added.
+  /// The index of each module added so far.
   private var numbers: [String: Int] = [:]
   private var isUnderWay: Set<String> = []
   package private(set) var text = ""
@@ -246,10 +245,10 @@ package struct PageScript: Sendable {
     add(entry)
   }
 
-  /// The script of the page.
+  /// The page's script.
   static let page = PageScript(of: "main.js", in: modules)
 
-  /// All modules of the page.
+  /// The page's modules.
   static let modules: [String: String] = {
     var found: [String: String] = [:]
     var index: UInt32 = 0
@@ -272,7 +271,7 @@ package struct PageScript: Sendable {
     var isComment = false
     for line in source.split(separator: "\n", omittingEmptySubsequences: false) {
       let words = line.drop { $0 == " " }
-      // A comment in the middle of a line precedes the code that it is about.
+      // A comment within a line precedes the code that it is about.
       let isWhole = !line.contains("*/") || line.hasSuffix("*/")
       isComment = isComment || (words.hasPrefix("/*") && isWhole)
       if isComment || words.hasPrefix("//") || words.isEmpty {
@@ -316,8 +315,8 @@ package struct PageScript: Sendable {
     return "const \(names) = module\(number);\n"
   }
 
-  /// The name after `function`, `const` or `class`; nil for a variable, whose changes would be
-  /// lost.
+  /// Returns the name after `function`, `const` or `class`; nil for a variable, because its changes
+  /// would be lost.
   private static func name(declaredBy declaration: Substring) -> String? {
     let words = declaration.split { !($0.isLetter || $0.isNumber || $0 == "_" || $0 == "$") }
     let place = words.first == "async" ? 1 : 0

@@ -1,7 +1,7 @@
 import Crypto
 import Wire
 
-/// An archive of files as every system opens it (APPNOTE.TXT 6.3.10 of PKWARE), without extensions.
+/// A zip archive without extensions, which every system opens (PKWARE's APPNOTE.TXT 6.3.10).
 package struct ZipFile {
   private var bytes: [UInt8] = []
   private var directory: [UInt8] = []
@@ -9,7 +9,7 @@ package struct ZipFile {
 
   package init() {}
 
-  /// Adds a file, compressed where that makes it smaller; false when it is too large.
+  /// Adds a file, compressed if that makes it smaller; returns false if it is too large.
   package mutating func add(_ name: String, _ content: [UInt8]) -> Bool {
     guard let size = UInt32(exactly: content.count), let offset = UInt32(exactly: bytes.count),
       count < .max
@@ -18,7 +18,7 @@ package struct ZipFile {
     let isStored = compressed.map { $0.count >= content.count } ?? true
     let stored = isStored ? content : compressed ?? content
     var head: [UInt8] = []
-    // Version 2.0, names in UTF-8, and a date that is none: 1 January 1980.
+    // Version 2.0, names in UTF-8, and 1 January 1980 for no date.
     Self.append(20, to: &head)
     Self.append(0x0800, to: &head)
     Self.append(isStored ? 0 : 8, to: &head)
@@ -39,7 +39,7 @@ package struct ZipFile {
     return true
   }
 
-  /// The archive; nil when it is too large for the format.
+  /// Returns the archive; nil if it is too large for the format.
   package consuming func finished() -> [UInt8]? {
     guard let offset = UInt32(exactly: bytes.count) else { return nil }
     var end: [UInt8] = [0x50, 0x4b, 5, 6, 0, 0, 0, 0]

@@ -1,8 +1,8 @@
-/// The meaning of a key in a column with JSON.
+/// The meaning of a key in a JSON column.
 package struct JSONKey: Sendable, Hashable {
-  /// As in `rtcp.fields`.
+  /// The column, as in `rtcp.fields`.
   package var column: String
-  /// The type or name of the rows, such as `sr`; nil for all rows.
+  /// The rows' type or name, such as `sr`; nil for all rows.
   package var type: String?
   package var key: String
   package var meaning: String
@@ -16,7 +16,7 @@ package struct JSONKey: Sendable, Hashable {
       meaning: String(parts[1].dropFirst()))
   }
 
-  /// Whether a key of a column is documented for rows of a type.
+  /// Returns whether a column's key is documented for rows of a type.
   package static func isKnown(_ key: String, of column: String, type: String) -> Bool {
     all.contains { $0.column == column && $0.key == key && ($0.type ?? type) == type }
   }

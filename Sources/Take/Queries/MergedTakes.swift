@@ -2,12 +2,12 @@ import Crypto
 package import Tape
 import Wire
 
-/// The takes of the two ends of a call on a common clock, determined from the datagrams in both.
+/// Puts the takes of a call's two ends on a common clock, determined from the datagrams in both.
 ///
-/// A datagram that one end sent and the other received has the same bytes in both takes. The
-/// minimum delays of the two directions give the offset between the clocks, assuming as NTP does
-/// (RFC 5905 section 8) that the fastest datagrams took equally long both ways. What remains is the
-/// one-way delay of each datagram.
+/// A datagram that one end sent and the other received has the same bytes in both takes. The two
+/// directions' minimum delays yield the offset between the clocks, assuming as NTP does (RFC 5905
+/// section 8) that the fastest datagrams took equally long both ways. What remains is each
+/// datagram's one-way delay.
 package struct MergedTakes: Sendable, Codable {
   /// One direction between the two ends.
   package struct Way: Sendable, Codable {
@@ -18,12 +18,12 @@ package struct MergedTakes: Sendable, Codable {
     /// The number of datagrams sent while the other end recorded, and how many of them arrived.
     package var sent = 0
     package var received = 0
-    /// One-way delays of those that arrived, in milliseconds.
+    /// The one-way delays of those that arrived, in milliseconds.
     package var leastMilliseconds = 0.0
     package var medianMilliseconds = 0.0
     package var percentile95Milliseconds = 0.0
     package var mostMilliseconds = 0.0
-    /// The delays per second of the first take, for seconds with arrivals.
+    /// The delays in each second of the first take that had arrivals.
     package var seconds: [Second] = []
 
     /// The loss in percent.
@@ -41,7 +41,7 @@ package struct MergedTakes: Sendable, Codable {
     package var mostMilliseconds = 0.0
   }
 
-  /// A reason why two takes cannot be merged.
+  /// The reason that two takes cannot be merged.
   package enum Refusal: Error, Sendable {
     case unreadable(TapeError)
     /// They share too few datagrams in a direction.
@@ -50,26 +50,24 @@ package struct MergedTakes: Sendable, Codable {
 
   package var first: String
   package var second: String
-  /// The offset that converts times of the second take to the first one's clock.
+  /// The offset that converts the second take's times to the first one's clock.
   package var offsetNanoseconds: Int64
-  /// The same by the wall clocks of the two machines, which may be wrong.
+  /// The offset according to the two machines' wall clocks, which may be wrong.
   package var wallClockOffsetNanoseconds: Int64
-  /// The rate difference of the second clock in parts per million (positive if it is faster); nil
-  /// for short calls.
+  /// The second clock's drift in parts per million, positive if it is faster; nil for short calls.
   package var driftPartsPerMillion: Double?
   package var ways: [Way]
-  /// The offset for joining both takes, which is the one in the middle of the call because each
-  /// peer keeps its own clock; and its error at the ends of the call due to drift.
+  /// The offset for joining both takes, taken from the middle of the call because each peer keeps
+  /// its own clock; and its error at the call's ends due to drift.
   package var jointOffsetNanoseconds: Int64
   package var jointErrorMilliseconds: Double
 
-  /// Half of the shortest round trip: the maximum error of the offset, if one direction took all of
-  /// it.
+  /// Half of the shortest round trip: the offset's maximum error, if one direction took all of it.
   package var uncertaintyMilliseconds: Double {
     (ways.map(\.leastMilliseconds).reduce(0, +)) / 2
   }
 
-  /// Compares two takes, or two peers of them.
+  /// Compares two takes, or two peers in them.
   package init(
     first: String, peer firstPeer: Int64? = nil, second: String, peer secondPeer: Int64? = nil
   ) throws(Refusal) {
@@ -122,12 +120,12 @@ package struct MergedTakes: Sendable, Codable {
 /// One end with its datagrams.
 private struct Side {
   let path: String
-  /// The number and label of the peer.
+  /// The peer's number and label.
   var label = ""
-  /// The peers of the take, and the selected one.
+  /// The take's peers, and the selected one.
   private let peers: [(number: Int64, label: String)]
   private let peer: Int64?
-  /// Whether it is a participant of a room, whose frames are compared instead of datagrams.
+  /// Whether it is a room participant, whose frames are compared instead of datagrams.
   var isRoom = false
   var start: Int64 = 0
   /// Sent and received datagrams by hash, because a long call has gigabytes of them.
@@ -173,7 +171,7 @@ private struct Side {
 }
 
 extension Side {
-  /// Why two sides cannot share datagrams; nil if they may.
+  /// Returns the reason that two sides cannot share datagrams; nil if they may.
   func obstacle(beside other: Side) -> String? {
     if path == other.path, peer == other.peer {
       let names = peers.map { "\($0.number) \($0.label)" }.joined(separator: ", ")
@@ -201,8 +199,8 @@ extension Side {
   /// Shorter frames are not unique enough: the shortest are silence.
   private static let leastFrameBytes = 24
 
-  /// Uses the encoded frames of a room instead of datagrams, because a server that forwards media
-  /// creates other datagrams; returns false if the take has no room.
+  /// Uses a room's encoded frames instead of datagrams, because a server that forwards media
+  /// creates new datagrams; returns false if the take has no room.
   ///
   /// A received frame is as late as its playout. Buffering that both ends share adds to the delays,
   /// not to the offset.
@@ -239,7 +237,8 @@ extension Side {
   }
 }
 
-/// A datagram in both takes, with its send and receive time on the clocks of their ends.
+/// A datagram in both takes: when one end sent it, on that end's clock, and when the other received
+/// it, on its own.
 private struct Passage {
   var sent: Int64
   var received: Int64
@@ -257,19 +256,19 @@ private struct Passage {
 
 /// The offset and drift between two clocks.
 private struct ClockDistance {
-  /// The offset to add to the second clock at its time `origin`.
+  /// The offset to add to the second clock when it shows `origin`.
   private(set) var offset: Int64 = 0
-  /// The drift of the second clock; nil if the call is too short.
+  /// The second clock's drift; nil if the call is too short.
   private(set) var drift: Double?
   private var origin: Int64 = 0
 
-  /// The length of the parts whose minimum delays are compared, and their minimum number.
+  /// The length of the parts whose minimum delays are compared, and the number of parts needed.
   private static let part: Int64 = 10_000_000_000
   private static let fewestParts = 3
 
   /// - Parameters:
-  ///   - there: from the first end to the second.
-  ///   - back: from the second end to the first.
+  ///   - there: datagrams from the first end to the second.
+  ///   - back: datagrams from the second end to the first.
   init(there: [Passage], back: [Passage]) {
     origin = there.first?.received ?? 0
     var parts: [Int64: (there: Least?, back: Least?)] = [:]
@@ -296,7 +295,7 @@ private struct ClockDistance {
       })
   }
 
-  /// The fastest datagram of a part: its apparent delay, and when it was at the second end.
+  /// A part's fastest datagram: its apparent delay, and when the second end had it.
   private struct Least {
     var delay: Int64
     var at: Int64
@@ -312,7 +311,7 @@ private struct ClockDistance {
     }
   }
 
-  /// Fits a line to the offsets of the parts.
+  /// Fits a line to the parts' offsets.
   private mutating func fit(_ parts: [(time: Double, offset: Double)]) {
     guard parts.count >= ClockDistance.fewestParts else { return }
     let count = Double(parts.count)
@@ -330,7 +329,7 @@ private struct ClockDistance {
     offset = Int64(saturating: meanOffset - slope * meanTime)
   }
 
-  /// The offset at a time of the second clock.
+  /// Returns the offset when the second clock shows an instant.
   func offset(at instant: Int64) -> Int64 {
     guard let drift else { return offset }
     return offset -| Int64(saturating: drift * Double(instant -| origin))
@@ -338,11 +337,11 @@ private struct ClockDistance {
 }
 
 extension MergedTakes.Way {
-  /// Computes the statistics of one direction.
+  /// Computes one direction's statistics.
   ///
   /// - Parameters:
-  ///   - moment: converts a time of the sending end to the first clock.
-  ///   - delay: returns the one-way delay of a datagram.
+  ///   - moment: converts the sending end's time to the first clock.
+  ///   - delay: returns a datagram's one-way delay.
   fileprivate init(
     from: String, to: String, _ passages: [Passage], sent: [(at: Int64, mark: XXH3.Mark)],
     moment: (Int64) -> Int64, delay: (Passage) -> Int64
@@ -378,7 +377,7 @@ extension MergedTakes.Way {
 }
 
 extension [Double] {
-  /// A percentile of sorted values.
+  /// Returns a percentile of the sorted values.
   fileprivate func part(_ percent: Int) -> Double {
     isEmpty ? 0 : self[Swift.min(count - 1, count * percent / 100)]
   }
@@ -390,7 +389,7 @@ extension MergedTakes: CustomStringConvertible {
   /// The clock offset, and a table of both directions.
   package var description: String { text() }
 
-  /// The description, laid out for a terminal.
+  /// Returns the description, laid out for a terminal.
   package func text(_ look: TableLook = TableLook()) -> String {
     let names = (ways.first?.from ?? first, ways.first?.to ?? second)
     var lines = [
@@ -418,7 +417,7 @@ extension MergedTakes: CustomStringConvertible {
   /// All results, with the delays per second, as a JSON object.
   package var json: String { CanonicalJSON.text(self) }
 
-  /// A remark about the accuracy of a joint take; nil if there is nothing to remark.
+  /// A remark on a joint take's accuracy; nil if it needs none.
   package var jointNote: String? {
     guard jointErrorMilliseconds >= 0.05 else { return nil }
     return "its delays are right in the middle of the call and up to "

@@ -1,4 +1,4 @@
-/// Typical questions about a call with their queries: shown by the prompt of `retake sql` and in
+/// Typical questions about a call with their queries: shown at the prompt of `retake sql` and in
 /// `retake open`, and tested.
 package struct QueryExample: Sendable, Hashable {
   package var question: String

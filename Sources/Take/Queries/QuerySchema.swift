@@ -6,7 +6,7 @@ package struct QuerySchema: Sendable {
   /// A column with its comment in the schema.
   package struct Column: Sendable, Hashable {
     package var name: String
-    /// The declared type; empty for a column of a view.
+    /// The declared type; empty for a view's column.
     package var type: String
     package var comment: String
   }
@@ -21,7 +21,7 @@ package struct QuerySchema: Sendable {
 
   package private(set) var tables: [Table] = []
 
-  /// Reads the schema of the newest format, which queries see on every take.
+  /// Reads the newest format's schema, which queries see on every take.
   package init() {
     let described = Self.described(TakeSchema.migrations)
     for (name, isView, columns) in (try? TakeSchema.columns()) ?? [] {
@@ -65,7 +65,7 @@ package struct QuerySchema: Sendable {
     return found
   }
 
-  /// Reads a line of a definition: a trailing comment, or those above it.
+  /// Reads a line of a definition, with its trailing comment or those above it.
   private static func read(
     _ line: Substring, _ above: inout [String], into remarks: inout [String: String]
   ) {
@@ -88,7 +88,7 @@ package struct QuerySchema: Sendable {
 
   // MARK: Texts
 
-  /// Everything that a page needs for its query editor: tables, functions, keys of JSON, examples.
+  /// Everything that a page needs for its query editor: tables, functions, JSON keys, examples.
   package var json: String {
     let tables = tables.map { table in
       JSONText.object([
@@ -121,7 +121,7 @@ package struct QuerySchema: Sendable {
     ]).text
   }
 
-  /// Lists tables and views with the meaning of a row.
+  /// Returns the tables and views, each with the meaning of a row.
   package func tableText(_ look: TableLook) -> String {
     let rows = tables.filter { !$0.name.hasSuffix("_store") }.map { table in
       [table.name, table.isView ? "view" : "table", Self.sentence(table.comment)]
@@ -137,7 +137,7 @@ package struct QuerySchema: Sendable {
     return String(text[..<end.lowerBound]) + "."
   }
 
-  /// Lists the columns of a table or view; nil lists all.
+  /// Returns the columns of a table or view; of all if the name is nil.
   package func text(of name: String?) -> String {
     let chosen = tables.filter { name == nil || $0.name == name }
     guard !chosen.isEmpty else { return "there is no \(name ?? "table"); .tables lists them\n" }
@@ -152,7 +152,8 @@ package struct QuerySchema: Sendable {
     }.joined(separator: "\n")
   }
 
-  /// Completions of a line: names of tables and columns, SQL keywords, and commands of the prompt.
+  /// Returns completions for a line: table and column names, SQL keywords, and the prompt's
+  /// commands.
   package func completions(of line: String) -> [String] {
     let words = line.split(omittingEmptySubsequences: false) { " (,=".contains($0) }
     let last = String(words.last ?? "")

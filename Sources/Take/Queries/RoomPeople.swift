@@ -1,9 +1,9 @@
 package import Tape
 import Wire
 
-/// A participant of a room.
+/// A room's participant.
 package struct RoomPerson: Sendable, Codable, Hashable {
-  /// The number of the room's machine, and the participant's number in it.
+  /// The room machine's number, and the participant's number in it.
   package var actor: UInt32
   package var participant: Int64
   /// The id that the service assigned.
@@ -13,7 +13,7 @@ package struct RoomPerson: Sendable, Codable, Hashable {
   /// Whether it is the recorded participant.
   package var isLocal: Bool
   package var enteredNanoseconds: Int64
-  /// nil if the participant is present at the end.
+  /// The time at which the participant left; nil if it is present at the end.
   package var leftNanoseconds: Int64?
   /// The tracks that carry the participant's media, as in `audio in on peer 2, track 1`.
   package var tracks: [String]
@@ -22,7 +22,7 @@ package struct RoomPerson: Sendable, Codable, Hashable {
   package var title: String { name.isEmpty ? id : name }
 }
 
-/// The participants of all rooms in a take, and their tracks.
+/// The participants in all of a take's rooms, and their tracks.
 struct RoomPeople: Sendable {
   private struct Track: Hashable {
     var peer: Int64
@@ -31,10 +31,10 @@ struct RoomPeople: Sendable {
   }
 
   private(set) var all: [RoomPerson] = []
-  /// The names of those whose media a track carried, without duplicates.
+  /// The names of the participants whose media a track carried, without duplicates.
   private var names: [Track: [String]] = [:]
 
-  /// The maximum number of names per track: a mixer may put a whole room on one.
+  /// The maximum number of names per track: a mixer may put an entire room on one.
   private static let namesMaximum = 3
   /// The maximum number of participants that are read.
   private static let peopleMaximum = 1000
@@ -74,8 +74,8 @@ struct RoomPeople: Sendable {
     }
   }
 
-  /// The name of the participant on a track, or several if they took turns or were mixed; nil if
-  /// the track belongs to no room.
+  /// Returns the name of a track's participant, or several names if they took turns or were mixed;
+  /// nil if the track belongs to no room.
   func name(peer: Int64, track: Int64, direction: String) -> String? {
     let found = names[Track(peer: peer, track: track, direction: direction), default: []]
     guard !found.isEmpty else { return nil }
@@ -85,9 +85,8 @@ struct RoomPeople: Sendable {
   }
 }
 
-/// The labels of a take's peers.
 struct PeerLabels: Sendable {
-  /// In the order of the take.
+  /// In the take's order.
   private(set) var entries: [(peer: Int64, label: String)] = []
 
   init() {}
@@ -97,13 +96,13 @@ struct PeerLabels: Sendable {
     while try rows.step() { entries.append(rows.values(Int64.self, String.self)) }
   }
 
-  /// The label of a peer, if the take has that peer.
+  /// A peer's label, if the take has that peer.
   subscript(peer: Int64) -> String? { entries.first { $0.peer == peer }?.label }
 }
 
-/// The peers of a take.
+/// A take's peers.
 package enum TakePeers {
-  /// The numbers and labels of all peers, in order.
+  /// Returns the numbers and labels of all peers, in order.
   package static func all(in path: String) throws(TapeError) -> [(number: Int64, label: String)] {
     let connection = try TakeFile.open(path)
     do throws(SQLiteError) {
@@ -116,20 +115,20 @@ package enum TakePeers {
 
 /// A part of a take: some of its peers, between two times.
 package struct TakeSelection: Sendable, Hashable {
-  /// The numbers of the peers; nil for all.
+  /// The peers' numbers; nil for all.
   package var peers: Set<Int64>?
   /// Both bounds are inclusive.
   package var fromNanoseconds = Int64.min
   package var toNanoseconds = Int64.max
 
-  /// Selects the whole take.
+  /// Selects the entire take.
   package init() {}
 
-  /// Whether a time span of a peer overlaps the selection.
+  /// Returns whether the selection contains a peer and overlaps a time span.
   package func holds(peer: Int64, from: Int64, to: Int64) -> Bool {
     peers?.contains(peer) ?? true && from <= toNanoseconds && to >= fromNanoseconds
   }
 
-  /// Whether an instant of a peer is in the selection.
+  /// Returns whether the selection contains a peer and an instant.
   package func holds(peer: Int64, at: Int64) -> Bool { holds(peer: peer, from: at, to: at) }
 }

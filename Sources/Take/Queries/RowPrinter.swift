@@ -15,7 +15,7 @@ struct ValueRow: PrintedRow {
   func value(_ column: Int) -> Value? { values.indices.contains(column) ? values[column] : nil }
 }
 
-/// Prints the rows of a query as they come; a table is printed once enough rows are known for the
+/// Prints a query's rows as they arrive; a table is printed once enough rows are known for the
 /// column widths, or after a moment.
 final class RowPrinter {
   /// The number of rows so far.
@@ -29,7 +29,7 @@ final class RowPrinter {
   private var first: [[String]] = []
   private var isNumber: [Bool]
   private var layout: TableLayout?
-  /// The time since which text is pending.
+  /// The time since which text has been pending; nil if there is none.
   private var waitsSince: ContinuousClock.Instant?
   private var isFinished = false
 
@@ -55,10 +55,10 @@ final class RowPrinter {
     }
   }
 
-  /// How long rows may be pending: shorter for a person at a terminal than for a program.
+  /// The maximum time that rows may be pending: shorter at a terminal than for a program.
   private var patience: Duration { look.columns == nil ? .seconds(1) : .milliseconds(200) }
 
-  /// Prints a row, such as the current one of a statement.
+  /// Prints a row, such as a statement's current one.
   func print<Row: PrintedRow & ~Copyable>(_ row: borrowing Row) {
     count += 1
     if waitsSince == nil { waitsSince = .now }
@@ -70,7 +70,7 @@ final class RowPrinter {
     case .jsonl: pieces.add(json(row) + "\n")
     case .markdown: pieces.add(markdown(row))
     }
-    // The clock is read while the next row is computed and, when rows come fast, now and then.
+    // The clock is read while the next row is computed and, if rows arrive fast, only now and then.
     if count & 63 == 0 { handOver() }
   }
 
@@ -155,7 +155,7 @@ final class RowPrinter {
     return markdown(cells)
   }
 
-  /// A line of a Markdown table, with characters escaped that would end a cell.
+  /// Returns a line of a Markdown table, escaping characters that would end a cell.
   private func markdown(_ cells: [String]) -> String {
     let plain = cells.map { cell in
       cell.replacing("\\", with: "\\\\").replacing("|", with: "\\|")
@@ -175,13 +175,13 @@ final class RowPrinter {
 
 /// Comma-separated values (RFC 4180).
 package enum CSVText {
-  /// A field, quoted if necessary.
+  /// Returns a field, quoted if necessary.
   package static func field(_ text: String) -> String {
     let needsQuotes = text.utf8.contains { [0x22, 0x2c, 0x0a, 0x0d].contains($0) }
     return needsQuotes ? "\"" + text.replacing("\"", with: "\"\"") + "\"" : text
   }
 
-  /// A line with its terminator.
+  /// Returns a line with its terminator.
   package static func line(_ fields: some Sequence<String>) -> String {
     fields.map(field).joined(separator: ",") + "\r\n"
   }
@@ -205,7 +205,6 @@ struct Pieces {
   static let length = 1 << 16
 
   private let write: (String) -> Void
-  /// Pending text.
   var text = ""
 
   init(_ write: @escaping (String) -> Void) { self.write = write }
@@ -228,7 +227,7 @@ struct Pieces {
 
 /// Runs SQL on a take and prints the result.
 package enum SQLConsole {
-  /// The output format.
+  /// The format in which a query's result is printed.
   package enum Format: String, CaseIterable, Sendable {
     /// Aligned columns with a header.
     case table
@@ -242,12 +241,12 @@ package enum SQLConsole {
     case markdown
   }
 
-  /// Runs a read-only statement and writes its text in pieces as rows come.
+  /// Runs a read-only statement and writes its text in pieces as rows arrive.
   ///
   /// Bytes are printed in hexadecimal: shortened in tables, complete in CSV and JSON.
   ///
-  /// - Parameter isWanted: false stops the query; polled for each row and while the next one is
-  ///   computed.
+  /// - Parameter isWanted: returning false stops the query; polled for each row and while the next
+  ///   one is computed.
   /// - Returns: the number of rows.
   @discardableResult
   package static func run(
@@ -261,7 +260,7 @@ package enum SQLConsole {
       write: write)
   }
 
-  /// Runs a statement through an open connection, which is used up by it.
+  /// Runs a statement through an open connection, which cannot be used afterwards.
   @discardableResult
   package static func run(
     on connection: borrowing SQLiteConnection, path: String, sql: String, format: Format,
@@ -296,7 +295,7 @@ package enum SQLConsole {
     }
   }
 
-  /// The limits of a query that a user runs locally: sorting may use the disk.
+  /// The limits for a query that a user runs locally: sorting may use the disk.
   static let limits = SQLiteReadLimits(cellBytes: 256 << 20)
 
   /// The place in errors about the query rather than the take.
@@ -304,7 +303,7 @@ package enum SQLConsole {
 }
 
 extension RowPrinter {
-  /// Prints the rows of a statement; returns false if it was stopped.
+  /// Prints a statement's rows; returns false if it was stopped.
   fileprivate func printAll(_ statement: borrowing SQLiteStatement, _ isWanted: () -> Bool)
     throws(SQLiteError) -> Bool
   {

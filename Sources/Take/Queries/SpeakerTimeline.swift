@@ -3,37 +3,37 @@ import Stats
 package import Tape
 import Wire
 
-/// Who spoke when in a take, and how loud: the output of `retake speakers`.
+/// The speakers in a take, with times and levels: the output of `retake speakers`.
 ///
 /// Participants are the audio tracks that each peer sends and receives, and the contributing
-/// sources that a mixer named. Speech and dominance were detected by the peer while recording, and
-/// a replay verifies them; here they are only read.
+/// sources that a mixer named. The peer detected speech and dominance while recording, and a replay
+/// verifies them; here they are only read.
 package struct SpeakerTimeline: Sendable, Codable {
   /// A voice as one peer sends or receives it.
   package struct Participant: Sendable, Codable {
     package var peer: Int64
     package var label: String
-    /// The number of the transceiver.
+    /// The transceiver's number.
     package var track: Int64
     /// `in` for received audio, `out` for sent.
     package var direction: String
     /// The source mixed into the track (CSRC); nil for the track itself.
     package var contributor: Int64?
-    /// The name of the room's participant; nil for tracks of no room.
+    /// The room participant's name; nil for tracks outside of rooms.
     package var person: String?
-    /// The duration of audio with levels, and the silent part of it.
+    /// The durations of audio with levels and of the silence in it.
     package var measuredNanoseconds: Int64 = 0
     package var silentNanoseconds: Int64 = 0
-    /// The mean level while speaking in tenths of dBov; nil if the participant never spoke.
+    /// The mean level while speaking, in tenths of dBov; nil if the participant never spoke.
     package var meanTenthsOfDecibels: Int?
     /// The peak level in dBov, and on a meter from 0 to 100.
     package var loudestDecibels = AudioLevel.silence.dbov
     package var loudestPercent = 0
-    /// How long it spoke, and how long it was its peer's dominant speaker.
+    /// The speaking time, and the time as its peer's dominant speaker.
     package var speakingNanoseconds: Int64 = 0
     package var dominantNanoseconds: Int64 = 0
 
-    /// The name in the view `speaker`: label, direction, track, and any contributor.
+    /// The name in the `speaker` view: label, direction, track, and any contributor.
     package var name: String {
       "\(label)/\(direction)/\(track)" + (contributor.map { "/\($0)" } ?? "")
     }
@@ -42,17 +42,17 @@ package struct SpeakerTimeline: Sendable, Codable {
     package var title: String { person.map { "\($0) (\(name))" } ?? name }
   }
 
-  /// A time in which a participant spoke, including short pauses.
+  /// A period in which a participant spoke, including short pauses.
   package struct Speech: Sendable, Codable, Hashable {
     /// The index in `participants`.
     package var participant: Int
     package var fromNanoseconds: Int64
     package var toNanoseconds: Int64
-    /// The mean level of the blocks with speech in tenths of dBov.
+    /// The mean level of blocks with speech, in tenths of dBov.
     package var meanTenthsOfDecibels: Int
   }
 
-  /// A time in which a participant was the dominant speaker among the audio of its peer.
+  /// A period in which a participant was its peer's dominant speaker.
   package struct Dominance: Sendable, Codable, Hashable {
     package var participant: Int
     package var fromNanoseconds: Int64
@@ -63,9 +63,10 @@ package struct SpeakerTimeline: Sendable, Codable {
   /// Ordered by start.
   package private(set) var speeches: [Speech] = []
   package private(set) var dominances: [Dominance] = []
-  /// The same by person, over all tracks and connections.
+  /// Speaking times by person, over all tracks and connections.
   package private(set) var talk = Talk()
-  /// Why there are no levels although there was audio; nil if there are levels, or no audio.
+  /// The reason that there are no levels although there was audio; nil if there are levels, or no
+  /// audio.
   private(set) var unheard: String?
 
   /// Reads the levels of a take or a part of it; spans are clipped to the part.
@@ -86,7 +87,7 @@ package struct SpeakerTimeline: Sendable, Codable {
       let people = try RoomPeople(connection)
       for index in participants.indices {
         let voice = participants[index]
-        // A CSRC does not identify one of several participants.
+        // A CSRC does not say which of several participants it is.
         guard voice.contributor == nil else { continue }
         participants[index].person = people.name(
           peer: voice.peer, track: voice.track, direction: voice.direction)
@@ -101,7 +102,8 @@ package struct SpeakerTimeline: Sendable, Codable {
 
   // MARK: Reading
 
-  /// The level in the sender's packets takes precedence over that of decoded audio, as in the peer.
+  /// Reads levels; the one in the sender's packets takes precedence over that of decoded audio, as
+  /// in the peer.
   private mutating func readLevels(
     _ connection: borrowing SQLiteConnection, _ labels: PeerLabels, _ selection: TakeSelection
   ) throws(SQLiteError) {
@@ -176,7 +178,7 @@ package struct SpeakerTimeline: Sendable, Codable {
   /// The number of leading columns that identify the participant in every query here.
   private static let voiceColumns = 4
 
-  /// The index of the participant in a row's leading columns.
+  /// Returns the index of the participant that a row's leading columns identify.
   private mutating func place(of rows: borrowing SQLiteStatement, _ labels: PeerLabels) -> Int {
     let (peer, track, direction, contributor) = rows.values(
       Int64.self, Int64.self, String.self, Int64?.self)
@@ -221,7 +223,7 @@ package struct SpeakerTimeline: Sendable, Codable {
 
 // The timeline as text and JSON.
 extension SpeakerTimeline {
-  /// Bars of each person's time, then speeches in order, then levels, as aligned columns.
+  /// Returns bars for each person's time, then speeches in order, then levels, as aligned columns.
   package func text(_ look: TableLook = TableLook()) -> String {
     guard !participants.isEmpty else {
       return unheard.map { "Nobody can say who spoke: \($0).\n" }
@@ -277,7 +279,7 @@ extension SpeakerTimeline {
         ("dbov", entry.mean.map { .number(Double($0) / 10) }),
       ])
     }
-    // One element per line, for people who read the file.
+    // One element per line, for readers of the file.
     let lists = [
       ("participants", JSONText.list(who, separator: ",\n")),
       ("times", JSONText.list(what, separator: ",\n")),
@@ -312,7 +314,7 @@ extension SpeakerTimeline {
 
 /// Reasons why received media is missing although a take has its packets.
 package enum UnheardMedia {
-  /// A sentence about media that was not decrypted or decoded; nil if there was none.
+  /// Returns a sentence about media that was not decrypted or decoded; nil if there was none.
   ///
   /// - Parameter kind: `audio` or `video`; nil for both.
   package static func reason(in path: String, kind: String?) throws(TapeError) -> String? {
@@ -355,7 +357,7 @@ package enum UnheardMedia {
   }
 }
 
-/// Descriptions of what could not be seen; the page has the same.
+/// Describes in words what could not be seen; the page uses the same words.
 enum CoverageText {
   private static let words = [
     "no-keys": "not opened, as there is no key", "not-opened": "not opened by the keys there are",
@@ -371,8 +373,8 @@ enum CoverageText {
     "unread-layer": "in layers that are not opened",
   ]
 
-  /// Describes a row of `coverage`; nil if it does not weaken any answer, as with packets that
-  /// belong to no call.
+  /// Describes a row of `coverage`; returns nil if it does not weaken any answer, as with packets
+  /// that belong to no call.
   ///
   /// - Parameter reason: a number of packets, optionally followed by a colon and a text.
   static func text(what: String, reason: String) -> String? {

@@ -2,9 +2,9 @@ package import Stats
 package import Tape
 package import Wire
 
-/// The last stats sample of each peer at an instant, from the `stat` rows.
+/// Each peer's last stats sample at an instant, from the `stat` rows.
 package struct StatSamples: Sendable {
-  /// One stats object.
+  /// A stats object (RTCStats), as sampled.
   package struct Object: Hashable, Sendable {
     package var id: String
     package var type: String
@@ -19,7 +19,7 @@ package struct StatSamples: Sendable {
       self.members = members
     }
 
-    /// Converts an object of a report.
+    /// Converts a report's object.
     package init(_ object: StatsObject) {
       self.init(
         id: object.id, type: object.type, timestamp: object.timestamp,
@@ -29,7 +29,7 @@ package struct StatSamples: Sendable {
     /// The members in order: names, and values as JSON.
     package var list: [(name: String, value: String)] { StatMembers.list(members) }
 
-    /// The complete object, in the shape that browsers print.
+    /// The complete object, in the form that browsers print.
     package var json: String {
       var text = "{"
       appendBody(to: &text)
@@ -46,12 +46,12 @@ package struct StatSamples: Sendable {
       JSONText.append(type, to: &text)
       let rest = members.dropFirst()
       if rest != "}" { text += "," }
-      // Appending contents avoids counting the characters of both strings.
+      // Appending contents saves counting both strings' characters.
       text.append(contentsOf: rest)
     }
   }
 
-  /// The stats objects of one peer.
+  /// A peer's stats objects.
   package struct Peer: Sendable {
     package var number: Int64
     package var label: String
@@ -84,17 +84,17 @@ package struct StatSamples: Sendable {
     }
   }
 
-  /// A complete report of a peer.
+  /// A peer's complete report.
   package struct Instant: Hashable, Sendable {
     package var peer: Int64
-    /// The step of the reply.
+    /// The reply's step.
     package var step: Int
     package var atNanoseconds: Int64
     /// The number of objects.
     package var objectCount: Int64
   }
 
-  /// The times of each peer's complete reports, in order.
+  /// Returns the times of each peer's complete reports, in order.
   package static func instants(path: String) throws(TapeError) -> [Instant] {
     let connection = try TakeFile.open(path)
     var instants: [Instant] = []
@@ -120,8 +120,8 @@ package struct StatSamples: Sendable {
     return instants
   }
 
-  /// The newest row of each object that still existed: an unchanged object has no newer row, and
-  /// the reply of the first report without an object names it.
+  /// Returns the newest row of each object that still existed: an unchanged object has no newer
+  /// row, and the first report without an object names it in its reply.
   private static func objects(
     of peer: Int64, _ connection: borrowing SQLiteConnection, at instant: Wire.Instant?
   ) throws(SQLiteError) -> [Object] {
@@ -151,22 +151,22 @@ package struct StatSamples: Sendable {
 
 // MARK: - StatSeries
 
-/// All stats samples of a take in time order: the output of `retake stats --series`.
+/// All of a take's stats samples in time order: the output of `retake stats --series`.
 ///
 /// An object that did not change has no row, and so no line.
 package enum StatSeries {
-  /// The output format of a series.
+  /// The format in which a series of samples is printed.
   package enum Format: String, CaseIterable, Sendable {
-    /// One object per line in the shape of browsers, preceded by its time and peer: `at_ns` and
+    /// One object per line in the browsers' form, preceded by its time and peer: `at_ns` and
     /// `peer_label`, and the older `seconds` and `peer`.
     case lines
     /// One member per line: `seconds,peer,type,id,member,value`.
     case csv
   }
 
-  /// Writes the samples of some types, or of all if none is named.
+  /// Writes the samples of the given types; all if none is given.
   ///
-  /// - Parameter isWanted: false stops the output.
+  /// - Parameter isWanted: returning false stops the output.
   /// - Returns: the number of object samples.
   @discardableResult
   package static func write(
@@ -241,15 +241,15 @@ private struct Sample {
     }
   }
 
-  /// A JSON string without its quotes; escapes are kept.
+  /// Returns a JSON string without its quotes; escapes stay.
   private func plain(_ value: String) -> String { String(value.dropFirst().dropLast()) }
 }
 
 // MARK: - StatMembers
 
-/// Splits the members of a `stat` row; the row may have been altered.
+/// Splits the members of a `stat` row, which may have been altered.
 enum StatMembers {
-  /// Lists the names with their values as JSON, in order; members of nested records are named
+  /// Returns the names with their values as JSON, in order; members of nested records are named
   /// `record.member`.
   static func list(_ json: String) -> [(name: String, value: String)] {
     var members: [(name: String, value: String)] = []

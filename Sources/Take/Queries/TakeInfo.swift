@@ -1,28 +1,28 @@
 package import Tape
 import Wire
 
-/// The summary of a take: the output of `retake info`.
+/// A take's summary: the output of `retake info`.
 package struct TakeInfo: Sendable, Codable {
-  /// What one peer did.
+  /// A peer's summary.
   package struct PeerInfo: Sendable, Codable {
     package var peer: Int64
     package var label: String
     package var role: String
-    /// The states of each machine, in order.
+    /// Each machine's states, in order.
     package var states: [MachineStates]
     package var tracks: [String]
     package var packetsIn: Int64 = 0
     package var packetsOut: Int64 = 0
-    /// Bytes of UDP payload.
+    /// The number of bytes of UDP payload.
     package var bytesIn: Int64 = 0
     package var bytesOut: Int64 = 0
-    /// Data channels of both sides, and their messages.
+    /// The numbers of data channels that either side opened and of their messages.
     package var dataChannels: Int64 = 0
     package var messagesIn: Int64 = 0
     package var messagesOut: Int64 = 0
   }
 
-  /// The states of a machine.
+  /// A machine's states.
   package struct MachineStates: Sendable, Codable {
     package var machine: String
     package var states: [String]
@@ -38,7 +38,7 @@ package struct TakeInfo: Sendable, Codable {
   /// A gap in what an actor could see.
   package struct Coverage: Sendable, Codable {
     package var actor: UInt32
-    /// The affected peer; nil for the actor as a whole.
+    /// The affected peer; nil for the entire actor.
     package var peer: UInt32?
     package var fromNanoseconds: Int64
     package var toNanoseconds: Int64
@@ -46,7 +46,7 @@ package struct TakeInfo: Sendable, Codable {
     package var reason: String
   }
 
-  /// How many rows a table has.
+  /// The number of rows in a table.
   package struct TableCount: Sendable, Codable {
     package var table: String
     package var rows: Int64
@@ -54,7 +54,7 @@ package struct TakeInfo: Sendable, Codable {
 
   package var path: String
   package var label: String
-  /// What whoever recorded says of it by keys; nil where nothing is said.
+  /// Facts about the take by key, as recorded; nil if there are none.
   package var tags: [String: String]?
   package var start: String
   package var format: Int64
@@ -67,17 +67,18 @@ package struct TakeInfo: Sendable, Codable {
   package var keepsMedia: Bool
   /// Whether the recording was finished.
   package var isComplete: Bool
-  /// Why the take has no end: the recorder was killed, or still runs; nil if it has one.
+  /// The reason that the take has no end: the recorder was killed, or is still running; nil if it
+  /// has one.
   package var ending: String?
   package var steps: Int64
   package var durationNanoseconds: Int64
-  /// The size of the file, and of a packet capture of its datagrams.
+  /// The size of the file, and of a packet capture with its datagrams.
   package var fileBytes: Int64
   package var captureBytes: Int64
   package var peers: [PeerInfo]
   /// The actors that are not endpoints.
   package var actors: [ActorInfo]
-  /// The participants of its rooms.
+  /// The participants in its rooms.
   package var people: [RoomPerson]
   /// The first gaps in what the actors could see.
   package var coverage: [Coverage]
@@ -88,7 +89,7 @@ package struct TakeInfo: Sendable, Codable {
   /// The number of views that differ from this version's, which are used instead.
   package var otherViews: Int
 
-  /// SQL for the end of a take: the last step or packet if there is no `ending`.
+  /// SQL for a take's end: the last step or packet if there is no `ending`.
   package static let end = """
     coalesce((SELECT at_ns FROM ending), max(
         coalesce((SELECT max(at_ns) FROM tape), 0),
@@ -98,10 +99,10 @@ package struct TakeInfo: Sendable, Codable {
   /// The maximum number of gaps to list.
   private static let coverageMaximum = 20
 
-  /// Reads the summary of a take without verifying it.
+  /// Reads a take's summary without verifying the take.
   ///
-  /// - Parameter countsRows: whether to count the packets of each peer and the rows of each table,
-  ///   which reads them all.
+  /// - Parameter countsRows: whether to count each peer's packets and each table's rows, which
+  ///   reads them all.
   package init(path: String, countsRows: Bool = true) throws(TapeError) {
     try self.init(
       path: path, try TakeFile.openForQueries(path), countsRows: countsRows)
@@ -138,7 +139,7 @@ package struct TakeInfo: Sendable, Codable {
       }
       coverage = try TakeInfo.coverage(connection)
       if let redacted = header.redacted {
-        // It is missing from all of the take, and so it comes first.
+        // It is missing throughout the take, so it comes first.
         coverage.insert(
           Coverage(
             actor: 0, peer: nil, fromNanoseconds: 0, toNanoseconds: durationNanoseconds,
@@ -156,7 +157,7 @@ package struct TakeInfo: Sendable, Codable {
     let schema = try SchemaCheck(connection, path: path, format: header.format)
     (additions, otherViews) = (schema.additions, schema.otherViews)
     ending = try isComplete ? nil : TakeEnding.of(path).words
-    // An observed datagram is in two peers' history, and once in a capture.
+    // An observed datagram is in two peers' history, but only once in a capture.
     captureBytes =
       peers.reduce(24) {
         let isSeen = $1.role == "observed"
@@ -305,7 +306,7 @@ extension TakeInfo: CustomStringConvertible {
         ("OpenSSL", toolchain.openssl), ("libsrtp", toolchain.srtp), ("Opus", toolchain.opus),
         ("libvpx", toolchain.vpx), ("OpenH264", toolchain.openh264 ?? ""),
         ("dav1d", toolchain.dav1d ?? ""),
-        // The CPU's features are a long list, which the JSON has.
+        // The CPU's features are a long list, which only the JSON has.
         ("CPU", String(toolchain.cpu.prefix { $0 != " " })),
       ].filter { !$0.1.isEmpty }.map { "\($0.0) \($0.1)" }.joined(separator: ", "))
     for peer in peers {
@@ -350,7 +351,7 @@ extension TakeInfo: CustomStringConvertible {
 }
 
 extension TakeInfo {
-  /// As in `participant 2 ben, from 0.039 s on: audio in on peer 2, track 1`.
+  /// Returns words such as `participant 2 ben, from 0.039 s on: audio in on peer 2, track 1`.
   private func words(_ person: RoomPerson) -> String {
     func seconds(_ nanoseconds: Int64) -> String { thousandths(nanoseconds / 1_000_000) }
     let span =

@@ -1,27 +1,27 @@
 package import Tape
 import Wire
 
-/// The statistics of a conversation: speaking times, overlaps, silences and interruptions.
+/// A conversation's statistics: speaking times, overlaps, silences and interruptions.
 ///
-/// Persons are those of the view `person_speech`: one person on several connections counts once.
-/// The definitions are those of the views `talk`, `overlap`, `interruption` and `talk_share`,
-/// applied to a part of a take as well.
+/// Persons are as in the `person_speech` view: one person on several connections counts once. The
+/// definitions are as in the views `talk`, `overlap`, `interruption` and `talk_share`, and also
+/// apply to a part of a take.
 package struct Talk: Sendable, Codable {
   /// A person who spoke.
   package struct Person: Sendable, Codable {
     package var name: String
-    /// The number of times the person began to speak.
+    /// The number of times that the person began to speak.
     package var turns = 0
     package var speakingNanoseconds: Int64 = 0
-    /// Time spent speaking alone, and at the same time as others.
+    /// The time that the person spoke alone, and at the same time as others.
     package var aloneNanoseconds: Int64 = 0
     package var overlapNanoseconds: Int64 = 0
-    /// The number of times the person interrupted, and was interrupted.
+    /// The number of times that the person interrupted, and was interrupted.
     package var interruptions = 0
     package var interrupted = 0
   }
 
-  /// A time in which a person spoke.
+  /// A period in which a person spoke.
   package struct Turn: Sendable, Codable, Hashable {
     /// The index in `people`.
     package var person: Int
@@ -34,7 +34,7 @@ package struct Talk: Sendable, Codable {
     package var atNanoseconds: Int64
     package var person: Int
     package var interrupted: Int
-    /// How long both spoke.
+    /// The time for which both spoke.
     package var overlapNanoseconds: Int64
   }
 
@@ -46,15 +46,15 @@ package struct Talk: Sendable, Codable {
   /// From the first audio to the last.
   package private(set) var fromNanoseconds: Int64 = 0
   package private(set) var toNanoseconds: Int64 = 0
-  /// How long nobody spoke, and how long several did.
+  /// The time for which nobody spoke, and for which several did.
   package private(set) var silentNanoseconds: Int64 = 0
   package private(set) var overlapNanoseconds: Int64 = 0
 
-  /// The definition of an interruption; the view `interruption` uses the same numbers.
+  /// The definition of an interruption; the `interruption` view uses the same numbers.
   private enum Rule {
     /// The minimum time that the interrupted person has been speaking.
     static let before: Int64 = 500_000_000
-    /// How much longer the interrupted person continues; less is a turn that ends slightly late.
+    /// The time that the interrupted person continues; less is a turn that ends slightly late.
     static let overlap: ClosedRange<Int64> = 250_000_000...3_000_000_000
     /// The minimum time that the interrupting person continues after that.
     static let after: Int64 = 1_000_000_000
@@ -85,7 +85,7 @@ package struct Talk: Sendable, Codable {
     addInterruptions()
   }
 
-  /// The condition on a peer that selects its voices.
+  /// Returns the SQL condition on a peer that selects its voices.
   private static func isOf(_ selection: TakeSelection) -> String {
     guard let peers = selection.peers else { return "1" }
     return "peer IN (\(peers.sorted().map(String.init).joined(separator: ", ")))"
@@ -107,7 +107,7 @@ package struct Talk: Sendable, Codable {
 
   // MARK: Times
 
-  /// Computes the times of each person by sweeping over all starts and ends.
+  /// Computes each person's times by sweeping over all starts and ends.
   private mutating func addTimes() {
     for turn in turns {
       people[turn.person].turns += 1
@@ -171,17 +171,17 @@ package struct Talk: Sendable, Codable {
     }
   }
 
-  /// A person's share of all speaking time, 0 to 1.
+  /// Returns a person's share of all speaking time, 0 to 1.
   package func share(of person: Person) -> Double {
     let all = people.reduce(Int64(0)) { $0 +| $1.speakingNanoseconds }
     return all > 0 ? Double(person.speakingNanoseconds) / Double(all) : 0
   }
 }
 
-// MARK: - As people and programs read it
+// MARK: - Output
 
 extension Talk {
-  /// A chart of each person's time with the totals; empty if nobody spoke.
+  /// Returns a chart of each person's time with the totals; empty if nobody spoke.
   func chart(_ look: TableLook) -> String {
     guard !people.isEmpty else { return "" }
     let figures = people.map { person in
@@ -206,7 +206,7 @@ extension Talk {
       + broken(words, at: look.columns)
   }
 
-  /// Wraps a sentence to the width of a terminal.
+  /// Wraps a sentence at the terminal's width.
   private func broken(_ sentence: String, at columns: Int?) -> String {
     var lines = [""]
     for word in sentence.split(separator: " ") {
@@ -222,7 +222,8 @@ extension Talk {
     return lines.joined(separator: "\n") + "\n"
   }
 
-  /// The width of the bars: what the terminal leaves, else a cell per quarter of a second.
+  /// Returns the width of the bars: what the terminal leaves, or else a cell per quarter of a
+  /// second.
   private func chartWidth(_ look: TableLook, _ titles: [String], _ figures: [[String]]) -> Int {
     guard let columns = look.columns else {
       let quarters = (toNanoseconds -| fromNanoseconds) / 250_000_000
@@ -235,7 +236,7 @@ extension Talk {
     return min(max(columns - numbers - min(names, 24) - 2, 10), 120)
   }
 
-  /// The start and end of the charted time in seconds.
+  /// Returns the charted time's start and end in seconds.
   private func axis(_ width: Int) -> String {
     let from = thousandths(fromNanoseconds / 1_000_000)
     let to = thousandths(toNanoseconds / 1_000_000)
@@ -243,8 +244,8 @@ extension Talk {
     return from + String(repeating: " ", count: width - from.count - to.count) + to
   }
 
-  /// The bar of a person: a cell is full if the person speaks for at least half of its time, half
-  /// full for less.
+  /// Returns a person's bar: a cell is full if the person speaks for at least half of its time,
+  /// half full for less.
   private func bar(of person: Int, _ width: Int) -> String {
     let whole = max(1, toNanoseconds -| fromNanoseconds)
     let cell = max(1, whole / Int64(width))
@@ -264,7 +265,7 @@ extension Talk {
 
   private func percent(_ share: Double) -> String { "\(Int((share * 100).rounded())) %" }
 
-  /// The members of `retake speakers`' JSON that are about people.
+  /// The members about people in `retake speakers`' JSON.
   var members: [(String, JSONText)] {
     let who = people.map { person in
       JSONText.object([

@@ -11,7 +11,7 @@ package enum Ink: UInt32, CaseIterable, Sendable {
   /// The noncharacter that marks the end of a colour.
   private static let end: UInt32 = 0xfdd3
 
-  /// Wraps a text in marks of the colour.
+  /// Wraps a text in the colour's marks.
   package func paint(_ text: String) -> String {
     guard let begin = Unicode.Scalar(rawValue), let end = Unicode.Scalar(Ink.end) else {
       return text
@@ -19,8 +19,8 @@ package enum Ink: UInt32, CaseIterable, Sendable {
     return "\(begin)\(text)\(end)"
   }
 
-  /// The control sequence of a mark, which selects a colour of the terminal's palette (ECMA-48, SGR
-  /// 31 to 33); nil for other characters.
+  /// Returns a mark's control sequence, which selects a colour from the terminal's palette
+  /// (ECMA-48, SGR 31 to 33); nil for other characters.
   package static func sequence(of mark: Unicode.Scalar) -> String? {
     if mark.value == end { return "\u{1b}[m" }
     return switch Ink(rawValue: mark.value) {
@@ -31,7 +31,7 @@ package enum Ink: UInt32, CaseIterable, Sendable {
     }
   }
 
-  /// Classifies the state of a connection or a part of it; nil for neutral states.
+  /// Classifies the state of a connection or a part of it; fails for neutral states.
   package init?(state: some StringProtocol) {
     switch state {
     case "connected", "completed", "established", "open": self = .good
@@ -42,9 +42,9 @@ package enum Ink: UInt32, CaseIterable, Sendable {
   }
 }
 
-/// The layout options of a table.
+/// A table's layout options.
 package struct TableLook: Sendable {
-  /// The width of the terminal; nil for files, pipes and `--wide`, where nothing is cut.
+  /// The terminal's width; nil for files, pipes and `--wide`, where nothing is cut.
   package var columns: Int?
   package var isColoured: Bool
 
@@ -78,9 +78,9 @@ package struct TextTable: Sendable {
   /// The table with a header and a rule, ending in a line feed.
   package var text: String { text() }
 
-  /// The table laid out for a terminal.
+  /// Returns the table laid out for a terminal.
   ///
-  /// - Parameter ink: the colour of a cell, by its row and column.
+  /// - Parameter ink: returns a cell's colour, by its row and column.
   package func text(
     _ look: TableLook = TableLook(), ink: (_ row: [String], _ column: Int) -> Ink? = { _, _ in nil }
   ) -> String {
@@ -100,14 +100,14 @@ package struct TextTable: Sendable {
 /// Fixed column widths for printing rows one by one.
 struct TableLayout {
   private let names: [String]
-  /// The widths of the visible columns.
+  /// The visible columns' widths.
   private let widths: [Int]
   private let alignsRight: [Bool]
   private let wraps: Bool
   private let look: TableLook
 
-  /// The minimum width of a shrunken column: if there are many columns, enough to be readable, and
-  /// those that do not fit are left out and named.
+  /// Returns a shrunken column's minimum width: with many columns, enough to be readable; those
+  /// that do not fit are left out and named.
   private static func leastWidth(_ columns: Int) -> Int { columns > 8 ? 10 : 6 }
 
   /// The maximum padding where nothing is cut: a single long text sticks out of its row instead of
@@ -163,7 +163,7 @@ struct TableLayout {
       let widest = widths.indices.filter { !areNumbers[$0] && widths[$0] > leastWidth }
         .max { widths[$0] < widths[$1] }
       guard let widest else { break }
-      // Shrinks to the width of the next widest at once.
+      // Shrinks to the next widest column's width at once.
       let next =
         widths.indices.filter { !areNumbers[$0] && widths[$0] < widths[widest] }
         .map { widths[$0] }.max() ?? 0
@@ -179,7 +179,7 @@ struct TableLayout {
     line(names) + line(widths.map { String(repeating: "-", count: max($0, 1)) })
   }
 
-  /// A row ending in a line feed, on several lines if text wraps.
+  /// Returns a row ending in a line feed, on several lines if text wraps.
   ///
   /// Cells wider than the computed widths are cut on a terminal and stick out elsewhere.
   func line(
@@ -265,8 +265,8 @@ struct TableLayout {
     return isASCII ? text.utf8.count : text.reduce(0) { $0 + width(of: $1) }
   }
 
-  /// The number of cells of a character (Unicode Standard Annex 11): two for East Asian characters
-  /// and pictographs.
+  /// Returns a character's number of cells (Unicode Standard Annex 11): two for East Asian
+  /// characters and pictographs.
   private static func width(of character: Character) -> Int {
     guard let scalar = character.unicodeScalars.first?.value, scalar >= 0x1100 else { return 1 }
     return wide.contains { $0.contains(scalar) } ? 2 : 1

@@ -1,22 +1,22 @@
 package import Tape
 import Wire
 
-/// The events of a take in order, for all peers: the output of `retake timeline`.
+/// A take's events in order, for all peers: the output of `retake timeline`.
 package struct Timeline: Sendable {
-  /// One event.
+  /// An event on the timeline.
   package struct Entry: Hashable, Sendable {
     package var atNanoseconds: Int64
     package var step: Int64
     package var peer: Int64
     /// One of `lanes`.
     package var lane: String
-    /// As in the rows, with JSON after the name of an event or a call.
+    /// The text from the row, with JSON after an event's or call's name.
     package var text: String
   }
 
   package private(set) var entries: [Entry] = []
   private var labels = PeerLabels()
-  /// The names of room participants, by service id.
+  /// Room participants' names, by service id.
   private var names: [String: String] = [:]
   /// The name of the only machine that is neither a peer nor an observer; nil if there are several.
   private var machine: String?
@@ -59,7 +59,7 @@ package struct Timeline: Sendable {
     }
   }
 
-  /// One query per lane: row, time, peer, lane and text.
+  /// A query per lane: row, time, peer, lane and text.
   private static let queries = [
     """
     -- Ends that were only seen get their names when somebody answers, and begin with a candidate.
@@ -69,7 +69,7 @@ package struct Timeline: Sendable {
       at_ns, peer, 'peer', 'begins' || CASE role WHEN '' THEN '' ELSE ' as ' || role END
     FROM peer
     """,
-    // For settings of tracks, the values are the event.
+    // For track settings, the values are the event.
     """
     SELECT row, at_ns, peer, 'api',
       name || iif(name IN ('setEnabled', 'setVolume'), ' ' || arguments, '')
@@ -150,7 +150,7 @@ package struct Timeline: Sendable {
       END
     FROM channel
     """,
-    // Messages of one kind on one channel within a second share a line.
+    // Messages of the same kind on the same channel within a second share a line.
     """
     SELECT min(row), min(at_ns), peer, 'message', iif(direction = 'in', '<- ', '-> ')
       || CASE count(*) WHEN 1 THEN kind || ' message, ' || size || ' bytes'
@@ -167,7 +167,7 @@ package struct Timeline: Sendable {
     """,
   ]
 
-  /// Describes an entry in words, also if the row has JSON.
+  /// Describes an entry in words, even if the row has JSON.
   package func words(_ entry: Entry) -> String {
     switch entry.lane {
     case "event":
@@ -179,7 +179,7 @@ package struct Timeline: Sendable {
     }
   }
 
-  /// The timeline as aligned columns.
+  /// Returns the timeline as aligned columns.
   package func text(_ look: TableLook = TableLook()) -> String {
     let rows = entries.map { entry in
       [
@@ -193,7 +193,7 @@ package struct Timeline: Sendable {
     ).text(look) { row, column in column == 4 ? Timeline.ink(lane: row[3], row[4]) : nil }
   }
 
-  /// The colour of an entry: states that were reached, requests that were refused.
+  /// Returns an entry's colour: for states that were reached, and requests that were refused.
   private static func ink(lane: String, _ text: String) -> Ink? {
     switch lane {
     case "state": text.split(separator: " ").last.flatMap { Ink(state: $0) }
@@ -209,7 +209,7 @@ package struct Timeline: Sendable {
     return label.isEmpty ? String(peer) : "\(peer) \(label)"
   }
 
-  /// The names of room participants by service id, up to a limit.
+  /// Returns room participants' names by service id, up to a limit.
   private static func names(_ connection: borrowing SQLiteConnection) throws(SQLiteError)
     -> [String: String]
   {
@@ -227,7 +227,8 @@ package struct Timeline: Sendable {
     return names
   }
 
-  /// Rows of machines that are not peers have no owner, so only a single machine can be named.
+  /// Returns the only machine that is not a peer: its rows have no owner, so a single machine can
+  /// be named, but not several.
   private static func onlyMachine(_ connection: borrowing SQLiteConnection) throws(SQLiteError)
     -> String?
   {

@@ -8,7 +8,7 @@ package import Wire
 /// An actor driven by a take.
 final class DrivenActor {
   let number: UInt32
-  /// The description in its first step.
+  /// Its description in its first step.
   let words: ActorWords
   let machine: any DrivenMachine
   /// The machine if it is an endpoint, cast once because every step needs it.
@@ -22,16 +22,16 @@ final class DrivenActor {
   }
 
   var label: String { words.label }
-  /// The deadline of the actor, on the take's clock.
+  /// The actor's deadline, on the take's clock.
   var deadline: Instant? { machine.deadline.map { $0 + words.clock } }
-  /// The number of random bytes drawn, including those of substituted libraries.
+  /// The number of random bytes drawn, including those for substituted libraries.
   var entropyDrawn: UInt64 { machine.entropyDrawn }
-  /// The result of `getStats`; empty for a machine without stats.
+  /// Returns the `getStats` result; empty for a machine without stats.
   func stats(of types: Set<String>?) -> StatsReport {
     (machine as? any StatsTelling)?.stats(of: types) ?? StatsReport()
   }
 
-  /// Applies an input at an instant of the take.
+  /// Applies an input at an instant on the take's clock.
   func apply(_ input: any RecordedInput, at now: Instant) -> any RecordedOutputs {
     guard words.clock != .zero else { return machine.apply(input, at: now) }
     return machine.apply(input.moved(by: .zero - words.clock), at: now - words.clock)
@@ -40,26 +40,26 @@ final class DrivenActor {
 
 /// A machine that has stats.
 package protocol StatsTelling: AnyObject {
-  /// The result of `getStats`, optionally only the objects of some types.
+  /// Returns the `getStats` result, optionally only with objects of some types.
   func stats(of types: Set<String>?) -> StatsReport
 }
 
-/// The state of an actor, for the debugger.
+/// An actor's state, for the debugger.
 package struct ActorState: Sendable {
   package var actor: UInt32
-  /// The number of the peer that it is; nil if it is not an endpoint.
+  /// The actor's peer number; nil if it is not an endpoint.
   package var peer: UInt32?
   package var label: String
   package var snapshot: any MachineSnapshot
 
-  /// The display name of the actor: `peer 1` or `actor 2`.
+  /// The actor's display name: `peer 1` or `actor 2`.
   package var name: String { ActorWords.name(actor: actor, peer: peer) }
 }
 
 /// An endpoint driven by a take, with substitutes for its libraries.
 final class DrivenEndpoint: DrivenMachine, StatsTelling {
   private let peer: any ReplayedPeer
-  /// Substitutes DTLS and SRTP; nil if the libraries run.
+  /// Substitutes for DTLS and SRTP; nil if the libraries run.
   let security: RecordedSecurity?
   private var outbox = Outbox<PeerOutput>()
 
@@ -93,19 +93,19 @@ final class DrivenEndpoint: DrivenMachine, StatsTelling {
   func stats(of types: Set<String>?) -> StatsReport { peer.stats(of: types) }
 }
 
-/// The actors of a take, each created by its first step.
+/// A take's actors, each created by its first step.
 struct DrivenActors {
   private(set) var all: [DrivenActor] = []
   /// The first actor of an unknown kind.
   private(set) var unknown: (actor: UInt32, kind: MachineKind)?
   private var places = ByActor<Int>()
-  /// The first few actor numbers: every step searches them, and most takes have few.
+  /// The first few actor numbers, in which every step searches: most takes have few actors.
   private var first: [UInt32] = []
   private static let firstLimit = 8
-  /// Substitutes the codecs; nil if they run.
+  /// Substitutes for the codecs; nil if they run.
   let script: FrameScript?
 
-  /// Whether recorded frames stand in for the codecs of observers too: their media is gone.
+  /// Whether recorded frames also replace observers' codecs, because their media was removed.
   var scriptsObservers = false
 
   private let parts: RecordedSecurity.Parts
@@ -125,7 +125,7 @@ struct DrivenActors {
     makePeer = peer
   }
 
-  /// The outputs of a step, and its actor.
+  /// A step's outputs, and its actor.
   typealias Result = (outputs: any RecordedOutputs, actor: DrivenActor)
 
   mutating func execute(_ step: TapeChunk.Step, _ rows: RowList) -> Result {
@@ -134,8 +134,8 @@ struct DrivenActors {
     return run(step.head, step.input, actor)
   }
 
-  /// Executes one of several steps; the chunk is passed whole, because copying a step would retain
-  /// every part of it.
+  /// Executes one of several steps; the chunk is passed in full, because copying a step would
+  /// retain every part of it.
   mutating func execute(_ chunk: TapeChunk, _ index: Int) -> Result {
     let head = chunk.steps[index].head
     let place = first.firstIndex(of: head.actor) ?? self.index(of: chunk.steps[index], chunk.rows)
@@ -166,13 +166,13 @@ struct DrivenActors {
         + "its rows can be read with retake sql, and a newer Retake may know it")
   }
 
-  /// The label of an actor; empty if it has none or has not begun.
+  /// Returns an actor's label; empty if it has none or has not started.
   func label(of actor: UInt32) -> String { places[actor].map { all[$0].label } ?? "" }
 
-  /// The actor with a number; nil if it has not begun.
+  /// Returns the actor with a number; nil if it has not started.
   func actor(_ number: UInt32) -> DrivenActor? { places[number].map { all[$0] } }
 
-  /// The state of every actor that exposes its own.
+  /// The states of all actors that expose one.
   var states: [ActorState] {
     all.compactMap { actor in
       actor.machine.machineSnapshot.map {
@@ -182,7 +182,7 @@ struct DrivenActors {
     }
   }
 
-  /// What was taken from the recording; nil if everything was computed.
+  /// The results substituted from the recording; nil if everything was computed.
   var substituted: SubstitutionLedger? {
     guard !parts.isEmpty else { return nil }
     return all.reduce(SubstitutionLedger()) { sum, actor in
@@ -190,7 +190,7 @@ struct DrivenActors {
     }
   }
 
-  /// The index of a step's actor, which is created by its first step.
+  /// Returns the index of a step's actor, which its first step creates.
   mutating func index(of step: TapeChunk.Step, _ rows: RowList) -> Int {
     if let known = places[step.head.actor] { return known }
     let words = ActorWords(step, rows)
@@ -220,7 +220,7 @@ struct DrivenActors {
 
 /// A peer driven by a replay: the full stack, or a small one in tests.
 package protocol ReplayedPeer: AnyObject {
-  /// Replaces the security of the transport; called before the genesis.
+  /// Replaces the transport's security; called before the genesis.
   func use(_ security: any SecurityFactory)
   /// Applies an input at an instant and appends the outputs.
   func step(_ input: PeerInput, at now: Instant, into outbox: inout Outbox<PeerOutput>)
@@ -228,9 +228,9 @@ package protocol ReplayedPeer: AnyObject {
   var deadline: Instant? { get }
   /// The number of random bytes drawn so far.
   var entropyDrawn: UInt64 { get }
-  /// The state of all layers; nil if the peer has none to show.
+  /// All layers' state; nil if the peer has none to show.
   var snapshot: PeerSnapshot? { get }
-  /// The result of `getStats`, optionally only the objects of some types.
+  /// Returns the `getStats` result, optionally only with objects of some types.
   func stats(of types: Set<String>?) -> StatsReport
 }
 

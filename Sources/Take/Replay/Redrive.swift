@@ -2,22 +2,22 @@ package import Media
 package import Tape
 package import Wire
 
-/// Drives the stack with the inputs of a take without holding it to the recording, and writes its
-/// behaviour into a new take.
+/// Drives the stack with a take's inputs without comparing, and writes its behaviour into a new
+/// take.
 ///
-/// Unlike a replay, it continues after a difference. Recorded timers are used as long as the stack
-/// wants them, otherwise the stack's own fire when they are due; a stack that behaves as recorded
+/// Unlike a replay, it continues after a difference. Recorded timers fire as long as the stack
+/// wants them; otherwise, the stack's own fire when they are due. A stack that behaves as recorded
 /// therefore produces the same take.
 package final class Redrive {
-  /// Differences between the old take and the new one.
+  /// Options for how the new take differs from the old one.
   package struct Options: Sendable {
     /// Whether recorded frames replace the codecs.
     package var skipsCodecs = false
-    /// The parts of DTLS and SRTP that are taken from the recording.
+    /// The parts of DTLS and SRTP that come from the recording.
     package var security: RecordedSecurity.Parts = []
-    /// The `take` row of the new take; nil uses the old one's.
+    /// The new take's `take` row; nil uses the old take's.
     package var header: TakeHeader?
-    /// Modifies an input before it is applied, such as the settings in a genesis.
+    /// Modifies an input before it is applied, such as a genesis's settings.
     package var adapt: @Sendable (any RecordedInput) -> any RecordedInput = { $0 }
     package init() {}
   }
@@ -27,9 +27,9 @@ package final class Redrive {
     /// The number of recorded steps, and of steps in the new take.
     package var recordedSteps = 0
     package var steps = 0
-    /// The first recorded step that came out differently; nil if all are the same.
+    /// The first recorded step with another outcome; nil if all are the same.
     package var firstDifference: Int?
-    /// The number of recorded timers that the stack did not want, and of its additional ones.
+    /// The number of recorded timers that the stack did not want, and of those that it added.
     package var timersLeftOut = 0
     package var timersAdded = 0
   }
@@ -48,7 +48,7 @@ package final class Redrive {
   private var now = Instant.zero
   private var summary = Summary()
 
-  /// The maximum number of consecutive own timers of a peer without progress of time.
+  /// The maximum number of timers that a peer may fire in a row without time advancing.
   private static let timersPerInstant = 256
 
   /// Opens a take and creates the new one, which must not exist.
@@ -86,7 +86,7 @@ package final class Redrive {
     }
   }
 
-  /// The actors as far as they were driven.
+  /// The actors that were driven.
   var drivenActors: [DrivenActor] { actors.all }
 
   /// Applies all inputs; throws if the take cannot be read or the new one cannot be written.
@@ -142,13 +142,13 @@ package final class Redrive {
     }
   }
 
-  /// A timer that an actor wants and its recording does not have.
+  /// Returns the time of a timer that an actor wants but its recording does not have.
   private func freeTimer(_ index: Int) -> Instant? {
     let due = actors.all[index].deadline
     return due == recordedDeadlines[index] ? nil : due
   }
 
-  /// Whether the stack also wants a recorded timer.
+  /// Returns whether the stack also wants a recorded timer.
   private func wantsTimer(_ index: Int, at instant: Instant) -> Bool {
     guard let due = actors.all[index].deadline else { return false }
     return due == recordedDeadlines[index] || due <= instant
@@ -178,7 +178,7 @@ package final class Redrive {
     if summary.firstDifference == nil { summary.firstDifference = step }
   }
 
-  /// Writes an input and the outputs of an actor.
+  /// Writes an actor's input and outputs.
   private func write(
     _ input: any RecordedInput, _ outputs: any RecordedOutputs, _ actor: DrivenActor
   ) throws(TapeError) -> StepHead {
@@ -200,7 +200,7 @@ package final class Redrive {
     return head
   }
 
-  /// Whether the rows of the current step equal the recorded ones.
+  /// Returns whether the rows of the current step equal the recorded ones.
   private func isSame(_ rows: RowList, _ range: Range<Int>) -> Bool {
     StepDifference(
       recorded: rows, range, replayed: (comparison ?? transcript).rows,
@@ -210,7 +210,7 @@ package final class Redrive {
 
 // MARK: - CommonRun
 
-/// The common beginning of two takes, such as of one session under two builds.
+/// The common beginning of two takes, for example of one session under two builds.
 package struct CommonRun: Hashable, Sendable, Codable {
   /// The number of equal steps from the first one on.
   package var steps = 0

@@ -8,34 +8,34 @@ package import Wire
 
 /// Re-executes a take and compares everything that the stack does with the recording.
 package final class Replayer {
-  /// A place at which a replay ends before the end of the take.
+  /// The place at which a replay stops before the end of the take.
   package enum Stop: Hashable, Sendable {
     /// Just before this step.
     case step(Int)
-    /// Before the first step that is later than this.
+    /// Before the first step after this time.
     case time(Instant)
     /// At a condition: before a step or time, otherwise after the step that satisfies it.
     case condition(StepCondition)
   }
 
-  /// The extent of a replay, and substitutions.
+  /// The extent of a replay, and its substitutions.
   package struct Options: Sendable {
     package var until: Stop?
     /// Whether recorded frames replace the codecs; everything except decoded media is still
     /// compared.
     package var skipsCodecs = false
-    /// The parts of DTLS and SRTP that are taken from the recording.
+    /// The parts of DTLS and SRTP that come from the recording.
     package var security: RecordedSecurity.Parts = []
-    /// The toolchain of this process; nil if unknown.
+    /// This process's toolchain; nil if unknown.
     package var toolchain: Toolchain?
     package init() {}
   }
 
-  /// The `take` row of the file.
+  /// The file's `take` row.
   package let header: TakeHeader
   /// The differences from the recorder's toolchain: part, recorded, present.
   ///
-  /// Reported before the replay starts, since they explain divergences in DTLS and media.
+  /// Reported before the replay starts, since this explains divergences in DTLS and media.
   package let toolchainDifferences: [ToolchainDifference]
 
   private let path: String
@@ -46,8 +46,7 @@ package final class Replayer {
   private var actors: DrivenActors
   private var memory = RowMemory()
 
-  /// Opens a take; `peer` creates each endpoint with its own codecs, and `kinds` the other
-  /// machines.
+  /// Opens a take; `peer` creates each endpoint with its codecs, and `kinds` the other machines.
   ///
   /// Throws if the file cannot be read, or if codecs are skipped and the take has neither media nor
   /// the keys of its packets.
@@ -79,10 +78,10 @@ package final class Replayer {
     check = StepCheck(reader.header, comparesMedia: !options.skipsCodecs)
   }
 
-  /// The time of the take's last step, for progress.
+  /// Returns the time of the take's last step, for progress.
   package func lastTime() throws(TapeError) -> Instant? { try reader.lastTime() }
 
-  /// Replays to the end, the first difference or the stop; may be called once.
+  /// Replays to the end, the first difference or the stop; call it once.
   package func run(progress: (Instant) -> Void = { _ in }) throws(TapeError) -> ReplayReport {
     let clock = ContinuousClock()
     let start = clock.now
@@ -91,7 +90,7 @@ package final class Replayer {
     let fault = drive(progress)
     let (steps, at) = (check.steps, check.at)
     let verdict: Verdict
-    // A difference takes precedence over a fault in the file, which was found by reading ahead.
+    // A difference takes precedence over a fault in the file, which reading ahead found.
     if let finding = check.finding {
       verdict = .diverged(divergence(finding))
     } else {
@@ -115,7 +114,7 @@ package final class Replayer {
       stoppedEarly: stoppedEarly, toolchainDifferences: toolchainDifferences)
   }
 
-  /// The report on a take of which nothing can be executed: whether it is what was written.
+  /// Checks a take that cannot be executed against its digest chain, and reports the result.
   private func audited(since start: ContinuousClock.Instant, _ isComplete: Bool) throws(TapeError)
     -> ReplayReport
   {
@@ -173,7 +172,7 @@ package final class Replayer {
     }
   }
 
-  /// Whether the replay stops after the step that was just executed.
+  /// Returns whether the replay stops after the step just executed.
   private func isStop(
     after step: TapeChunk.Step, _ rows: RowList, _ actor: DrivenActor
   ) -> Bool {
@@ -183,10 +182,10 @@ package final class Replayer {
     return condition.matches(step, rows, memory) { actor.stats(of: condition.statsTypes) }
   }
 
-  /// The actors that have begun.
+  /// The actors that have started.
   var drivenActors: [DrivenActor] { actors.all }
 
-  /// The state of every actor at the end of the replay.
+  /// Every actor's state at the end of the replay.
   package var states: [ActorState] { actors.states }
 
   // MARK: Steps
@@ -221,7 +220,7 @@ package final class Replayer {
       path: path)
   }
 
-  /// The rows that the stack produces for an altered step whose input is intact.
+  /// Returns the rows that the stack produces for an altered step whose input is intact.
   private func expectation(_ chunk: TapeChunk) -> String? {
     actors.script?.learn(chunk)
     check.compare(execute(chunk))
@@ -243,7 +242,7 @@ final class StepFeed: Sendable {
   /// Used chunks, for reuse.
   private let spare = Mutex<[TapeChunk]>([])
 
-  /// The number of steps per chunk, and of chunks read ahead: small enough to stay in the cache.
+  /// The number of steps per chunk, and of chunks read ahead: few enough to stay in the cache.
   private static let chunkSteps = 128
   private static let depth = 8
 
@@ -266,7 +265,7 @@ final class StepFeed: Sendable {
     }
   }
 
-  /// The next steps; nil at the end of the take.
+  /// Returns the next steps; nil at the end of the take.
   func next() throws(TapeFault) -> TapeChunk? { try queue.dequeue()?.get() }
 
   /// Returns a chunk for reuse, because its memory is in the cache.
@@ -279,19 +278,19 @@ final class StepFeed: Sendable {
   func cancel() { queue.cancel() }
 }
 
-/// The steps of a take in order, with look-ahead.
+/// A take's steps in order, with look-ahead.
 final class StepSource {
   private let read: () throws(TapeFault) -> TapeChunk?
   private var ahead = Deque<TapeChunk>()
-  /// How the take ended for the reader; nil while it continues.
+  /// The outcome of reading the take; nil while it continues.
   private var end: Result<Void, TapeFault>?
   /// Receives every chunk when it is read, before it is returned.
   var onlooker: ((TapeChunk) -> Void)?
 
-  /// - Parameter read: returns the next steps; not called again after it returned nil.
+  /// - Parameter read: returns the next steps; not called again after returning nil.
   init(_ read: @escaping () throws(TapeFault) -> TapeChunk?) { self.read = read }
 
-  /// The next steps; nil at the end of the take.
+  /// Returns the next steps; nil at the end of the take.
   func next() throws(TapeFault) -> TapeChunk? {
     if ahead.isEmpty { pull() }
     if let chunk = ahead.popFirst() { return chunk }
@@ -323,7 +322,7 @@ final class StepSource {
 /// A bounded queue between two threads; both sides wait.
 ///
 /// Waking a thread costs more than several elements, so a producer waiting for room sleeps until
-/// half of the queue is free.
+/// half the queue is free.
 final class BoundedQueue<Element: Sendable>: Sendable {
   private struct State {
     var waiting = Deque<Element>()

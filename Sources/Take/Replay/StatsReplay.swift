@@ -5,26 +5,26 @@ package import Stats
 package import Tape
 package import Wire
 
-/// The stats of every peer at any instant of a take, computed by running the stack to it.
+/// Every peer's stats at an instant of a take, computed by running the stack up to it.
 ///
-/// The rows of `stat` are as far apart as the recorder sampled; a replay can stop in between. If
-/// the take has media, its frames replace the codecs, so that reaching the end of a long call is
-/// fast. The codecs' processing times, which only a clock can measure, come from the last sample
-/// before.
+/// Rows of `stat` are as far apart as the recorder's samples, but a replay can stop in between. If
+/// the take has media, its frames replace the codecs, so that the end of a long call is reached
+/// fast. The codecs' processing times, which only a clock can measure, come from the previous
+/// sample.
 package struct StatsReplay: Sendable {
-  /// A peer that had begun by the instant.
+  /// A peer that had started by the instant.
   package struct PeerStats: Sendable {
     package var number: Int64
     package var label: String
     package var report: StatsReport
   }
 
-  /// The peers in the order in which they began.
+  /// The peers, in the order in which they started.
   package private(set) var peers: [PeerStats] = []
-  /// The result of the replay up to the instant.
+  /// The report on the replay up to the instant.
   package let replay: ReplayReport
-  /// The instant of the reports: the requested one, that of the last step before a requested step,
-  /// or the end of the take if that is earlier.
+  /// The reports' instant: the requested one, the last step before a requested step, or the end of
+  /// the take if that is earlier.
   package let at: Instant
 
   /// Replays a take to a stop, or to its end, and reads the stats there.
@@ -70,7 +70,7 @@ package struct StatsReplay: Sendable {
 
 /// A machine that observes other peers and can compute their stats.
 protocol PeersStatsTelling: AnyObject {
-  /// The stats that `getStats` would return at each of them.
+  /// Returns what `getStats` would return at each of them.
   func stats(at now: Instant) -> [StatsReplay.PeerStats]
 }
 

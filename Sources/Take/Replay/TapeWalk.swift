@@ -7,10 +7,10 @@ package import Wire
 
 /// Executes a take step by step on one thread, with access to its state.
 ///
-/// The stack is compared with the recording as in a replay. No thread is started, so the process
+/// As in a replay, the stack is compared with the recording. No thread is started, so the process
 /// may be forked.
 package final class TapeWalk {
-  /// An executed step.
+  /// An executed step, with its recording.
   package struct Step: Sendable {
     package var recorded: TapeChunk.Step
     /// The rows of the step's chunk.
@@ -30,7 +30,7 @@ package final class TapeWalk {
   package let end: Instant
   package let stepCount: Int
 
-  /// The last executed step; nil at the beginning.
+  /// The last executed step; nil at the start.
   package private(set) var last: Step?
   /// The first difference from the recording.
   package private(set) var divergence: Divergence?
@@ -46,7 +46,7 @@ package final class TapeWalk {
   /// The number of steps per chunk.
   private static let chunkSteps = 64
 
-  /// Opens a take at its beginning; with `skipsCodecs` recorded frames replace the codecs.
+  /// Opens a take at its start; with `skipsCodecs`, recorded frames replace the codecs.
   package init(
     path: String, skipsCodecs: Bool, security: RecordedSecurity.Parts = [],
     kinds: MachineKinds = MachineKinds(), codecs: @escaping () -> any CodecFactory
@@ -85,13 +85,13 @@ package final class TapeWalk {
     script?.follow(source)
   }
 
-  /// The number of the last executed step; 0 at the beginning.
+  /// The number of the last executed step; 0 at the start.
   package var number: Int { last?.recorded.head.number ?? 0 }
 
   /// The time of the last executed step.
   package var at: Instant { last?.recorded.head.at ?? .zero }
 
-  /// The next step; nil at the end of the take.
+  /// Returns the next step; nil at the end of the take.
   package func next() throws(TapeError) -> StepHead? {
     if position == chunk.steps.count {
       do throws(TapeFault) {
@@ -104,7 +104,7 @@ package final class TapeWalk {
     return chunk.steps[position].head
   }
 
-  /// Executes the next step; nil at the end of the take.
+  /// Executes the next step; returns nil at the end of the take.
   package func advance() throws(TapeError) -> Step? {
     guard try next() != nil else { return nil }
     let step = chunk.steps[position]
@@ -131,14 +131,14 @@ package final class TapeWalk {
     }
   }
 
-  /// Uses the lock of comparisons once before the process is forked.
+  /// Uses the comparison's lock once before the process is forked.
   ///
-  /// A Mutex of the standard library caches the number of its thread, perhaps in two places for
-  /// locking and unlocking. The child's thread has another number; a value cached before the fork
-  /// is the same in both places, which works in a process of one thread.
+  /// The standard library's Mutex caches its thread's number, perhaps in two places for locking and
+  /// unlocking. The child's thread has another number; a value cached before the fork is the same
+  /// in both places, which works in a process with a single thread.
   package static func prepareForCopy() { StepCheck.useLock() }
 
-  /// Whether the last step satisfies a condition.
+  /// Returns whether the last step satisfies a condition.
   package func meets(_ condition: StepCondition) -> Bool {
     guard let last else { return false }
     return condition.matches(last.recorded, last.rows, memory) {
@@ -146,7 +146,7 @@ package final class TapeWalk {
     }
   }
 
-  /// Whether each peer's stats satisfy a condition.
+  /// Returns whether each peer's stats satisfy a condition.
   package func peersMeeting(_ condition: StepCondition) -> [UInt32: Bool] {
     var meeting: [UInt32: Bool] = [:]
     for actor in actors.all {
@@ -157,17 +157,17 @@ package final class TapeWalk {
     return meeting
   }
 
-  /// The state of every actor.
+  /// Every actor's state.
   package var states: [ActorState] { actors.states }
 
-  /// The result of `getStats` for an actor, optionally only the objects of some types.
+  /// Returns an actor's `getStats` result, optionally only with objects of some types.
   package func stats(of actor: UInt32, of types: Set<String>? = nil) -> StatsReport {
     actors.actor(actor)?.stats(of: types) ?? StatsReport()
   }
 }
 
 extension TapeWalk.Step {
-  /// A description of the step: its input on one line, then its outputs.
+  /// Describes the step: its input on one line, then its outputs.
   package var lines: [String] {
     [InputText(recorded).line] + recorded.outputRows.map { "  \(RowText(rows, $0).title)" }
       + dataTitles.map { "  \($0)" }

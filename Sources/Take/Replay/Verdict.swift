@@ -1,13 +1,13 @@
 package import Tape
 import Wire
 
-/// The result of a replay.
+/// A replay's result.
 package enum Verdict: Sendable {
   /// All outputs, deadlines and random draws were as recorded.
   case identical
-  /// The file is intact and the stack behaved differently.
+  /// The file is intact, but the stack behaved differently.
   case diverged(Divergence)
-  /// The file was altered; this is not a fault of the stack.
+  /// The file was altered, which is not the stack's fault.
   case altered(Alteration)
 }
 
@@ -25,8 +25,8 @@ package struct ToolchainDifference: Hashable, Sendable, Codable {
 
   /// The part and how it differs, in a few words.
   ///
-  /// A CPU is described by the features that only one side has, at most two; the complete lists are
-  /// in the JSON.
+  /// For a CPU, it names the features that only one side has, at most two; the JSON has the
+  /// complete lists.
   package var summary: String {
     guard part == "cpu" else { return "\(part): recorded \(recorded), here \(present)" }
     let (there, here) = (recorded.split(separator: " "), present.split(separator: " "))
@@ -43,32 +43,30 @@ package struct ToolchainDifference: Hashable, Sendable, Codable {
   }
 }
 
-/// The result of a replay with its circumstances.
+/// A replay's result and circumstances.
 package struct ReplayReport: Sendable {
   package var path: String
   package var verdict: Verdict
-  /// The number of steps that were replayed and equal.
+  /// The number of steps replayed and found equal.
   package var steps: Int
-  /// The take's time at the last of them.
+  /// The take's time at the last replayed step.
   package var durationNanoseconds: Int64
-  /// The wall-clock duration of the replay.
+  /// The wall-clock duration of the replay, in seconds.
   package var elapsedSeconds: Double
-  /// The labels of the replayed peers.
+  /// The replayed peers' labels.
   package var peers: [String]
   /// Whether the recording was finished; otherwise its recorder was killed.
   package var isComplete: Bool
   package var skippedCodecs: Bool
-  /// In a take without media, the number of frames that were not sent completely and were padded
-  /// with zeros.
+  /// In a take without media, how many frames were not sent completely and were padded with zeros.
   package var framesNotSent = 0
-  /// The step of the first of them.
+  /// The first such frame's step.
   package var firstFrameNotSent: Int?
-  /// Descriptions of results that were taken from the recording instead of this machine's
-  /// libraries.
+  /// Descriptions of results that came from the recording instead of this machine's libraries.
   package var substituted: [String]
-  /// The number of machines with reports of another stack, which are not executed.
+  /// The number of machines with another stack's reports, which are not executed.
   package var reported = 0
-  /// What was taken out of the take; nil for nothing.
+  /// The redaction of the take; nil if nothing was removed.
   package var redaction: Redaction?
   /// Whether the replay ended at a requested stop.
   package var stoppedEarly: Bool
@@ -122,7 +120,7 @@ extension ReplayReport: CustomStringConvertible {
     redaction.map { "\n  redacted: \($0.sentence)" } ?? ""
   }
 
-  /// The reason why the take has no end.
+  /// The reason that the take has no end.
   private var endingText: String {
     (try? TakeEnding.of(path))?.words ?? "it is recorded to its end by now"
   }

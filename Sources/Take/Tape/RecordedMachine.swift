@@ -2,23 +2,23 @@ import AudioSession
 import Room
 package import Wire
 
-/// The kind of machine that an actor is; the numbers are stored and never change.
+/// An actor's kind of machine; the numbers are stored and never change.
 package struct MachineKind: RawRepresentable, Hashable, Sendable {
   package let rawValue: UInt8
   package init(rawValue: UInt8) { self.rawValue = rawValue }
 
-  /// A local peer: the whole client stack.
+  /// A local peer: the complete client stack.
   package static let endpoint = MachineKind(rawValue: 0)
 }
 
-/// The kind of a step's input: four bits whose meaning depends on the kind of the actor.
+/// The kind of a step's input: four bits whose meaning depends on the actor's kind.
 ///
 /// The numbers are stored and hashed and must never change. `genesis` and `deadline` mean the same
 /// in every kind.
 package struct StepKind: RawRepresentable, Hashable, Sendable {
   package let rawValue: UInt8
 
-  /// Creates a kind from a stored number; nil if it has more than four bits.
+  /// Creates a kind from a stored number; fails if it has more than four bits.
   package init?(rawValue: UInt8) {
     guard rawValue < 16 else { return nil }
     self.rawValue = rawValue
@@ -27,25 +27,25 @@ package struct StepKind: RawRepresentable, Hashable, Sendable {
   /// Creates a kind from a constant; only the low four bits count.
   package init(_ number: UInt8) { rawValue = number & 15 }
 
-  /// The first step of an actor, which configures it.
+  /// An actor's first step, which configures it.
   package static let genesis = StepKind(0)
   /// A deadline that was reached; it has no rows.
   package static let deadline = StepKind(3)
 }
 
-/// An input of a machine, which can be written as rows.
+/// A machine's input, which can be written as rows.
 ///
 /// An input is one row, preceded by those that it refers to by number (`path`, `content`, `clock`);
 /// a deadline has none.
 package protocol RecordedInput: Sendable {
-  /// The kind of the input, within the machine's kind.
+  /// The input's kind, among those of the machine's kind.
   var stepKind: StepKind { get }
-  /// The approximate memory that it occupies while queued for writing.
+  /// About how many bytes of memory it occupies while queued for writing.
   var byteCount: Int { get }
   func write(to transcript: inout Transcript)
-  /// The input with its times shifted.
+  /// Returns the input with its times shifted.
   func moved(by interval: Interval) -> any RecordedInput
-  /// A description of the input on one line.
+  /// The input on one line.
   var title: String { get }
 }
 
@@ -54,14 +54,14 @@ extension RecordedInput {
   package var title: String { "input of kind \(stepKind.rawValue)" }
 }
 
-/// An output of a machine, which can be written as rows.
+/// A machine's output, which can be written as rows.
 package protocol RecordedOutput: Sendable {
-  /// The approximate memory that it occupies while queued for writing.
+  /// About how many bytes of memory it occupies while queued for writing.
   var byteCount: Int { get }
   func write(to transcript: inout Transcript)
-  /// Adds the rows of all outputs of a step.
+  /// Adds rows for all of a step's outputs.
   static func write(_ outputs: [Self], to transcript: inout Transcript)
-  /// Replaces large content that is not stored by digests; called on the thread that produced it.
+  /// Replaces large content that is not stored with digests; called on the thread that produced it.
   mutating func digest()
 }
 
@@ -72,17 +72,17 @@ extension RecordedOutput {
   package mutating func digest() {}
 }
 
-/// All outputs of a step, of any kind of machine.
+/// All outputs of a step, from any kind of machine.
 package protocol RecordedOutputs: Sendable {
   var count: Int { get }
-  /// The approximate memory that they occupy while queued for writing.
+  /// About how many bytes of memory they occupy while queued for writing.
   var byteCount: Int { get }
   func write(to transcript: inout Transcript)
-  /// Replaces large content that is not stored by digests.
+  /// Replaces large content that is not stored with digests.
   mutating func digest()
 }
 
-/// The outputs of a step of one kind of machine, in order.
+/// A step's outputs from one kind of machine, in order.
 package struct OutputList<Output: RecordedOutput>: RecordedOutputs {
   package var all: [Output]
 
@@ -118,18 +118,18 @@ extension RecordedMachine {
   package var machineSnapshot: (any MachineSnapshot)? { nil }
 }
 
-/// Restores the inputs of one kind of machine from their rows.
+/// Restores one kind of machine's inputs from their rows.
 package protocol InputDecoder {
-  /// Returns the input of a step; nil if its rows do not match.
+  /// Returns a step's input; nil if its rows do not match.
   mutating func input(of head: StepHead, _ rows: borrowing RowList, _ range: Range<Int>)
     -> (any RecordedInput)?
 }
 
-/// The state of a machine after a step, as plain data that is shown by reflection.
+/// A machine's state after a step, as plain data that is shown by reflection.
 package protocol MachineSnapshot: Sendable {
-  /// The number of random bytes drawn from each stream of randomness.
+  /// The number of random bytes drawn from each random stream.
   var drawnBytes: [(stream: String, bytes: UInt64)] { get }
-  /// The pending wake-ups of each part, earliest first.
+  /// Each part's pending wake-ups, earliest first.
   var wakes: [(layer: String, at: Instant)] { get }
 }
 
@@ -142,15 +142,15 @@ extension MachineSnapshot {
 
 /// A machine of any kind under replay: its inputs come from rows and its outputs become rows.
 ///
-/// Features of a single kind, such as stats, have protocols of their own.
+/// Features of a single kind, such as stats, have separate protocols.
 package protocol DrivenMachine: AnyObject {
-  /// Applies an input; one of another kind is ignored.
+  /// Applies an input; ignores an input for another kind.
   func apply(_ input: any RecordedInput, at now: Instant) -> any RecordedOutputs
   /// The time at which the machine wants its deadline input.
   var deadline: Instant? { get }
   /// The number of random bytes drawn so far.
   var entropyDrawn: UInt64 { get }
-  /// The state of the machine; nil if it has none to show.
+  /// The machine's state; nil if it has none to show.
   var machineSnapshot: (any MachineSnapshot)? { get }
   /// The input that reports a reached deadline.
   var deadlineInput: any RecordedInput { get }
@@ -191,8 +191,8 @@ package struct MachineKinds: Sendable {
 
   private var entries: [MachineKind: Entry] = [:]
 
-  /// Registers the kinds of this library: the observer, the audio session, the room, and reports of
-  /// other stacks.
+  /// Registers this library's kinds: the observer, the audio session, the room, and other stacks'
+  /// reports.
   package init() {
     add(ObserverMachine.self, deadline: .deadline) { ObserverMachine() }
     add(RecordedAudioSession.self, deadline: .deadline) { RecordedAudioSession() }
@@ -216,7 +216,8 @@ package struct MachineKinds: Sendable {
     entries[kind]?.decoder(contents)
   }
 
-  /// Creates a machine that expects its genesis as its first input; nil for an unknown kind.
+  /// Creates a machine that expects its genesis as its first input; returns nil for an unknown
+  /// kind.
   package func machine(of kind: MachineKind) -> (any DrivenMachine)? { entries[kind]?.machine() }
 }
 
@@ -244,31 +245,31 @@ extension Never: RecordedOutput {
   package func write(to transcript: inout Transcript) {}
 }
 
-/// The description of an actor in the rows of its first step, besides the input itself.
+/// The description of an actor in its first step's rows, besides the input itself.
 package struct ActorWords: Hashable, Sendable {
   package var label = ""
   package var role = ""
-  /// The offset that was added to the actor's own times.
+  /// The offset added to the actor's own times.
   package var clock = Interval.zero
-  /// The number of the peer that the actor is; nil if it is not an endpoint.
+  /// The actor's peer number; nil if it is not an endpoint.
   package var peer: UInt32?
   package var kind = MachineKind.endpoint
 
   package init() {}
 
-  /// Returns the display name of an actor: `peer 1` or `actor 2`.
+  /// Returns an actor's display name: `peer 1` or `actor 2`.
   package static func name(actor: UInt32, peer: UInt32?) -> String {
     peer.map { "peer \($0)" } ?? "actor \(actor)"
   }
 
-  /// The description of an endpoint without a label.
+  /// Returns the words for an endpoint without a label.
   static func endpoint(_ actor: UInt32) -> ActorWords {
     var words = ActorWords()
     words.peer = actor
     return words
   }
 
-  /// Reads the rows of a genesis; any other step leaves the defaults.
+  /// Reads a genesis's rows; any other step leaves the defaults.
   package init(_ step: TapeChunk.Step, _ rows: RowList) {
     guard step.head.kind == .genesis else { return }
     for row in step.inputRows {
@@ -283,10 +284,10 @@ package struct ActorWords: Hashable, Sendable {
   }
 }
 
-/// A dictionary by actor number that is optimized for small numbers.
+/// A dictionary by actor number, optimized for small numbers.
 ///
 /// Every step looks something up here. Actors are counted from 1, so nearly all fit into an array;
-/// but a file may claim any number.
+/// but a file may contain any number.
 package struct ByActor<Element> {
   @usableFromInline
   var low: [Element?] = []

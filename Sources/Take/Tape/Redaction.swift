@@ -1,41 +1,42 @@
-/// What was taken out of a take, and by which version: the number in `take.redaction`.
+/// The parts removed from a take, and the version that removed them: the number in
+/// `take.redaction`.
 package struct Redaction: Hashable, Sendable {
-  /// What can be taken out.
+  /// The parts that can be removed.
   package struct Parts: OptionSet, Hashable, Sendable {
     package let rawValue: UInt8
     package init(rawValue: UInt8) { self.rawValue = rawValue }
 
     /// Encoded and captured audio and video.
     package static let media = Parts(rawValue: 1)
-    /// Keys, certificates, credentials, tokens, and the seed that the peer drew its own from.
+    /// Keys, certificates, credentials, tokens, and the seed that the peer drew them from.
     package static let keys = Parts(rawValue: 2)
-    /// IP addresses and names of hosts.
+    /// IP addresses and host names.
     package static let addresses = Parts(rawValue: 4)
     /// Names of people, rooms, streams, tracks, channels and programs.
     package static let names = Parts(rawValue: 8)
-    /// What data channels carried.
+    /// Messages on data channels.
     package static let messages = Parts(rawValue: 16)
 
-    /// Everything: what can be posted where anybody reads it.
+    /// Everything: the result can be posted publicly.
     package static let all: Parts = [.media, .keys, .addresses, .names, .messages]
 
-    /// The parts by their names on the command line, in this order.
+    /// The parts by command-line name, in this order.
     package static let named: [(name: String, part: Parts)] = [
       ("media", .media), ("keys", .keys), ("addresses", .addresses), ("names", .names),
       ("messages", .messages),
     ]
 
-    /// The names of the parts.
+    /// The parts' names.
     package var names: [String] {
       Parts.named.filter { contains($0.part) }.map(\.name)
     }
   }
 
   package var parts: Parts
-  /// Whether nothing of the take can be executed any more: its rows are facts, checked by their
-  /// digests alone.
+  /// Whether nothing in the take can be executed any more: its rows are facts, checked only by
+  /// their digests.
   package var isFactsOnly: Bool
-  /// The version of Retake that took it out, such as `0.1.0`.
+  /// The Retake version that removed it, such as `0.1.0`.
   package var version: String
 
   package init(_ parts: Parts, isFactsOnly: Bool, version: String) {
@@ -44,7 +45,7 @@ package struct Redaction: Hashable, Sendable {
 
   private static let factsOnly: Int64 = 1 << 5
 
-  /// Reads the number of a `take` row; nil where nothing was taken out.
+  /// Reads the number in a `take` row; fails if nothing was removed.
   package init?(number: Int64) {
     guard number != 0 else { return nil }
     parts = Parts(rawValue: UInt8(truncatingIfNeeded: number) & 31)
@@ -60,7 +61,7 @@ package struct Redaction: Hashable, Sendable {
     return packed | Int64(parts.rawValue) | (isFactsOnly ? Redaction.factsOnly : 0)
   }
 
-  /// What was done, in one sentence.
+  /// A sentence about the removed parts.
   package var sentence: String {
     let list = parts.names
     let what =
@@ -82,6 +83,6 @@ package struct Redaction: Hashable, Sendable {
 }
 
 extension TakeHeader {
-  /// What was taken out of the take; nil for nothing.
+  /// The redaction of the take; nil if nothing was removed.
   package var redacted: Redaction? { Redaction(number: redaction) }
 }

@@ -9,7 +9,8 @@ package enum TakeFile {
   /// If the recorder was killed, there is a write-ahead log beside the take, which SQLite merges in
   /// memory; the take itself is not written.
   ///
-  /// - Parameter cacheKilobytes: readers that go through each table once, in order, need little.
+  /// - Parameter cacheKilobytes: the page cache; readers that read each table once, in order, need
+  ///   little.
   package static func open(_ path: String, cacheKilobytes: Int = 16_000) throws(TapeError)
     -> SQLiteConnection
   {
@@ -40,7 +41,7 @@ package enum TakeFile {
     return opened
   }
 
-  /// Settings of a connection, before anything of a take is read.
+  /// Returns a connection's settings, which must precede reading anything from a take.
   static func settings(cacheKilobytes: Int) -> String {
     """
     PRAGMA query_only = ON;
@@ -50,12 +51,12 @@ package enum TakeFile {
     """
   }
 
-  /// Opens a take for queries, with the views of this version in place of the file's.
+  /// Opens a take for queries, with this version's views in place of the file's.
   ///
   /// - Parameters:
   ///   - largestValue: in bytes; queries that meet a larger value fail.
   ///   - keepsInMemory: whether temporary data stays in memory. Setting the pragma later would drop
-  ///     the views and expose those of the file.
+  ///     the views and expose the file's.
   package static func openForQueries(
     _ path: String, largestValue: Int32 = largestAnswer, keepsInMemory: Bool = false
   ) throws(TapeError) -> SQLiteConnection {
@@ -75,7 +76,7 @@ package enum TakeFile {
   package static func openSnapshot(_ path: String) throws(TapeError) -> SQLiteConnection {
     let connection = try openForQueries(path, largestValue: largestOnPage)
     do throws(SQLiteError) {
-      // The transaction ends with the connection; its snapshot is taken by the first query.
+      // The transaction ends with the connection; the first query takes its snapshot.
       try connection.execute("BEGIN")
     } catch {
       throw TapeError(path: path, error)
@@ -83,19 +84,20 @@ package enum TakeFile {
     return connection
   }
 
-  /// The size limit for a single value in a query, in bytes: enough for an 8K video frame, and more
+  /// The size limit of a single value in a query, in bytes: enough for an 8K video frame, and more
   /// than Retake's own queries need.
   package static let largestAnswer: Int32 = 64 << 20
 
-  /// The largest value of a query for pages, which hold several copies while they are rendered.
+  /// The size limit of a value in queries for pages, in bytes: rendering a page needs several
+  /// copies.
   ///
-  /// Data channel messages have up to 1 MB, and encoded video frames are seldom larger.
+  /// Data channel messages have up to 1 MB, and encoded video frames are rarely larger.
   package static let largestOnPage: Int32 = 16 << 20
 
-  /// Refuses the write-ahead log of another take, whose pages SQLite would apply to this one.
+  /// Refuses another take's write-ahead log, whose pages SQLite would apply to this one.
   ///
-  /// A log does not name its file. But the file has its `take` row from the first checkpoint of its
-  /// recorder on, and that row never changes.
+  /// A log does not name its file. But the file has its `take` row from its recorder's first
+  /// checkpoint on, and that row never changes.
   private static func checkLog(
     of path: String, _ connection: borrowing SQLiteConnection
   ) throws(TapeError) {
@@ -103,7 +105,7 @@ package enum TakeFile {
     var status = stat()
     guard stat(log, &status) == 0, status.st_size > 0 else { return }
     let digest = "SELECT digest FROM take"
-    // During a checkpoint the file may be in any state; then the log decides.
+    // During a checkpoint the file may be in any state, so the log decides.
     guard let alone = try? SQLiteConnection(path: uri(path) + "?immutable=1", mode: .readOnly),
       let without = try? alone.bytes(digest), without.count == 32,
       let with = try? connection.bytes(digest), with != without
@@ -146,7 +148,7 @@ package enum TakeFile {
     }
   }
 
-  /// The size according to the header of the first page (SQLite file format, section 1.3).
+  /// Returns the size stated in the first page's header (SQLite file format, section 1.3).
   private static func sizeInHeader(_ bytes: [UInt8]) -> Int64 {
     guard bytes.count == 100 else { return 512 }
     func number(_ offset: Int, _ width: Int) -> Int64 {
@@ -180,7 +182,7 @@ package enum TakeFile {
     }
   }
 
-  /// Connects; if the folder is not writable, in a way that needs no file beside the take.
+  /// Opens the file; if the folder is not writable, in a way that needs no file beside the take.
   private static func connect(_ path: String) throws(SQLiteError) -> SQLiteConnection {
     do throws(SQLiteError) {
       let connection = try SQLiteConnection(path: path, mode: .readOnly)
@@ -200,7 +202,8 @@ package enum TakeFile {
 
   /// Opens a take with a write-ahead log in a folder that is not writable.
   ///
-  /// Without the shared memory file, this process reads the log alone and locks nobody out.
+  /// Without the shared memory file, this process reads the log by itself and locks out no other
+  /// process.
   static func withoutSharedMemory(_ path: String) throws(SQLiteError) -> SQLiteConnection {
     let connection = try SQLiteConnection(path: uri(path) + "?vfs=unix-none", mode: .readOnly)
     try connection.execute("PRAGMA locking_mode = EXCLUSIVE")
@@ -224,10 +227,9 @@ package enum TakeFile {
 
 // MARK: - TapeError
 
-/// An error in reading or writing a take: one sentence that names the file, the place and the
-/// reason.
+/// An error in reading or writing a take: one sentence with the file, the place and the reason.
 public struct TapeError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// The kind of failure, which decides the exit status.
+  /// The kind of failure, which determines the exit status.
   public enum Kind: Hashable, Sendable {
     /// There is no such file.
     case missing
@@ -237,11 +239,11 @@ public struct TapeError: Error, Hashable, Sendable, CustomStringConvertible {
     case failed
   }
 
-  /// The file.
+  /// The file's path.
   public var path: String
-  /// The table, row or step; empty if the whole file is meant.
+  /// The table, row or step; empty if it is about the entire file.
   public var place: String
-  /// The fault and what to do about it.
+  /// The fault and its remedy.
   public var reason: String
   /// The kind of failure.
   public var kind: Kind
@@ -254,14 +256,14 @@ public struct TapeError: Error, Hashable, Sendable, CustomStringConvertible {
     self.kind = kind
   }
 
-  /// As `path: place: reason`; empty parts are left out.
+  /// The sentence, as in `path: place: reason`; empty parts are omitted.
   public var description: String {
     [path, place, reason].filter { !$0.isEmpty }.joined(separator: ": ")
   }
 }
 
 extension TapeError {
-  /// Translates an error of SQLite for users, who have the file and not the code.
+  /// Translates an SQLite error for users, who know the file but not the code.
   package init(path: String, place: String = "", _ error: SQLiteError) {
     let reason =
       switch error.code.primary {

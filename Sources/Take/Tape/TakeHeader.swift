@@ -5,18 +5,17 @@ import Wire
 
 /// The `take` row, which describes the file.
 package struct TakeHeader: Hashable, Sendable {
-  /// "RTKE": the application_id of a take.
+  /// "RTKE": a take's application_id.
   package static let applicationID: Int64 = 0x5254_4b45
-  /// The version of the schema that this code writes, and the newest that it reads.
+  /// The schema version that this code writes, and the newest that it reads.
   ///
   /// 3 added what a take needs to outlive its libraries, the events `certificate` and `keylog`, and
-  /// the table `clock`. 4 added machines of other kinds than the endpoint: the tables `actor` and
-  /// `coverage`, the actor in rows of `peer`, and the revision of the stack. 5 added the times of
-  /// captured video frames, and stores these video frames compressed. 6 added rooms: the tables
-  /// `presence` and `carriage`. 7 added the ECN marks of received datagrams, and the kinds of
-  /// networks that addresses are of.
+  /// the table `clock`. 4 added other kinds of machines than the endpoint: the tables `actor` and
+  /// `coverage`, the actor in rows of `peer`, and the stack's revision. 5 added captured video
+  /// frames' times, and stores these frames compressed. 6 added rooms: the tables `presence` and
+  /// `carriage`. 7 added received datagrams' ECN marks, and addresses' network types.
   package static let currentFormat: Int64 = 7
-  /// The oldest format that can be read; older rows came from another stack.
+  /// The oldest format that can be read; older takes were recorded by a different stack.
   package static let oldestFormat: Int64 = 2
 
   package var format = TakeHeader.currentFormat
@@ -29,8 +28,8 @@ package struct TakeHeader: Hashable, Sendable {
   /// The JSON of `toolchain` verbatim, since a newer version may have written it.
   package var toolchainText: String
   package var label: String
-  /// What whoever recorded says of the take, by keys such as `site`; they stand beside the
-  /// toolchain in its JSON, which needs no column and no format of its own.
+  /// Facts about the take by key, such as `site`, as recorded; the toolchain's JSON also has them,
+  /// so they need no column or format.
   package private(set) var tags: [String: String] = [:]
   package var redaction: Int64 = 0
   package var keepsMedia: Bool
@@ -54,7 +53,7 @@ package struct TakeHeader: Hashable, Sendable {
     digest = [UInt8].digest(of: values)
   }
 
-  /// Reads the columns of a `take` row.
+  /// Reads a `take` row's columns.
   fileprivate init(_ statement: borrowing SQLiteStatement) {
     (format, startText, startUnixNanoseconds, toolVersion) = statement.values(
       Int64.self, String.self, Int64.self, String.self)
@@ -79,9 +78,16 @@ package struct TakeHeader: Hashable, Sendable {
     change(toolchain: joint)
   }
 
-  /// Names another toolchain; the tags stay.
+  /// Changes the toolchain; the tags stay.
   package mutating func change(toolchain: Toolchain) {
     self.toolchain = toolchain
+    toolchainText = HeaderText(toolchain, tags: tags).json
+  }
+
+  /// Replaces the tags; the toolchain stays.
+  package mutating func change(tags: [String: String]) {
+    guard tags != self.tags else { return }
+    self.tags = tags
     toolchainText = HeaderText(toolchain, tags: tags).json
   }
 
@@ -92,7 +98,7 @@ package struct TakeHeader: Hashable, Sendable {
     return copy
   }
 
-  /// The values before the digest that all formats have.
+  /// The values before the digest, which all formats have.
   private var firstValues: [Value] {
     [
       .number(format), .text(startText), .number(startUnixNanoseconds), .text(toolVersion),
@@ -114,7 +120,7 @@ package struct TakeHeader: Hashable, Sendable {
     try statement.insert(firstValues + [.blob(digest), .number(revision)])
   }
 
-  /// Reads the row of an open take; throws if it was altered.
+  /// Reads an open take's row; throws if it was altered.
   package static func read(from connection: borrowing SQLiteConnection, path: String)
     throws(TapeError) -> TakeHeader
   {
@@ -151,8 +157,8 @@ package struct TakeHeader: Hashable, Sendable {
 }
 
 extension TakeHeader {
-  /// Whether the columns have their declared types: values of other types would read the same and
-  /// have the same digest.
+  /// Returns whether the columns have their declared types: values with other types would read the
+  /// same and have the same digest.
   private static func hasOwnTypes(_ statement: borrowing SQLiteStatement) -> Bool {
     var classes = statement.storageClasses
     if classes.count == firstColumns + 1 {
@@ -167,7 +173,7 @@ extension TakeHeader {
   }
 }
 
-/// The JSON of `take.toolchain`: the toolchain, and beside it the tags where there are some.
+/// The JSON in `take.toolchain`: the toolchain, and any tags beside it.
 private struct HeaderText: Encodable {
   private enum Key: String, CodingKey { case tags }
   private struct Tags: Decodable {
@@ -191,7 +197,7 @@ private struct HeaderText: Encodable {
     try container.encode(tags, forKey: .tags)
   }
 
-  /// Reads the tags; none where the text has something else under their name.
+  /// Reads the tags; none if the text has something else under their name.
   static func tags(in text: String) -> [String: String] {
     CanonicalJSON.value(Tags.self, from: text)?.tags ?? [:]
   }
@@ -227,22 +233,22 @@ private func floored(_ value: Int64, by divisor: Int64) -> (quotient: Int64, res
 
 /// The libraries and CPU features that bit-exact replay depends on.
 public struct Toolchain: Hashable, Sendable, Codable {
-  /// The version of OpenSSL and the fingerprint of its behaviour from the start-up check.
+  /// OpenSSL's version and the fingerprint of its behaviour from the start-up check.
   public var openssl: String
-  /// The version of libsrtp2.
+  /// libsrtp2's version.
   public var srtp: String
-  /// The version of libopus.
+  /// libopus's version.
   public var opus: String
-  /// The version of libvpx.
+  /// libvpx's version.
   public var vpx: String
-  /// The version of OpenH264; nil without H.264.
+  /// OpenH264's version; nil without H.264.
   public var openh264: String?
-  /// The version of dav1d; nil without AV1.
+  /// dav1d's version; nil without AV1.
   public var dav1d: String?
-  /// The processor architecture and the features by which codecs select code.
+  /// The processor architecture, and the features by which codecs select code.
   public var cpu: String
 
-  /// Creates a description from its parts.
+  /// Creates a toolchain from its parts.
   public init(
     openssl: String = "", srtp: String = "", opus: String = "", vpx: String = "", cpu: String = "",
     openh264: String? = nil, dav1d: String? = nil
@@ -256,11 +262,11 @@ public struct Toolchain: Hashable, Sendable, Codable {
     self.cpu = cpu
   }
 
-  /// The parts that may produce other outputs from equal inputs than another toolchain's, with both
-  /// texts.
+  /// Returns the parts whose outputs may differ from another toolchain's for equal inputs, with
+  /// both texts.
   ///
-  /// OpenSSL is compared by the fingerprint of its behaviour, not by version. A decoder that only
-  /// one of the two has does not count.
+  /// OpenSSL is compared by its behaviour's fingerprint, not by version. A decoder that only one of
+  /// the two has does not count.
   public func differences(from other: Toolchain) -> [(part: String, here: String, there: String)] {
     let decoders = [("openh264", openh264, other.openh264), ("dav1d", dav1d, other.dav1d)]
       .compactMap { decoder in
@@ -275,7 +281,8 @@ public struct Toolchain: Hashable, Sendable, Codable {
       }
   }
 
-  /// The part of a text that identifies behaviour: the fingerprint if there is one, otherwise all.
+  /// Returns the part of a text that identifies behaviour: the fingerprint if there is one,
+  /// otherwise everything.
   private static func behaviour(_ text: String) -> Substring {
     guard let comma = text.lastIndex(of: ","), text[comma...].hasPrefix(engineMark) else {
       return text[...]
@@ -283,14 +290,14 @@ public struct Toolchain: Hashable, Sendable, Codable {
     return text[comma...]
   }
 
-  /// Separates the version of OpenSSL from the fingerprint.
+  /// Separates OpenSSL's version from the fingerprint.
   static let engineMark = ", engine "
 }
 
 // MARK: - Toolchain: Current
 
 extension Toolchain {
-  /// The toolchain of this process; throws, naming the take, if OpenSSL cannot be driven
+  /// Returns this process's toolchain; throws, naming the take, if OpenSSL cannot be driven
   /// deterministically here.
   package static func current(for path: String) throws(TapeError) -> Toolchain {
     let engine: String
@@ -310,7 +317,7 @@ extension Toolchain {
 // MARK: - Toolchain: Use
 
 extension Toolchain {
-  /// Removes the codecs that have no frame in a take, since they do not matter to it.
+  /// Removes codecs that have no frame in a take, since they do not matter to it.
   mutating func leaveOutUnused(in connection: borrowing SQLiteConnection) {
     if openh264 != nil, !Toolchain.hasUsed("h264", connection) { openh264 = nil }
     if dav1d != nil, !Toolchain.hasUsed("av1", connection) { dav1d = nil }

@@ -1,6 +1,6 @@
 import CFiles
 
-/// The schema of takes: the numbered files of Schema/, which are embedded in the binary.
+/// The schema of takes: the numbered files in Schema/, which are embedded in the binary.
 package enum TakeSchema {
   /// The SQL of every file in order; together they create the newest format.
   package static var migrations: [String] {
@@ -11,13 +11,13 @@ package enum TakeSchema {
     return migrations
   }
 
-  /// Their lines, told apart by bytes: by characters, each start of the program takes longer by
-  /// several milliseconds.
+  /// The migrations' lines, split by bytes: splitting by characters would slow down every program
+  /// start by several milliseconds.
   fileprivate static var lines: [Substring] {
     migrations.flatMap { $0.utf8.split(separator: UInt8(ascii: "\n")).map { Substring($0) } }
   }
 
-  /// The views of the newest format in order: names and queries.
+  /// The newest format's views in order: names and queries.
   package static let views: [(name: String, query: String)] = {
     var views: [(name: String, query: String)] = []
     var open: (name: String, lines: [Substring])?
@@ -38,8 +38,7 @@ package enum TakeSchema {
     return views
   }()
 
-  /// Shadows the views of the file by those of this version, so that views from an untrusted file
-  /// never run.
+  /// Shadows the file's views with this version's, so that views from an untrusted file never run.
   ///
   /// Tables and columns that an older format lacks are empty, so that queries work on every take.
   static func putViews(
@@ -70,23 +69,29 @@ package enum TakeSchema {
     try connection.execute("PRAGMA query_only = ON")
   }
 
-  /// Whether a take has few enough packets to hold them in memory; otherwise the views are plain
-  /// SQL.
+  /// Returns whether a take has few enough packets to hold them in memory; otherwise the views are
+  /// plain SQL.
   private static func mayCompute(
     _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> Bool {
-    guard try connection.byteCount() > packetMaximum * 60 else { return true }
+    let maximum = Int64(PacketFacts.maximum)
+    // A row of a packet takes more than 16 bytes, beside its own in pieces of `wire` and `media`:
+    // so the packets of most takes are few enough, without counting them.
+    var rest = try connection.byteCount()
+    guard rest > maximum * 16 else { return true }
+    for table in ["wire", "media"] {
+      let pieces = try connection.integer("SELECT max(piece) FROM main.\(table)") ?? 0
+      rest -= min(max(0, pieces), Int64(UInt32.max)) * Int64(WirePiece.length)
+    }
+    guard rest > maximum * 16 else { return true }
     return try connection.integer(
-      "SELECT 1 FROM packet_store LIMIT 1 OFFSET \(packetMaximum)") == nil
+      "SELECT 1 FROM packet_store LIMIT 1 OFFSET \(maximum)") == nil
   }
-
-  /// Ten times the packets of a typical call of an hour.
-  private static let packetMaximum: Int64 = 6_000_000
 
   /// The documentation of the functions that `retake sql` and `retake open` add, as SQL comments.
   package static var functionsText: String { SQLiteFunctions.text }
 
-  /// All tables and views of the newest format with their columns, in order.
+  /// Returns all of the newest format's tables and views with their columns, in order.
   package static func columns() throws(SQLiteError) -> [(
     name: String, isView: Bool, columns: [(name: String, type: String)]
   )] {
@@ -97,7 +102,7 @@ package enum TakeSchema {
     while try names.step() {
       let (name, kind) = names.values(String.self, String.self)
       var columns: [(name: String, type: String)] = []
-      // Columns of views have no declared types.
+      // A view declares no column types, and SQLite infers only some of them: leave them out.
       let rows = try connection.prepare(
         "SELECT name, type FROM pragma_table_xinfo('\(name)')")
       while try rows.step() {
@@ -108,12 +113,12 @@ package enum TakeSchema {
     return found
   }
 
-  /// A query for the rows of a storage table with the columns of the newest format, on any take.
+  /// Returns a query for a storage table's rows with the newest format's columns, on any take.
   package static func rows(of table: Table, format: Int64) -> String {
     let columns = table.storageColumns()
     let known = table.storageColumns(format: format)
     guard known.count < columns.count else { return "SELECT * FROM main.\(table.storageName)" }
-    // Before format 4 every actor was an endpoint with the number of its peer.
+    // Before format 4 every actor was an endpoint with its peer's number.
     let added = columns.filter { !known.contains($0) }.map {
       "\(table == PeerRow.table && $0 == "actor" ? "peer" : "NULL") AS \($0)"
     }
@@ -128,21 +133,21 @@ package enum TakeSchema {
     try mark(connection, format: TakeHeader.currentFormat)
   }
 
-  /// An empty take of the newest format in memory, for checking the names in queries.
+  /// Returns an empty in-memory take in the newest format, for checking names in queries.
   package static func emptyTake() throws(SQLiteError) -> SQLiteConnection {
     let connection = try SQLiteConnection(path: ":memory:", mode: .readWrite)
     try create(in: connection)
     return connection
   }
 
-  /// Stores the format of a take; its tables are those of the newest.
+  /// Stores a take's format; its tables are the newest format's.
   static func mark(
     _ connection: borrowing SQLiteConnection, format: Int64
   ) throws(SQLiteError) {
     try connection.execute("PRAGMA user_version = \(format)")
   }
 
-  /// The file of an empty take, cached because SQLite needs milliseconds to create the schema.
+  /// An empty take's file, cached because SQLite needs milliseconds to create the schema.
   static let emptyFile = Result { () throws(SQLiteError) in
     let connection = try SQLiteConnection(path: ":memory:", mode: .readWrite)
     try connection.execute("PRAGMA page_size = \(pageSize)")
@@ -150,26 +155,26 @@ package enum TakeSchema {
     return connection.serialized()
   }
 
-  /// The same; nil when SQLite cannot make it.
+  /// An empty take's file; nil if SQLite cannot create it.
   package static var emptyBytes: [UInt8]? { try? emptyFile.get() }
 
-  /// The page size of a take in bytes.
+  /// A take's page size in bytes.
   static let pageSize = 8_192
 }
 
 // MARK: - SchemaCheck
 
-/// Checks that the tables of a file are those of a take, before any of them is read.
+/// Checks that a file's tables are a take's, before any of them is read.
 ///
-/// A file can hold anything under the name of a table: a view that never ends, a virtual table,
-/// computed columns, an index that disagrees with its table. The digest would cover none of it. So
-/// each table must be what its format's migration creates, token by token. Other contents are
-/// listed, and Retake never reads them.
+/// A file can have anything under a table's name: a view that never ends, a virtual table, computed
+/// columns, an index that disagrees with its table. The digest would cover none of these. So each
+/// table must be what its format's migration creates, token by token. Anything else is listed, and
+/// Retake never reads it.
 package struct SchemaCheck: Sendable {
   /// Tables, views and triggers that do not belong to a take, such as `view notes`; only the first
-  /// of them.
+  /// few.
   package private(set) var additions: [String] = []
-  /// The number of views whose text differs from this version's, which replaces them: they are of
+  /// The number of views with another text than this version's, which replace them: they come from
   /// another version or were altered.
   package private(set) var otherViews = 0
 
@@ -212,7 +217,7 @@ package struct SchemaCheck: Sendable {
     }
   }
 
-  /// Returns what is wrong with one entry of the schema; nil if it is valid.
+  /// Returns a schema entry's fault; nil if it is valid.
   private static func fault(
     _ type: String, _ name: String, _ table: String, _ sql: String, _ format: Int64,
     _ missing: inout Set<String>
@@ -233,13 +238,13 @@ package struct SchemaCheck: Sendable {
   }
 
   private static func hasColumns(_ name: String, _ sql: String, _ format: Int64) -> Bool {
-    // Most takes have the newest format and the exact text of the migrations.
+    // Most takes have the newest format and the migrations' exact text.
     if format == TakeHeader.currentFormat, texts.contains(sql) { return true }
     guard let found = TableStatement(sql), found.name == name, let all = newest[name] else {
       return false
     }
-    // A copy of an older take has the tables of the format that copied it; columns added since its
-    // own format are not read.
+    // A copy of an older take has the tables of the format that copied it; columns newer than the
+    // take's format are not read.
     return (format...TakeHeader.currentFormat).contains { format in
       let later = columnsAfter(format, of: name)
       return found.columns == all.columns.filter { !later.contains(TableStatement.name(of: $0)) }
@@ -250,18 +255,18 @@ package struct SchemaCheck: Sendable {
     Table.allCases.contains { $0.storageName == name && $0.since > format }
   }
 
-  /// The text of a view with a quoted name, as for keywords of other SQL dialects.
+  /// Returns a view's text with a quoted name, as for keywords in other SQL dialects.
   private static func quoted(_ text: String, _ name: String) -> String {
     let head = "CREATE VIEW "
     return "\(head)\"\(name)\"\(text.dropFirst(head.count + name.count))"
   }
 
-  /// Whether two statements differ in comments and spaces at most.
+  /// Returns whether two statements differ at most in comments and spaces.
   private static func isSame(_ statement: String, _ other: String) -> Bool {
     statement == other || TableStatement.tokens(statement) == TableStatement.tokens(other)
   }
 
-  // MARK: What the migrations make
+  // MARK: Migrations
 
   private static let viewTexts = Dictionary(
     TakeSchema.views.map { ($0.name, "CREATE VIEW \($0.name) AS\n\($0.query)") },
@@ -279,7 +284,7 @@ package struct SchemaCheck: Sendable {
     return tables
   }()
 
-  /// The texts of the tables that no later migration changed.
+  /// The texts of tables that no later migration changed.
   private static let texts = Set(statements.filter { TableStatement($0) != nil }).filter {
     TableStatement($0).map { newest[$0.name] == $0 } ?? false
   }
@@ -303,13 +308,13 @@ package struct SchemaCheck: Sendable {
     return statements
   }()
 
-  /// The names of the tables in takes of a format.
+  /// Returns the names of the tables in takes of a format.
   private static func tables(format: Int64) -> Set<String> {
     let later = Table.allCases.filter { $0.since > format }.map(\.storageName)
     return Set(newest.keys).subtracting(later)
   }
 
-  /// The columns that were added to a table after a format.
+  /// Returns the columns that were added to a table after a format.
   private static func columnsAfter(_ format: Int64, of name: String) -> Set<String> {
     if name == "take" {
       return format < TakeHeader.revisionFormat ? ["revision"] : []
@@ -322,10 +327,10 @@ package struct SchemaCheck: Sendable {
 /// A CREATE TABLE statement, without comments or redundant whitespace.
 struct TableStatement: Hashable {
   var name: String
-  /// The definitions of its columns, such as `row INTEGER PRIMARY KEY`.
+  /// Its columns' definitions, such as `row INTEGER PRIMARY KEY`.
   var columns: [String]
 
-  /// Parses a statement; nil unless it creates a table from plain columns.
+  /// Parses a statement; fails unless it creates a table from plain columns.
   init?(_ sql: String) {
     let tokens = Self.tokens(sql)
     guard tokens.count > 5, tokens[0] == "CREATE", tokens[1] == "TABLE", tokens[3] == "(" else {
@@ -350,7 +355,8 @@ struct TableStatement: Hashable {
     guard depth == 0 else { return nil }
   }
 
-  /// The table and column of an `ALTER TABLE name ADD COLUMN definition`; nil for other statements.
+  /// Returns the table and column in an `ALTER TABLE name ADD COLUMN definition`; nil for other
+  /// statements.
   static func addedColumn(_ sql: String) -> (table: String, column: String)? {
     let tokens = tokens(sql)
     guard tokens.count > 5, tokens[0] == "ALTER", tokens[3] == "ADD", tokens[4] == "COLUMN" else {
@@ -359,7 +365,7 @@ struct TableStatement: Hashable {
     return (tokens[2], tokens.dropFirst(5).joined(separator: " "))
   }
 
-  /// The name at the start of a column definition.
+  /// Returns the name at the start of a column definition.
   static func name(of column: String) -> String {
     String(column.prefix { $0 != " " })
   }
@@ -389,7 +395,8 @@ struct TableStatement: Hashable {
     return start + 1
   }
 
-  /// Block comments are not skipped: no migration has one, so no table may.
+  /// Returns whether a comment starts here; block comments are not skipped, because no migration
+  /// has one, so no table may.
   private static func isComment(_ bytes: [UInt8], _ place: Int) -> Bool {
     bytes[place...].starts(with: "--".utf8)
   }

@@ -4,10 +4,10 @@ package import Wire
 
 /// A step without its rows, as stored in the `tape` table.
 package struct StepHead: Hashable, Sendable {
-  /// The number of the step, counted from 1 over all actors.
+  /// The step's number, counted from 1 over all actors.
   package var number: Int
   package var kind: StepKind
-  /// The number of the actor, counted from 1.
+  /// The actor's number, counted from 1.
   package var actor: UInt32
   package var at: Instant
   /// The machine's deadline after the step.
@@ -33,9 +33,9 @@ package struct StepHead: Hashable, Sendable {
   }
 }
 
-/// One step of an actor: the input, its time, and all outputs.
+/// An actor's step: the input, its time, and all outputs.
 package struct StepRecord: Sendable {
-  /// The number of the actor in its take, counted from 1.
+  /// The actor's number in its take, counted from 1.
   package var actor: UInt32
   package var at: Instant
   package var input: any RecordedInput
@@ -60,20 +60,20 @@ package struct StepRecord: Sendable {
 
 // MARK: - StepChain
 
-/// The digest chained over everything in a take.
+/// A digest chained over everything in a take.
 ///
 /// The digest after a step is the SHA-256 of the previous digest, the step's head and all its rows
-/// in order, each value with its type and length. Any change, removal or insertion in a file
-/// therefore shows at its step, without a replay.
+/// in order, each value with its type and length. So any change, removal or insertion in a file
+/// shows at its step, without a replay.
 struct StepChain: ~Copyable {
   private(set) var digest: [UInt8]
   private var sha = SHA256()
   private var message = ValueBytes()
 
-  /// Starts with the digest of the `take` row.
+  /// Starts with the `take` row's digest.
   init(takeDigest: [UInt8]) { digest = takeDigest }
 
-  /// Adds a step; returns the first four bytes of the new digest.
+  /// Adds a step; returns the new digest's first four bytes.
   mutating func advance(_ head: borrowing StepHead, _ rows: borrowing RowList, _ range: Range<Int>)
     -> UInt32
   {
@@ -88,7 +88,7 @@ struct StepChain: ~Copyable {
     message.append(word: head.entropyDrawn)
     message.append(word: UInt64(range.count))
     message.update(&sha, 0..<message.count)
-    // Rows are hashed in place, in the form that they are stored in.
+    // Rows are hashed in place, in the form in which they are stored.
     rows.bytes.update(&sha, rows.range(range))
     sha.finish(into: &digest)
     return UInt32(digest[0]) << 24 | UInt32(digest[1]) << 16 | UInt32(digest[2]) << 8
@@ -107,30 +107,30 @@ extension [UInt8] {
 
 // MARK: - TapeBody
 
-/// The compact form of consecutive step heads: the column `tape.body`.
+/// Consecutive step heads in compact form: the column `tape.body`.
 ///
-/// Per step: one byte of kind (low 4 bits) and flags; the actor, if it is not that of the previous
-/// step; the time since the previous step; the deadline relative to that time, if it changed; the
+/// Per step: one byte with kind (low 4 bits) and flags; the actor, if it is not the previous
+/// step's; the time since the previous step; the deadline relative to that time, if it changed; the
 /// number of newly drawn random bytes, if any; the number of rows; and 4 bytes of the chained
-/// digest. Numbers are LEB128, signed ones zigzag-encoded. Each body is independent of the one
-/// before.
+/// digest. Numbers are LEB128, signed ones zigzag-encoded. Each body is independent of the previous
+/// one.
 struct TapeBody {
   private static let otherActor: UInt8 = 0x10
   private static let newDeadline: UInt8 = 0x20
   private static let noDeadline: UInt8 = 0x40
   private static let moreEntropy: UInt8 = 0x80
 
-  /// The limits of a body; a writer begins a new one long before.
+  /// A body's step limit; a writer begins a new body long before.
   static let stepLimit = 65_536
   private static let actorLimit = 4_096
 
-  /// The state that the next step is encoded relative to.
+  /// The values that the next step is encoded relative to.
   private struct Memory {
     var actor: UInt32 = 0
     var at: Int64
     var actors: [(actor: UInt32, deadline: Instant?, entropyDrawn: UInt64)] = []
 
-    /// The index of an actor's last deadline and counter.
+    /// Returns the index of an actor's last deadline and counter.
     mutating func index(of actor: UInt32) -> Int {
       if let known = actors.firstIndex(where: { $0.actor == actor }) { return known }
       actors.append((actor, nil, 0))
@@ -181,11 +181,11 @@ struct TapeBody {
 
   // MARK: Reading
 
-  /// Parses the heads of a body; throws if it does not hold exactly `count`.
+  /// Parses a body's heads; throws if it does not contain exactly `count`.
   static func heads(_ bytes: RawSpan, first: Int, count: Int, start: Int64) throws(ReadError)
     -> [StepHead]
   {
-    // A step has at least 7 bytes, so a body cannot claim more steps than it holds.
+    // A step has at least 7 bytes, so a body cannot claim more steps than it has room for.
     guard count >= 0, count <= min(stepLimit, bytes.byteCount / 7) else { throw .malformed }
     var reader = ByteReader(bytes)
     var memory = Memory(at: start)
@@ -254,23 +254,23 @@ extension ByteReader {
 
 /// Consecutive steps with their recorded rows.
 package struct TapeChunk: Sendable {
-  /// A step as it was recorded.
+  /// A step as recorded.
   package struct Step: Sendable {
     package var head: StepHead
-    /// The number of the peer that the step's actor is; nil if it is not an endpoint.
+    /// The actor's peer number; nil if it is not an endpoint.
     package var peer: UInt32?
-    /// The input of an endpoint; nil for another machine.
+    /// An endpoint's input; nil for another machine.
     ///
-    /// It is stored inline: nearly all inputs belong to endpoints, and an existential would
+    /// It is stored inline, because nearly all inputs belong to endpoints and an existential would
     /// allocate for each.
     package private(set) var peerInput: PeerInput?
     private var otherInput: (any RecordedInput)?
-    /// The step's rows in `rows`: first those of the input, then those of the outputs.
+    /// The step's rows in `rows`: first the input's, then the outputs'.
     package var rows: Range<Int>
     /// The number of rows that belong to the input.
     package var inputRowCount: Int
 
-    /// Creates a step of an endpoint.
+    /// Creates an endpoint's step.
     init(
       head: StepHead, peer: UInt32?, input: consuming PeerInput, rows: Range<Int>,
       inputRowCount: Int
@@ -279,7 +279,7 @@ package struct TapeChunk: Sendable {
       peerInput = input
     }
 
-    /// Creates a step of another machine.
+    /// Creates another machine's step.
     init(
       head: StepHead, peer: UInt32?, other input: any RecordedInput, rows: Range<Int>,
       inputRowCount: Int
@@ -288,7 +288,7 @@ package struct TapeChunk: Sendable {
       otherInput = input
     }
 
-    /// The input of any kind of machine.
+    /// The input, for any kind of machine.
     package var input: any RecordedInput {
       get {
         if let peerInput { return peerInput }
@@ -308,7 +308,7 @@ package struct TapeChunk: Sendable {
       }
     }
 
-    /// The display name of the actor: `peer 1` or `actor 2`.
+    /// The actor's display name: `peer 1` or `actor 2`.
     package var actorName: String { ActorWords.name(actor: head.actor, peer: peer) }
 
     package var outputRows: Range<Int> { rows.lowerBound + inputRowCount..<rows.upperBound }

@@ -4,38 +4,37 @@ import Media
 package import Peer
 package import Wire
 
-/// Turns steps into rows: the single definition of how a take describes a step.
+/// Turns steps into rows: the only definition of how a take describes a step.
 ///
 /// Recording inserts these rows; a replay produces them from the re-executed step and compares.
-/// Repeated values (paths, frame formats, contents) are numbered in order of first use, so the
-/// numbers are the same both times.
+/// Repeated values (paths, frame formats, contents) are numbered in order of first use, so both
+/// runs assign the same numbers.
 package struct Transcript {
   /// The rows of the current step.
   package private(set) var rows = RowList()
 
-  /// Whether the bytes of encoded frames are stored.
+  /// Whether encoded frames' bytes are stored.
   let keepsMedia: Bool
   /// Whether decoded media is hashed; a replay that skips the codecs has none.
   let hashesMedia: Bool
-  /// The format of the take; older ones have fewer tables and columns.
+  /// The take's format; older formats have fewer tables and columns.
   let format: Int64
 
-  /// The actor of the step, and its peer number, which rows are stamped with; 0 if it is not a
-  /// peer.
+  /// The step's actor, and its peer number, with which rows are stamped; 0 if it is not a peer.
   package private(set) var actor: UInt32 = 0
   package private(set) var peer: UInt32 = 0
   package private(set) var at = Instant.zero
 
   private var paths = Numbering<PathKey>()
-  /// The most recently used paths, replaced round-robin: nearly all packets use one of them, and a
-  /// comparison costs less than hashing.
+  /// The most recently used paths, replaced round-robin: nearly all packets use one of them, and
+  /// comparing costs less than hashing.
   private var recentPaths: [(key: PathKey, number: Int64)] = []
   private var oldestPath = 0
   private static let recentPathsLimit = 4
   private var formats = Numbering<FormatRow>()
   private var contents = Numbering<[UInt8]>()
   private var known = ByActor<Known>()
-  /// The writer state of the current step's actor.
+  /// The writer state for the current step's actor.
   private var present: ActorNotes?
 
   package init(
@@ -46,24 +45,24 @@ package struct Transcript {
     self.format = format
   }
 
-  /// Sets the description of an actor that its first step adds to its input.
+  /// Sets the words with which an actor's first step describes it, besides the input.
   package mutating func adopt(_ words: ActorWords, of actor: UInt32) {
     known[actor] = Known(words, notes: known[actor]?.notes)
   }
 
-  /// Discards the state of an actor that makes no further steps.
+  /// Discards the state of an actor without further steps.
   ///
-  /// Numbers that were assigned stay assigned.
+  /// Numbers stay assigned.
   package mutating func forget(actor: UInt32) {
     known[actor] = nil
     if actor == self.actor { present = nil }
   }
 
-  /// Starts the rows of a step.
+  /// Starts a step's rows.
   package mutating func begin(actor: UInt32, at: Instant) {
     rows.removeAll()
     self.actor = actor
-    // Actors without a description are endpoints, and their peer number is the actor's.
+    // Actors without words are endpoints with the actor's number as peer number.
     let known = known[actor]
     peer = known.map { $0.words.peer ?? 0 } ?? actor
     present = known?.notes
@@ -78,7 +77,7 @@ package struct Transcript {
     rows.append(row, format: format)
   }
 
-  /// Adds a row of the step's peer at the step's time.
+  /// Adds a row for the step's peer at the step's time.
   package mutating func add<Row: StampedRow>(_ row: Row) {
     guard Row.since <= format else { return }
     var row = row
@@ -87,7 +86,7 @@ package struct Transcript {
     rows.append(row, format: format)
   }
 
-  /// Adds a row of another peer, one that the actor observes.
+  /// Adds a row for another peer that the actor observes.
   package mutating func add<Row: StampedRow>(_ row: Row, of peer: UInt32) {
     let own = self.peer
     self.peer = peer
@@ -95,7 +94,7 @@ package struct Transcript {
     self.peer = own
   }
 
-  /// Adds rows of another peer at an earlier instant than the step's.
+  /// Adds rows for another peer at an earlier instant than the step's.
   package mutating func add(
     of peer: UInt32, at instant: Instant, _ add: (_ transcript: inout Transcript) -> Void
   ) {
@@ -105,11 +104,11 @@ package struct Transcript {
     (self.peer, at) = own
   }
 
-  /// Adds the row of a machine that is not an endpoint: the input of its first step.
+  /// Adds the row for a machine that is not an endpoint: the input of its first step.
   ///
   /// - Parameters:
   ///   - configuration: JSON.
-  ///   - seed: the seed of its random values.
+  ///   - seed: the seed for its random values.
   package mutating func addActor(_ kind: MachineKind, configuration: String, seed: [UInt8]) {
     add(
       ActorRow(
@@ -117,9 +116,9 @@ package struct Transcript {
         configuration: configuration, seed: seed))
   }
 
-  /// Adds a row about a gap in what could be seen, with its time span.
+  /// Adds a row for a gap in what could be seen, with its time span.
   ///
-  /// - Parameter peer: the affected peer; nil for the actor as a whole.
+  /// - Parameter peer: the affected peer; nil for the entire actor.
   package mutating func addCoverage(
     peer: UInt32? = nil, from: Instant, to: Instant, what: String, reason: String
   ) {
@@ -129,9 +128,9 @@ package struct Transcript {
         from: from, to: to, what: what, reason: reason))
   }
 
-  // MARK: What is written down once
+  // MARK: Numbered rows
 
-  /// Returns the number of a path, after adding its row if it is new.
+  /// Returns a path's number, after adding its row if it is new.
   mutating func path(of datagram: borrowing Datagram, isInbound: Bool) -> Reference<PathRow> {
     Reference(number: pathNumber(datagram, isInbound: isInbound))
   }
@@ -161,7 +160,7 @@ package struct Transcript {
     return number
   }
 
-  /// Returns the number of a frame format, after adding its row if it is new.
+  /// Returns a frame format's number, after adding its row if it is new.
   ///
   /// - Parameter format: the row without its number and peer.
   mutating func format(of format: FormatRow) -> Reference<FormatRow> {
@@ -175,8 +174,7 @@ package struct Transcript {
     return Reference(number: number)
   }
 
-  /// Returns the number of samples that an application supplied, after adding their row if they are
-  /// new.
+  /// Returns the number of samples from the application, after adding their row if they are new.
   mutating func content(_ bytes: [UInt8]) -> Reference<ContentRow> {
     let digest = SHA256.hash(bytes)
     let (number, isNew) = contents.number(of: digest)
@@ -184,12 +182,12 @@ package struct Transcript {
     return Reference(number: number)
   }
 
-  // MARK: What is remembered
+  // MARK: Actors
 
-  /// The description of the current step's actor.
+  /// The words that describe the current step's actor.
   var words: ActorWords { known[actor]?.words ?? ActorWords() }
 
-  /// Returns the writer state of the current step's actor, creating it on first use.
+  /// Returns the writer state for the current step's actor, creating it on first use.
   mutating func notes<Notes: ActorNotes>(_ make: () -> Notes) -> Notes {
     if let notes = present as? Notes { return notes }
     let notes = make()
@@ -198,17 +196,17 @@ package struct Transcript {
     return notes
   }
 
-  /// The digest of decoded media; nil if hashing is off.
+  /// Returns the digest of decoded media; nil if hashing is off.
   func digest(of media: DecodedMedia) -> [UInt8]? { hashesMedia ? media.digest : nil }
 }
 
-/// State that the writer of a kind's rows keeps per actor; discarded with the actor.
+/// State that the writer of a kind's rows stores per actor and discards with the actor.
 package class ActorNotes {
   package init() {}
 }
 
-/// An actor's description and writer state; a class, because every step looks it up and nothing in
-/// it changes.
+/// An actor's words and writer state; a class, because every step looks it up and nothing in it
+/// changes.
 private final class Known {
   let words: ActorWords
   let notes: ActorNotes?
@@ -222,15 +220,15 @@ private final class Known {
 /// Numbers values that are stored once, in order of first use.
 ///
 /// A remote peer that sends from ever new addresses must not exhaust memory, so the table is
-/// cleared when it is full; a value that recurs after that is stored again under a new number.
+/// cleared when full; a value that recurs later is stored again under a new number.
 struct Numbering<Key: Hashable> {
   private var numbers: [Key: Int64] = [:]
   private var last: Int64 = 0
 
-  /// The number of keys that are remembered.
+  /// The maximum number of keys to remember.
   private static var limit: Int { 65_536 }
 
-  /// Returns the number of a key, and whether it is new.
+  /// Returns a key's number, and whether it is new.
   mutating func number(of key: Key) -> (number: Int64, isNew: Bool) {
     if let known = numbers[key] { return (known, false) }
     if numbers.count == Self.limit { numbers.removeAll(keepingCapacity: true) }
@@ -240,10 +238,10 @@ struct Numbering<Key: Hashable> {
   }
 }
 
-/// The names of the directions in every table.
+/// Returns a direction's name in every table.
 package func directionName(_ isInbound: Bool) -> String { isInbound ? "in" : "out" }
 
-/// Identifies a path of one peer in one direction.
+/// Identifies a peer's path in one direction.
 private struct PathKey: Hashable {
   var peer: UInt32
   var isInbound: Bool
@@ -253,7 +251,7 @@ private struct PathKey: Hashable {
 
 // MARK: - Packets
 
-// The rows of datagrams, with the RTP header fields that SRTP leaves in the clear.
+// Rows for datagrams, with the RTP header fields that SRTP leaves in the clear.
 extension Transcript {
   mutating func append(
     _ datagram: borrowing Datagram, at time: Instant, isInbound: Bool, transportSequenceID: UInt8
@@ -273,7 +271,7 @@ extension Transcript {
   }
 }
 
-/// The fields of an RTP packet's header and extensions, or of the first RTCP packet in a compound.
+/// The fields of an RTP packet's header and extensions, or of a compound's first RTCP packet.
 struct RTPFields {
   var isRTP = false
   var markerAndType: UInt8 = 0
@@ -288,7 +286,7 @@ struct RTPFields {
     do throws(ReadError) {
       var first = try reader.uint8()
       if (0x40...0x4f).contains(first) {
-        // Relayed packets follow the header of a channel (RFC 8656 section 12.4).
+        // Relayed packets follow a channel header (RFC 8656 section 12.4).
         try reader.skip(3)
         first = try reader.uint8()
       }
@@ -342,9 +340,9 @@ struct RTPFields {
 
 // Digests of decoded media.
 //
-// A minute of small video is a gigabyte of frames; a cryptographic digest would cost more than a
-// twentieth of the call. The digest only has to detect that a decoder produced something else; the
-// file is guarded by the SHA-256 chain over the rows.
+// A minute of small video is a gigabyte of frames; a cryptographic digest would take more than a
+// twentieth of the call's time. The digest only has to detect that a decoder produced something
+// else; the SHA-256 chain over the rows protects the file.
 extension DecodedMedia {
   /// The digest of the decoded media; nil if there is none.
   package var digest: [UInt8]? {
@@ -378,7 +376,7 @@ extension I420Buffer {
 
 /// JSON with sorted keys, so that equal values have equal texts.
 package enum CanonicalJSON {
-  /// Encodes a value, optionally with indentation; `null` if it cannot be encoded.
+  /// Encodes a value, optionally with indentation; returns `null` if it cannot be encoded.
   package static func text(_ value: some Encodable, isIndented: Bool = false) -> String {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
@@ -386,12 +384,12 @@ package enum CanonicalJSON {
     // An application may pass NaN or infinity, and the take must store what it passed.
     encoder.nonConformingFloatEncodingStrategy = .convertToString(
       positiveInfinity: "Infinity", negativeInfinity: "-Infinity", nan: "NaN")
-    // Only plain values of this package are encoded, which cannot fail.
+    // Only this package's plain values are encoded, which cannot fail.
     guard let data = try? encoder.encode(value) else { return "null" }
     return String(decoding: data, as: UTF8.self)
   }
 
-  /// Decodes a value; nil if the text does not hold one.
+  /// Decodes a value; returns nil if the text does not contain one.
   package static func value<Result: Decodable>(_ type: Result.Type, from text: String) -> Result? {
     let decoder = JSONDecoder()
     decoder.nonConformingFloatDecodingStrategy = .convertFromString(

@@ -29,7 +29,7 @@ struct DNSMessageTests {
   }
 
   @Test func compressedNamesAreFollowedBackwardsOnly() throws {
-    // An answer whose name points at the one of the question, and further names in a chain.
+    // An answer whose name points to the question's, and further names in a chain.
     var bytes = DNSMessage(
       isResponse: true, questions: [.init(name: "ab.local", type: .a)]
     ).bytes
@@ -39,7 +39,7 @@ struct DNSMessageTests {
     bytes += [1, UInt8(ascii: "X"), 0xc0, 15, 0, 1, 0, 1, 0, 0, 0, 120, 0, 4, 192, 0, 2, 2]
     let message = try #require(DNSMessage(bytes))
     #expect(message.answers.map(\.name) == ["ab.local", "x.local"])
-    // A pointer at itself, and two at each other, end.
+    // A pointer to itself, and two to each other, end.
     bytes[7] = 1
     let start = 26
     for target in [start, start + 2] {

@@ -10,7 +10,7 @@ private final class Link {
   var resolved: [(host: Int, id: UInt64, addresses: [IPAddress])] = []
   var unicasts = 0
   var multicasts = 0
-  /// How many of the next messages get lost.
+  /// How many of the next messages are lost.
   var losses = 0
 
   init(_ count: Int) { hosts = Array(repeating: MulticastNames(), count: count) }
@@ -169,7 +169,7 @@ struct MulticastNamesTests {
     #expect(link.resolved.isEmpty)
   }
 
-  /// RFC 6762 section 11: only hosts of the link answer for its names.
+  /// Only hosts on the link may answer for its names (RFC 6762 section 11).
   @Test(arguments: [
     ("192.0.2.200", true), ("192.0.3.1", false), ("127.0.0.1", true), ("169.254.8.8", true),
     ("8.8.8.8", false), ("2001:db8:1::99", true), ("2001:db8:2::99", false), ("fe80::1", true),

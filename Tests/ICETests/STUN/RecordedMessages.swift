@@ -1,7 +1,7 @@
 import Wire
 
-/// Binding messages of real sessions, as they were on the wire, with the passwords of their
-/// descriptions: throw-away calls over loopback between the stacks that the names tell.
+/// A Binding message from a real session, unchanged, with the password from its description: from
+/// throw-away calls over loopback between the stacks in the name.
 struct RecordedMessage: Sendable, CustomStringConvertible {
   enum Expectation: Sendable {
     case request(username: String, priority: UInt32, nominates: Bool, isControlling: Bool)
@@ -318,7 +318,7 @@ struct RecordedMessage: Sendable, CustomStringConvertible {
   ]
 }
 
-/// The bytes of hexadecimal digits with blanks between them.
+/// Parses bytes from hexadecimal digits with blanks between them.
 func hexBytes(_ text: String) -> [UInt8] {
   [UInt8](hexadecimal: text.filter { !$0.isWhitespace }) ?? []
 }

@@ -40,7 +40,7 @@ struct STUNMessageTests {
     #expect(!message.verifiesIntegrity(key: []))
   }
 
-  /// RFC 5769 section 2, where padding is not zero.
+  /// The vectors of RFC 5769 section 2, with nonzero padding.
   @Test func publishedVectorsAreUnderstood() throws {
     let key = Array("VOkJxbRl1RmTxUk/WvJxBt".utf8)
     let request = try STUNMessage(
@@ -108,7 +108,7 @@ struct STUNMessageTests {
     var writer = STUNWriter(.request, transactionID: transaction)
     writer.username("a:b")
     var bytes = writer.finish(key: [1, 2, 3], fingerprint: false)
-    // An attacker on the path can append, but gains nothing by it.
+    // An attacker on the path can append attributes, but gains nothing by it.
     bytes += [0x00, 0x25, 0x00, 0x00]
     bytes[3] += 4
     let message = try STUNMessage(bytes)
@@ -197,7 +197,7 @@ struct STUNMessageTests {
         default: bytes.insert(entropy.byte(), at: place)
         }
       }
-      // Most frames would be refused for their length alone; every other one gets a right one.
+      // Most frames would be rejected for their length alone; every other one gets a valid one.
       if round % 2 == 0, bytes.count >= 20 {
         bytes.removeLast(bytes.count % 4)
         bytes[2] = UInt8((bytes.count - 20) >> 8)

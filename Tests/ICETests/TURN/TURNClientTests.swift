@@ -4,16 +4,16 @@ import Wire
 
 @testable import ICE
 
-/// A client and a server that are joined without loss or delay.
+/// A client and a server, joined without loss or delay.
 private struct Bench {
   var client: TURNClient
   var server: VirtualTURNServer
   var now = Instant.zero
-  /// What the client told, without messages to the server.
+  /// The client's outputs, without messages to the server.
   var told: [TURNClient.Output] = []
-  /// What left the server for peers.
+  /// The datagrams that left the server for peers.
   var departed: [VirtualTURNServer.Departure] = []
-  /// The methods of the messages that the client sent; channel data as nil.
+  /// The methods of the client's messages; nil for channel data.
   var methods: [STUNMethod?] = []
   var isCut = false
   private let own = SocketAddress(IPAddress(ipv4: 0xc000_0201), port: 4000)
@@ -229,7 +229,7 @@ struct TURNClientTests {
     var bench = Bench()
     bench.isCut = true
     bench.step(.begin)
-    // An answer to nobody's question, and a success without a password once one is asked for.
+    // A response to no request, and a success without a password once one is required.
     var writer = STUNWriter(
       .success, method: .allocate, transactionID: STUNTransactionID(high: 1, low: 2))
     writer.xorRelayedAddress(peer)

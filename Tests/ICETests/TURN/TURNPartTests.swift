@@ -3,7 +3,7 @@ import Wire
 
 @testable import ICE
 
-/// The parts of a client, each by itself.
+/// A client's parts, one by one.
 struct TURNPartTests {
   private let entropy = Entropy(seed: [4]).stream("ice")
   private let peer = SocketAddress(IPAddress(ipv4: 1), port: 5000)
@@ -40,7 +40,7 @@ struct TURNPartTests {
     #expect(refusals == [false, false, false])
     let challenges = [
       authentication.learn(401, try error(401, realm: "here", nonce: [1])),
-      // The same realm again is the server's last word.
+      // The same realm again is a final refusal.
       authentication.learn(401, try error(401, realm: "here", nonce: [2])),
       authentication.learn(438, try error(438, nonce: [3])),
     ]
@@ -169,7 +169,7 @@ struct TURNPartTests {
     #expect(channels.bind(first, at: .zero) == peer && channels.bind(9, at: .zero) == nil)
     #expect(channels.bound(to: peer) == first && channels.deadline == at(240))
     #expect(channels.refreshDue(at: at(240)) == [first] && channels.refreshDue(at: at(300)).isEmpty)
-    // One that was never bound goes; one that cannot be prolonged keeps its number.
+    // A channel that was never bound is removed; one that cannot be refreshed keeps its number.
     channels.refuse(second)
     channels.refuse(first)
     #expect(channels.peer(of: second) == nil && channels.peer(of: first) == peer)

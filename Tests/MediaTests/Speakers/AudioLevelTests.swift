@@ -37,7 +37,7 @@ struct AudioLevelTests {
   @Test func theHeaderExtensionCarriesTheMagnitude() {
     #expect(AudioLevel(headerExtension: 0).dbov == 0)
     #expect(AudioLevel(headerExtension: 127) == .silence)
-    // The top bit says voice, it is no part of the level.
+    // The top bit marks voice and is not part of the level.
     #expect(AudioLevel(headerExtension: 0x80 | 30).dbov == -30)
     #expect(AudioLevel(dbov: 9).dbov == 0)
     #expect(AudioLevel(dbov: -999) == .silence)

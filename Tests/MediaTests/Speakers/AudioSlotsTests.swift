@@ -25,7 +25,7 @@ struct AudioSlotsTests {
     var slots = AudioSlots(count: 2)
     _ = slots.observe(loud, of: 1, at: at(0))
     _ = slots.observe(loud, of: 2, at: at(400))
-    // Nobody loses a slot in the middle of a sentence.
+    // A speaker never loses a slot in the middle of a sentence.
     #expect(slots.observe(loud, of: 3, at: at(450)) == [])
     #expect(slots.observe(loud, of: 3, at: at(550)) == [.unsubscribed(1), .subscribed(3)])
     #expect(slots.levels.map(\.participant) == [3, 2])

@@ -48,12 +48,12 @@ struct DominantSpeakerTests {
 
   @Test func theFloorRisesAfterFifteenSeconds() {
     var room = Room()
-    // A floor of 71 makes 80 too quiet; one of 1 lets it through, until the floor has risen.
+    // With a floor of 71, 80 is too quiet; with a floor of 1 it passes, until the floor has risen.
     room.talk(from: 0, to: 20, [(1, 0), (2, 60)])
     room.talk(from: 20, to: 15_000, [(1, 0), (2, 85)])
     #expect(room.dominant == 2)
     room.talk(from: 15_000, to: 40_000, [(1, 0), (2, 85)])
-    // The floor is now at 78 or above: what was speech has become the noise of the room.
+    // The floor is now at 78 or above: the former speech counts as background noise.
     room.give(.level(AudioLevel(dbov: 110 - 127), of: 1), at: 40_000)
     room.talk(from: 40_000, to: 41_000, [(1, 30), (2, 85)])
     room.talk(from: 41_000, to: 43_000, [(1, 100), (2, 85)])
@@ -79,7 +79,7 @@ struct DominantSpeakerTests {
   @Test func withoutPacketsALevelFallsSilent() {
     var room = Room()
     room.talk(from: 0, to: 2000, [(1, 100), (2, 30)])
-    // The first sends nothing any more, as with discontinuous transmission.
+    // The first participant stops sending, as with discontinuous transmission.
     room.talk(from: 2000, to: 4000, [(2, 100)])
     #expect(room.dominant == 2)
   }
@@ -93,7 +93,7 @@ struct DominantSpeakerTests {
     room.talk(from: 1000, to: 3000, [(1, 0), (2, 100)])
     room.talk(from: 3000, to: 8000, [(1, 0), (2, 30)])
     #expect(room.changes.map(\.speaker) == [2, nil])
-    // The second of history plus the timeout, on the grid of decisions.
+    // A second of history plus the timeout, on the grid of decisions.
     #expect(room.changes.last.map { (3900...5400).contains($0.milliseconds) } == true)
     room.run(to: 60_000)
     #expect(room.deadline == nil)
@@ -113,7 +113,7 @@ struct DominantSpeakerTests {
     room.talk(from: 0, to: 1000, [(1, 100), (2, 30)])
     room.run(to: 10_000)
     #expect(room.deadline == nil)
-    // A century later costs nothing, and the one who was gone for more than an hour is forgotten.
+    // A century later costs nothing, and a participant silent for over an hour is forgotten.
     room.give(.level(.silence, of: 1), at: 3_155_760_000_000)
     #expect(room.dominant == 1)
   }

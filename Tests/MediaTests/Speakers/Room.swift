@@ -5,7 +5,7 @@ import Wire
 struct Room {
   private var machine: DominantSpeaker
   private var outbox = Outbox<DominantSpeaker.Output>()
-  /// Who became dominant when, in milliseconds.
+  /// The changes of the dominant speaker, in milliseconds.
   private(set) var changes: [Change] = []
 
   struct Change: Equatable {
@@ -20,13 +20,13 @@ struct Room {
   var dominant: Int? { machine.dominant }
   var deadline: Instant? { machine.deadline }
 
-  /// Lets time pass; deadlines at the end itself are served too.
+  /// Advances the time, meeting deadlines up to and including the end.
   mutating func run(to milliseconds: Int64) {
     let end = Instant.zero + .milliseconds(milliseconds)
     while let due = machine.deadline, due <= end { step(.deadline, at: due) }
   }
 
-  /// Gives an input at a time; what was due before it is served first.
+  /// Applies an input at a time, meeting earlier deadlines first.
   mutating func give(_ input: DominantSpeaker.Input, at milliseconds: Int64) {
     let now = Instant.zero + .milliseconds(milliseconds)
     while let due = machine.deadline, due < now { step(.deadline, at: due) }
@@ -40,7 +40,7 @@ struct Room {
     }
   }
 
-  /// A packet of every participant each 20 ms; loudness counts from 0 (silent) to 127.
+  /// Applies every participant's packets, 20 ms apart; loudness ranges from 0 (silent) to 127.
   mutating func talk(
     from start: Int64, to end: Int64, _ loudness: [(speaker: Int, loudness: Int)]
   ) {

@@ -9,7 +9,7 @@ struct SpeechDetectorTests {
 
   private func at(_ milliseconds: Int64) -> Instant { .zero + .milliseconds(milliseconds) }
 
-  /// Feeds a block each 20 ms; returns what was told, as phase, beginning and end in milliseconds.
+  /// Feeds a block every 20 ms; returns the changes, as phase, start and end in milliseconds.
   private func hear(
     _ level: AudioLevel, of participant: Int = 1, from: Int64, to: Int64,
     _ detector: inout SpeechDetector
@@ -47,7 +47,7 @@ struct SpeechDetectorTests {
   @Test func aShortPauseBelongsToTheSpeech() {
     var detector = SpeechDetector()
     _ = hear(loud, from: 0, to: 400, &detector)
-    // The last loud block began at 380, so that the pause is exactly half a second.
+    // The last loud block started at 380, so that the pause is exactly half a second.
     #expect(hear(loud, from: 880, to: 900, &detector) == [])
     #expect(detector.finish(1).map(words) == ["1 ended", "0", "900"])
   }

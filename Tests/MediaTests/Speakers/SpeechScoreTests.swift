@@ -3,7 +3,7 @@ import Media
 import Testing
 
 struct SpeechScoreTests {
-  /// ln C(n, v) + n ln p - ln λ + λ v with p = 1/2, at least the least score.
+  /// Computes ln C(n, v) + n ln p - ln λ + λ v with p = 1/2, at least the minimum score.
   private func score(_ count: Int, of parts: Int, lambda: Double) -> Double {
     var ways = 1.0
     for index in 0..<count { ways = ways * Double(parts - index) / Double(index + 1) }

@@ -3,7 +3,7 @@ import Wire
 
 @testable import Observer
 
-/// A byte is found where a search by one after the other finds it.
+/// The fast search finds the same byte as a byte-by-byte search.
 struct ByteSearchTests {
   @Test func theFirstPlaceIsFoundWhereverItIs() {
     for length in 0..<27 {

@@ -1,8 +1,8 @@
 import Wire
 
-/// Writes captures and the packets in them, as a test wants them.
+/// Builds captures and their packets for tests.
 struct CaptureBuilder {
-  /// Whether numbers of the file have their lowest byte first.
+  /// Whether the file is little-endian.
   var isLittle = true
   var bytes: [UInt8] = []
 
@@ -97,7 +97,7 @@ struct CaptureBuilder {
   }
 }
 
-/// Makes packets, lowest layer last.
+/// Makes packets, from the payload outwards.
 enum Packets {
   static func big(_ value: Int, _ width: Int) -> [UInt8] {
     (0..<width).map { UInt8(truncatingIfNeeded: value >> (8 * (width - 1 - $0))) }
@@ -153,7 +153,7 @@ enum Packets {
     return frame + payload
   }
 
-  /// An RTP packet.
+  /// Makes an RTP packet.
   static func rtp(_ sequence: Int, ssrc: Int = 0x1234_5678, count: Int = 100) -> [UInt8] {
     join([
       [0x80, 96], big(sequence, 2), big(sequence * 960, 4), big(ssrc, 4),
@@ -161,7 +161,7 @@ enum Packets {
     ])
   }
 
-  /// An RTP packet with header extensions of one byte, which these bytes are.
+  /// Makes an RTP packet with the given one-byte header extensions.
   static func rtp(_ sequence: Int, ssrc: Int, extensions: [UInt8], count: Int = 20) -> [UInt8] {
     let plain = rtp(sequence, ssrc: ssrc, count: count)
     return join([
@@ -174,19 +174,19 @@ enum Packets {
     (0..<count).map { UInt8(truncatingIfNeeded: $0 * 5 + 1) }
   }
 
-  /// A record of DTLS 1.2.
+  /// Makes a DTLS 1.2 record.
   static func record(_ count: Int) -> [UInt8] {
     join([[23, 0xfe, 0xfd], big(1 << 48 | 7, 8), big(count, 2), content(count)])
   }
 
-  /// A sender report under SRTCP, with a tag behind its index.
+  /// Makes an SRTCP sender report, with a tag after its index.
   static func protectedControl(tag: Int) -> [UInt8] {
     join([
       [0x80, 200], big(6, 2), big(0x0102_0304, 4), content(36), big(1 << 31 | 9, 4), content(tag),
     ])
   }
 
-  /// A STUN message.
+  /// Makes a STUN message.
   static func message(_ count: Int) -> [UInt8] {
     join([[0, 1], big(count, 2), big(0x2112_a442, 4), content(12 + count)])
   }

@@ -8,7 +8,7 @@ struct CaptureReaderTests {
   private static let packet4 = Packets.ipv4(Packets.udp(Array("hello".utf8)))
   private static let packet6 = Packets.ipv6(Packets.udp(Array("hello".utf8)))
 
-  /// A link type, and a frame of it with a datagram.
+  /// Link types, each with a frame that contains a datagram.
   private static let frames: [(UInt32, [UInt8])] = [
     (1, Packets.ethernet(packet4)),
     (1, Packets.ethernet(packet4, tags: [0x8100])),
@@ -130,7 +130,7 @@ struct CaptureReaderTests {
       Packets.ethernet(
         Packets.ipv4(Packets.udp(payload), identification: 7, hops: 63), tags: [0x8100]),
       fraction: 900)
-    // Without an identification the same bytes a little later are another packet.
+    // Without an identification, the same bytes a little later are another packet.
     let anonymous = Packets.ethernet(Packets.ipv4(Packets.udp(payload)))
     capture.record(anonymous, fraction: 1000)
     capture.record(anonymous, fraction: 1100)
@@ -152,7 +152,7 @@ struct CaptureReaderTests {
     #expect(read.counters.splitDatagrams == 4)
   }
 
-  /// What a sender of everything over one path joins: the last message is of another kind.
+  /// Joined datagrams whose last message is of another kind, as on a bundled path.
   @Test(arguments: [
     [Packets.rtp(3, count: 900), Packets.record(40)],
     [Packets.rtp(3, count: 90), Packets.rtp(4, count: 90), Packets.record(40)],
@@ -201,7 +201,7 @@ struct CaptureReaderTests {
     #expect(read.counters.splitDatagrams == UInt64(parts.count))
   }
 
-  /// The beginning of a packet of another stream that the path does not come to next.
+  /// The start of another stream's packet, with a number that the path does not carry next.
   @Test(arguments: [
     (Packets.rtp(40, ssrc: 7, count: 60), 1000), (Packets.rtp(140, ssrc: 7, count: 60), 1000),
     (Packets.rtp(41, ssrc: 8, count: 60), 1000), (Packets.rtp(41, ssrc: 7, count: 60), 1001),
@@ -219,7 +219,7 @@ struct CaptureReaderTests {
     #expect(read.counters.joinedDatagrams == 0)
   }
 
-  /// Every path is forgotten in the end, and none of it is believed of another.
+  /// Every path is forgotten eventually, and none is mistaken for another.
   @Test func manyPathsAreFollowedInLittleMemory() throws {
     var capture = CaptureBuilder.pcap(linkType: 101)
     for port in 0..<9000 {
@@ -233,7 +233,7 @@ struct CaptureReaderTests {
     #expect(read.counters.joinedDatagrams == 1)
   }
 
-  /// Packets that look like two at a place, but not to the end.
+  /// Packets that look like two joined ones, but do not fit to the end.
   @Test(arguments: [
     Packets.rtp(3, count: 900) + Packets.record(40).dropLast(),
     Packets.rtp(3, count: 900) + Packets.message(40) + [0],
@@ -276,7 +276,7 @@ struct CaptureReaderTests {
     segment("abc", 0xffff_ffff)
     segment("bc", 0, at: 2)
     segment("fg", 5)
-    // Two bytes are not there.
+    // Two bytes are missing.
     segment("jk", 9, at: 3)
     segment("", 11, 0x11, at: 20)
     let read = try readAll(capture.bytes)
@@ -314,8 +314,8 @@ struct CaptureReaderTests {
     }
   }
 
-  /// A damaged length costs its record; one that is too short gives the beginning of it, and one
-  /// that reaches over others hides those.
+  /// A damaged length costs its record; one too short gives the record's first bytes, and one that
+  /// reaches over other records hides them.
   @Test(arguments: [(0x7fff_ffff, 9), (0x0100_0000, 9), (120, 10), (200, 9), (200_000, 9)])
   func aDamagedRecordCostsItself(_ length: Int, _ frames: UInt64) throws {
     var capture = CaptureBuilder.pcap()
@@ -332,8 +332,8 @@ struct CaptureReaderTests {
     #expect(whole.waiting == 0)
   }
 
-  /// A system that leaves checksums to its network card captures its packets without; a mirror port
-  /// gives them back with one.
+  /// A system that leaves checksums to its network card captures packets without them; a mirror
+  /// port captures the same packets with them.
   @Test func theSamePacketWithAnotherChecksumCountsOnce() throws {
     func frame(_ checksum: UInt8, _ last: UInt8, identification: UInt8) -> [UInt8] {
       let media: [UInt8] = [0x80, 0, 0, 1] + [UInt8](repeating: 7, count: 19) + [last]

@@ -2,10 +2,10 @@ import Observer
 import Testing
 import Wire
 
-/// What stands around the packets of a call in captures of routers, clouds, radios and phones.
+/// Layers around a call's packets in captures from routers, clouds, radio and phones.
 struct EncapsulationTests {
   private static let payload = Packets.rtp(7, count: 20)
-  /// The packet that every capture here has inside.
+  /// The packet inside every capture here.
   private static let inner4 = Packets.ipv4(Packets.udp(payload), identification: 9)
   private static let inner6 = Packets.ipv6(Packets.udp(payload))
   private static let frame4 = Packets.ethernet(inner4)
@@ -13,7 +13,7 @@ struct EncapsulationTests {
 
   private static func zeros(_ count: Int) -> [UInt8] { [UInt8](repeating: 0, count: count) }
 
-  /// A packet between the ends of a tunnel.
+  /// Makes a packet between a tunnel's ends.
   private static func outer(_ payload: [UInt8], _ transport: UInt8) -> [UInt8] {
     Packets.ethernet(Packets.ipv4(payload, transport: transport, identification: 5, network: 9))
   }
@@ -29,7 +29,7 @@ struct EncapsulationTests {
   private static let vxlan: [UInt8] = [8, 0, 0, 0, 0, 1, 2, 0]
   private static let snap: [UInt8] = [0xaa, 0xaa, 3, 0, 0, 0, 8, 0]
 
-  /// A data frame of 802.11 to an access point, with a field of quality.
+  /// Makes an 802.11 data frame to an access point, with a QoS field.
   private static func wireless(
     _ body: [UInt8], flags: UInt8 = 1, quality: [UInt8]? = [0, 0], padding: Int = 0
   ) -> [UInt8] {
@@ -48,7 +48,7 @@ struct EncapsulationTests {
   }
 
   private static func radiotap(_ flags: UInt8, _ frame: [UInt8]) -> [UInt8] {
-    // A time and the flags, with a second word of bits that announces nothing.
+    // A time and the flags; the second word of presence bits is empty.
     [0, 0] + little(25, 2) + [3, 0, 0, 0x80] + zeros(4) + zeros(4) + zeros(8) + [flags] + frame
   }
 
@@ -56,7 +56,7 @@ struct EncapsulationTests {
     Packets.big(value << 12 | (isLast ? 0x1ff : 0xff), 4)
   }
 
-  /// What it is, its link type, and a frame.
+  /// A name, a link type, and a frame.
   private static let frames: [(name: String, linkType: UInt32, frame: [UInt8])] = [
     ("PPPoE", 1, Packets.ethernet(pppoe([0, 0x21] + inner4), type: 0x8864)),
     (
@@ -250,7 +250,7 @@ struct EncapsulationTests {
     }
   }
 
-  /// Media at the port of a tunnel, and what begins almost as one.
+  /// Media on a tunnel's port, and data that almost looks like the tunnel's.
   @Test(arguments: [4789, 8472, 4790, 6081, 2152, 1701, 37_008, 6635, 65_330])
   func whatOnlyComesToThePortOfATunnelIsWhatItIs(port: Int) throws {
     let long = Packets.rtp(1, count: 300)
@@ -283,7 +283,7 @@ struct EncapsulationTests {
     #expect(read.counters.unread.words() == "1 packet of ARP")
   }
 
-  /// Both the packet inside and the one around it come in fragments.
+  /// Both the inner packet and the outer packet are fragmented.
   @Test func fragmentsInsideOfFragmentsMakeTheirDatagram() throws {
     let whole = Packets.udp(Packets.rtp(1, count: 900))
     let inside = [(0, 480), (480, whole.count)].map { start, end in
@@ -334,7 +334,7 @@ struct EncapsulationTests {
     #expect(try readAll(tagged.bytes).counters.unread.words().contains("more than 8 tunnels"))
   }
 
-  /// What is not opened is named, and whether media may be in it.
+  /// Unopened layers are named, and whether they may contain media.
   @Test(arguments: [
     (147 as UInt32, Packets.rtp(1), "of link type 147", true),
     (220, zeros(64), "of link type 220", false),
@@ -371,7 +371,7 @@ struct EncapsulationTests {
     #expect(read.counters.unread.words(hidingMedia: true).isEmpty != mayHideMedia)
   }
 
-  /// Every frame here, cut off anywhere and with each byte at its ends.
+  /// Cuts every frame here anywhere, and sets each byte to its extremes.
   @Test func nothingInALayerTraps() throws {
     for (_, linkType, frame) in Self.frames {
       var capture = CaptureBuilder.pcap(linkType: linkType)

@@ -4,7 +4,7 @@ import Wire
 
 @testable import Observer
 
-/// What a file or a network may state that nobody means.
+/// Absurd values that a file or a network may state.
 struct HostileRecordTests {
   private let frame = Packets.ethernet(Packets.ipv4(Packets.udp(Packets.rtp(1))))
 
@@ -70,7 +70,7 @@ struct HostileRecordTests {
     #expect(try readAll(capture.bytes).dropped == UInt64(Int64.max))
   }
 
-  /// 8,190 fragments of eight bytes, from both ends: each is placed without a look at all others.
+  /// 8,190 fragments of eight bytes, from both ends: each is placed without searching all others.
   @Test(arguments: [false, true])
   func fragmentsCostTheSameHoweverManyWait(_ isReversed: Bool) throws {
     var capture = CaptureBuilder.pcap()
@@ -91,7 +91,7 @@ struct HostileRecordTests {
     #expect(read.counters.reassembled == 1 && read.counters.fragmentsDropped == 0)
   }
 
-  /// Addresses that are used again: what ended has no newer stream forgotten.
+  /// Reused addresses: ended streams do not cause newer streams to be evicted.
   @Test func endedStreamsAreNotEvictedAgain() {
     var streams = TCPStreams()
     var counters = CaptureCounters()
@@ -107,7 +107,7 @@ struct HostileRecordTests {
         isReset: false, missing: 0)
       return streams.add(segment, [UInt8]().span.bytes, at: 0, &counters).count
     }
-    // The first connection ends at once and begins anew behind others.
+    // The first connection ends at once and starts again after others.
     _ = send(0, isStart: true)
     _ = send(0, isEnd: true)
     for number in 1..<TCPStreams.streamsMaximum { _ = send(number, isStart: true) }
@@ -115,12 +115,12 @@ struct HostileRecordTests {
     #expect(streams.streamCount == TCPStreams.streamsMaximum && counters.streamsDropped == 0)
     _ = send(100_000, isStart: true)
     #expect(counters.streamsDropped == 1)
-    // It was the oldest that went, not the one whose addresses were used before.
+    // The oldest was evicted, not the one with the reused addresses.
     #expect(streams.contains(tuple(0)) && !streams.contains(tuple(1)))
   }
 }
 
-/// How long the present thread has computed, in seconds: what a busy machine does not change.
+/// Returns the thread's processor time in seconds, which a busy machine does not change.
 private func computedSeconds() -> Double {
   var time = timespec()
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)

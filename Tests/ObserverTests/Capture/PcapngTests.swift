@@ -112,7 +112,7 @@ struct PcapngTests {
     #expect(throws: CaptureError.self) { try readAll(capture.bytes) }
   }
 
-  /// One damaged block costs that block: its length at either end, or what is inside.
+  /// One damaged block costs that block: with a wrong length at either end, or wrong content.
   @Test(arguments: [4, 5, 8, 20, -4])
   func aDamagedBlockCostsThatBlock(_ offset: Int) throws {
     var capture = CaptureBuilder()

@@ -2,7 +2,7 @@ import Foundation
 import Observer
 import Wire
 
-/// All that a capture holds.
+/// A capture's complete content.
 struct WholeCapture {
   var datagrams: [(at: Int64, tuple: FiveTuple, isTruncated: Bool, bytes: [UInt8])] = []
   var streams: [(tuple: FiveTuple, lost: Int, isEnd: Bool, bytes: [UInt8])] = []
@@ -46,7 +46,7 @@ func readAll(_ bytes: [UInt8]) throws(CaptureError) -> WholeCapture {
   return whole
 }
 
-/// The bytes of a real capture.
+/// Returns a real capture's bytes.
 func sample(_ name: String) throws -> [UInt8] {
   let folder = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
   return Array(try Data(contentsOf: folder.appending(path: "Samples/\(name)")))

@@ -4,7 +4,7 @@ import Wire
 
 /// Captures of real calls.
 struct SampleTests {
-  /// The numbers are those of tshark's tables of the same files.
+  /// The numbers are from tshark's tables of the same files.
   @Test(arguments: [
     ("aiortc-offers-chromium.pcap", 916), ("chromium-aiortc.pcap", 926),
     ("chromium-firefox-cr-offers.pcap", 1471), ("chromium-noenc-H264.pcap", 454),

@@ -24,7 +24,7 @@ struct HandshakeAssemblerTests {
     #expect(last.map(\.body) == [body] && assembler.heldBytes == 0)
   }
 
-  /// A byte that says it is of a long message takes the memory of a byte.
+  /// One byte of a long message only uses the memory of one byte.
   @Test func nothingIsKeptForWhatWasLost() {
     var assembler = HandshakeAssembler()
     for sequence in 0..<64 {

@@ -5,7 +5,7 @@ import Secure
 import Testing
 import Wire
 
-/// The text of a sample.
+/// Returns a sample's text.
 func sampleText(_ name: String) throws -> String {
   let folder = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
   let file = folder.appending(path: "Samples/\(name)")

@@ -3,9 +3,9 @@ import Observer
 import Secure
 import Wire
 
-/// A captured call with its key log, as far as these tests look at it.
+/// A captured call with its key log, as far as these tests need it.
 struct RecordedCall {
-  /// The datagrams between its two ends, which end each comes from, and what it is.
+  /// The datagrams between its two ends, with the sending end and the class of each.
   var datagrams: [(end: Int, kind: DatagramClass, bytes: [UInt8])] = []
   var log = NSSKeyLog()
 
@@ -29,7 +29,7 @@ struct RecordedCall {
     _ = log.finish()
   }
 
-  /// What following its DTLS tells.
+  /// Follows its DTLS; returns the follower and its events.
   func followed(_ log: NSSKeyLog) -> (follower: DTLSFollower, events: [DTLSFollower.Event]) {
     var follower = DTLSFollower()
     var events: [DTLSFollower.Event] = []
@@ -41,7 +41,7 @@ struct RecordedCall {
 }
 
 extension [DTLSFollower.Event] {
-  /// The SRTP profile with the key of each end.
+  /// The SRTP profile with each end's key.
   var srtpKeys: (profile: SRTPProfile, keys: [[UInt8]])? {
     for case .srtpKeys(let profile, let keys) in self { return (profile, keys) }
     return nil

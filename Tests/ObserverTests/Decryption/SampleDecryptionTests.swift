@@ -4,7 +4,7 @@ import Secure
 import Testing
 import Wire
 
-/// Calls of browsers are opened with their key logs.
+/// Browsers' calls are decrypted with their key logs.
 struct SampleDecryptionTests {
   static let names = [
     "aiortc-offers-chromium", "chromium-aiortc", "chromium-firefox-cr-offers", "firefox-loop",
@@ -81,7 +81,7 @@ struct SampleDecryptionTests {
     }
     for fingerprint in facts.fingerprints {
       let fingerprint = try #require(fingerprint)
-      // A loop within one browser has descriptions of another run beside it.
+      // The browser loop's descriptions are from another run.
       if name != "firefox-loop" { #expect(stated.contains(fingerprint)) }
     }
   }

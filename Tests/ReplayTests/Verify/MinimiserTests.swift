@@ -14,7 +14,7 @@ struct MinimiserTests {
     #expect(summary.divergence.layer == "media")
     #expect(summary.steps < summary.recordedSteps / 2)
     #expect(summary.bytes < summary.recordedBytes)
-    // The real stack replays what is left, and its last step is the one that differed.
+    // The real stack replays the rest, and its last step is the one that differed.
     let report = try Replayer(
       path: output, codecs: { LibraryCodecs() }, peer: { PeerMachine(codecs: $0) }
     ).run()

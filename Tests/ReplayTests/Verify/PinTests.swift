@@ -40,12 +40,12 @@ struct PinTests {
     }
   }
 
-  /// Two streams that follow each other are not twice as much.
+  /// Two streams in succession do not double the bit rate.
   @Test func aBitRateIsThatOfTheWholePeer() throws {
     let folder = try Folder()
     let path = try folder.record("call.take", milliseconds: 300)
     let connection = try SQLiteConnection(path: path, mode: .readWrite)
-    // A packet of 1,000 bytes each 10 ms for ten seconds, of another stream after the first half.
+    // A packet of 1,000 bytes every 10 ms for ten seconds, from another stream in the second half.
     try connection.execute(
       """
       DELETE FROM packet_store;
@@ -61,7 +61,7 @@ struct PinTests {
       return
     }
     #expect((799_000...802_000).contains(rate))
-    // What pins of before say is measured as before.
+    // Measures in older pins keep their definition.
     #expect(measures["peer 1: bits per second in"] == nil)
     #expect(try Measures(path: path)["peer 1: bits per second in"] != nil)
   }

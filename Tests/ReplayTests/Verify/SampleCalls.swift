@@ -7,7 +7,7 @@ import Replay
 import Tape
 import Wire
 
-/// A folder that is gone after the test.
+/// A folder that is removed after the test.
 final class Folder {
   let path = FileManager.default.temporaryDirectory.path + "/verify-" + UUID().uuidString
 
@@ -25,7 +25,7 @@ final class Folder {
 }
 
 extension Folder {
-  /// Records a virtual call with audio and small video frames both ways.
+  /// Records a virtual call with audio and small video frames in both directions.
   func record(
     _ name: String, seed: UInt64 = 3, milliseconds: Int64 = 1_500, lossPerMille: UInt64 = 0,
     keepsMedia: Bool = true
@@ -44,7 +44,7 @@ extension Folder {
   }
 }
 
-/// The digest over everything in a take.
+/// Returns the digest over a take's complete content.
 func digest(of path: String) throws -> [UInt8] {
   let statement = try TakeFile.open(path).prepare("SELECT digest FROM ending")
   _ = try statement.step()
@@ -64,7 +64,7 @@ func recast(_ path: String, as output: String, _ change: (inout Toolchain) -> Vo
   try copy.finish()
 }
 
-/// A stack that does something else than the real one with what it puts out.
+/// A stack whose outputs differ from the real one's.
 final class OtherPeer: ReplayedPeer {
   private let inner: PeerMachine
   private let change: (PeerOutput) -> [PeerOutput]
@@ -82,7 +82,7 @@ final class OtherPeer: ReplayedPeer {
   var deadline: Instant? { inner.deadline }
   var entropyDrawn: UInt64 { inner.entropyDrawn }
 
-  /// Shows no video frames at all.
+  /// Makes a stack that shows no video frames.
   static func blind(_ codecs: any CodecFactory) -> any ReplayedPeer {
     OtherPeer(codecs) { output in
       if case .event(.frame(let frame)) = output, frame.kind == .video, frame.isInbound {
@@ -92,7 +92,7 @@ final class OtherPeer: ReplayedPeer {
     }
   }
 
-  /// Calls the DTLS state by another name.
+  /// Makes a stack that renames a DTLS state.
   static func renaming(_ codecs: any CodecFactory) -> any ReplayedPeer {
     OtherPeer(codecs) { output in
       guard case .event(.state(var transition)) = output, transition.machine == "dtls" else {
@@ -122,8 +122,8 @@ final class LatePeer: ReplayedPeer {
   var entropyDrawn: UInt64 { inner.entropyDrawn }
 }
 
-/// The codecs of the libraries with another Opus decoder, whose samples are a little quieter; what
-/// stands in for the libraries is left as it is.
+/// The libraries' codecs with another Opus decoder, whose samples are a little quieter; recorded
+/// codec results are unchanged.
 final class QuieterCodecs: CodecFactory {
   private let inner: any CodecFactory
 

@@ -40,7 +40,7 @@ struct UpgradeTests {
     #expect(try TapeReader(path: old).header.format == TakeHeader.oldestFormat)
     let result = TakeVerification.run(path: old)
     #expect(result.isPassed && result.isWhole && result.notes == [], "\(result.line)")
-    // What it does not have is told where it would be needed.
+    // Missing data is reported where it is needed.
     let other = folder.file("other.take")
     try recast(old, as: other) { $0.openssl = "0.9" }
     #expect(
@@ -54,7 +54,7 @@ struct UpgradeTests {
     #expect(try digest(of: folder.file("new.take")) == digest(of: path))
   }
 
-  /// Copies a take as the format before had it: without key logs and certificates.
+  /// Copies a take in the previous format: without key logs and certificates.
   private func writeOlderFormat(_ path: String, as output: String) throws {
     let reader = try TapeReader(path: path)
     var header = reader.header
@@ -105,7 +105,7 @@ struct UpgradeTests {
   }
 }
 
-/// Takes name the revision of the stack that made them.
+/// Takes contain the revision of the stack that made them.
 struct RevisionTests {
   private func recast(_ path: String, as output: String, revision: Int64) throws {
     let reader = try TapeReader(path: path)
@@ -134,10 +134,10 @@ struct RevisionTests {
     let result = TakeVerification.run(path: other)
     #expect(result.isPassed && result.mode == .meaning, "\(result.line)")
     #expect(result.notes.first?.contains("made by revision \(stackRevision + 41)") == true)
-    // Whoever asks for every byte gets that.
+    // Exact mode compares every byte anyway.
     let exact = TakeVerification.run(path: other, mode: .exact)
     #expect(exact.isPassed && exact.mode == .exact)
-    // A take that was made anew is one of this stack.
+    // An upgraded take has this stack's revision.
     _ = try Upgrade(path: other, output: folder.file("new.take"))
     #expect(try TapeReader(path: folder.file("new.take")).header.revision == stackRevision)
   }

@@ -94,7 +94,7 @@ struct VerificationTests {
       #expect(result.leftOut.count == 1 && !result.isWhole)
       #expect(result.leftOut.first?.contains("other \(part)") == true)
       #expect(result.line.hasPrefix("partly"))
-      // What can still be compared is compared.
+      // Everything that can still be compared is compared.
       #expect(!TakeVerification.run(path: other, makePeer: OtherPeer.renaming).isPassed)
     }
   }
@@ -119,7 +119,7 @@ struct VerificationTests {
     let result = TakeVerification.run(path: other, isStrict: true)
     #expect(result.isPassed && result.isWhole, "\(result.line)")
     #expect(result.line.hasPrefix("passed"))
-    // What the codecs make is compared.
+    // The codecs' output is compared.
     let changed = TakeVerification.run(path: path, makePeer: quieter)
     #expect(!changed.isPassed)
   }
@@ -134,7 +134,7 @@ struct VerificationTests {
     #expect(result.leftOut.count == 1)
     #expect(result.leftOut.first?.hasPrefix("opus comes to something else") == true)
     #expect(TakeVerification.run(path: other, isStrict: true, makePeer: quieter).kind == "partial")
-    // A stack that differs is not excused by the processor.
+    // A different processor does not excuse a stack that differs.
     let renamed = TakeVerification.run(path: other, makePeer: OtherPeer.renaming)
     #expect(renamed.kind == "dtls")
   }
@@ -214,7 +214,7 @@ struct VerificationTests {
   }
 }
 
-/// What stands in JUnit XML, read the way CI servers do.
+/// Parses JUnit XML the way CI servers do.
 private final class XMLCheck: NSObject, XMLParserDelegate {
   var cases: [String] = []
   var failed: [String] = []

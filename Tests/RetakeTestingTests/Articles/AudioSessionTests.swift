@@ -2,7 +2,7 @@ import Foundation
 import Retake
 import Testing
 
-/// The code of the article "Audio session and devices".
+/// The code in the article "Audio session and devices".
 struct AudioSessionArticleTests {
   @Test func aToneOfADeviceIsHeardAtTheOtherEnd() async throws {
     let folder = FileManager.default.temporaryDirectory.path + "/article-" + UUID().uuidString

@@ -2,7 +2,7 @@ import Foundation
 import Retake
 import Testing
 
-/// The code of the article "Calls between others", and takes in a browser by the library.
+/// The code in the article "Calls between others", and the library's pages of takes.
 @Suite(.timeLimit(.minutes(2))) struct CallsBetweenOthersTests {
   private static let captures = URL(fileURLWithPath: #filePath)
     .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
@@ -30,7 +30,7 @@ import Testing
     #expect(summary.take == take && summary.calls == 1 && summary.streams > 0)
     #expect(summary.packetsInClear < summary.packets)
     #expect(try await Take.open(take).replay().outcome == .identical)
-    // What is there is not replaced, and each call can have its own.
+    // An existing file is not replaced, and each call can have its own.
     #expect(throws: TapeError.self) { try importCall(in: folder + "/call.pcap", "", to: take) }
     let calls = try CaptureImporter(folder + "/call.pcap").writeCalls(to: folder + "/calls")
     #expect(calls.takes.map(\.take) == [folder + "/calls/call-1.take"])

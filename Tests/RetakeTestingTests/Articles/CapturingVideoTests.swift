@@ -2,7 +2,7 @@ import Foundation
 import Retake
 import Testing
 
-/// The code of the article "Capture video".
+/// The code in the article "Capture video".
 @Suite(.timeLimit(.minutes(1))) struct CapturingVideoTests {
   @Test func drawnFramesAreSentShownAndRecorded() async throws {
     let folder = FileManager.default.temporaryDirectory.path + "/article-" + UUID().uuidString

@@ -2,7 +2,7 @@ import Foundation
 import Retake
 import Testing
 
-/// The code of the article "Getting started", as somebody would write it who has the product alone.
+/// The code in the article "Getting started", written with the public product alone.
 struct GettingStartedTests {
   @Test func theArticleOpensAsksAndReplays() async throws {
     let path = capture("virtual-loss")

@@ -2,7 +2,7 @@ import Foundation
 import Retake
 import Testing
 
-/// The code of the article "Record from an app".
+/// The code in the article "Record from an app".
 struct RecordingFromAnAppTests {
   @Test func twoConnectionsInOneProcessMakeATake() async throws {
     let folder = FileManager.default.temporaryDirectory.path + "/article-" + UUID().uuidString
@@ -96,14 +96,14 @@ struct RecordingFromAnAppTests {
     let session = try Session()
     let connection = session.makePeer(label: "publisher")
     let failure = await #expect(throws: SessionFailure.self) {
-      // Port 9 of the loopback address: nobody listens there.
+      // Port 9 on loopback has no listener.
       try await publish(connection, to: "http://127.0.0.1:9/whip")
     }
     #expect(failure?.description.contains("127.0.0.1:9") == true)
     try await session.finish()
   }
 
-  /// The last block waits for somebody who calls: `CallServerTests` has such a call.
+  /// The article's last block needs a caller: `CallServerTests` makes such a call.
   private func serve(_ folder: String) async throws {
     let server = try await CallServer(recordingTo: folder)
     print("open \(server.pageURL) in a browser")

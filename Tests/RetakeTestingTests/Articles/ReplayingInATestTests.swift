@@ -3,7 +3,7 @@ import Retake
 import RetakeTesting
 import Testing
 
-/// The code of the article "Replay in a test".
+/// The code in the article "Replay in a test".
 struct ReplayingInATestTests {
   @Test func theCallReplays() async throws {
     try await expectReplay(capture("virtual-loss"))
@@ -38,7 +38,7 @@ struct EchoApplication {
   }
 }
 
-/// The path of one of the repository's captures.
+/// Returns the path of one of the repository's captures.
 func capture(_ name: String) -> String {
   let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
     .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()

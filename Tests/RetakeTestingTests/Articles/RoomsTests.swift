@@ -2,7 +2,7 @@ import Foundation
 import Retake
 import Testing
 
-/// The code of the article "Rooms".
+/// The code in the article "Rooms".
 @Suite(.timeLimit(.minutes(3))) struct RoomsTests {
   private final class Listener: RoomDelegate {}
 
@@ -31,7 +31,7 @@ import Testing
     let session = try Session(options)
     var media = LocalMediaOptions()
     media.source = .bypass
-    // Nobody listens at the port of the discard protocol.
+    // The discard protocol's port has no listener.
     await #expect(throws: RoomError.self) {
       try await takePart(
         "ws://127.0.0.1:9/", session, Listener(), media, RenderView(DigestRenderer()))

@@ -3,7 +3,7 @@ import Retake
 import Synchronization
 import Testing
 
-/// The code of the article "Send and receive tracks".
+/// The code in the article "Send and receive tracks".
 @Suite(.timeLimit(.minutes(1))) struct SendingTracksTests {
   // PX1, GU3, GU4, GU13, GU22, SO1, SO3, SO16, SO17
   @Test func aCallWithMutedTracksMakesATakeThatTellsThem() async throws {
@@ -16,7 +16,7 @@ import Testing
     let calls = try take.query(
       "SELECT name || ' ' || arguments FROM call_request", as: String.self
     ).all()
-    // The four ways of not sending are four calls, or none.
+    // The four ways of not sending are four different calls.
     #expect(calls.count { $0.hasPrefix("setEnabled") && $0.contains("false") } == 2)
     #expect(calls.contains(#"replaceSource {"transceiver":1}"#))
     #expect(calls.contains { $0.hasPrefix("setDirection") })
@@ -57,7 +57,7 @@ import Testing
     }
   }
 
-  /// Returns when a connection has played so many blocks more.
+  /// Waits until a connection has played `count` more blocks.
   private func play(_ count: Int, of connection: PeerConnection) async {
     let (stream, continuation) = AsyncStream.makeStream(of: Void.self)
     let left = Mutex(count)

@@ -5,7 +5,7 @@ import Wire
 
 @testable import Room
 
-/// WHIP and WHEP clients as machines, with a server that tests answer for.
+/// WHIP and WHEP clients as machines, with a server simulated by the test.
 struct HTTPSessionTests {
   private static let audio = LocalMediaInfo(id: LocalMediaID(1), kind: .audio)
   private static let place = LocalMediaPlace(media: LocalMediaID(1), mid: "0")
@@ -23,7 +23,7 @@ struct HTTPSessionTests {
         protocolName: Protocol.name, urls: ["https://live.example/whip/endpoint"]))
   }
 
-  /// A WHIP client whose offer is at the server.
+  /// Returns a WHIP client whose offer is at the server.
   private static func offered() -> SignalingBench<WHIPMachine> {
     var bench = bench(WHIPMachine.self)
     bench.want(.join(RoomJoin(room: "", token: "t")))
@@ -72,7 +72,7 @@ struct HTTPSessionTests {
     #expect(patch.fields.contains(HTTPField("If-Match", "\"one\"")))
     let fragment = String(decoding: patch.body, as: UTF8.self)
     #expect(fragment.contains("a=candidate:1 1 udp") && fragment.contains("a=ice-ufrag:abcd"))
-    // The next ones wait for the answer, and go together.
+    // The next ones wait for the answer, and are sent together.
     bench.report(
       1, .candidate(CandidateInit(candidate: "candidate:2 1 udp 1 192.0.2.2 9 typ host")))
     bench.report(1, .candidate(nil))
@@ -242,7 +242,7 @@ struct HTTPSessionTests {
     }
   }
 
-  // MARK: References
+  // MARK: Reference servers
 
   @Test(arguments: [
     ("/a", "https://h.example/a"), ("a", "https://h.example/x/a"),
@@ -262,7 +262,7 @@ struct HTTPSessionTests {
 }
 
 extension SignalingBench {
-  /// The requests over HTTP so far.
+  /// The HTTP requests so far.
   fileprivate var asked: [ServiceRequest] {
     requestsSent.map(\.request)
   }

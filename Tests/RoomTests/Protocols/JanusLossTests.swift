@@ -16,7 +16,7 @@ struct JanusLossTests {
     bench.reply(#"{"janus":"ack","session_id":11}"#, keepalive)
     bench.wait(25)
     #expect(try bench.sent()["janus"] == "keepalive")
-    // This one is not answered: the way is dead.
+    // This one is not answered: the connection is dead.
     bench.wait(10)
     guard case .reconnecting(attempt: 1, _)? = bench.events().first else {
       Issue.record("the machine did not reconnect")
@@ -35,7 +35,7 @@ struct JanusLossTests {
     let claim = try bench.sent()
     #expect(claim["janus"] == "claim" && claim["session_id"] == 11)
     bench.reply(#"{"janus":"success","session_id":11}"#, claim)
-    // The answer of which nobody knows whether it arrived: the subscription is asked for again.
+    // It is unknown whether the answer arrived, so the subscription is requested again.
     #expect(try bench.sent()["body"]?["request"] == "subscribe")
     #expect(bench.events() == [.reconnected])
     #expect(bench.requests() == [])
@@ -62,8 +62,8 @@ struct JanusLossTests {
       ])
   }
 
-  /// Found by a million inputs: a setting that could not be sent, and one whose answer says that
-  /// the server knows the handle no longer, were never answered.
+  /// Found by a million inputs: two settings never got a reply, one that could not be sent and one
+  /// whose answer says that the server no longer knows the handle.
   @Test(arguments: [true, false])
   func aSettingWithoutAWayToTheServerIsAnsweredToo(isSent: Bool) throws {
     var bench = try JanusServer.subscribed()
@@ -107,14 +107,14 @@ struct JanusLossTests {
     bench.wait(1)
     bench.open()
     try bench.answer(#"{"janus":"success","data":{"id":12}}"#, to: "create")
-    // The connections of the old session are closed before new ones are made.
+    // The old session's connections are closed before new ones are made.
     #expect(bench.requests() == [.close, .close])
     #expect(
       bench.events() == [
         .localUnpublished(LocalMediaID(1)), .unassigned(MediaID(1)), .unassigned(MediaID(2)),
       ])
     try bench.answer(#"{"janus":"success","session_id":12,"data":{"id":31}}"#, to: "attach")
-    // Ben has no video any longer, and somebody is new.
+    // Ben's video is gone, and a new participant has joined.
     let publishers = """
       [{"id":7,"display":"Ben","streams":[{"type":"audio","mid":"0"}]},\
       {"id":8,"display":"Cid","streams":[]}]
@@ -137,7 +137,7 @@ struct JanusLossTests {
       try bench.sent()["body"]?["streams"]?.json == #"[{"feed":7,"mid":"0"}]"#)
   }
 
-  /// Everybody returns at once: who is there already has published nothing yet.
+  /// All participants return at once: the present ones have published nothing yet.
   @Test func mediaFromBeforeARestartOfTheServerIsGone() throws {
     var bench = try JanusServer.subscribed()
     bench.report(1, .description(JanusServer.answer, media: []))

@@ -6,7 +6,7 @@ import Wire
 
 typealias JanusBench = SignalingBench<JanusMachine>
 
-/// What a Janus server says to a client, and clients that have come so far with it.
+/// A Janus server's messages, and clients in different stages of a session.
 enum JanusServer {
   static func bench(
     _ options: [String: String] = [:], urls: [String] = ["ws://one.example"]
@@ -14,7 +14,8 @@ enum JanusServer {
     JanusBench(SignalingConfiguration(protocolName: "janus", urls: urls, options: options))
   }
 
-  /// A videoroom with one other participant, who publishes audio and a video of three layers.
+  /// Returns a client in a videoroom with one remote participant, who publishes audio and a video
+  /// with three layers.
   static func joined(_ options: [String: String] = [:]) throws -> JanusBench {
     var bench = bench(options)
     bench.want(.join(RoomJoin(room: "1234", displayName: "Ann")))
@@ -49,7 +50,7 @@ enum JanusServer {
   static let jsepAnswer = #"{"type":"answer","sdp":"v=0 answer"}"#
   static let audio = LocalMediaInfo(id: LocalMediaID(1), kind: .audio, extraValue: "mic")
 
-  /// The same, where all that is published is subscribed to and offered.
+  /// Returns the same client after it subscribed to everything and got the offer.
   static func subscribed() throws -> JanusBench {
     var bench = try joined()
     _ = bench.take()

@@ -5,10 +5,10 @@ import Wire
 
 @testable import Room
 
-/// The Janus machine against what the server's documentation says, and against what a server does
-/// wrong; what a real server said is in `TranscriptTests`, and losses are in `JanusLossTests`.
+/// The Janus machine with the server's documented messages, and with a faulty server; a real
+/// server's messages are in `TranscriptTests`, and losses are in `JanusLossTests`.
 struct JanusTests {
-  // MARK: Entering
+  // MARK: Joining
 
   @Test func theMachineIsKnownByItsName() {
     let configuration = SignalingConfiguration(protocolName: "janus", urls: [])
@@ -206,7 +206,7 @@ struct JanusTests {
       ])
   }
 
-  // MARK: What servers do wrong
+  // MARK: Server faults
 
   @Test func doubledAndUnknownMessagesChangeNothing() throws {
     var bench = try JanusServer.joined()

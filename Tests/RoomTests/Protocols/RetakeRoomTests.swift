@@ -5,7 +5,7 @@ import Wire
 
 @testable import Room
 
-/// A participant in a room of Retake's own protocol, and its messages.
+/// A participant in a room with Retake's own protocol, and the protocol's messages.
 struct RetakeRoomTests {
   private typealias Bench = SignalingBench<RetakeRoomMachine>
 
@@ -102,7 +102,7 @@ struct RetakeRoomTests {
     #expect(throws: JSONError.self) { try RoomRequest(parsing: long.text) }
   }
 
-  // MARK: The machine
+  // MARK: State machine
 
   @Test func aRoomIsEntered() throws {
     var bench = try Self.joined()
@@ -173,7 +173,7 @@ struct RetakeRoomTests {
       bench.events() == [
         .result(ActionID(1), nil), .assigned(MediaID(2), ConnectionID(1), mid: "0"),
       ])
-    // Another offer while this side answers the first waits for its turn.
+    // Another offer waits until this side has answered the first.
     try bench.tell(.offer(sdp: "two", media: []))
     #expect(bench.events() == [])
     bench.report(1, .description(SessionDescription(type: .answer, sdp: "answer"), media: []))

@@ -5,16 +5,16 @@ import Wire
 
 @testable import Room
 
-/// A signaling machine on a bench: its outputs as they come, and a clock that tests move.
+/// A signaling machine under test: its outputs, and a clock that the test moves.
 struct SignalingBench<Protocol: SignalingMachine> {
   private(set) var machine: Protocol
   private(set) var now = Instant.zero
-  /// What came out and was not looked at.
+  /// The outputs not yet examined.
   private(set) var outputs: [SignalingOutput] = []
-  /// The transport that was asked for last.
+  /// The transport requested last.
   private(set) var transport = TransportID(0)
   private(set) var lastSent: JSONValue?
-  /// Every request over HTTP.
+  /// All HTTP requests.
   private(set) var requestsSent: [(id: RequestID, request: ServiceRequest)] = []
 
   init(_ configuration: SignalingConfiguration) {
@@ -41,7 +41,7 @@ struct SignalingBench<Protocol: SignalingMachine> {
 
   mutating func want(_ intent: RoomIntent) { step(.intent(intent)) }
 
-  /// Lets time pass, with a deadline for each that is reached.
+  /// Advances the time, meeting each deadline on the way.
   mutating func wait(_ seconds: Int64) {
     let end = now + .seconds(seconds)
     while let due = machine.deadline, due <= end {
@@ -56,14 +56,14 @@ struct SignalingBench<Protocol: SignalingMachine> {
     return outputs
   }
 
-  /// The events that came out; whatever else did is kept.
+  /// Takes the events; other outputs are kept.
   mutating func events() -> [SignalingEvent] {
     let events = outputs.compactMap { if case .event(let event) = $0 { event } else { nil } }
     outputs.removeAll { if case .event = $0 { true } else { false } }
     return events
   }
 
-  /// The next message that went to the server.
+  /// Takes the next message to the server.
   mutating func sent(_ place: SourceLocation = #_sourceLocation) throws -> JSONValue {
     while !outputs.isEmpty {
       if case .transport(_, .send(.text(let text))) = outputs.removeFirst() {
@@ -74,7 +74,7 @@ struct SignalingBench<Protocol: SignalingMachine> {
     throw JSONError(reason: "nothing was sent")
   }
 
-  /// The requests to connections that came out; whatever else did is kept.
+  /// Takes the requests to connections; other outputs are kept.
   mutating func requests() -> [ConnectionRequest] {
     let requests = outputs.compactMap { output -> ConnectionRequest? in
       if case .connection(_, let request) = output { request } else { nil }
@@ -84,20 +84,20 @@ struct SignalingBench<Protocol: SignalingMachine> {
   }
 }
 
-// MARK: A server on the bench
+// MARK: Simulated server
 
 extension SignalingBench {
-  /// The addresses that were asked for, first to last.
+  /// The addresses requested, in order.
   var opened: [String] {
     outputs.compactMap { output in
       if case .transport(_, .open(let url, _, _)) = output { url } else { nil }
     }
   }
 
-  /// Something happens to the transport that was asked for last.
+  /// Reports an event of the transport requested last.
   mutating func transport(_ event: TransportEvent) { step(.transport(transport, event)) }
 
-  /// The transport opens, with the first subprotocol that was named.
+  /// Opens the transport, with the first subprotocol offered.
   mutating func open() { transport(.opened(subprotocol: nil)) }
 
   mutating func receive(_ text: String) { transport(.frame(.text(text))) }
@@ -106,7 +106,7 @@ extension SignalingBench {
     step(.connection(ConnectionID(connection), report))
   }
 
-  /// Answers a request under its transaction.
+  /// Answers a request with its transaction.
   mutating func reply(_ text: String, _ request: JSONValue) {
     guard case .object(var members)? = try? JSONValue(parsing: text) else { return }
     if let transaction = request["transaction"] {
@@ -115,7 +115,7 @@ extension SignalingBench {
     receive(JSONValue.object(members).json)
   }
 
-  /// Answers the next message that was sent, which is a request with such a word.
+  /// Answers the next sent message, which must be a request of the given kind.
   mutating func answer(
     _ text: String, to word: String, _ place: SourceLocation = #_sourceLocation
   ) throws {
@@ -125,7 +125,7 @@ extension SignalingBench {
     reply(text, request)
   }
 
-  /// Answers whatever was sent last.
+  /// Answers the last sent message.
   mutating func replyToLast(_ text: String) {
     if let lastSent { reply(text, lastSent) }
   }

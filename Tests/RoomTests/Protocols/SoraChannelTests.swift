@@ -5,7 +5,7 @@ import Wire
 
 @testable import Room
 
-/// The Sora machine when its signaling has gone over to data channels.
+/// The Sora machine after signaling moved to data channels.
 struct SoraChannelTests {
   @Test func signalingGoesOnOverDataChannels() throws {
     var pair = SoraPair.switched()
@@ -22,7 +22,7 @@ struct SoraChannelTests {
     let text = String(decoding: try Zlib.expanded(bytes, limit: 1000), as: UTF8.self)
     #expect(text == #"{"type":"re-answer","sdp":"answer"}"#)
 
-    // The WebSocket is given up ten seconds after the first message, and its end is no loss.
+    // The WebSocket is closed ten seconds after the first message, and its end is not a loss.
     pair.bench.wait(10)
     #expect(
       pair.bench.take().contains(.transport(TransportID(1), .close(code: 1000, reason: ""))))
@@ -39,7 +39,7 @@ struct SoraChannelTests {
     let sender = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
     let message = Zlib.compressed(Array((sender + "hello").utf8))
     pair.bench.report(1, .channelMessage(label: "#chat", .binary(message)))
-    // What is not compressed, or of a channel that nobody knows, is passed over.
+    // A message that is not compressed, or on an unknown channel, is ignored.
     pair.bench.report(1, .channelMessage(label: "#chat", .text("hello")))
     pair.bench.report(1, .channelMessage(label: "#other", .text("hello")))
     pair.talk()
@@ -66,7 +66,7 @@ struct SoraChannelTests {
         == .ended(RoomEnding(.kicked, code: 1000, message: "DISCONNECTED-API")))
   }
 
-  // MARK: The parts
+  // MARK: SoraChannels
 
   private func channels(_ labels: String...) -> SoraChannels {
     var channels = SoraChannels()

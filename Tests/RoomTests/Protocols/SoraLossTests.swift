@@ -72,7 +72,7 @@ struct SoraLossTests {
     pair.bench.open()
     pair.talk()
     #expect(pair.takeNews().first == .reconnected)
-    // What was sent before is sent again, over another connection.
+    // The earlier media is sent again, over another connection.
     pair.bench.report(
       2, .description(SoraPair.answer, media: [LocalMediaPlace(media: LocalMediaID(1), mid: "a")]))
     pair.talk()

@@ -3,7 +3,7 @@ import Wire
 
 @testable import Room
 
-/// A client and its server, which talk over whichever way is open.
+/// A client and its server, which communicate over whichever transport is open.
 struct SoraPair {
   var bench: SignalingBench<SoraMachine>
   var server = SoraServer()
@@ -16,7 +16,7 @@ struct SoraPair {
         protocolName: "sora", urls: ["wss://sora.example/signaling"], options: options))
   }
 
-  /// Hands on what was said until nobody says anything.
+  /// Delivers messages in both directions until there are none.
   mutating func talk() {
     var said = bench.take()
     while !said.isEmpty {
@@ -34,7 +34,7 @@ struct SoraPair {
     }
   }
 
-  /// The server says something over the WebSocket.
+  /// Delivers server messages over the WebSocket.
   mutating func say(_ messages: [JSONValue]) {
     for message in messages { bench.receive(message.json) }
   }
@@ -49,17 +49,17 @@ struct SoraPair {
     return events
   }
 
-  /// What the server said, without its notifications in its own words.
+  /// Takes the events, without the server's raw notifications.
   mutating func takeNews() -> [SignalingEvent] {
     takeEvents().filter { if case .notification = $0 { false } else { true } }
   }
 
-  // MARK: Pairs that have come so far
+  // MARK: Pairs in different stages
 
   static let answer = SessionDescription(type: .answer, sdp: "answer")
   static let audio = LocalMediaInfo(id: LocalMediaID(1), kind: .audio)
 
-  /// A client that sends audio, in a channel where somebody is.
+  /// Returns a client that sends audio, in a channel with another participant.
   static func joined(_ options: [String: String] = [:]) -> SoraPair {
     var pair = SoraPair(options)
     _ = pair.server.arrive("OTHER")

@@ -2,24 +2,24 @@ import Wire
 
 @testable import Room
 
-/// One connection of a Sora server, as its public documents and the sources of its clients tell:
-/// what it sends for what the client says, and for others who come and go.
+/// One connection at a Sora server, modelled on its public documentation and its clients' sources:
+/// its replies to the client, and its messages about other participants who join and leave.
 struct SoraServer {
   static let ownID = "OWN0"
 
-  /// What the client asked for when it connected.
+  /// The client's connect message.
   private(set) var connect: JSONValue?
-  /// What the client answered, by type, first to last.
+  /// The client's answers, with their types, in order.
   private(set) var answers: [(type: String, sdp: String)] = []
   private(set) var pongs: [JSONValue] = []
   private(set) var disconnectReason: String?
   private(set) var candidates: [String] = []
-  /// Others in the channel who send audio, in their order.
+  /// Other participants who send audio, in order of arrival.
   private(set) var others: [String] = []
-  /// What the offer says besides.
+  /// Further members of the offer.
   var offerMembers: [JSONValue.Member] = []
 
-  /// What is answered to a message of the client.
+  /// Returns the replies to a client's message.
   mutating func take(_ message: JSONValue) -> [JSONValue] {
     switch message["type"]?.text {
     case "connect"?:
@@ -58,7 +58,7 @@ struct SoraServer {
     return .object(members + offerMembers)
   }
 
-  /// The own sections, and one for each of the others.
+  /// The offer: the client's own sections, and one for each other participant.
   private var sdp: String {
     let own =
       section("audio", mid: "a", "recvonly", nil) + section("video", mid: "v", "recvonly", nil)
@@ -83,13 +83,13 @@ struct SoraServer {
       ("data", id == Self.ownID ? .list(data) : nil))
   }
 
-  /// Somebody else comes and sends.
+  /// Adds a participant who sends.
   mutating func arrive(_ id: String, type: String = "re-offer") -> [JSONValue] {
     others.append(id)
     return [created(id), .members(("type", .text(type)), ("sdp", .text(sdp)))]
   }
 
-  /// Somebody else is gone.
+  /// Removes a participant.
   mutating func leave(_ id: String) -> [JSONValue] {
     others.removeAll { $0 == id }
     return [

@@ -3,9 +3,9 @@ import Wire
 
 @testable import Room
 
-/// Statistics that a Sora server asks for, by themselves.
+/// Statistics requested by a Sora server, tested alone.
 struct SoraStatisticsTests {
-  /// A desk with one connection, an open WebSocket, and a channel for statistics where asked for.
+  /// Makes a desk with one connection, an open WebSocket, and optionally a channel for statistics.
   private func desk(hasChannel: Bool = false) throws -> (SoraDesk, ConnectionID) {
     var desk = SoraDesk(
       SignalingConfiguration(protocolName: "sora", urls: ["wss://sora.example/signaling"]))
@@ -57,7 +57,7 @@ struct SoraStatisticsTests {
     var statistics = SoraStatistics()
     for _ in 0..<3 { statistics.ask(connection, isOnChannel: false, &desk) }
     #expect(taken(&desk).count == 1)
-    // Who asks in another way is somebody else.
+    // A request on another transport counts separately.
     for _ in 0..<3 { statistics.ask(connection, isOnChannel: true, &desk) }
     #expect(taken(&desk) == [.connection(connection, .getStats(ActionID(2)))])
     statistics.answer(ActionID(1), "[]", &desk)

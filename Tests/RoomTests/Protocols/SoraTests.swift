@@ -5,8 +5,8 @@ import Wire
 
 @testable import Room
 
-/// The Sora machine with a server of its public documents; its data channels are in
-/// `SoraChannelTests`, and how it ends in `SoraLossTests`.
+/// The Sora machine with a server modelled on the public documentation; its data channels are in
+/// `SoraChannelTests`, and its end in `SoraLossTests`.
 struct SoraTests {
   // MARK: Connecting
 
@@ -150,7 +150,8 @@ struct SoraTests {
     }
   }
 
-  /// What the SDKs tell: connecting, streams, signaling, data channels and their messages, the end.
+  /// The events that the SDKs report: connecting, streams, signaling, data channels and their
+  /// messages, the end.
   @Test func everyEventOfAChannelIsReported() {
     var pair = SoraPair(["tells_signaling": "true"])
     pair.server.offerMembers = [.init("data_channels", SoraPair.channels)]
@@ -196,7 +197,7 @@ struct SoraTests {
       ])
   }
 
-  // MARK: Others
+  // MARK: Other participants
 
   @Test(arguments: ["re-offer", "update"]) func othersComeAndGo(type: String) {
     var pair = SoraPair.joined()

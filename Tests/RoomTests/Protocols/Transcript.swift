@@ -4,11 +4,11 @@ import Wire
 
 @testable import Room
 
-/// What a machine was given and what it made of it, in a room of a real Janus server (version
-/// 1.1.2, as Debian has it) with real connections: one step a line.
+/// A machine's inputs and outputs in a real Janus server's room (version 1.1.2, from Debian) with
+/// real connections: one step per line.
 struct Transcript: Sendable, CustomTestStringConvertible {
   struct Step: Codable, Sendable {
-    /// Nanoseconds since the beginning.
+    /// Nanoseconds since the start.
     var at: Int64
     var input: SignalingInput
     var outputs: [SignalingOutput]
@@ -17,7 +17,7 @@ struct Transcript: Sendable, CustomTestStringConvertible {
 
   var testDescription: String
   var configuration: SignalingConfiguration
-  /// What the entropy was made of.
+  /// The seed of the entropy.
   var seed: [UInt8]
   var steps: [Step]
 
@@ -34,10 +34,10 @@ struct Transcript: Sendable, CustomTestStringConvertible {
 
   var machine: JanusMachine { JanusMachine(configuration, entropy: Entropy(seed: seed)) }
 
-  /// Two in a videoroom with messages, an echo, and audio alone.
+  /// Two participants in a videoroom with messages, an echo, and audio alone.
   ///
-  /// The first of the two publishes, changes and takes back what it sends; the second comes later,
-  /// receives, pauses, and loses its way to the server.
+  /// The first publishes, changes and unpublishes media; the second joins later, receives, pauses,
+  /// and loses its connection to the server.
   static let all = Result {
     try [
       Transcript("videoroom-publisher", seed: [1]), Transcript("videoroom-subscriber", seed: [2]),

@@ -4,7 +4,7 @@ import Wire
 @testable import Room
 
 struct TranscriptTests {
-  /// The bytes of every frame, every request to a connection, every event and every deadline.
+  /// Compares the bytes of every frame, and every connection request, event and deadline.
   @Test func whatARealServerSaidComesToTheSameAgain() throws {
     for transcript in try Transcript.all.get() {
       var machine = transcript.machine
@@ -26,7 +26,8 @@ struct TranscriptTests {
     }
   }
 
-  /// The way to the server breaks after every step, and never comes back; then the room is left.
+  /// Breaks the connection to the server after every step, without ever restoring it; then leaves
+  /// the room.
   @Test func theWayMayBreakInEveryState() throws {
     for transcript in try Transcript.all.get() {
       var whole = SignalingBench(transcript.machine)

@@ -8,7 +8,7 @@ struct ZlibTests {
     String(repeating: "a=candidate:1 1 udp 2130706431 192.0.2.1 39645 typ host\r\n", count: 40).utf8
   )
 
-  /// The same bytes in every run: they are on the tape.
+  /// Compression gives the same bytes in every run, because they are on the tape.
   @Test func whatIsWrittenIsFixedAndShorter() throws {
     #expect(Zlib.compressed([]) == [0x78, 0x01, 0x03, 0x00, 0, 0, 0, 1])
     #expect(
@@ -44,7 +44,7 @@ struct ZlibTests {
     }
   }
 
-  /// What zlib makes of a text that it stores.
+  /// The bytes that zlib makes of an incompressible text.
   @Test func storedBytesAreRead() throws {
     let bytes: [UInt8] = [
       0x78, 0x01, 0x01, 0x05, 0x00, 0xfa, 0xff, 0x68, 0x65, 0x6c, 0x6c, 0x6f, 0x06, 0x2c, 0x02,
@@ -74,7 +74,7 @@ struct ZlibTests {
     }
   }
 
-  /// Made by zlib at its highest level.
+  /// Compressed by zlib at its highest level.
   private static let dynamic = """
     eNo91TtOREEQQ9GcVbCErn/XggiQEPsPEXq+L5oSgWnZOjM/379fn+fj5/9jbZ/jxn2OqXmOnn6O2tJh+RwZ8RxR\
     /hw+9hy2SrajZFfwpoJvK3iugucouF3BlQrOVnBcBfsSbEq2UHIpeEfBdxV8TcETCu5ScI2C8yo4j4LDFeypZGuS\

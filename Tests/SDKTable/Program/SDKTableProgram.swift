@@ -2,7 +2,7 @@ import ArgumentParser
 import Foundation
 import SDKTable
 
-/// Prints what of the client SDKs is there.
+/// Prints which features of the client SDKs are supported.
 @main struct SDKTableProgram: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "sdk-table",

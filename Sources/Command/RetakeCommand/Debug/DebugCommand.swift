@@ -92,7 +92,7 @@ struct DebugCommand: ParsableCommand {
     var last = ""
     while true {
       let line: String
-      // Cleared before the prompt, since Ctrl-C may come as soon as a line is entered.
+      // Cleared before the prompt, since Ctrl-C may follow as soon as a line is entered.
       Interruption.forget()
       switch editor.readLine(prompt: "(\(console.place)) ") {
       case .end: return try Output.line("")
@@ -123,7 +123,7 @@ struct DebugCommand: ParsableCommand {
   }
 }
 
-/// Runs a part of a session, converting errors to command failures.
+/// Runs part of a session, converting errors to command failures.
 func debugging<Value>(_ body: () throws(DebugFailure) -> Value) throws -> Value {
   do throws(DebugFailure) {
     return try body()
@@ -141,15 +141,15 @@ func debugging<Value>(_ body: () throws(DebugFailure) -> Value) throws -> Value 
 
 /// Reads lines from a terminal with libedit's editing, history and completion.
 ///
-/// It is created after the session: the processes that execute the take were forked before, so none
+/// It is created after the session: the processes that execute the take are forked earlier, so none
 /// of them inherits the terminal's settings or buffers.
 final class LineEditor {
   /// The result of reading a line.
   enum Line: Equatable {
     case text(String)
-    /// Ctrl-C.
+    /// The user pressed Ctrl-C.
     case cancelled
-    /// Ctrl-D, or a closed terminal.
+    /// The user pressed Ctrl-D, or the terminal was closed.
     case end
   }
 
@@ -160,13 +160,13 @@ final class LineEditor {
   private var prompt: UnsafeMutablePointer<CChar>?
   private var isCancelled = false
 
-  /// The length of the history, and the maximum number of completions listed.
+  /// How many lines the history holds, and how many completions are listed at most.
   private static let historyMaximum: Int32 = 1_000
   private static let listedMaximum = 100
 
   /// Creates an editor.
   ///
-  /// - Parameter complete: returns the completions of a line.
+  /// - Parameter complete: returns a line's completions.
   init(history path: String? = LineEditor.usualHistory, complete: @escaping (String) -> [String]) {
     self.complete = complete
     historyFile = path
@@ -206,8 +206,8 @@ final class LineEditor {
 
   // MARK: History
 
-  /// `debug_history` in the state folder of the XDG Base Directory Specification; nil without a
-  /// home directory.
+  /// The path of `debug_history` in the XDG Base Directory Specification's state folder; nil
+  /// without a home directory.
   static var usualHistory: String? {
     let environment = ProcessInfo.processInfo.environment
     if let folder = environment["XDG_STATE_HOME"], folder.hasPrefix("/") {
@@ -226,7 +226,7 @@ final class LineEditor {
     try? FileManager.default.createDirectory(
       atPath: folder, withIntermediateDirectories: true,
       attributes: [.posixPermissions: 0o700])
-    // The history contains names of peers and files, so it is private.
+    // The history contains peers' and files' names, so it is private.
     let descriptor = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0o600)
     guard descriptor >= 0 else { return }
     fchmod(descriptor, 0o600)
@@ -244,7 +244,7 @@ final class LineEditor {
     return UInt8(CC_NEWLINE)
   }
 
-  /// Handles the tab key: completes as far as possible, otherwise lists the choices.
+  /// Handles the tab key: completes as far as possible, or else lists the choices.
   private func offer() -> UInt8 {
     guard let info = el_line(editor)?.pointee, let start = info.buffer, let cursor = info.cursor
     else { return UInt8(CC_ERROR) }
@@ -265,7 +265,7 @@ final class LineEditor {
     return UInt8(CC_REDISPLAY)
   }
 
-  /// Lists choices below the line in columns.
+  /// Lists choices in columns below the line.
   private func list(_ choices: [String]) {
     let shown = choices.prefix(LineEditor.listedMaximum).map(PrintableText.line)
     let width = (shown.map(\.count).max() ?? 0) + 2
@@ -292,14 +292,14 @@ struct NativeDebugger {
   func open(before condition: String) throws -> Never {
     let own = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? ""
     let replay = [own, "replay", take, "--until", condition, "--stop-here"] + options
-    // Restores the default, which the debugger and its child expect.
+    // Restore the default, which the debugger and its child expect.
     signal(SIGPIPE, SIG_DFL)
     let stop = "cprocess_stop_here"
     if starts("lldb") {
       execute(["lldb", "-o", "breakpoint set --name \(stop)", "-o", "run", "--"] + replay)
     }
     if starts("gdb") {
-      // Silences gdb's complaints about Swift modules.
+      // Silence gdb's complaints about Swift modules.
       let quiet = ["-q", "-iex", "set complaints 0"]
       execute(["gdb"] + quiet + ["-ex", "break \(stop)", "-ex", "run", "--args"] + replay)
     }
@@ -310,7 +310,7 @@ struct NativeDebugger {
         + "under another debugger with a breakpoint on \(stop)")
   }
 
-  /// Whether a debugger exists and starts: one that lacks a library does not.
+  /// Returns whether a debugger exists and starts; one that lacks a library does not.
   private func starts(_ name: String) -> Bool {
     let process = try? ChildProcess(
       "/usr/bin/env", [name, "--version"], output: .nothing, errors: .nothing)

@@ -8,7 +8,7 @@ import Replay
 import Tape
 import Wire
 
-/// Reruns a recorded session with changes.
+/// Runs a recorded session again with changes.
 struct WhatIfCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "whatif",
@@ -111,7 +111,7 @@ struct WhatIfCommand: ParsableCommand {
     let configured = configurationChanges
     changes.configure = { $0 = ConfigurationChange.apply(configured, to: $0) ?? $0 }
     if outcomes {
-      // Requested by another build.
+      // Another build requested the outcomes.
       let run = try run(changes, "what if")
       return try Output.json(
         CanonicalJSON.text(OtherBuild.Answer(outcomes: run.outcomes, counts: run.counts)))
@@ -171,7 +171,7 @@ struct WhatIfCommand: ParsableCommand {
     }
   }
 
-  /// The changes of the peers' configuration.
+  /// The changes to the peers' configuration.
   private var configurationChanges: [ConfigurationChange] {
     let buffer = jitterBuffer.map {
       ConfigurationChange(name: "jitterBufferMinimum", value: String(Int($0)))
@@ -221,14 +221,14 @@ struct WhatIfCommand: ParsableCommand {
 
 // MARK: - ConfigurationChange
 
-/// A new value for a setting of the peers: `--set videoBitrateMaximum=300000`.
+/// A new value for one of the peers' settings: `--set videoBitrateMaximum=300000`.
 struct ConfigurationChange: Hashable, Sendable, CustomStringConvertible {
   var name: String
   var value: String
 
   var description: String { "\(name)=\(value)" }
 
-  /// Parses `name=value`; the error says what is expected.
+  /// Parses `name=value`; the error states the expected form.
   static func read(_ word: String) throws -> ConfigurationChange {
     let parts = word.split(separator: "=", maxSplits: 1).map { String($0) }
     guard parts.count == 2, word.utf8.count <= Taking.textLimit, !word.utf8.contains(0) else {
@@ -254,7 +254,7 @@ struct ConfigurationChange: Hashable, Sendable, CustomStringConvertible {
     Mirror(reflecting: PeerConfiguration()).children.compactMap(\.label)
   }
 
-  /// Applies changes to a configuration by name; nil if a value does not fit.
+  /// Returns a configuration with changes applied by name; nil if a value does not fit.
   static func apply(
     _ changes: [ConfigurationChange], to configuration: PeerConfiguration
   ) -> PeerConfiguration? {
@@ -273,9 +273,9 @@ struct ConfigurationChange: Hashable, Sendable, CustomStringConvertible {
 
 // MARK: - OtherBuild
 
-/// Another build of this program, for comparing its stack on a take.
+/// Another build of this program, whose stack is compared on a take.
 struct OtherBuild {
-  /// The reply of the other build.
+  /// The other build's reply.
   struct Answer: Codable {
     var outcomes: [PeerOutcome]
     var counts: [Int]
@@ -283,7 +283,7 @@ struct OtherBuild {
 
   let path: String
 
-  /// Runs `whatif` of the other build with the same changes.
+  /// Runs the other build's `whatif` with the same changes.
   func run(_ take: String, _ changes: [String]) throws -> (outcomes: [PeerOutcome], counts: [Int]) {
     guard FileManager.default.fileExists(atPath: path) else {
       throw CommandFailure(.noSuchFile, "\(path): there is no such executable")

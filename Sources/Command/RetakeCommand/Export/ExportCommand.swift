@@ -9,7 +9,7 @@ import Replay
 import Tape
 import Wire
 
-/// Converts a take to formats of other tools.
+/// Converts a take to other tools' formats.
 struct ExportCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "export",
@@ -167,11 +167,11 @@ struct ExportCommand: ParsableCommand {
 
   func printLine(_ line: String) throws(CommandFailure) {
     if json { return }
-    // The packet capture may go to standard output.
+    // Standard output may already carry the packet capture.
     if pcap == "-" || out == "-" { printError(line) } else { try Output.line(line) }
   }
 
-  /// The JSON members for a written capture.
+  /// Returns the JSON members that describe a written capture.
   private func capture(_ path: String, _ packets: Int, inClear: Int? = nil) -> [JSONText] {
     [
       .object([
@@ -223,7 +223,7 @@ struct ExportCommand: ParsableCommand {
     return capture(path, counts[0], inClear: counts[1])
   }
 
-  /// The failure of an export that found nothing to write.
+  /// Returns the failure for an export that found nothing to write.
   func nothing(_ what: String, _ path: String, _ peer: Int64?) -> CommandFailure {
     let isPart = !part.span.isEmpty
     let whose = peer.map { " of peer \($0)" } ?? ""
@@ -234,7 +234,7 @@ struct ExportCommand: ParsableCommand {
     return CommandFailure(.unmet, "\(take): \(path) is not written: \(what)\(whose) is \(way)")
   }
 
-  /// Reports where a divergence cut an export short.
+  /// Throws if a divergence cut an export short.
   func check(_ report: ReplayReport?, _ what: String) throws {
     guard let report else { return }
     guard case .identical = report.verdict else {

@@ -9,7 +9,7 @@ import Replay
 import Tape
 import Wire
 
-/// The formats by their names on the command line.
+/// Parses a format's name on the command line.
 enum FormatName {
   static func read(_ word: String) throws -> ExportFormat {
     guard let format = ExportFormat(rawValue: word) else {
@@ -20,7 +20,7 @@ enum FormatName {
   }
 }
 
-/// What `retake export --format` writes.
+/// Implements `retake export --format`.
 extension ExportCommand {
   func validateFormats() throws {
     guard let first = format.first else {
@@ -66,7 +66,7 @@ extension ExportCommand {
     }
   }
 
-  /// Writes all that was asked for; returns the files for programs.
+  /// Writes all requested formats; returns the files as JSON.
   func exportFormats(
     to out: String, of peer: Int64?, _ window: ClosedRange<Int64>
   ) throws -> [JSONText] {
@@ -89,7 +89,7 @@ extension ExportCommand {
         + [("limits", .text(format.limits))])
   }
 
-  // MARK: One file
+  // MARK: Single files
 
   private func exportFile(
     _ format: ExportFormat, to path: String, of peer: Int64?, _ window: ClosedRange<Int64>
@@ -143,7 +143,7 @@ extension ExportCommand {
       return written(
         format, path, [("rows", .integer(try exportRows(format, to: path, of: peer, window)))])
     case .tracks, .webm, .ogg, .ivf, .mp4, .wav, .y4m, .mjr:
-      // Those of folders come here never: they write a file for each track elsewhere.
+      // Folder formats are handled elsewhere: they write a file per track.
       let count = try exporting { () throws(ExportFailure) in
         try TracksFile(take: take, peer: peer, window: window).write(to: path, present)
       }
@@ -162,7 +162,7 @@ extension ExportCommand {
     }
   }
 
-  /// The statement that `--query` stands for, with the part that is asked for.
+  /// Returns the statement that `--query` stands for, limited to the selected part.
   private func statement(of peer: Int64?, _ window: ClosedRange<Int64>) throws -> String {
     guard let query, Self.isName(query) else { return query ?? "" }
     var conditions: [String] = []
@@ -201,7 +201,7 @@ extension ExportCommand {
     return "SELECT * FROM \(query)\(choice)"
   }
 
-  /// Writes the rows of the query, and returns their number.
+  /// Writes the query's rows and returns their number.
   private func exportRows(
     _ format: ExportFormat, to path: String, of peer: Int64?, _ window: ClosedRange<Int64>
   ) throws -> Int {
@@ -230,14 +230,14 @@ extension ExportCommand {
     return count
   }
 
-  // MARK: A folder
+  // MARK: Folders
 
   private func exportFolder(
     _ folder: String, of peer: Int64?, _ window: ClosedRange<Int64>
   ) throws -> [JSONText] {
     let mux = try format.contains(.mp4) ? Self.mux() : { _, _ in nil }
     let list = folder.hasSuffix("/") ? "\(folder)tracks.json" : "\(folder)/tracks.json"
-    // What is there is refused before anything is written.
+    // Refuse existing files before writing anything.
     if FileBytes.kind(of: folder) == .folder {
       withExtendedLifetime(try WritingWhole.file(list, overwrite.present)) {}
     }
@@ -348,8 +348,8 @@ extension ExportCommand {
       ])
   }
 
-  /// ffmpeg, which puts H.264 into MP4 without decoding it: a muxer of MP4 is more than this
-  /// format is asked for.
+  /// Returns a muxer that runs ffmpeg, which puts H.264 into MP4 without decoding it; an MP4 muxer
+  /// of our own would be too much for this format.
   private static func mux() throws -> FrameExport.Mux {
     let program = MediaProgram.system
     guard let path = program.path else {

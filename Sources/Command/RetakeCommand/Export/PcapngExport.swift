@@ -5,24 +5,24 @@ import Replay
 import Tape
 import Wire
 
-/// Writes a take as a capture: the packets on the wire with the secrets for them, and the same
-/// packets decrypted.
+/// Writes a take as a capture: the packets on the wire with their secrets, and the same packets
+/// decrypted.
 ///
-/// Decrypted packets have ports of their own (`ClearPorts`), so that readers do not take them for
+/// Decrypted packets use separate ports (`ClearPorts`), so that readers do not mistake them for
 /// retransmissions. A short SIP exchange precedes each stream, so that readers recognize RTP and
-/// its codecs without settings.
+/// its codecs without configuration.
 final class PcapngExport {
   private let head: CaptureHead
   private let file: PcapngFile
   private let replay: FollowedReplay
-  /// The next sequence number of each direction of a TCP connection.
+  /// The next sequence number for each direction of a TCP connection.
   private var sequences: [[SocketAddress]: UInt32] = [:]
   private var ports = ClearPorts()
   private var sessions: Set<[SocketAddress]> = []
   private var failure: (any Error)?
   private var packets = 0
 
-  /// - Parameter only: the peer whose packets are exported; nil for all.
+  /// - Parameter only: the peer to export; nil for all.
   init(take: String, only: Int64?, to path: String, _ present: WholeFile.Present)
     throws
   {
@@ -44,7 +44,7 @@ final class PcapngExport {
         progress: { at, _ in progress.show("exporting packets: \(Int(at.seconds)) s") }, record)
     }
     if let failure { throw failure }
-    // No file is written without packets.
+    // Without packets, no file is written.
     if packets > 0 { try file.finish() }
     return (report, file.counts)
   }
@@ -77,7 +77,7 @@ final class PcapngExport {
     put(source, destination, bytes + (isTruncated ? [0] : []), cut: isTruncated ? 1 : 0, .wire, at)
   }
 
-  /// Writes the bytes of one direction of a TCP connection as consecutive segments.
+  /// Writes bytes in one direction of a TCP connection as consecutive segments.
   private func connection(
     _ source: SocketAddress, _ destination: SocketAddress, _ bytes: [UInt8], lost: Int,
     isEnd: Bool, _ at: Instant
@@ -146,7 +146,7 @@ final class PcapngExport {
 
 // MARK: - ClearSession
 
-/// A SIP exchange that announces the codecs of decrypted packets: an INVITE with its response (RFC
+/// A SIP exchange that announces the codecs in decrypted packets: an INVITE and its response (RFC
 /// 3261), whose descriptions (RFC 8866) contain the addresses and payload types.
 struct ClearSession {
   /// A payload type with its encoding.
@@ -160,7 +160,7 @@ struct ClearSession {
   var source: SocketAddress
   var destination: SocketAddress
   var formats: [Format]
-  /// Distinguishes the sessions of one file.
+  /// Distinguishes the sessions in one file.
   var number: Int
 
   private static let port: UInt16 = 5060
@@ -190,7 +190,8 @@ struct ClearSession {
     return lines.joined(separator: "\r\n") + body
   }
 
-  /// One section for everything, because all streams share a pair of ports.
+  /// Returns a description with one section for everything, because all streams share a pair of
+  /// ports.
   private func description(of end: SocketAddress) -> String {
     let family = end.ip.isIPv4 ? "IP4" : "IP6"
     let kind = formats.contains { $0.isAudio } ? "audio" : "video"
@@ -212,8 +213,8 @@ struct ClearSession {
 /// stream.
 ///
 /// tshark unwraps the timestamps of all sources between two ports as if they were one, and then
-/// computes no jitter. So only the first stream of a path, and RTCP, use the path's own ports with
-/// the highest bit inverted; each further stream is an even distance away.
+/// computes no jitter. So only a path's first stream and RTCP use the path's own ports with the
+/// highest bit inverted; each further stream is an even distance away.
 struct ClearPorts {
   private struct Stream: Hashable {
     var source: SocketAddress
@@ -226,12 +227,12 @@ struct ClearPorts {
   /// The number of streams between two addresses.
   private var counts: [Set<SocketAddress>: Int] = [:]
 
-  /// The bits of a port that the distance is added to.
+  /// The port bits to which the distance is added.
   private static let mask: UInt16 = 0x7fff
 
-  /// The addresses of a decrypted packet.
+  /// Returns a decrypted packet's addresses.
   ///
-  /// - Parameter ssrc: the source of an RTP packet; nil for RTCP.
+  /// - Parameter ssrc: an RTP packet's source; nil for RTCP.
   mutating func ends(from source: SocketAddress, to destination: SocketAddress, ssrc: UInt32?)
     -> (source: SocketAddress, destination: SocketAddress)
   {
@@ -248,7 +249,7 @@ struct ClearPorts {
     return counts[path, default: 0]
   }
 
-  /// Inverts the highest bit of a port and adds a distance to the others.
+  /// Inverts a port's highest bit and adds a distance to the other bits.
   private static func shifted(_ address: SocketAddress, by place: Int) -> SocketAddress {
     let distance = UInt16(truncatingIfNeeded: 2 * place)
     let port = (address.port ^ 0x8000) & ~mask | (address.port & mask &+ distance) & mask

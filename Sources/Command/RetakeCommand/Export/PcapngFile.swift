@@ -6,8 +6,8 @@ import Secure
 import Tape
 import Wire
 
-/// A pcapng capture (draft-ietf-opsawg-pcapng) with two interfaces: packets on the wire, and the
-/// same decrypted; with the secrets for the former.
+/// A pcapng capture (draft-ietf-opsawg-pcapng) with two interfaces: packets on the wire with their
+/// secrets, and the same packets decrypted.
 final class PcapngFile {
   /// The interfaces in order.
   enum Interface: UInt32, CaseIterable {
@@ -18,9 +18,9 @@ final class PcapngFile {
     var name: String { self == .wire ? "wire" : "retake-clear" }
   }
 
-  /// The number of comments per block that all readers keep.
+  /// How many comments per block all readers keep.
   static let commentsMaximum = 64
-  /// Packets begin with IP headers, as in the other exports.
+  /// Packets begin with IP headers, as in other exports.
   private static let linkTypeRaw: UInt16 = 101
   private static let flushCount = 1 << 20
 
@@ -43,7 +43,7 @@ final class PcapngFile {
       throw CommandFailure(error)
     }
     block(0x0a0d_0d0a) { writer in
-      // The byte order, version 1.0, and an unspecified section length.
+      // Byte order, version 1.0, and an unspecified section length.
       writer.uint32(0x1a2b_3c4d)
       writer.uint16(1)
       writer.uint16(0)
@@ -58,7 +58,7 @@ final class PcapngFile {
         writer.uint16(0)
         writer.uint32(0)
         writer.option(2, Array(interface.name.utf8))
-        // Times are in nanoseconds.
+        // Timestamps are in nanoseconds.
         writer.option(9, [9])
         writer.endOptions()
       }
@@ -74,7 +74,7 @@ final class PcapngFile {
 
   deinit { close(descriptor) }
 
-  /// Appends a packet; `length` is that on the wire if the capture is truncated.
+  /// Appends a packet; `length` is its length on the wire if the capture is truncated.
   func append(
     _ packet: [UInt8], length: Int? = nil, to interface: Interface, unixNanoseconds: Int64
   ) throws {
@@ -133,7 +133,8 @@ extension ByteWriter {
 
 // MARK: - CaptureHead
 
-/// The header of an exported capture: secrets, descriptions, and observer inputs of a take.
+/// The contents of an exported capture's header: a take's secrets, descriptions, and observer
+/// inputs.
 struct CaptureHead {
   private(set) var startUnixNanoseconds: Int64 = 0
   private(set) var comments: [String] = []
@@ -180,7 +181,7 @@ struct CaptureHead {
     }
   }
 
-  /// Reads the secrets of local calls; both ends of a call have the same.
+  /// Reads local calls' secrets, which are the same at both ends.
   private mutating func readKeyLogs(_ connection: borrowing SQLiteConnection)
     throws(SQLiteError)
   {

@@ -75,7 +75,7 @@ struct ImportCommand: ParsableCommand {
     case .recording(let format): return try importRecording(format)
     }
     var settings = try observing.settings()
-    // An incomplete take is not kept.
+    // An incomplete take is deleted.
     settings.keepsIncomplete = false
     var notes: [String] = []
     for path in keys {
@@ -103,7 +103,7 @@ struct ImportCommand: ParsableCommand {
       : Output.line(summary.words)
   }
 
-  /// The take for a file with a single call; in a folder, it is named after the file.
+  /// Returns the take for a file with a single call; in a folder, it is named after the file.
   private func onlyTake() throws -> String {
     var path = out
     if RecordOptions.isFolder(out) {
@@ -118,7 +118,7 @@ struct ImportCommand: ParsableCommand {
     return path
   }
 
-  /// Imports packets stored without the network around them.
+  /// Imports packets stored without the network headers around them.
   private func importRecording(_ format: PacketRecording.Format) throws {
     let path = try onlyTake()
     let settings = try observing.settings()
@@ -134,7 +134,7 @@ struct ImportCommand: ParsableCommand {
       : Output.line(summary.words)
   }
 
-  /// Imports reports of another stack.
+  /// Imports another stack's reports.
   private func importReports(_ format: ReportedFormat) throws {
     let path = try onlyTake()
     let summary = try WritingWhole.writeTake(path, overwrite.present) { temporary in
@@ -183,7 +183,7 @@ func importing<Value>(_ body: () throws -> Value) throws -> Value {
 }
 
 extension ImportReports {
-  /// Reports damage and progress on standard error.
+  /// Returns reports that print damage and progress on standard error.
   static func onTerminal() -> ImportReports {
     let line = ProgressLine()
     return ImportReports(
@@ -191,7 +191,7 @@ extension ImportReports {
       progress: { what, bytes in line.show(what, bytes) }, end: { line.clear() })
   }
 
-  /// The progress line of the current work.
+  /// The current work's progress line.
   private final class ProgressLine {
     private var current: (what: String, progress: Progress)?
 
@@ -218,7 +218,7 @@ extension ImportedFormat: ExpressibleByArgument {
 
 // MARK: - ObservingOptions
 
-/// Options for observing calls between others: additional knowledge, and what to keep.
+/// Options for observing calls between others: additional knowledge such as keys, and what to keep.
 struct ObservingOptions: ParsableArguments {
   @Option(
     help: ArgumentHelp(
@@ -306,7 +306,7 @@ struct ObservingOptions: ParsableArguments {
     return word
   }
 
-  /// The settings for creating a take.
+  /// Returns the settings for creating a take.
   func settings() throws(CommandFailure) -> ImportSettings {
     var settings = ImportSettings()
     settings.label = label
@@ -323,7 +323,7 @@ struct ObservingOptions: ParsableArguments {
     return settings
   }
 
-  /// Reads the text of a file.
+  /// Returns a file's text.
   static func text(_ path: String) throws(CommandFailure) -> String {
     switch FileBytes.read(path) {
     case .success(let bytes): return String(decoding: bytes, as: UTF8.self)

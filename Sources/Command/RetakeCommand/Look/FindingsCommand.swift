@@ -6,7 +6,7 @@ import Replay
 import Tape
 import Wire
 
-/// The rules to apply, and what counts as a failure.
+/// The rules to apply, and the findings that count as failures.
 struct FindingOptions: ParsableArguments {
   @Option(
     help: ArgumentHelp(
@@ -23,7 +23,7 @@ struct FindingOptions: ParsableArguments {
     transform: Taking.text(1...100))
   var failOn: [String] = []
 
-  /// The selected rules.
+  /// Returns the selected rules.
   func chosen() throws -> [FindingRule] {
     guard let rules else { return FindingRule.all }
     return try reading { () throws(TapeError) in try FindingRuleFile.rules(path: rules) }
@@ -57,7 +57,7 @@ struct FindingOptions: ParsableArguments {
   }
 }
 
-/// Lists what went wrong in a take: causes with their symptoms.
+/// Lists a take's findings: causes with their symptoms.
 struct FindingsCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "findings",
@@ -124,8 +124,7 @@ struct FindingsCommand: ParsableCommand {
     try findings.fail(on: found, take: options.take)
   }
 
-  /// Shows the findings of several takes: from the catalogue, unless it does not have what is
-  /// asked.
+  /// Shows several takes' findings, from the catalogue unless it lacks what is requested.
   private func showMany(_ rules: [FindingRule]) throws {
     var explanation: CatalogueReading.Explanation?
     if explain {

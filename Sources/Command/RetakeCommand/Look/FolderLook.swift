@@ -7,7 +7,7 @@ import Wire
 /// Many takes, read through their catalogue.
 struct FolderLook {
   let catalogue: TakeCatalogue
-  /// A phrase for all the takes in messages.
+  /// The takes' title in messages.
   private let title: String
 
   /// Updates the catalogue, using all cores.
@@ -30,7 +30,7 @@ struct FolderLook {
     }
   }
 
-  /// Shows the output of a verb, and exits with the status of takes that could not be read.
+  /// Shows a verb's output, and exits with a failure status if takes could not be read.
   func show(
     _ verb: String, _ options: TakesOptions, _ pager: PagerOptions,
     _ findings: FindingOptions? = nil, text: (FolderLook) throws(TapeError) -> String
@@ -43,7 +43,7 @@ struct FolderLook {
     try end(findings)
   }
 
-  /// Prints the JSON of each take in the form that it has alone.
+  /// Prints each take's JSON in the same form as for a single take.
   func printJSON(_ verb: String) throws {
     let pieces = OutputPieces(.json)
     var isFirst = true
@@ -69,7 +69,7 @@ struct FolderLook {
   }
 
   /// Names the takes that could not be read and those with failing findings, and exits with the
-  /// status of the latter.
+  /// latter's status.
   func end(_ findings: FindingOptions? = nil) throws {
     Self.report(catalogue.failures)
     let offences = try findings.map { options in
@@ -84,19 +84,19 @@ struct FolderLook {
     try Self.fail(of: catalogue.failures)
   }
 
-  /// Reports why takes could not be read, in a sentence each.
+  /// Reports why takes could not be read, in one sentence each.
   static func report(_ failures: [TapeError]) {
     for failure in failures { printError("retake: \(failure.description)") }
   }
 
-  /// Exits with the status of the first take that could not be read, if any.
+  /// Exits with the status for the first take that could not be read, if any.
   static func fail(of failures: [TapeError]) throws {
     guard let first = failures.first else { return }
     throw CommandFailure(CommandFailure(first).status, "")
   }
 }
 
-/// Interruptible work on many takes with a progress line.
+/// Interruptible work on many takes, with a progress line.
 final class FolderWork: Sendable {
   /// The number of takes read in parallel.
   static var jobs: Int { max(1, ProcessInfo.processInfo.activeProcessorCount) }
@@ -127,12 +127,12 @@ final class FolderWork: Sendable {
     return try result.get()
   }
 
-  /// Removes the line for good before other output.
+  /// Removes the progress line for good before other output.
   func clear() { line.end() }
 }
 
 extension SelectionOptions {
-  /// Selects a part of each take; nil if the whole takes are meant.
+  /// Selects part of each take; nil to select complete takes.
   ///
   /// Takes without such a part are skipped with a message.
   var ofEachTake: CatalogueReading.Selection? {
@@ -151,7 +151,7 @@ extension SelectionOptions {
 }
 
 extension FindingOptions {
-  /// The takes with failing findings.
+  /// Returns the takes with failing findings.
   func offences(in catalogue: TakeCatalogue) throws(TapeError)
     -> [(take: String, count: Int, first: String)]
   {

@@ -7,20 +7,21 @@ import Synchronization
 import Tape
 import Wire
 
-/// A query over several takes: on their catalogue if that has all it names, otherwise on each take.
+/// A query over several takes: on their catalogue if it has everything the query names, otherwise
+/// on each take.
 struct FolderQuestion {
   let paths: [String]
   let query: String
-  /// Whether the query is always run on each take.
+  /// Whether the query runs on each take in any case.
   let isEach: Bool
-  /// The second query, over the united rows.
+  /// The second query, over the combined rows.
   let over: String?
   let format: SQLConsole.Format
   let look: TableLook
-  /// In seconds.
+  /// The time limit in seconds.
   let limit: Double?
 
-  /// Runs the query; its text is written in pieces.
+  /// Runs the query and writes its text in pieces.
   func answer(_ write: @escaping (String) throws(CommandFailure) -> Void) throws {
     let list = try reading { () throws(TapeError) in try TakeList(paths) }
     let work = FolderWork("querying")
@@ -57,7 +58,7 @@ struct FolderQuestion {
     try FolderLook.fail(of: failures)
   }
 
-  /// Runs the query on the catalogue after updating that.
+  /// Updates the catalogue and runs the query on it.
   private func answer(
     from list: TakeList, _ work: FolderWork, _ state: Writing, _ put: @escaping (String) -> Void
   ) throws(TapeError) -> (Int, [TapeError]) {
@@ -69,7 +70,7 @@ struct FolderQuestion {
     guard state.isWanted else { return (0, catalogue.failures) }
     let count = try catalogue.answer(
       query, format: format, look: look, isWanted: { state.isWanted }, write: put)
-    // If a table is cut, rows may be missing from the result.
+    // If a table was cut, rows may be missing from the result.
     for cut in catalogue.cut where isNamed(cut) {
       printError(
         "retake: \(cut): it has more rows than the catalogue keeps of a take; --each reads all")
@@ -77,7 +78,7 @@ struct FolderQuestion {
     return (count, catalogue.failures)
   }
 
-  /// Whether the query may use a cut table: `calls/a.take: state, speaker`.
+  /// Returns whether the query may use a cut table, listed as `calls/a.take: state, speaker`.
   private func isNamed(_ cut: String) -> Bool {
     let tables = cut.split(separator: ":").last.map { $0.split(separator: ",") } ?? []
     let words = query.lowercased()
@@ -102,8 +103,8 @@ struct FolderQuestion {
         + "\(StatsValue.number(limit ?? 0).json) s; \(rows)")
   }
 
-  /// Ends the process if the time limit does not stop the query: SQLite does not poll while one of
-  /// its functions runs.
+  /// Ends the process if the time limit does not stop the query: SQLite does not check for
+  /// interruption while one of its functions runs.
   private func endWhenLate(_ limit: Double, _ list: TakeList) -> DispatchWorkItem {
     let failure = late(list, "a function in it did not end")
     let end = DispatchWorkItem {
@@ -123,7 +124,7 @@ struct FolderQuestion {
 
     init(limit: Double?) { self.limit = limit ?? .infinity }
 
-    /// The error that stopped writing.
+    /// The error that ended writing.
     var failure: CommandFailure? { failed.withLock { $0 } }
     /// Whether the time limit was exceeded.
     var isLate: Bool { wasLate.load(ordering: .relaxed) }

@@ -6,7 +6,7 @@ import Synchronization
 import Tape
 import Wire
 
-/// Shows the contents of a take.
+/// Shows a take's contents.
 struct InfoCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "info",
@@ -37,7 +37,7 @@ struct InfoCommand: ParsableCommand {
     try pager.show(head.text(pager.look) + "\n" + rows(of: info))
   }
 
-  /// The lines about the contents, wrapped.
+  /// Returns the lines about the contents, wrapped.
   private func rows(of info: TakeInfo) -> String {
     let lines = info.description.split(separator: "\n", omittingEmptySubsequences: false)
     return lines.map { wrapped($0) + "\n" }.joined()
@@ -62,11 +62,11 @@ struct InfoCommand: ParsableCommand {
     return text
   }
 
-  /// The column of the values.
+  /// The column in which values start.
   private static let margin = 14
 }
 
-/// Lists signaling and state changes of all peers.
+/// Lists all peers' signaling and state changes.
 struct TimelineCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "timeline",
@@ -106,7 +106,7 @@ struct TimelineCommand: ParsableCommand {
 
 // MARK: - SpeakersCommand
 
-/// Shows who spoke when in a take.
+/// Shows who spoke when.
 struct SpeakersCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "speakers",
@@ -213,14 +213,14 @@ struct PageCommand: ParsableCommand {
     let name = FileBytes.stem(of: take)
     let file = out ?? name + ".html"
     try overwrite.check(file, reading: take)
-    // An unwritable file is reported before the work.
+    // Report an unwritable file before doing the work.
     _ = try WritingWhole.file(file, overwrite.present)
     let page = try Progress("drawing").follow(telling: { step.withLock { $0 } }) {
       try reading { () throws(TapeError) in
         try TakePage(path: take, options: wanted) { text in step.withLock { $0 = text } }
       }
     }
-    // As private as the take.
+    // The page is as private as the take.
     try WritingWhole.text(page.html, to: file, overwrite.present)
     if json {
       return try Output.json(

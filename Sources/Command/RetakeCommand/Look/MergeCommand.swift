@@ -5,7 +5,7 @@ import Queries
 import Tape
 import Wire
 
-/// Compares the two ends of a call on a common clock.
+/// Compares both ends of a call on a common clock.
 struct MergeCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "merge",
@@ -65,7 +65,7 @@ struct MergeCommand: ParsableCommand {
 
   func run() throws {
     reportEndings(of: first, second)
-    // An unwritable file is reported before the work.
+    // Report an unwritable file before doing the work.
     if let out {
       try overwrite.check(out, reading: first, second)
       _ = try WritingWhole.file(out, overwrite.present, isTake: true)
@@ -116,7 +116,7 @@ struct MergeCommand: ParsableCommand {
 
 // MARK: - DiffCommand
 
-/// Prints the differences between two takes.
+/// Prints two takes' differences.
 struct DiffCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "diff",
@@ -136,6 +136,7 @@ struct DiffCommand: ParsableCommand {
         retake diff before.take after.take
         retake diff build-41/ build-42/
         retake diff good.take bad.take --align connected --json
+        retake diff bad.take again-page.take --first-peer 2 --second-peer 1
       """)
 
   @Argument(
@@ -151,17 +152,40 @@ struct DiffCommand: ParsableCommand {
   @Option(help: "How to align the clocks of two takes: start, connected or wall. Default: start.")
   var align: TakeDiff.Alignment?
 
+  @Option(
+    help: """
+      Compare this peer of the first take with one of the second. Default: those of one label, or \
+      else of one number.
+      """,
+    completion: .custom { words, _, _ in Completions.peerNumbers(in: words, take: 0) },
+    transform: Taking.peer)
+  var firstPeer: Int64?
+
+  @Option(
+    help: "The peer of the second take that --first-peer is compared with.",
+    completion: .custom { words, _, _ in Completions.peerNumbers(in: words, take: 1) },
+    transform: Taking.peer)
+  var secondPeer: Int64?
+
   @Flag(help: "Print JSON for programs.")
   var json = false
 
   @OptionGroup var pager: PagerOptions
 
+  func validate() throws {
+    guard (firstPeer == nil) == (secondPeer == nil) else {
+      throw ValidationError("--first-peer and --second-peer belong together: give both or none.")
+    }
+  }
+
   func run() throws {
     let kinds = [first, second].map { FileBytes.kind(of: $0) }
     if kinds.contains(.folder) { return try compareFolders(kinds) }
     reportEndings(of: first, second)
+    let pair = try peers()
     let diff = try Progress("comparing").follow {
-      try reading { () throws(TapeError) in try TakeDiff(first, second, alignment: align ?? .start)
+      try reading { () throws(TapeError) in
+        try TakeDiff(first, second, alignment: align ?? .start, pair: pair)
       }
     }
     try Output.verdict {
@@ -171,10 +195,27 @@ struct DiffCommand: ParsableCommand {
     if !diff.isEmpty { throw CommandFailure(.difference, "") }
   }
 
+  /// The two peers that are compared, if they were named.
+  private func peers() throws -> (left: Int64, right: Int64)? {
+    guard let firstPeer, let secondPeer else { return nil }
+    for (take, option, number) in [
+      (first, "--first-peer", firstPeer), (second, "--second-peer", secondPeer),
+    ] {
+      let known = try reading { () throws(TapeError) in try TakePeers.all(in: take) }
+      guard !known.contains(where: { $0.number == number }) else { continue }
+      let names = known.map { "\($0.number) (\($0.label))" }.joined(separator: ", ")
+      throw CommandFailure(
+        .usage, "\(take): \(option) \(number): there is no such peer; the take has \(names)")
+    }
+    return (firstPeer, secondPeer)
+  }
+
   /// Compares the outcomes of all takes in two folders.
   private func compareFolders(_ kinds: [FileBytes.Kind?]) throws {
-    guard align == nil else {
-      throw CommandFailure(.usage, "--align sets the clocks of two takes; leave it out for folders")
+    guard align == nil, firstPeer == nil else {
+      throw CommandFailure(
+        .usage,
+        "\(align == nil ? "--first-peer" : "--align") is about two takes; leave it out for folders")
     }
     for (path, kind) in zip([first, second], kinds) where kind != .folder {
       let one =

@@ -8,7 +8,7 @@ import Stats
 import Tape
 import Wire
 
-/// Runs SQL on a take.
+/// Runs SQL on takes.
 struct SQLCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "sql",
@@ -182,16 +182,16 @@ struct SQLCommand: ParsableCommand {
   }
 }
 
-/// A running query that can be interrupted and has a time limit.
+/// A running query with a time limit, which can be interrupted.
 struct QueryRun {
   let take: String
   let query: String
   let format: SQLConsole.Format
   let look: TableLook
-  /// In seconds.
+  /// The time limit in seconds.
   let limit: Double?
 
-  /// Runs the query; its text is written in pieces.
+  /// Runs the query and writes its text in pieces.
   @discardableResult
   func answer(_ write: @escaping (String) throws(CommandFailure) -> Void) throws -> Int {
     let begin = ContinuousClock.now
@@ -244,8 +244,8 @@ struct QueryRun {
         + "\(StatsValue.number(limit ?? 0).json) s; \(rows)")
   }
 
-  /// Ends the process if the time limit does not stop the query: SQLite does not poll while one of
-  /// its functions runs.
+  /// Ends the process if the time limit does not stop the query: SQLite does not check for
+  /// interruption while one of its functions runs.
   private func endWhenLate(_ limit: Double) -> DispatchWorkItem {
     let failure = late("a function in it did not end")
     let end = DispatchWorkItem {
@@ -263,7 +263,7 @@ struct QueryRun {
   }
 }
 
-/// The output formats by their names on the command line.
+/// Output formats by their names on the command line.
 enum OutputFormat: String, ExpressibleByArgument, CaseIterable {
   case table, csv, json, jsonl, markdown
 

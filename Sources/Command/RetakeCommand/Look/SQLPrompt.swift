@@ -15,11 +15,11 @@ final class SQLPrompt {
   init(take: String, format: SQLConsole.Format, look: TableLook, limit: Double?) throws {
     (self.take, self.format, self.look, self.limit) = (take, format, look, limit)
     schema = QuerySchema()
-    // An unreadable take is reported before the first prompt.
+    // Report an unreadable take before the first prompt.
     try reading { () throws(TapeError) in _ = try TakeFile.openForQueries(take) }
   }
 
-  /// `sql_history` beside the debugger's history.
+  /// The path of `sql_history`, next to the debugger's history.
   private static var historyFile: String? {
     LineEditor.usualHistory.map {
       URL(fileURLWithPath: $0).deletingLastPathComponent().path + "/sql_history"
@@ -112,20 +112,20 @@ final class SQLPrompt {
 
 /// Splits text into statements: from standard input, a file, or the prompt.
 enum SQLScript {
-  /// A statement with its semicolon, or the rest after the last one.
+  /// A statement with its semicolon, or the rest after the last semicolon.
   private struct Piece {
     var text: String
-    /// Whether it contains more than white space and comments.
+    /// Whether the piece contains more than white space and comments.
     var hasWords: Bool
     var isEnded: Bool
   }
 
-  /// The statements without the separating semicolons.
+  /// Returns the statements in a text, without the semicolons between them.
   static func statements(in text: String) -> [String] {
     pieces(of: text).filter(\.hasWords).map(\.text)
   }
 
-  /// Whether a text ends with a complete statement.
+  /// Returns whether a text ends with a complete statement.
   static func isComplete(_ text: String) -> Bool {
     let pieces = pieces(of: text)
     return pieces.last?.hasWords == false && pieces.contains { $0.isEnded }
@@ -172,7 +172,7 @@ enum SQLScript {
   /// The maximum size of a query file in bytes.
   private static let byteMaximum = 10 << 20
 
-  /// Reads the text of a query file, or of standard input.
+  /// Returns the text of a query file, or of standard input.
   static func read(_ path: String) throws -> String {
     if path == "-" {
       var text = ""

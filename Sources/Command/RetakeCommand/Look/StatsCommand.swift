@@ -7,7 +7,7 @@ import Stats
 import Tape
 import Wire
 
-/// Prints stats reports of a take.
+/// Prints a take's stats reports.
 struct StatsCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "stats",
@@ -143,7 +143,7 @@ struct StatsCommand: ParsableCommand {
     try pager.show(text(samples) + "\n")
   }
 
-  /// The stats at `--at` or at the end, from a replay.
+  /// Replays up to `--at` or to the end, and returns the stats there.
   private func replay() throws -> StatsReplay {
     let progress = Progress("replaying")
     defer { progress.clear() }
@@ -168,8 +168,8 @@ struct StatsCommand: ParsableCommand {
     type.isEmpty || type.contains(object.type)
   }
 
-  /// An object with the getStats array of each peer, by label; labels that several peers share get
-  /// a number.
+  /// Returns an object with each peer's getStats array, by label; labels that several peers share
+  /// get a number.
   private func json(_ samples: StatSamples) -> String {
     JSONText.object(
       samples.peers.map { peer in
@@ -197,7 +197,7 @@ struct StatsCommand: ParsableCommand {
     return lines.joined(separator: "\n")
   }
 
-  /// A JSON value for display: strings without quotes, long ones shortened.
+  /// Formats a JSON value for display: strings without quotes, long strings shortened.
   private func plain(_ value: String) -> String {
     guard value.hasPrefix("\"") else { return value }
     let text = TextTable.plain(String(value.dropFirst().dropLast()))
@@ -223,7 +223,7 @@ struct StatsCommand: ParsableCommand {
         + (type.isEmpty ? "" : " of \(type.joined(separator: ", "))") + "; try another --type")
   }
 
-  /// Prints an object with the local and remote report of each peer, by label.
+  /// Prints an object with each peer's local and remote report, by label.
   private func printSDK(_ selection: TakeSelection) throws {
     let replayed = try replay().peers.filter { selection.peers?.contains($0.number) ?? true }
     let peers = replayed.map { peer in
@@ -239,7 +239,7 @@ struct StatsCommand: ParsableCommand {
   }
 }
 
-/// The arguments of `--type`.
+/// Parses the arguments of `--type`.
 enum StatsType {
   static func read(_ word: String) throws -> String {
     let known = StatsMembers.types(with: []).sorted()

@@ -51,14 +51,14 @@ struct OpenCommand: AsyncParsableCommand {
       try Output.line("open \(server.pageURL) in a browser; Ctrl-C ends this")
     }
     await stop.wait(seconds: nil) {
-      // Runs until a signal.
+      // Wait for a signal.
       for await _ in AsyncStream<Never>.makeStream().stream {}
     }
     await server.shutdown()
   }
 }
 
-/// The process that runs a query for a page of `retake open`.
+/// Runs a query for a page of `retake open`, in a process of its own.
 struct AnswerQueryCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "answer-query",
@@ -80,7 +80,7 @@ struct AnswerQueryCommand: ParsableCommand {
     do throws(TapeError) {
       text = try AnswerQuery(take: take).run()
     } catch {
-      // The parent process reads one stream.
+      // The parent process reads only one stream.
       try Output.write(error.reason)
       throw CommandFailure(error.kind == .failed ? .usage : .invalidTake, "")
     }

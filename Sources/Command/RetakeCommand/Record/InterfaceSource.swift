@@ -5,18 +5,18 @@ import Importing
 import Tape
 import Wire
 
-/// Captures frames of a network interface from the kernel's ring through libpcap, as a pcap stream.
+/// Captures a network interface's frames from the kernel's ring through libpcap, as a pcap stream.
 final class InterfaceSource: CaptureSource {
-  /// Whether times are in nanoseconds.
+  /// Whether timestamps are in nanoseconds.
   let hasNanoseconds: Bool
   private let handle: OpaquePointer
   private let name: String
   private var hasHeader = false
   private var dropped: UInt32 = 0
 
-  /// The capacity of the kernel's ring in bytes.
+  /// The kernel ring's capacity in bytes.
   private static let ringLength: Int32 = 64 << 20
-  /// How long the kernel may hold a frame back, in milliseconds.
+  /// The longest that the kernel may hold a frame back, in milliseconds.
   static let holdMilliseconds: Int32 = 100
   private static let pieceLength = 1 << 20
 
@@ -43,7 +43,7 @@ final class InterfaceSource: CaptureSource {
 
   deinit { pcap_close(handle) }
 
-  // MARK: Beginning
+  // MARK: Opening
 
   private static func activate(_ handle: OpaquePointer, _ name: String, _ snapLength: Int32)
     throws(CommandFailure)
@@ -51,7 +51,7 @@ final class InterfaceSource: CaptureSource {
     pcap_set_snaplen(handle, snapLength)
     pcap_set_timeout(handle, holdMilliseconds)
     pcap_set_buffer_size(handle, ringLength)
-    // Without support, times are in microseconds.
+    // If this is not supported, timestamps are in microseconds.
     pcap_set_tstamp_precision(handle, PCAP_TSTAMP_PRECISION_NANO)
     let code = pcap_activate(handle)
     guard code < 0 else { return }
@@ -72,7 +72,7 @@ final class InterfaceSource: CaptureSource {
     }
   }
 
-  /// The names of all interfaces.
+  /// Returns the names of all interfaces, for a message.
   private static func interfaces() -> String {
     var first: UnsafeMutablePointer<pcap_if_t>?
     var errors = [CChar](repeating: 0, count: Int(PCAP_ERRBUF_SIZE))
@@ -133,7 +133,7 @@ final class InterfaceSource: CaptureSource {
     return true
   }
 
-  /// Writes the header of a capture (draft-ietf-opsawg-pcap section 4).
+  /// Writes a capture's header (draft-ietf-opsawg-pcap section 4).
   private func writeHeader(_ bytes: inout [UInt8]) {
     bytes.put(hasNanoseconds ? 0xa1b2_3c4d : 0xa1b2_c3d4)
     bytes.put(0x0002_0004)
@@ -147,7 +147,7 @@ final class InterfaceSource: CaptureSource {
   func removeDropped() -> UInt64 {
     var statistics = pcap_stat()
     guard pcap_stats(handle, &statistics) == 0 else { return 0 }
-    // The kernel's counters have 32 bits.
+    // The kernel's counters are 32 bits wide and wrap.
     let all = statistics.ps_drop &+ statistics.ps_ifdrop
     defer { dropped = all }
     return UInt64(all &- dropped)

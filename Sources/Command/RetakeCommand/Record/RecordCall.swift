@@ -50,6 +50,7 @@ struct RecordCall: AsyncParsableCommand {
         retake record call http://127.0.0.1:8081/offer \\
           --send clip.h264 --send clip.wav
         retake record call http://127.0.0.1:8081/offer --send microphone,camera --play
+        retake record call http://127.0.0.1:8081/offer --ring 60s --on finding:high
       """)
 
   @Argument(help: "Where to POST the offer.", transform: Taking.url(["http"]))
@@ -63,10 +64,10 @@ struct RecordCall: AsyncParsableCommand {
   func run() async throws {
     let plan = try SendPlan(
       sending, plays: playing.play, default: .pattern, preferring: options.videoCodec)
-    let target = try target()
+    let target = try Self.target(url)
     let path = try options.newTakePath(prefix: "call")
     let stop = StopSignal()
-    let session = try openSession(options.sessionOptions(take: path))
+    let session = try openSession(options.sessionOptions(take: path, ring: options.ringPlan()))
     let connection = session.makePeer(
       label: "retake", role: "caller", configuration: options.peerConfiguration)
     let failures = SendFailures.onTerminal()
@@ -80,7 +81,7 @@ struct RecordCall: AsyncParsableCommand {
     do {
       let answered: Void? = try await stop.interrupting {
         let offer = try await peer.offer()
-        let answer = try await exchange(offer, target)
+        let answer = try await Self.exchange(offer, target)
         exchanged.withLock { $0 = true }
         do {
           try await peer.accept(answer)
@@ -118,7 +119,7 @@ struct RecordCall: AsyncParsableCommand {
   }
 
   /// The URL with a path.
-  private func target() throws -> String {
+  static func target(_ url: String) throws -> String {
     guard let parts = URLComponents(string: url), parts.scheme == "http", parts.host != nil else {
       throw CommandFailure(.usage, "\(url) is no http:// address of a peer")
     }
@@ -126,7 +127,8 @@ struct RecordCall: AsyncParsableCommand {
       ? url.trimming { $0 == "/" } + "/offer" : url
   }
 
-  private func exchange(_ offer: SessionDescription, _ target: String) async throws
+  /// Posts an offer and returns the answer.
+  static func exchange(_ offer: SessionDescription, _ target: String) async throws
     -> SessionDescription
   {
     let body: Data

@@ -1,6 +1,7 @@
 import ArgumentParser
 import CallRecording
 import FoundationEssentials
+import Importing
 import Lab
 import Live
 import Media
@@ -11,7 +12,7 @@ import SDP
 import Tape
 import Wire
 
-/// Records a call of two full stacks into one take.
+/// Records a call between two complete stacks into one take.
 struct RecordDemo: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "demo",
@@ -24,6 +25,7 @@ struct RecordDemo: AsyncParsableCommand {
       Examples:
         retake record demo --seconds 10 --out demo.take
         retake record demo --loss 5 --delay 40 --seed 7 --out lossy.take
+        retake record demo --loss 30 --seconds 40 --ring 10s --on finding:high
       """)
 
   @OptionGroup var options: RecordOptions
@@ -77,9 +79,10 @@ struct RecordDemo: AsyncParsableCommand {
     }
   }
 
-  /// The maximum length of a virtual call in seconds, since it cannot be interrupted.
+  /// How long a virtual call may be, in seconds, since it cannot be interrupted.
   private static let virtualLimit = 86_400.0
 
+  private static let labels = ["caller", "callee"]
   private var seconds: Double { options.seconds ?? 6 }
   private var isVirtual: Bool { loss != nil || delay != nil || jitter != nil || seed != nil }
 
@@ -93,7 +96,7 @@ struct RecordDemo: AsyncParsableCommand {
   func run() async throws {
     let path = try options.newTakePath(prefix: "demo")
     if isVirtual {
-      try recordVirtual(path)
+      try await recordVirtual(path)
     } else {
       try await recordLive(path)
     }
@@ -102,7 +105,7 @@ struct RecordDemo: AsyncParsableCommand {
   // MARK: Live
 
   private func recordLive(_ path: String) async throws {
-    var sessionOptions = options.sessionOptions(take: path)
+    var sessionOptions = options.sessionOptions(take: path, ring: options.ringPlan())
     if options.bind.isEmpty {
       sessionOptions.bind = .addresses([IPAddress(ipv4: 0x7f00_0001)])
     }
@@ -180,7 +183,16 @@ struct RecordDemo: AsyncParsableCommand {
 
   // MARK: Virtual
 
-  private func recordVirtual(_ path: String) throws {
+  private func recordVirtual(_ path: String) async throws {
+    if let plan = options.ringPlan(isVirtual: true) {
+      let ring = PeerRing(plan.recorder(take: path))
+      ring.begin(WallClock(unixNanosecondsAtZero: labEpoch))
+      for label in Self.labels { _ = ring.addPeer(label: label, role: label) }
+      _ = try hold(recordingInto: path, ring)
+      var report = RecordingReport()
+      report.add(await ring.finish(path), [], media: "")
+      return try report.show(json: options.json)
+    }
     var report = try WritingWhole.writeTake(path, options.overwrite.present) {
       try hold(recordingInto: $0)
     }
@@ -189,7 +201,11 @@ struct RecordDemo: AsyncParsableCommand {
   }
 
   /// Runs the call in virtual time.
-  private func hold(recordingInto path: String) throws -> RecordingReport {
+  ///
+  /// - Parameter ring: receives the steps instead of a take.
+  private func hold(recordingInto path: String, _ ring: PeerRing? = nil) throws
+    -> RecordingReport
+  {
     var link = LinkSettings()
     link.delay = .microseconds(Int64((delay ?? 10) * 1000))
     link.jitter = .microseconds(Int64((jitter ?? 0) * 1000))
@@ -200,12 +216,17 @@ struct RecordDemo: AsyncParsableCommand {
       configuration.decoders = LibraryCodecs.furtherDecoders
     }
     let call = try finished { () throws(TapeError) in
-      try RecordedVirtualCall(
-        path: path, seed: seed ?? 1, links: [link, link], labels: ["caller", "callee"],
+      if let ring {
+        return RecordedVirtualCall(
+          seed: seed ?? 1, links: [link, link], configurations: [configuration, configuration]
+        ) { ring.record($0) }
+      }
+      return try RecordedVirtualCall(
+        path: path, seed: seed ?? 1, links: [link, link], labels: Self.labels,
         label: options.label, tags: options.tagging.tags, keepsMedia: !options.omitsMedia,
         configurations: [configuration, configuration])
     }
-    // The take has the history.
+    // The take contains the history.
     call.call.keepsHistory = false
     for peer in 0..<2 {
       for track in tracks {
@@ -224,7 +245,7 @@ struct RecordDemo: AsyncParsableCommand {
     let received = call.call.videoFramesReceived
     let summary = try finished { () throws(TapeError) in try call.finish() }
     var report = RecordingReport()
-    let peers = zip(["caller", "callee"], received).map {
+    let peers = zip(Self.labels, received).map {
       RecordingReport.Peer(label: $0, videoReceived: $1)
     }
     report.add(
@@ -237,7 +258,7 @@ struct RecordDemo: AsyncParsableCommand {
   }
 }
 
-/// A size as in `640x360`.
+/// A frame size, such as `640x360`.
 struct VideoSize: ExpressibleByArgument, CustomStringConvertible {
   var width: Int
   var height: Int
@@ -247,7 +268,7 @@ struct VideoSize: ExpressibleByArgument, CustomStringConvertible {
     self.height = height
   }
 
-  /// The hint in errors about other values.
+  /// The expected form, for error messages.
   static let wanted = "a size is WIDTHxHEIGHT with both from 16 to 4096, as in 640x360"
 
   init?(argument: String) {
@@ -269,7 +290,7 @@ enum DemoTalk {
 
   private static func line(_ number: Int) -> String { "message \(number)" }
 
-  /// Sends until the channel is closed or the task is cancelled; the other side echoes.
+  /// Sends until the channel is closed or the task is cancelled; the remote peer echoes.
   static func run(on channel: DataChannel) async throws {
     try await channel.waitUntilOpen()
     for number in 1... {
@@ -279,7 +300,7 @@ enum DemoTalk {
     }
   }
 
-  /// Advances virtual time while both sides send.
+  /// Advances virtual time while both peers send.
   static func run(_ recording: RecordedVirtualCall, for interval: Interval) {
     let call = recording.call
     let end = call.now + interval

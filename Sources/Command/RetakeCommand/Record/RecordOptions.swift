@@ -2,6 +2,7 @@ public import ArgumentParser
 import CallRecording
 import FoundationEssentials
 import Glibc
+import Importing
 public import JSEP
 import Live
 import Media
@@ -9,7 +10,7 @@ public import Peer
 import Tape
 public import Wire
 
-/// The options of all commands that record.
+/// Options that all recording commands share.
 struct RecordOptions: ParsableArguments {
   @Option(
     name: .shortAndLong,
@@ -76,14 +77,16 @@ struct RecordOptions: ParsableArguments {
       What to offer a peer that may not support BUNDLE: max-bundle offers one transport for all \
       sections, balanced one for the first section of each kind, max-compat one for each.
       """)
-  // Differs from the W3C default in PeerConfiguration: GStreamer refuses bundles whose sections
-  // have separate credentials, as RFC 9429 section 5.2.1 has them, and all peers support bundling.
+  // Differs from PeerConfiguration's W3C default: GStreamer refuses bundles whose sections have
+  // separate credentials, as in RFC 9429 section 5.2.1, and all peers support bundling.
   var bundlePolicy = BundlePolicy.maxBundle
 
   @Flag(
     name: [.customLong("mdns-candidates"), .customLong("ice-names")],
     help: "Replace host addresses by random mDNS names; only hosts on the link can resolve them.")
   var hidesAddresses = false
+
+  @OptionGroup var ring: RingOptions
 
   @OptionGroup var overwrite: OverwriteOption
 
@@ -107,17 +110,19 @@ struct RecordOptions: ParsableArguments {
     }
   }
 
-  func sessionOptions(take: String?) -> Session.Options {
+  /// - Parameter ring: retains the last seconds of the session instead of recording the take.
+  func sessionOptions(take: String?, ring: RingPlan? = nil) -> Session.Options {
     var options = Session.Options()
     options.takePath = take
     options.label = label
     options.tags = tagging.tags
     options.keepsMedia = !omitsMedia
     options.bind = bind.isEmpty ? .automatic : .addresses(bind)
+    if let ring, let take { options.sink = PeerRing(ring.recorder(take: take)) }
     return options
   }
 
-  /// The configuration of the recorded peers.
+  /// The recorded peers' configuration.
   var peerConfiguration: PeerConfiguration {
     var configuration = PeerConfiguration()
     configuration.iceServers = iceServers.map(\.server)
@@ -132,13 +137,13 @@ struct RecordOptions: ParsableArguments {
   /// Whether `--out` names a folder.
   var isFolder: Bool { Self.isFolder(out) }
 
-  /// Whether a path names a folder: an existing one, or a path that ends in a slash.
+  /// Returns whether a path names a folder: an existing one, or a path that ends in a slash.
   static func isFolder(_ out: String?) -> Bool { TakeNames.isFolder(out) }
 
-  var recording: CallRecordingOptions {
+  func recording(_ ring: RingPlan? = nil) -> CallRecordingOptions {
     CallRecordingOptions(
       out: out, peer: peerConfiguration, videoCodec: videoCodec,
-      session: { sessionOptions(take: $0) },
+      session: { sessionOptions(take: $0, ring: ring) },
       takePath: { prefix throws(TapeError) in
         do {
           return try newTakePath(prefix: prefix)
@@ -149,12 +154,12 @@ struct RecordOptions: ParsableArguments {
       })
   }
 
-  /// The path of a new take; in a folder, its name has the time and a free number.
+  /// Returns a new take's path; in a folder, its name has the time and a free number.
   func newTakePath(prefix: String) throws -> String {
     try Self.newTakePath(out, prefix: prefix, overwrite)
   }
 
-  /// The path of a new take according to `--out`.
+  /// Returns a new take's path according to `--out`.
   static func newTakePath(
     _ out: String?, prefix: String, _ overwrite: OverwriteOption
   ) throws -> String {
@@ -178,11 +183,11 @@ extension IPAddress: ExpressibleByArgument {
   public init?(argument: String) { self.init(argument) }
 }
 
-/// An ICE server: its URI, with name and password before the host for TURN.
+/// An ICE server's URI, with name and password before the host for TURN.
 struct ICEServerChoice: ExpressibleByArgument {
   let server: ICEServerConfiguration
 
-  /// The hint in errors about other values.
+  /// The expected form, for error messages.
   static let wanted =
     "a server is stun:HOST[:PORT], or turn:NAME:PASSWORD@HOST[:PORT], with ports from 1 to 65535"
 
@@ -190,7 +195,7 @@ struct ICEServerChoice: ExpressibleByArgument {
     guard let colon = argument.firstIndex(of: ":") else { return nil }
     let scheme = argument[..<colon]
     let rest = argument[argument.index(after: colon)...]
-    // The password ends at the last @, since hosts contain none.
+    // The password ends at the last @, since hosts contain no @.
     if let at = rest.lastIndex(of: "@") {
       let words = rest[..<at].split(
         separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
@@ -215,7 +220,7 @@ extension BundlePolicy: ExpressibleByArgument {}
 
 // MARK: - TagOption
 
-/// What is said of a take by keys.
+/// A take's tags by key.
 struct TagOption: ParsableArguments {
   @Option(
     name: .customLong("tag"),
@@ -226,7 +231,7 @@ struct TagOption: ParsableArguments {
     transform: TagOption.reader)
   var list: [Tag] = []
 
-  /// One key with its value.
+  /// A key with its value.
   struct Tag: Sendable, Hashable {
     var key: String
     var value: String
@@ -236,7 +241,7 @@ struct TagOption: ParsableArguments {
   private static let valueLimit = 200
   private static let countLimit = 32
 
-  /// The tags by their keys.
+  /// The tags by key.
   var tags: [String: String] {
     Dictionary(list.map { ($0.key, $0.value) }) { first, _ in first }
   }

@@ -6,7 +6,7 @@ import PageRecording
 import Signaling
 import Tape
 
-/// What pages report about their own calls.
+/// Records the calls that web pages report.
 struct RecordPage: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "page",
@@ -49,7 +49,7 @@ struct RecordPage: AsyncParsableCommand {
 
   @OptionGroup var listening: ListenOptions
 
-  /// Which media scripts hand over.
+  /// The media that scripts send.
   enum Media: String, ExpressibleByArgument, CaseIterable {
     case none, encoded
   }
@@ -140,7 +140,7 @@ struct RecordPage: AsyncParsableCommand {
     let (out, overwrite) = (out, overwrite)
     let isSingle = out != nil && !RecordOptions.isFolder(out)
     if isSingle {
-      // Found out now, not when the first page comes.
+      // Report a bad path now, not when the first page connects.
       _ = try RecordOptions.newTakePath(out, prefix: "page", overwrite)
     }
     let stop = StopSignal()
@@ -216,7 +216,8 @@ struct RecordPage: AsyncParsableCommand {
       configuration, origins: origins.filter { $0 != "null" })
     for file in files {
       let path = folder.hasSuffix("/") ? folder + file.name : "\(folder)/\(file.name)"
-      // Not through WritingWhole, after which a signal ends the process before its takes are whole.
+      // Not through WritingWhole, after which a signal would end the process before its takes are
+      // complete.
       do throws(WholeFile.Failure) {
         try WholeFile.write(file.text.utf8, to: path, overwrite.present)
       } catch {

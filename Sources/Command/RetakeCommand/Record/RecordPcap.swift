@@ -1,9 +1,11 @@
 import ArgumentParser
 import CPcap
+import CallRecording
 import Dispatch
 import FoundationEssentials
 import Glibc
 import Importing
+import Live
 import Observer
 import Synchronization
 import Tape
@@ -17,13 +19,15 @@ struct RecordPcap: AsyncParsableCommand {
     discussion: """
       Captures with libpcap, which needs the capability CAP_NET_RAW, or reads tcpdump's output \
       from a pipe, and records the calls in it like retake import. Other packets are counted and \
-      dropped. A key log is read as it grows, and once more at the end.
+      dropped. A key log is read as it grows, and once more at the end. With --ring, packets are \
+      kept in memory for so long, and become takes when an end fails or there is another reason.
 
       Examples:
         retake record pcap -i any --keys keys.log --out call.take
         retake record pcap -i eth0 --filter 'udp portrange 10000-20000' \\
           --seconds 60 --out sfu.take
         retake record pcap -i eth0 --filter 'udp portrange 10000-20000' --out calls/
+        retake record pcap -i eth0 --keys keys.log --ring 60s --on finding:high
         ssh server tcpdump -i any -s 0 -U -w - udp |
           retake record pcap -r - --out call.take
       """)
@@ -69,6 +73,7 @@ struct RecordPcap: AsyncParsableCommand {
   var seconds: Double?
 
   @OptionGroup var observing: ObservingOptions
+  @OptionGroup var ring: RingOptions
   @OptionGroup var overwrite: OverwriteOption
 
   @Flag(help: "Print JSON for programs at the end.")
@@ -95,18 +100,26 @@ struct RecordPcap: AsyncParsableCommand {
     settings.awaitsKeys = interface == nil || !keys.isEmpty
     settings.followsKeyLogs = !keys.isEmpty
     let stop = StopSignal()
+    let plan = ring.plan(settings) { plan in
+      // Ends that fail are seen in the packets alone.
+      plan.wishes.insert(.failure, at: 0)
+      // A file is read as fast as it is searched.
+      plan.isSynchronous = interface == nil
+    }
     let recording = CaptureRecording(
-      origin, settings, keys: keys, path: path,
+      origin, settings, keys: keys, path: path, ring: plan?.recorder(take: path),
       progress: Progress("recording", seconds: seconds))
     let (end, continuation) = AsyncStream<Never>.makeStream()
     let work = Task {
       defer { continuation.finish() }
       return try await recording.run()
     }
-    // The task itself cannot be awaited, because waiting for it is not cancellable.
+    // The task itself cannot be awaited here, because that wait is not cancellable.
     await stop.wait(seconds: seconds) { for await _ in end {} }
     recording.stop()
-    let summary = try await work.value
+    guard let summary = try await work.value else {
+      return try await recording.ringReport().show(json: json)
+    }
     guard RecordOptions.isFolder(out), summary.calls > 1 else {
       return try json
         ? Output.json(CanonicalJSON.text(summary), in: JSONForm()) : Output.line(summary.words)
@@ -117,7 +130,7 @@ struct RecordPcap: AsyncParsableCommand {
       ? Output.json(CanonicalJSON.text(report), in: JSONForm()) : Output.line(report.words)
   }
 
-  /// Splits the recorded take into one per call and removes it.
+  /// Splits the recorded take into one per call, and removes it.
   private static func split(_ path: String, _ settings: ImportSettings) throws
     -> CallsReport
   {
@@ -139,12 +152,12 @@ struct RecordPcap: AsyncParsableCommand {
 
 // MARK: - CaptureRecording
 
-/// Records from a capture while it is made.
+/// Records from a capture in progress.
 final class CaptureRecording: Sendable {
-  /// The origin of packets.
+  /// The source of packets.
   enum Origin: Sendable {
     case interface(String, filter: String?, snapLength: Int32)
-    /// A file, or standard input.
+    /// A file or standard input.
     case stream(String)
   }
 
@@ -152,22 +165,25 @@ final class CaptureRecording: Sendable {
   private let settings: ImportSettings
   private let keys: [String]
   private let path: String
+  /// Retains the last seconds instead of recording all; nil for a take of all.
+  private let ring: FlightRecorder?
   private let isStopping = Atomic(false)
   private let progress: Progress
 
-  /// The maximum time without packets before key logs and the stop flag are checked.
+  /// How long to wait for packets before checking key logs and the stop flag.
   private static let tickMilliseconds: Int32 = 100
-  /// The kernel delivers held frames only after its timer finds the same block of the ring twice,
-  /// which takes twice the configured time.
+  /// How long the kernel may hold frames back: it delivers them only after its timer has found the
+  /// same block of the ring twice, which takes twice the configured time.
   private static let holdMilliseconds = 5 * InterfaceSource.holdMilliseconds
 
   /// - Parameters:
-  ///   - keys: key logs that are read as they grow.
+  ///   - keys: key logs, which are read as they grow.
   ///   - path: the take to write.
   init(
     _ origin: Origin, _ settings: ImportSettings, keys: [String], path: String,
-    progress: Progress
+    ring: FlightRecorder?, progress: Progress
   ) {
+    self.ring = ring
     self.origin = origin
     self.settings = settings
     self.keys = keys
@@ -175,13 +191,14 @@ final class CaptureRecording: Sendable {
     self.progress = progress
   }
 
-  /// Requests the end of the recording.
+  /// Asks the recording to stop.
   func stop() { isStopping.store(true, ordering: .relaxed) }
 
   /// Records on a separate thread until the source ends or a stop is requested.
   ///
+  /// - Returns: nil if there is no take of all.
   /// - Throws: also if there was no packet, with a description of what there was.
-  func run() async throws -> CaptureSummary {
+  func run() async throws -> CaptureSummary? {
     try await withCheckedThrowingContinuation { continuation in
       startWorker(named: "capture") {
         continuation.resume(with: Result { try importing { try self.record() } })
@@ -189,36 +206,60 @@ final class CaptureRecording: Sendable {
     }
   }
 
-  private func record() throws -> CaptureSummary {
-    let recorder = CaptureRecorder(settings, writing: path)
+  /// The takes of the ring.
+  func ringReport() async -> RecordingReport {
+    var report = RecordingReport()
+    guard let ring else { return report }
+    report.add(await TakeSummary(path: path, ring), [], media: "")
+    return report
+  }
+
+  private func record() throws -> CaptureSummary? {
+    guard let ring else {
+      let recorder = CaptureRecorder(settings, writing: path)
+      return try open(recorder, recorder)
+    }
+    return try open(CaptureRing(ring), nil)
+  }
+
+  /// - Parameter recorder: the consumer, if it records a take of all.
+  private func open(_ consumer: any CaptureConsumer, _ recorder: CaptureRecorder?) throws
+    -> CaptureSummary?
+  {
     switch origin {
     case .interface(let name, let filter, let snapLength):
       let source = try InterfaceSource(name, filter: filter, snapLength: snapLength)
-      try recorder.begin(unixNanoseconds: Self.unixNanoseconds)
+      try recorder?.begin(unixNanoseconds: Self.unixNanoseconds)
       printError(
         "capturing on \(name) with times in \(source.hasNanoseconds ? "nano" : "micro")seconds; "
           + "Ctrl-C ends it")
-      return try follow(source, recorder, name: name, isLive: true)
+      return try follow(source, consumer, recorder, name: name, isLive: true)
     case .stream(let name):
-      return try follow(try DescriptorSource(name), recorder, name: name, isLive: false)
+      let source = try DescriptorSource(name)
+      return try follow(source, consumer, recorder, name: name, isLive: false)
     }
   }
 
   private func follow(
-    _ source: any CaptureSource, _ recorder: CaptureRecorder, name: String, isLive: Bool
-  ) throws -> CaptureSummary {
+    _ source: any CaptureSource, _ consumer: any CaptureConsumer, _ recorder: CaptureRecorder?,
+    name: String, isLive: Bool
+  ) throws -> CaptureSummary? {
     let feed = CaptureFeed(name) { printError($0) }
     var logs = keys.map { KeyLogFollower($0) }
     var failure: (any Error)?
     do {
-      let isWhole = try read(source, through: feed, to: recorder, &logs, isLive: isLive)
-      try feed.finish(isWhole: isWhole) { try recorder.show($0, of: $1) }
+      let isWhole = try read(source, through: feed, to: consumer, &logs, isLive: isLive)
+      try feed.finish(isWhole: isWhole) { try consumer.show($0, of: $1) }
     } catch {
       failure = error
     }
-    if isLive { recorder.observer?.pass(to: Self.unixNanoseconds) }
-    look(&logs, source, recorder, isLast: true)
+    if isLive { consumer.pass(to: Self.unixNanoseconds) }
+    look(&logs, source, consumer, isLast: true)
     progress.clear()
+    guard let recorder else {
+      if let failure { throw failure }
+      return nil
+    }
     // Frames before a failure still make a take.
     let summary = try recorder.finish(feed.counters)
     if let failure { throw failure }
@@ -230,7 +271,7 @@ final class CaptureRecording: Sendable {
   ///
   /// - Returns: whether the source ended.
   private func read(
-    _ source: any CaptureSource, through feed: CaptureFeed, to recorder: CaptureRecorder,
+    _ source: any CaptureSource, through feed: CaptureFeed, to consumer: any CaptureConsumer,
     _ logs: inout [KeyLogFollower], isLive: Bool
   ) throws -> Bool {
     var bytes: [UInt8] = []
@@ -244,33 +285,29 @@ final class CaptureRecording: Sendable {
       }
       if now >= nextLook {
         nextLook = now + .milliseconds(Self.tickMilliseconds)
-        look(&logs, source, recorder)
-        if let error = recorder.observer?.error { throw error }
+        look(&logs, source, consumer)
+        if isLive, ring != nil { consumer.pass(to: Self.unixNanoseconds) }
+        if let error = consumer.error { throw error }
       }
       bytes.removeAll(keepingCapacity: true)
       let goesOn = try source.read(into: &bytes, waiting: Self.tickMilliseconds)
-      if !bytes.isEmpty { try feed.receive(bytes) { try recorder.show($0, of: $1) } }
+      if !bytes.isEmpty { try feed.receive(bytes) { try consumer.show($0, of: $1) } }
       guard goesOn else { return !isLive }
-      // The kernel holds the last frames back for a moment, so it is read once more after that.
+      // The kernel holds the last frames back for a moment, so read once more after that.
       if let end, now >= end { return false }
     }
   }
 
   /// Checks for new keys and lost frames.
   private func look(
-    _ logs: inout [KeyLogFollower], _ source: any CaptureSource, _ recorder: CaptureRecorder,
+    _ logs: inout [KeyLogFollower], _ source: any CaptureSource, _ consumer: any CaptureConsumer,
     isLast: Bool = false
   ) {
     for index in logs.indices {
-      if let news = logs[index].news(isLast: isLast) { recorder.receive(keyLog: news) }
+      if let news = logs[index].news(isLast: isLast) { consumer.receive(keyLog: news) }
     }
-    guard let observer = recorder.observer else { return }
-    observer.recordDropped(source.removeDropped())
-    let summary = observer.summary
-    progress.show(
-      "recording: \(counted(summary.calls, "call")), "
-        + "\(counted(summary.packets, "RTP and RTCP packet")), "
-        + "\(summary.ofNoCall) of no call, \(summary.dropped) lost")
+    consumer.recordDropped(source.removeDropped())
+    progress.show("recording: \(consumer.progress)")
   }
 
   private static var unixNanoseconds: Int64 {

@@ -7,7 +7,7 @@ import Signaling
 import TLS
 import Tape
 
-/// Serves a page with HTTP signaling, and records everyone who connects.
+/// Serves a page with HTTP signaling, and records every call.
 struct RecordServe: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "serve",
@@ -21,12 +21,16 @@ struct RecordServe: AsyncParsableCommand {
       Publishers that speak WHIP (RFC 9725) are recorded at /whip, players that speak WHEP at \
       /whep; a player is sent what --send says, or a pattern instead of an echo.
 
+      With --ring, no call is recorded as a whole: the last seconds of each are kept in memory, \
+      and become takes when there is a reason.
+
       With --rooms, retake record room enters the rooms at /rooms.
 
       Examples:
         retake record serve --listen 127.0.0.1:8080 --out call.take
         retake record serve --listen 192.0.2.1:8443 --certificate a.pem --key a.key \\
           --token @token --out takes/
+        retake record serve --out calls/ --ring 60s --on finding
       """)
 
   @OptionGroup var options: RecordOptions
@@ -94,7 +98,7 @@ struct RecordServe: AsyncParsableCommand {
     for server in toldICEServers {
       let server = server.server
       for text in server.urls + [server.username ?? "", server.credential ?? ""] {
-        // The servers are sent in an HTTP header field, which limits their characters.
+        // The servers are sent in an HTTP header field, which limits the characters.
         guard text.utf8.allSatisfy({ (0x20..<0x7f).contains($0) && $0 != 0x3c && $0 != 0x3e })
         else {
           throw ValidationError(
@@ -121,7 +125,7 @@ struct RecordServe: AsyncParsableCommand {
     try raiseDescriptorLimit()
     let service = try finished { () throws(TapeError) in
       try CallService(
-        options: options.recording, plan: plan, callsMaximum: calls,
+        options: options.recording(options.ringPlan()), plan: plan, callsMaximum: calls,
         connectionLimit: .seconds(connectSeconds), failures: .onTerminal())
     }
     let routes = SignalingRoutes(
@@ -168,10 +172,10 @@ struct RecordServe: AsyncParsableCommand {
     try report.conclude(with: service.failures, json: options.json)
   }
 
-  /// Raises the limit of file descriptors for the allowed number of calls.
+  /// Raises the limit on file descriptors to fit the allowed number of calls.
   private func raiseDescriptorLimit() throws {
     let limit = DescriptorLimit.raise()
-    // A guest of a room has two connections, for sending and receiving.
+    // A room participant has two connections, one for sending and one for receiving.
     let guests = hosting.rooms ? hosting.guests : 0
     let needed = RecordServe.baseDescriptors + (calls + 2 * guests) * RecordServe.callDescriptors
     guard limit < needed else { return }
@@ -185,16 +189,16 @@ struct RecordServe: AsyncParsableCommand {
         + "hard limit of `ulimit -n`, or lower \(lowered)")
   }
 
-  /// The number of descriptors for the recorder itself and HTTP connections.
+  /// How many descriptors the recorder itself and HTTP connections need.
   private static let baseDescriptors = 1_200
-  /// The number of descriptors per call: a socket for each of a few addresses, and the files of its
+  /// How many descriptors a call needs: a socket for each of a few addresses, and the files of its
   /// take.
   private static let callDescriptors = 8
 }
 
 // MARK: - ListenOptions
 
-/// The listening address and access rules, for every command that listens.
+/// The listening address and access rules, for all commands that listen.
 struct ListenOptions: ParsableArguments {
   @Option(
     help: """
@@ -256,8 +260,8 @@ struct ListenOptions: ParsableArguments {
   /// Starts listening, or throws a command failure.
   ///
   /// - Parameters:
-  ///   - sockets: where WebSockets are taken, too.
-  ///   - adjust: changes who may call.
+  ///   - sockets: the paths that accept WebSockets.
+  ///   - adjust: changes the access rules.
   func server(
     sockets: [WebSocketRoute] = [], access adjust: (inout AccessRules) -> Void = { _ in },
     _ handler: @escaping HTTPServer.Handler
@@ -285,7 +289,7 @@ struct ListenAddress: ExpressibleByArgument, CustomStringConvertible {
     self.port = port
   }
 
-  /// The hint in errors about other values.
+  /// The expected form, for error messages.
   static let wanted =
     "an address is HOST:PORT with a port from 0 to 65535, as in 127.0.0.1:8080 or [::1]:8080"
 
@@ -302,11 +306,11 @@ struct ListenAddress: ExpressibleByArgument, CustomStringConvertible {
   var description: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
 }
 
-/// The name of a host, without scheme, port and path.
+/// A host's name, without scheme, port and path.
 struct HostChoice: ExpressibleByArgument {
   var name: String
 
-  /// The hint in errors about other values.
+  /// The expected form, for error messages.
   static let wanted = "a host is a name or address without scheme and port, as in recorder.example"
 
   init?(argument: String) {
@@ -327,7 +331,7 @@ struct HostChoice: ExpressibleByArgument {
 struct OriginChoice: ExpressibleByArgument {
   var text: String
 
-  /// The hint in errors about other values.
+  /// The expected form, for error messages.
   static let wanted = "an origin is SCHEME://HOST[:PORT], as in https://app.example, or null"
 
   init?(argument: String) {

@@ -73,7 +73,7 @@ struct RecordWHEP: AsyncParsableCommand {
   }
 }
 
-/// The options of WHIP and WHEP.
+/// Options that WHIP and WHEP share.
 struct SessionOptions: ParsableArguments {
   @Option(
     help: "The bearer token for the endpoint. \(Taking.secretForm)",
@@ -95,7 +95,7 @@ struct SessionOptions: ParsableArguments {
 }
 
 extension BearerToken: ExpressibleByArgument {
-  /// The hint in errors about other values.
+  /// The expected form, for error messages.
   static let wanted = "a token has from 1 to 10000 letters, digits and characters of -._~+/="
 
   /// Parses a token.
@@ -104,7 +104,7 @@ extension BearerToken: ExpressibleByArgument {
 
 // MARK: - SessionRecording
 
-/// A recorded session of a WHIP or WHEP client.
+/// Records a WHIP or WHEP client's session.
 struct SessionRecording {
   private let client: SessionClient
   private let options: RecordOptions
@@ -131,7 +131,7 @@ struct SessionRecording {
     let name = client.kind.rawValue
     let path = try options.newTakePath(prefix: name)
     let stop = StopSignal()
-    let take = try openSession(options.sessionOptions(take: path))
+    let take = try openSession(options.sessionOptions(take: path, ring: options.ringPlan()))
     var configuration = options.peerConfiguration
     let named = try await stop.interrupting { await namedICEServers() }
     configuration.iceServers += named ?? []
@@ -178,7 +178,7 @@ struct SessionRecording {
     try report.conclude(with: failures, json: options.json)
   }
 
-  /// The usable ICE servers that the endpoint names.
+  /// Returns the usable ICE servers that the endpoint names.
   ///
   /// If the endpoint does not respond, the offer will fail with a better message.
   private func namedICEServers() async -> [ICEServerConfiguration] {
@@ -204,7 +204,7 @@ struct SessionRecording {
   }
 }
 
-/// The client's side of a session, including all requests to the server.
+/// A session's client, which makes all requests to the server.
 private actor SessionCall {
   private let client: SessionClient
   private let peer: CallPeer
@@ -224,7 +224,7 @@ private actor SessionCall {
     self.peer = peer
   }
 
-  // MARK: Beginning and end
+  // MARK: Opening and closing
 
   func begin(trickles: Bool) async throws {
     try await peer.prepareOffer(client.kind)
@@ -265,11 +265,11 @@ private actor SessionCall {
     try await client.answer(answer.sdp, in: begun)
   }
 
-  /// Ends the session at the server; returns any failure.
+  /// Ends the session at the server; returns a failure, if any.
   func end() async -> String? {
     candidates?.cancel()
     guard let session else { return failure }
-    // A server that hung up no longer has the session.
+    // A server that hung up has already ended the session.
     let states = peer.connection.states
     guard states.dtls != .closed, states.dtls != .failed, states.connection != .failed else {
       return failure

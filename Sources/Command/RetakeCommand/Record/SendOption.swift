@@ -10,16 +10,16 @@ import Wire
 
 /// A source that a recorded peer sends.
 enum SendChoice: ExpressibleByArgument, Equatable {
-  /// Received media is sent back.
+  /// Send received media back.
   case echo
-  /// A tone and a test pattern.
+  /// Send a tone and a test pattern.
   case pattern
-  /// A Y4M, H.264 or WAV file, looped.
+  /// Send a Y4M, H.264 or WAV file in a loop.
   case file(String)
-  /// A local device.
+  /// Send from a local device.
   case device(SendDevice)
 
-  /// The hint in errors about other values.
+  /// The expected form, for error messages.
   static let wanted =
     "what is sent is echo, pattern, microphone, camera, screen, or the name of a .y4m, .h264 or "
     + ".wav file of 1 to 4095 bytes; commas stand between several"
@@ -42,7 +42,7 @@ enum SendChoice: ExpressibleByArgument, Equatable {
   }
 }
 
-/// Several sources in one word: `microphone,camera`.
+/// Several sources in one word, such as `microphone,camera`.
 struct SendList: ExpressibleByArgument, Equatable {
   let choices: [SendChoice]
 
@@ -61,8 +61,8 @@ struct SendList: ExpressibleByArgument, Equatable {
   }
 }
 
-/// The sources of a recorded peer: `--send echo|pattern|microphone|camera|screen|FILE`, once or
-/// once per kind.
+/// A recorded peer's sources: `--send echo|pattern|microphone|camera|screen|FILE`, once or once per
+/// kind.
 struct SendOptions: ParsableArguments {
   @Option(
     help: """
@@ -143,7 +143,7 @@ extension SendPlan {
       messages: messages, layers: layers)
   }
 
-  /// Refuses a second source of a kind.
+  /// Refuses a second source for a kind.
   private static func carry(
     _ kind: MediaKind, _ name: String, _ named: inout [MediaKind: String]
   ) throws(CommandFailure) {
@@ -155,7 +155,7 @@ extension SendPlan {
 
   /// Refuses a file without media before anything is recorded.
   ///
-  /// - Returns: the file if it has H.264.
+  /// - Returns: the file, if it contains H.264.
   private static func check(
     _ path: String, _ format: MediaFileFormat, _ codec: VideoCodecChoice?,
     _ framesPerSecond: Double?
@@ -190,7 +190,7 @@ extension MessageSizes: ExpressibleByArgument {}
 
 extension CameraChoice: ExpressibleByArgument {}
 
-/// The camera options of all commands that record.
+/// Camera options that all recording commands share.
 struct CameraOptions: ParsableArguments {
   @Option(
     help: """
@@ -207,7 +207,7 @@ struct CameraOptions: ParsableArguments {
   var cameraSize: VideoSize?
 }
 
-/// Whether received media is played: `--play`.
+/// Whether received media is played, from `--play`.
 struct PlayOption: ParsableArguments {
   @Flag(help: "Play received audio on the system's loudspeaker (PulseAudio or PipeWire).")
   var play = false
@@ -241,7 +241,7 @@ extension DevicePlan {
     try findAudio()
   }
 
-  /// Sends no device, and optionally plays received media.
+  /// Creates a plan that sends no device, and optionally plays received media.
   init(playing plays: Bool) throws {
     self.init(plays: plays)
     try findAudio()

@@ -23,14 +23,14 @@ final class StopSignal: Sendable {
     }
   }
 
-  /// Whether a stop was requested.
+  /// Whether a stop has been requested.
   var isRequested: Bool { state.withLock { $0.isRequested } }
 
-  /// Returns when a stop is requested, a time has passed, or something else has ended.
+  /// Returns once a stop is requested, the time has passed, or the closure has returned.
   ///
   /// - Parameters:
   ///   - seconds: the time limit; nil for none.
-  ///   - ended: returns when there is nothing left to wait for; nil if that never happens.
+  ///   - ended: returns once there is nothing left to wait for; nil if that never happens.
   func wait(
     seconds: Double?, orUntil ended: (@Sendable () async -> Void)? = nil
   ) async {
@@ -45,7 +45,7 @@ final class StopSignal: Sendable {
     }
   }
 
-  /// Runs work, such as establishing a call, and cancels it on a stop.
+  /// Runs work, such as establishing a call, and cancels it if a stop is requested.
   ///
   /// - Returns: the result; nil if a stop was requested first.
   func interrupting<Value: Sendable>(
@@ -72,9 +72,10 @@ final class StopSignal: Sendable {
     for continuation in waiting { continuation.finish() }
   }
 
-  /// Returns when a stop is requested (or was already), or when the task is cancelled.
+  /// Returns once a stop is requested, or when the task is cancelled.
   private func wait() async {
-    // Each waiter has a stream, since cancelling a task that iterates a stream ends it for all.
+    // Each waiter has its own stream, since cancelling a task that iterates a stream ends it for
+    // all.
     let (stream, continuation) = AsyncStream<Never>.makeStream()
     let isRequested = state.withLock { state in
       if !state.isRequested { state.waiting.append(continuation) }
@@ -103,12 +104,12 @@ package func finish(_ session: Session, _ path: String) async throws -> TakeSumm
   }
 }
 
-/// Removes the take of a call whose offer was not answered.
+/// Removes the take for a call whose offer was not answered.
 func discard(_ path: String) {
   for ending in ["", "-wal", "-shm"] { FileBytes.remove(path + ending) }
 }
 
-/// Converts an error in writing a take to a command failure.
+/// Converts an error from writing a take to a command failure.
 func finished<Value>(_ body: () throws(TapeError) -> Value) throws -> Value {
   do throws(TapeError) {
     return try body()
@@ -120,10 +121,10 @@ func finished<Value>(_ body: () throws(TapeError) -> Value) throws -> Value {
 // MARK: - RecordingReport: Output
 
 extension RecordingReport {
-  /// Prints the report including failures of files, and exits with the status of the first failure,
-  /// if any.
+  /// Prints the report, which includes failed files, and exits with the first failure's status, if
+  /// any.
   ///
-  /// The failures were printed when they happened, so the text does not repeat them.
+  /// Failures were printed as they happened, so the text does not repeat them.
   mutating func conclude(with failures: SendFailures, json: Bool) throws {
     let failed = failures.all
     sendFailures = failed.map { Failure($0) }
@@ -134,9 +135,16 @@ extension RecordingReport {
   func show(json: Bool) throws(CommandFailure) {
     guard json else {
       return try Output.line(
-        lines.isEmpty ? "nobody called; nothing was recorded" : lines.joined(separator: "\n"))
+        lines.isEmpty ? nothing : lines.joined(separator: "\n"))
     }
     try Output.json(CanonicalJSON.text(self), in: .record)
+  }
+
+  /// Why there is no take.
+  private var nothing: String {
+    isOfRing
+      ? "nothing happened that a take was to be written for"
+      : "nobody called; nothing was recorded"
   }
 }
 
@@ -152,7 +160,7 @@ extension MediaFileError {
 }
 
 extension SendFailures {
-  /// Prints failures on standard error, above any progress line.
+  /// Returns failures that are printed on standard error, above any progress line.
   static func onTerminal() -> SendFailures {
     SendFailures {
       Progress.clearLine()

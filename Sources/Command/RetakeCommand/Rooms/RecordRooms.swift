@@ -2,7 +2,7 @@ import ArgumentParser
 import FoundationEssentials
 import RoomClient
 
-/// Joins a room of a Janus server.
+/// Joins a room on a Janus server and records it.
 struct RecordJanus: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "janus",
@@ -68,7 +68,7 @@ struct RecordJanus: AsyncParsableCommand {
   }
 }
 
-/// Joins a channel of a Sora server.
+/// Joins a channel on a Sora server and records it.
 struct RecordSora: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "sora",
@@ -131,7 +131,7 @@ struct RecordSora: AsyncParsableCommand {
       let parts = field.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
       words[String(parts[0])] = String(parts[1])
     }
-    // The server offers the layers if it is asked to.
+    // The server offers layers if requested.
     if taking.simulcast, words["simulcast"] == nil { words["simulcast"] = "true" }
     try await RoomRecording(
       server: .sora(urls, options: words), roomID: channel, name: "sora", options: options,
@@ -141,7 +141,7 @@ struct RecordSora: AsyncParsableCommand {
   }
 }
 
-/// Joins a room of Retake's own protocol.
+/// Joins a room of Retake's own protocol and records it.
 struct RecordRoom: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "room",
@@ -191,7 +191,7 @@ struct RecordRoom: AsyncParsableCommand {
 
   private var authenticator: (any Authenticator)? {
     if let secret {
-      // wss becomes https.
+      // ws becomes http, and wss becomes https.
       let endpoint = "http" + url.dropFirst(2) + "/token"
       return ServiceAuthenticator(
         serviceId: "retake", serviceSecret: secret, endpoint: endpoint)

@@ -40,7 +40,7 @@ struct RoomHostingOptions: ParsableArguments {
   }
 }
 
-/// The rooms of a recorder, once its session is open.
+/// A recorder's rooms, once its session is open.
 final class RoomHosting: Sendable {
   private let host = Mutex<RoomHost?>(nil)
 
@@ -48,7 +48,7 @@ final class RoomHosting: Sendable {
 
   var route: WebSocketRoute {
     var limits = WebSocketLimits()
-    // More than a description with the maximum number of published tracks.
+    // Larger than a description with the maximum number of published tracks.
     limits.messageBytes = 256 << 10
     limits.unreadBytes = 256 << 10
     limits.unsentBytes = 1 << 20
@@ -74,7 +74,7 @@ final class RoomHosting: Sendable {
     return await host.withLock { $0 }?.token(request.body)
   }
 
-  /// Closes the rooms; returns the number of guests.
+  /// Closes the rooms; returns how many participants there were.
   func close() async -> Int {
     guard let host = host.withLock({ $0 }) else { return 0 }
     await host.close()
@@ -84,7 +84,7 @@ final class RoomHosting: Sendable {
 
 // MARK: - ShareScreen
 
-/// The process that shares a screen in the room of another process.
+/// Shares a screen in another process's room.
 struct ShareScreen: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "share-screen",
@@ -153,7 +153,7 @@ private final class SharedFrames: VideoConsumer {
   }
 
   func consumeCapturedFrame(_ frame: VideoFrame) {
-    // The command ends when sharing stops; until then a lost frame does not matter.
+    // The command ends once sharing stops; until then a lost frame does not matter.
     try? share.sendVideoFrame(frame)
   }
 }

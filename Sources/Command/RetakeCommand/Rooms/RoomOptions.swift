@@ -7,13 +7,13 @@ import MediaFiles
 import RoomClient
 import Wire
 
-/// A source that is published in a room.
+/// A source to publish in a room.
 enum PublishChoice: ExpressibleByArgument, Equatable {
-  /// A tone and a test pattern.
+  /// Publish a tone and a test pattern.
   case pattern
-  /// A Y4M, IVF, H.264 or WAV file, looped.
+  /// Publish a Y4M, IVF, H.264 or WAV file in a loop.
   case file(String)
-  /// A local device.
+  /// Publish a local device.
   case device(SendDevice)
 
   static let wanted =
@@ -36,7 +36,7 @@ enum PublishChoice: ExpressibleByArgument, Equatable {
   }
 }
 
-/// Several sources in one word: `microphone,camera`.
+/// Several sources in one word, such as `microphone,camera`.
 struct PublishList: ExpressibleByArgument, Equatable {
   let choices: [PublishChoice]
 
@@ -57,12 +57,12 @@ struct PublishList: ExpressibleByArgument, Equatable {
   }
 }
 
-/// Which remote videos to receive.
+/// The remote videos to receive.
 enum SubscribeChoice: String, ExpressibleByArgument, CaseIterable {
   case all, none
 }
 
-/// The options of all commands that record a room.
+/// Options that all commands for recording rooms share.
 struct RoomOptions: ParsableArguments {
   @Option(help: "The display name.", transform: Taking.text())
   var name = "retake"
@@ -138,10 +138,10 @@ struct RoomOptions: ParsableArguments {
   /// The devices for sending and playing.
   func devicePlan() throws -> DevicePlan { try DevicePlan(sent, camera, plays: playing.play) }
 
-  /// Local media, with the file or microphone of its audio.
+  /// Local media, with the file or microphone that supplies its audio.
   typealias Own = (media: LocalMedia, file: AudioFile?, microphone: AudioSource?)
 
-  /// The local media; nil if nothing is published.
+  /// Returns the local media; nil if nothing is published.
   func media(takesVideo: Bool, _ devices: DevicePlan) throws -> Own? {
     guard !publish.isEmpty else { return nil }
     if !devices.sends.isEmpty { return try media(takesVideo: takesVideo, of: devices) }
@@ -155,7 +155,7 @@ struct RoomOptions: ParsableArguments {
     do {
       let audio = wav == nil ? AudioSource(.tone(hertz: 440, pauseSeconds: 4)) : AudioSource()
       let file = try wav.map { try AudioFile(path: $0, to: audio) }
-      // A file is published alone, unless the pattern is requested too.
+      // A file is published alone, unless the pattern is requested as well.
       let hasPattern = publish.contains(.pattern)
       var options = LocalMediaOptions()
       options.videoLayers = simulcast ? ["l", "m", "h"] : nil
@@ -177,7 +177,7 @@ struct RoomOptions: ParsableArguments {
     }
   }
 
-  /// The local media that comes from devices.
+  /// Returns local media that comes from devices.
   private func media(takesVideo: Bool, of devices: DevicePlan) throws -> Own {
     if !takesVideo, let device = devices.sends.carrying(.video) {
       throw CommandFailure(

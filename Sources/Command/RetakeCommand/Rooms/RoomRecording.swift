@@ -1,16 +1,17 @@
 import CallRecording
 import FoundationEssentials
+import Importing
 import Live
 import Room
 import RoomClient
 import Synchronization
 import Tape
 
-/// A recorded stay in a room, or several in succession.
+/// Records one stay in a room, or several in succession.
 struct RoomRecording {
   let server: RoomServer
   let roomID: String
-  /// The name of the command: `janus`, `sora`, `room`.
+  /// The command's name: `janus`, `sora`, `room`.
   let name: String
   let options: RecordOptions
   let room: RoomOptions
@@ -20,12 +21,13 @@ struct RoomRecording {
   /// Whether the service supports video.
   var takesVideo = true
 
-  /// The pauses before joining again, in seconds.
+  /// The pauses before rejoining, in seconds.
   private static let pauses = [0.5, 1, 2, 4, 8]
 
-  /// Records until a stop is requested, the time is over, or the room ends.
+  /// Records until a stop is requested, the time is up, or the room ends.
   func run() async throws {
     let stop = StopSignal()
+    let ring = options.ringPlan()
     let deadline = options.seconds.map { ContinuousClock.now + .seconds($0) }
     let visitor = RoomVisitor(readsCommands: room.commands)
     let failures = SendFailures.onTerminal()
@@ -40,11 +42,11 @@ struct RoomRecording {
       do {
         own = try room.media(takesVideo: takesVideo, plan)
       } catch  where open != nil {
-        // The room was entered before, so what was recorded is kept.
+        // The room had been joined, so the recording so far is kept.
         failure = error as? CommandFailure
         break
       }
-      var take = try open ?? openTake()
+      var take = try open ?? openTake(ring)
       let stay = try await stay(take.session, own, devices, stop, until: deadline, visitor)
       take.add(stay)
       open = take
@@ -65,19 +67,19 @@ struct RoomRecording {
     }
     if let open { try await complete(open, nil, visitor, &report) }
     if let failure {
-      // Earlier takes are reported all the same.
+      // Report earlier takes all the same.
       if !report.takes.isEmpty { try report.show(json: options.json) }
       throw failure
     }
     try report.conclude(with: failures, json: options.json)
   }
 
-  /// A take being recorded, with the stays in it so far.
+  /// A take that is being recorded, with its stays so far.
   private struct OpenTake {
     let session: Session
     let path: String
     var rooms: [Room] = []
-    /// Whether a room was entered.
+    /// Whether the room was joined.
     var wasThere = false
 
     mutating func add(_ stay: Stay) {
@@ -86,12 +88,13 @@ struct RoomRecording {
     }
   }
 
-  private func openTake() throws -> OpenTake {
+  private func openTake(_ ring: RingPlan?) throws -> OpenTake {
     let path = try options.newTakePath(prefix: name)
-    return OpenTake(session: try openSession(options.sessionOptions(take: path)), path: path)
+    let session = try openSession(options.sessionOptions(take: path, ring: ring))
+    return OpenTake(session: session, path: path)
   }
 
-  /// Completes a take, unless it contains nothing but a refusal.
+  /// Completes a take, or removes it if it contains nothing but a refusal.
   private func complete(
     _ take: OpenTake, _ failure: String?, _ visitor: RoomVisitor, _ report: inout RecordingReport
   ) async throws {
@@ -102,12 +105,12 @@ struct RoomRecording {
       summary, take.rooms.flatMap(\.connections).map { RecordingReport.Peer($0) }, media: words)
   }
 
-  /// The outcome of a stay.
+  /// A stay's outcome.
   private struct Stay {
     var room: Room
-    /// Whether the room was entered.
+    /// Whether the room was joined.
     var wasThere: Bool
-    /// Whether this side ended it.
+    /// Whether the command ended the stay.
     var isWanted: Bool
     var failure: String?
   }
@@ -175,7 +178,7 @@ final class RoomVisitor: Sendable {
     var media: LocalMedia?
     var people = 0
     var videos = 0
-    /// The participants met in a take, by room and id, and the number of received videos.
+    /// The participants met during a take, by room and id, and the number of received videos.
     var met: Set<String> = []
     var received = 0
     var wasThere = false
@@ -206,7 +209,7 @@ final class RoomVisitor: Sendable {
     }
   }
 
-  /// Starts following a room, subscribing to all videos as they are published.
+  /// Follows a room and subscribes to all videos as they are published.
   func enter(_ room: Room, _ media: LocalMedia?, subscribes: Bool) {
     state.withLock { $0.enter(room, media) }
     let updates = room.updates
@@ -246,7 +249,7 @@ final class RoomVisitor: Sendable {
       do throws(RoomError) {
         try await room.subscribe(videoId: video.id)
       } catch {
-        // The video was unpublished meanwhile, or there are too many; the take has the error.
+        // The video was unpublished meanwhile, or there are too many; the take records the error.
         record(error)
       }
     case .remoteVideoSubscribed:
@@ -269,12 +272,12 @@ final class RoomVisitor: Sendable {
     if !error.isCritical { printError("\(error)") }
   }
 
-  /// Prints events of the room if commands are typed.
+  /// Prints the room's events if commands are typed.
   private func show(_ words: String) {
     if readsCommands { printError(words) }
   }
 
-  /// Returns when the room is over, or the task is cancelled.
+  /// Returns once the room is over or the task is cancelled.
   func waitUntilOver() async {
     let (stream, continuation) = AsyncStream<Never>.makeStream()
     let isOver = state.withLock { state in
@@ -289,13 +292,13 @@ final class RoomVisitor: Sendable {
   var hasLeft: Bool { state.withLock { $0.hasLeft } }
   var failure: String? { state.withLock { $0.failure } }
 
-  /// The participants and received media, in words.
+  /// The number of participants and received videos, in words.
   var present: String {
     let (people, videos) = state.withLock { ($0.people, $0.videos) }
     return "\(counted(people, "participant")), \(counted(videos, "video")) received"
   }
 
-  /// The participants met and media received since the last take, in words.
+  /// Returns how many participants were met and videos received since the last take, in words.
   func summaryOfTake() -> String {
     let (met, received) = state.withLock { state in
       defer { (state.met, state.received) = ([], 0) }
@@ -310,7 +313,7 @@ final class RoomVisitor: Sendable {
 
   // MARK: Commands
 
-  /// The commands that can be typed.
+  /// The typed commands, for the help.
   static let commands = [
     "mute audio", "unmute audio", "mute video", "unmute video", "publish", "unpublish",
     "message TEXT", "restart-ice", "network-changed", "share [DISPLAY]", "unshare", "levels",
@@ -351,7 +354,7 @@ final class RoomVisitor: Sendable {
     }
   }
 
-  /// The object of a command; prints a message if there is none.
+  /// Returns the part a command refers to; prints a message if there is none.
   private func published<Part>(_ part: Part?, _ kind: String) -> Part? {
     if part == nil { printError("there is no own \(kind): --publish says what is published") }
     return part
@@ -367,7 +370,7 @@ final class RoomVisitor: Sendable {
     return levels.isEmpty ? "nobody speaks" : levels.sorted().joined(separator: ", ")
   }
 
-  /// Requests a layer of each received simulcast video.
+  /// Requests a layer for each received simulcast video.
   private func show(_ profile: VideoProfile, _ room: Room) async throws(RoomError) {
     let videos = room.remoteParticipants.values.flatMap { $0.videos.values }
     for video in videos.sorted(by: { $0.id < $1.id })
@@ -377,7 +380,7 @@ final class RoomVisitor: Sendable {
   }
 
   private func share(_ display: String, _ room: Room) async throws(RoomError) {
-    // Unpredictable, so that no other user can create the folder first.
+    // An unpredictable name, so that no other user can create the folder first.
     let folder = FileManager.default.temporaryDirectory.path + "/retake-share-\(UUID().uuidString)"
     try await room.requestScreenShare(
       appGroup: folder,
@@ -388,6 +391,6 @@ final class RoomVisitor: Sendable {
 }
 
 extension RemoteParticipant {
-  /// The display name.
+  /// The display name, or else the identifier.
   fileprivate var title: String { name.isEmpty ? id : name }
 }

@@ -7,21 +7,21 @@ import Wire
 enum CommandReading {
   /// Parses a command line without the program's name.
   ///
-  /// - Throws: an error that `failure` converts to a sentence with status 64, for everything
-  ///   invalid.
+  /// - Throws: an error that `failure` converts to a sentence with status 64, for anything invalid.
   static func read(_ words: [String]) throws -> any ParsableCommand {
     try checkVerb(words)
     try checkNames(words)
     return try Retake.parseAsRoot(joined(words))
   }
 
-  /// The text that an error represents: help, the version, completions; nil for other errors.
+  /// Returns the text that an error represents: help, the version, completions; nil for other
+  /// errors.
   static func text(of error: any Error) -> String? {
     guard !(error is CommandFailure), Retake.exitCode(for: error) == .success else { return nil }
     return Retake.fullMessage(for: error)
   }
 
-  /// Converts an error of `read` to a failure: the parser's message as one sentence, and where to
+  /// Converts an error from `read` to a failure: the parser's message as one sentence, and where to
   /// find help.
   static func failure(of error: any Error, _ words: [String]) -> CommandFailure {
     if let failure = error as? CommandFailure { return failure }
@@ -36,11 +36,11 @@ enum CommandReading {
 
   // MARK: Verbs
 
-  /// Refuses an unknown verb, with similar ones.
+  /// Refuses an unknown verb, and suggests similar ones.
   private static func checkVerb(_ words: [String]) throws(CommandFailure) {
     var command: any ParsableCommand.Type = Retake.self
     var path = ["retake"]
-    // The argument of `help` is a verb too.
+    // The argument to `help` is a verb too.
     for word in words.first == "help" ? words.dropFirst() : words[...] {
       let verbs = command.configuration.subcommands
       guard !verbs.isEmpty, !word.hasPrefix("-") else { return }
@@ -65,7 +65,7 @@ enum CommandReading {
 
   // MARK: Words
 
-  /// Refuses absurdly long option names, because the search for similar ones is slow.
+  /// Refuses very long option names, because the search for similar names is slow.
   private static func checkNames(_ words: [String]) throws(CommandFailure) {
     for word in words.prefix(while: { $0 != "--" }) where word.hasPrefix("-") {
       let isShort = word.utf8.prefix(nameLimit).contains(UInt8(ascii: "="))
@@ -78,7 +78,7 @@ enum CommandReading {
   private static let nameLimit = 200
 
   /// Joins negative numbers to the option before them, so that `--seconds -1` is refused as a time
-  /// and not as an option -1; and keeps `--out=` as an empty name.
+  /// and not as an unknown option -1; keeps `--out=` as an empty name.
   private static func joined(_ words: [String]) throws(CommandFailure) -> [String] {
     var joined: [String] = []
     var isOver = false
@@ -110,7 +110,7 @@ enum CommandReading {
 
   // MARK: Sentences
 
-  /// The verbs at the start of a command line, preceded by the program's name.
+  /// Returns the verbs at the start of a command line, preceded by the program's name.
   private static func verbs(of words: [String]) -> [String] {
     var command: any ParsableCommand.Type = Retake.self
     var path = ["retake"]
@@ -136,13 +136,13 @@ enum CommandReading {
   private static let messageLimit = 1_200
   private static let shownLimit = 80
 
-  /// A typed word for messages: on one line and of limited length.
+  /// Returns a typed word for messages: on one line and of limited length.
   static func shown(_ word: String) -> String {
     guard word.utf8.count > shownLimit else { return oneLine(word) }
     let head = String(decoding: word.utf8.prefix(shownLimit), as: UTF8.self)
     return oneLine(head) + "...(\(word.utf8.count) bytes)"
   }
 
-  /// A text on one line without control characters.
+  /// Returns a text on one line, without control characters.
   static func oneLine(_ text: String) -> String { PrintableText.line(text) }
 }

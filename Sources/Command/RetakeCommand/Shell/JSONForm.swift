@@ -1,10 +1,10 @@
 import FoundationEssentials
 
-/// The common form of JSON output: lower-case names with underscores like the columns of a take,
+/// The form that all JSON output shares: lower-case names with underscores like a take's columns,
 /// and times and durations in whole nanoseconds with names that end in `_ns`.
 ///
-/// Values from other modules are encoded with the names of their properties. These older names stay
-/// for one release, after the new ones of each object.
+/// Values from other modules are encoded with their properties' names. These older names stay for
+/// one release, after each object's new names.
 package struct JSONForm: Sendable {
   /// A new name, and the factor for numbers under the old one.
   struct Member: Sendable {
@@ -24,11 +24,11 @@ package struct JSONForm: Sendable {
   static let replay = JSONForm(names: take, foreign: ["states"])
   static let verify = JSONForm(
     names: take.merging(["seconds": Member(name: "duration_ns", factor: 1e9)]) { $1 })
-  /// For a take that was made from another one.
+  /// For a take that was made from another.
   static let upgrade = JSONForm(names: take.merging(["output": Member(name: "out")]) { $1 })
   package static let bench = JSONForm(names: ["seconds": Member(name: "duration_ns", factor: 1e9)])
 
-  /// Converts a value to this form, joined into one line.
+  /// Converts a value to this form, on one line.
   func text(_ json: String) -> String {
     var reader = Reader(bytes: Array(json.utf8), form: self)
     var out: [UInt8] = []
@@ -37,7 +37,7 @@ package struct JSONForm: Sendable {
     return String(decoding: out, as: UTF8.self)
   }
 
-  /// The name of a member in this form; nil if it is unchanged.
+  /// Returns a member's name in this form; nil if it is unchanged.
   func member(_ name: String) -> Member? {
     if let member = names[name] { return member }
     for (ending, factor) in [("Nanoseconds", nil), ("Milliseconds", 1e6), ("Seconds", 1e9)]
@@ -74,7 +74,7 @@ private struct Reader {
   private var index = 0
   private var depth = 0
 
-  /// The text comes from this process, where no value is nested as deeply.
+  /// How deeply values may be nested: more than any text that this process writes.
   private static let depthLimit = 200
 
   init(bytes: [UInt8], form: JSONForm) {
@@ -103,14 +103,14 @@ private struct Reader {
     }
   }
 
-  /// The characters that end a number, `true`, `false` or `null`.
+  /// Characters that end a number, `true`, `false` or `null`.
   private static let ends = Array(",]} \n\r\t".utf8)
 
   private mutating func skipSpace() {
     while index < bytes.count, [0x20, 0x0a, 0x0d, 0x09].contains(bytes[index]) { index += 1 }
   }
 
-  /// Skips a byte if it is next; returns whether it was.
+  /// Skips a character if it is next; returns whether it was.
   private mutating func passes(_ character: Character) -> Bool {
     skipSpace()
     guard index < bytes.count, bytes[index] == character.asciiValue else { return false }
@@ -118,7 +118,7 @@ private struct Reader {
     return true
   }
 
-  /// The bytes of a string with its quotes.
+  /// Reads a string's bytes, with its quotes.
   private mutating func string() -> ArraySlice<UInt8>? {
     let start = index
     guard passes("\"") else { return nil }
@@ -146,8 +146,8 @@ private struct Reader {
       if passes("]") { break }
       guard passes(",") else { return false }
       out.append(UInt8(ascii: ","))
-      // Rows on lines of their own are read by line, so these line breaks stay; indented ones do
-      // not.
+      // Rows on separate lines are read line by line, so their line breaks stay; indented line
+      // breaks do not.
       if index + 1 < bytes.count, bytes[index] == 0x0a, bytes[index + 1] > 0x20 { out.append(0x0a) }
     }
     out.append(UInt8(ascii: "]"))
@@ -178,7 +178,7 @@ private struct Reader {
     return true
   }
 
-  /// The members under their new names, followed by those with old names.
+  /// Returns the members under their new names, followed by those with old names.
   private func inForm(_ members: [(name: [UInt8], value: [UInt8])])
     -> [(name: [UInt8], value: [UInt8])]
   {

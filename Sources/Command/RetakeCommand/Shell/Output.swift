@@ -7,11 +7,11 @@ import Wire
 
 /// The standard streams.
 ///
-/// All output goes through here, so that errors of writing are noticed and no control sequence from
+/// All output goes through here, so that write errors are noticed and no control sequence in
 /// recorded data reaches a terminal.
 ///
 /// Non-printable characters are escaped (`PrintableText`), also in files and pipes, which are often
-/// shown on terminals. Only this type creates control sequences, from the marks of `Ink`.
+/// shown on terminals. Only this type creates control sequences, from `Ink`'s marks.
 package enum Output {
   /// The kind of text, which determines how non-printable characters are escaped.
   enum Form: Sendable {
@@ -37,8 +37,8 @@ package enum Output {
       .inputOutput, "standard output cannot be written: \(String(cString: strerror(code)))")
   }
 
-  /// Prints a result of a command whose exit status matters more, so that the command continues if
-  /// the output cannot be written.
+  /// Prints the result of a command whose exit status matters more: the command continues if the
+  /// reader has closed the output.
   static func verdict(_ show: () throws -> Void) throws {
     do {
       try show()
@@ -69,12 +69,13 @@ package enum Output {
     signal(SIGPIPE, SIG_IGN)
     signal(SIGXFSZ, SIG_IGN)
     for descriptor in STDIN_FILENO...STDERR_FILENO where fcntl(descriptor, F_GETFD) < 0 {
-      // This gets the lowest free number; writing to a read-only descriptor fails.
+      // The new descriptor takes the lowest free number; writing to it fails because it is
+      // read-only.
       _ = open("/dev/null", O_RDONLY)
     }
   }
 
-  /// Writes a whole text; returns an errno value on failure.
+  /// Writes a complete text; returns an errno value on failure.
   private static func put(_ text: String, into descriptor: Int32) -> Int32? {
     var text = text
     return text.withUTF8 { bytes in
@@ -97,7 +98,7 @@ package enum Output {
   }
 }
 
-/// Writes to standard output from closures that cannot throw.
+/// Writes to standard output for closures that cannot throw.
 final class OutputPieces: Sendable {
   private let form: Output.Form
   private let failure = Mutex<CommandFailure?>(nil)
@@ -129,8 +130,8 @@ final class OutputPieces: Sendable {
   }
 }
 
-/// Prints a line to standard error; line breaks in it are escaped, so that a name cannot pretend to
-/// be another line.
+/// Prints a line to standard error; line breaks in it are escaped, so that a name cannot imitate
+/// another line.
 package func printError(_ line: String) { Output.writeError(PrintableText.line(line) + "\n") }
 
 /// Prints lines to standard error.
@@ -138,8 +139,8 @@ func printErrors(_ lines: String) { Output.writeError(lines + "\n") }
 
 // MARK: - Progress
 
-/// A progress line on standard error for work of more than a second; silent unless that is a
-/// terminal.
+/// A progress line on standard error for work that takes more than a second; silent unless standard
+/// error is a terminal.
 final class Progress: Sendable {
   private struct State {
     var shownAt: ContinuousClock.Instant?
@@ -154,12 +155,12 @@ final class Progress: Sendable {
   private let begin = ContinuousClock.now
   private let state = Mutex(State())
 
-  /// Shorter work needs no line.
+  /// How long work runs before the line appears.
   private static let usualDelay = Duration.seconds(1)
-  /// The minimum interval between updates.
+  /// The least interval between updates.
   private static let interval = Duration.milliseconds(100)
 
-  /// Creates the progress line of work, optionally with an expected duration.
+  /// Creates a progress line, optionally with an expected duration.
   init(_ what: String, seconds: Double? = nil, after delay: Duration = Progress.usualDelay) {
     self.what = what
     self.seconds = seconds
@@ -174,7 +175,7 @@ final class Progress: Sendable {
     }
   }
 
-  /// As in `recording: 1.2 of 10 s`.
+  /// The elapsed time, as in `recording: 1.2 of 10 s`.
   private var time: String {
     let limit = seconds.map { " of \(decimal($0, 0))" } ?? ""
     return "\(what): \(decimal(begin.duration(to: .now).seconds, 1))\(limit) s"
@@ -220,7 +221,7 @@ final class Progress: Sendable {
     if isatty(STDERR_FILENO) != 0 { Output.replaceLine(with: "") }
   }
 
-  // MARK: Work that tells nothing
+  // MARK: Work without progress of its own
 
   /// Runs work, updating the line with the elapsed time and details.
   func follow<Value>(

@@ -3,7 +3,7 @@ import FoundationEssentials
 import Glibc
 import Queries
 
-/// The width of tables, and whether long ones are shown in a pager.
+/// The width of tables, and whether long tables are shown in a pager.
 struct PagerOptions: ParsableArguments {
   @Flag(name: .customLong("no-pager"), help: "Print long tables without a pager ($PAGER).")
   var isOff = false
@@ -13,10 +13,10 @@ struct PagerOptions: ParsableArguments {
     help: "Print tables in full width, even beyond the terminal; the default for files and pipes.")
   var isWide = false
 
-  /// The layout of tables on the current output.
+  /// The table layout for the current output.
   var look: TableLook { isWide ? Terminal.standard.look.wide : Terminal.standard.look }
 
-  /// Runs a body that prints; a table that is longer than the terminal goes through a pager.
+  /// Runs a body that prints; a table longer than the terminal goes through a pager.
   func show(_ body: (Screen) throws -> Void) throws {
     let screen = Screen(hasPager: !isOff, isWide: isWide)
     do {
@@ -54,7 +54,7 @@ final class Screen {
 
   /// Writes text.
   ///
-  /// - Throws: a failure with status 74, without a message if the user left the pager.
+  /// - Throws: a failure with status 74; without a message if the user left the pager.
   func write(_ text: String) throws(CommandFailure) {
     if !isDecided, let rows, let program = Pager.program,
       text.utf8.count(where: { $0 == UInt8(ascii: "\n") }) >= rows
@@ -73,7 +73,7 @@ final class Screen {
   }
 }
 
-/// A running pager that receives standard output.
+/// A running pager, which receives standard output.
 private final class Pager {
   private let program: String
   private let process: pid_t
@@ -89,16 +89,16 @@ private final class Pager {
     return isThere ? usual : nil
   }()
 
-  /// Exits immediately if the text fits, shows colours, and keeps the screen.
+  /// The default pager: exits immediately if the text fits, shows colours, and keeps the screen.
   static let usual = "less -FRX"
-  /// The same without wrapping: the arrow keys scroll sideways.
+  /// The default pager without wrapping: the arrow keys scroll sideways.
   static let scrolling = "less -FRXS"
 
   init(_ program: String) throws(CommandFailure) {
     self.program = program
     var ends: [Int32] = [-1, -1]
     guard pipe(&ends) == 0 else { throw Pager.failure(program, errno) }
-    // The pager's input is a duplicate; with the other end inherited it would wait for itself.
+    // The pager's input is a duplicate; if it inherited the other end, it would wait for itself.
     for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
     var actions = posix_spawn_file_actions_t()
     posix_spawn_file_actions_init(&actions)
@@ -133,13 +133,13 @@ private final class Pager {
 
   /// Closes the pager's input and waits until the user leaves it.
   func finish() throws(CommandFailure) {
-    // Keeps the descriptor number occupied.
+    // Keep the descriptor number occupied.
     let null = open("/dev/null", O_WRONLY | O_CLOEXEC)
     dup2(null, STDOUT_FILENO)
     close(null)
     var status: Int32 = 0
     while waitpid(process, &status, 0) < 0, errno == EINTR {}
-    // The shell's statuses for a command that does not exist or cannot be run.
+    // A shell's statuses for a command that does not exist or cannot be run.
     guard [126, 127].contains((status >> 8) & 0xff), status & 0x7f == 0 else { return }
     throw CommandFailure(
       .inputOutput,
@@ -158,11 +158,11 @@ private final class Pager {
 
 /// Describes standard output: a terminal with its size, or a file or pipe.
 struct Terminal: Sendable {
-  /// The size in characters; nil if it is not a terminal.
+  /// The size in characters; nil if the output is not a terminal.
   let size: (columns: Int, rows: Int)?
   private let hasColours: Bool
 
-  /// Determined at the start, before a pager replaces it.
+  /// Determined at the start, before a pager replaces standard output.
   static let standard = Terminal(STDOUT_FILENO)
 
   private init(_ descriptor: Int32) {
@@ -180,11 +180,11 @@ struct Terminal: Sendable {
     hasColours = (environment["NO_COLOR"] ?? "").isEmpty && environment["TERM"] != "dumb"
   }
 
-  /// The size of a VT100, for terminals that do not report theirs, such as serial lines.
+  /// A VT100's size, for terminals that do not report theirs, such as serial lines.
   private static let usualColumns = 80
   private static let usualRows = 24
 
-  /// The layout of tables on it.
+  /// The table layout for this output.
   var look: TableLook { TableLook(columns: size?.columns, isColoured: hasColours) }
 
   /// Colours a text if the terminal has colours.
@@ -192,7 +192,7 @@ struct Terminal: Sendable {
     hasColours ? ink?.paint(text) ?? text : text
   }
 
-  /// The control sequence of a colour mark, if the terminal has colours.
+  /// Returns a colour mark's control sequence, if the terminal has colours.
   func sequence(of mark: Unicode.Scalar) -> String? {
     hasColours ? Ink.sequence(of: mark) : nil
   }

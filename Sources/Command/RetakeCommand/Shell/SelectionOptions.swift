@@ -13,7 +13,7 @@ struct PeerOption: ParsableArguments, Sendable {
     transform: Taking.text(1...1_000))
   var peer: String?
 
-  /// The numbers of the selected peers, nil for all; an unknown one is refused with a suggestion.
+  /// Returns the selected peers' numbers, nil for all; refuses an unknown peer with a suggestion.
   func numbers(in take: String) throws -> Set<Int64>? {
     guard let peer else { return nil }
     let known = try reading { () throws(TapeError) in try TakePeers.all(in: take) }
@@ -31,7 +31,7 @@ struct PeerOption: ParsableArguments, Sendable {
 }
 
 extension PeerOption {
-  /// The number of the single selected peer; nil for all.
+  /// Returns the single selected peer's number; nil for all.
   func number(in take: String) throws -> Int64? {
     guard let peer, let numbers = try numbers(in: take) else { return nil }
     guard numbers.count > 1 else { return numbers.first }
@@ -68,7 +68,7 @@ struct SpanOptions: ParsableArguments, Sendable {
     if isReversed { throw ValidationError("--from \(from) is later than --to \(to).") }
   }
 
-  /// Sets the bounds of a selection.
+  /// Sets a selection's bounds.
   func limit(_ selection: inout TakeSelection, in take: String) throws {
     if let from { selection.fromNanoseconds = try nanoseconds(from, "--from", take) }
     if let to { selection.toNanoseconds = try nanoseconds(to, "--to", take) }
@@ -106,7 +106,7 @@ struct SelectionOptions: ParsableArguments, Sendable {
 
   var isEmpty: Bool { peers.peer == nil && span.isEmpty }
 
-  /// The selected part of a take.
+  /// Returns the selected part of a take.
   func selection(in take: String) throws -> TakeSelection {
     var selection = TakeSelection()
     selection.peers = try peers.numbers(in: take)
@@ -115,7 +115,7 @@ struct SelectionOptions: ParsableArguments, Sendable {
   }
 }
 
-/// The lanes of a timeline by name.
+/// Parses a timeline lane's name.
 enum LaneName {
   static func read(_ word: String) throws -> String {
     guard Timeline.lanes.contains(word) else {
@@ -127,7 +127,7 @@ enum LaneName {
 
 // MARK: - TakeOptions
 
-/// The take of a command, and the output options.
+/// A command's take, and the output options.
 struct TakeOptions: ParsableArguments {
   @Argument(help: "The take.", completion: .file(extensions: ["take"]), transform: Taking.path)
   var take: String
@@ -136,7 +136,7 @@ struct TakeOptions: ParsableArguments {
   var json = false
 }
 
-/// One or more takes of a command, and the output options.
+/// A command's takes, and the output options.
 struct TakesOptions: ParsableArguments {
   @Argument(
     help: ArgumentHelp(
@@ -153,7 +153,7 @@ struct TakesOptions: ParsableArguments {
   var areMany: Bool { takes.count > 1 || FileBytes.kind(of: take) == .folder }
 }
 
-/// Prints notes about takes without an end: they are still being recorded, or may be incomplete.
+/// Prints notes about takes without an end, which are still being recorded or may be incomplete.
 ///
 /// Unreadable files are reported elsewhere.
 func reportEndings(of takes: String...) {
@@ -175,7 +175,7 @@ package func reading<Value>(_ body: () throws(TapeError) -> Value) throws -> Val
 }
 
 extension CommandFailure {
-  /// Converts an error in reading a take.
+  /// Converts an error from reading a take.
   package init(_ error: TapeError) {
     let status: ExitStatus =
       switch error.kind {

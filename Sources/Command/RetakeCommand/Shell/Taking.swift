@@ -7,8 +7,8 @@ import Replay
 import Tape
 import Wire
 
-/// Readers for the values of options and arguments, each of which parses a word or throws what it
-/// expects.
+/// Readers for the values of options and arguments; each parses a word or throws a refusal that
+/// states what is expected.
 ///
 /// Options use them as `transform: Taking.seconds(0.1...600)`, so that values need no further
 /// checks.
@@ -24,7 +24,7 @@ package enum Taking {
 
   // MARK: Times and numbers
 
-  /// A duration, in seconds unless a unit is given.
+  /// Reads a duration, in seconds unless a unit is given.
   package static func seconds(_ range: ClosedRange<Double>) -> Reader<Double> {
     { word in
       guard let seconds = TimeText.seconds(word), range.contains(seconds) else {
@@ -36,7 +36,7 @@ package enum Taking {
     }
   }
 
-  /// A duration in whole seconds.
+  /// Reads a duration in whole seconds.
   package static func wholeSeconds(_ range: ClosedRange<Int>) -> Reader<Int> {
     { word in
       let seconds = TimeText.seconds(word).flatMap { Int(exactly: $0) }
@@ -49,7 +49,7 @@ package enum Taking {
     }
   }
 
-  /// A duration, in milliseconds unless a unit is given.
+  /// Reads a duration, in milliseconds unless a unit is given.
   static func milliseconds(_ range: ClosedRange<Double>) -> Reader<Double> {
     { word in
       guard let seconds = TimeText.seconds(word, in: .milliseconds),
@@ -63,7 +63,7 @@ package enum Taking {
     }
   }
 
-  /// A number that need not be whole, optionally followed by its unit.
+  /// Reads a number that need not be whole, optionally followed by its unit.
   static func number(_ range: ClosedRange<Double>, unit: String = "") -> Reader<Double> {
     { word in
       let digits = !unit.isEmpty && word.hasSuffix(unit) ? word.dropLast(unit.count) : word[...]
@@ -76,7 +76,7 @@ package enum Taking {
     }
   }
 
-  /// A whole number.
+  /// Reads a whole number.
   package static func whole<Value: FixedWidthInteger & Sendable>(_ range: ClosedRange<Value>)
     -> Reader<Value>
   {
@@ -90,12 +90,12 @@ package enum Taking {
     }
   }
 
-  /// The number of a peer.
+  /// Reads a peer's number.
   static func peer<Value: FixedWidthInteger & Sendable>(_ word: String) throws -> Value {
     try whole(1...Value(clamping: UInt32.max))(word)
   }
 
-  /// More digits than any meaningful number has.
+  /// More digits than any sensible number has.
   private static let digitLimit = 40
 
   private static func plain(_ number: Double) -> String {
@@ -104,7 +104,7 @@ package enum Taking {
 
   // MARK: Names and texts
 
-  /// The name of a file or folder.
+  /// Reads a file's or folder's name.
   package static func path(_ word: String) throws -> String {
     guard (1...pathLimit).contains(word.utf8.count), !word.utf8.contains(0) else {
       throw Refusal("the name of a file has from 1 to \(pathLimit) bytes, none of them NUL")
@@ -112,7 +112,7 @@ package enum Taking {
     return word
   }
 
-  /// Text that is used verbatim.
+  /// Reads text that is used verbatim.
   static func text(_ range: ClosedRange<Int> = 0...textLimit) -> Reader<String> {
     { word in
       guard range.contains(word.utf8.count), !word.utf8.contains(0) else {
@@ -123,7 +123,7 @@ package enum Taking {
     }
   }
 
-  /// Two parts with a separator, such as `NAME=VALUE`; the first must not be empty.
+  /// Reads two parts with a separator, such as `NAME=VALUE`; the first must not be empty.
   static func pair(_ shape: String, separator: Character) -> Reader<String> {
     { word in
       guard (2...textLimit).contains(word.utf8.count), !word.utf8.contains(0),
@@ -133,7 +133,7 @@ package enum Taking {
     }
   }
 
-  /// A statement of SQL.
+  /// Reads an SQL statement.
   static func query(_ word: String) throws -> String {
     guard !word.isEmpty else {
       throw Refusal("the query is empty: it is a statement of 1 to \(queryLimit) bytes")
@@ -141,14 +141,14 @@ package enum Taking {
     return try text(1...queryLimit)(word)
   }
 
-  /// SQLITE_MAX_SQL_LENGTH.
+  /// SQLite's default SQLITE_MAX_SQL_LENGTH.
   private static let queryLimit = 1_000_000
 
-  /// PATH_MAX, less the NUL at the end.
+  /// PATH_MAX without the NUL at the end.
   private static let pathLimit = 4095
   static let textLimit = 10_000
 
-  /// The URL of a server with one of the schemes.
+  /// Reads a server's URL with one of the schemes.
   static func url(_ schemes: [String]) -> Reader<String> {
     { word in
       guard word.utf8.count <= urlLimit, !word.utf8.contains(0),
@@ -166,7 +166,7 @@ package enum Taking {
 
   private static let urlLimit = 4096
 
-  /// A value that parses itself, or the hint in the error.
+  /// Reads a value that parses itself; the refusal is `wanted`.
   static func value<Value: ExpressibleByArgument>(_ wanted: String) -> Reader<Value> {
     { word in
       guard word.utf8.count <= textLimit, !word.utf8.contains(0), let value = Value(argument: word)
@@ -175,9 +175,9 @@ package enum Taking {
     }
   }
 
-  // MARK: Places of takes
+  // MARK: Places in takes
 
-  /// A condition, or a place in a take.
+  /// Reads a condition, or a place in a take.
   static func condition(_ word: String) throws -> StepCondition {
     guard word.utf8.count <= textLimit else {
       throw Refusal("a condition has from 1 to \(textLimit) bytes")
@@ -185,7 +185,7 @@ package enum Taking {
     return try StepCondition(word)
   }
 
-  /// A point in a take: a time or a step.
+  /// Reads a point in a take: a time or a step.
   static func place(_ word: String) throws -> StepCondition {
     let wanted = Refusal(
       "a place of a take is a time from 0 to 1000000000 seconds, as in 12.5 or 12.5s, or a step "
@@ -195,7 +195,7 @@ package enum Taking {
     return place
   }
 
-  /// The text of a packet edit, which is validated here and passed on verbatim.
+  /// Reads a packet edit, which is validated here and passed on verbatim.
   static func edit(_ read: @escaping @Sendable (String) throws -> PacketEdit) -> Reader<String> {
     { word in
       guard word.utf8.count <= textLimit else {
@@ -209,15 +209,15 @@ package enum Taking {
 
 // MARK: - Secrets
 
-/// Secret values: any user of a machine can read the command lines of all others.
+/// Secret values: any user on a machine can read all command lines.
 extension Taking {
-  /// The part of the help that all options with secrets share.
+  /// The help text that all options with secrets share.
   static let secretForm = "@FILE reads it from a file, env:NAME from the environment."
 
-  /// A value that may be read from a file (`@FILE`) or the environment (`env:NAME`), where other
+  /// Reads a value that may come from a file (`@FILE`) or the environment (`env:NAME`), where other
   /// users do not see it.
   ///
-  /// Trailing line ends in a file are ignored. A value that itself begins with `@` or `env:` must
+  /// Line ends at the end of a file are ignored. A value that itself begins with `@` or `env:` must
   /// come from a file. Refused values are never printed.
   static func secret<Value>(_ read: @escaping Reader<Value>) -> Reader<Value> {
     { word in
@@ -236,7 +236,7 @@ extension Taking {
       do {
         return try read(value)
       } catch {
-        // The parser would quote the word, which is only the location of the value.
+        // The parser would quote the word, which only says where the value is.
         throw SecretFailure("what \(word) holds cannot be used: \(error)")
       }
     }

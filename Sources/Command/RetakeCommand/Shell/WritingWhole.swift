@@ -11,7 +11,7 @@ struct OverwriteOption: ParsableArguments {
   @Flag(help: "Replace existing files.")
   var force = false
 
-  /// What to do if the file exists.
+  /// The action if the file exists.
   var present: WholeFile.Present { force ? .replaced : .kept }
 
   /// Refuses to replace a file that the command reads or that is being recorded, even with --force.
@@ -25,14 +25,14 @@ struct OverwriteOption: ParsableArguments {
       .inputOutput, "\(path) is still being recorded, by process \(process): choose another name")
   }
 
-  /// Removes a take that is to be replaced, with its log.
+  /// Removes a take that is to be replaced, and its log.
   func clear(_ path: String) throws(CommandFailure) {
     guard force, FileBytes.kind(of: path) == .file else { return }
     try check(path)
     for ending in ["-wal", "-shm", ""] { FileBytes.remove(path + ending) }
   }
 
-  /// The device and inode of a regular file; nil for others, which are written in place.
+  /// Returns a regular file's device and inode; nil for other files, which are written in place.
   private static func identity(of path: String) -> [UInt64]? {
     var status = stat()
     guard stat(path.systemPath, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
@@ -42,9 +42,9 @@ struct OverwriteOption: ParsableArguments {
   }
 }
 
-/// Writes complete files: they appear under their names only when finished.
+/// Writes files that appear under their names only once they are complete.
 enum WritingWhole {
-  /// Opens a file that gets its name when it is finished.
+  /// Opens a file that gets its name once it is finished.
   static func file(_ path: String, _ present: WholeFile.Present, isTake: Bool = false)
     throws(CommandFailure) -> WholeFile
   {
@@ -65,9 +65,9 @@ enum WritingWhole {
     }
   }
 
-  /// Creates a take under a temporary name and renames it when the body returns.
+  /// Creates a take under a temporary name and renames it once the body returns.
   ///
-  /// - Parameter body: receives the temporary path; its failures are reported with the final one.
+  /// - Parameter body: receives the temporary path; its failures are reported with the final path.
   static func writeTake<Value>(
     _ path: String, _ present: WholeFile.Present, _ body: (String) throws -> Value
   ) throws -> Value {
@@ -94,7 +94,7 @@ enum WritingWhole {
     }
   }
 
-  /// Removes incomplete files when a signal ends the process.
+  /// Removes incomplete files if a signal ends the process.
   static func cleanUpOnSignals() {
     guard isWatching.exchange(true, ordering: .relaxed) == false else { return }
     SignalWatch.on([SIGINT, SIGTERM, SIGHUP]) { number in
@@ -104,14 +104,14 @@ enum WritingWhole {
     }
   }
 
-  /// Ends the process as the signal would have by default.
+  /// Ends the process as the signal would by default.
   static func end(by number: Int32) {
     signal(number, SIG_DFL)
     Interruption.unblock([number])
     raise(number)
   }
 
-  /// Waits for the end if a signal is just ending the process: failures at that time come from the
+  /// Waits for the end if a signal is ending the process: failures at that time come from the
   /// removal of its files.
   static func yieldToSignal() {
     while isInterrupted.load(ordering: .sequentiallyConsistent) { pause() }
@@ -122,7 +122,7 @@ enum WritingWhole {
 }
 
 extension CommandFailure {
-  /// Converts an error in writing a file.
+  /// Converts an error from writing a file.
   init(_ failure: WholeFile.Failure) {
     let words =
       failure.code == EEXIST
@@ -145,14 +145,14 @@ enum Interruption {
 
   /// Handles Ctrl-C from now on.
   static func notice() {
-    // The handler's state is prepared before it is installed.
+    // Prepare the handler's state before installing it.
     noticed.store(true, ordering: .relaxed)
     forget()
     signal(SIGINT) { _ in Interruption.wasAsked.store(true, ordering: .relaxed) }
   }
 
-  /// Unblocks signals on the calling thread: a process inherits the blocked signals of the thread
-  /// that started it, and Ctrl-C would never arrive.
+  /// Unblocks signals on the calling thread: a process inherits the signals that its starter's
+  /// thread blocked, and Ctrl-C would never arrive.
   static func unblock(_ numbers: [Int32]) {
     var signals = sigset_t()
     sigemptyset(&signals)
@@ -166,7 +166,7 @@ enum Interruption {
 
 /// Delivers signals to closures on a separate thread.
 ///
-/// Handlers are installed when `on` returns; a Dispatch source installs its own a moment later, and
+/// Handlers are installed once `on` returns; a Dispatch source installs its own a moment later, and
 /// delivers only while Dispatch has free threads.
 enum SignalWatch {
   private struct State {

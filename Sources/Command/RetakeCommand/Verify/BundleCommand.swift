@@ -6,7 +6,7 @@ import Replay
 import Tape
 import Wire
 
-/// One file for a bug report.
+/// Puts everything for a bug report into one file.
 struct BundleCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "bundle",
@@ -41,14 +41,14 @@ struct BundleCommand: ParsableCommand {
     let stem = FileBytes.stem(of: options.take)
     let out = out ?? stem + ".zip"
     try overwrite.check(out, reading: options.take)
-    // What cannot be written is said before the work.
+    // Report an unwritable file before doing the work.
     let file = try WritingWhole.file(out, overwrite.present)
     var made: Redactor.Summary?
     let archive: [UInt8]
     if asIs {
       archive = try archived(options.take, stem, nil)
     } else {
-      // Pages and findings name their take: under a name that says nothing.
+      // Pages and findings contain their take's name, so use one that reveals nothing.
       let folder = FileManager.default.temporaryDirectory.path + "/retake-" + UUID().uuidString
       try makeFolder(folder)
       defer { try? FileManager.default.removeItem(atPath: folder) }
@@ -93,7 +93,7 @@ struct BundleCommand: ParsableCommand {
     }
   }
 
-  /// The archive of a take that stands under some name.
+  /// Returns an archive with a take, its findings and its page, under the stem's name.
   private func archived(_ take: String, _ stem: String, _ made: Redactor.Summary?) throws -> [UInt8]
   {
     let (found, page) = try Progress("looking").follow {

@@ -5,7 +5,7 @@ import Replay
 import Tape
 import Wire
 
-/// What is taken out of a take that is given away.
+/// The parts to remove from a take that is given away.
 struct RemoveOption: ParsableArguments {
   @Option(
     help: """
@@ -29,7 +29,7 @@ struct RemoveOption: ParsableArguments {
 }
 
 extension Redactor {
-  /// Makes the take with a secret of this moment, which nobody keeps.
+  /// Redacts a take with a secret that is drawn now and not stored anywhere.
   static func run(path: String, output: String, parts: Redaction.Parts) throws(TapeError)
     -> Summary
   {
@@ -40,7 +40,7 @@ extension Redactor {
   }
 }
 
-/// Makes a take that can be given away.
+/// Makes a redacted take that can be given away.
 struct RedactCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "redact",

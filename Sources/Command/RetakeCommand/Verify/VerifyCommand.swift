@@ -77,7 +77,7 @@ struct VerifyCommand: ParsableCommand {
         jobs: jobs
       ) { done, latest in
         count.set(done)
-        // Complete lines are written at once, so that those of several threads do not mix.
+        // Write complete lines at once, so that lines from several threads do not mix.
         if !json { progress.above { pieces.add(Self.painted(latest) + "\n") } }
       }
     }
@@ -101,7 +101,7 @@ struct VerifyCommand: ParsableCommand {
     throw CommandFailure(status, "")
   }
 
-  /// The line of a take with its verdict coloured.
+  /// Returns a take's line with its verdict coloured.
   private static func painted(_ result: TakeVerification) -> String {
     let line = result.line
     let verdict = line.prefix { $0 != " " }
@@ -109,7 +109,8 @@ struct VerifyCommand: ParsableCommand {
       + line.dropFirst(verdict.count)
   }
 
-  /// Refuses to replace a file that is not an earlier report; reports are replaced every time.
+  /// Refuses to replace a file that is not an earlier report; reports themselves are always
+  /// replaced.
   private func checkReport() throws {
     guard let junit, !overwrite.force, FileBytes.kind(of: junit) == .file else { return }
     let head = (try? FileBytes.read(junit, atMost: 5).get()) ?? []
@@ -142,7 +143,7 @@ struct VerifyCommand: ParsableCommand {
   }
 }
 
-/// The number of finished takes.
+/// Counts finished takes across threads.
 private final class FinishedCount: Sendable {
   private let count = Atomic(0)
 
@@ -151,7 +152,7 @@ private final class FinishedCount: Sendable {
   func set(_ value: Int) { count.store(value, ordering: .relaxed) }
 }
 
-/// The modes by their names on the command line.
+/// Verification modes by their names on the command line.
 enum VerifyMode: String, ExpressibleByArgument, CaseIterable {
   case exact, meaning
 
@@ -165,7 +166,7 @@ enum VerifyMode: String, ExpressibleByArgument, CaseIterable {
 
 // MARK: - PinCommand
 
-/// Stores the expected outcome of a session.
+/// Stores a session's expected outcome.
 struct PinCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "pin",
@@ -201,7 +202,7 @@ struct PinCommand: ParsableCommand {
     }
     let good = Progress("verifying").follow {
       let exact = TakeVerification.run(path: take, mode: .exact)
-      // A take of another stack can be useful even if its bytes differ.
+      // A take from another stack can be useful even if its bytes differ.
       guard case .diverged = exact.outcome, mode.mode == .meaning else { return exact }
       return TakeVerification.run(path: take, mode: .meaning)
     }
@@ -297,7 +298,7 @@ struct MinimiseCommand: ParsableCommand {
 
 // MARK: - UpgradeCommand
 
-/// Re-creates takes with the current libraries.
+/// Recreates takes with the current libraries.
 struct UpgradeCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "upgrade",

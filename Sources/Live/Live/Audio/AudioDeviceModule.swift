@@ -9,20 +9,20 @@ public import Tape
 /// `perform` is called while the session waits: it must return at once and not call the session. A
 /// running device uses its port from its own thread.
 public protocol AudioDeviceModule: Sendable {
-  /// The name in takes.
+  /// The device's name in takes.
   var name: String { get }
-  /// The captured format; nil if it cannot capture.
+  /// The captured format; nil if the device cannot capture.
   var captureFormat: AudioFormat? { get }
-  /// The played format; nil if it cannot play.
+  /// The played format; nil if the device cannot play.
   var renderFormat: AudioFormat? { get }
-  /// Passes the port to the session; called first, and once.
+  /// Receives the session's port; called first, and once.
   func connect(_ port: AudioDevicePort)
   /// Carries out an operation that the audio session requests, and returns the result.
   func perform(_ operation: AudioDeviceOperation) -> AudioDeviceAnswer
 }
 
 extension AudioDeviceModule {
-  /// The route of a session whose only device this is.
+  /// The route of a session with only this device.
   var route: AudioRoute {
     AudioRoute(
       input: captureFormat == nil ? "" : name, output: renderFormat == nil ? "" : name,
@@ -30,7 +30,7 @@ extension AudioDeviceModule {
   }
 }
 
-/// A device's access to its session, which it does not keep alive.
+/// A device's access to its session, held weakly.
 public final class AudioDevicePort: Sendable {
   private weak let session: AudioSession?
   private let processor: VoiceProcessor?
@@ -39,7 +39,7 @@ public final class AudioDevicePort: Sendable {
     (self.session, self.processor) = (session, processor)
   }
 
-  /// Returns a port that processes captured audio first.
+  /// Returns a port that runs captured audio through `processor` first.
   func processing(_ processor: VoiceProcessor) -> AudioDevicePort {
     AudioDevicePort(session, processor)
   }
@@ -74,13 +74,13 @@ public final class NullAudioDevice: AudioDeviceModule {
   /// Creates a device.
   public init() {}
 
-  /// The name in takes.
+  /// The device's name in takes.
   public var name: String { "null" }
-  /// nil: it cannot capture.
+  /// nil: the device cannot capture.
   public var captureFormat: AudioFormat? { nil }
-  /// nil: it cannot play.
+  /// nil: the device cannot play.
   public var renderFormat: AudioFormat? { nil }
-  /// Stores the port to the session.
+  /// Does nothing: the device has no use for the port.
   public func connect(_ port: AudioDevicePort) {}
   /// Carries out an operation that the audio session requests, and returns the result.
   public func perform(_ operation: AudioDeviceOperation) -> AudioDeviceAnswer {
@@ -88,19 +88,19 @@ public final class NullAudioDevice: AudioDeviceModule {
   }
 }
 
-/// A device controlled by an application or a test, which provides audio and events and decides
-/// what fails.
+/// A device controlled by an application or a test, which supplies audio and events and decides
+/// which operations fail.
 public final class ManualAudioDevice: AudioDeviceModule {
-  /// How the device answers.
+  /// How the device responds to operations.
   public struct Behaviour: Sendable {
-    /// Error codes of operations that fail, by name.
+    /// Error codes of failing operations, by operation name.
     public var failures: [String: Int32] = [:]
-    /// The decision about the microphone.
+    /// The answer to a request for the microphone.
     public var permission = AudioPermission.granted
     /// Whether returning to the default mode leaves no output, as in one release of a platform.
     public var losesOutputAfterDefaultMode = false
 
-    /// Creates the behaviour of a device that never fails.
+    /// Creates a behaviour without failures.
     public init() {}
   }
 
@@ -111,11 +111,11 @@ public final class ManualAudioDevice: AudioDeviceModule {
     var operations: [AudioDeviceOperation] = []
   }
 
-  /// The name in takes.
+  /// The device's name in takes.
   public let name: String
-  /// The captured format; nil if it cannot capture.
+  /// The captured format; nil if the device cannot capture.
   public let captureFormat: AudioFormat?
-  /// The played format; nil if it cannot play.
+  /// The played format; nil if the device cannot play.
   public let renderFormat: AudioFormat?
   private let state: Mutex<State>
 
@@ -130,19 +130,19 @@ public final class ManualAudioDevice: AudioDeviceModule {
     state = Mutex(State(behaviour: behaviour))
   }
 
-  /// How it answers from now on.
+  /// The behaviour from now on.
   public var behaviour: Behaviour {
     get { state.withLock { $0.behaviour } }
     set { state.withLock { $0.behaviour = newValue } }
   }
 
-  /// The operations so far.
+  /// The operations performed so far.
   public var operations: [AudioDeviceOperation] { state.withLock { $0.operations } }
 
-  /// The port to the session; nil before it is connected.
+  /// The session's port; nil before it is connected.
   public var port: AudioDevicePort? { state.withLock { $0.port } }
 
-  /// Stores the port to the session.
+  /// Stores the session's port.
   public func connect(_ port: AudioDevicePort) { state.withLock { $0.port = port } }
 
   /// Carries out an operation that the audio session requests, and returns the result.
@@ -169,12 +169,12 @@ public final class ManualAudioDevice: AudioDeviceModule {
 
 // MARK: - AudioAttachment
 
-/// Keeps a connection attached to an audio session for as long as it lives.
+/// Attaches a connection to an audio session for as long as this object lives.
 public final class AudioAttachment: Sendable {
   private struct State {
     var received: MediaSubscription?
     var captured: MediaSubscription?
-    /// Waits until the connection is connected.
+    /// Awaits the connection.
     var watch: Task<Void, Never>?
     var whenEstablished: (@Sendable () -> Void)?
   }
@@ -194,7 +194,7 @@ public final class AudioAttachment: Sendable {
     end()
   }
 
-  /// Stops sending captured audio; the microphone stays open for as long as the attachment lives.
+  /// Stops sending captured audio; the microphone stays open while the attachment lives.
   public func endSending() {
     let captured = state.withLock { state in
       defer { state.captured = nil }
@@ -220,12 +220,12 @@ public final class AudioAttachment: Sendable {
     state.withLock { $0.whenEstablished = body }
   }
 
-  /// Reports that the connection for which the microphone was opened is established.
+  /// Reports that the connection that opened the microphone is established.
   package func establish() { state.withLock { $0.whenEstablished }?() }
 }
 
 extension Session {
-  /// Creates an audio session over a device, recorded in the session's take if there is one.
+  /// Creates an audio session over a device and records it in the session's take, if there is one.
   /// - Throws: `SystemError` if the system refuses a thread.
   public func makeAudioSession(
     device: any AudioDeviceModule, policy: AudioSessionPolicy = AudioSessionPolicy(),
@@ -238,7 +238,7 @@ extension Session {
   }
 }
 
-/// Audio of tracks: `AudioSource(device:)` sends what the session captures.
+/// Lets `AudioSource(device:)` send what the session captures.
 extension AudioSession: AudioCaptureDevice {
   /// Calls a closure with each captured block of 10 ms for as long as the result is kept.
   public func addCaptureSink(_ sink: @escaping @Sendable (AudioBlock) -> Void)

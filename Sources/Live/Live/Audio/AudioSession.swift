@@ -6,11 +6,9 @@ import Synchronization
 import Tape
 import Wire
 
-/// An audio session: the route and permission of audio between a device and the connections of a
-/// process.
+/// Manages the audio route and permission between a device and a process's connections.
 ///
-/// Everything that happens to it is a step in the take of its `Session`. Calls return once the
-/// device has answered.
+/// Every input is a step in the take of its `Session`. Calls return once the device has answered.
 public final class AudioSession: Sendable {
   private struct State {
     let machine = RecordedAudioSession()
@@ -19,9 +17,8 @@ public final class AudioSession: Sendable {
     var lastCall: UInt32 = 0
     var lastSink = 0
     var lastConnection: UInt32 = 0
-    /// The connections that are open.
+    /// The open connections.
     var open: Set<UInt32> = []
-    /// Whether it has stopped.
     var isStopped = false
     var replies: [UInt32: AudioSessionReply] = [:]
     var delivered: Result<Int, AudioDeviceError>?
@@ -36,7 +33,7 @@ public final class AudioSession: Sendable {
   private let tape: TapeWriter?
   private let actor: UInt32
   private let waker: AudioWaker
-  /// Processes the microphone of a device that cannot do so itself; idle until requested.
+  /// Processes the microphone for a device that cannot do so itself; idle until requested.
   private let processor: VoiceProcessor?
 
   init(
@@ -69,7 +66,7 @@ public final class AudioSession: Sendable {
 
   deinit { waker.end() }
 
-  /// Whether it accepts no further steps because its session is finished.
+  /// Whether the session is finished and accepts no further steps.
   package var isFinished: Bool { state.withLock { $0.isStopped } }
 
   /// Closes the connections, which stops the device, and accepts no further steps.
@@ -87,8 +84,8 @@ public final class AudioSession: Sendable {
 
   // MARK: Calls
 
-  /// Calls the session, for calls without a method of their own.
-  /// - Throws: `AudioSessionError`: the lock is not held, the device refused, the microphone may
+  /// Performs a call that has no method of its own.
+  /// - Throws: `AudioSessionError`: the lock is not held, the device refused, or the microphone may
   ///   not be used.
   public func call(_ call: AudioSessionCall) throws(AudioSessionError) {
     if case .failed(let error) = reply(to: call) { throw error }
@@ -117,7 +114,7 @@ public final class AudioSession: Sendable {
     return try body(self)
   }
 
-  /// Enters a mode: category, mode, options and port at once.
+  /// Enters a mode: sets category, mode, options and port at once.
   public func apply(_ mode: AudioMode, options: AudioSessionOptions = .modeDefaults)
     throws(AudioSessionError)
   {
@@ -145,25 +142,25 @@ public final class AudioSession: Sendable {
     set { _ = reply(to: .setAudioEnabled(newValue)) }
   }
 
-  /// The state of the session and its device.
+  /// A snapshot of the session and its device.
   package var snapshot: AudioSessionSnapshot { state.withLock { $0.machine.snapshot } }
 
   /// The counters so far.
   public var counters: AudioDeviceCounters { snapshot.counters }
 
-  /// Handles an event from the system, or from a test.
+  /// Handles an event from the system or from a test.
   public func handle(_ event: AudioDeviceEvent) {
     state.withLock { step(.event(event), &$0) }
   }
 
-  /// The events from now on, in order; every access returns a new stream.
+  /// Events from now on, in order; every access returns a new stream.
   public var events: AsyncStream<AudioSessionEvent> {
     AsyncStream { continuation in state.withLock { $0.events.add(continuation) } }
   }
 
   // MARK: Audio
 
-  /// Delivers recorded audio of any length; the device must not be running.
+  /// Delivers recorded audio of any length; the device must be stopped.
   /// - Returns: the number of accepted frames.
   /// - Throws: why none was accepted; the audio is counted as dropped.
   @discardableResult
@@ -178,7 +175,7 @@ public final class AudioSession: Sendable {
     return try result?.get() ?? chunk.frameCount
   }
 
-  /// Returns the next frames to play, in the format of the route; silence if nothing was received.
+  /// Returns the next frames to play, in the route's format; silence if nothing was received.
   public func pullPlayout(frames: Int) -> [Int16] {
     let frames = min(max(1, frames), AudioBlock.sampleRate)
     return state.withLock { state in
@@ -193,7 +190,7 @@ public final class AudioSession: Sendable {
     }
   }
 
-  /// Delivers received audio for playback.
+  /// Passes received audio on for playback.
   public func play(_ block: AudioBlock, track: UInt32) {
     state.withLock { step(.rendered(track: track, block), &$0) }
   }
@@ -212,12 +209,12 @@ public final class AudioSession: Sendable {
     }
   }
 
-  /// Sends captured audio on a transceiver whose source is `.application`, and plays what the
-  /// connection receives, for as long as the result is kept.
+  /// Sends captured audio on a transceiver whose source is `.application`, and plays the audio that
+  /// the connection receives, for as long as the result is kept.
   /// - Parameters:
   ///   - transceiver: nil to receive only.
   ///   - receiving: whether received audio is played.
-  /// - Throws: what the device or the user refused; the connection then has no microphone.
+  /// - Throws: the refusal by the device or the user; the connection then has no microphone.
   public func attach(
     _ connection: PeerConnection, sending transceiver: UInt32?, receiving: Bool = true
   ) throws(AudioSessionError) -> AudioAttachment {
@@ -258,9 +255,9 @@ public final class AudioSession: Sendable {
     onCaptured { [weak connection] in _ = connection?.send($0, on: transceiver) }
   }
 
-  /// Sets the microphone processing for speech or music, whatever the device.
+  /// Sets the microphone processing for speech or music, on any device.
   /// - Parameter controlsGain: whether the gain is controlled automatically.
-  /// - Throws: what the device refused.
+  /// - Throws: the device's refusal.
   package func processMicrophone(_ profile: AudioProcessingProfile, controlsGain: Bool)
     throws(AudioSessionError)
   {
@@ -272,7 +269,7 @@ public final class AudioSession: Sendable {
   /// Opens the microphone for as long as the result is kept.
   /// - Parameter sink: is called with each block of 10 ms; it must return at once and not call the
   ///   session.
-  /// - Throws: what the device or the user refused; there is no microphone then.
+  /// - Throws: the refusal by the device or the user; there is no microphone then.
   package func openMicrophone(_ sink: @escaping @Sendable (AudioBlock) -> Void)
     throws(AudioSessionError) -> AudioAttachment
   {
@@ -285,9 +282,9 @@ public final class AudioSession: Sendable {
     return attachment
   }
 
-  /// Plays what a connection receives for as long as the result is kept.
-  /// - Parameter plays: whether a transceiver is played.
-  /// - Throws: what the device refused; nothing is played then.
+  /// Plays the audio that a connection receives for as long as the result is kept.
+  /// - Parameter plays: returns whether a transceiver is played.
+  /// - Throws: the device's refusal; nothing is played then.
   package func openLoudspeaker(
     _ connection: PeerConnection, plays: @escaping @Sendable (UInt32) -> Bool
   ) throws(AudioSessionError) -> AudioAttachment {
@@ -317,7 +314,7 @@ public final class AudioSession: Sendable {
     }
   }
 
-  // MARK: The device
+  // MARK: Device events
 
   func report(_ event: AudioDeviceEvent) { waker.report(event) }
 
@@ -369,11 +366,11 @@ public final class AudioSession: Sendable {
 
 // MARK: - AudioWaker
 
-/// Wakes an audio session when something is due or was reported.
+/// Wakes an audio session at its deadline and for each reported event.
 final class AudioWaker: Sendable {
   private struct State {
     var due: Instant?
-    /// Until when the thread sleeps; nil for no limit.
+    /// When the thread's sleep ends; nil for no limit.
     var sleepsUntil: Instant?
     var events: [AudioDeviceEvent] = []
     var isEnded = false
@@ -387,7 +384,7 @@ final class AudioWaker: Sendable {
 
   init(_ clock: TakeClock) { self.clock = clock }
 
-  /// Sets when the session is next woken.
+  /// Sets when to wake the session next.
   func set(_ due: Instant?) {
     let isEarlier = state.withLock { state in
       state.due = due
@@ -408,7 +405,8 @@ final class AudioWaker: Sendable {
     signal.signal()
   }
 
-  /// Waits and returns events in order and whether a deadline was reached; nil at the end.
+  /// Waits, then returns the queued events in order and whether the deadline was reached; nil at
+  /// the end.
   func next() -> (events: [AudioDeviceEvent], isDue: Bool)? {
     while true {
       let now = clock.now

@@ -6,27 +6,27 @@ import Synchronization
 public import Tape
 import Wire
 
-/// A device that provides generated or recorded audio at the pace of a real one.
+/// A device that provides generated or recorded audio at a real device's pace.
 ///
-/// While it runs, it also pulls audio to play, and discards it unless a closure wants it.
+/// While running, it also pulls audio to play and discards it unless a closure receives it.
 public final class PacedAudioDevice: AudioDeviceModule {
-  /// The next chunk and when it is due, in nanoseconds after the first one; nil at the end.
+  /// Returns the next chunk and when it is due, in nanoseconds after the first one; nil at the end.
   typealias Source = @Sendable () -> (chunk: PCMChunk, nanoseconds: Int64)?
 
   private struct State {
     var port: AudioDevicePort?
-    /// The number of the current run; its thread ends when it changes.
+    /// The current run's number; a thread ends once it differs from its own.
     var run = 0
     var isRunning = false
     var isPaused = false
     var output: (@Sendable ([Int16]) -> Void)?
   }
 
-  /// The name in takes.
+  /// The device's name in takes.
   public let name: String
-  /// The captured format; nil if it cannot capture.
+  /// The captured format; nil if the device cannot capture.
   public let captureFormat: AudioFormat?
-  /// The played format; nil if it cannot play.
+  /// The played format, the default.
   public let renderFormat: AudioFormat? = AudioFormat()
   private let state = Mutex(State())
   private let makeSource: @Sendable () -> Source
@@ -39,8 +39,8 @@ public final class PacedAudioDevice: AudioDeviceModule {
     self.makeSource = makeSource
   }
 
-  /// Creates a device with a sine tone.
-  /// - Parameter nativeFrames: how many frames it delivers at once, at 48 kHz.
+  /// Creates a device that captures a sine tone.
+  /// - Parameter nativeFrames: frames per delivery, at 48 kHz.
   public static func tone(hertz: Int, nativeFrames: Int = 480) -> PacedAudioDevice {
     let frames = min(48_000, max(1, nativeFrames))
     return PacedAudioDevice(name: "tone of \(hertz) Hz", format: AudioFormat()) {
@@ -57,7 +57,7 @@ public final class PacedAudioDevice: AudioDeviceModule {
     }
   }
 
-  /// Creates a silent device, for a machine without a microphone; it discards what it plays.
+  /// Creates a silent device for a machine without a microphone; it discards played audio.
   public static func silence() -> PacedAudioDevice {
     PacedAudioDevice(name: "silence", format: AudioFormat()) {
       let position = Atomic<Int64>(0)
@@ -70,8 +70,8 @@ public final class PacedAudioDevice: AudioDeviceModule {
     }
   }
 
-  /// Creates a device with a WAV file, repeated if `loops`.
-  /// - Throws: `MediaFileError` if it cannot be read or has no audio.
+  /// Creates a device that captures a WAV file, repeated if `loops`.
+  /// - Throws: `MediaFileError` if the file cannot be read or has no audio.
   public static func file(_ path: String, loops: Bool = true) throws(MediaFileError)
     -> PacedAudioDevice
   {
@@ -96,9 +96,10 @@ public final class PacedAudioDevice: AudioDeviceModule {
     }
   }
 
-  /// Creates a device with the microphone audio of a take, in the same chunks, formats and times.
+  /// Creates a device that captures a take's microphone audio in the same chunks, formats and
+  /// times.
   /// - Parameter path: a take with an audio session, or with a peer whose application sent audio.
-  /// - Throws: `TapeError` if it is not a take, or has neither.
+  /// - Throws: `TapeError` if the file is not a take or has neither.
   public static func take(_ path: String) throws(TapeError) -> PacedAudioDevice {
     let recorded = try RecordedMicrophone(path: path)
     return PacedAudioDevice(name: "take", format: recorded.format) {
@@ -112,7 +113,7 @@ public final class PacedAudioDevice: AudioDeviceModule {
     state.withLock { $0.output = output }
   }
 
-  /// Stores the port to the session.
+  /// Stores the session's port.
   public func connect(_ port: AudioDevicePort) { state.withLock { $0.port = port } }
 
   /// Carries out an operation that the audio session requests, and returns the result.
@@ -152,7 +153,7 @@ public final class PacedAudioDevice: AudioDeviceModule {
     return .ok
   }
 
-  /// Delivers one chunk after the other, each at its time.
+  /// Delivers chunks one by one, each at its time.
   private static func run(_ run: Int, _ source: Source, _ device: () -> PacedAudioDevice?) {
     let clock = TakeClock()
     while let (chunk, nanoseconds) = source() {
@@ -162,7 +163,7 @@ public final class PacedAudioDevice: AudioDeviceModule {
     }
   }
 
-  /// Pauses the device's own thread.
+  /// Sleeps on the device's thread.
   private static func pause(_ interval: Interval) {
     var left = timespec(
       tv_sec: Int(interval.nanoseconds / 1_000_000_000),
@@ -171,14 +172,14 @@ public final class PacedAudioDevice: AudioDeviceModule {
     while nanosleep(&left, &rest) != 0, errno == EINTR { left = rest }
   }
 
-  /// Delivers a chunk to the session; false if the device was stopped meanwhile.
+  /// Delivers a chunk to the session; returns false if the device has been stopped.
   private func pass(_ chunk: PCMChunk, _ run: Int) -> Bool {
     let (port, isPaused, output) = state.withLock { state in
       (state.run == run ? state.port : nil, state.isPaused, state.output)
     }
     guard let port, port.isOpen else { return false }
     if !isPaused { _ = try? port.capture(chunk) }
-    // Plays as much as was captured.
+    // Plays as many frames as were captured.
     let rate = max(1, chunk.format.sampleRate)
     let played = port.pull(frames: max(1, chunk.frameCount * 48_000 / rate))
     output?(played)
@@ -188,7 +189,7 @@ public final class PacedAudioDevice: AudioDeviceModule {
 
 // MARK: - RecordedMicrophone
 
-/// The microphone audio of a take, chunk by chunk.
+/// Reads a take's microphone audio chunk by chunk.
 final class RecordedMicrophone {
   let format: AudioFormat
   private let rows: SQLiteStatement
@@ -211,7 +212,7 @@ final class RecordedMicrophone {
     format = found
   }
 
-  /// Deliveries of audio sessions state their format; audio of an application is at 48 kHz.
+  /// Deliveries to an audio session state their format; an application's audio is at 48 kHz.
   private static let query = """
     SELECT at_ns, kind, channels, bytes FROM capture JOIN content USING (content)
     WHERE CASE WHEN EXISTS (SELECT 1 FROM capture WHERE kind LIKE '{%')
@@ -221,7 +222,7 @@ final class RecordedMicrophone {
     ORDER BY capture.row
     """
 
-  /// The next chunk, and its time after the first one.
+  /// Returns the next chunk and its time after the first one.
   func next() -> (chunk: PCMChunk, nanoseconds: Int64)? {
     guard (try? rows.step()) == true, let chunk = RecordedMicrophone.chunk(rows) else {
       return nil

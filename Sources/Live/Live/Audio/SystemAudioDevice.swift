@@ -8,15 +8,15 @@ import Tape
 /// The machine's default microphone and loudspeaker.
 public enum SystemAudioDevice {
   /// Creates the default device: PulseAudio with voice processing if its tools and a server are
-  /// available, or else a silent one.
+  /// available, otherwise a silent device.
   ///
-  /// Takes name it in `audio-route`: `pulse` or `silence`.
+  /// `audio-route` shows which in a take: `pulse` or `silence`.
   public static func make() -> any AudioDeviceModule {
     make(ProcessInfo.processInfo.environment)
   }
 
-  /// Finds the system's device by name.
-  /// - Throws: `AudioDeviceError.unavailable` with what is missing.
+  /// Returns the system's device.
+  /// - Throws: `AudioDeviceError.unavailable`, naming what is missing.
   package static func find(
     _ environment: [String: String] = ProcessInfo.processInfo.environment
   ) throws(AudioDeviceError) -> any AudioDeviceModule {
@@ -35,8 +35,10 @@ public enum SystemAudioDevice {
     }
   }
 
-  /// Whether a PulseAudio or PipeWire server is named or has its socket in one of the usual places;
-  /// whether it answers shows when the device starts.
+  /// Returns whether the environment names a PulseAudio or PipeWire server or one has its socket in
+  /// a usual place.
+  ///
+  /// Whether it answers is known only once the device starts.
   static func hasServer(_ environment: [String: String]) -> Bool {
     if let server = environment["PULSE_SERVER"], !server.isEmpty { return true }
     let folders = [
@@ -51,8 +53,8 @@ public enum SystemAudioDevice {
 
 // MARK: - PulseAudioDevice
 
-/// The machine's microphone and loudspeaker through the tools of PulseAudio, which PipeWire
-/// supports too: `parec` and `pacat` run as child processes while the device runs.
+/// The machine's microphone and loudspeaker through PulseAudio's tools, which PipeWire supports
+/// too: `parec` and `pacat` run as child processes while the device runs.
 public final class PulseAudioDevice: AudioDeviceModule {
   private struct State {
     var port: AudioDevicePort?
@@ -61,11 +63,11 @@ public final class PulseAudioDevice: AudioDeviceModule {
     var isPaused = false
   }
 
-  /// The name in takes.
+  /// The device's name in takes.
   public let name = "pulse"
-  /// The captured format; nil if it cannot capture.
+  /// The captured format.
   public let captureFormat: AudioFormat?
-  /// The played format; nil if it cannot play.
+  /// The played format.
   public let renderFormat: AudioFormat?
   private let recorderPath: String
   private let playerPath: String
@@ -74,12 +76,12 @@ public final class PulseAudioDevice: AudioDeviceModule {
   private static let periodFrames = 480
 
   /// Looks for the tools.
-  /// - Throws: `AudioDeviceError.unavailable` with what to install.
+  /// - Throws: `AudioDeviceError.unavailable`, naming what to install.
   public convenience init(format: AudioFormat = AudioFormat()) throws(AudioDeviceError) {
     try self.init(format: format, path: nil)
   }
 
-  /// - Parameter path: where to look for the tools; nil for the PATH of the process.
+  /// - Parameter path: where to look for the tools; nil for the process's PATH.
   init(format: AudioFormat = AudioFormat(), path: String?) throws(AudioDeviceError) {
     recorderPath = try PulseAudioDevice.find("parec", in: path)
     playerPath = try PulseAudioDevice.find("pacat", in: path)
@@ -98,7 +100,7 @@ public final class PulseAudioDevice: AudioDeviceModule {
       "\(tool) is not in the PATH: install pulseaudio-utils, or use another device")
   }
 
-  /// Stores the port to the session.
+  /// Stores the session's port.
   public func connect(_ port: AudioDevicePort) { state.withLock { $0.port = port } }
 
   /// Carries out an operation that the audio session requests, and returns the result.
@@ -185,7 +187,7 @@ public final class PulseAudioDevice: AudioDeviceModule {
 
   /// Writes to the player as fast as it accepts: the pipe sets the pace.
   private static func play(_ output: FileDescriptor, _ device: () -> PulseAudioDevice?) {
-    // On this thread alone: how the signal is handled elsewhere is up to the application.
+    // Only on this thread: elsewhere the application decides how to handle the signal.
     cprocess_block_broken_pipes()
     while let samples = device()?.pull() {
       let bytes = samples.flatMap {
@@ -202,7 +204,7 @@ public final class PulseAudioDevice: AudioDeviceModule {
     return port.pull(frames: PulseAudioDevice.periodFrames)
   }
 
-  /// Handles that the recorder ended by itself: there is no server, or the microphone is gone.
+  /// Handles the recorder's unexpected end: the server or the microphone is gone.
   private func lost() {
     let port = state.withLock { $0.recorder == nil ? nil : $0.port }
     port?.report(

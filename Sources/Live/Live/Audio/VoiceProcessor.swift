@@ -2,10 +2,11 @@ public import AudioSession
 import CSpeexDSP
 import Synchronization
 
-/// Processes a microphone's audio between a device and its session: cancels the echo of what is
-/// played, reduces noise, and controls the gain if requested.
+/// Processes microphone audio between a device and its session: cancels the echo of played audio,
+/// reduces noise, and controls the gain if requested.
 ///
-/// It comes before the session, so a take has its output, and no replay needs it.
+/// The session receives the processed audio, so a take contains it and a replay does not process
+/// again.
 final class VoiceProcessor: Sendable {
   private struct State: ~Copyable {
     var profile: AudioProcessingProfile
@@ -16,7 +17,8 @@ final class VoiceProcessor: Sendable {
   private let renderFormat: AudioFormat?
   private let state: Mutex<State>
 
-  /// - Parameter renderFormat: what the device plays; nil if it cannot, so that there is no echo.
+  /// - Parameter renderFormat: the format the device plays; nil if it plays nothing and so causes
+  ///   no echo.
   init(
     renderFormat: AudioFormat?, profile: AudioProcessingProfile = .voice, controlsGain: Bool
   ) {
@@ -42,10 +44,10 @@ final class VoiceProcessor: Sendable {
     }
   }
 
-  /// Records what the device plays next.
+  /// Records played audio as the echo's reference.
   func played(_ samples: [Int16]) { state.withLock { $0.chain?.played(samples) } }
 
-  /// Returns processed audio in whole periods of 10 ms; nil while there is none.
+  /// Returns processed audio in complete periods of 10 ms; nil until there is one.
   ///
   /// Unsupported formats are returned unchanged; the session reports what is wrong with them.
   func processed(_ chunk: PCMChunk) -> PCMChunk? {
@@ -67,9 +69,9 @@ final class VoiceProcessor: Sendable {
 /// The processing stages for one format.
 private struct VoiceChain: ~Copyable {
   static let periodsPerSecond = 100
-  /// The longest echo, as a fraction of a second.
+  /// The longest echo is 1/5 s.
   private static let tailsPerSecond = 5
-  /// Audio played longer ago than half a second is no echo any more.
+  /// Audio played more than 1/2 s ago no longer causes an echo.
   private static let backlogsPerSecond = 2
 
   let format: AudioFormat
@@ -80,7 +82,7 @@ private struct VoiceChain: ~Copyable {
   private let backlog: Int
   /// Frames of an incomplete period.
   private var pending: [Int16] = []
-  /// Played audio that was not matched with captured audio yet.
+  /// Played audio not yet matched with captured audio.
   private var reference: [Int16] = []
 
   init(
@@ -88,7 +90,7 @@ private struct VoiceChain: ~Copyable {
   ) {
     self.format = format
     period = format.sampleRate / VoiceChain.periodsPerSecond
-    // With different rates the echo cannot be cancelled.
+    // Echo cannot be cancelled between different rates.
     let speaker = render?.sampleRate == format.sampleRate ? render : nil
     canceller = speaker.map { speaker in
       EchoCanceller(
@@ -152,7 +154,7 @@ private struct VoiceChain: ~Copyable {
   }
 }
 
-/// Owns an echo canceller of SpeexDSP.
+/// Owns a SpeexDSP echo canceller.
 private final class EchoCanceller {
   fileprivate let handle: OpaquePointer
   private let period: Int
@@ -160,7 +162,7 @@ private final class EchoCanceller {
 
   init(rate: Int, period: Int, tail: Int, channels: (microphone: Int, speaker: Int)) {
     (self.period, self.channels) = (period, channels)
-    // It aborts the process if there is no memory, and never returns null.
+    // SpeexDSP aborts the process if there is no memory, and never returns null.
     handle = speex_echo_state_init_mc(
       Int32(period), Int32(tail), Int32(channels.microphone), Int32(channels.speaker))
     var rate = Int32(rate)
@@ -169,10 +171,11 @@ private final class EchoCanceller {
 
   deinit { speex_echo_state_destroy(handle) }
 
-  /// How many played samples correspond to a period.
+  /// The number of played samples in a period.
   var playedCount: Int { period * channels.speaker }
 
-  /// Returns a period without the echo of what was played; missing samples count as silence.
+  /// Returns a period with the echo of played audio removed; missing played samples count as
+  /// silence.
   func cancelled(_ samples: [Int16], played: [Int16]) -> [Int16] {
     var reference = Array(played.prefix(playedCount))
     reference += repeatElement(0, count: playedCount - reference.count)
@@ -184,7 +187,7 @@ private final class EchoCanceller {
   }
 }
 
-/// Owns a preprocessor of SpeexDSP for one channel.
+/// Owns a SpeexDSP preprocessor for one channel.
 private final class VoiceRegulator {
   private let handle: OpaquePointer
   /// Must outlive the handle, which queries it for the residual echo.
@@ -214,32 +217,33 @@ private final class VoiceRegulator {
 /// `voice`, the default.
 ///
 /// `music` and other profiles leave the microphone unchanged, except for automatic gain control if
-/// enabled. Echo is cancelled if both sides have the same rate, a multiple of 100 Hz, and if it
-/// lags by at most 200 ms. The session, its take and the peer get the processed audio.
+/// enabled. Echo is cancelled if microphone and loudspeaker have the same rate, a multiple of 100
+/// Hz, and the echo lags by at most 200 ms. The session, its take and the peer receive the
+/// processed audio.
 public final class VoiceProcessingDevice: AudioDeviceModule {
   private let device: any AudioDeviceModule
   private let processor: VoiceProcessor
 
-  /// Creates a device that processes another one's microphone.
+  /// Creates a device that processes another device's microphone.
   public init(_ device: any AudioDeviceModule, autoGain: Bool = false) {
     self.device = device
     processor = VoiceProcessor(renderFormat: device.renderFormat, controlsGain: autoGain)
   }
 
-  /// The name in takes.
+  /// The device's name in takes.
   public var name: String { device.name }
-  /// The captured format; nil if it cannot capture.
+  /// The captured format; nil if the device cannot capture.
   public var captureFormat: AudioFormat? { device.captureFormat }
-  /// The played format; nil if it cannot play.
+  /// The played format; nil if the device cannot play.
   public var renderFormat: AudioFormat? { device.renderFormat }
 
-  /// Whether the gain of the microphone is controlled automatically.
+  /// Whether the microphone's gain is controlled automatically.
   public var autoGain: Bool {
     get { processor.controlsGain }
     set { processor.controlsGain = newValue }
   }
 
-  /// Stores the port to the session.
+  /// Connects the device through the processor.
   public func connect(_ port: AudioDevicePort) { device.connect(port.processing(processor)) }
 
   /// Carries out an operation that the audio session requests, and returns the result.

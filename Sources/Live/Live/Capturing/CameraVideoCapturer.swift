@@ -4,7 +4,7 @@ public import Media
 import Synchronization
 import Wire
 
-/// The position of a camera; on Linux a label that selects the default device.
+/// A camera's position; on Linux a label that selects the default device.
 public enum CameraPosition: String, CaseIterable, Hashable, Sendable, Codable {
   /// Facing the user: the first camera.
   case front
@@ -13,11 +13,11 @@ public enum CameraPosition: String, CaseIterable, Hashable, Sendable, Codable {
 }
 
 extension ProcessVideoCapturer {
-  /// A capturer of a camera (V4L2).
+  /// Creates a capturer for a camera (V4L2).
   /// - Parameters:
   ///   - position: the label.
   ///   - device: the device file; nil selects the first or second camera by the position.
-  ///   - program: the ffmpeg that reads it.
+  ///   - program: the ffmpeg that reads the camera.
   public static func camera(
     _ position: CameraPosition = .front, device: String? = nil,
     supportedFormats: [VideoFormat] = VideoFormat.usual, program: MediaProgram = .system
@@ -41,10 +41,10 @@ extension ProcessVideoCapturer {
       })
   }
 
-  /// A capturer of a whole X11 screen, fitted into a format with black bars.
+  /// Creates a capturer for an entire X11 screen, fitted into a format with black bars.
   /// - Parameters:
   ///   - display: `:0`, or with a screen `:0.1`.
-  ///   - program: the ffmpeg that reads it.
+  ///   - program: the ffmpeg that reads the screen.
   package static func wholeScreen(
     display: String, fittedInto format: VideoFormat, program: MediaProgram = .system
   ) -> ProcessVideoCapturer {
@@ -61,11 +61,11 @@ extension ProcessVideoCapturer {
       })
   }
 
-  /// A capturer of an X11 screen.
+  /// Creates a capturer for part of an X11 screen.
   /// - Parameters:
   ///   - display: `:0`, or with a screen and an offset `:0.0+10,20`.
   ///   - framesPerSecond: 1 to 120.
-  ///   - program: the ffmpeg that reads it.
+  ///   - program: the ffmpeg that reads the screen.
   public static func screen(
     display: String, width: Int, height: Int, framesPerSecond: Double = 15,
     program: MediaProgram = .system
@@ -87,15 +87,15 @@ extension ProcessVideoCapturer {
   }
 }
 
-/// The cameras of the system (V4L2), in the order of their numbers.
+/// The system's cameras (V4L2), in the order of their numbers.
 ///
-/// Many cameras have a second node for metadata; the system numbers the nodes of a device, and the
-/// first one is the camera.
+/// Many cameras have a second node for metadata; the system numbers a device's nodes, and the first
+/// one is the camera.
 package enum CameraList {
-  /// The device files of the cameras: the first is the front one, the second the back one.
+  /// Returns the cameras' device files: the front camera first, the back camera second.
   /// - Parameters:
   ///   - system: the folder in which the system lists its devices.
-  ///   - devices: the folder of their files.
+  ///   - devices: the folder that contains the device files.
   package static func paths(
     system: String = "/sys/class/video4linux", devices: String = "/dev"
   ) -> [String] {
@@ -112,7 +112,7 @@ package enum CameraList {
     }
   }
 
-  /// The device file for a position; the conventional one if the system lists none.
+  /// Returns the device file for a position; the conventional one if the system lists none.
   package static func path(of position: CameraPosition, in paths: [String]) -> String {
     let number = position == .front ? 0 : 1
     return number < paths.count ? paths[number] : "/dev/video\(number)"
@@ -121,17 +121,17 @@ package enum CameraList {
 
 // MARK: - CameraPermissions
 
-/// The user's permission for the camera; the user is asked only once.
+/// The user's permission to use the camera; the user is asked only once.
 ///
-/// On Linux the right to open the device decides. An application that has to ask its user, and a
-/// test of one, provides the answer here; `VideoCaptureSession` asks before it starts.
+/// On Linux the right to open the device decides. An application that has to ask its user, or its
+/// test, provides the answer here; `VideoCaptureSession` asks before it starts.
 public final class CameraPermissions: Sendable {
   private struct State {
     var status: AudioPermission
     var asked: Task<AudioPermission, Never>?
   }
 
-  /// Whether the application declares its use of the camera; otherwise it is refused without
+  /// Whether the application declares its use of the camera; otherwise use is refused without
   /// asking.
   public let declaresCameraUse: Bool
   private let state: Mutex<State>
@@ -139,7 +139,7 @@ public final class CameraPermissions: Sendable {
 
   /// Creates permissions.
   /// - Parameters:
-  ///   - status: the decision if known.
+  ///   - status: the decision, if known.
   ///   - declaresCameraUse: whether the application declares its use of the camera.
   ///   - answer: asks the user, if not decided yet.
   public init(
@@ -156,7 +156,7 @@ public final class CameraPermissions: Sendable {
     declaresCameraUse ? state.withLock { $0.status } : .denied
   }
 
-  /// Returns the user's decision, asking if there is none.
+  /// Returns the user's decision, asking first if there is none.
   public func request() async -> AudioPermission {
     guard declaresCameraUse else { return .denied }
     let asked = state.withLock { state -> Task<AudioPermission, Never>? in
@@ -175,7 +175,7 @@ public final class CameraPermissions: Sendable {
 
 // MARK: - DeviceOrientation
 
-/// The orientation of a device and of its application.
+/// The orientation of a device and its application.
 ///
 /// On Linux no sensor reports it, so the application or a test sets it.
 public final class DeviceOrientation: Sendable {
@@ -195,7 +195,7 @@ public final class DeviceOrientation: Sendable {
     set { state.withLock { $0.application = newValue } }
   }
 
-  /// The rotation of frames.
+  /// Returns the rotation for frames.
   public func rotation(by type: LocalMediaOptions.RotationType) -> VideoRotation {
     switch type {
     case .notAvailable: .none
@@ -205,7 +205,7 @@ public final class DeviceOrientation: Sendable {
   }
 }
 
-/// Rotates frames according to the orientation of the device or the application.
+/// Rotates frames by the orientation of the device or the application.
 ///
 /// Only the frame's rotation is changed; its pixels are rotated once, when it is sent.
 public struct OrientationFilter: VideoFilter {

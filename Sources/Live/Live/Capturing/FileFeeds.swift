@@ -23,11 +23,12 @@ public final class FileFeeds: Sendable {
 
   deinit { stop() }
 
-  /// Errors of feeds that were already running.
+  /// Errors of feeds that failed while running.
   public var errors: [MediaFileError] { failures.withLock { $0 } }
 
   /// Opens a Y4M, H.264 or WAV file and sends it repeatedly on a transceiver.
-  /// - Parameter framesPerSecond: the frame rate of H.264; nil for that of the file, or 30.
+  /// - Parameter framesPerSecond: the frame rate of an H.264 file; nil for the rate it states, or
+  ///   30.
   /// - Throws: `MediaFileError` if the file cannot be read or has no media.
   public func start(
     _ path: String, format: MediaFileFormat, on transceiver: UInt32, of connection: PeerConnection,
@@ -87,7 +88,7 @@ public final class FileFeeds: Sendable {
       let due = zero + .nanoseconds(nanoseconds)
       let late = due.duration(to: .now)
       if late > FileFeeds.lateMaximum {
-        // The machine stalled: continue from here instead of catching up.
+        // The machine stalled: go on from here instead of catching up.
         zero += late
       } else if late < .zero {
         guard (try? await Task.sleep(until: due, tolerance: .zero)) != nil else { return }
@@ -112,7 +113,7 @@ public final class FileFeeds: Sendable {
     }
   }
 
-  /// The connection of a feed, held weakly.
+  /// A feed's connection, held weakly.
   private final class Target: Sendable {
     weak let connection: PeerConnection?
 
@@ -124,10 +125,10 @@ public final class FileFeeds: Sendable {
 
 // MARK: - FileSink
 
-/// Writes what a transceiver receives into a file, off the loop's thread.
+/// Writes a transceiver's received media into a file, off the loop's thread.
 ///
-/// Video becomes a YUV4MPEG2 file of a constant rate and the first frame's size, audio a WAV file;
-/// both start with the first frame. A slow disk costs frames, never memory.
+/// Video becomes a YUV4MPEG2 file with a constant rate and the first frame's size, audio a WAV
+/// file; both start with the first frame. A slow disk costs frames, never memory.
 public final class FileSink: Sendable {
   private struct State {
     var waiting = 0
@@ -135,17 +136,17 @@ public final class FileSink: Sendable {
     var subscription: MediaSubscription?
   }
 
-  /// The most frames that wait for the disk.
+  /// How many frames may wait for the disk.
   private static let waitingMaximum = 256
 
   private let queue = DispatchQueue(label: "retake.sink")
   private let writer: Mutex<any FrameWriting>
   private let state = Mutex(State())
 
-  /// Creates a file for audio or video and writes what a connection receives from now on.
+  /// Creates a file for audio or video and writes the media that a connection receives from now on.
   /// - Parameters:
-  ///   - transceiver: whose media; nil for all of the kind.
-  ///   - framesPerSecond: the rate of a video file.
+  ///   - transceiver: the transceiver to record; nil for all of the kind.
+  ///   - framesPerSecond: a video file's frame rate.
   public init(
     path: String, kind: MediaKind, from connection: PeerConnection, transceiver: UInt32? = nil,
     framesPerSecond: Int = 30
@@ -162,7 +163,7 @@ public final class FileSink: Sendable {
     state.withLock { $0.subscription = subscription }
   }
 
-  /// Queues media for the file; dropped and counted if the disk is too slow.
+  /// Queues media for the file; drops and counts them if the disk is too slow.
   func write(_ media: ReceivedMedia) {
     let isTaken = state.withLock { state in
       guard state.waiting < FileSink.waitingMaximum else {
@@ -180,7 +181,7 @@ public final class FileSink: Sendable {
   }
 
   /// Stops writing and completes the file.
-  /// - Returns: the number of frames written, and of received ones dropped.
+  /// - Returns: the numbers of frames written and dropped.
   public func finish() async throws(MediaFileError) -> (written: Int, dropped: Int) {
     let dropped = state.withLock { state in
       state.subscription = nil

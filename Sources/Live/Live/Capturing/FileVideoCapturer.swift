@@ -4,13 +4,13 @@ public import MediaFiles
 import Synchronization
 import Tape
 
-/// A capturer of a file: YUV4MPEG2, VP8 or VP9 in IVF, or a byte stream of H.264, at its own pace.
+/// Captures a file at its own pace: YUV4MPEG2, VP8 or VP9 in IVF, or an H.264 byte stream.
 ///
 /// H.264 is not decoded here; it needs a consumer that accepts encoded video.
 public final class FileVideoCapturer: VideoCapturer {
-  /// The format of the file.
+  /// The file's format.
   public let supportedFormats: [VideoFormat]
-  /// False.
+  /// False: a file is not a screen.
   public var isScreencast: Bool { false }
 
   private let path: String
@@ -33,13 +33,13 @@ public final class FileVideoCapturer: VideoCapturer {
     var began: Int64?
   }
 
-  /// How early a frame may be delivered: the timer's interval.
+  /// How early a frame may be delivered, in nanoseconds: the timer's interval.
   private static let grain: Int64 = 1_000_000
-  /// The timer is that much faster than the frame rate, so that no frame is much too late.
+  /// How many times faster than the frame rate the timer runs, so that no frame is much too late.
   private static let asking = 4.0
 
   /// Opens a file.
-  /// - Throws: `MediaFileError` if it cannot be read or has no video.
+  /// - Throws: `MediaFileError` if the file cannot be read or has no video.
   public init(
     path: String, loops: Bool = true, timer: any CaptureTimer = SystemCaptureTimer()
   ) throws(MediaFileError) {
@@ -66,10 +66,10 @@ public final class FileVideoCapturer: VideoCapturer {
     }
   }
 
-  /// Why a running capture ended before the file did; nil if it did not.
+  /// Why a running capture ended before the file did; nil if none did.
   public var failure: MediaFileError? { lastFailure.withLock { $0 } }
 
-  /// Restarts the file.
+  /// Starts capturing from the file's beginning.
   ///
   /// Fails for another format, if the file is gone, and for H.264 if the consumer does not accept
   /// encoded video.
@@ -151,9 +151,9 @@ extension IVFFileSource {
 
 // Files of any format that ffmpeg decodes.
 extension ProcessVideoCapturer {
-  /// A capturer of a video file that ffmpeg decodes, repeated at its own pace and fitted into the
-  /// format with black bars.
-  /// - Parameter program: the ffmpeg that reads it.
+  /// Creates a capturer for any video file that ffmpeg decodes, repeated at its own pace and fitted
+  /// into the format with black bars.
+  /// - Parameter program: the ffmpeg that reads the file.
   public static func file(
     _ path: String, supportedFormats: [VideoFormat] = VideoFormat.usual,
     program: MediaProgram = .system
@@ -176,21 +176,22 @@ extension ProcessVideoCapturer {
   }
 }
 
-/// Common arguments of ffmpeg for files.
+/// ffmpeg arguments for files.
 enum MediaFileCommand {
-  /// Reads a file repeatedly at its own pace; the name is never taken for an option or a protocol.
+  /// Returns arguments that read a file repeatedly at its own pace; `file:` keeps its name from
+  /// being read as an option or a protocol.
   static func input(_ path: String) -> [String] {
     ["-re", "-stream_loop", "-1", "-i", "file:\(path)"]
   }
 }
 
-/// Delivers the sound of a file that ffmpeg decodes to a source, repeated at its own pace, for as
-/// long as it is kept; nothing if the file has no sound.
+/// Passes a file's sound, decoded by ffmpeg and repeated at its own pace, to a source while this
+/// object lives; passes nothing if the file has no sound.
 package final class ProcessAudioFile: Sendable {
   private let process: ChildProcess
 
   /// Starts reading a file.
-  /// - Throws: `VideoCaptureError` if there is no ffmpeg, or it cannot be started.
+  /// - Throws: `VideoCaptureError` if there is no ffmpeg or it cannot be started.
   package init(path: String, to source: AudioSource, program wanted: MediaProgram = .system)
     throws(VideoCaptureError)
   {

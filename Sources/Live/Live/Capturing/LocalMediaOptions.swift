@@ -2,9 +2,9 @@ public import AudioSession
 import FoundationEssentials
 public import MediaFiles
 
-/// An application's default media sources, as in client SDKs of rooms.
+/// An application's default media sources, as in client SDKs for rooms.
 public struct LocalMediaOptions: Hashable, Sendable, Codable {
-  /// The source of video.
+  /// A video source.
   public enum Source: String, Hashable, Sendable, Codable {
     /// A camera.
     case camera
@@ -14,7 +14,7 @@ public struct LocalMediaOptions: Hashable, Sendable, Codable {
     case file
   }
 
-  /// What determines the rotation of a camera's frames.
+  /// The source of the rotation of a camera's frames.
   public enum RotationType: String, Hashable, Sendable, Codable {
     /// Nothing: they are not rotated.
     case notAvailable
@@ -24,8 +24,8 @@ public struct LocalMediaOptions: Hashable, Sendable, Codable {
     case appOrientation
   }
 
-  /// What audio is processed for, if the session requests it and the device supports it
-  /// (`VoiceProcessingDevice`).
+  /// The kind of sound that audio is processed for, if the session requests it and the device
+  /// supports it (`VoiceProcessingDevice`).
   public enum AudioType: String, Hashable, Sendable, Codable {
     /// Speech: echo is cancelled.
     case voice
@@ -36,7 +36,7 @@ public struct LocalMediaOptions: Hashable, Sendable, Codable {
     public var processing: AudioProcessingProfile { self == .voice ? .voice : .music }
   }
 
-  /// The source of video.
+  /// The video source.
   public var source = Source.camera
   /// Whether there is an audio track.
   public var hasAudio = true
@@ -46,11 +46,11 @@ public struct LocalMediaOptions: Hashable, Sendable, Codable {
   public var audio = true
   /// Whether video is sent initially.
   public var video = true
-  /// The application's label of the audio.
+  /// The application's label for the audio.
   public var audioExtraValue = ""
-  /// The application's label of the video.
+  /// The application's label for the video.
   public var videoExtraValue = ""
-  /// What determines the rotation of frames.
+  /// The source of the frames' rotation.
   public var rotationType = RotationType.notAvailable
   /// The camera's position.
   public var position = CameraPosition.front
@@ -60,27 +60,26 @@ public struct LocalMediaOptions: Hashable, Sendable, Codable {
   ///
   /// It also replaces a missing camera.
   public var fileName = "sample.mov"
-  /// The width of a camera's frames in pixels.
+  /// The width of camera frames in pixels.
   public var videoWidth = 640
-  /// The height of a camera's frames in pixels.
+  /// The height of camera frames in pixels.
   public var videoHeight = 480
-  /// The frame rate of a camera.
+  /// The camera's frame rate.
   public var videoFPS = 20
   /// The names of up to three simulcast layers, the smallest first; nil for one layer.
   ///
-  /// A room's server sends each receiver the layer that it selects. Each name has 1 to 16 letters
-  /// and digits; Janus expects `l`, `m` and `h` by order, and Sora's offer uses its own names
-  /// instead.
+  /// A room's server selects a layer for each receiver. Each name has 1 to 16 letters and digits;
+  /// Janus expects `l`, `m` and `h` by order, and Sora's offer uses its own names instead.
   public var videoLayers: [String]?
-  /// What audio is processed for.
+  /// The kind of sound that audio is processed for.
   public var audioType = AudioType.voice
-  /// Whether the gain of the microphone is controlled automatically.
+  /// Whether the microphone's gain is controlled automatically.
   public var autoGain = false
 
-  /// The defaults.
+  /// Creates the default options.
   public init() {}
 
-  /// The requested format of the capturer.
+  /// The format requested from the capturer.
   public var videoFormat: VideoFormat {
     VideoFormat(width: videoWidth, height: videoHeight, framesPerSecond: Double(videoFPS))
   }
@@ -89,10 +88,9 @@ public struct LocalMediaOptions: Hashable, Sendable, Codable {
 // MARK: - Capturing
 
 extension LocalMediaOptions {
-  /// Creates the capturer for the options; frames of a camera or file are rotated by a filter if
-  /// requested.
+  /// Creates the options' capturer; a filter rotates frames from a camera or file if requested.
   /// - Parameters:
-  ///   - position: which camera; nil for that of the options.
+  ///   - position: the camera to use; nil for the options' own.
   ///   - orientation: the device's orientation, if `rotationType` refers to it.
   ///   - program: the ffmpeg that reads cameras and files.
   /// - Throws: `MediaFileError` if the file cannot be read or has no video.
@@ -112,8 +110,8 @@ extension LocalMediaOptions {
       capturer, filters: [OrientationFilter(orientation, by: rotationType)])
   }
 
-  /// Creates the capturer of `fileName`: YUV4MPEG2, IVF and H.264 byte streams are read directly,
-  /// everything else by ffmpeg.
+  /// Creates a capturer for `fileName`: YUV4MPEG2, IVF and H.264 byte streams are read directly,
+  /// everything else through ffmpeg.
   /// - Throws: `MediaFileError` if the file cannot be read or has no video.
   package func makeFileCapturer(_ program: MediaProgram = .system) throws(MediaFileError)
     -> any VideoCapturer

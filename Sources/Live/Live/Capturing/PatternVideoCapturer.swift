@@ -2,11 +2,11 @@ import Dispatch
 public import Media
 import Synchronization
 
-/// A capturer of the moving test pattern, for calls without a camera.
+/// Captures a moving test pattern, for calls without a camera.
 public final class PatternVideoCapturer: VideoCapturer {
-  /// The formats of common cameras.
+  /// The formats that common cameras have.
   public let supportedFormats: [VideoFormat]
-  /// False: the pattern moves.
+  /// False: the pattern is not a screen.
   public var isScreencast: Bool { false }
 
   private let timer: any CaptureTimer
@@ -51,17 +51,17 @@ public final class PatternVideoCapturer: VideoCapturer {
 }
 
 extension VideoFormat {
-  /// The formats of common cameras: 640x480, 1280x720 and 320x240 at 30 frames per second.
+  /// The formats that common cameras have, at 30 frames per second, 640x480 first.
   public static let usual = [(640, 480), (1_280, 720), (640, 360), (320, 240)].map {
     VideoFormat(width: $0.0, height: $0.1, framesPerSecond: 30)
   }
 }
 
-/// A capturer whose frames the application pushes: a game, a decoder, something that draws.
+/// A capturer whose frames the application pushes, such as a game or a decoder.
 public final class PushedVideoCapturer: VideoCapturer {
   /// The formats that the application declares.
   public let supportedFormats: [VideoFormat]
-  /// Whether the application declares its frames a screen.
+  /// Whether the application declares its frames to be a screen.
   public let isScreencast: Bool
   private let run = CaptureRun()
 
@@ -80,7 +80,7 @@ public final class PushedVideoCapturer: VideoCapturer {
   /// Stops passing frames on.
   public func stopCapture() { run.end() }
 
-  /// Passes a frame to the consumer; false if there is none.
+  /// Passes a frame to the consumer; returns false if there is none.
   @discardableResult
   public func push(_ frame: VideoFrame) -> Bool {
     guard let number = run.number else { return false }
@@ -90,15 +90,16 @@ public final class PushedVideoCapturer: VideoCapturer {
 
 // MARK: - CaptureTimer
 
-/// A periodic timer: the vertical sync of a screen, or the pace of a file.
+/// A periodic timer: a screen's vertical sync, or a file's pace.
 ///
-/// A test can use one that it advances manually.
+/// A test can advance its own manually.
 public protocol CaptureTimer: Sendable {
-  /// Starts calling with the current time in nanoseconds, immediately and then after each interval.
+  /// Starts calling `tick` with the current time in nanoseconds, immediately and then after each
+  /// interval.
   ///
-  /// A late call is not made up for, and calls do not overlap.
+  /// Calls missed through lateness are skipped, and calls do not overlap.
   func start(everyNanoseconds interval: Int64, _ tick: @escaping @Sendable (Int64) -> Void)
-  /// Stops the calls; one that is running may still return.
+  /// Stops the calls; one in progress may still return.
   func stop()
 }
 

@@ -5,28 +5,28 @@ import Media
 import Synchronization
 import Tape
 
-/// Why a device or a screen cannot be captured.
+/// An error that says why a device or a screen cannot be captured.
 public struct VideoCaptureError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// What is wrong, and usually what to do, as a sentence.
+  /// One sentence that says what is wrong and usually what to do.
   public var reason: String
 
   /// The reason.
   public var description: String { reason }
 }
 
-/// A capturer of anything that `ffmpeg` reads: frames of one size arrive through a pipe from a
-/// child process.
+/// Captures anything that `ffmpeg` reads: frames of one size arrive through a pipe from a child
+/// process.
 public final class ProcessVideoCapturer: VideoCapturer {
   /// The supported formats.
   public let supportedFormats: [VideoFormat]
-  /// Whether it is a screen.
+  /// Whether a screen is captured.
   public let isScreencast: Bool
 
-  /// What is captured, for error messages.
+  /// The captured thing's name in error messages.
   private let title: String
   /// ffmpeg's arguments up to and including the input.
   private let input: @Sendable (VideoFormat) -> [String]
-  /// Why it cannot start; nil if it can.
+  /// Returns why capturing cannot start; nil if it can.
   private let obstacle: @Sendable () -> String?
   private let program: MediaProgram
   private let run = CaptureRun()
@@ -52,10 +52,10 @@ public final class ProcessVideoCapturer: VideoCapturer {
 
   deinit { stopCapture() }
 
-  /// Why the last capture did not start, or ended by itself; nil if neither.
+  /// Why the last capture did not start or ended by itself; nil if neither happened.
   public var failure: VideoCaptureError? { state.withLock { $0.failure } }
 
-  /// Why it cannot start now, naming what is captured; nil if nothing prevents it.
+  /// Why capturing cannot start now, naming the device; nil if nothing prevents it.
   package var obstacleNow: String? {
     (obstacle() ?? (program.path == nil ? program.missing : nil)).map { "\(title): \($0)" }
   }
@@ -88,7 +88,7 @@ public final class ProcessVideoCapturer: VideoCapturer {
     frames.closeWriting()
     errors.closeWriting()
     state.withLock { $0.process = process }
-    // Both pipes are read concurrently: a child blocks when one of them is full.
+    // Both pipes are read concurrently: the child blocks when either is full.
     let words = LastWords()
     startWorker(named: "errors") { words.end(with: errors.readLast(500)) }
     startWorker(named: "frames") { [weak self] in
@@ -128,7 +128,7 @@ public final class ProcessVideoCapturer: VideoCapturer {
   ) {
     let length = format.pixelFormat.byteCount(width: format.width, height: format.height)
     while true {
-      // Each frame's bytes are read into their own memory, which the frame then owns.
+      // Read each frame directly into memory that the frame then owns.
       var isWhole = false
       let bytes = [UInt8](unsafeUninitializedCapacity: length) { target, count in
         while count < length {
@@ -154,7 +154,7 @@ public final class ProcessVideoCapturer: VideoCapturer {
   }
 }
 
-/// The last output of a child process, read by another thread.
+/// The end of a child process's error output, read by another thread.
 private final class LastWords: Sendable {
   private let content = Mutex("")
   private let isOver = DispatchSemaphore(value: 0)
@@ -164,7 +164,7 @@ private final class LastWords: Sendable {
     isOver.signal()
   }
 
-  /// The output once the child has ended; its own children may keep the pipe open for longer.
+  /// The output, awaited for at most 1 s: the child's own children may keep the pipe open.
   var text: String {
     _ = isOver.wait(timeout: .now() + 1)
     return content.withLock { $0 }
@@ -172,7 +172,7 @@ private final class LastWords: Sendable {
 }
 
 extension VideoPixelFormat {
-  /// ffmpeg's name of the pixel format.
+  /// The pixel format's name in ffmpeg.
   fileprivate var ffmpegName: String {
     switch self {
     case .i420: "yuv420p"
@@ -185,7 +185,7 @@ extension VideoPixelFormat {
 
 /// The ffmpeg that reads cameras, screens and files.
 public struct MediaProgram: Hashable, Sendable {
-  /// The first `ffmpeg` in the PATH of the process.
+  /// The first `ffmpeg` in the process's PATH.
   public static let system = MediaProgram()
 
   private let file: String?
@@ -193,8 +193,8 @@ public struct MediaProgram: Hashable, Sendable {
 
   /// Selects a program.
   /// - Parameters:
-  ///   - path: the file; nil to look for `ffmpeg`.
-  ///   - searchPath: folders to search, separated by colons; nil for the PATH of the process.
+  ///   - path: the executable file; nil to look for `ffmpeg`.
+  ///   - searchPath: folders to search, separated by colons; nil for the process's PATH.
   public init(path: String? = nil, searchPath: String? = nil) {
     file = path
     self.searchPath = searchPath
@@ -207,7 +207,7 @@ public struct MediaProgram: Hashable, Sendable {
     return candidates.first { FileManager.default.isExecutableFile(atPath: $0) }
   }
 
-  /// Why there is none, with the way out.
+  /// Why there is no program, and what to do about it.
   package var missing: String {
     file.map { "\($0) is no program that may be run" }
       ?? "there is no ffmpeg: install the package ffmpeg"

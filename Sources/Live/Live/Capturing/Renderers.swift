@@ -8,7 +8,7 @@ import Synchronization
 import Tape
 import Wire
 
-/// Reports the size to a renderer whenever it changes, before the first frame of that size.
+/// Passes frames to a renderer and reports each change of size before the first frame of that size.
 final class RendererFeed: Sendable {
   private let renderer: any VideoRenderer
   private let size = Mutex<(width: Int, height: Int)?>(nil)
@@ -30,7 +30,7 @@ final class RendererFeed: Sendable {
 
 // MARK: - Renderers
 
-/// Records digests of rendered frames: two calls that show the same have the same digests.
+/// Records digests of rendered frames: equal pictures have equal digests.
 public final class DigestRenderer: VideoRenderer {
   /// A rendered frame.
   public struct Shown: Hashable, Sendable {
@@ -51,22 +51,22 @@ public final class DigestRenderer: VideoRenderer {
   private let inside = Mutex(Inside())
   private let limit: Int
 
-  /// Creates a renderer that keeps the last frames, up to a limit.
+  /// Creates a renderer that keeps up to `limit` of the last frames.
   public init(limit: Int = 10_000) { self.limit = max(1, limit) }
 
   /// The rendered frames in order.
   public var shown: [Shown] { inside.withLock { $0.shown } }
-  /// The sizes reported, in order.
+  /// The reported sizes, in order.
   public var sizes: [VideoRectangle] { inside.withLock { $0.sizes } }
-  /// Whether the last frame was cleared.
+  /// Whether the renderer was last cleared.
   public var isBlank: Bool { inside.withLock { $0.isBlank } }
 
-  /// Records a size.
+  /// Appends to `sizes`.
   public func setSize(width: Int, height: Int) {
     inside.withLock { $0.sizes.append(VideoRectangle(width: width, height: height)) }
   }
 
-  /// Records a frame.
+  /// Appends the frame's digest to `shown`; nil clears the renderer.
   public func renderFrame(_ frame: VideoFrame?) {
     guard let videoFrame = frame?.videoFrame() else {
       inside.withLock { $0.isBlank = true }
@@ -81,24 +81,25 @@ public final class DigestRenderer: VideoRenderer {
   }
 }
 
-/// Compares rendered frames with a reference (PSNR of the luma).
+/// Compares rendered frames with a reference (luma PSNR).
 public final class PSNRRenderer: VideoRenderer {
   private let reference: @Sendable (Int, VideoFrame) -> VideoFrame?
   private let values = Mutex<(count: Int, decibels: [Double])>((0, []))
 
   /// Creates a renderer.
-  /// - Parameter reference: the expected frame by number from 0 on; nil skips the comparison.
+  /// - Parameter reference: returns the expected frame by number, from 0 on; nil skips the
+  ///   comparison.
   public init(reference: @escaping @Sendable (Int, VideoFrame) -> VideoFrame?) {
     self.reference = reference
   }
 
-  /// The PSNR of each compared frame in decibels; 128 if there is no difference.
+  /// Each compared frame's PSNR in decibels; 128 for identical frames.
   public var decibels: [Double] { values.withLock { $0.decibels } }
 
-  /// Does nothing.
+  /// Does nothing: only frames are compared.
   public func setSize(width: Int, height: Int) {}
 
-  /// Compares a frame.
+  /// Compares a frame with its reference.
   public func renderFrame(_ frame: VideoFrame?) {
     guard let frame else { return }
     let number = values.withLock { values in
@@ -119,16 +120,16 @@ public final class PSNRRenderer: VideoRenderer {
   }
 }
 
-/// Writes rendered frames into a YUV4MPEG2 file, or each one into a PNG file.
+/// Writes rendered frames into a YUV4MPEG2 file, or each into a PNG file of its own.
 public final class DumpRenderer: VideoRenderer {
   private struct Inside {
     var movie: VideoWriter?
-    /// The timestamp of the last frame, and its position in the movie.
+    /// The last frame's timestamp and its position in the movie.
     var last: (timestamp: Int64, place: Int64)?
     var numbering: (path: String, count: Int)?
     var failure: MediaFileError?
 
-    /// The position of a frame in the movie; timestamps may be arbitrary and jump.
+    /// Returns a frame's position in the movie; timestamps may start anywhere and jump.
     mutating func place(of timestamp: Int64) -> Int64 {
       var place: Int64 = 0
       if let last {
@@ -141,26 +142,28 @@ public final class DumpRenderer: VideoRenderer {
     }
   }
 
-  /// The longest display of a frame in the movie, in nanoseconds.
+  /// How long the movie shows a frame at most, in nanoseconds.
   private static let longestFrame: Int64 = 10_000_000_000
 
-  /// Frames are written on a separate thread, and dropped if the disk is too slow.
+  /// Frames are written on this queue, and dropped if the disk is too slow.
   private let queue = DispatchQueue(label: "retake.dump")
   private let inside: Mutex<Inside>
   private let waiting = Mutex(0)
 
   private static let waitingMaximum = 16
 
-  /// Creates a YUV4MPEG2 file with a constant frame rate and the first frame's size.
+  /// Creates a renderer that writes a YUV4MPEG2 file with a constant frame rate and the first
+  /// frame's size.
   public init(movie path: String, framesPerSecond: Int = 30) throws(MediaFileError) {
     let file = try MediaFile(path, for: .writing)
     inside = Mutex(Inside(movie: VideoWriter(file, framesPerSecond: framesPerSecond)))
   }
 
-  /// Creates a PNG file for each frame: `path` with a number before its extension, from 1 on.
+  /// Creates a renderer that writes a PNG file for each frame: `path` with a number before its
+  /// extension, from 1 on.
   public init(images path: String) { inside = Mutex(Inside(numbering: (path, 0))) }
 
-  /// No effect: a movie keeps the size of its first frame, and an image has its own.
+  /// Does nothing: a movie keeps its first frame's size, and each image has its own.
   public func setSize(width: Int, height: Int) {}
 
   /// Queues a frame for writing.
@@ -205,7 +208,7 @@ public final class DumpRenderer: VideoRenderer {
     }
   }
 
-  /// `folder/name-12.png`.
+  /// Returns an image's path, such as `folder/name-12.png`.
   private static func path(_ path: String, _ number: Int) -> String {
     let url = URL(fileURLWithPath: path)
     let ending = url.pathExtension.isEmpty ? "png" : url.pathExtension
@@ -215,14 +218,14 @@ public final class DumpRenderer: VideoRenderer {
 
 // MARK: - PeerConnection: Frames
 
-// Frames from cameras and screens to a sender, and received ones to a renderer.
+// Frames from cameras and screens to a sender, and received frames to a renderer.
 extension PeerConnection {
   /// Sends a frame on a transceiver whose source is `.application`.
   ///
-  /// It is converted to upright I420 here, before it is recorded, so neither the encoder nor a
-  /// replay converts it again. Its distance from the previous frame is given by its timestamp, not
-  /// by the time of the call.
-  /// - Returns: false if the loop is too busy to accept it, or has ended.
+  /// The frame is converted to upright I420 before it is recorded, so neither the encoder nor a
+  /// replay converts it again. Its timestamp, not the time of the call, determines the distance
+  /// from the previous frame.
+  /// - Returns: false if the loop is too busy to accept the frame or has ended.
   @discardableResult
   public func send(_ frame: VideoFrame, on transceiver: UInt32) -> Bool {
     send(on: transceiver) {
@@ -230,10 +233,10 @@ extension PeerConnection {
     }
   }
 
-  /// Sets the content hint of a sender's video (W3C MediaStreamTrack.contentHint).
+  /// Sets a sender's content hint (W3C MediaStreamTrack.contentHint).
   ///
-  /// Unless the parameters say otherwise, it determines what is reduced first: for a screen the
-  /// frame rate, and the size is kept.
+  /// Unless the parameters say otherwise, it determines what is reduced first: a screen keeps its
+  /// size and loses frame rate.
   public func setContentHint(_ hint: ContentHint, of transceiver: UInt32) async throws(PeerError) {
     try await perform(.setContentHint(transceiver: transceiver, hint))
   }
@@ -241,7 +244,7 @@ extension PeerConnection {
   /// Renders received video for as long as the result is kept.
   ///
   /// The renderer is called on the loop's thread and must return at once.
-  /// - Parameter transceiver: whose video; nil for all.
+  /// - Parameter transceiver: the transceiver to render; nil for all.
   public func addRenderer(_ renderer: some VideoRenderer, of transceiver: UInt32? = nil)
     -> MediaSubscription
   {
@@ -254,15 +257,15 @@ extension PeerConnection {
 }
 
 extension PeerConnection {
-  /// Records an event of a sender's capturer in the take.
+  /// Records a capturer event for a sender in the take.
   func record(_ note: CaptureNote, of transceiver: UInt32) {
     post(.noteCapture(transceiver: transceiver, note))
   }
 }
 
 extension ReceivedMedia {
-  /// The received video as a frame that shares its samples, with the instant of its playout as
-  /// timestamp; nil for audio, and for video that is not decoded here.
+  /// The received video as a frame that shares its samples, timestamped with its playout time; nil
+  /// for audio, and for video that is not decoded here.
   public var frame: VideoFrame? {
     guard case .videoFrame(let videoFrame) = content else { return nil }
     return try? VideoFrame(videoFrame, timestampNanoseconds: at.nanoseconds)

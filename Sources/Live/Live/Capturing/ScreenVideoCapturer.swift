@@ -1,28 +1,28 @@
 public import Media
 import Synchronization
 
-/// A capturer of a screen that requests its content by a closure.
+/// Captures a screen whose content a closure returns.
 ///
-/// It asks at the pace of its timer, drops repetitions, and can repeat the last frame while the
-/// screen is still, so that receivers who join late or lost a frame see something.
+/// It requests content at its timer's pace, drops repetitions, and can repeat the last frame while
+/// the screen is still, so that receivers who join late or lost a frame see something.
 public final class ScreenVideoCapturer: VideoCapturer {
-  /// How a screen is captured.
+  /// Options for capturing a screen.
   public struct Options: Hashable, Sendable {
     /// The target and maximum frame rate: 1 to 120.
     public var targetFramesPerSecond = 15.0
-    /// After how many milliseconds a still screen is repeated; nil for never.
+    /// The milliseconds after which a still screen is repeated; nil for never.
     public var retransmitLastFrameMilliseconds: Int?
 
-    /// Fifteen frames per second without repetition.
+    /// Creates the default: 15 frames per second, without repetition.
     public init() {}
 
-    /// The usual time after which a still screen is repeated.
+    /// The usual delay in milliseconds before a still screen is repeated.
     public static let usualRetransmission = 250
   }
 
-  /// The format of the screen.
+  /// The screen's format.
   public let supportedFormats: [VideoFormat]
-  /// True.
+  /// True: this is a screen.
   public var isScreencast: Bool { true }
 
   private let options: Options
@@ -36,10 +36,10 @@ public final class ScreenVideoCapturer: VideoCapturer {
     var isBusy = false
   }
 
-  /// Creates a capturer of a screen.
+  /// Creates a screen capturer.
   /// - Parameters:
   ///   - content: returns the screen's content; nil if there is none. Called on the timer's thread;
-  ///     a frame with a timestamp of 0 gets that of the timer.
+  ///     a frame with a timestamp of 0 gets the timer's.
   public init(
     width: Int, height: Int, pixelFormat: VideoPixelFormat = .bgra, options: Options = Options(),
     timer: any CaptureTimer = SystemCaptureTimer(),
@@ -79,7 +79,7 @@ public final class ScreenVideoCapturer: VideoCapturer {
   }
 
   private func tick(_ number: Int, _ now: Int64) {
-    // At most one frame in flight: none is requested while the previous one is being consumed.
+    // At most one frame is in flight: none is requested while the previous one is being consumed.
     let isFree = state.withLock { state in
       defer { state.isBusy = true }
       return !state.isBusy
@@ -96,12 +96,12 @@ public final class ScreenVideoCapturer: VideoCapturer {
 
 // MARK: - ScreenCadence
 
-/// Decides which frames of a screen are sent: limits the rate, drops repetitions, and, if wanted,
-/// repeats the last frame while nothing changes.
+/// Decides which screen frames are sent: limits the rate, drops repetitions, and repeats the last
+/// frame of a still screen if requested.
 struct ScreenCadence {
   /// The maximum frame rate.
   let framesPerSecond: Double
-  /// After how many nanoseconds a still screen's last frame is repeated; nil for never.
+  /// The nanoseconds after which a still screen's last frame is repeated; nil for never.
   let repetition: Int64?
 
   private var thinner = FrameThinner()
@@ -120,13 +120,13 @@ struct ScreenCadence {
     framesPerSecond.isNaN ? 1 : min(max(framesPerSecond, 1), 120)
   }
 
-  /// Returns the frame to send at a time in nanoseconds.
+  /// Returns the frame to send at `now`, in nanoseconds.
   /// - Parameter frame: the screen's content; nil if it is currently unavailable.
   mutating func frame(_ frame: VideoFrame?, at now: Int64) -> VideoFrame? {
     if let frame, !isShown(frame) {
       let first = firstTimestamp ?? now
       firstTimestamp = first
-      // The thinner counts in the RTP clock.
+      // The thinner counts in RTP clock units (90 kHz).
       guard thinner.admits(max(0, now &- first) / 100_000 * 9) else { return nil }
       last = frame
       lastSent = now
@@ -141,7 +141,7 @@ struct ScreenCadence {
     return frame
   }
 
-  /// Whether a frame shows the same as the last one.
+  /// Returns whether a frame looks the same as the last one.
   private func isShown(_ frame: VideoFrame) -> Bool {
     guard let last else { return false }
     return last.visibleRect == frame.visibleRect && last.rotation == frame.rotation

@@ -3,18 +3,18 @@ public import Media
 import Peer
 import Synchronization
 
-/// Distributes the frames of one capturer to any number of senders and renderers.
+/// Distributes one capturer's frames to any number of senders and renderers.
 ///
 /// It starts the capturer for the first sender and stops it after the last, unless the application
-/// calls `start` and `stop` itself: then only these count. Frames after the end are dropped.
-/// Connections are notified when capturing starts and ends and whether it is a screen, so that the
-/// take records it.
+/// calls `start` and `stop`: then only these count. Frames after the end are dropped. Connections
+/// are notified when capturing starts and ends and whether it is a screen, so that the take records
+/// it.
 public final class VideoCaptureSession: EncodedVideoConsumer {
   /// The state of capturing.
   public enum State: Hashable, Sendable {
     /// Nothing is captured.
     case stopped
-    /// The capturer was started and has not answered.
+    /// The capturer was started and has not reported yet.
     case starting
     /// Frames arrive.
     case started
@@ -22,7 +22,7 @@ public final class VideoCaptureSession: EncodedVideoConsumer {
     case failed
   }
 
-  /// The capturer.
+  /// The capturer that supplies the frames.
   public let capturer: any VideoCapturer
   private let permissions: CameraPermissions?
   private let inside: Mutex<Inside>
@@ -46,19 +46,19 @@ public final class VideoCaptureSession: EncodedVideoConsumer {
     var waiting: [CheckedContinuation<Bool, Never>] = []
     var frames = 0
     var ignored = 0
-    /// Whether senders start and stop the capturer; false once the application did.
+    /// Whether senders start and stop the capturer; false once the application has.
     var isAutomatic: Bool
     /// Whether there was a sender at the last change.
     var isSent = false
 
-    /// Whether there is a sender.
+    /// Whether any sender still exists.
     var hasSenders: Bool {
       senders.contains { $0.connection != nil }
         || fed.contains { $0.source?.hub.isSent ?? false }
     }
   }
 
-  /// Creates a stopped source.
+  /// Creates a stopped session.
   /// - Parameters:
   ///   - permissions: checked before the capturer starts; nil for none.
   ///   - startsWhenSent: whether senders start and stop the capturer until the application does;
@@ -74,17 +74,17 @@ public final class VideoCaptureSession: EncodedVideoConsumer {
 
   deinit { capturer.stopCapture() }
 
-  /// The state of capturing.
+  /// Whether the capturer runs.
   public var state: State { inside.withLock { $0.state } }
   /// The captured format; nil before the start.
   public var format: VideoFormat? { inside.withLock { $0.format } }
-  /// The number of frames, and of those dropped after the end.
+  /// The number of all frames, and of those dropped after the end.
   public var counts: (frames: Int, ignored: Int) { inside.withLock { ($0.frames, $0.ignored) } }
 
   // MARK: Starting and stopping
 
-  /// Starts capturing in the supported format nearest to a wish, or in the preferred one; senders
-  /// do not stop the capturer from then on.
+  /// Starts capturing in the supported format nearest to `wish`, or in the preferred one; from then
+  /// on senders no longer stop the capturer.
   /// - Returns: whether the capturer started.
   @discardableResult
   public func start(_ wish: VideoFormat? = nil) async -> Bool {
@@ -99,7 +99,7 @@ public final class VideoCaptureSession: EncodedVideoConsumer {
     return await begin(wish)
   }
 
-  /// Starts and stops the capturer depending on senders, until the application does.
+  /// Starts and stops the capturer as senders appear and leave, until the application does.
   func followSenders() {
     let isSent = inside.withLock { inside -> Bool? in
       let isSent = inside.hasSenders
@@ -171,7 +171,7 @@ public final class VideoCaptureSession: EncodedVideoConsumer {
     record(.stopped)
   }
 
-  /// Waits until the capturer has started; false if it failed or takes longer.
+  /// Waits until the capturer has started; returns false if it fails or takes longer.
   package func hasStarted(within limit: Duration) async -> Bool {
     let deadline = ContinuousClock.now + limit
     while ContinuousClock.now < deadline {
@@ -185,7 +185,7 @@ public final class VideoCaptureSession: EncodedVideoConsumer {
     return state == .started
   }
 
-  // MARK: Who gets the frames
+  // MARK: Receivers
 
   /// Also sends the frames on a transceiver whose source is `.application`.
   ///
@@ -208,7 +208,7 @@ public final class VideoCaptureSession: EncodedVideoConsumer {
     followSenders()
   }
 
-  /// Also passes the frames to a source of tracks, which is held weakly.
+  /// Also passes the frames to a track source, which is held weakly.
   public func feed(_ source: VideoSource) {
     let state = inside.withLock { inside in
       inside.fed.removeAll { $0.source == nil }
@@ -232,9 +232,9 @@ public final class VideoCaptureSession: EncodedVideoConsumer {
     }
   }
 
-  // MARK: What the capturer says
+  // MARK: Capturer callbacks
 
-  /// Handles the capturer's answer.
+  /// Handles the capturer's report on starting.
   public func captureDidStart(_ isStarted: Bool) {
     let waiting = inside.withLock { inside -> [CheckedContinuation<Bool, Never>]? in
       guard inside.state == .starting else { return nil }
@@ -247,12 +247,12 @@ public final class VideoCaptureSession: EncodedVideoConsumer {
     for continuation in waiting { continuation.resume(returning: isStarted) }
   }
 
-  /// Distributes a frame; ignored before the start and after the end.
+  /// Distributes a frame; ignores it before the start and after the end.
   public func consumeCapturedFrame(_ frame: VideoFrame) {
     guard let (senders, sources, renderers) = receivers() else { return }
-    // Connections that were not closed disappear without notice.
+    // A sender whose connection was released without being closed disappears without notice.
     followSenders()
-    // Converted once for all senders.
+    // Converts once for all senders.
     let upright = senders.isEmpty && sources.isEmpty ? nil : frame.upright
     if let upright {
       for sender in senders { sender.connection?.send(upright, on: sender.transceiver) }
@@ -279,7 +279,7 @@ public final class VideoCaptureSession: EncodedVideoConsumer {
     }
   }
 
-  // MARK: On the tape
+  // MARK: Recording
 
   private func record(_ event: CaptureNote.Event) {
     let (senders, sources) = inside.withLock { ($0.senders, $0.fed) }
@@ -305,7 +305,7 @@ public final class VideoCaptureSession: EncodedVideoConsumer {
   }
 }
 
-/// Connects a capturer to its source without keeping the source alive.
+/// Connects a capturer to its session without keeping the session alive.
 private final class SourceInlet: EncodedVideoConsumer {
   private weak let source: VideoCaptureSession?
 

@@ -5,7 +5,7 @@ import Synchronization
 public struct VideoFormat: Hashable, Sendable, Codable {
   /// The width in pixels.
   public var width: Int
-  /// The height in pixels.
+  /// The frame rate, at most.
   public var height: Int
   /// The maximum frame rate.
   public var framesPerSecond: Double
@@ -23,7 +23,7 @@ public struct VideoFormat: Hashable, Sendable, Codable {
   }
 }
 
-/// A source of video: a camera, a screen, a file, a game, or anything that draws.
+/// A video source: a camera, a screen, a file, a game, or anything that draws.
 ///
 /// Methods are called from any thread and return at once; capturing continues asynchronously.
 public protocol VideoCapturer: Sendable {
@@ -31,14 +31,14 @@ public protocol VideoCapturer: Sendable {
   var supportedFormats: [VideoFormat] { get }
   /// Whether the frames are a screen's, where clarity matters more than motion.
   var isScreencast: Bool { get }
-  /// Starts capturing in a supported format: the consumer is notified once whether that worked, and
-  /// then gets the frames.
+  /// Starts capturing in a supported format. The consumer is notified once whether that worked, and
+  /// then receives the frames.
   func startCapture(_ format: VideoFormat, consumer: any VideoConsumer)
-  /// Stops capturing; frames that are still under way are dropped.
+  /// Stops capturing; frames still in flight are dropped.
   func stopCapture()
 }
 
-/// The consumer of a capturer's frames; called serially on the capturer's thread.
+/// Consumes a capturer's frames; called serially on the capturer's thread.
 public protocol VideoConsumer: Sendable {
   /// Reports whether capturing has started; called before the first frame.
   func captureDidStart(_ isStarted: Bool)
@@ -46,15 +46,15 @@ public protocol VideoConsumer: Sendable {
   func consumeCapturedFrame(_ frame: VideoFrame)
 }
 
-/// A consumer that also accepts encoded frames, as in files of H.264.
+/// A consumer that also accepts encoded frames, such as those in an H.264 file.
 public protocol EncodedVideoConsumer: VideoConsumer {
   /// Handles an encoded frame.
   func consumeEncodedVideo(_ videoFrame: EncodedVideoChunk)
 }
 
 extension VideoCapturer {
-  /// The supported format nearest to a wish: first by size, then by frame rate; nil if there is
-  /// none.
+  /// Returns the supported format nearest to `wish`, first by size, then by frame rate; nil if
+  /// there is none.
   public func supportedFormat(nearest wish: VideoFormat) -> VideoFormat? {
     supportedFormats.min { left, right in left.distance(to: wish) < right.distance(to: wish) }
   }
@@ -62,7 +62,7 @@ extension VideoCapturer {
 
 extension VideoFormat {
   fileprivate func distance(to wish: VideoFormat) -> (Double, Double, Int) {
-    // Applications may wish for any size.
+    // Applications may ask for any size.
     let sides = [width, height, wish.width, wish.height].map {
       Double(min(max($0, 0), VideoFrameBuffer.largestSide))
     }
@@ -72,10 +72,9 @@ extension VideoFormat {
   }
 }
 
-/// Common behaviour of this library's capturers.
+/// The common part of this library's capturers.
 ///
-/// It reports once whether a run started, and passes frames only to the consumer of the current
-/// run.
+/// Reports once whether a run started, and passes frames only to the current run's consumer.
 final class CaptureRun: Sendable {
   private struct State {
     var number = 0
@@ -103,12 +102,12 @@ final class CaptureRun: Sendable {
     }
   }
 
-  /// Whether a run is still the current one.
+  /// Returns whether a run is still the current one.
   func goesOn(_ number: Int) -> Bool {
     state.withLock { $0.number == number && $0.consumer != nil }
   }
 
-  /// The number of the current run, if any.
+  /// The current run's number, if any.
   var number: Int? { state.withLock { $0.consumer == nil ? nil : $0.number } }
 
   /// Notifies the consumer once whether a run started; a failed run is over.
@@ -124,7 +123,7 @@ final class CaptureRun: Sendable {
     consumer?.captureDidStart(isStarted)
   }
 
-  /// Passes a frame to the consumer; false if the run is over.
+  /// Passes a frame to the consumer; returns false if the run is over.
   @discardableResult
   func deliver(_ frame: VideoFrame, _ number: Int) -> Bool {
     guard let consumer = consumer(of: number) else { return false }
@@ -132,7 +131,7 @@ final class CaptureRun: Sendable {
     return true
   }
 
-  /// The consumer of a run that has started; nil if it is over.
+  /// Returns the consumer of a started run; nil if the run is over.
   func consumer(of number: Int) -> (any VideoConsumer)? {
     state.withLock { $0.number == number && $0.isStarted ? $0.consumer : nil }
   }
@@ -140,7 +139,7 @@ final class CaptureRun: Sendable {
 
 // MARK: - VideoConstraints
 
-/// An application's limits on the format of a capturer.
+/// An application's limits on a capturer's format.
 ///
 /// The names are those of W3C constraints; nil means no limit.
 public struct VideoConstraints: Hashable, Sendable, Codable {
@@ -160,14 +159,14 @@ public struct VideoConstraints: Hashable, Sendable, Codable {
   /// Creates constraints without limits.
   public init() {}
 
-  /// From 360 to 720 rows, as usual for cameras of phones.
+  /// From 360 to 720 rows, as usual for phone cameras.
   public static var usual: VideoConstraints {
     var constraints = VideoConstraints()
     (constraints.minHeight, constraints.maxHeight) = (360, 720)
     return constraints
   }
 
-  /// Whether a format satisfies the constraints.
+  /// Returns whether a format satisfies the constraints.
   public func admits(_ format: VideoFormat) -> Bool {
     func isWithin<Value: Comparable>(_ value: Value, _ least: Value?, _ most: Value?) -> Bool {
       (least.map { value >= $0 } ?? true) && (most.map { value <= $0 } ?? true)
@@ -179,15 +178,15 @@ public struct VideoConstraints: Hashable, Sendable, Codable {
 }
 
 extension VideoCapturer {
-  /// The first supported format that satisfies constraints, if any.
+  /// Returns the first supported format that satisfies `constraints`; nil if none does.
   public func supportedFormat(within constraints: VideoConstraints) -> VideoFormat? {
     supportedFormats.first { constraints.admits($0) }
   }
 }
 
 extension VideoCaptureSession {
-  /// Starts capturing in the first supported format that satisfies constraints.
-  /// - Returns: whether the capturer started; false if no format does.
+  /// Starts capturing in the first supported format that satisfies `constraints`.
+  /// - Returns: whether the capturer started; false if no format satisfies them.
   @discardableResult
   public func start(within constraints: VideoConstraints) async -> Bool {
     guard let format = capturer.supportedFormat(within: constraints) else { return false }
@@ -197,35 +196,35 @@ extension VideoCaptureSession {
 
 // MARK: - VideoFilter
 
-/// Changes frames on their way: blurs a background, mirrors, draws a name.
+/// Changes frames between capturer and consumer: blurs a background, mirrors, draws a name.
 public protocol VideoFilter: Sendable {
   /// Returns the processed frame; nil drops it.
   func process(_ frame: VideoFrame) -> VideoFrame?
 }
 
-/// A capturer whose frames pass through filters in order.
+/// A capturer that passes another capturer's frames through filters, in order.
 public final class FilteredVideoCapturer: VideoCapturer {
   /// The unfiltered capturer.
   public let capturer: any VideoCapturer
   private let filters: [any VideoFilter]
 
-  /// Applies filters to a capturer, in order.
+  /// Creates a capturer with filters, applied in order.
   public init(_ capturer: any VideoCapturer, filters: [any VideoFilter]) {
     self.capturer = capturer
     self.filters = filters
   }
 
-  /// The formats of the unfiltered capturer.
+  /// The unfiltered capturer's formats.
   public var supportedFormats: [VideoFormat] { capturer.supportedFormats }
-  /// Whether the unfiltered capturer's frames are a screen's.
+  /// Whether the unfiltered capturer captures a screen.
   public var isScreencast: Bool { capturer.isScreencast }
 
-  /// Starts capturing; see `VideoCapturer`.
+  /// Starts the unfiltered capturer; see `VideoCapturer`.
   public func startCapture(_ format: VideoFormat, consumer: any VideoConsumer) {
     capturer.startCapture(format, consumer: VideoFilterChain(filters, consumer: consumer))
   }
 
-  /// Stops capturing.
+  /// Stops the unfiltered capturer.
   public func stopCapture() { capturer.stopCapture() }
 }
 
@@ -240,10 +239,10 @@ public struct VideoFilterChain: VideoConsumer {
     self.consumer = consumer
   }
 
-  /// Notifies the consumer.
+  /// Passes the report on to the consumer.
   public func captureDidStart(_ isStarted: Bool) { consumer.captureDidStart(isStarted) }
 
-  /// Passes the filtered frame to the consumer.
+  /// Passes the filtered frame to the consumer, unless a filter drops it.
   public func consumeCapturedFrame(_ frame: VideoFrame) {
     var frame = frame
     for filter in filters {

@@ -5,8 +5,8 @@ package import Wire
 
 /// Turns events into steps of one peer: input, outputs, deadline, record.
 ///
-/// An output with an answer (a bound socket, a refused datagram) causes another input; those wait
-/// in order until the step that caused them is complete. The driver lives on its loop's thread.
+/// Some outputs are answered by another input (a bound socket, a refused datagram); these wait in
+/// order until the step that caused them is complete. The driver lives on its loop's thread.
 package final class PeerDriver {
   /// Receives a peer's events, on the loop's thread.
   package typealias Observer = @Sendable (PeerEvent, Instant) -> Void
@@ -15,7 +15,7 @@ package final class PeerDriver {
 
   /// How many consecutive inputs one turn handles before the loop serves other peers.
   package static let turnMaximum = 256
-  /// The longest time that a datagram waits for more on the same path.
+  /// How long a datagram waits at most for more on the same path.
   package static let burstMaximum = DatagramBurst.most
 
   private let engine: any PeerEngine
@@ -38,7 +38,7 @@ package final class PeerDriver {
   /// The peer's configuration.
   private var configuration = PeerConfiguration()
 
-  /// The instant of the last step; instants never decrease.
+  /// The last step's instant; instants never decrease.
   package private(set) var now = Instant.zero
 
   package init(
@@ -67,8 +67,7 @@ package final class PeerDriver {
 
   // MARK: Turns
 
-  /// Gives the peer its genesis and the addresses it may gather on, with the kinds of networks that
-  /// they are of.
+  /// Passes the peer its genesis, and the addresses it may gather on with their network types.
   package func begin(_ genesis: Genesis, interfaces: [IPAddress], types: [NetworkType] = []) {
     configuration = genesis.configuration
     receive(.genesis(genesis))
@@ -76,13 +75,13 @@ package final class PeerDriver {
     stats.begin(at: now)
   }
 
-  /// Applies one input and everything that follows.
+  /// Applies an input and everything it causes.
   package func receive(_ input: PeerInput) {
     step(input)
     drain()
   }
 
-  /// Applies a datagram with its arrival on the monotonic clock.
+  /// Applies a datagram received at a time on the monotonic clock.
   package func receive(_ datagram: Datagram, arrivalMonotonicNanoseconds: Int64) {
     guard strays.admits(datagram, isRecognized: { engine.recognizes(datagram) }) else {
       if strays.dropped == 1 {
@@ -107,9 +106,9 @@ package final class PeerDriver {
     drain()
   }
 
-  /// Applies an API call; its reply goes to the closure.
+  /// Applies an API call and passes its reply to `complete`.
   package func receive(_ call: PeerCall, complete: @escaping @Sendable (PeerReply) -> Void) {
-    // The last sample of a call is the one that counts in a report.
+    // Reports use the last sample before a call ends.
     if call == .close, !isClosed, stats.isOn { sampleStats() }
     var call = call
     if case .getStats(let selector, nil) = call {
@@ -132,7 +131,7 @@ package final class PeerDriver {
     drain()
   }
 
-  /// Does what is due: queued inputs, the engine's deadline, a stats sample.
+  /// Handles whatever is due: queued inputs, the engine's deadline, a stats sample.
   package func runTurn() {
     drain()
     var steps = 0
@@ -229,13 +228,13 @@ package final class PeerDriver {
     }
   }
 
-  /// Sends what is queued, and informs the peer of paths that refuse packets.
+  /// Sends queued datagrams, and informs the peer of paths that refuse packets.
   private func flush() {
     for failure in port.flush() { waiting.append(failure) }
   }
 }
 
-/// When a peer's stats are sampled: on a grid, so that samples of all peers coincide.
+/// Schedules a peer's stats samples on a grid, so that all peers are sampled at the same times.
 package struct StatsSchedule {
   private let interval: Interval?
   /// When the next sample is due.
@@ -263,27 +262,27 @@ package struct StatsSchedule {
 }
 
 extension PeerError {
-  /// The reply to a call whose peer is gone.
+  /// The reply to a call after its peer is gone.
   static let ended = PeerError(name: "InvalidStateError", message: "the session has ended")
 }
 
-/// Unanswered API calls of a peer, and replies not delivered to their callers yet.
+/// A peer's unanswered API calls, and replies not yet delivered to their callers.
 struct PendingCalls {
   typealias Completion = @Sendable (PeerReply) -> Void
 
   private var waiting: [(id: UInt32, complete: Completion)] = []
-  /// Replies of the current step; delivered after everything else in it.
+  /// Replies in the current step; delivered after everything else in it.
   private(set) var completed: [(complete: Completion, reply: PeerReply)] = []
   private var lastID: UInt32 = 0
 
-  /// Records a call whose reply goes to the closure; returns its number.
+  /// Records a call with the closure for its reply; returns the call's number.
   mutating func begin(_ complete: @escaping Completion) -> UInt32 {
     lastID &+= 1
     waiting.append((lastID, complete))
     return lastID
   }
 
-  /// Records the reply to a call; dropped if its caller no longer waits.
+  /// Records the reply to a call; drops it if the caller no longer waits.
   mutating func complete(_ reply: PeerReply, to id: UInt32) {
     guard let index = waiting.firstIndex(where: { $0.id == id }) else { return }
     completed.append((waiting.remove(at: index).complete, reply))
@@ -292,7 +291,7 @@ struct PendingCalls {
   /// Clears delivered replies.
   mutating func forgetGiven() { completed.removeAll(keepingCapacity: true) }
 
-  /// Removes all unanswered calls; returns their closures, oldest first.
+  /// Removes all unanswered calls and returns their closures, oldest first.
   mutating func abandon() -> [Completion] {
     defer { waiting = [] }
     return waiting.map(\.complete)
@@ -337,17 +336,17 @@ struct InputQueue {
 
 // MARK: - StrayFilter
 
-/// Filters stray datagrams: from ends that were never sent anything, and without the peer's
+/// Filters stray datagrams: from addresses that were never sent anything, and without the peer's
 /// credentials.
 ///
-/// A peer gets a few of them, because they help explain a failing call. The rest is counted and
-/// dropped before it becomes an input. So an attacker who knows a port cannot inflate a take, and a
-/// replay needs no record of them.
+/// A peer receives a few of them, because they help explain a failing call. The rest are counted
+/// and dropped before they become inputs. So an attacker who knows a port cannot inflate a take,
+/// and a replay needs no record of them.
 struct StrayFilter {
-  /// How many stray datagrams a peer gets, and how many bytes.
+  /// How many stray datagrams and bytes a peer receives at most.
   static let most = 500
   static let mostBytes = 256 << 10
-  /// The most ends remembered; ICE has fewer pairs.
+  /// How many addresses are remembered at most; ICE has fewer pairs.
   private static let endsMaximum = 4_096
 
   private var known: Set<SocketAddress> = []
@@ -357,15 +356,15 @@ struct StrayFilter {
   /// The number of dropped datagrams.
   private(set) var dropped: UInt64 = 0
 
-  /// Records that something was sent to an end.
+  /// Records that something was sent to an address.
   mutating func sent(_ datagram: Datagram) {
     guard lastKnown != datagram.remote, !StrayFilter.isRefusal(datagram.bytes) else { return }
     lastKnown = datagram.remote
     if known.count < StrayFilter.endsMaximum { known.insert(datagram.remote) }
   }
 
-  /// Decides about a datagram.
-  /// - Parameter isRecognized: whether it carries the peer's credentials.
+  /// Returns whether to pass a datagram on.
+  /// - Parameter isRecognized: whether the datagram carries the peer's credentials.
   mutating func admits(_ datagram: Datagram, isRecognized: () -> Bool) -> Bool {
     if lastKnown == datagram.remote { return true }
     if known.contains(datagram.remote) {
@@ -383,8 +382,8 @@ struct StrayFilter {
     return true
   }
 
-  /// Whether it is an error response to a Binding request (RFC 8489 section 5), sent to unknown
-  /// peers.
+  /// Returns whether a datagram is an error response to a Binding request (RFC 8489 section 5),
+  /// which unknown peers are sent too.
   private static func isRefusal(_ bytes: [UInt8]) -> Bool {
     bytes.count >= 2 && bytes[0] == 0x01 && bytes[1] == 0x11
   }

@@ -5,30 +5,30 @@ import Synchronization
 package import Tape
 package import Wire
 
-/// The engine of a driver: the client stack of one peer, or a substitute in tests.
+/// A driver's engine: one peer's client stack, or a substitute in tests.
 package protocol PeerEngine: AnyObject {
-  /// Applies one input and appends everything that follows.
+  /// Applies an input and appends everything it causes.
   func step(_ input: PeerInput, at now: Instant, into outbox: inout Outbox<PeerOutput>)
-  /// When the engine needs its deadline input.
+  /// When the engine next needs its deadline input.
   var deadline: Instant? { get }
   /// The number of random bytes drawn so far.
   var entropyDrawn: UInt64 { get }
   /// The codecs' processing times so far, if measured.
   var codecTimes: [CodecTime] { get }
-  /// Whether a datagram from an unknown end belongs to the peer.
+  /// Returns whether a datagram from an unknown address belongs to the peer.
   ///
   /// Called before it becomes an input, so it must not change anything.
   func recognizes(_ datagram: Datagram) -> Bool
 }
 
 extension PeerEngine {
-  /// Not measured.
+  /// Empty: nothing is measured.
   package var codecTimes: [CodecTime] { [] }
 }
 
 extension PeerMachine: PeerEngine {}
 
-/// Records the steps of a take.
+/// Records a take's steps.
 package protocol StepSink: Sendable {
   /// Queues a step; must not wait for a disk.
   func record(_ step: StepRecord)
@@ -37,6 +37,18 @@ package protocol StepSink: Sendable {
 }
 
 extension TapeWriter: StepSink {}
+
+/// Receives the steps of a session's peers where no take is recorded.
+package protocol PeerSink: StepSink {
+  /// Begins, before the first peer.
+  func begin(_ wallClock: WallClock)
+  /// Adds a peer before its first step; returns its actor and peer numbers.
+  func addPeer(label: String, role: String) -> (actor: UInt32, peer: UInt32)
+  /// Completes everything after the last step.
+  ///
+  /// - Parameter path: the take that the session was to record.
+  func finish(_ path: String) async -> TakeSummary
+}
 
 /// What a loop needs to create a peer.
 struct PeerSetup: Sendable {
@@ -54,32 +66,33 @@ struct PeerSetup: Sendable {
   var forward: PeerDriver.Forward? = nil
 }
 
-/// Limits the application media that waits for a loop busy encoding.
+/// Limits how much application media waits while a loop is busy encoding.
 ///
-/// Excess is refused immediately: late media is worth less than none, and memory stays bounded.
+/// Excess media is refused immediately: late media is worth less than none, and memory stays
+/// bounded.
 final class CaptureBudget: Sendable {
   private let waiting = Atomic<Int>(0)
   private let maximum: Int
 
   init(maximum: Int) { self.maximum = maximum }
 
-  /// Acquires a place; false if there is none.
+  /// Reserves a slot; returns false if none is free.
   func acquire() -> Bool {
     if waiting.add(1, ordering: .relaxed).newValue <= maximum { return true }
     release()
     return false
   }
 
-  /// Releases a place.
+  /// Frees a slot.
   func release() { waiting.subtract(1, ordering: .relaxed) }
 }
 
 // MARK: - TimedCodecs
 
-/// Codecs that measure their processing time, for the stats that need a clock.
+/// Codecs that measure their processing time, for those stats that need a clock.
 ///
-/// The stack has no clock: measured times are part of each getStats input, so that they are
-/// recorded and a replay reports the same.
+/// The stack has no clock: measured times are part of each getStats input, so they are recorded and
+/// a replay reports the same.
 final class TimedCodecs: CodecFactory {
   private let codecs: any CodecFactory
   private var watches: [CodecWatch] = []
@@ -117,7 +130,7 @@ final class TimedCodecs: CodecFactory {
     TimedVideoDecoder(try codecs.videoDecoder(track: track, codec), watch(track, isInbound: true))
   }
 
-  /// The stopwatch of one direction of a track; a codec's successor continues with it.
+  /// Returns the stopwatch for one direction of a track; a replacement codec continues with it.
   private func watch(_ track: String, isInbound: Bool) -> CodecWatch {
     let transceiver = UInt32(track) ?? 0
     if let known = watches.first(where: {
@@ -132,13 +145,13 @@ final class TimedCodecs: CodecFactory {
   }
 }
 
-/// Sums up a codec's processing time.
+/// Adds up a codec's processing time.
 private final class CodecWatch {
   private(set) var time: CodecTime
 
   init(_ time: CodecTime) { self.time = time }
 
-  /// Adds the time since an instant, once per sample.
+  /// Adds the time elapsed since `begin`, once per sample.
   func add(since begin: ContinuousClock.Instant, samples: Int = 1) {
     let length = begin.duration(to: .now).components
     let nanoseconds = length.seconds * 1_000_000_000 + length.attoseconds / 1_000_000_000
@@ -204,7 +217,7 @@ private final class TimedVideoDecoder: VideoDecoding {
   }
 }
 
-/// The full client stack of a live peer, with codecs that measure their time.
+/// A live peer's complete client stack, with codecs that measure their time.
 final class TimedPeer: PeerEngine {
   private let codecs: TimedCodecs
   private let machine: PeerMachine

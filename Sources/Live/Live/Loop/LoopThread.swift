@@ -6,7 +6,7 @@ import Synchronization
 import Tape
 import Wire
 
-/// The body of a media loop; everything here runs on its thread.
+/// A media loop's body; everything here runs on the loop's thread.
 final class LoopThread {
   private static let mailboxTag: Poller.Tag = 0
   private static let timerTag: Poller.Tag = 1
@@ -16,7 +16,7 @@ final class LoopThread {
   let poller: Poller
   private let timer: WakeTimer
   private let batch = ReceiveBatch()
-  /// Datagrams of the peer whose turn it is.
+  /// Datagrams from the peer that currently has its turn.
   let outgoing = SendBatch()
   private let resolver = NameResolver()
   let multicast = MulticastPort()
@@ -26,7 +26,7 @@ final class LoopThread {
   var descriptors: OpenSockets
   private var completions: [@Sendable () -> Void] = []
   private var isStopping = false
-  /// Ignored listeners, the first to be watched again first.
+  /// Paused listeners, in the order in which they resume.
   var resting: [(tag: Poller.Tag, untilNanoseconds: Int64)] = []
   var hasToldOfRest = false
 
@@ -37,7 +37,7 @@ final class LoopThread {
     timer = try WakeTimer()
     try poller.add(mailbox.descriptor, tag: LoopThread.mailboxTag)
     try poller.add(timer.descriptor, tag: LoopThread.timerTag)
-    // Without it, addresses are never updated.
+    // Without a link watch, addresses are never updated.
     links = try? LinkWatch()
     if let links { try poller.add(links.descriptor, tag: LoopThread.linksTag) }
   }
@@ -55,7 +55,7 @@ final class LoopThread {
     finish()
   }
 
-  /// Sets the timer to the earliest turn; false if a turn is due already.
+  /// Sets the timer to the earliest turn; returns false if a turn is already due.
   private func arm() -> Bool {
     let earliest = min(
       multicast.wakeNanoseconds ?? .max, turns.earliestNanoseconds ?? .max,
@@ -85,7 +85,7 @@ final class LoopThread {
     driver.beginBurst()
     defer { driver.endBurst() }
     for index in 0..<count {
-      // A step may have closed the socket; ignore what it still received.
+      // A step may have closed the socket; ignore what it had already received.
       guard descriptors.socket(tag) != nil else { return }
       guard let entry = batch.entry(at: index) else { continue }
       driver.receive(
@@ -130,7 +130,7 @@ final class LoopThread {
     }
   }
 
-  /// The driver of a peer that is about to get an input.
+  /// Returns the driver of a peer that is about to receive an input.
   private func driver(of key: MediaLoop.PeerKey) -> PeerDriver? {
     guard let resident = peers[key] else { return nil }
     turns.touch(resident)
@@ -139,7 +139,7 @@ final class LoopThread {
 
   func resident(_ key: MediaLoop.PeerKey) -> Resident? { peers[key] }
 
-  /// The driver of a socket's peer, which is about to get an input.
+  /// Returns the driver of a socket's peer, which is about to receive an input.
   func touched(_ resident: Resident) -> PeerDriver {
     turns.touch(resident)
     return resident.driver
@@ -204,7 +204,7 @@ final class LoopThread {
     }
   }
 
-  // MARK: Sockets and names, for the ports of the peers
+  // MARK: Sockets and names
 
   /// Opens a socket for a peer.
   func open(on ip: IPAddress, for key: MediaLoop.PeerKey) throws(SystemError)
@@ -217,10 +217,10 @@ final class LoopThread {
     return (try descriptors.add(OpenSocket(socket: socket, resident: resident)), socket)
   }
 
-  /// Forgets a socket, which closes it.
+  /// Removes and closes a socket.
   func close(_ tag: Poller.Tag) { descriptors.closeSocket(tag) }
 
-  /// Resolves a name: `.local` ones by mDNS, others on another thread; the answer arrives through
+  /// Resolves a name: `.local` names by mDNS, others on another thread; the result arrives through
   /// the mailbox.
   func resolve(_ name: String, id: UInt32, for key: MediaLoop.PeerKey) {
     let mailbox = mailbox
@@ -266,7 +266,7 @@ extension LoopThread {
     return (tag, stream)
   }
 
-  /// Continues a connection and passes its messages to its peer.
+  /// Advances a connection and passes its messages to its peer.
   func advanceStream(_ tag: Poller.Tag) {
     guard let entry = descriptors.stream(tag) else { return }
     let driver = touched(entry.resident)
@@ -301,13 +301,13 @@ extension LoopThread {
     }
   }
 
-  /// Watches a connection for what it waits for.
+  /// Watches a connection for the events it is waiting for.
   func watch(_ tag: Poller.Tag) {
     guard let stream = descriptors.stream(tag)?.stream else { return }
     poller.watch(stream.descriptor, writing: stream.wantsToWrite, tag: tag)
   }
 
-  /// Forgets a connection, which closes it.
+  /// Removes and closes a connection.
   func closeStream(_ tag: Poller.Tag) { descriptors.closeStream(tag) }
 
   // MARK: Listeners
@@ -324,10 +324,10 @@ extension LoopThread {
     return (tag, socket)
   }
 
-  /// The most connections accepted per turn.
+  /// The most connections accepted in one turn.
   private static let acceptsPerTurn = 16
 
-  /// Accepts waiting connections of a listener.
+  /// Accepts a listener's waiting connections.
   func accept(_ tag: Poller.Tag) {
     for _ in 0..<LoopThread.acceptsPerTurn {
       guard let listener = descriptors.listener(tag) else { return }
@@ -346,10 +346,10 @@ extension LoopThread {
     }
   }
 
-  /// How long a listener is ignored after accepting failed.
+  /// How long a listener pauses after accepting failed.
   private static let restNanoseconds: Int64 = 1_000_000_000
 
-  /// Ignores a listener for a while: the poller would report it continuously.
+  /// Pauses a listener whose accepting failed: the poller would report it continuously.
   private func rest(_ tag: Poller.Tag, _ socket: ListenSocket, _ code: Int32) {
     if !hasToldOfRest {
       hasToldOfRest = true
@@ -361,7 +361,7 @@ extension LoopThread {
     resting.append((tag, csockets_monotonic_ns() + LoopThread.restNanoseconds))
   }
 
-  /// Watches ignored listeners again.
+  /// Resumes listeners whose pause is over.
   func wakeListeners() {
     guard let first = resting.first, first.untilNanoseconds <= csockets_monotonic_ns() else {
       return
@@ -371,15 +371,15 @@ extension LoopThread {
     poller.watch(listener.socket.descriptor, writing: false, tag: first.tag)
   }
 
-  /// Forgets a listener, which closes it; accepted connections stay.
+  /// Removes and closes a listener; accepted connections stay.
   func closeListener(_ tag: Poller.Tag) { descriptors.closeListener(tag) }
 }
 
-/// Notices for users that do not belong in a take, such as running out of file descriptors.
+/// Notices for users that have no place in a take, such as running out of file descriptors.
 package enum LoopNotices {
   private static let listener = Mutex<(@Sendable (String) -> Void)?>(nil)
 
-  /// Sets the listener for notices, each a sentence; without one, notices are dropped.
+  /// Sets the listener for notices, one sentence each; without a listener, notices are dropped.
   package static func onNotice(_ listener: @escaping @Sendable (String) -> Void) {
     self.listener.withLock { $0 = listener }
   }

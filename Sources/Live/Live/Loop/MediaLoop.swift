@@ -6,8 +6,8 @@ import Wire
 
 /// A thread that drives any number of peers: sockets, deadlines and a mailbox in one epoll set.
 ///
-/// Machines are not shared between threads: they are created, stepped and destroyed here.
-/// Everything from outside arrives through the mailbox.
+/// Machines are not shared between threads: they are created, stepped and destroyed here. All input
+/// from other threads arrives through the mailbox.
 public final class MediaLoop: Sendable {
   /// Identifies a peer in its loop.
   typealias PeerKey = UInt64
@@ -19,13 +19,13 @@ public final class MediaLoop: Sendable {
     case call(PeerKey, PeerCall, @Sendable (PeerReply) -> Void)
     case send(PeerKey, DataMessage, @Sendable (PeerReply) -> Void)
     case captured(PeerKey, transceiver: UInt32, CapturedMedia, CaptureBudget)
-    /// The addresses of a name, from the system or mDNS.
+    /// A name's addresses, from the system or mDNS.
     case resolved(PeerKey, id: UInt32, [IPAddress], fromSystem: Bool)
     case remove(PeerKey, @Sendable () -> Void)
     case stop(@Sendable () -> Void)
-    /// For a recorded peer only: call when the application has made all recorded calls.
+    /// Only for a recorded peer: call back once the application has made all recorded calls.
     case followRecording(@Sendable () -> Void)
-    /// For a recorded peer only: run the rest of its take without further calls.
+    /// Only for a recorded peer: run the rest of its take without further calls.
     case finishRecording(@Sendable (RecordedPeer.Report?) -> Void)
   }
 
@@ -39,19 +39,19 @@ public final class MediaLoop: Sendable {
     try startThread(named: "retake-media") { thread.run() }
   }
 
-  /// Creates a loop whose messages are handled by another kind of thread.
+  /// Creates a loop whose messages another kind of thread handles.
   init(mailbox: Mailbox<Message>) { self.mailbox = mailbox }
 
   deinit { _ = mailbox.post(.stop {}) }
 
-  /// Stops the thread with all its peers, and returns once that is done.
+  /// Stops the thread and all its peers, and returns once that is done.
   public func stop() async {
     await withCheckedContinuation { continuation in
       if !mailbox.post(.stop { continuation.resume() }) { continuation.resume() }
     }
   }
 
-  /// A key that was not used in this loop.
+  /// Returns a key not yet used in this loop.
   func nextKey() -> PeerKey {
     lastKey.withLock { key in
       key += 1
@@ -60,32 +60,32 @@ public final class MediaLoop: Sendable {
   }
 }
 
-/// A fixed number of loops shared by sessions, so that not every call needs a thread.
+/// A fixed number of loops shared by sessions, so that a call does not need its own thread.
 public final class MediaLoopPool: Sendable {
   private let loops: [MediaLoop]
   private let turn = Atomic<Int>(0)
 
   /// Starts the threads.
-  /// - Parameter count: at least one; the number of processors is right for media.
+  /// - Parameter count: at least one; for media, the number of processors is right.
   public init(count: Int) throws(SystemError) {
     var loops: [MediaLoop] = []
     for _ in 0..<max(1, count) { loops.append(try MediaLoop()) }
     self.loops = loops
   }
 
-  /// The loop for another session, in rotation.
+  /// Returns the loop for the next session, in rotation.
   public func next() -> MediaLoop {
     let turn = turn.add(1, ordering: .relaxed).oldValue
     return loops[Int(UInt(bitPattern: turn) % UInt(loops.count))]
   }
 
-  /// Stops all threads with their peers, and returns once that is done.
+  /// Stops all threads and their peers, and returns once that is done.
   public func stop() async { for loop in loops { await loop.stop() } }
 }
 
 // MARK: - Mailbox
 
-/// Messages from any thread to the loop's thread, in order (a locked queue and an eventfd).
+/// Passes messages from any thread to the loop's thread, in order (a locked queue and an eventfd).
 package final class Mailbox<Message: Sendable>: Sendable {
   private struct State {
     var messages: [Message] = []
@@ -105,19 +105,19 @@ package final class Mailbox<Message: Sendable>: Sendable {
     state.withLock { $0.isClosed = true }
   }
 
-  /// A mailbox that refuses all messages.
+  /// Returns a mailbox that refuses all messages.
   package static var closed: Mailbox { Mailbox(closed: -1) }
 
   deinit { if descriptor >= 0 { _ = csockets_close(descriptor) } }
 
-  /// Adds a message; false if the mailbox is closed.
+  /// Adds a message; returns false if the mailbox is closed.
   package func post(_ message: Message) -> Bool {
     let (isTaken, wakes) = state.withLock { state in
       guard !state.isClosed else { return (false, false) }
       state.messages.append(message)
       return (true, state.messages.count == 1)
     }
-    // Only the first message has to wake the reader, which removes all of them.
+    // Only the first message has to wake the reader, which removes all of them at once.
     if wakes { _ = csockets_wake_signal(descriptor) }
     return isTaken
   }

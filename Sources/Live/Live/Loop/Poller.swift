@@ -8,7 +8,7 @@ final class Poller {
   /// Identifies a descriptor; never reused, so stale events find nothing.
   typealias Tag = UInt64
 
-  /// The most events of one wait.
+  /// The most events that one wait returns.
   static let eventsMaximum = 64
 
   private let descriptor: Int32
@@ -27,13 +27,13 @@ final class Poller {
       csockets_poll_add(descriptor, watched, UInt32(CSOCKETS_READABLE), tag))
   }
 
-  /// Watches a descriptor for reading, and for writing if wanted.
+  /// Watches a descriptor for reading, and for writing if requested.
   func watch(_ watched: Int32, writing: Bool, tag: Tag) {
     let interest = UInt32(CSOCKETS_READABLE) | (writing ? UInt32(CSOCKETS_WRITABLE) : 0)
     _ = csockets_poll_modify(descriptor, watched, interest, tag)
   }
 
-  /// Watches a descriptor only for errors, until it is watched again.
+  /// Watches a descriptor only for errors until `watch` is called again.
   func ignore(_ watched: Int32, tag: Tag) {
     _ = csockets_poll_modify(descriptor, watched, 0, tag)
   }
@@ -41,7 +41,7 @@ final class Poller {
   /// Stops watching a descriptor.
   func remove(_ watched: Int32) { _ = csockets_poll_remove(descriptor, watched) }
 
-  /// Waits for events, or polls without `waits`, and returns their number.
+  /// Waits for events, or only polls if `waits` is false, and returns their number.
   func wait(waits: Bool) throws(SystemError) -> Int {
     Int(
       try checked(
@@ -49,7 +49,7 @@ final class Poller {
         csockets_poll_wait(descriptor, &events, Int32(events.count), waits ? -1 : 0)))
   }
 
-  /// The tag of an event of the last wait.
+  /// Returns the tag of an event from the last wait.
   func tag(at index: Int) -> Tag { events[index].tag }
 }
 
@@ -64,7 +64,7 @@ final class WakeTimer {
 
   deinit { _ = csockets_close(descriptor) }
 
-  /// Lets the timer fire at an absolute time, possibly in the past, or earlier.
+  /// Sets the timer to an absolute time, possibly in the past, unless it fires earlier anyway.
   ///
   /// Deadlines move with nearly every packet; firing too early once is cheaper than a system call
   /// for each.
@@ -83,18 +83,18 @@ final class WakeTimer {
 
 // MARK: - OpenSockets
 
-/// A UDP socket of a peer.
+/// A peer's UDP socket.
 struct OpenSocket {
   let socket: UDPSocket
   let resident: Resident
 }
 
-/// A peer's stream connection, and the number of the request that opened it.
+/// A peer's stream connection.
 struct OpenStream {
   let stream: StreamSocket
   let resident: Resident
   let port: SocketSet
-  /// Nil for one that the peer opened.
+  /// The number of the request that opened it; nil for an accepted connection.
   let id: UInt32?
 }
 
@@ -123,7 +123,7 @@ struct OpenSockets {
   func stream(_ tag: Poller.Tag) -> OpenStream? { streams[tag] }
   func listener(_ tag: Poller.Tag) -> OpenListener? { listeners[tag] }
 
-  /// A new tag.
+  /// Returns a new tag.
   mutating func nextTag() -> Poller.Tag {
     lastTag += 1
     return lastTag
@@ -131,21 +131,21 @@ struct OpenSockets {
 
   // MARK: Opening
 
-  /// Adds and watches a socket of a peer.
+  /// Adds and watches a peer's socket.
   mutating func add(_ entry: OpenSocket) throws(SystemError) -> Poller.Tag {
     let tag = try watch(entry.socket.descriptor)
     sockets[tag] = entry
     return tag
   }
 
-  /// Adds and watches a connection of a peer.
+  /// Adds and watches a peer's connection.
   mutating func add(_ entry: OpenStream) throws(SystemError) -> Poller.Tag {
     let tag = try watch(entry.stream.descriptor)
     streams[tag] = entry
     return tag
   }
 
-  /// Adds and watches a listening socket of a peer.
+  /// Adds and watches a peer's listening socket.
   mutating func add(_ entry: OpenListener) throws(SystemError) -> Poller.Tag {
     let tag = try watch(entry.socket.descriptor)
     listeners[tag] = entry
@@ -160,19 +160,19 @@ struct OpenSockets {
 
   // MARK: Closing
 
-  /// Forgets a socket, which closes it.
+  /// Removes and closes a socket.
   mutating func closeSocket(_ tag: Poller.Tag) {
     guard let entry = sockets.removeValue(forKey: tag) else { return }
     poller.remove(entry.socket.descriptor)
   }
 
-  /// Forgets a connection, which closes it.
+  /// Removes and closes a connection.
   mutating func closeStream(_ tag: Poller.Tag) {
     guard let entry = streams.removeValue(forKey: tag) else { return }
     poller.remove(entry.stream.descriptor)
   }
 
-  /// Forgets a listener, which closes it; accepted connections stay.
+  /// Removes and closes a listener; accepted connections stay.
   mutating func closeListener(_ tag: Poller.Tag) {
     guard let entry = listeners.removeValue(forKey: tag) else { return }
     poller.remove(entry.socket.descriptor)
@@ -206,14 +206,13 @@ final class Resident {
     self.interfaces = interfaces
   }
 
-  /// When the peer has to be stepped next, on the monotonic clock; nil if nothing is due.
+  /// When the peer needs its next step, on the monotonic clock; nil if nothing is due.
   fileprivate var wantsNanoseconds: Int64? {
     driver.nextTurn.map { clock.monotonicNanoseconds(at: $0) }
   }
 }
 
-/// Which peers of a loop need a turn, and when; the cost does not grow with the number of idle
-/// peers.
+/// Tracks which of a loop's peers need a turn, and when; idle peers cost nothing per turn.
 struct TurnTable {
   private struct Look: Comparable {
     var nanoseconds: Int64
@@ -224,21 +223,21 @@ struct TurnTable {
     }
   }
 
-  /// One entry per waiting peer, and some that were superseded by an earlier one.
+  /// One entry per waiting peer, and some superseded by an earlier one.
   private var looks = Heap<Look>()
   private var touched: [MediaLoop.PeerKey] = []
 
-  /// When the next peer has to be checked; nil if none waits.
+  /// When the next peer has to be checked; nil if none is waiting.
   var earliestNanoseconds: Int64? { touched.isEmpty ? looks.min?.nanoseconds : 0 }
 
-  /// Records that a peer got an input and needs a turn.
+  /// Records that a peer received an input and needs a turn.
   mutating func touch(_ resident: Resident) {
     guard !resident.isTouched else { return }
     resident.isTouched = true
     touched.append(resident.key)
   }
 
-  /// Runs a turn of every peer that was touched or is due, in that order.
+  /// Runs a turn of every touched peer, then of every peer that is due.
   mutating func runTurns(of peers: [MediaLoop.PeerKey: Resident], until nowNanoseconds: Int64) {
     var turns: [Resident] = []
     for key in touched {

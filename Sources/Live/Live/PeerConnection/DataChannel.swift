@@ -3,11 +3,11 @@ public import Peer
 public import SCTP
 import Synchronization
 
-/// A data channel of a connection (W3C RTCDataChannel).
+/// A connection's data channel (W3C RTCDataChannel).
 ///
-/// It does not keep its connection alive: when that is released or closed, the channel closes.
-/// Received messages wait in `messages` from the start, so nothing is lost between its announcement
-/// and the first read.
+/// It does not keep its connection alive: once that is released or closed, the channel closes.
+/// Received messages wait in `messages` from the start, so nothing is lost between the channel's
+/// announcement and the first read.
 public final class DataChannel: Sendable, Hashable {
   private struct State {
     var options: DataChannelInit
@@ -16,14 +16,14 @@ public final class DataChannel: Sendable, Hashable {
     var readers = Readers<DataChannelState>()
   }
 
-  /// The channel's number in its connection, counted from 0 over both sides' channels; the take's
-  /// `channel.channel`.
+  /// The channel's number in its connection, counted from 0 over the channels of both peers;
+  /// `channel.channel` in the take.
   public let number: UInt32
   /// Whether the peer created the channel.
   public let isRemote: Bool
-  /// The received messages from the first one on; ends when the channel is closed.
+  /// All received messages in order; ends when the channel is closed.
   ///
-  /// For one reader: two would share the messages. An application that leaves more than 64 MiB
+  /// Only for one reader: two would share the messages. An application that leaves more than 64 MiB
   /// unread loses the channel.
   public let messages: DataChannelMessages
 
@@ -42,7 +42,7 @@ public final class DataChannel: Sendable, Hashable {
 
   // MARK: Attributes
 
-  /// The options of its creation; `id` is its stream once the association has started.
+  /// The options it was created with; `id` is the stream's number once the association has started.
   public var options: DataChannelInit { state.withLock { $0.options } }
   /// W3C label.
   public var label: String { options.label }
@@ -56,12 +56,12 @@ public final class DataChannel: Sendable, Hashable {
   public var maxRetransmits: UInt16? { options.maxRetransmits }
   /// W3C negotiated.
   public var negotiated: Bool { options.negotiated }
-  /// W3C id: the stream; nil until the association has started.
+  /// W3C id: the stream's number; nil until the association has started.
   public var id: UInt16? { options.id }
   /// W3C readyState.
   public var readyState: DataChannelState { state.withLock { $0.readyState } }
 
-  /// Bytes passed to `send` that were not sent yet (W3C bufferedAmount).
+  /// Bytes passed to `send` and not yet sent (W3C bufferedAmount).
   public var bufferedAmount: UInt64 {
     get async { await info()?.bufferedAmount ?? 0 }
   }
@@ -94,7 +94,8 @@ public final class DataChannel: Sendable, Hashable {
     return stream
   }
 
-  /// Returns once messages can be sent; throws if the channel closes first or takes too long.
+  /// Returns once messages can be sent; throws if the channel closes first or opening takes too
+  /// long.
   public func waitUntilOpen(timeout: Duration = .seconds(10)) async throws(PeerError) {
     try await wait(for: "opening the data channel", timeout: timeout) { state in
       state == .connecting ? nil : state == .open
@@ -128,10 +129,9 @@ public final class DataChannel: Sendable, Hashable {
     }
   }
 
-  /// Sends a message, and returns when at most 1 MiB of the channel is buffered.
+  /// Sends a message, and returns once at most 1 MiB of the channel's data is buffered.
   ///
-  /// Awaiting every send keeps a sender at the speed of the path. Messages keep the order of the
-  /// calls.
+  /// Awaiting every send paces the sender to the path. Messages keep the order of the calls.
   /// - Throws: `InvalidStateError` unless the channel is open, `TypeError` if the message is larger
   ///   than the peer accepts, `OperationError` if senders that did not wait have filled the buffer
   ///   (16 MiB), or if the channel closed before everything was sent.
@@ -141,7 +141,7 @@ public final class DataChannel: Sendable, Hashable {
     if case .failure(let error) = reply { throw error }
   }
 
-  /// Closes the channel after sending what is queued (W3C close); repeating it has no effect.
+  /// Closes the channel after sending queued messages (W3C close); repeating it has no effect.
   public func close() async {
     _ = try? await perform(.closeDataChannel(number))
   }
@@ -173,14 +173,14 @@ public final class DataChannel: Sendable, Hashable {
     }
   }
 
-  // MARK: The loop's side
+  // MARK: Called by the loop
 
-  /// Applies a report of the stack about the channel.
+  /// Applies the stack's report about the channel.
   func follow(_ record: DataChannelRecord) {
     change(to: record.state, options: record.options)
   }
 
-  /// Queues a message for the reader; one that reads too little loses the channel.
+  /// Queues a message for the reader; an application that reads too little loses the channel.
   /// - Returns: false if the channel is abandoned.
   func receive(_ message: DataMessage) -> Bool {
     if inbox.put(DataChannelMessage(message), size: message.bytes.count) { return true }
@@ -189,7 +189,7 @@ public final class DataChannel: Sendable, Hashable {
     return false
   }
 
-  /// Ends the channel with its connection.
+  /// Closes the channel because its connection has ended.
   func finish() { change(to: .closed, options: options) }
 
   private func change(to readyState: DataChannelState, options: DataChannelInit) {
@@ -206,15 +206,15 @@ public final class DataChannel: Sendable, Hashable {
 
   // MARK: Identity
 
-  /// Whether both are the same channel of the same connection.
+  /// Returns whether both are the same object.
   public static func == (left: DataChannel, right: DataChannel) -> Bool { left === right }
 
-  /// Hashes the identity.
+  /// Hashes the object's identity.
   public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
 }
 
 extension DataChannel {
-  /// Returns once a condition on the state is true; throws if it is false, or after a time.
+  /// Returns once `holds` is true of the state; throws if it returns false or the wait times out.
   private func wait(
     for what: String, timeout: Duration,
     until holds: @escaping @Sendable (DataChannelState) -> Bool?
@@ -231,7 +231,7 @@ extension DataChannel {
   }
 }
 
-/// Where calls of channels go: the loop and the peer on it.
+/// The loop and the peer to which channels send their calls.
 struct DataChannelPort: Sendable {
   let mailbox: Mailbox<MediaLoop.Message>
   let key: MediaLoop.PeerKey
@@ -239,21 +239,21 @@ struct DataChannelPort: Sendable {
 
 // MARK: - DataChannelMessage
 
-/// A message of a data channel.
+/// A data channel's message.
 public enum DataChannelMessage: Hashable, Sendable {
   /// Text; invalid UTF-8 was replaced.
   case text(String)
-  /// Bytes.
+  /// A binary message.
   case binary([UInt8])
 
-  /// Creates a message from the stack's.
+  /// Converts the stack's message.
   init(_ message: DataMessage) {
     self =
       message.isBinary
       ? .binary(message.bytes) : .text(String(decoding: message.bytes, as: UTF8.self))
   }
 
-  /// The size in bytes; for text, in UTF-8.
+  /// The size in bytes; for text, of its UTF-8.
   public var count: Int {
     switch self {
     case .text(let text): text.utf8.count
@@ -262,9 +262,9 @@ public enum DataChannelMessage: Hashable, Sendable {
   }
 }
 
-/// The messages of a data channel in order of arrival.
+/// A data channel's messages in order of arrival.
 public struct DataChannelMessages: AsyncSequence, Sendable {
-  /// The messages.
+  /// One message.
   public typealias Element = DataChannelMessage
 
   let inbox: MessageInbox
@@ -273,8 +273,8 @@ public struct DataChannelMessages: AsyncSequence, Sendable {
   public struct AsyncIterator: AsyncIteratorProtocol {
     let inbox: MessageInbox
 
-    /// The next message; nil once the channel is closed and all messages were read, or on
-    /// cancellation.
+    /// Returns the next message; nil once the channel is closed and all messages have been read, or
+    /// on cancellation.
     public func next() async -> DataChannelMessage? { await inbox.next() }
   }
 
@@ -282,7 +282,7 @@ public struct DataChannelMessages: AsyncSequence, Sendable {
   public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(inbox: inbox) }
 }
 
-/// Messages waiting for their reader, limited by size.
+/// Messages waiting to be read, limited by size.
 final class MessageInbox: Sendable {
   private typealias Reader = CheckedContinuation<DataChannelMessage?, Never>
 
@@ -291,7 +291,7 @@ final class MessageInbox: Sendable {
     var bytes = 0
     var readers = Deque<(id: Int, continuation: Reader)>()
     var lastReader = 0
-    /// Readers whose tasks were cancelled before they waited.
+    /// Readers whose tasks were cancelled before they began to wait.
     var cancelled: Set<Int> = []
     var isFinished = false
 
@@ -303,13 +303,13 @@ final class MessageInbox: Sendable {
     }
   }
 
-  /// The limit in bytes, and the overhead of a message in it.
+  /// The limit in bytes, and each message's overhead within it.
   private static let maximum = 64 << 20
   private static let overhead = 64
 
   private let state = Mutex(State())
 
-  /// Adds a message; false if the limit is exceeded.
+  /// Adds a message; returns false if the limit is exceeded.
   func put(_ message: DataChannelMessage, size: Int) -> Bool {
     let (isTaken, reader) = state.withLock { state -> (Bool, Reader?) in
       guard !state.isFinished else { return (true, nil) }
@@ -325,7 +325,7 @@ final class MessageInbox: Sendable {
     return isTaken
   }
 
-  /// Ends the messages; waiting ones can still be read.
+  /// Ends the stream; waiting messages can still be read.
   func finish() {
     let readers = state.withLock { state in
       state.isFinished = true
@@ -335,7 +335,7 @@ final class MessageInbox: Sendable {
     for reader in readers { reader.continuation.resume(returning: nil) }
   }
 
-  /// The next message; nil after the last one, or when the reader's task is cancelled.
+  /// Returns the next message; nil after the last one, or when the reader's task is cancelled.
   func next() async -> DataChannelMessage? {
     let id = state.withLock { state in
       state.lastReader += 1

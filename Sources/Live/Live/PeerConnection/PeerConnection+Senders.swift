@@ -9,12 +9,12 @@ import Secure
 import Synchronization
 import Wire
 
-// Senders, streams and other descriptions than `localDescription`.
+// Senders, streams, and the descriptions besides `localDescription`.
 extension PeerConnection {
   // MARK: Senders
 
-  /// The parameters of a sender (W3C RTCRtpSender.getParameters); change the encodings and set
-  /// them.
+  /// Returns a sender's parameters (W3C RTCRtpSender.getParameters); change the encodings and set
+  /// them again.
   public func getParameters(of transceiver: UInt32) async throws(PeerError) -> RTPSendParameters {
     let reply = try await perform(.getParameters(transceiver: transceiver))
     guard case .parameters(let parameters) = reply else {
@@ -23,8 +23,8 @@ extension PeerConnection {
     return parameters
   }
 
-  /// Changes the parameters of a sender without negotiation (W3C RTCRtpSender.setParameters).
-  /// - Throws: `InvalidStateError` if the parameters were not read before or were set since,
+  /// Changes a sender's parameters without negotiation (W3C RTCRtpSender.setParameters).
+  /// - Throws: `InvalidStateError` if the parameters were not read before or have been set since,
   ///   `InvalidModificationError` if something besides the encodings was changed, `RangeError` for
   ///   invalid values.
   public func setParameters(_ parameters: RTPSendParameters, of transceiver: UInt32)
@@ -33,7 +33,7 @@ extension PeerConnection {
     try await perform(.setParameters(transceiver: transceiver, parameters))
   }
 
-  /// Sets the streams of a sent track (W3C RTCRtpSender.setStreams); needs negotiation.
+  /// Sets a sent track's streams (W3C RTCRtpSender.setStreams); needs negotiation.
   public func setStreams(_ streamIDs: [String], of transceiver: UInt32) async throws(PeerError) {
     try await perform(.setStreams(transceiver: transceiver, streamIDs))
   }
@@ -60,8 +60,8 @@ extension PeerConnection {
   /// - Parameters:
   ///   - tones: digits, `*`, `#`, `A` to `D`, and commas, which pause for two seconds; empty to
   ///     stop.
-  ///   - duration: of each key, in milliseconds: 40 to 6000.
-  ///   - gap: between two keys, in milliseconds: 30 to 6000.
+  ///   - duration: how long each key is pressed, in milliseconds: 40 to 6000.
+  ///   - gap: the pause between two keys, in milliseconds: 30 to 6000.
   /// - Throws: `InvalidCharacterError` for other keys; `InvalidStateError` if no audio is sent, or
   ///   the peer does not accept telephone events.
   public func insertDTMF(
@@ -73,9 +73,9 @@ extension PeerConnection {
 
   // MARK: Streams
 
-  /// Sends all tracks of a stream, or none (the API from before transceivers).
-  /// - Throws: `DuplicateIDError` if the identifier of the stream or one of its tracks is already
-  ///   sent.
+  /// Sends all tracks of a stream, or none (an API that predates transceivers).
+  /// - Throws: `DuplicateIDError` if the identifier of the stream or of one of its tracks is
+  ///   already in use.
   @discardableResult
   public func addStream(_ stream: MediaStreamInit) async throws(PeerError) -> MediaStreams {
     guard case .streams(let streams) = try await perform(.addStream(stream)) else {
@@ -84,7 +84,7 @@ extension PeerConnection {
     return streams
   }
 
-  /// Stops sending the tracks of a stream, except for those in other streams.
+  /// Stops sending a stream's tracks, except for those in other streams.
   public func removeStream(_ id: String) async throws(PeerError) {
     try await perform(.removeStream(id))
   }
@@ -99,7 +99,7 @@ extension PeerConnection {
 
   // MARK: Descriptions
 
-  /// A description of the current or last exchange, if there is one.
+  /// Returns a description from the current or last exchange; nil if there is none.
   public func description(_ slot: DescriptionSlot) async throws(PeerError) -> SessionDescription? {
     guard case .description(let description) = try await perform(.readDescription(slot)) else {
       return nil
@@ -107,7 +107,7 @@ extension PeerConnection {
     return description
   }
 
-  /// The peer's pending or else current description (W3C remoteDescription).
+  /// The peer's pending description, or else its current one (W3C remoteDescription).
   public var remoteDescription: SessionDescription? {
     get async throws(PeerError) { try await description(.remote) }
   }
@@ -124,11 +124,11 @@ extension PeerConnection {
 
 // MARK: - Data
 
-// Data channels of a connection.
+// A connection's data channels.
 extension PeerConnection {
   /// Creates a data channel (W3C createDataChannel); the first one needs negotiation.
   ///
-  /// It may be created before the connection is established and opens with it; wait with
+  /// A channel created before the connection is established opens along with it; use
   /// `waitUntilOpen`.
   /// - Throws: `InvalidStateError` on a closed connection, `TypeError` for contradictory options,
   ///   `OperationError` if the stream is in use or none is free.
@@ -145,10 +145,10 @@ extension PeerConnection {
     return channel
   }
 
-  /// The channels of both sides that are not closed, oldest first.
+  /// All channels that are not closed, whichever peer created them, oldest first.
   public var dataChannels: [DataChannel] { observers.channels }
 
-  /// A channel by its number; nil if it is closed.
+  /// Returns a channel by its number; nil if it is closed.
   func dataChannel(_ number: UInt32) -> DataChannel? { observers.channel(number) }
 
   /// Calls a closure with every channel that the peer creates (W3C ondatachannel), existing ones
@@ -177,28 +177,28 @@ extension PeerConnection {
 
 // MARK: - Speakers
 
-// Audio levels and slots. Speech and dominant speakers are reported by `PeerConnectionEvent`.
+// Audio levels and slots. `PeerConnectionEvent` reports speech and dominant speakers.
 extension PeerConnection {
-  /// The level of each audio track over the last 100 ms, sent and received, and of the voices in
-  /// them whose level a mixer reported.
+  /// Each audio track's level over the last 100 ms, sent and received, and the levels of the voices
+  /// in it if a mixer reports them.
   public var audioLevels: [TrackLevel] { observers.audioLevels }
 
-  /// The levels of the received tracks with an audio slot, in the order of the slots: a track that
-  /// is missing has no slot, one at 0 is silent.
+  /// The levels of received tracks with an audio slot, in slot order: a track that is missing has
+  /// no slot, a track at 0 is silent.
   ///
   /// Empty before `limitAudioSlots`.
   public var occupantLevels: [TrackLevel] { observers.occupantLevels }
 
-  /// Limits the received tracks that are played at once: a speaker takes a free slot, or that of
+  /// Limits how many received tracks are played at once: a speaker gets a free slot, or the slot of
   /// the track silent for longest.
   ///
-  /// Nil disables slots. Changes are reported by `PeerConnectionEvent.audioSubscribed` and
-  /// `audioUnsubscribed`.
+  /// Nil disables slots. `PeerConnectionEvent.audioSubscribed` and `audioUnsubscribed` report
+  /// changes.
   public func limitAudioSlots(_ count: Int? = 4) async throws(PeerError) {
     try await perform(.limitAudioSlots(count))
   }
 
-  /// Sets whether a transceiver's audio is played without a slot.
+  /// Sets whether a transceiver's audio plays without needing a slot.
   public func exemptFromAudioSlots(_ transceiver: UInt32, _ isExempt: Bool = true)
     async throws(PeerError)
   {
@@ -210,7 +210,8 @@ extension PeerConnection {
     try await perform(.observeLoudest(settings))
   }
 
-  /// W3C getSynchronizationSources and getContributingSources of a receiver.
+  /// Returns a receiver's synchronization and contributing sources (W3C getSynchronizationSources
+  /// and getContributingSources).
   public func sources(of transceiver: UInt32) async throws(PeerError) -> ReceivedSources {
     guard case .sources(let sources) = try await perform(.sources(transceiver: transceiver)) else {
       throw PeerError(name: "OperationError", message: "there are no sources")
@@ -219,24 +220,24 @@ extension PeerConnection {
   }
 }
 
-// MARK: - Blocking
+// MARK: - Blocking calls
 
-/// Something reported to a listener, in order.
+/// A report to a listener, in order.
 package enum PeerConnectionNews: Sendable {
   /// An event, as in the event streams.
   case event(PeerConnectionEvent)
-  /// A message of a data channel; while there is a listener, none waits in `DataChannel.messages`.
+  /// A data channel's message; while there is a listener, none waits in `DataChannel.messages`.
   case message(DataChannel, DataChannelMessage)
 }
 
-// The connection for an interface whose methods do not await: calls that block, replies and news
-// through closures. All closures run on the loop's thread and must return at once.
+// For interfaces whose methods do not await: blocking calls, and replies and news through closures.
+// All closures run on the loop's thread and must return at once.
 extension PeerConnection {
   /// Makes a call and blocks the calling thread until the reply.
   ///
   /// The loop's thread never waits for the caller, so the wait ends. Closures that run on the
   /// loop's thread must not call this: the loop would wait for itself.
-  /// - Parameter replied: runs on the loop's thread before anything that follows from later steps.
+  /// - Parameter replied: runs on the loop's thread before any effect of later steps.
   @discardableResult
   package func performAndWait(
     _ call: PeerCall, replied: @escaping @Sendable (PeerReply) -> Void = { _ in }
@@ -251,7 +252,7 @@ extension PeerConnection {
     return reply
   }
 
-  /// Makes a call; its reply goes to the closure, after all other outputs of the call's step.
+  /// Makes a call; passes its reply to `complete` after all other outputs of the call's step.
   package func perform(_ call: PeerCall, complete: @escaping @Sendable (PeerReply) -> Void) {
     if !loop.mailbox.post(.call(key, call, complete)) { complete(.failure(.ended)) }
   }
@@ -261,7 +262,7 @@ extension PeerConnection {
     if !loop.mailbox.post(.send(key, message, complete)) { complete(.failure(.ended)) }
   }
 
-  /// A closed connection without a loop: all its calls fail.
+  /// Returns a closed connection without a loop: all its calls fail.
   package static var ended: PeerConnection {
     let observers = PeerObservers()
     for (machine, state) in [
@@ -283,13 +284,14 @@ extension PeerConnection {
     observers.finish()
   }
 
-  /// Calls a closure with all news until the connection is closed, after existing listeners.
+  /// Calls a closure with all news until the connection is closed; listeners added earlier are
+  /// called first.
   package func listen(_ listener: @escaping @Sendable (PeerConnectionNews) -> Void) {
     observers.listen(listener)
   }
 }
 
-/// A reply that one thread sets and another waits for.
+/// Passes a reply from one thread to another, which waits for it.
 private final class BlockingReply: Sendable {
   private let reply = Mutex<PeerReply?>(nil)
   private let isGiven = DispatchSemaphore(value: 0)

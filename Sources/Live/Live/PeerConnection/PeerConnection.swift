@@ -12,9 +12,9 @@ public import Wire
 /// Calls may come from any task; each becomes one step of the peer, in order of arrival. They throw
 /// `PeerError` with the DOMException name that W3C prescribes.
 public final class PeerConnection: Sendable {
-  /// The name given at creation; the take's `peer.label`.
+  /// The name chosen at creation; `peer.label` in the take.
   public let label: String
-  /// The number of the peer in its take, counted from 1; 0 if nothing is recorded.
+  /// The peer's number in its take, counted from 1; 0 if nothing is recorded.
   public let number: UInt32
 
   let loop: MediaLoop
@@ -22,7 +22,7 @@ public final class PeerConnection: Sendable {
   let observers: PeerObservers
   private let budget = CaptureBudget(maximum: PeerConnection.captureMaximum)
 
-  /// The most blocks and frames that wait for the loop before `send` refuses more.
+  /// How many blocks and frames may wait for the loop before `send` refuses more.
   private static let captureMaximum = 16
 
   init(
@@ -72,7 +72,7 @@ public final class PeerConnection: Sendable {
     try await perform(.addICECandidate(candidate))
   }
 
-  /// The pending or else current local description with the candidates gathered so far.
+  /// The pending local description, or else the current one, with the candidates gathered so far.
   public var localDescription: SessionDescription? {
     get async throws(PeerError) {
       guard case .description(let description) = try await perform(.localDescription) else {
@@ -87,7 +87,7 @@ public final class PeerConnection: Sendable {
 
   // MARK: Tracks
 
-  /// Adds a track that is sent from a source, on a free transceiver or a new one (W3C addTrack).
+  /// Adds a track sent from a source, on a free transceiver or a new one (W3C addTrack).
   @discardableResult
   public func addTrack(
     _ kind: MediaKind, source: MediaSource, streamIDs: [String] = [], trackID: String? = nil
@@ -113,7 +113,7 @@ public final class PeerConnection: Sendable {
     try await perform(.removeTrack(transceiver: transceiver))
   }
 
-  /// Sets the direction of a transceiver; needs negotiation.
+  /// Sets a transceiver's direction; needs negotiation.
   public func setDirection(_ direction: TransceiverDirection, of transceiver: UInt32)
     async throws(PeerError)
   {
@@ -141,8 +141,8 @@ public final class PeerConnection: Sendable {
 
   // MARK: Stats and closing
 
-  /// The current stats (W3C getStats) of everything or of one sender or receiver; also after
-  /// `close`.
+  /// Returns the current stats (W3C getStats) of everything or of one sender or receiver; also
+  /// after `close`.
   public func getStats(of selector: StatsSelector? = nil) async throws(PeerError) -> StatsReport {
     guard case .stats(let report) = try await perform(.getStats(of: selector)) else {
       return StatsReport()
@@ -158,7 +158,7 @@ public final class PeerConnection: Sendable {
     observers.finish()
   }
 
-  /// Removes the peer from its loop: it makes no further step and its resources are released, even
+  /// Removes the peer from its loop: it makes no further step, and its resources are released even
   /// if the connection is still referenced.
   package func retire() async {
     let observers = observers
@@ -171,7 +171,7 @@ public final class PeerConnection: Sendable {
     }
   }
 
-  // MARK: What happens
+  // MARK: States and events
 
   /// All current states.
   public var states: PeerConnectionStates { observers.states }
@@ -183,12 +183,12 @@ public final class PeerConnection: Sendable {
   public var iceGatheringState: ICEGatheringState { states.iceGathering }
   /// W3C connectionState.
   public var connectionState: ConnectionState { states.connection }
-  /// The number of frames processed by the codecs.
+  /// Counts of frames processed by the codecs.
   public var counters: MediaCounters { observers.counters }
 
-  /// The events from now on, in order; every access returns a new stream.
+  /// Events from now on, in order; every access returns a new stream.
   ///
-  /// A reader that is more than 4096 events behind loses the oldest. `close` ends the stream.
+  /// A reader more than 4096 events behind loses the oldest. `close` ends the stream.
   public var events: AsyncStream<PeerConnectionEvent> { observers.eventStream() }
 
   /// The current states, then the newest ones whenever they change; `close` ends the stream.
@@ -197,32 +197,32 @@ public final class PeerConnection: Sendable {
   // MARK: Media
 
   /// Sends audio of any length on a transceiver whose source is `.application`.
-  /// - Returns: false if the loop is too busy to accept it, or has ended.
+  /// - Returns: false if the loop is too busy to accept it or has ended.
   @discardableResult
   public func send(_ block: AudioBlock, on transceiver: UInt32) -> Bool {
     send(.audio(block), on: transceiver)
   }
 
   /// Sends a video frame now on a transceiver whose source is `.application`.
-  /// - Returns: false if the loop is too busy to accept it, or has ended.
+  /// - Returns: false if the loop is too busy to accept it or has ended.
   @discardableResult
   public func send(_ videoFrame: I420Buffer, on transceiver: UInt32) -> Bool {
     send(.videoFrame(videoFrame), on: transceiver)
   }
 
-  /// Sends a frame of a codec that is not encoded here on a transceiver whose source is
+  /// Sends a frame in a codec that is not encoded here, on a transceiver whose source is
   /// `.application`.
   ///
-  /// It is sent now if that codec was negotiated, from the first key frame on.
-  /// - Returns: false if the loop is too busy to accept it, or has ended, or for another codec.
+  /// The frame is sent now if that codec was negotiated, from the first key frame on.
+  /// - Returns: false if the loop is too busy to accept it or has ended, or for other codecs.
   @discardableResult
   public func send(_ videoFrame: EncodedVideoChunk, on transceiver: UInt32) -> Bool {
     guard let codec = Codec.named(videoFrame.codec), codec.look != nil else { return false }
     return send(.encoded(codec.name, videoFrame.bytes), on: transceiver)
   }
 
-  /// The number of the peer's key frame requests on a transceiver (PLI and FIR); nil before the
-  /// first frame was sent.
+  /// Returns how many key frames the peer has requested on a transceiver (PLI and FIR); nil before
+  /// the first frame is sent.
   public func keyframeRequests(on transceiver: UInt32) -> Int? {
     observers.keyframeRequests(on: transceiver)
   }
@@ -231,7 +231,7 @@ public final class PeerConnection: Sendable {
     send(on: transceiver) { media }
   }
 
-  /// Creates media and passes it to the loop, unless too much is waiting.
+  /// Creates media and passes it to the loop, unless too much is already waiting.
   func send(on transceiver: UInt32, _ make: () -> CapturedMedia) -> Bool {
     guard budget.acquire() else { return false }
     let media = make()
@@ -251,7 +251,8 @@ public final class PeerConnection: Sendable {
 
   // MARK: Signaling
 
-  /// Records a message of the application's signaling channel in the take; it is not acted on.
+  /// Records a message from the application's signaling channel in the take, and does nothing else
+  /// with it.
   public func recordSignaling(_ message: SignalingMessage) {
     _ = loop.mailbox.post(.input(key, .signaling(message)))
   }
@@ -277,7 +278,7 @@ public final class PeerConnection: Sendable {
     return reply
   }
 
-  /// Makes a call whose reply nobody waits for; calls are performed in order.
+  /// Makes a call without waiting for its reply; calls are performed in order.
   func post(_ call: PeerCall) { _ = loop.mailbox.post(.call(key, call) { _ in }) }
 
   private func description(_ call: PeerCall) async throws(PeerError) -> SessionDescription {
@@ -302,6 +303,11 @@ public final class PeerConnection: Sendable {
       guard error.name == "TimeoutError" else { throw error }
     }
     return try await self.description(.localDescription)
+  }
+
+  /// Has a leg of a relay protect and send a packet.
+  package func send(_ packet: RelayedPacket) {
+    _ = loop.mailbox.post(.input(key, .relayed(packet)))
   }
 
   private func transceiver(_ call: PeerCall) async throws(PeerError) -> TransceiverInfo {
@@ -375,9 +381,9 @@ extension PeerConnection {
   }
 }
 
-/// A wait with a time limit.
+/// Waits with a time limit.
 enum TimeLimit {
-  /// Waits, and throws what the wait threw, if anything.
+  /// Waits, and rethrows the wait's error, if any.
   /// - Throws: also `TimeoutError` after the limit and `AbortError` if the caller's task was
   ///   cancelled.
   static func wait(

@@ -8,7 +8,7 @@ public import SDP
 public import Secure
 public import Wire
 
-/// An event of a connection.
+/// A connection's event.
 public enum PeerConnectionEvent: Hashable, Sendable {
   /// W3C signalingstatechange.
   case signalingState(SignalingState)
@@ -42,7 +42,7 @@ public enum PeerConnectionEvent: Hashable, Sendable {
   case dataChannelState(DataChannel, DataChannelState)
   /// W3C bufferedamountlow of a data channel.
   case bufferedAmountLow(DataChannel)
-  /// W3C error of a data channel, as a sentence.
+  /// W3C error of a data channel, in one sentence.
   case dataChannelError(DataChannel, String)
   /// DTLS negotiated a cipher suite and an SRTP profile, by their IANA names.
   case secured(cipherSuite: String, profile: String)
@@ -52,14 +52,14 @@ public enum PeerConnectionEvent: Hashable, Sendable {
   case speechBegan(SpeakingTrack)
   /// A track was silent for half a second after speaking, or ended.
   case speechEnded(SpeakingTrack)
-  /// The loudest tracks of an interval, loudest first, as requested by `observeLoudest`; empty if
-  /// all are silent.
+  /// An interval's loudest tracks, loudest first, as requested by `observeLoudest`; empty if all
+  /// are silent.
   case loudestSpeakers([SpeakerVolume])
   /// A received track gained one of the slots of `limitAudioSlots`.
   case audioSubscribed(SpeakingTrack)
   /// A received track lost its slot.
   case audioUnsubscribed(SpeakingTrack)
-  /// The application enabled or disabled a track; with the notice in the configuration also W3C
+  /// The application enabled or disabled a track. With the notice in the configuration, also W3C
   /// mute, unmute and ended of received tracks.
   case trackChanged(TrackChange)
   /// Signaled local candidates became invalid; a notice.
@@ -68,14 +68,14 @@ public enum PeerConnectionEvent: Hashable, Sendable {
   case iceCandidateError(GatheringError)
   /// W3C selectedcandidatepairchange, with the reason; a notice.
   case selectedCandidatePair(SelectedPairChange)
-  /// Somebody speaks into a disabled sent track, or stopped; a notice.
+  /// A participant started or stopped speaking into a disabled sent track; a notice.
   case mutedSpeech(transceiver: UInt32, isSpeaking: Bool)
-  /// The connection is over, and why; a notice.
+  /// The connection ended, with the reason; a notice.
   case connectionEnded(ConnectionEnd)
-  /// Something from the network was refused and counted.
+  /// A datagram or message from the network was refused and counted.
   case refused(layer: String, reason: String)
 
-  /// Converts an event of the stack; nil for one only for the take.
+  /// Converts a stack event; nil if it is only for the take.
   init?(_ event: PeerEvent, states: PeerConnectionStates) {
     switch event {
     case .state(let transition):
@@ -123,7 +123,7 @@ public enum PeerConnectionEvent: Hashable, Sendable {
 }
 
 extension PeerConnectionEvent {
-  /// Whether it is about one of the connection's states.
+  /// Whether the event reports one of the connection's states.
   var isState: Bool {
     switch self {
     case .signalingState, .iceConnectionState, .iceGatheringState, .dtlsTransportState,
@@ -134,22 +134,22 @@ extension PeerConnectionEvent {
   }
 }
 
-/// The number of frames processed by a connection's codecs.
+/// Counts of frames processed by a connection's codecs.
 public struct MediaCounters: Hashable, Sendable {
-  /// Blocks of audio that were encoded and sent.
+  /// Audio blocks encoded and sent.
   public internal(set) var audioSent = 0
-  /// Blocks of audio that were played, concealed ones included.
+  /// Audio blocks played, concealed ones included.
   public internal(set) var audioReceived = 0
-  /// Blocks of audio that conceal lost packets.
+  /// Audio blocks that conceal lost packets.
   public internal(set) var audioConcealed = 0
-  /// Video frames that were encoded and sent.
+  /// Video frames encoded and sent.
   public internal(set) var videoFramesSent = 0
-  /// Video frames that were decoded, or received in a codec that is not decoded here.
+  /// Video frames decoded, or received in a codec that is not decoded here.
   public internal(set) var videoFramesReceived = 0
   /// Video frames that the decoder refused.
   public internal(set) var videoFramesUndecodable = 0
 
-  /// Counters at zero.
+  /// Creates counters at zero.
   public init() {}
 
   mutating func count(_ frame: FrameRecord) {
@@ -171,25 +171,25 @@ public struct MediaCounters: Hashable, Sendable {
 
 /// All states of a connection at one moment.
 public struct PeerConnectionStates: Hashable, Sendable {
-  /// The offer/answer exchange.
+  /// The state of the offer/answer exchange.
   public internal(set) var signaling = SignalingState.stable
-  /// The checks of candidate pairs.
+  /// The state of candidate pair checks.
   public internal(set) var iceConnection = ICEConnectionState.new
-  /// The gathering of local candidates.
+  /// The state of candidate gathering.
   public internal(set) var iceGathering = ICEGatheringState.new
-  /// The DTLS handshake.
+  /// The state of the DTLS handshake.
   public internal(set) var dtls = DTLSTransportState.new
   /// Whether the call is established.
   public internal(set) var establishment = EstablishmentState.new
-  /// The association of the data channels; `connecting` also if there is none.
+  /// The state of the data channels' association; `connecting` also if there is none.
   public internal(set) var sctp = SCTPState.connecting
-  /// All transports combined.
+  /// The combined state of all transports.
   public internal(set) var connection = ConnectionState.new
 
-  /// The states of a new connection.
+  /// Creates a new connection's states.
   public init() {}
 
-  /// Applies a transition; ignores one unknown to this version.
+  /// Applies a transition; ignores transitions unknown to this version.
   mutating func apply(_ transition: StateTransition) {
     let to = transition.to
     switch transition.machine {
@@ -211,8 +211,8 @@ public struct PeerConnectionStates: Hashable, Sendable {
 extension PeerCertificate {
   /// Creates a certificate for `PeerConfiguration.certificates` (W3C generateCertificate).
   ///
-  /// Connections with it have the same fingerprints, in this process and in later ones that store
-  /// it. It contains a secret.
+  /// Connections that use it have the same fingerprints, in this process and, if it is stored, in
+  /// later ones. It contains a secret.
   public static func generate(
     _ algorithm: CertificateAlgorithm = .ecdsaP256,
     lifetimeSeconds: Int64 = PeerCertificate.defaultLifetimeSeconds
@@ -223,8 +223,8 @@ extension PeerCertificate {
       lifetimeSeconds: lifetimeSeconds)
   }
 
-  /// The sha-256 fingerprint in descriptions (W3C RTCCertificate.getFingerprints); nil if OpenSSL
-  /// cannot create the certificate.
+  /// The certificate's sha-256 fingerprint, as in descriptions (W3C
+  /// RTCCertificate.getFingerprints); nil if OpenSSL cannot create the certificate.
   public var fingerprint: CertificateFingerprint? {
     guard let bytes = try? bytes() else { return nil }
     return CertificateFingerprint(algorithm: "sha-256", certificate: bytes)

@@ -6,9 +6,9 @@ import Wire
 
 /// The application's view of a peer: states, counters, and events.
 ///
-/// Every event goes to the streams, and then to the listeners in the order in which they were
-/// added. The first listener is the registry of track objects with the delegate; another interface
-/// on top of the connection is another one.
+/// Every event goes to the streams, then to the listeners in the order in which they were added.
+/// The first listener is the registry of track objects, which calls the delegate; interfaces built
+/// on the connection add their own.
 ///
 /// The loop's thread writes, any thread reads. Both the driver and the connection hold it.
 final class PeerObservers: Sendable {
@@ -21,24 +21,24 @@ final class PeerObservers: Sendable {
     var stateReaders = Readers<PeerConnectionStates>()
     var media: [Int: @Sendable (ReceivedMedia) -> Void] = [:]
     var listeners: [@Sendable (PeerConnectionNews) -> Void] = []
-    /// Whether a listener gets data channel messages as they arrive.
+    /// Whether a listener receives data channel messages as they arrive.
     var takesMessages = false
-    /// The channels that are not closed, in order of creation.
+    /// Open channels, in order of creation.
     var channels: [DataChannel] = []
     var lastID = 0
     var isFinished = false
   }
 
-  /// The most events that wait for a slow reader; beyond that the oldest are dropped.
+  /// How many events wait for a slow reader at most; beyond that the oldest are dropped.
   private static let eventsMaximum = 4096
 
   private let state = Mutex(State())
-  /// The tracks and streams as objects, and the delegate.
+  /// Track and stream objects, and the delegate.
   let registry = TrackRegistry()
   private let port: DataChannelPort?
 
-  /// Creates observers whose data channels call the peer by a port; without one they can only
-  /// listen.
+  /// Creates observers whose data channels call the peer through a port; without a port they can
+  /// only listen.
   init(port: DataChannelPort? = nil) {
     self.port = port
     state.withLock { $0.listeners = [{ [registry] in registry.receive($0) }] }
@@ -53,9 +53,9 @@ final class PeerObservers: Sendable {
     state.withLock { $0.demand.count(on: transceiver) }
   }
 
-  // MARK: The loop's side
+  // MARK: Called by the loop
 
-  /// Handles an event of the peer.
+  /// Handles the peer's event.
   func observe(_ event: PeerEvent, at now: Instant) {
     if case .frame(let frame) = event {
       observe(frame, at: now)
@@ -90,13 +90,13 @@ final class PeerObservers: Sendable {
     for listener in heard.listeners { listener(heard.news) }
   }
 
-  /// News and its listeners, outside the lock: they may read states.
+  /// News and its listeners, for use outside the lock: listeners may read states.
   private struct Heard {
     var news: PeerConnectionNews
     var listeners: [@Sendable (PeerConnectionNews) -> Void]
   }
 
-  /// Handles an event of a data channel; false if it is about something else.
+  /// Handles a data channel's event; returns false for other events.
   private func observeData(_ event: PeerEvent) -> Bool {
     switch event {
     case .dataChannel(let record):
@@ -120,7 +120,7 @@ final class PeerObservers: Sendable {
     return true
   }
 
-  /// The channel of a record, created if new; nil once the connection is finished.
+  /// Returns a record's channel, created if new; nil once the connection is finished.
   private func channel(of record: DataChannelRecord) -> (DataChannel, isNew: Bool)? {
     state.withLock { state in
       guard !state.isFinished else { return nil }
@@ -162,16 +162,16 @@ final class PeerObservers: Sendable {
     registry.finish()
   }
 
-  // MARK: The application's side
+  // MARK: Called by the application
 
-  /// The channels that are not closed, oldest first.
+  /// Open channels, oldest first.
   var channels: [DataChannel] { state.withLock { $0.channels } }
 
   func channel(_ number: UInt32) -> DataChannel? {
     state.withLock { state in state.channels.first { $0.number == number } }
   }
 
-  /// The events from now on.
+  /// Returns a stream of events from now on.
   func eventStream() -> AsyncStream<PeerConnectionEvent> {
     let (stream, continuation) = AsyncStream.makeStream(
       of: PeerConnectionEvent.self, bufferingPolicy: .bufferingNewest(PeerObservers.eventsMaximum))
@@ -182,11 +182,11 @@ final class PeerObservers: Sendable {
     return stream
   }
 
-  /// The current states and the newest ones from now on; a slow reader skips states.
+  /// Returns a stream of the current states and all later ones; a slow reader skips states.
   func stateStream() -> AsyncStream<PeerConnectionStates> {
     let (stream, continuation) = AsyncStream.makeStream(
       of: PeerConnectionStates.self, bufferingPolicy: .bufferingNewest(1))
-    // The current states are yielded with the registration, so that no change is missed.
+    // Yield the current states along with registering, so that no change is missed.
     state.withLock { state in
       continuation.yield(state.states)
       guard !state.isFinished else { return continuation.finish() }
@@ -195,7 +195,8 @@ final class PeerObservers: Sendable {
     return stream
   }
 
-  /// Calls a closure with all media, on the loop's thread; returns a number to end it with.
+  /// Calls a closure with all media on the loop's thread; returns the sink's number, which removes
+  /// it.
   func addMediaSink(_ sink: @escaping @Sendable (ReceivedMedia) -> Void) -> Int {
     state.withLock { state in
       state.lastID += 1
@@ -204,8 +205,8 @@ final class PeerObservers: Sendable {
     }
   }
 
-  /// Calls a closure with all news, on the loop's thread; messages of data channels no longer wait
-  /// to be read.
+  /// Calls a closure with all news on the loop's thread; data channel messages no longer wait to be
+  /// read.
   func listen(_ listener: @escaping @Sendable (PeerConnectionNews) -> Void) {
     state.withLock { state in
       guard !state.isFinished else { return }
@@ -221,7 +222,7 @@ final class PeerObservers: Sendable {
 struct KeyframeDemand {
   private var streams: [(transceiver: UInt32, ssrc: UInt32, count: Int)] = []
 
-  /// Learns from sent frames which stream belongs to which transceiver.
+  /// Learns from a sent frame which stream belongs to which transceiver.
   mutating func observe(_ frame: FrameRecord) {
     guard frame.kind == .video, !frame.isInbound else { return }
     guard let index = streams.firstIndex(where: { $0.transceiver == frame.transceiver }) else {
@@ -231,7 +232,7 @@ struct KeyframeDemand {
     streams[index].ssrc = frame.ssrc
   }
 
-  /// Counts received PLI and FIR (RFC 4585 section 6.3.1, RFC 5104 section 4.3.1).
+  /// Counts received PLI and FIR messages (RFC 4585 section 6.3.1, RFC 5104 section 4.3.1).
   mutating func observe(_ block: RTCPRecord) {
     guard block.isInbound, block.type == "pli" || block.type == "fir",
       let index = streams.firstIndex(where: { $0.ssrc == block.ssrc })
@@ -239,7 +240,7 @@ struct KeyframeDemand {
     streams[index].count += 1
   }
 
-  /// The number of requests; nil before the first frame was sent.
+  /// Returns the number of requests; nil before the first frame is sent.
   func count(on transceiver: UInt32) -> Int? {
     streams.first { $0.transceiver == transceiver }?.count
   }
@@ -249,10 +250,10 @@ struct KeyframeDemand {
 
 /// Distributes events to any number of streams.
 ///
-/// The owner keeps it under a lock, so that all readers get everything in the same order.
+/// The owner keeps it under a lock, so that all readers see everything in the same order.
 /// Cancelling a reader's task calls `onTermination` while the task's record is locked, and yielding
-/// takes that lock while the owner's is held: so `onTermination` must take no lock. It only marks
-/// the reader, who is removed later.
+/// takes that lock while the owner's lock is held: so `onTermination` must take no lock. It only
+/// marks the reader as gone; the reader is removed later.
 struct Readers<Element: Sendable>: Sendable {
   private final class Reader: Sendable {
     let continuation: AsyncStream<Element>.Continuation
@@ -266,7 +267,7 @@ struct Readers<Element: Sendable>: Sendable {
 
   private var readers: [Reader] = []
 
-  /// The number of readers; one that has gone counts until the next event or reader.
+  /// The number of readers; a reader that has gone counts until the next event or reader.
   var count: Int { readers.count }
 
   /// Adds a reader.

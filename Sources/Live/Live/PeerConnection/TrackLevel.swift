@@ -3,15 +3,15 @@ public import Peer
 import RTP
 import Wire
 
-/// The level of an audio track over the last 100 ms, on the common scales.
+/// An audio track's level over the last 100 ms, on the common scales.
 public struct TrackLevel: Hashable, Sendable {
   /// The sent or received track.
   public var track: SpeakingTrack
-  /// The RMS relative to full scale in dBov: 0 is the loudest, -127 is silence.
+  /// RMS relative to full scale in dBov: 0 is the loudest, -127 is silence.
   public var decibels: Int
   /// The share of full scale, 0 to 1 (W3C audioLevel).
   public var level: Double
-  /// 0 to 100 as on meters: comfortable speech is 50 to 70.
+  /// The level from 0 to 100 as on meters: comfortable speech is at 50 to 70.
   public var percent: Int
 
   init(_ track: SpeakingTrack, _ level: AudioLevel) {
@@ -29,22 +29,22 @@ struct TrackLevels {
     var energy: UInt64 = 0
     var frameCount = 0
     var level: AudioLevel?
-    /// The loudest level that a mixer reported of a voice; 0 is the loudest (RFC 6465).
+    /// The loudest level that a mixer reported for a voice; 0 is the loudest (RFC 6465).
     var loudest: UInt8?
   }
 
   private var meters: [Meter] = []
-  /// The tracks with an audio slot, in the order of the slots.
+  /// Tracks with an audio slot, in slot order.
   private var occupants: [SpeakingTrack] = []
 
   private static let window = AudioBlock.sampleRate / 10
 
-  /// The tracks with a complete window, in order of appearance.
+  /// Levels of the tracks with a complete window, in order of appearance.
   var all: [TrackLevel] {
     meters.compactMap { meter in meter.level.map { TrackLevel(meter.track, $0) } }
   }
 
-  /// The tracks with an audio slot; silence for those without a complete window.
+  /// Levels of the tracks with an audio slot; silence for those without a complete window.
   var ofOccupants: [TrackLevel] {
     occupants.map { track in
       TrackLevel(track, meters.first { $0.track == track }?.level ?? .silence)
@@ -93,10 +93,10 @@ struct TrackLevels {
     meters[index].frameCount = 0
   }
 
-  /// A limit, because the sender of a track can name ever new voices in it.
+  /// How many tracks and voices are measured at most: a track's sender can always name new voices.
   private static let metersMaximum = 1024
 
-  /// Forgets a track that is no longer received, with its voices.
+  /// Removes a track that is no longer received, and its voices.
   mutating func forget(_ transceiver: UInt32) {
     meters.removeAll { $0.track.transceiver == transceiver && $0.track.isInbound }
     occupants.removeAll { $0.transceiver == transceiver }

@@ -5,28 +5,28 @@ import Tape
 import Wire
 
 /// A connection whose outside world is a take: everything received, bound, resolved and captured in
-/// the recording is repeated at the recorded instants of a clock that does not wait.
+/// the recording is repeated at its recorded instant, on a clock that does not wait.
 ///
-/// Where the recorded application made a call, the take waits for the current one to do so. Nothing
-/// is sent over a network.
+/// Where the recorded application made a call, the take waits until the current application makes
+/// it. Nothing is sent over a network.
 package final class RecordedPeer: Sendable {
-  /// The result.
+  /// A replay's result so far.
   package struct Report: Hashable, Sendable {
-    /// The number of the peer's steps in the take, and of those reached.
+    /// The number of the peer's steps in the take, and how many were reached.
     package var recordedSteps = 0
     package var steps = 0
-    /// The number of datagrams sent as in the recording, byte for byte, and of others.
+    /// The number of datagrams sent exactly as in the recording, and of all others.
     package var sentAsRecorded = 0
     package var sentOtherwise = 0
-    /// Where the application called something else than the recorded one, as sentences.
+    /// One sentence for each call that differs from the recorded one.
     package var deviations: [String] = []
   }
 
-  /// The connection, as from a session.
+  /// The connection, as a session would create it.
   package let connection: PeerConnection
-  /// The messages of the recorded application's signaling channel.
+  /// The messages on the recorded application's signaling channel.
   package let signaling: [SignalingMessage]
-  /// The calls of the recorded application.
+  /// The recorded application's calls.
   package let calls: [PeerCall]
 
   private let loop: MediaLoop
@@ -64,7 +64,7 @@ package final class RecordedPeer: Sendable {
 
   /// Waits until the application has made all recorded calls, then runs the rest of the recording
   /// without further calls, and closes.
-  /// - Parameter limit: the longest wait.
+  /// - Parameter limit: how long to wait at most.
   package func finish(within limit: Duration) async -> Report {
     let report = await withTaskGroup(of: Void.self) { group in
       group.addTask { await self.waitForCalls() }
@@ -82,7 +82,7 @@ package final class RecordedPeer: Sendable {
 }
 
 extension RecordedPeer {
-  /// Returns once the application has made all recorded calls, or the recording was ended.
+  /// Returns once the application has made all recorded calls or the recording has ended.
   private func waitForCalls() async {
     await withCheckedContinuation { continuation in
       let message = MediaLoop.Message.followRecording { continuation.resume() }
@@ -98,13 +98,13 @@ extension RecordedPeer {
   }
 }
 
-/// The steps of one peer of a take.
+/// One peer's steps in a take.
 struct RecordedScript: Sendable {
   struct Step: Sendable {
     var number: Int
     var at: Instant
     var input: PeerInput
-    /// The datagrams that were sent.
+    /// The datagrams sent in this step.
     var sent: [[UInt8]]
   }
 
@@ -117,7 +117,7 @@ struct RecordedScript: Sendable {
     do throws(TapeFault) {
       while let chunk = try reader.next() {
         for step in chunk.steps {
-          // Actors other than endpoints have no application calls.
+          // Only endpoints have application calls.
           guard let number = step.peer else { continue }
           if !peers.contains(number) { peers.append(number) }
           guard number == peer else { continue }

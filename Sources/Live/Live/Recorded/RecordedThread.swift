@@ -3,9 +3,10 @@ import Peer
 import Tape
 import Wire
 
-/// Drives a peer from a take, and waits for the application where the recorded one made a call.
+/// Drives a peer from a take, and waits for the application wherever the recorded application made
+/// a call.
 final class RecordedThread {
-  /// A request of an application to its peer.
+  /// An application's request to its peer.
   fileprivate enum Request: Hashable {
     case call(PeerCall)
     case send(DataMessage)
@@ -27,7 +28,7 @@ final class RecordedThread {
   private var next = 0
   private var now = Instant.zero
   private var waiting = Deque<Waiting>()
-  /// Requests without a reply.
+  /// Requests still without a reply.
   private var unanswered: [(id: UInt32, complete: @Sendable (PeerReply) -> Void)] = []
   private var lastCallID: UInt32 = 1 << 31
   private var report = RecordedPeer.Report()
@@ -68,7 +69,7 @@ final class RecordedThread {
 
   private func handle(_ message: MediaLoop.Message) {
     switch message {
-    // Capturer events come from the take, like the captured media.
+    // Capturer events come from the take, as captured media does.
     case .call(_, .noteCapture, let complete): complete(.done)
     case .call(_, let call, let complete): handle(.call(call), complete)
     case .send(_, let message, let complete): handle(.send(message), complete)
@@ -101,9 +102,9 @@ final class RecordedThread {
 
   // MARK: The recording
 
-  /// Notifies followers once no recorded call is left for the application.
+  /// Notifies followers once the application has no recorded call left to make.
   ///
-  /// Closing is optional: a test of the beginning of a call need not do it.
+  /// Closing is optional: a test may cover only the start of a call.
   private func notifyFollowers() {
     guard !waitsForCalls || isClosed || nextRequest == nil || nextRequest == .call(.close) else {
       return
@@ -122,7 +123,7 @@ final class RecordedThread {
       }
       guard let first = waiting.first else {
         if waitsForCalls || isClosed { return }
-        // A test of the beginning of a call need not close it.
+        // A test that covers only the start of a call need not close it.
         if wanted != .call(.close) {
           record(recorded, "the recorded application called \(wanted.text)")
         }
@@ -144,7 +145,7 @@ final class RecordedThread {
       }
       perform(recorded, first)
     }
-    // After the end of the recording, calls are answered as they come.
+    // After the end of the recording, calls are answered as they arrive.
     for request in waiting { answer(request) }
     waiting = []
   }
@@ -165,14 +166,15 @@ final class RecordedThread {
     if isClose { isClosed = true }
   }
 
-  /// The request that the recording waits for.
+  /// The request that the recording is waiting for.
   private var nextRequest: Request? {
     next < script.steps.count ? Request(script.steps[next].input) : nil
   }
 
   // MARK: Steps
 
-  /// Performs a recorded step, with the application's own request if there is one.
+  /// Performs a recorded step with the application's request in place of the recorded one, if there
+  /// is one.
   private func perform(_ recorded: RecordedScript.Step, _ request: Waiting? = nil) {
     next += 1
     now = max(now, recorded.at)
@@ -190,7 +192,7 @@ final class RecordedThread {
     report.sentOtherwise += max(sent.count, recorded.sent.count) - same
   }
 
-  /// Performs a step that is not in the recording.
+  /// Performs a step that is missing from the recording.
   private func answer(_ request: Waiting) {
     lastCallID &+= 1
     report.sentOtherwise += step(request.input(id: lastCallID), request).count
@@ -219,14 +221,14 @@ final class RecordedThread {
       case .request: break
       }
     }
-    // Replies are delivered after all other outputs of the step.
+    // Deliver replies after all other outputs of the step.
     for entry in replies { entry.complete(entry.reply) }
     return sent
   }
 }
 
 extension RecordedThread.Waiting {
-  /// The request as an input.
+  /// Returns the request as an input.
   fileprivate func input(id: UInt32) -> PeerInput {
     switch request {
     case .call(let call): .call(id: id, call)
@@ -236,7 +238,7 @@ extension RecordedThread.Waiting {
 }
 
 extension RecordedThread.Request {
-  /// The request in an input; nil if it has none.
+  /// Extracts an input's request; nil if it has none.
   fileprivate init?(_ input: PeerInput) {
     switch input {
     case .call(_, let call): self = .call(call)
@@ -245,7 +247,7 @@ extension RecordedThread.Request {
     }
   }
 
-  /// Whether it changes anything.
+  /// Whether the request changes the peer.
   fileprivate var changesThings: Bool {
     switch self {
     case .call(.getStats), .call(.localDescription), .call(.transceivers), .call(.dataChannels),
@@ -255,7 +257,7 @@ extension RecordedThread.Request {
     }
   }
 
-  /// The name of the method.
+  /// The method's name.
   fileprivate var name: String {
     switch self {
     case .call(let call): String("\(call)".prefix { $0 != "(" })
@@ -270,13 +272,13 @@ extension RecordedThread.Request {
     }
   }
 
-  /// The request on one line: its name, and its arguments if any.
+  /// The request on one line: its name, then its arguments if any.
   fileprivate var text: String {
     let arguments = arguments.text
     return arguments.isEmpty ? name : "\(name)(\(arguments))"
   }
 
-  /// The arguments that differ from those of a recorded request with the same name.
+  /// Returns the arguments that differ from those of a recorded request with the same name.
   fileprivate func differences(from recorded: Self) -> [String] {
     arguments.differences(from: recorded.arguments)
   }
@@ -284,15 +286,15 @@ extension RecordedThread.Request {
 
 // MARK: - CallArguments
 
-/// The arguments of a call by name, for reporting differences.
+/// A call's arguments by name, for reporting differences.
 ///
-/// They are found by reflection, so a new field of a description or source needs no change here.
+/// They are found by reflection, so a new field in a description or source needs no change here.
 struct CallArguments {
-  /// The simple values in order, each with its path: `source`, `description.sdp`.
+  /// Simple values in order, each with its path: `source`, `description.sdp`.
   private var values: [(name: String, value: Any)] = []
 
-  /// Collects the arguments.
-  /// - Parameter call: a case of an enumeration with its arguments, or a structure of them.
+  /// Collects a call's arguments.
+  /// - Parameter call: an enum case with its arguments, or a struct of them.
   init(_ call: Any) {
     let mirror = Mirror(reflecting: call)
     if mirror.displayStyle == .enum {
@@ -326,14 +328,14 @@ struct CallArguments {
     }
   }
 
-  /// All of them on one line.
+  /// All arguments on one line.
   var text: String {
     values.map { name, value in
       (name.isEmpty ? "" : "\(name): ") + Self.short(value)
     }.joined(separator: ", ")
   }
 
-  /// The arguments that differ from those of the recorded call, with both values.
+  /// Returns the arguments that differ from the recorded call's, with both values.
   func differences(from recorded: CallArguments) -> [String] {
     let names = values.map(\.name)
     guard names == recorded.values.map(\.name) else {
@@ -348,7 +350,7 @@ struct CallArguments {
     let name = name.isEmpty ? "" : "\(name): "
     let (new, old) = (String(describing: present), String(describing: recorded))
     guard new != old else { return nil }
-    // The first differing line of a description says more than its length.
+    // A description's first differing line says more than its length.
     let lines = new.split(whereSeparator: \.isNewline)
     let oldLines = old.split(whereSeparator: \.isNewline)
     guard max(lines.count, oldLines.count) > 1 else {
@@ -363,7 +365,7 @@ struct CallArguments {
 
   private static let lengthMaximum = 80
 
-  /// A value shortened for a sentence.
+  /// Returns a value shortened for a sentence.
   private static func short(_ value: Any) -> String {
     if let bytes = value as? [UInt8] {
       let text = String(decoding: bytes, as: UTF8.self)

@@ -4,22 +4,22 @@ import Glibc
 import Tape
 public import Wire
 
-/// Which local addresses ICE gathers on.
+/// The local addresses that ICE gathers on.
 public enum BindPolicy: Hashable, Sendable {
-  /// Every address but loopback and link-local ones, and those only if there are no others.
+  /// Every address except loopback and link-local ones, which are used only if there are no others.
   case automatic
-  /// These addresses, in this order; loopback may be named.
+  /// Exactly these addresses, in this order; loopback is allowed.
   case addresses([IPAddress])
 }
 
-/// An address of an interface that is up.
+/// An address on an interface that is up.
 package struct LocalInterface: Hashable, Sendable {
   /// The interface's name, `eth0`.
   package var name: String
-  /// The kernel's number of the interface.
+  /// The interface's index in the kernel.
   package var index: UInt32
   package var address: IPAddress
-  /// The network mask; nil if there is no common link.
+  /// The network mask; nil if no link is shared.
   package var mask: IPAddress?
 
   package init(name: String, index: UInt32, address: IPAddress, mask: IPAddress? = nil) {
@@ -51,7 +51,7 @@ package struct LocalInterface: Hashable, Sendable {
 }
 
 extension LocalInterface {
-  /// Of what kinds of networks addresses are, in their order.
+  /// Returns the addresses' network types, in the same order.
   package static func networkTypes(
     of addresses: [IPAddress], among interfaces: [LocalInterface]
   ) -> [NetworkType] {
@@ -65,8 +65,8 @@ extension LocalInterface {
 }
 
 extension NetworkType {
-  /// Reads from the kernel (sysfs-class-net) the kind of an interface's driver, else that of its
-  /// link (ARPHRD_ of if_arp.h).
+  /// Determines an interface's type from its driver (sysfs-class-net), or else from its link layer
+  /// (ARPHRD_ in if_arp.h).
   ///
   /// - Parameter folder: the folder that lists the interfaces.
   package init(ofInterface name: String, in folder: String) {
@@ -81,7 +81,7 @@ extension NetworkType {
     default:
       switch SmallFile.text(of: path + "/type").prefix(while: { $0.isNumber }) {
       case "1": self = access(path + "/wireless", F_OK) == 0 ? .wifi : .ethernet
-      // Without a link layer (tun), and point to point.
+      // No link layer (tun), and point-to-point links.
       case "65534", "512": self = .vpn
       default: self = .unknown
       }
@@ -89,9 +89,9 @@ extension NetworkType {
   }
 }
 
-/// Files of the kernel, which have a line or two.
+/// Reads short kernel files.
 private enum SmallFile {
-  /// The text of a file; none where there is no such file.
+  /// Returns a file's text; empty if there is no such file.
   static func text(of path: String) -> String {
     let descriptor = open(path, O_RDONLY | O_CLOEXEC)
     guard descriptor >= 0 else { return "" }
@@ -103,10 +103,10 @@ private enum SmallFile {
 }
 
 extension BindPolicy {
-  /// The addresses to gather on, without duplicates, in an order that depends only on the
+  /// Returns the addresses to gather on, without duplicates, in an order that depends only on the
   /// interfaces.
   ///
-  /// Interfaces are in the kernel's order, with IPv4 before IPv6. Link-local and loopback addresses
+  /// Interfaces keep the kernel's order, with IPv4 before IPv6. Link-local and loopback addresses
   /// count only if there are no others.
   package func addresses(among interfaces: [LocalInterface]) -> [IPAddress] {
     if case .addresses(let named) = self, !named.isEmpty,
@@ -124,13 +124,13 @@ extension BindPolicy {
     return (routed.isEmpty ? usable : routed).withoutRepetition
   }
 
-  /// Those of the addresses that currently exist, for a session that had others.
+  /// Returns the addresses to gather on that exist now, for a session that gathered on `earlier`.
   package func present(among interfaces: [LocalInterface], after earlier: [IPAddress])
     -> [IPAddress]
   {
     let addresses = addresses(among: interfaces)
     guard case .addresses = self else {
-      // Loopback is no path for a call that had a network.
+      // Loopback is not a path for a call that once had a network.
       let hadNetwork = earlier.isEmpty || earlier.contains { !$0.isLoopback && !$0.isLinkLocal }
       return hadNetwork ? addresses.filter { !$0.isLoopback && !$0.isLinkLocal } : addresses
     }
@@ -142,7 +142,7 @@ extension BindPolicy {
 }
 
 extension [IPAddress] {
-  /// The addresses without duplicates.
+  /// The array without duplicates, in order.
   var withoutRepetition: [IPAddress] {
     var known: Set<IPAddress> = []
     return filter { known.insert($0).inserted }
@@ -150,7 +150,7 @@ extension [IPAddress] {
 }
 
 extension IPAddress {
-  /// Reads the address from a socket address; nil for families other than IP.
+  /// Reads the address in a socket address; nil for families other than IP.
   init?(_ address: UnsafePointer<sockaddr>?) {
     guard let address else { return nil }
     switch Int32(address.pointee.sa_family) {
@@ -172,7 +172,7 @@ extension IPAddress {
   }
 }
 
-/// Reports changes of this host's addresses and interfaces (rtnetlink).
+/// Reports changes to this host's addresses and interfaces (rtnetlink).
 final class LinkWatch {
   let descriptor: Int32
 
@@ -190,15 +190,15 @@ final class LinkWatch {
 
 /// Resolves names with getaddrinfo on other threads, a few at a time.
 ///
-/// The loop's thread gets answers through its mailbox. A peer that signals a thousand names gets no
-/// answer for most of them instead of a thousand threads.
+/// The loop's thread receives answers through its mailbox. A peer that signals a thousand names
+/// gets no answer for most of them rather than a thousand threads.
 final class NameResolver {
   private static let pendingMaximum = 16
   private static let queue = DispatchQueue(label: "retake.names", attributes: .concurrent)
-  /// The number of lookups in progress, and of refusals not yet delivered through the mailbox.
+  /// The number of lookups in progress, plus refusals not yet delivered through the mailbox.
   private var pending = 0
 
-  /// Resolves a name; the closure gets its addresses, possibly none.
+  /// Resolves a name and passes its addresses, possibly none, to `complete`.
   func resolve(_ name: String, complete: @escaping @Sendable ([IPAddress]) -> Void) {
     pending += 1
     guard pending <= NameResolver.pendingMaximum, !name.isEmpty, name.utf8.count <= 253 else {
@@ -211,7 +211,7 @@ final class NameResolver {
   /// Records that an answer has arrived through the mailbox.
   func finished() { pending = max(0, pending - 1) }
 
-  /// Resolves a name in the system's order of preference.
+  /// Returns a name's addresses in the system's order of preference.
   static func addresses(of name: String) -> [IPAddress] {
     if let literal = IPAddress(name) { return [literal] }
     var hints = addrinfo()

@@ -3,11 +3,11 @@ import ICE
 import Peer
 import Wire
 
-/// mDNS names over the multicast sockets of one loop.
+/// Resolves and publishes mDNS names over one loop's multicast sockets.
 ///
 /// The sockets open with the first name, so that sessions without such names send nothing.
 final class MulticastPort {
-  /// Receives the addresses of a name.
+  /// Receives a name's addresses.
   typealias Answer = ([IPAddress]) -> Void
 
   private var names = MulticastNames()
@@ -15,19 +15,19 @@ final class MulticastPort {
   private var waiting: [UInt64: Answer] = [:]
   private var lastID: UInt64 = 0
   private var sockets: [(tag: Poller.Tag, descriptor: Int32, group: IPAddress)] = []
-  /// The interfaces by family, without duplicates.
+  /// The interfaces to send on, by family and without duplicates.
   private var links: [(isIPv4: Bool, index: UInt32)] = []
   private var networks: [LinkNetwork] = []
 
   deinit { for socket in sockets { _ = csockets_close(socket.descriptor) } }
 
-  /// When it needs a turn, on the monotonic clock.
+  /// When the next turn is due, on the monotonic clock.
   var wakeNanoseconds: Int64? { names.deadline?.nanoseconds }
 
-  /// Whether the system permits multicast.
+  /// Whether the sockets are open, which the system may forbid.
   var isOpen: Bool { !sockets.isEmpty }
 
-  /// Opens the sockets if necessary, watched with new tags.
+  /// Opens the sockets if necessary, and watches them under new tags.
   func open(_ poller: Poller, tags: () -> Poller.Tag) {
     guard sockets.isEmpty else { return }
     for group in [MulticastNames.group, MulticastNames.groupIPv6] {
@@ -61,7 +61,7 @@ final class MulticastPort {
     }
   }
 
-  /// Resolves a name; the closure gets its addresses now or later.
+  /// Resolves a name and passes its addresses to `answer`, now or later.
   func resolve(_ name: String, _ answer: @escaping Answer) {
     lastID += 1
     waiting[lastID] = answer
@@ -75,12 +75,12 @@ final class MulticastPort {
 
   func withdraw(owner: MediaLoop.PeerKey) { step(.withdraw(owner: owner)) }
 
-  /// Does what is due.
+  /// Runs whatever is due.
   func runTurn() {
     if let due = wakeNanoseconds, due <= csockets_monotonic_ns() { step(.deadline) }
   }
 
-  /// Reads from a socket; false if the tag is another's.
+  /// Reads from a socket; returns false if the tag is not one of this port's.
   func receive(_ tag: Poller.Tag, into batch: ReceiveBatch) -> Bool {
     guard let socket = sockets.first(where: { $0.tag == tag }) else { return false }
     let count = batch.receive(from: socket.descriptor)
@@ -104,7 +104,7 @@ final class MulticastPort {
     }
   }
 
-  // Failures on a link are ignored: the query is repeated.
+  // Failures on a link are ignored: the query is repeated anyway.
 
   private func multicast(_ bytes: [UInt8]) {
     for socket in sockets {

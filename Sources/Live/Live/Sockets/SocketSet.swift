@@ -3,14 +3,14 @@ package import Peer
 package import Tape
 package import Wire
 
-/// The sockets of one peer; few enough for a linear search.
+/// One peer's sockets; few enough for a linear search.
 final class SocketSet: DatagramPort {
   private let key: MediaLoop.PeerKey
   /// The thread outlives its peers.
   private unowned let thread: LoopThread
   private let batch: SendBatch
   private var sockets: [(tag: Poller.Tag, socket: UDPSocket)] = []
-  /// Failures of connections.
+  /// Failed connections, not yet reported.
   private var refusals: [SendFailure] = []
   private var listeners: [(tag: Poller.Tag, socket: ListenSocket)] = []
   private var streams: [(tag: Poller.Tag, stream: StreamSocket)] = []
@@ -34,7 +34,7 @@ final class SocketSet: DatagramPort {
       wasRefused = true
       throw error
     }
-    // An end point identifies one socket, but the kernel numbers UDP and TCP ports separately.
+    // An endpoint identifies one socket, but the kernel numbers UDP and TCP ports separately.
     while isTCP(opened.socket.local) {
       let taken = opened.tag
       opened = try thread.open(on: ip, for: key)
@@ -62,7 +62,8 @@ final class SocketSet: DatagramPort {
   /// Adds a connection accepted by a listener.
   func adopt(_ tag: Poller.Tag, _ stream: StreamSocket) { streams.append((tag, stream)) }
 
-  /// Whether no other socket has a connection's local end, so that it identifies the connection.
+  /// Returns whether no other socket has a connection's local endpoint, which then identifies the
+  /// connection.
   func isFree(_ local: SocketAddress) -> Bool {
     !sockets.contains { $0.socket.local == local }
   }
@@ -90,7 +91,7 @@ final class SocketSet: DatagramPort {
     thread.closeStream(streams.remove(at: index).tag)
   }
 
-  /// Records that a connection is gone.
+  /// Removes a connection that is gone.
   func forget(_ tag: Poller.Tag) { streams.removeAll { $0.tag == tag } }
 
   func closeAll() {
@@ -137,42 +138,41 @@ final class SocketSet: DatagramPort {
   func publish(_ name: String, _ ip: IPAddress) { thread.publish(name, ip, for: key) }
 }
 
-/// A driver's access to the outside world for its peer.
+/// A driver's access to the network for its peer.
 package protocol DatagramPort: AnyObject {
   /// Opens a UDP socket on an address and a free port.
   func bind(_ ip: IPAddress) throws(SystemError) -> SocketAddress
-  /// Starts connecting; the outcome is an input with this number.
+  /// Starts connecting; the outcome is an input with this `id`.
   func openStream(_ target: StreamTarget, id: UInt32) throws(SystemError)
   /// Listens for connections on an address and a free port.
   func listen(_ ip: IPAddress) throws(SystemError) -> SocketAddress
-  /// Closes one of the connections that share a local end point.
+  /// Closes one of the connections that share a local endpoint.
   func closeStream(_ local: SocketAddress, _ remote: SocketAddress)
-  /// Closes the socket or connection bound to an end point.
+  /// Closes the socket or connection bound to an endpoint.
   func close(_ local: SocketAddress)
   /// Queues a datagram, which is sent immediately or with the next `flush`.
   func send(_ datagram: Datagram)
-  /// Sends queued datagrams, and returns the failures since the last time, oldest first.
+  /// Sends queued datagrams, and returns the failures since the previous call, oldest first.
   func flush() -> [SendFailure]
   /// Resolves a name; the answer is an input.
   func resolve(_ name: String, id: UInt32)
-  /// Answers mDNS queries for a name with an address for the life of the peer.
+  /// Answers mDNS queries for a name with an address for the peer's lifetime.
   func publish(_ name: String, _ ip: IPAddress)
 }
 
 /// A burst of inputs, during which datagrams wait briefly for more on the same path.
 struct DatagramBurst {
-  /// The longest time that a datagram waits.
+  /// How long a datagram waits at most.
   static let most = Interval.microseconds(300)
 
   private var begun: Instant?
 
-  /// Whether a burst is under way.
   var isOpen: Bool { begun != nil }
 
   mutating func begin(at now: Instant) { begun = now }
   mutating func end() { begun = nil }
 
-  /// Returns whether waiting datagrams have to be sent now; restarts the time.
+  /// Returns whether waiting datagrams must be sent now, and if so restarts the wait.
   mutating func consumeDue(at now: Instant) -> Bool {
     guard let begun, now - begun > DatagramBurst.most else { return false }
     self.begun = now

@@ -5,13 +5,13 @@ import TLS
 import Tape
 import Wire
 
-/// A non-blocking connection to a TURN server, with TLS if requested, or to the peer of a call;
-/// closed when it is released.
+/// A non-blocking connection to a TURN server, with TLS if requested, or to a call's peer; closed
+/// when it is released.
 ///
-/// It carries whole messages, so the stack handles them like datagrams, and takes do not depend on
-/// how the bytes were split on the way.
+/// It carries complete messages, so the stack handles them like datagrams, and takes do not depend
+/// on how TCP split the bytes.
 final class StreamSocket {
-  /// The result of continuing the connection.
+  /// The result of advancing the connection.
   enum Progress {
     case waiting
     case opened
@@ -20,10 +20,10 @@ final class StreamSocket {
 
   let descriptor: Int32
   let remote: SocketAddress
-  /// The local end point, once connected.
+  /// The local endpoint, once connected.
   private(set) var local: SocketAddress
   private(set) var isOpen = false
-  /// The name that a certificate has to state, with TLS.
+  /// The name that the server's certificate must contain, with TLS.
   private let secureName: String?
   /// The file of trusted authorities; nil for the system's.
   private let authorities: String?
@@ -31,13 +31,15 @@ final class StreamSocket {
   private var incoming: StreamCutter
   private var tls: TLSSession?
   private var isConnected = false
-  /// Bytes to send, encrypted with TLS.
+  /// Bytes to send, already encrypted with TLS.
   private var outgoing: [UInt8] = []
 
-  /// The most bytes queued for a peer that does not read; further media would be late anyway.
+  /// How many bytes are queued at most for a peer that does not read; further media would be late
+  /// anyway.
   private static let outgoingMaximum = 1 << 18
   private static let readCapacity = 1 << 14
-  /// The most reads per turn: the rest stays in the kernel, which slows a fast sender down.
+  /// How many reads one turn makes at most: the rest stays in the kernel, which slows a fast sender
+  /// down.
   private static let readsPerTurn = 4
 
   init(to target: StreamTarget, authorities: String? = nil) throws(SystemError) {
@@ -74,10 +76,10 @@ final class StreamSocket {
     _ = csockets_close(descriptor)
   }
 
-  /// Whether it waits for being writable.
+  /// Whether the socket must be watched for writing.
   var wantsToWrite: Bool { !isConnected || !outgoing.isEmpty }
 
-  /// Continues what is under way, and reads messages into a list.
+  /// Continues connecting or sending, and appends received messages.
   func advance(into messages: inout [[UInt8]]) -> Progress {
     var progress = Progress.waiting
     if !isOpen {
@@ -96,8 +98,8 @@ final class StreamSocket {
 
   /// Sends a message.
   ///
-  /// Excess messages are dropped like datagrams. A lost connection is reported by `advance`, after
-  /// the remote end's last data.
+  /// Excess messages are dropped like datagrams. `advance` reports a lost connection, after the
+  /// remote end's last data.
   func send(_ message: [UInt8]) {
     guard outgoing.count < StreamSocket.outgoingMaximum else { return }
     let framed = framing.framed(message)
@@ -154,7 +156,7 @@ final class StreamSocket {
 
   private func read(into messages: inout [[UInt8]]) -> Int32 {
     for _ in 0..<StreamSocket.readsPerTurn {
-      // Data that arrived with the end of the handshake is already there.
+      // Data that arrived with the end of the handshake is already available.
       let status = deliver(into: &messages)
       guard status == 0 else { return status }
       let count = receive { bytes in
@@ -165,7 +167,7 @@ final class StreamSocket {
     return deliver(into: &messages)
   }
 
-  /// Adds complete messages; returns 0, or a negative errno.
+  /// Appends complete messages; returns 0 or a negative errno.
   private func deliver(into messages: inout [[UInt8]]) -> Int32 {
     if let tls {
       let status = decrypt(tls)
@@ -179,7 +181,7 @@ final class StreamSocket {
     }
   }
 
-  /// Reads decrypted bytes from TLS; returns 0, or a negative errno.
+  /// Reads decrypted bytes from TLS; returns 0 or a negative errno.
   private func decrypt(_ tls: TLSSession) -> Int32 {
     while true {
       switch tls.read() {
@@ -208,10 +210,10 @@ final class StreamSocket {
 
 // MARK: - ListenSocket
 
-/// A socket that accepts connections of the peer; closed when it is released.
+/// A socket that accepts the peer's connections; closed when it is released.
 final class ListenSocket {
   let descriptor: Int32
-  /// The address that it listens on.
+  /// The address it listens on.
   let local: SocketAddress
 
   /// Listens on an address and a free port.
@@ -228,9 +230,9 @@ final class ListenSocket {
   /// The result of accepting.
   enum Accepted {
     case connection(StreamSocket)
-    /// A connection that failed before it was accepted, or has no usable address.
+    /// A connection that failed before it was accepted or has no usable address.
     case useless
-    /// None is waiting.
+    /// No connection is waiting.
     case none
     /// Waiting connections cannot be accepted now: the system has no descriptor or memory left.
     case refused(Int32)
@@ -244,7 +246,7 @@ final class ListenSocket {
       switch -accepted {
       case EAGAIN: return .none
       case EMFILE, ENFILE, ENOBUFS, ENOMEM: return .refused(-accepted)
-      // Errors of the connection itself, according to accept(2).
+      // Errors in the connection itself, according to accept(2).
       case EINTR, ECONNABORTED, EPROTO, ENETDOWN, EHOSTDOWN, ENETUNREACH, EHOSTUNREACH:
         return .useless
       default: return .refused(-accepted)

@@ -9,15 +9,17 @@ final class UDPSocket {
   let descriptor: Int32
   /// The address it is bound to.
   let local: SocketAddress
-  /// The last destination in the system's form: most packets go to the same one.
+  /// The last destination in the system's form, since most packets go to the same one.
   private var lastRemote: SocketAddress?
   private var lastDestination = csockets_address()
-  /// Whether the kernel supports splitting bytes into datagrams.
+  /// Whether the kernel can split bytes into datagrams.
   private var sendsSegments = true
 
-  /// The kernel's buffer sizes: a whole receive window of data (`SCTPParameters`) in packets of the
-  /// usual size, each of which counts twice in the kernel, must fit while the thread is busy with a
-  /// video frame.
+  /// The kernel's buffer sizes.
+  ///
+  /// While the thread is busy with a video frame, a complete receive window of data
+  /// (`SCTPParameters`) must fit, in packets of the usual size, each of which counts twice in the
+  /// kernel.
   private static let bufferBytes: Int32 = 4 << 20
 
   /// Opens a socket on an address and a free port.
@@ -57,12 +59,12 @@ final class UDPSocket {
     guard sendsSegments, let segment = UInt16(exactly: segment) else { return EINVAL }
     let code = -csockets_udp_send_segments(
       descriptor, &lastDestination, codePoint, bytes.baseAddress, bytes.count, segment)
-    // Do not try again with kernels and network cards that cannot do it.
+    // Do not try again if the kernel or the network card cannot do it.
     if code == EINVAL || code == EIO { sendsSegments = false }
     return code
   }
 
-  /// Sends one datagram after the other: one failure need not apply to all.
+  /// Sends datagrams one by one: a failure need not apply to all of them.
   private func sendEach(
     _ bytes: UnsafeBufferPointer<UInt8>, _ segment: Int, _ codePoint: UInt8
   ) -> Int32 {
@@ -79,7 +81,7 @@ final class UDPSocket {
 }
 
 extension csockets_address {
-  /// The system's form of a local end point, with the interface of a link-local address.
+  /// Converts a local endpoint, with the interface of a link-local address.
   ///
   /// A socket bound on an interface stays there, so nothing else needs to name it.
   init(own address: SocketAddress) {
@@ -88,7 +90,7 @@ extension csockets_address {
     scope = LocalInterface.all().first { $0.address == address.ip }?.index ?? 0
   }
 
-  /// The C shims' form of an end point.
+  /// Converts an endpoint to the C shims' form.
   init(_ address: SocketAddress) {
     self.init()
     let bytes = address.ip.bytes
@@ -99,7 +101,7 @@ extension csockets_address {
 }
 
 extension SocketAddress {
-  /// Converts an end point from the C shims; nil for families other than IP.
+  /// Converts an endpoint from the C shims; nil for families other than IP.
   init?(_ address: csockets_address) {
     let (high, low) = withUnsafeBytes(of: address.ip) {
       (
@@ -125,15 +127,15 @@ final class ReceiveBatch {
     var bytes: [UInt8]
     /// The kernel's receive time on CLOCK_MONOTONIC.
     var arrivalMonotonicNanoseconds: Int64
-    /// Its DSCP (RFC 2474).
+    /// The datagram's DSCP (RFC 2474).
     var codePoint: UInt8
-    /// Its ECN mark (RFC 3168 section 5).
+    /// The datagram's ECN mark (RFC 3168 section 5).
     var ecn: ECNMark
   }
 
-  /// The most datagrams read from a socket per wake-up.
+  /// How many datagrams one wake-up reads from a socket at most.
   static let datagramsMaximum = 32
-  /// Longer datagrams are truncated by the kernel and dropped here: no WebRTC packet is as long.
+  /// Longer datagrams are truncated by the kernel and dropped here: no WebRTC packet is that long.
   static let bytesMaximum = 9216
 
   private let storage: UnsafeMutablePointer<UInt8>
@@ -158,16 +160,16 @@ final class ReceiveBatch {
     datagrams.deallocate()
   }
 
-  /// Reads what waits in a socket; returns the number of datagrams, 0 also after an error.
+  /// Reads a socket's waiting datagrams and returns their number, 0 also after an error.
   ///
-  /// An error of a UDP socket concerns something sent earlier; reading it clears it.
+  /// An error on a UDP socket concerns something sent earlier; reading it clears it.
   func receive(from descriptor: Int32) -> Int {
     let count = csockets_udp_receive(
       descriptor, datagrams, Int32(ReceiveBatch.datagramsMaximum))
     return Int(max(0, count))
   }
 
-  /// Copies a datagram of the last receive call; nil if it was too long.
+  /// Copies a datagram from the last receive call; nil if it was too long.
   func entry(at index: Int) -> Entry? {
     precondition((0..<ReceiveBatch.datagramsMaximum).contains(index))
     let datagram = datagrams[index]
@@ -184,18 +186,19 @@ final class ReceiveBatch {
 
 // MARK: - SendBatch
 
-/// Datagrams of one path that go to the kernel in one call, since most of the cost is the call.
+/// Collects datagrams on one path and passes them to the kernel in one call, since the call is most
+/// of the cost.
 ///
 /// The kernel splits the bytes into datagrams of one length; only the last may be shorter.
 final class SendBatch {
-  /// The most that one call accepts (`UDP_MAX_SEGMENTS`, and the length of an IP packet).
+  /// The most that one call accepts (`UDP_MAX_SEGMENTS`, and an IP packet's length).
   private static let datagramsMaximum = 64
   private static let bytesMaximum = 65_000
 
   private var socket: UDPSocket?
   private var remote = SocketAddress(IPAddress(ipv4: 0), port: 0)
   private var bytes: [UInt8] = []
-  /// The DSCP of all of them (RFC 2474).
+  /// The DSCP of all queued datagrams (RFC 2474).
   private var codePoint: UInt8 = 0
   /// The length of all datagrams but the last.
   private var segment = 0
@@ -218,13 +221,13 @@ final class SendBatch {
   }
 
   private func accepts(_ length: Int, to remote: SocketAddress, over socket: UDPSocket) -> Bool {
-    // If the last datagram was shorter, the total shows it.
+    // A shorter last datagram shows in the total.
     self.socket === socket && self.remote == remote && length <= segment && length > 0
       && bytes.count == count * segment && count < SendBatch.datagramsMaximum
       && bytes.count + length <= SendBatch.bytesMaximum
   }
 
-  /// Sends what is queued, and returns the failures since the last time.
+  /// Sends queued datagrams, and returns the failures since the previous call.
   func flush() -> [SendFailure] {
     send()
     guard !refusals.isEmpty else { return [] }
@@ -232,7 +235,7 @@ final class SendBatch {
     return refusals
   }
 
-  /// Sends what is queued; failures are returned by the next `flush`.
+  /// Sends queued datagrams; the next `flush` returns failures.
   func send() {
     guard let socket, count > 0 else { return }
     let code = socket.send(bytes, inDatagramsOf: segment, to: remote, codePoint: codePoint)

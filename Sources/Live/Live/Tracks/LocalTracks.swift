@@ -6,7 +6,7 @@ public import Wire
 /// A track to send (W3C MediaStreamTrack) over any number of connections: a `LocalAudioTrack` or a
 /// `LocalVideoTrack`.
 public final class LocalTrack<Source: Sendable>: MediaStreamTrack {
-  /// The source of the media.
+  /// The source that supplies the track's media.
   public let source: Source
   let core: LocalTrackCore
 
@@ -19,11 +19,11 @@ public final class LocalTrack<Source: Sendable>: MediaStreamTrack {
   public var id: String { core.id }
   /// Audio or video frames.
   public var kind: MediaKind { core.kind }
-  /// Whether nothing currently arrives from the peer (W3C muted).
+  /// False: only received tracks are muted (W3C muted).
   public var isMuted: Bool { false }
   /// Whether media can still flow.
   public var readyState: MediaStreamTrackState { core.condition.withLock { $0.readyState } }
-  /// The events from now on; every access returns a new stream.
+  /// Events from now on; every access returns a new stream.
   public var events: AsyncStream<MediaStreamTrackEvent> {
     core.condition.withLock { $0.eventStream() }
   }
@@ -48,7 +48,8 @@ extension LocalTrack<AudioSource> {
     source.hub.attach(core)
   }
 
-  /// The level over the last 100 ms as sent by a connection; nil before the first.
+  /// The level over the last 100 ms as sent by a connection; nil before the first window is
+  /// complete.
   public var audioLevel: TrackLevel? { core.audioLevel }
 }
 
@@ -63,24 +64,24 @@ extension LocalTrack<VideoSource> {
     source.hub.attach(core)
   }
 
-  /// Renders the source's frames, black ones while the track is disabled; no effect if the renderer
-  /// was added already.
+  /// Renders the source's frames, black while the track is disabled; adding a renderer again has no
+  /// effect.
   public func add(_ renderer: any VideoRenderer) { core.renderers.withLock { $0.add(renderer) } }
 
-  /// Stops rendering frames there.
+  /// Stops rendering frames with a renderer.
   public func remove(_ renderer: any VideoRenderer) {
     core.renderers.withLock { $0.remove(renderer) }
   }
 }
 
-/// A local track of any kind, as a connection needs it.
+/// A local track of any kind, as connections use it.
 protocol SentTrack: MediaStreamTrack {
   var core: LocalTrackCore { get }
 }
 
 extension LocalTrack: SentTrack {}
 
-/// The state of a local track, and where it is sent.
+/// A local track's state, and where it is sent.
 final class LocalTrackCore: Sendable {
   private struct Attachment {
     weak var connection: PeerConnection?
@@ -106,11 +107,12 @@ final class LocalTrackCore: Sendable {
     self.source = source
   }
 
-  /// Whether it is disabled, for the call that adds the track: nil if it is enabled.
+  /// False if the track is disabled, nil if it is enabled; passed with the call that adds the
+  /// track.
   var initialState: Bool? { condition.withLock { $0.isEnabled } ? nil : false }
   var isLive: Bool { condition.withLock { $0.readyState == .live } }
 
-  /// The connections that send the track, each with the transceiver.
+  /// The connections that send the track, each with its transceiver.
   var targets: [(connection: PeerConnection, transceiver: UInt32)] {
     attachments.withLock { attachments in
       attachments.removeAll { $0.connection == nil }
@@ -133,7 +135,7 @@ final class LocalTrackCore: Sendable {
     if isLive { siblings?.began(connection, transceiver) }
   }
 
-  /// Forgets connections that are gone.
+  /// Notifies the source that a connection is gone.
   func connectionIsGone() { siblings?.changed() }
 
   func detach(_ connection: PeerConnection, _ transceiver: UInt32) {
@@ -167,7 +169,7 @@ final class LocalTrackCore: Sendable {
     for renderer in renderers.withLock({ $0.all }) { renderer.renderFrame(nil) }
   }
 
-  /// Sends media of the source to all connections; false if one of them had no room for it.
+  /// Sends the source's media on all connections; returns false if one of them had no room.
   func send(_ media: SourceMedia) -> Bool {
     guard isLive else { return false }
     var isTaken = true
@@ -185,7 +187,7 @@ final class LocalTrackCore: Sendable {
     return isTaken
   }
 
-  /// Renders a frame where the track is shown: a black one while it is disabled.
+  /// Renders a frame with the track's renderers, a black frame while the track is disabled.
   private func show(_ media: SourceMedia) {
     guard !renderers.withLock({ $0.isEmpty }), let frame = frame(of: media) else { return }
     renderers.withLock { $0.next(frame) }.show(frame)
@@ -207,26 +209,26 @@ final class LocalTrackCore: Sendable {
 
 // MARK: - MediaSources
 
-/// A microphone or other audio source, as a factory needs it.
+/// A microphone or other audio source, as factories use it.
 public protocol AudioCaptureDevice: Sendable {
   /// Calls a closure with every captured block at 48 kHz for as long as the result is kept.
   func addCaptureSink(_ sink: @escaping @Sendable (AudioBlock) -> Void) -> AudioCaptureSubscription
 }
 
-/// Keeps a sink of an audio device for as long as it lives.
+/// Keeps an audio device's sink registered for as long as this object lives.
 public final class AudioCaptureSubscription: Sendable {
   private let end: @Sendable () -> Void
 
-  /// Creates a subscription that ends by a closure.
+  /// Creates a subscription that calls a closure when it ends.
   public init(end: @escaping @Sendable () -> Void) { self.end = end }
 
   deinit { end() }
 }
 
-/// The source of local audio tracks (RTCAudioSource).
+/// A source for local audio tracks (RTCAudioSource).
 ///
-/// Its audio is sent by all its tracks on all their connections, and recorded on each. It has no
-/// volume: a microphone's audio can only be muted.
+/// All its tracks send its audio on all their connections, and each connection records it. It has
+/// no volume: a microphone's audio can only be muted.
 public final class AudioSource: Sendable {
   let mediaSource: MediaSource
   let hub = SourceHub()
@@ -235,7 +237,7 @@ public final class AudioSource: Sendable {
   /// Creates a source that the application feeds with `deliver`.
   public init() { mediaSource = .application }
 
-  /// Creates a source that every connection generates by itself: a tone, or an echo.
+  /// Creates a source that every connection generates for itself: a tone or an echo.
   public init(_ source: MediaSource) { mediaSource = source }
 
   /// Creates a source fed by a device.
@@ -246,46 +248,46 @@ public final class AudioSource: Sendable {
   }
 
   /// Sends a block of any length.
-  /// - Returns: false if a connection is too busy to accept it, or has ended.
+  /// - Returns: false if a connection is too busy to accept it or has ended.
   @discardableResult
   public func deliver(_ block: AudioBlock) -> Bool { hub.send(.audio(block)) }
 }
 
-/// The source of local video tracks (RTCVideoSource).
+/// A source for local video tracks (RTCVideoSource).
 public final class VideoSource: Sendable {
   let mediaSource: MediaSource
   let hub = SourceHub()
 
   /// Creates a source that the application or a capturer feeds with `capture`.
-  /// - Parameter contentHint: the content, unless a capturer states it.
+  /// - Parameter contentHint: a hint about the content, unless a capturer provides one.
   public init(contentHint: ContentHint = .none) {
     mediaSource = .application
     hub.contentHint = contentHint
   }
 
-  /// Creates a source that every connection generates by itself: a pattern, or an echo.
+  /// Creates a source that every connection generates for itself: a pattern or an echo.
   public init(_ source: MediaSource) { mediaSource = source }
 
-  /// The content hint (W3C MediaStreamTrack.contentHint) on all tracks of the source; a capturer of
-  /// a screen implies `detail`.
+  /// The content hint (W3C MediaStreamTrack.contentHint) for all of the source's tracks; a screen
+  /// capturer implies `detail`.
   public var contentHint: ContentHint {
     get { hub.contentHint }
     set { hub.contentHint = newValue }
   }
 
-  /// Sends a frame at its own time; it is converted once for all tracks.
-  /// - Returns: false if a connection is too busy to accept it, or has ended.
+  /// Sends a frame at its own time, converting it once for all tracks.
+  /// - Returns: false if a connection is too busy to accept it or has ended.
   @discardableResult
   public func capture(_ frame: VideoFrame) -> Bool { hub.send(.frame(frame.upright)) }
 
   /// Sends a video frame now.
-  /// - Returns: false if a connection is too busy to accept it, or has ended.
+  /// - Returns: false if a connection is too busy to accept it or has ended.
   @discardableResult
   public func capture(_ videoFrame: I420Buffer) -> Bool { hub.send(.videoFrame(videoFrame)) }
 
-  /// Sends a frame of a codec that is not encoded here now.
+  /// Sends, now, a frame in a codec that is not encoded here.
   ///
-  /// Disabled tracks drop it, because a black one cannot be encoded.
+  /// Disabled tracks drop it, because a black frame cannot be encoded.
   @discardableResult
   public func capture(_ videoFrame: EncodedVideoChunk) -> Bool { hub.send(.encoded(videoFrame)) }
 }
@@ -299,7 +301,7 @@ enum SourceMedia {
   case encoded(EncodedVideoChunk)
 }
 
-/// The tracks of a source, and the state of what it provides.
+/// A source's tracks, and the state they share.
 final class SourceHub: Sendable {
   private struct Member {
     weak var track: LocalTrackCore?
@@ -313,7 +315,7 @@ final class SourceHub: Sendable {
     var members: [Member] = []
     var watchers: [Watcher] = []
     var contentHint = ContentHint.none
-    /// The last event of the capturer.
+    /// The capturer's last event.
     var note: CaptureNote?
 
     var tracks: [LocalTrackCore] { members.compactMap(\.track) }
@@ -334,9 +336,9 @@ final class SourceHub: Sendable {
     return tracks.map { $0.send(media) }.allSatisfy { $0 }
   }
 
-  // MARK: Where it is sent
+  // MARK: Senders
 
-  /// Whether a connection sends one of the tracks.
+  /// Whether any connection sends one of the tracks.
   var isSent: Bool { state.withLock { $0.tracks }.contains { !$0.targets.isEmpty } }
 
   /// Notifies a capture session, held weakly, whenever tracks start or stop being sent.
@@ -347,7 +349,7 @@ final class SourceHub: Sendable {
     }
   }
 
-  /// Records that a connection sends a track.
+  /// Records that a connection now sends a track.
   func began(_ connection: PeerConnection, _ transceiver: UInt32) {
     let (note, hint) = state.withLock { ($0.note, $0.contentHint) }
     if hint != .none { connection.post(.setContentHint(transceiver: transceiver, hint)) }
@@ -355,12 +357,12 @@ final class SourceHub: Sendable {
     changed()
   }
 
-  /// Records that the connections that send a track changed.
+  /// Notifies capture sessions that the connections sending a track have changed.
   func changed() {
     for watcher in state.withLock({ $0.watchers }) { watcher.session?.followSenders() }
   }
 
-  // MARK: What it shows
+  // MARK: Content
 
   var contentHint: ContentHint {
     get { state.withLock { $0.contentHint } }
@@ -375,7 +377,7 @@ final class SourceHub: Sendable {
     }
   }
 
-  /// Records an event of the capturer in the takes of all connections.
+  /// Records a capturer event in the takes of all connections.
   func record(_ note: CaptureNote) {
     let tracks = state.withLock { state in
       state.note = note

@@ -11,20 +11,20 @@ public enum MediaStreamTrackState: String, Hashable, Sendable {
   case ended
 }
 
-/// An event of a track.
+/// A track's event.
 public enum MediaStreamTrackEvent: Hashable, Sendable {
   /// The application enabled or disabled the track.
   case enabled(Bool)
-  /// W3C mute: media stopped arriving, and why.
+  /// W3C mute: media stopped arriving, with the reason.
   case mute(TrackChange.Reason?)
   /// W3C unmute: media arrives.
   case unmute
-  /// W3C ended, and why.
+  /// W3C ended, with the reason.
   case ended(TrackChange.Reason?)
 }
 
-/// A track as an object (W3C MediaStreamTrack): one that is sent, possibly over several
-/// connections, or one that is received.
+/// A track as an object (W3C MediaStreamTrack): sent, possibly over several connections, or
+/// received.
 ///
 /// There are four ways not to send, and a take distinguishes them: a disabled track sends silence
 /// or black frames (`setEnabled`), a sender without a track sends nothing (`replaceSource`), a
@@ -45,40 +45,40 @@ public protocol MediaStreamTrack: AnyObject, Sendable {
   var isMuted: Bool { get }
   /// Whether media can still flow.
   var readyState: MediaStreamTrackState { get }
-  /// The events from now on; every access returns a new stream.
+  /// Events from now on; every access returns a new stream.
   var events: AsyncStream<MediaStreamTrackEvent> { get }
 }
 
-/// Receives the decoded audio of a track.
+/// Receives a track's decoded audio.
 public protocol AudioTrackSink: AnyObject, Sendable {
   /// Handles the next block, on the loop's thread; must return at once.
   ///
-  /// Blocks of a received track are contiguous; those of a disabled track are silent.
+  /// A received track's blocks are contiguous; a disabled track's are silent.
   func audioTrack(_ id: String, didReceive block: AudioBlock)
 }
 
-/// Renders the frames of a track (RTCVideoRenderer).
+/// Renders a track's frames (RTCVideoRenderer).
 public protocol VideoRenderer: AnyObject, Sendable {
-  /// Sets the size of the frames from the next one on.
+  /// Sets the frame size from the next frame on.
   func setSize(width: Int, height: Int)
   /// Renders a frame, on the loop's thread; must return at once.
   ///
   /// Nil clears the display because the track ended.
   func renderFrame(_ frame: VideoFrame?)
-  /// The stream's video was switched on or off.
+  /// Reports that the stream's video was switched on or off.
   func onSwitch(video isEnabled: Bool)
-  /// The stream's audio was switched on or off.
+  /// Reports that the stream's audio was switched on or off.
   func onSwitch(audio isEnabled: Bool)
 }
 
 extension VideoRenderer {
-  /// Does nothing.
+  /// Does nothing by default.
   public func onSwitch(video isEnabled: Bool) {}
-  /// Does nothing.
+  /// Does nothing by default.
   public func onSwitch(audio isEnabled: Bool) {}
 }
 
-/// State common to all tracks: whether they are enabled and live, and their readers.
+/// State that all tracks share: whether they are enabled and live, and their readers.
 struct TrackCondition {
   var isEnabled = true
   var isMuted = false
@@ -87,10 +87,10 @@ struct TrackCondition {
 
   init(isMuted: Bool = false) { self.isMuted = isMuted }
 
-  /// The most events that wait for a slow reader; beyond that the oldest are dropped.
+  /// How many events wait for a slow reader at most; beyond that the oldest are dropped.
   private static let eventsMaximum = 256
 
-  /// The events from now on; none of a track that has ended.
+  /// Returns a stream of events from now on, already finished if the track has ended.
   mutating func eventStream() -> AsyncStream<MediaStreamTrackEvent> {
     let (stream, continuation) = AsyncStream.makeStream(
       of: MediaStreamTrackEvent.self, bufferingPolicy: .bufferingNewest(Self.eventsMaximum))
@@ -98,7 +98,7 @@ struct TrackCondition {
     return stream
   }
 
-  /// False if unchanged.
+  /// Enables or disables the track; returns false if that changes nothing.
   mutating func setEnabled(_ isEnabled: Bool) -> Bool {
     guard isEnabled != self.isEnabled else { return false }
     self.isEnabled = isEnabled
@@ -112,7 +112,7 @@ struct TrackCondition {
     readers.yield(isMuted ? .mute(reason) : .unmute)
   }
 
-  /// False if it had ended.
+  /// Ends the track; returns false if it had already ended.
   mutating func end(_ reason: TrackChange.Reason?) -> Bool {
     guard readyState == .live else { return false }
     readyState = .ended
@@ -122,7 +122,7 @@ struct TrackCondition {
   }
 }
 
-/// Renderers by identity, each with the size last reported.
+/// Renderers by identity, each with the last reported size.
 struct RendererList {
   private struct Entry {
     let renderer: any VideoRenderer
@@ -144,7 +144,7 @@ struct RendererList {
     entries.removeAll { $0.renderer === renderer }
   }
 
-  /// The renderers of the next frame, and whether they need its size first.
+  /// Returns the next frame's renderers, each with whether it must be told the size first.
   mutating func next(_ frame: VideoFrame) -> [(renderer: any VideoRenderer, isResized: Bool)] {
     let size = (frame.displayWidth, frame.displayHeight)
     return entries.indices.map { index in
@@ -169,22 +169,22 @@ extension [(renderer: any VideoRenderer, isResized: Bool)] {
 
 // MARK: - MediaStream
 
-/// Handlers for switching the audio or video of a stream on or off.
+/// Handlers called when a stream's audio or video is switched on or off.
 public struct MediaStreamHandlers: Sendable {
-  /// The audio.
+  /// Called when the audio is switched.
   public var onSwitchAudio: (@Sendable (_ isEnabled: Bool) -> Void)?
-  /// The video frames.
+  /// Called when the video is switched.
   public var onSwitchVideo: (@Sendable (_ isEnabled: Bool) -> Void)?
 
   /// Creates handlers that do nothing.
   public init() {}
 }
 
-/// Tracks that belong together (W3C MediaStream): local ones that a connection sends, or the
-/// peer's.
+/// Tracks that belong together (W3C MediaStream): local tracks that a connection sends, or the
+/// peer's tracks.
 ///
-/// A stream's identifier is unique in a connection. Where a peer names its streams after the
-/// connections they come from (`msid`), streams can be found by these.
+/// A stream's identifier is unique in a connection. If a peer names its streams after the
+/// connections they come from (`msid`), streams can be found by these names.
 public final class MediaStream: Sendable {
   private struct State {
     var tracks: [any MediaStreamTrack] = []
@@ -193,7 +193,7 @@ public final class MediaStream: Sendable {
 
   /// The stream's identifier.
   public let id: String
-  /// Whether the peer sends it.
+  /// Whether the peer sends the stream.
   public let isRemote: Bool
   private let state = Mutex(State())
 
@@ -209,17 +209,18 @@ public final class MediaStream: Sendable {
 
   /// All tracks in the order in which they were added.
   public var tracks: [any MediaStreamTrack] { state.withLock { $0.tracks } }
-  /// The audio tracks of the stream.
+  /// The stream's audio tracks.
   public var audioTracks: [any MediaStreamTrack] { tracks.filter { $0.kind == .audio } }
-  /// The tracks of video frames.
+  /// The stream's video tracks.
   public var videoTracks: [any MediaStreamTrack] { tracks.filter { $0.kind == .video } }
 
-  /// A track by its identifier (W3C getTrackById).
+  /// Returns a track by its identifier (W3C getTrackById).
   public func track(id: String) -> (any MediaStreamTrack)? { tracks.first { $0.id == id } }
 
-  /// Adds a track; connections that send the stream are not affected.
-  /// - Throws: `DuplicateIDError` if another track of the stream has its identifier; the same track
-  ///   again has no effect. `InvalidAccessError` for a track of the other direction.
+  /// Adds a track; connections that already send the stream are not affected.
+  /// - Throws: `DuplicateIDError` if another track in the stream has its identifier; adding the
+  ///   same track again has no effect. `InvalidAccessError` for a local track in a remote stream
+  ///   and the reverse.
   public func addTrack(_ track: any MediaStreamTrack) throws(PeerError) {
     guard (track is any SentTrack) != isRemote else {
       throw PeerError(
@@ -238,7 +239,7 @@ public final class MediaStream: Sendable {
     state.withLock { state in state.tracks.removeAll { $0 === track } }
   }
 
-  /// Adds a track; returns whether another one has its identifier.
+  /// Adds a track; returns whether another track already has its identifier.
   @discardableResult
   func insert(_ track: any MediaStreamTrack) -> Bool {
     state.withLock { state in
@@ -252,7 +253,7 @@ public final class MediaStream: Sendable {
 
   // MARK: Switching
 
-  /// The handlers for switching by this object.
+  /// Handlers called when this object switches audio or video.
   public var handlers: MediaStreamHandlers {
     get { state.withLock { $0.handlers } }
     set { state.withLock { $0.handlers = newValue } }

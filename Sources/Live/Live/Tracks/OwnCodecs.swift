@@ -2,22 +2,22 @@ public import Media
 import Peer
 package import RTP
 
-/// Why an application's codec failed; the track ends with it.
+/// An error in an application's codec, which ends the track.
 public struct VideoCodecError: Error, Hashable, Sendable {
-  /// The reason as a sentence.
+  /// The reason in one sentence.
   public var reason: String
 
   /// Creates an error.
   public init(reason: String) { self.reason = reason }
 }
 
-/// The parameters of a video encoder.
+/// A video encoder's parameters.
 public struct VideoEncoderSettings: Hashable, Sendable {
-  /// The codec by its encoding name in lower case: `vp8`.
+  /// The codec's encoding name in lower case, such as `vp8`.
   public var codec: String
-  /// The width of the first frame; later ones may have another size.
+  /// The first frame's width in pixels; later frames may have another size.
   public var width: Int
-  /// The height of the first frame.
+  /// The first frame's height in pixels.
   public var height: Int
   /// The expected frame rate.
   public var framesPerSecond: Int
@@ -25,11 +25,11 @@ public struct VideoEncoderSettings: Hashable, Sendable {
   public var bitrate: UInt64
 }
 
-/// A frame from an encoder.
+/// An encoder's output frame.
 public struct EncodedVideoFrame: Hashable, Sendable {
-  /// The bitstream in the form of the codec's RTP payload format.
+  /// The bitstream in the form that the codec's RTP payload format requires.
   public var bytes: [UInt8]
-  /// Whether a decoder can start with it.
+  /// Whether decoding can start at this frame.
   public var isKey: Bool
   /// The quantiser index, for the statistics.
   public var quantiser: UInt8
@@ -46,8 +46,8 @@ public struct EncodedVideoFrame: Hashable, Sendable {
 public protocol VideoEncoder: AnyObject {
   /// Encodes a frame; nil drops it.
   /// - Parameters:
-  ///   - mediaTime: the time of the frame in the 90 kHz clock.
-  ///   - needsKey: whether it has to be a key frame.
+  ///   - mediaTime: the frame's time in the 90 kHz clock.
+  ///   - needsKey: whether the result must be a key frame.
   func encode(_ frame: I420Buffer, mediaTime: UInt32, needsKey: Bool) throws(VideoCodecError)
     -> EncodedVideoFrame?
   /// Sets the bit rate in bits per second.
@@ -64,9 +64,9 @@ public protocol VideoDecoder: AnyObject {
 ///
 /// Takes name them, because a replay needs them too; without them it uses the recorded frames.
 public protocol VideoEncoderFactory: Sendable {
-  /// The name of the encoders.
+  /// The encoders' name in takes.
   var implementationName: String { get }
-  /// The codecs it encodes, by encoding name in lower case: `vp8`, `vp9`.
+  /// The codecs that can be encoded, by encoding name in lower case: `vp8`, `vp9`.
   var supportedCodecs: [String] { get }
   /// Creates an encoder for one track.
   func makeEncoder(_ settings: VideoEncoderSettings) throws(VideoCodecError) -> any VideoEncoder
@@ -74,15 +74,15 @@ public protocol VideoEncoderFactory: Sendable {
 
 /// Creates the application's decoders (RTCVideoDecoderFactory).
 public protocol VideoDecoderFactory: Sendable {
-  /// The name of the decoders.
+  /// The decoders' name in takes.
   var implementationName: String { get }
-  /// The codecs it decodes, by encoding name in lower case: `vp8`, `vp9`.
+  /// The codecs that can be decoded, by encoding name in lower case: `vp8`, `vp9`.
   var supportedCodecs: [String] { get }
   /// Creates a decoder for one track.
   func makeDecoder(_ codec: String) throws(VideoCodecError) -> any VideoDecoder
 }
 
-/// The application's codecs, and libraries for the rest.
+/// Combines the application's codecs with libraries for the rest.
 package final class FactoryCodecs: CodecFactory {
   private let encoders: (any VideoEncoderFactory)?
   private let decoders: (any VideoDecoderFactory)?
@@ -149,7 +149,7 @@ package final class FactoryCodecs: CodecFactory {
 }
 
 extension PeerConfiguration {
-  /// The codecs beyond VP8 and VP9 that this build or the application encodes.
+  /// The codecs besides VP8 and VP9 that this build or the application encodes.
   var furtherEncoders: [String] {
     let library = LibraryCodecs.furtherEncoders
     let own = (ownCodecs ?? []).filter { $0.role == .encoder }.map(\.codec)

@@ -15,7 +15,7 @@ extension PeerConnection {
   /// Sends a track in streams with these identifiers, on a free transceiver or a new one (W3C
   /// addTrack).
   /// - Throws: `DuplicateIDError` if another sent track has its identifier, `InvalidAccessError` if
-  ///   it is sent already or is a received one, `InvalidStateError` if it has ended.
+  ///   it is already sent or is a received track, `InvalidStateError` if it has ended.
   @discardableResult
   public func addTrack(_ track: any MediaStreamTrack, streamIDs: [String] = [])
     async throws(PeerError) -> RTPSender
@@ -47,8 +47,8 @@ extension PeerConnection {
   }
 
   /// Sends all tracks of a local stream, or none.
-  /// - Throws: `DuplicateIDError` if the identifier of the stream or one of its tracks is already
-  ///   sent, `InvalidAccessError` if it has no track or is the peer's.
+  /// - Throws: `DuplicateIDError` if the identifier of the stream or of one of its tracks is
+  ///   already in use, `InvalidAccessError` if the stream has no track or is the peer's.
   public func add(_ stream: MediaStream) async throws(PeerError) {
     var sent: [any SentTrack] = []
     for track in stream.tracks { sent.append(try newlySendable(track)) }
@@ -67,7 +67,7 @@ extension PeerConnection {
     }
   }
 
-  /// Stops sending the tracks of a local stream, except for those in other streams.
+  /// Stops sending a local stream's tracks, except for those in other streams.
   public func remove(_ stream: MediaStream) async throws(PeerError) {
     try await removeStream(stream.id)
     let members = try await streams.local.flatMap(\.tracks).map(\.transceiver)
@@ -82,12 +82,12 @@ extension PeerConnection {
     try await removeTrack(sender.transceiver)
   }
 
-  /// The senders with a track, in the order in which tracks were added, until they are removed.
+  /// The senders with a track, in the order in which their tracks were added.
   public var senders: [RTPSender] {
     registry.sendingTransceivers.map { RTPSender(connection: self, transceiver: $0) }
   }
 
-  /// The track that a transceiver receives, if any.
+  /// Returns the track that a transceiver receives, if any.
   package func receivedTrack(on transceiver: UInt32) -> (any MediaStreamTrack)? {
     registry.receivedTrack(on: transceiver)
   }
@@ -99,18 +99,20 @@ extension PeerConnection {
   /// The peer's streams.
   public var remoteStreams: [MediaStream] { registry.remoteStreams }
 
-  /// The streams of others: a server may send a local stream back, under the same identifier.
+  /// The remote participants' streams: a server may also send a local stream back under its own
+  /// identifier.
   public var receiverStreams: [MediaStream] {
     let own = Set(localStreams.map(\.id))
     return remoteStreams.filter { !own.contains($0.id) }
   }
 
-  /// The stream of a connection, if streams are named after the connections they come from.
+  /// Returns the stream with a connection's name, for servers that name streams after the
+  /// connections they come from.
   public func receiverStream(connectionID: String) -> MediaStream? {
     receiverStreams.first { $0.id == connectionID }
   }
 
-  /// The tracks that are or were received, one per transceiver.
+  /// The receivers of all tracks so far, one per transceiver.
   public var receivers: [RTPReceiver] {
     registry.receivedTracks.compactMap { track in
       (track as? any ReceivedTrack).map {
@@ -119,15 +121,15 @@ extension PeerConnection {
     }
   }
 
-  /// A received track by its identifier.
+  /// Returns a received track by its identifier.
   public func remoteTrack(id: String) -> (any MediaStreamTrack)? {
     registry.receivedTracks.first { $0.id == id }
   }
 
   // MARK: Muting
 
-  /// Sends silence or black frames on all local tracks of a kind, or ends that; the device
-  /// continues.
+  /// Mutes or unmutes all local tracks of a kind: they send silence or black frames while the
+  /// device continues.
   /// - Throws: `MuteError` if there is nothing to mute.
   public func setSoftMute(_ isMuted: Bool, of kind: MediaKind) async throws(MuteError) {
     guard connectionState == .connected else { throw .notConnected }
@@ -142,7 +144,7 @@ extension PeerConnection {
 
   // MARK: Calls
 
-  /// The track as one that can be sent; throws for a received one.
+  /// Returns a local track for sending; throws for a received track.
   func sendable(_ track: any MediaStreamTrack) throws(PeerError) -> any SentTrack {
     guard let sent = track as? any SentTrack else {
       throw PeerError(
@@ -154,8 +156,8 @@ extension PeerConnection {
     return sent
   }
 
-  /// Records that a transceiver sends a track, which was added with this state; if that has changed
-  /// since, the transceiver follows.
+  /// Records that a transceiver sends a track that was added with the state `initially`; if that
+  /// has changed since, applies the new state.
   func attach(
     _ track: any SentTrack, _ transceiver: UInt32, streamIDs: [String]?,
     streams: [MediaStream] = [], initially: Bool?
@@ -198,18 +200,18 @@ public enum MuteError: Error, Hashable, Sendable {
 
 // MARK: - RTPTransceiver
 
-/// W3C RTCRtpSender: what a transceiver sends.
+/// The sending half of a transceiver (W3C RTCRtpSender).
 public struct RTPSender: Sendable {
   let connection: PeerConnection
-  /// The transceiver it belongs to.
+  /// The transceiver's number.
   public let transceiver: UInt32
 
   /// The sent track, if any.
   public var track: (any MediaStreamTrack)? { connection.registry.sentTrack(on: transceiver) }
 
   /// Sends another track, or nothing, without negotiation.
-  /// - Throws: `TypeError` for a track of the other kind, `InvalidAccessError` for a received one,
-  ///   `InvalidStateError` if the transceiver is stopped.
+  /// - Throws: `TypeError` for a track of the other kind, `InvalidAccessError` for a received
+  ///   track, `InvalidStateError` if the transceiver is stopped.
   public func replaceTrack(_ track: (any MediaStreamTrack)?) async throws(PeerError) {
     guard let track else {
       try await connection.perform(.replaceSource(transceiver: transceiver, nil))
@@ -225,44 +227,44 @@ public struct RTPSender: Sendable {
     connection.attach(sent, transceiver, streamIDs: nil, initially: initially)
   }
 
-  /// W3C getParameters.
+  /// Returns the parameters (W3C getParameters).
   public func parameters() async throws(PeerError) -> RTPSendParameters {
     try await connection.getParameters(of: transceiver)
   }
 
-  /// W3C setParameters.
+  /// Sets the parameters (W3C setParameters).
   public func setParameters(_ parameters: RTPSendParameters) async throws(PeerError) {
     try await connection.setParameters(parameters, of: transceiver)
   }
 }
 
-/// W3C RTCRtpReceiver: what a transceiver receives.
+/// The receiving half of a transceiver (W3C RTCRtpReceiver).
 public struct RTPReceiver: Sendable {
   let connection: PeerConnection
-  /// The transceiver it belongs to.
+  /// The transceiver's number.
   public let transceiver: UInt32
 
-  /// The track; nil before the peer sent one.
+  /// The received track; nil before the peer has sent one.
   public var track: (any MediaStreamTrack)? { connection.registry.receivedTrack(on: transceiver) }
 
-  /// W3C getSynchronizationSources and getContributingSources.
+  /// Returns the sources (W3C getSynchronizationSources and getContributingSources).
   public func sources() async throws(PeerError) -> ReceivedSources {
     try await connection.sources(of: transceiver)
   }
 }
 
-/// W3C RTCRtpTransceiver: a sender and a receiver that share an m-section.
+/// A sender and a receiver that share an m-section (W3C RTCRtpTransceiver).
 public struct RTPTransceiver: Sendable {
   let connection: PeerConnection
   /// The transceiver's number in its connection.
   public let id: UInt32
 
-  /// The sender.
+  /// The transceiver's sender.
   public var sender: RTPSender { RTPSender(connection: connection, transceiver: id) }
-  /// The receiver.
+  /// The transceiver's receiver.
   public var receiver: RTPReceiver { RTPReceiver(connection: connection, transceiver: id) }
 
-  /// The current transceiver, if it exists.
+  /// Returns the transceiver's current state; nil if it does not exist.
   public func info() async throws(PeerError) -> TransceiverInfo? {
     try await connection.transceivers.first { $0.id == id }
   }
@@ -272,11 +274,11 @@ public struct RTPTransceiver: Sendable {
     try await connection.setDirection(direction, of: id)
   }
 
-  /// W3C setCodecPreferences.
+  /// Sets the codecs to negotiate, in order of preference (W3C setCodecPreferences).
   public func setCodecPreferences(_ codecs: [RTPCodec]) async throws(PeerError) {
     try await connection.setCodecPreferences(codecs, of: id)
   }
 
-  /// Stops it permanently (W3C stop).
+  /// Stops the transceiver permanently (W3C stop).
   public func stop() async throws(PeerError) { try await connection.stopTransceiver(id) }
 }

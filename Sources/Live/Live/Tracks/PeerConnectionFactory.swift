@@ -11,9 +11,9 @@ public import Tape
 /// Its connections share a clock, a take if there is one, the codecs and the audio device. A
 /// factory is little more than a thread; one per process is enough, and several are independent.
 public final class PeerConnectionFactory: Sendable {
-  /// The session of all connections.
+  /// The session that all connections belong to.
   public let session: Session
-  /// The audio device of all connections; nil if the application feeds its sources itself.
+  /// The audio device for all connections; nil if the application feeds its sources itself.
   public let audioDeviceModule: (any AudioCaptureDevice)?
   private let applicationCodecs: [OwnCodec]
 
@@ -22,7 +22,7 @@ public final class PeerConnectionFactory: Sendable {
   ///   - encoderFactory: the application's video encoders; libraries encode the rest.
   ///   - decoderFactory: the application's video decoders; libraries decode the rest.
   ///   - audioDeviceModule: captures audio.
-  ///   - options: whether and where it is recorded.
+  ///   - options: whether and where connections are recorded.
   /// - Throws: `SessionError` if the take or the thread cannot be created.
   public init(
     encoderFactory: (any VideoEncoderFactory)? = nil,
@@ -39,8 +39,8 @@ public final class PeerConnectionFactory: Sendable {
 
   /// Creates a connection with all notices, unless its configuration names some.
   /// - Parameters:
-  ///   - label: names the connection in the take.
-  ///   - role: its role in this session: `caller`, `publisher`, ...
+  ///   - label: the connection's name in the take.
+  ///   - role: the connection's role in this session: `caller`, `publisher`, ...
   ///   - delegate: receives all events from the first step on; held weakly.
   public func peerConnection(
     with configuration: PeerConfiguration = PeerConfiguration(), label: String = "",
@@ -54,7 +54,7 @@ public final class PeerConnectionFactory: Sendable {
     }
   }
 
-  /// Creates an audio source: the audio device's, or one that the application feeds.
+  /// Creates an audio source that the audio device feeds, or else the application.
   public func audioSource() -> AudioSource {
     audioDeviceModule.map { AudioSource(device: $0) } ?? AudioSource()
   }
@@ -62,12 +62,12 @@ public final class PeerConnectionFactory: Sendable {
   /// Creates a video source that a capturer or the application feeds.
   public func videoSource() -> VideoSource { VideoSource() }
 
-  /// Creates a track of audio.
+  /// Creates an audio track.
   public func audioTrack(with source: AudioSource, trackID: String) -> LocalAudioTrack {
     LocalAudioTrack(source: source, id: trackID)
   }
 
-  /// Creates a track of video frames.
+  /// Creates a video track.
   public func videoTrack(with source: VideoSource, trackID: String) -> LocalVideoTrack {
     LocalVideoTrack(source: source, id: trackID)
   }
@@ -82,8 +82,8 @@ public final class PeerConnectionFactory: Sendable {
 
 // MARK: - PeerConnectionDelegate
 
-/// Receives the events of a connection (RTCPeerConnectionDelegate), on the loop's thread and in
-/// order; methods must return at once.
+/// Receives a connection's events (RTCPeerConnectionDelegate) in order, on the loop's thread;
+/// methods must return at once.
 ///
 /// All methods are optional. Streams and tracks that the application itself adds or removes are not
 /// reported. Removed candidates, gathering errors, pair changes, speech into disabled tracks and
@@ -103,12 +103,12 @@ public protocol PeerConnectionDelegate: AnyObject, Sendable {
   func peerConnection(_ connection: PeerConnection, didAdd stream: MediaStream)
   /// The peer stopped sending a stream.
   func peerConnection(_ connection: PeerConnection, didRemove stream: MediaStream)
-  /// W3C track: the peer sends a track, which belongs to these streams.
+  /// W3C track: the peer sends a track, which belongs to `streams`.
   func peerConnection(
     _ connection: PeerConnection, didAdd receiver: RTPReceiver, streams: [MediaStream])
   /// The peer stopped sending a track.
   func peerConnection(_ connection: PeerConnection, didRemove receiver: RTPReceiver)
-  /// The peer's description made a transceiver receive.
+  /// The peer's description made a transceiver start receiving.
   func peerConnection(
     _ connection: PeerConnection, didStartReceivingOn transceiver: RTPTransceiver)
   /// W3C icecandidate: a candidate to signal; the end of candidates is not reported.
@@ -122,54 +122,54 @@ public protocol PeerConnectionDelegate: AnyObject, Sendable {
     _ connection: PeerConnection, didChangeSelectedPair change: SelectedPairChange)
   /// W3C datachannel: the peer created a channel.
   func peerConnection(_ connection: PeerConnection, didOpen channel: DataChannel)
-  /// Somebody speaks into a disabled sent track, or stopped.
+  /// A participant started or stopped speaking into a disabled sent track.
   func peerConnection(
     _ connection: PeerConnection, didNoticeMutedSpeech isSpeaking: Bool, transceiver: UInt32)
-  /// The connection is over, and why.
+  /// The connection ended, with the reason.
   func peerConnection(_ connection: PeerConnection, didEnd reason: ConnectionEnd)
 }
 
 extension PeerConnectionDelegate {
-  /// Does nothing.
+  /// Does nothing by default.
   public func peerConnection(_ connection: PeerConnection, didChange state: SignalingState) {}
-  /// Does nothing.
+  /// Does nothing by default.
   public func peerConnection(_ connection: PeerConnection, didChange state: ICEConnectionState) {}
-  /// Does nothing.
+  /// Does nothing by default.
   public func peerConnection(_ connection: PeerConnection, didChange state: ICEGatheringState) {}
-  /// Does nothing.
+  /// Does nothing by default.
   public func peerConnection(_ connection: PeerConnection, didChange state: ConnectionState) {}
-  /// Does nothing.
+  /// Does nothing by default.
   public func peerConnectionShouldNegotiate(_ connection: PeerConnection) {}
-  /// Does nothing.
+  /// Does nothing by default.
   public func peerConnection(_ connection: PeerConnection, didAdd stream: MediaStream) {}
-  /// Does nothing.
+  /// Does nothing by default.
   public func peerConnection(_ connection: PeerConnection, didRemove stream: MediaStream) {}
-  /// Does nothing.
+  /// Does nothing by default.
   public func peerConnection(
     _ connection: PeerConnection, didAdd receiver: RTPReceiver, streams: [MediaStream]
   ) {}
-  /// Does nothing.
+  /// Does nothing by default.
   public func peerConnection(_ connection: PeerConnection, didRemove receiver: RTPReceiver) {}
-  /// Does nothing.
+  /// Does nothing by default.
   public func peerConnection(
     _ connection: PeerConnection, didStartReceivingOn transceiver: RTPTransceiver
   ) {}
-  /// Does nothing.
+  /// Does nothing by default.
   public func peerConnection(_ connection: PeerConnection, didGenerate candidate: CandidateInit) {}
-  /// Does nothing.
+  /// Does nothing by default.
   public func peerConnection(_ connection: PeerConnection, didRemove candidates: [CandidateInit]) {}
-  /// Does nothing.
+  /// Does nothing by default.
   public func peerConnection(_ connection: PeerConnection, didFailToGather error: GatheringError) {}
-  /// Does nothing.
+  /// Does nothing by default.
   public func peerConnection(
     _ connection: PeerConnection, didChangeSelectedPair change: SelectedPairChange
   ) {}
-  /// Does nothing.
+  /// Does nothing by default.
   public func peerConnection(_ connection: PeerConnection, didOpen channel: DataChannel) {}
-  /// Does nothing.
+  /// Does nothing by default.
   public func peerConnection(
     _ connection: PeerConnection, didNoticeMutedSpeech isSpeaking: Bool, transceiver: UInt32
   ) {}
-  /// Does nothing.
+  /// Does nothing by default.
   public func peerConnection(_ connection: PeerConnection, didEnd reason: ConnectionEnd) {}
 }

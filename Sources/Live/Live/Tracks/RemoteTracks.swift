@@ -7,7 +7,7 @@ public import Wire
 public final class RemoteAudioTrack: MediaStreamTrack {
   let core: RemoteTrackCore
   private let sinks = Mutex<[any AudioTrackSink]>([])
-  /// The volume that was set, 0 to 10.
+  /// The volume, from 0 to 10.
   private let gain = Mutex(1.0)
 
   init(_ core: RemoteTrackCore) { self.core = core }
@@ -20,7 +20,7 @@ public final class RemoteAudioTrack: MediaStreamTrack {
   public var isMuted: Bool { core.condition.withLock { $0.isMuted } }
   /// Whether media can still flow.
   public var readyState: MediaStreamTrackState { core.condition.withLock { $0.readyState } }
-  /// The events from now on; every access returns a new stream.
+  /// Events from now on; every access returns a new stream.
   public var events: AsyncStream<MediaStreamTrackEvent> {
     core.condition.withLock { $0.eventStream() }
   }
@@ -47,10 +47,11 @@ public final class RemoteAudioTrack: MediaStreamTrack {
     }
   }
 
-  /// The level over the last 100 ms as played, after the volume; nil before the first.
+  /// The level over the last 100 ms as played, after the volume; nil before the first window is
+  /// complete.
   public var audioLevel: TrackLevel? { core.audioLevel }
 
-  /// Passes the decoded audio to a sink from now on; no effect if the sink was added already.
+  /// Passes decoded audio to a sink from now on; adding a sink again has no effect.
   public func addSink(_ sink: any AudioTrackSink) {
     sinks.withLock { sinks in
       if !sinks.contains(where: { $0 === sink }) { sinks.append(sink) }
@@ -78,7 +79,7 @@ public final class RemoteVideoTrack: MediaStreamTrack {
   public var isMuted: Bool { core.condition.withLock { $0.isMuted } }
   /// Whether media can still flow.
   public var readyState: MediaStreamTrackState { core.condition.withLock { $0.readyState } }
-  /// The events from now on; every access returns a new stream.
+  /// Events from now on; every access returns a new stream.
   public var events: AsyncStream<MediaStreamTrackEvent> {
     core.condition.withLock { $0.eventStream() }
   }
@@ -88,22 +89,22 @@ public final class RemoteVideoTrack: MediaStreamTrack {
     set { core.setEnabled(newValue) }
   }
 
-  /// Renders the frames from now on, black ones while the track is disabled; no effect if the
-  /// renderer was added already.
+  /// Renders frames from now on, black while the track is disabled; adding a renderer again has no
+  /// effect.
   public func add(_ renderer: any VideoRenderer) { renderers.withLock { $0.add(renderer) } }
 
-  /// Stops rendering frames there.
+  /// Stops rendering frames with a renderer.
   public func remove(_ renderer: any VideoRenderer) { renderers.withLock { $0.remove(renderer) } }
 }
 
-/// A received track of any kind, as a connection needs it.
+/// A received track of any kind, as connections use it.
 protocol ReceivedTrack: MediaStreamTrack {
   var core: RemoteTrackCore { get }
   /// Handles media, on the loop's thread.
   func receive(_ media: ReceivedMedia)
-  /// Records that it has ended, on the loop's thread.
+  /// Cleans up after the track has ended; called on the loop's thread.
   func didEnd()
-  /// The renderers of its frames.
+  /// The renderers that show the track's frames.
   var shownBy: [any VideoRenderer] { get }
 }
 
@@ -130,7 +131,7 @@ extension RemoteVideoTrack: ReceivedTrack {
   var shownBy: [any VideoRenderer] { renderers.withLock { $0.all } }
 }
 
-/// The state of a received track, and its transceiver.
+/// A received track's state and transceiver.
 final class RemoteTrackCore: Sendable {
   let id: String
   let transceiver: UInt32
@@ -143,7 +144,7 @@ final class RemoteTrackCore: Sendable {
   init(id: String, transceiver: UInt32, of connection: PeerConnection?) {
     self.id = id
     self.transceiver = transceiver
-    // Nothing has arrived yet.
+    // Muted, because nothing has arrived yet.
     condition = Mutex(TrackCondition(isMuted: true))
     owner = Mutex(Owner(connection: connection))
   }

@@ -3,14 +3,14 @@ import Peer
 import Synchronization
 import Wire
 
-/// The tracks and streams of a connection as objects, and its delegate.
+/// A connection's track and stream objects, and its delegate.
 ///
-/// The loop's thread updates received ones, any thread sent ones. The delegate is notified without
-/// holding a lock, so that it may call the connection.
+/// The loop's thread updates received tracks, any thread updates sent ones. The delegate is
+/// notified without holding a lock, so that it may call the connection.
 final class TrackRegistry: Sendable {
   fileprivate struct Sent {
     let transceiver: UInt32
-    /// Nil while nothing is sent on it.
+    /// Nil while the transceiver sends nothing.
     var track: (any SentTrack)?
     let streamIDs: [String]
   }
@@ -42,7 +42,7 @@ final class TrackRegistry: Sendable {
     }
   }
 
-  // MARK: What is sent
+  // MARK: Sent tracks
 
   var localStreams: [MediaStream] {
     state.withLock { state in
@@ -52,7 +52,7 @@ final class TrackRegistry: Sendable {
     }
   }
 
-  /// The transceivers with tracks, in the order in which tracks were added.
+  /// The transceivers with tracks, in the order in which the tracks were added.
   var sendingTransceivers: [UInt32] { state.withLock { $0.sent.map(\.transceiver) } }
 
   func sentTrack(on transceiver: UInt32) -> (any MediaStreamTrack)? {
@@ -90,7 +90,7 @@ final class TrackRegistry: Sendable {
     track.core.attach(connection, transceiver)
   }
 
-  /// Records that transceivers no longer send a track of the application.
+  /// Records that transceivers no longer send a track.
   func detach(where isGone: (UInt32) -> Bool) {
     let (gone, connection) = state.withLock { state in
       let gone = state.sent.filter { isGone($0.transceiver) }
@@ -118,7 +118,7 @@ final class TrackRegistry: Sendable {
     if let connection { track?.core.detach(connection, transceiver) }
   }
 
-  /// Records a call that succeeded.
+  /// Updates the registry after a successful call.
   func performed(_ call: PeerCall) {
     switch call {
     case .removeTrack(let id), .stopTransceiver(let id): detach { $0 == id }
@@ -127,7 +127,7 @@ final class TrackRegistry: Sendable {
     }
   }
 
-  // MARK: What is received
+  // MARK: Received tracks
 
   var remoteStreams: [MediaStream] { state.withLock { $0.remoteStreams } }
   var receivedTracks: [any MediaStreamTrack] { state.withLock { $0.received } }
@@ -139,7 +139,7 @@ final class TrackRegistry: Sendable {
   /// Passes media to its track.
   func deliver(_ media: ReceivedMedia) { receivedTrack(on: media.transceiver)?.receive(media) }
 
-  /// Handles news, and notifies the delegate.
+  /// Adds, removes and updates tracks and streams as an event requires, then notifies the delegate.
   func receive(_ news: PeerConnectionNews) {
     guard case .event(let event) = news else { return }
     switch event {
@@ -156,7 +156,7 @@ final class TrackRegistry: Sendable {
     notify(event)
   }
 
-  /// The peer's stream with an identifier, created if new.
+  /// Returns the peer's stream with an identifier, created if new.
   private func stream(_ id: String) -> MediaStream {
     state.withLock { $0.remoteStream(id) }
   }
@@ -247,7 +247,7 @@ final class TrackRegistry: Sendable {
 }
 
 extension TrackRegistry.State {
-  /// The peer's stream with an identifier, created if new.
+  /// Returns the peer's stream with an identifier, created if new.
   fileprivate mutating func remoteStream(_ id: String) -> MediaStream {
     if let known = remoteStreams.first(where: { $0.id == id }) { return known }
     let made = MediaStream(id: id, isRemote: true)

@@ -1,5 +1,5 @@
-// The socket of the recorder's script, opened from beside the page, where the page's content policy
-// does not apply. The script runs among the page's own scripts and reaches this by messages.
+// Opens the recorder script's socket outside the page, where the page's content policy does not
+// apply. The recorder's script runs among the page's own and reaches this script by messages.
 "use strict";
 
 window.addEventListener("retake-relay", (event) => {
@@ -14,7 +14,7 @@ window.addEventListener("retake-relay", (event) => {
       port.postMessage({ buffered: socket.bufferedAmount });
       return;
     }
-    // The session alone is the page's to say: it cannot have a socket opened to anybody else.
+    // The page chooses only the session: it cannot have a socket opened to another server.
     if (!/^[0-9a-f]{32}$/.test(data)) return;
     socket = new WebSocket(`${retakeConfiguration.address}&session=${data}`);
     socket.onopen = () => port.postMessage({ isOpen: true });

@@ -1,8 +1,8 @@
-// The functions of the API whose calls are reported.
+// The API functions whose calls are reported.
 import { listen, observe } from "./natives.js";
 import { plain, withoutCredentials } from "./values.js";
 
-/** Describes what functions are called with, where that is not what stands in the call. */
+/** Describes the arguments of functions that need more than the plain values. */
 /** @type {Record<string, (values: any[]) => any>} */
 const described = {
   setConfiguration: ([configuration]) => withoutCredentials(configuration),
@@ -21,7 +21,7 @@ function description(name, values) {
 }
 
 /**
- * Observes the functions of connections and of their parts.
+ * Observes the functions of connections and their parts.
  * @param {import("./link.js").Link} link
  * @param {import("./connections.js").Connections} connections
  */
@@ -41,7 +41,7 @@ export function observeConnections(link, connections) {
       },
       succeed({ peer, id }, result, self) {
         connections.look(self, peer);
-        // What a description was, when the browser was left to make it, is known now.
+        // A description that the browser created itself is known only now.
         const value = name === "setLocalDescription" ? self.localDescription : result;
         link.report(`${name}OnSuccess`, peer, plain(value), id);
       },
@@ -113,7 +113,7 @@ function observeParts(link, connections) {
 }
 
 /**
- * Observes how the page comes to cameras, microphones and screens, and what becomes of their
+ * Observes how the page obtains cameras, microphones and screens, and what happens to their
  * tracks.
  * @param {import("./link.js").Link} link
  * @param {import("./connections.js").Connections} connections

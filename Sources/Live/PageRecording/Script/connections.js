@@ -1,4 +1,4 @@
-// Connections of the page: which there are, and what they report of themselves.
+// The page's connections, and what they report.
 import { measured } from "./cost.js";
 import { listen } from "./natives.js";
 import { Sampler } from "./sampling.js";
@@ -29,7 +29,7 @@ export class Connections {
     this.names = new WeakMap();
     /** @type {WeakMap<object, string>} */
     this.parts = new WeakMap();
-    /** The connections that are not closed. */
+    /** Connections that are not closed. */
     /** @type {Map<string, { connection: RTCPeerConnection, sampler: Sampler, made: any }>} */
     this.open = new Map();
     /** @type {WeakSet<EventTarget>} */
@@ -37,7 +37,7 @@ export class Connections {
   }
 
   /**
-   * The name of a connection; one that was made before the recorder was there gets it now.
+   * Returns a connection's name; a connection older than the recorder gets its name now.
    * @param {RTCPeerConnection} connection
    */
   name(connection) {
@@ -45,7 +45,7 @@ export class Connections {
   }
 
   /**
-   * The name of the connection that a sender, receiver or transceiver is of.
+   * Returns the name of the connection that a sender, receiver or transceiver belongs to.
    * @param {any} part
    */
   nameOfPart(part) {
@@ -62,10 +62,10 @@ export class Connections {
   }
 
   /**
-   * Follows a connection.
+   * Starts observing a connection.
    * @param {RTCPeerConnection} connection
    * @param {any} configuration
-   * @param {boolean} isLate whether it was made before the recorder was there
+   * @param {boolean} isLate whether it is older than the recorder
    */
   add(connection, configuration, isLate) {
     const name = `PC_${this.count}`;
@@ -91,7 +91,7 @@ export class Connections {
     return name;
   }
 
-  /** Says what there is of a connection, for a recorder that knows nothing of it. */
+  /** Reports a connection's current state, for a recorder that knows nothing about it. */
   /** @param {string} name */
   announce(name) {
     const known = this.open.get(name);
@@ -110,7 +110,7 @@ export class Connections {
     }
   }
 
-  /** Says everything that goes on once more. */
+  /** Reports the current state of all open connections again. */
   announceAll() {
     for (const [name, { sampler }] of this.open) {
       this.announce(name);
@@ -180,7 +180,7 @@ export class Connections {
   }
 
   /**
-   * The transports that a connection uses now.
+   * Returns the transports that a connection currently uses.
    * @param {RTCPeerConnection} connection
    */
   transports(connection) {
@@ -194,7 +194,7 @@ export class Connections {
     return found;
   }
 
-  /** Finds transceivers and transports that are new. */
+  /** Looks for new transceivers and transports. */
   /** @param {RTCPeerConnection} connection @param {string} name */
   look(connection, name) {
     for (const transceiver of connection.getTransceivers()) {
@@ -204,7 +204,7 @@ export class Connections {
       if (this.heard.has(transport)) continue;
       this.heard.add(transport);
       listen(transport, "statechange", () => {
-        // Transports that bundling made needless are closed, and nothing ends with them.
+        // Bundling closes transports that are no longer needed, which ends nothing.
         if (!this.transports(connection).has(transport)) return;
         this.link.report("dtlsstatechange", name, transport.state);
         this.open.get(name)?.sampler.sample();
@@ -219,7 +219,7 @@ export class Connections {
     }
   }
 
-  /** The page closes a connection. */
+  /** Handles the page's call that closes a connection. */
   /** @param {RTCPeerConnection} connection */
   close(connection) {
     const name = this.name(connection);
@@ -229,12 +229,12 @@ export class Connections {
     return name;
   }
 
-  /** Resolves when the statistics of all connections are reported. */
+  /** Resolves once the statistics of all connections have been reported. */
   sampled() {
     return Promise.all([...this.open.values()].map(({ sampler }) => sampler.fresh()));
   }
 
-  /** Looks for connections that became closed by themselves. */
+  /** Looks for connections that closed by themselves. */
   sweep() {
     measured(() => {
       for (const [name, { connection, sampler }] of this.open) {

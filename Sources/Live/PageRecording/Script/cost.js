@@ -1,16 +1,16 @@
-// How much of the page's time the recorder takes: every entrance into it is measured.
+// Measures how much of the page's time the recorder uses, at every entry into it.
 
 let depth = 0;
 let begun = 0;
 let total = 0;
 
-/** The time that was taken since the page was loaded, in milliseconds. */
+/** Returns the time used since the page was loaded, in milliseconds. */
 export function spent() {
   return total;
 }
 
 /**
- * Runs a part of the recorder. What goes wrong in it never reaches the page.
+ * Runs a part of the recorder; its errors never reach the page.
  * @template Value
  * @param {() => Value} work
  * @returns {Value | undefined}
@@ -30,5 +30,5 @@ export function measured(work) {
   }
 }
 
-/** What went wrong in the recorder itself. */
+/** The recorder's own errors. */
 export const failures = { count: 0, last: "" };

@@ -1,7 +1,7 @@
-// What changed between two reports of getStats, in the form in which the recorder folds it again.
+// The changes between two getStats reports, in the form from which the recorder restores them.
 
 /**
- * A report as plain objects, one for each id.
+ * Converts a report to plain objects by id.
  * @param {{ forEach: (each: (object: any, id: string) => void) => void }} report
  * @returns {Statistics}
  */
@@ -25,7 +25,7 @@ function isSame(one, other) {
   return JSON.stringify(one) === JSON.stringify(other);
 }
 
-/** The time that most objects share: that of the object about this end's own connection. */
+/** Returns the time that most objects share: that of the local connection's object. */
 /** @param {Statistics} objects */
 function sharedTime(objects) {
   let latest = 0;
@@ -39,9 +39,9 @@ function sharedTime(objects) {
 }
 
 /**
- * What a report has that the one before did not.
+ * Returns the parts of a report that differ from the previous one.
  *
- * Members that vanish cannot be said as a change: the report is written whole then.
+ * A member that vanished cannot be expressed as a change: then the complete report is returned.
  * @param {Statistics | null} before
  * @param {Statistics} now
  */
@@ -82,7 +82,7 @@ function whole(now, timestamp) {
 }
 
 /**
- * Members with their object's time, where it is not that of the report.
+ * Returns members with their object's time if it differs from the report's.
  * @param {Record<string, any>} members
  * @param {Record<string, any>} object
  * @param {number} timestamp

@@ -1,9 +1,9 @@
-// Encoded frames that the page receives: from the streams that Chromium has, whose transforms let
-// nothing through in a receiver (seen in Chromium 156), or else from a transform.
+// Copies of the encoded frames that the page receives: from encoded streams in Chromium, whose
+// receiver transforms let nothing through (seen in Chromium 156), and elsewhere from a transform.
 import { measured } from "./cost.js";
 
 /**
- * What runs in the worker of a transform: each frame goes on as it is, and a copy comes here.
+ * Runs in a transform's worker: passes each frame on unchanged, and posts a copy.
  * @param {any} scope
  */
 function relay(scope) {
@@ -31,7 +31,7 @@ function relay(scope) {
 }
 
 /**
- * Hands over what receivers of connections get.
+ * Passes the frames that connections receive to `use`.
  * @param {(connection: RTCPeerConnection, frame: EncodedFrame) => void} use
  */
 export function frames(use) {
@@ -44,7 +44,7 @@ export function frames(use) {
   const nativeSenderStreams = scope.RTCRtpSender?.prototype.createEncodedStreams;
   /** @type {WeakSet<RTCRtpSender>} */
   const senders = new WeakSet();
-  /** Connections whose page wanted the streams for itself. */
+  /** Connections whose page asked for the streams itself. */
   const own = new WeakSet();
   /** @type {Worker | null} */
   let worker = null;
@@ -123,7 +123,7 @@ export function frames(use) {
   /** @type {WeakMap<RTCRtpReceiver, number>} */
   const numbers = new WeakMap();
   if (hasStreams) {
-    // A page that wants the streams for itself gets them, and they pass here.
+    // A page that asks for the streams itself gets them, by way of this function.
     scope.RTCRtpReceiver.prototype.createEncodedStreams = function () {
       const streams = nativeStreams.call(this);
       const number = numbers.get(this);
@@ -134,7 +134,7 @@ export function frames(use) {
 
   return {
     /**
-     * The configuration with which a connection has to be made.
+     * Returns the configuration with which to create a connection.
      * @param {any} configuration
      */
     configure(configuration) {
@@ -143,11 +143,11 @@ export function frames(use) {
     },
 
     /**
-     * Follows the receiver of a transceiver; a connection that has encoded streams sends nothing
-     * either unless somebody passes it on.
+     * Starts observing a transceiver's receiver. A connection with encoded streams sends nothing
+     * either, unless its frames are passed on.
      * @param {RTCPeerConnection} connection
      * @param {RTCRtpTransceiver} transceiver
-     * @param {boolean} isOfPage whether the page wanted the streams for itself
+     * @param {boolean} isOfPage whether the page asked for the streams itself
      */
     follow(connection, transceiver, isOfPage) {
       if (isOfPage) own.add(connection);
@@ -155,13 +155,13 @@ export function frames(use) {
         if (hasStreams && !own.has(connection)) passOn(transceiver.sender);
         tap(connection, transceiver);
       } catch {
-        // It was made without streams, before the recorder was there.
+        // The connection is older than the recorder and has no streams.
         own.add(connection);
       }
     },
 
     /**
-     * Follows a connection no further.
+     * Stops observing a connection.
      * @param {RTCPeerConnection} connection
      */
     forget(connection) {
@@ -170,7 +170,7 @@ export function frames(use) {
       }
     },
 
-    /** Which way the frames come. */
+    /** How frames are copied. */
     way: hasStreams ? "encoded streams" : hasTransforms ? "RTCRtpScriptTransform" : "none",
   };
 }

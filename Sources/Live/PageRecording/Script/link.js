@@ -1,24 +1,24 @@
-// The way to the recorder: what is reported waits here until the recorder has it, over lost
-// connections and reloads of the page, within bounds, and arrives once.
+// The connection to the recorder. Reports wait here, within bounds, until the recorder has them,
+// over lost connections and page reloads, and are recorded once.
 //
-// A unit is a message: some lines of text, or an encoded frame. Units are numbered within the load
-// of the page that they are of; the recorder says up to which number it has them, and passes over
-// what it has already.
+// A unit is one message: some lines of text, or an encoded frame. Units are numbered within their
+// load of the page; the recorder states the last number it has, and skips units that it already
+// has.
 import { measured } from "./cost.js";
 
-/** Beyond this many bytes that wait, statistics and frames are left out. */
+/** Beyond this many waiting bytes, statistics and frames are left out. */
 const softLimit = 8 << 20;
-/** Beyond this many, everything is. */
+/** Beyond this many waiting bytes, everything is left out. */
 const hardLimit = 12 << 20;
-/** How much of what waits is kept for the page after a reload. */
+/** How many waiting bytes are stored for the page after a reload. */
 const storedLimit = 1 << 20;
-/** How many bytes the socket may hold: what it holds is lost with it, and sent again. */
+/** How many bytes the socket may hold: they are lost with it, and sent again. */
 const socketLimit = 1 << 20;
-/** A frame that is larger than this is left out. */
+/** Larger frames are left out. */
 const frameLimit = 2 << 20;
 const batchMilliseconds = 100;
 const batchBytes = 256 << 10;
-/** A text is at least a fifth of its characters longer as UTF-8 only where it is not English. */
+/** An estimate for UTF-8: only text that is not English needs more. */
 const bytesPerCharacter = 1.2;
 const firstPause = 500;
 const longestPause = 30_000;
@@ -37,7 +37,7 @@ export class Link {
     this.socket = null;
     this.isReady = false;
     this.isStopped = false;
-    /** Whether the recorder has had anything of this load. */
+    /** Whether the recorder has received anything from this load. */
     this.isKnown = false;
     this.pause = firstPause;
     this.load = surroundings.random();
@@ -49,7 +49,7 @@ export class Link {
     /** @type {{ load: string, number: number, data: string | Uint8Array, bytes: number }[]} */
     this.units = [];
     this.unitBytes = 0;
-    /** How many of the units went into the socket. */
+    /** How many of the units have been passed to the socket. */
     this.sentCount = 0;
     this.missed = { samples: 0, frames: 0, events: 0 };
     /** @type {{ load: string, number: number, resolve: () => void }[]} */
@@ -57,15 +57,15 @@ export class Link {
     this.session = this.restored();
   }
 
-  // MARK: What is reported
+  // MARK: Reports
 
-  /** Whether statistics and frames have to be left out. */
+  /** Whether statistics and frames must be left out. */
   get isFull() {
     return this.unitBytes + this.lineBytes > softLimit;
   }
 
   /**
-   * Reports something.
+   * Reports a call or an event.
    * @param {string} method
    * @param {string | null} connection
    * @param {any} value
@@ -90,7 +90,7 @@ export class Link {
   }
 
   /**
-   * Hands over an encoded frame.
+   * Sends an encoded frame.
    * @param {string} connection
    * @param {EncodedFrame} frame
    */
@@ -114,7 +114,7 @@ export class Link {
     this.arrange();
   }
 
-  /** Says what had to be left out, once there is room again. */
+  /** Reports how much was left out, once there is room again. */
   reportMissed() {
     const { samples, frames, events } = this.missed;
     if (samples + frames + events === 0 || this.isFull) return;
@@ -124,7 +124,7 @@ export class Link {
         ["missed", null, { samples, frames, events }, null, this.surroundings.now()]));
   }
 
-  /** Makes a unit of the lines that wait. */
+  /** Combines the waiting lines into a unit. */
   batch() {
     if (this.lines.length === 0) return;
     this.number += 1;
@@ -151,7 +151,7 @@ export class Link {
     }), batchMilliseconds);
   }
 
-  /** Sends what the socket has room for. */
+  /** Sends as many units as the socket has room for. */
   flush() {
     while (this.isReady && this.socket && this.sentCount < this.units.length) {
       if (this.socket.bufferedAmount > socketLimit) return this.arrange();
@@ -160,7 +160,7 @@ export class Link {
     }
   }
 
-  /** Resolves when the recorder has all that was reported until now. */
+  /** Resolves once the recorder has everything reported so far. */
   delivered() {
     this.batch();
     this.flush();
@@ -171,7 +171,7 @@ export class Link {
     });
   }
 
-  // MARK: The socket
+  // MARK: Socket
 
   connect() {
     if (this.isStopped) return;
@@ -209,7 +209,7 @@ export class Link {
     }
     if (message.received) this.acknowledge(message.received);
     if (message.isNew === undefined) return;
-    // The first message of the recorder: what it does not have is sent, from the beginning.
+    // The recorder's first message: everything it does not have is sent, from the start.
     this.pause = firstPause;
     this.sentCount = 0;
     this.isReady = true;
@@ -219,7 +219,7 @@ export class Link {
   }
 
   /**
-   * Forgets what the recorder has.
+   * Discards the units that the recorder has.
    * @param {Record<string, number>} received the last number of each load
    */
   acknowledge(received) {
@@ -233,15 +233,15 @@ export class Link {
     this.sentCount = Math.max(0, this.sentCount - isFromFront);
     this.unitBytes = this.units.reduce((sum, unit) => sum + unit.bytes, 0);
     for (const each of this.waiting.splice(0)) {
-      // What is of another load was said anew.
+      // Units from other loads have been reported again.
       if (each.load !== this.load || each.number <= (received[each.load] ?? 0)) each.resolve();
       else this.waiting.push(each);
     }
   }
 
   /**
-   * The recorder knows nothing of this page any more: everything that goes on is said once more,
-   * and statistics that build on others are of no use.
+   * Starts over after the recorder has lost this page's session: reports the current state again,
+   * and discards statistics that build on earlier ones.
    */
   beginAnew() {
     const lines = [];
@@ -276,7 +276,7 @@ export class Link {
 
   // MARK: Reloads
 
-  /** The session of the page before, and what of it the recorder may not have. */
+  /** Returns the previous page's session, and the units that the recorder may not have. */
   restored() {
     const fresh = this.surroundings.random();
     try {
@@ -297,7 +297,7 @@ export class Link {
     }
   }
 
-  /** Leaves for the next page of the tab what the recorder may not have. */
+  /** Stores the units that the recorder may not have, for the tab's next page. */
   store() {
     this.batch();
     this.flush();
@@ -313,7 +313,7 @@ export class Link {
       this.surroundings.storage?.setItem(
         "retake", JSON.stringify({ session: this.session, units }));
     } catch {
-      // Without storage the next page begins a session of its own.
+      // Without storage the next page starts its own session.
     }
   }
 }

@@ -1,5 +1,5 @@
-// Records what a page does with WebRTC: begun before the page's own scripts, it stays beside them
-// until the page is gone.
+// Records a page's use of WebRTC. It starts before the page's own scripts and runs until the page
+// is gone.
 import { failures, measured, spent } from "./cost.js";
 import { observeConnections, observeDevices } from "./calls.js";
 import { Connections } from "./connections.js";
@@ -9,16 +9,16 @@ import { listen } from "./natives.js";
 import { relayed } from "./relayed.js";
 import { plain } from "./values.js";
 
-/** How often the time that the recorder takes is reported, in milliseconds. */
+/** The interval between reports of the time that the recorder uses, in milliseconds. */
 const costInterval = 10_000;
 
-/** 128 random bits. */
+/** Returns 128 random bits in hexadecimal. */
 function random() {
   return [...crypto.getRandomValues(new Uint8Array(16))]
     .map((byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
-/** The page's own storage; null where it is not to be had. */
+/** Returns the page's own storage; null if it is not available. */
 function storage() {
   try {
     return globalThis.sessionStorage;
@@ -27,7 +27,7 @@ function storage() {
   }
 }
 
-/** What is known of the page. */
+/** Describes the page. */
 function page() {
   const { hardwareConcurrency, userAgent } = navigator;
   const { deviceMemory, userAgentData } = /** @type {any} */ (navigator);
@@ -38,7 +38,7 @@ function page() {
   });
 }
 
-/** Wraps the constructor, so that connections are known from their first moment. */
+/** Wraps the constructor, so that connections are observed from their creation. */
 /** @param {Connections} connections @param {ReturnType<typeof frames> | null} media */
 function wrapConstructor(connections, media) {
   const native = globalThis.RTCPeerConnection;
@@ -63,25 +63,25 @@ function wrapConstructor(connections, media) {
   native.prototype.constructor = wrapped;
 }
 
-/** Connections whose page wants encoded frames for itself. */
+/** Connections whose page asks for encoded frames itself. */
 /** @type {WeakSet<RTCPeerConnection>} */
 const ofPage = new WeakSet();
 
-/** What a page, or somebody at its console, may use. */
+/** The interface for the page, or for a developer at its console. */
 const recorder = {
-  /** Which way encoded frames come. */
+  /** How encoded frames are copied. */
   way: "none",
   session: "",
-  /** The time that the recorder took, in milliseconds. */
+  /** The time that the recorder has used, in milliseconds. */
   cost: spent,
-  /** What went wrong in the recorder itself. */
+  /** The recorder's own errors. */
   failures,
-  /** Why the recorder takes no more; null while it does. */
+  /** Why the recorder has stopped; null while it records. */
   /** @type {string | null} */
   stopped: null,
-  /** Resolves when the recorder has everything until now, with fresh statistics. */
+  /** Resolves once the recorder has everything so far, with fresh statistics. */
   async flush() {},
-  /** Writes down an event of the application's own. */
+  /** Records an application's own event. */
   /** @param {string} name @param {any} [detail] */
   mark(name, detail) {
     void name;
@@ -136,7 +136,7 @@ function begin() {
 }
 
 /**
- * Reports now and then how much time the recorder took.
+ * Reports periodically how much time the recorder has used.
  * @param {Link} link
  * @param {Connections} connections
  * @param {(work: () => void, milliseconds: number) => any} later

@@ -1,9 +1,9 @@
-// The functions of the browser as they are before anybody replaces them, and how they are replaced.
+// The browser's functions before any script replaces them, and how to replace them.
 import { measured } from "./cost.js";
 import { reason } from "./values.js";
 
 /**
- * Replaces a function by one that calls it; it looks the same to whoever asks for its name.
+ * Replaces a function by one that calls it and has the same name and length.
  * @param {any} object
  * @param {string} name
  * @param {(native: (...values: any[]) => any) => (this: any, ...values: any[]) => any} make
@@ -19,9 +19,9 @@ export function replace(object, name, make) {
 }
 
 /**
- * Observes the calls of a function: what it is called with, and what comes of it.
+ * Observes a function's calls with their arguments and results.
  *
- * Functions that return promises may also be called with callbacks, as before there were promises.
+ * Functions that return promises may also be called with callbacks, an older form of the API.
  * @template Entry
  * @param {any} object
  * @param {string} name
@@ -61,7 +61,7 @@ export function observe(object, name, observer) {
       succeed(result);
       return result;
     }
-    // The page gets what follows, so that a failure which nobody handles stays one.
+    // Return the chained promise, so that a rejection the page does not handle is still reported.
     return result.then(
       (value) => {
         succeed(value);
@@ -75,7 +75,7 @@ export function observe(object, name, observer) {
 }
 
 /**
- * Observes an event of an object.
+ * Observes an object's event.
  * @param {EventTarget | null | undefined} target
  * @param {string} name
  * @param {(event: any) => void} use

@@ -1,5 +1,5 @@
-// A socket that another script opens for this one: that of the extension, which the content policy
-// of the page does not bind.
+// A socket that the extension's other script opens for this one, since the page's content policy
+// does not apply to it.
 import { measured } from "./cost.js";
 
 /** How long the other script may take to answer, in milliseconds. */

@@ -1,8 +1,9 @@
-// Statistics of a connection: each second, when a state changes, and more often while it connects.
+// Samples a connection's statistics: each second, when a state changes, and more often while it
+// connects.
 import { measured } from "./cost.js";
 import { changes, objectsOf } from "./deltas.js";
 
-/** How often statistics are read while a connection is being made, in milliseconds. */
+/** The interval between samples while a connection is connecting, in milliseconds. */
 const connectingInterval = 200;
 
 export class Sampler {
@@ -29,7 +30,7 @@ export class Sampler {
     this.arrange();
   }
 
-  /** The recorder has nothing of what was reported. */
+  /** Forgets the last report, because the recorder has lost it. */
   forget() {
     this.last = null;
   }
@@ -45,7 +46,7 @@ export class Sampler {
     }), isConnecting() ? Math.min(connectingInterval, interval) : interval);
   }
 
-  /** Reads statistics once; while they are being read, once more after that. */
+  /** Reads statistics; during a reading, requests another one after it. */
   sample() {
     if (this.isOver) return;
     if (this.surroundings.isFull()) {
@@ -68,7 +69,7 @@ export class Sampler {
     this.surroundings.read().then(done, () => done(null));
   }
 
-  /** Resolves when statistics that are read from now on are reported. */
+  /** Resolves once statistics read from now on have been reported. */
   fresh() {
     if (this.isOver) return Promise.resolve();
     return new Promise((resolve) => {

@@ -1,18 +1,18 @@
-// What the modules share, for `tsc`; nothing of this file is sent to a page.
+// Types that the modules share, for `tsc`; this file is never sent to a page.
 
-/** What the recorder writes in front of the script. */
+/** The configuration that the recorder writes in front of the script. */
 declare const retakeConfiguration: {
-  /** The WebSocket, with the token in its query. */
+  /** The WebSocket's address, with the token in its query. */
   address: string;
-  /** Whether encoded frames are handed over. */
+  /** Whether encoded frames are sent. */
   media: boolean;
-  /** How often statistics are read, in milliseconds. */
+  /** The interval between readings of statistics, in milliseconds. */
   interval: number;
-  /** Whether the extension's other script opens the socket. */
+  /** Whether another script of the extension opens the socket. */
   relay: boolean;
 };
 
-/** A socket, or what stands in for one. */
+/** A WebSocket or a substitute with the same interface. */
 interface Socket {
   binaryType: string;
   readyState: number;
@@ -24,10 +24,10 @@ interface Socket {
   onclose: ((event?: any) => void) | null;
 }
 
-/** Statistics: objects by their ids. */
+/** Statistics objects by id. */
 type Statistics = Record<string, Record<string, any>>;
 
-/** What is known of an encoded frame that was received. */
+/** A received encoded frame and its properties. */
 interface EncodedFrame {
   mid: string;
   kind: string;

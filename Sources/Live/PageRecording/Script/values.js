@@ -1,10 +1,10 @@
-// Values of the API as JSON: what was asked for and what came of it, without what it is made of.
+// Converts the API's values to JSON: requests and results, without media.
 
 const deepest = 8;
 const longestList = 1000;
 
 /**
- * A value as it is written down; objects of the browser are named by what tells them apart.
+ * Returns a value as it is recorded; the browser's objects are reduced to what identifies them.
  * @param {any} value
  * @param {number} [depth]
  * @returns {any}
@@ -30,7 +30,7 @@ export function plain(value, depth = 0) {
 }
 
 /**
- * An object of the browser; undefined for others.
+ * Describes one of the browser's objects; undefined for other values.
  * @param {any} value
  */
 function described(value) {
@@ -54,7 +54,7 @@ function described(value) {
 }
 
 /**
- * What failed, as the page sees it.
+ * Returns an error's text as the page sees it.
  * @param {any} error
  */
 export function reason(error) {
@@ -65,7 +65,7 @@ export function reason(error) {
 }
 
 /**
- * The configuration of a connection, without the credentials of its servers.
+ * Returns a connection's configuration without its servers' credentials.
  * @param {any} configuration
  */
 export function withoutCredentials(configuration) {

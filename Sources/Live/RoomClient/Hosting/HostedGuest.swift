@@ -8,62 +8,62 @@ import Signaling
 import Synchronization
 import Wire
 
-/// A participant on the server: its socket and connections.
+/// A participant at the server: its socket and connections.
 final class HostedGuest: Sendable {
-  /// Where media is forwarded.
+  /// The destination of a participant's forwarded media.
   struct Target: Sendable {
     let connection: PeerConnection
     let transceiver: UInt32
     let media: UInt32
-    /// Selects the voices forwarded there; nil for all.
+    /// Selects the voices forwarded to this target; nil for all.
     let gate: VoiceGate?
-    /// The size at which video is forwarded there.
+    /// The size at which video is forwarded.
     let fit: VideoFit
     var divisor = 1
   }
 
-  /// A section of what is sent to the participant.
+  /// An m-section for media sent to the participant.
   private struct Place {
     var transceiver: UInt32
     var kind: MediaKind
-    /// Its media; nil if it is free.
+    /// The media sent in it; nil if the section is free.
     var media: UInt32?
     let fit: VideoFit
   }
 
   private struct State {
     var outbox: GuestOutbox
-    /// Callers that wait until everything is sent.
+    /// Callers waiting until everything is sent.
     var flushes: [CheckedContinuation<Void, Never>] = []
-    /// How often the socket changed.
+    /// How often the socket has changed.
     var ways = 0
     var allowance: SpeechAllowance
     var up: PeerConnection?
     var down: PeerConnection?
     var upTransceivers: [String: UInt32] = [:]
     var places: [Place] = []
-    /// The media to send; an unanswered offer delays changes.
+    /// The media to send; while an offer is unanswered, changes wait.
     var wanted: [RoomMedia] = []
     var isOffering = false
     var needsRestart = false
     var subscription: MediaSubscription?
     var routes: [UInt32: [Target]] = [:]
-    /// The longer side of the largest frames received, by transceiver.
+    /// The longest side of the received frames so far, by transceiver.
     var sides: [UInt32: Int] = [:]
     var reportTalking: (@Sendable (Bool) -> Void)?
     var isOver = false
-    /// How many bytes of recorded signaling it sent.
+    /// How many bytes of recorded signaling the participant has sent.
     var signalingBytes = 0
   }
 
   let id: String
   let room: String
-  /// Identifies the session, so that it can continue on another socket.
+  /// Identifies the session when it resumes on another socket.
   let session: String
   private let live: Session
   private let configuration: PeerConfiguration
   private let state: Mutex<State>
-  /// Selects the voices for the participant; nil for all.
+  /// Selects the participant's voices; nil for all.
   private let gate = Mutex<VoiceGate?>(nil)
 
   init(
@@ -89,11 +89,11 @@ final class HostedGuest: Sendable {
     gate.withLock { $0 }?.setVoices(voices)
   }
 
-  // MARK: What is said to the participant
+  // MARK: Messages to the participant
 
   func send(_ notice: RoomNotice) { send(notice.text) }
 
-  /// Queues a text; false if it is a message and there is no room for it.
+  /// Queues a text; returns false for a user message that does not fit.
   @discardableResult
   func send(_ text: String, isMessage: Bool = false) -> Bool {
     switch state.withLock({ $0.outbox.append(text, isMessage: isMessage) }) {
@@ -110,14 +110,14 @@ final class HostedGuest: Sendable {
 
   private func sendAll() async {
     while let (socket, text) = state.withLock({ $0.outbox.next() }) {
-      // A closed socket ends by itself, which its server loop notices.
+      // A closed socket ends by itself, and its server loop notices.
       try? await socket.send(.text(text))
       state.withLock { $0.outbox.didSend(text, over: socket) }
     }
     resumeFlushes()
   }
 
-  /// Waits until everything is sent, for at most a second: it is the last message.
+  /// Waits until the last message is sent, for at most a second.
   ///
   /// After that, a socket whose peer does not read is abandoned.
   func flush() async {
@@ -143,8 +143,8 @@ final class HostedGuest: Sendable {
     for flush in flushes { flush.resume() }
   }
 
-  /// Counts bytes sent to others for this participant; returns how long to wait before reading its
-  /// next message.
+  /// Counts bytes sent to others on the participant's behalf; returns how long to wait before
+  /// reading its next message.
   func spend(_ bytes: Int) -> Duration { state.withLock { $0.allowance.spend(bytes) } }
 
   func listen(_ tell: @escaping @Sendable (Bool) -> Void) {
@@ -154,10 +154,10 @@ final class HostedGuest: Sendable {
   /// Reports the selected voices again.
   func repeatVoices() { gate.withLock { $0 }?.repeatReport() }
 
-  /// Whether a socket is the participant's current one.
+  /// Returns whether a socket is the participant's current one.
   func isHeard(on socket: WebSocket) -> Bool { state.withLock { $0.outbox.socket === socket } }
 
-  /// Records the loss of a socket; returns the number of the loss, nil if another socket is in use.
+  /// Records the loss of a socket; returns the loss's number, or nil if another socket is in use.
   func lose(_ socket: WebSocket) -> Int? {
     state.withLock { state in
       if state.outbox.socket === socket {
@@ -168,7 +168,7 @@ final class HostedGuest: Sendable {
     }
   }
 
-  /// Continues on another socket; the former one is closed and ignored.
+  /// Resumes on another socket; the former socket is closed and ignored.
   func resume(_ socket: WebSocket) {
     let former = state.withLock { state in
       state.isOffering = false
@@ -178,12 +178,12 @@ final class HostedGuest: Sendable {
     former?.post(close: .goingAway, reason: "the session goes on elsewhere")
   }
 
-  /// Whether the participant has not reconnected since a loss.
+  /// Returns whether the participant has not reconnected since a loss.
   func isLost(since loss: Int) -> Bool {
     state.withLock { $0.outbox.socket == nil && $0.ways == loss }
   }
 
-  /// Counts recorded bytes; false if there are too many.
+  /// Counts recorded bytes; returns false if there are too many.
   func counts(_ count: Int, atMost maximum: Int) -> Bool {
     state.withLock { state in
       state.signalingBytes += count
@@ -191,7 +191,7 @@ final class HostedGuest: Sendable {
     }
   }
 
-  /// Ends its connections and socket.
+  /// Closes the participant's connections and socket.
   func end() async {
     let (up, down) = state.withLock { state in
       defer {
@@ -226,7 +226,7 @@ final class HostedGuest: Sendable {
 
   private func reportTalking(_ isTalking: Bool) { state.withLock { $0.reportTalking }?(isTalking) }
 
-  // MARK: What comes from the participant
+  // MARK: Requests from the participant
 
   func receive(offer sdp: String, _ media: [RoomLocalMedia]) async throws(PeerError) {
     let known = state.withLock { $0.up }
@@ -237,7 +237,7 @@ final class HostedGuest: Sendable {
         if !state.isOver { (state.up, state.subscription) = (up, subscription) }
         return state.isOver
       }
-      // It may have left meanwhile.
+      // The participant may have left meanwhile.
       if isOver { return await up.close() }
     }
     try await up.setRemoteDescription(SessionDescription(type: .offer, sdp: sdp))
@@ -294,7 +294,7 @@ final class HostedGuest: Sendable {
     }
   }
 
-  // MARK: What goes to the participant
+  // MARK: Media to the participant
 
   func target(of media: UInt32) -> Target? {
     state.withLock { state in
@@ -309,7 +309,7 @@ final class HostedGuest: Sendable {
 
   func restartDown() { state.withLock { $0.needsRestart = true } }
 
-  /// Offers what is wanted, if that has changed.
+  /// Offers the wanted media, if it has changed.
   func offer(_ wanted: [RoomMedia]) async {
     let begins = state.withLock { state in
       state.wanted = wanted
@@ -404,7 +404,7 @@ final class HostedGuest: Sendable {
 }
 
 extension AudioBlock {
-  /// The level of the block in -dBov.
+  /// The block's level in -dBov.
   fileprivate var level: UInt8 {
     let loudness = Loudness(samples: samples, channels: channels)
     return AudioMeter.level(energy: loudness.energy, frameCount: frameCount)

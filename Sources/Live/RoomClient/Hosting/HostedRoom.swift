@@ -4,14 +4,14 @@ import Wire
 
 /// A room on its server: participants, published media, subscriptions.
 ///
-/// It decides and creates notices; the owner has the connections and sockets. Requests of those who
-/// are not in the room are refused.
+/// It makes decisions and creates notices; its owner has the connections and sockets. Requests from
+/// clients outside the room are refused.
 struct HostedRoom {
-  /// Media published by a participant.
+  /// Media that a participant has published.
   struct Media {
     var media: RoomMedia
     var owner: String
-    /// The owner's number for it, and the section in the owner's offer.
+    /// The owner's number for the media, and its section in the owner's offer.
     var local: UInt32
     var mid: String
   }
@@ -20,7 +20,7 @@ struct HostedRoom {
     var id: String
     var name: String
     var metadata: String?
-    /// The subscribed videos, and those that are paused.
+    /// The videos subscribed to, and those that are paused.
     var wanted: Set<UInt32> = []
     var paused: Set<UInt32> = []
     /// The selected profiles.
@@ -38,8 +38,8 @@ struct HostedRoom {
 
   static let membersMaximum = 100
   static let mediaMaximum = 64
-  /// The limits in bytes on details (metadata and extra values) per participant and in total: a
-  /// newcomer gets them all at once.
+  /// Limits in bytes on details (metadata and extra values), per participant and in total: a
+  /// participant who joins receives all of them at once.
   static let memberDetailBytes = 64 << 10
   static let detailBytes = 1 << 20
 
@@ -53,9 +53,9 @@ struct HostedRoom {
     others(than: id).map { Notice(to: $0, notice: notice) }
   }
 
-  // MARK: What a newcomer is told
+  // MARK: Details
 
-  /// The bytes of details of the participants present.
+  /// Returns how many bytes of details a participant has, or all together if `id` is nil.
   private func detailBytes(of id: String?) -> Int {
     let metadata = members.reduce(0) { sum, member in
       id == nil || member.id == id ? sum + (member.metadata?.utf8.count ?? 0) : sum
@@ -65,7 +65,7 @@ struct HostedRoom {
     }
   }
 
-  /// Whether a participant may add this many bytes of details.
+  /// Returns whether a participant may add this many bytes of details.
   private func hasRoom(for bytes: Int, of id: String) -> Bool {
     detailBytes(of: id) + bytes <= HostedRoom.memberDetailBytes
       && detailBytes(of: nil) + bytes <= HostedRoom.detailBytes
@@ -73,7 +73,7 @@ struct HostedRoom {
 
   private static let tooMuch = "the metadata and values of media are too long together"
 
-  /// The participants present, for a newcomer.
+  /// Lists the other participants, for one who joins.
   func list(without id: String) -> [RoomMember] {
     members.filter { $0.id != id }.map { member in
       RoomMember(
@@ -82,9 +82,9 @@ struct HostedRoom {
     }
   }
 
-  // MARK: Coming and going
+  // MARK: Joining and leaving
 
-  /// Adds a participant; returns the refusal, if any.
+  /// Adds a participant; returns a fault if joining is refused.
   mutating func enter(_ id: String, _ join: RoomJoin) -> (notices: [Notice], fault: RoomFault?) {
     guard members.count < HostedRoom.membersMaximum else {
       return ([], RoomFault(.joinRefused, "the room is full"))
@@ -110,7 +110,7 @@ struct HostedRoom {
     return unpublished + notify(.left(participant: id, cause), allBut: id)
   }
 
-  /// Forgets media that is no longer published.
+  /// Removes media that is no longer published.
   private mutating func forget(_ gone: [UInt32]) {
     for index in members.indices {
       members[index].wanted.subtract(gone)
@@ -121,8 +121,8 @@ struct HostedRoom {
 
   // MARK: Media
 
-  /// Replaces a participant's published media; returns what was added and removed.
-  /// - Parameter number: returns unused numbers of this room.
+  /// Replaces a participant's published media.
+  /// - Parameter number: returns a number still unused in this room.
   mutating func publish(
     _ offered: [RoomLocalMedia], of id: String, number: () -> UInt32
   ) -> (notices: [Notice], fault: RoomFault?) {
@@ -174,9 +174,9 @@ struct HostedRoom {
     return notify(.changed(participant: id, next), allBut: id)
   }
 
-  // MARK: Wishes
+  // MARK: Subscriptions
 
-  /// Subscribes or unsubscribes; returns the refusal, if any.
+  /// Subscribes or unsubscribes; returns a fault if that is refused.
   mutating func want(_ numbers: [UInt32], _ isWanted: Bool, of id: String) -> RoomFault? {
     guard let index = members.firstIndex(where: { $0.id == id }) else {
       return RoomFault(.invalidState, "the room was left")
@@ -198,7 +198,7 @@ struct HostedRoom {
     return nil
   }
 
-  /// The profiles of a simulcast video: one per layer.
+  /// Returns a simulcast video's profiles: one per layer.
   private static func profiles(of entry: RoomLocalMedia) -> [VideoProfile] {
     guard entry.kind == .video else { return [] }
     return switch entry.layers.count {
@@ -208,7 +208,7 @@ struct HostedRoom {
     }
   }
 
-  /// Selects a profile; returns the refusal, if any.
+  /// Selects a profile; returns a fault if that is refused.
   mutating func choose(_ profile: VideoProfile, _ number: UInt32, of id: String) -> RoomFault? {
     guard let index = members.firstIndex(where: { $0.id == id }),
       members[index].wanted.contains(number)
@@ -221,7 +221,7 @@ struct HostedRoom {
     return nil
   }
 
-  /// The factor between the largest profile and the selected one.
+  /// Returns the factor between the largest profile and the selected one.
   func divisor(of number: UInt32, for id: String) -> Int {
     guard let profile = self[id]?.profiles[number],
       let offered = media.first(where: { $0.media.number == number })?.media.profiles,
@@ -242,8 +242,8 @@ struct HostedRoom {
     return nil
   }
 
-  /// The media that a participant should be sent: the audio of all others, and its subscribed
-  /// videos.
+  /// Returns the media to send to a participant: all audio of other participants, and the videos
+  /// subscribed to.
   func wanted(by id: String) -> [Media] {
     guard let member = self[id] else { return [] }
     return media.filter { entry in
@@ -252,14 +252,14 @@ struct HostedRoom {
     }
   }
 
-  /// The voices available to a participant, by number.
+  /// Returns the voices available to a participant, by number.
   func voices(for id: String) -> [(media: UInt32, isAlwaysOn: Bool)] {
     media.filter { $0.owner != id && $0.media.kind == .audio }
       .map { (media: $0.media.number, isAlwaysOn: $0.media.isAlwaysOn) }
       .sorted { $0.media < $1.media }
   }
 
-  /// Whether media is currently forwarded to a participant.
+  /// Returns whether media is currently forwarded to a participant.
   func flows(_ number: UInt32, to id: String) -> Bool {
     self[id].map { !$0.paused.contains(number) } ?? false
   }
@@ -270,7 +270,7 @@ struct HostedRoom {
     guard self[id] != nil else { return ([], RoomFault(.invalidState, "the room was left")) }
     var message = message
     message.sender = id
-    // A participant named repeatedly gets the message once.
+    // A participant named repeatedly receives the message once.
     var named: Set<String> = []
     message.targets = message.targets.filter { named.insert($0).inserted }
     let targets = message.targets.isEmpty ? others(than: id) : message.targets
@@ -287,9 +287,9 @@ struct HostedRoom {
 
 // MARK: - GuestOutbox
 
-/// The send queue of one participant, limited to what a reading client could need.
+/// A participant's send queue, limited to what a client that reads could need.
 ///
-/// Messages of others are dropped for a slow reader, which their sender is told. The room's own
+/// User messages to a slow reader are dropped, and their sender is informed. The room's own
 /// messages cannot be dropped, so a participant that reads nothing is disconnected.
 struct GuestOutbox {
   /// The result of queueing a text.
@@ -298,15 +298,15 @@ struct GuestOutbox {
     case waits
     /// Queued; the caller has to start sending.
     case begins
-    /// Dropped: too much is queued for this participant, or it is not connected.
+    /// Dropped: too much is queued for the participant, or it is not connected.
     case leftOut
-    /// The participant reads nothing; this socket has to be closed.
+    /// The participant reads nothing; close this socket.
     case isOver(WebSocket)
   }
 
-  /// The limit in bytes beyond which messages of others are dropped.
+  /// The queue's size in bytes beyond which user messages are dropped.
   static let messageBytes = 512 << 10
-  /// The total limit in bytes.
+  /// The queue's size limit in bytes.
   static let bytes = 3 << 20
 
   private(set) var socket: WebSocket?
@@ -319,7 +319,7 @@ struct GuestOutbox {
 
   var isEmpty: Bool { texts.isEmpty && !isSending }
 
-  /// Replaces the socket; what is queued for the former one is dropped.
+  /// Replaces the socket; texts queued for the former one are dropped.
   /// - Returns: the former socket, if different.
   mutating func exchange(_ socket: WebSocket?) -> WebSocket? {
     let former = self.socket
@@ -344,7 +344,7 @@ struct GuestOutbox {
     return .begins
   }
 
-  /// Returns the next text and its socket; nil if the queue is empty, which ends sending.
+  /// Returns the next text and its socket; nil if the queue is empty, and sending ends.
   mutating func next() -> (socket: WebSocket, text: String)? {
     guard let socket, sentCount < texts.count else {
       (texts, sentCount, isSending) = ([], 0, false)
@@ -362,9 +362,9 @@ struct GuestOutbox {
 
 /// Limits how fast a participant can make the room send to others.
 ///
-/// Anything beyond that waits, along with all its later messages.
+/// Whatever exceeds the limit waits, and so do all later messages.
 struct SpeechAllowance {
-  /// The default limit per second on bytes to each of the others.
+  /// The default limit in bytes per second to each of the others.
   static let usualBytesPerSecond = 256 << 10
   /// The burst limit in bytes.
   static let burstBytes = 1 << 20
@@ -375,7 +375,7 @@ struct SpeechAllowance {
 
   init(bytesPerSecond: Int = usualBytesPerSecond) { self.bytesPerSecond = Double(bytesPerSecond) }
 
-  /// Records sent bytes; returns how long to wait before the next message.
+  /// Counts sent bytes; returns how long to wait before the next message.
   mutating func spend(_ count: Int, now: ContinuousClock.Instant = .now) -> Duration {
     let passed = (now - at) / .seconds(1)
     let gained = min(Double(Self.burstBytes), max(0, passed) * bytesPerSecond)

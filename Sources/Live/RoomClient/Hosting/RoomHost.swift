@@ -4,23 +4,23 @@ import Room
 package import Signaling
 import Wire
 
-/// The server of Retake's own rooms: receives each participant's media, decodes it, and forwards it
-/// to the others over connections of a session.
+/// The server for Retake's own rooms: receives each participant's media, decodes it, and forwards
+/// it to the others over a session's connections.
 package actor RoomHost {
   private let session: Session
   private let options: Options
   private var rooms: [String: HostedRoom] = [:]
-  /// The participants by session.
+  /// Participants by their session identifiers.
   private var guests: [String: HostedGuest] = [:]
   private var lastNumber: UInt32 = 0
   private var lastMedia: UInt32 = 0
-  /// The number of participants so far.
+  /// How many participants have joined so far.
   package var guestCount: UInt32 { lastNumber }
-  /// The valid tokens with their expiry.
+  /// Valid tokens with their expiry.
   private var tokens: [String: Instant] = [:]
 
   private static let tokensMaximum = 10_000
-  /// How many WebSockets may be open before joining or resuming.
+  /// How many WebSockets may be open before their clients join or resume.
   private static let spareSockets = 32
   private static let tokenSeconds: Int64 = 3_600
   private var socketCount = 0
@@ -34,9 +34,9 @@ package actor RoomHost {
   /// The WebSocket subprotocols.
   package static var subprotocols: [String] { [RoomRequest.subprotocol] }
 
-  /// Returns a token for a key and a secret: `{"token", "expiresIn"}`, or a refusal.
+  /// Returns a token for a key and a secret, `{"token", "expiresIn"}`, or a refusal.
   ///
-  /// If no tokens are required, everybody gets one that is ignored, so that clients may sign in
+  /// If no tokens are required, every client gets one that is ignored, so that clients may sign in
   /// regardless.
   package func token(_ body: [UInt8]) -> HTTPResponse {
     guard let secret = options.secret else { return Self.response(token: drawToken()) }
@@ -67,7 +67,7 @@ package actor RoomHost {
     for guest in all {
       guest.send(.ended(RoomEnding(.destroyed, message: "the server ends")))
     }
-    // Concurrently: one that does not read delays only this, for a second.
+    // Concurrently: a participant that does not read delays only this, for a second.
     await withTaskGroup(of: Void.self) { group in
       for guest in all { group.addTask { await guest.flush() } }
     }
@@ -76,7 +76,7 @@ package actor RoomHost {
 
   // MARK: Sockets
 
-  /// Serves a participant until the end.
+  /// Serves one participant's socket until it ends.
   package func serve(_ socket: WebSocket) async {
     guard socketCount < options.guestsMaximum + RoomHost.spareSockets else {
       return socket.post(close: .tryAgainLater, reason: "too many connections; try again later")
@@ -86,7 +86,7 @@ package actor RoomHost {
     await talk(socket)
   }
 
-  /// The first message; nil if none arrives in time.
+  /// Returns the first message; nil if none arrives in time.
   private func firstMessage(_ socket: WebSocket) async -> SignalingFrame? {
     let seconds = options.joinSeconds
     return await withTaskGroup(of: SignalingFrame?.self) { group in
@@ -106,7 +106,7 @@ package actor RoomHost {
     else { return refuse(socket, RoomFault(.unreadableMessage, "the first message is join")) }
     guard let guest = admit(join, resumes, socket) else { return }
     while let frame = await socket.receive() {
-      // Ignore messages of participants who left, and on replaced sockets.
+      // Ignore messages from participants who left, and on replaced sockets.
       guard isPresent(guest), guest.isHeard(on: socket) else { break }
       guard case .text(let text) = frame else { continue }
       var sent = 0
@@ -134,10 +134,10 @@ package actor RoomHost {
     if guest.isLost(since: loss) { await remove(guest, .timedOut) }
   }
 
-  /// Whether a participant is present.
+  /// Returns whether a participant is still present.
   private func isPresent(_ guest: HostedGuest) -> Bool { guests[guest.session] === guest }
 
-  /// Counts a participant's recorded bytes; false if there are too many.
+  /// Counts a participant's recorded bytes; returns false if there are too many.
   private func admits(_ text: String, of guest: HostedGuest) -> Bool {
     let count = text.utf8.count
     guard guest.counts(count, atMost: options.guestSignalingBytes),
@@ -208,7 +208,7 @@ package actor RoomHost {
     return guest
   }
 
-  /// Why a token is refused; nil if it is valid.
+  /// Returns why a token is refused; nil if it is valid.
   private func fault(of token: String?) -> RoomFault? {
     guard let token else { return RoomFault(.notSignedIn, "a token is needed to enter") }
     guard let end = tokens[token] else {
@@ -230,7 +230,7 @@ package actor RoomHost {
     await refreshAll(in: guest.room)
   }
 
-  /// Sends notices to their recipients; returns the most bytes sent to any one of them.
+  /// Sends notices to their recipients; returns the largest number of bytes sent to one of them.
   @discardableResult
   private func send(_ notices: [HostedRoom.Notice], in room: String) -> Int {
     var sent: [String: Int] = [:]
@@ -244,7 +244,8 @@ package actor RoomHost {
     return sent.values.max() ?? 0
   }
 
-  /// Passes a message on; recipients with too much queued do not get it, which its sender is told.
+  /// Passes a message on; recipients with too much queued miss it, and the returned fault tells the
+  /// sender.
   private func pass(_ notices: [HostedRoom.Notice], in room: String) -> (RoomFault?, sent: Int) {
     guard let text = notices.first?.notice.text else { return (nil, 0) }
     let missed = notices.filter { notice in
@@ -265,7 +266,8 @@ package actor RoomHost {
 
   // MARK: Requests
 
-  /// Handles a participant's request; returns the most bytes sent to any one of the others.
+  /// Handles a participant's request; returns the largest number of bytes sent to one of the
+  /// others.
   private func handle(_ request: RoomRequest, _ guest: HostedGuest) async -> Int {
     switch request {
     case .join:
@@ -309,7 +311,7 @@ package actor RoomHost {
     return 0
   }
 
-  /// Changes an existing room, and returns the result.
+  /// Changes an existing room and returns the closure's result.
   private func change<Value>(_ room: String, _ change: (inout HostedRoom) -> Value) -> Value? {
     guard var changed = rooms[room] else { return nil }
     rooms[room] = nil
@@ -317,7 +319,7 @@ package actor RoomHost {
     return change(&changed)
   }
 
-  /// Changes a room, and answers a request with the refusal, if any.
+  /// Changes a room and answers the request, with a fault if the change is refused.
   private func answer(
     _ request: UInt32, _ guest: HostedGuest, _ change: (inout HostedRoom) -> RoomFault?
   ) {
@@ -335,7 +337,7 @@ package actor RoomHost {
         .result(request: number, RoomFault(.remoteDescriptionFailed, error.message)))
       return 0
     }
-    // It may have left while its offer was answered.
+    // The participant may have left while its offer was answered.
     guard isPresent(guest) else { return 0 }
     let changed = change(guest.room) { room in
       room.publish(media, of: guest.id) {
@@ -363,7 +365,7 @@ package actor RoomHost {
     return sent
   }
 
-  // MARK: What goes to whom
+  // MARK: Forwarding
 
   private func refreshAll(in room: String) async {
     for guest in guests.values.filter({ $0.room == room }).sorted(by: { $0.id < $1.id }) {
@@ -371,7 +373,7 @@ package actor RoomHost {
     }
   }
 
-  /// Updates what is sent to a participant.
+  /// Updates the media sent to a participant.
   private func refresh(_ guest: HostedGuest) async {
     guard let room = rooms[guest.room] else { return }
     let wanted = room.wanted(by: guest.id)
@@ -404,25 +406,27 @@ package actor RoomHost {
 // MARK: - Options
 
 extension RoomHost {
-  /// The configuration of a room host.
+  /// A room host's configuration.
   package struct Options: Sendable {
-    /// The base configuration of connections.
+    /// The connections' base configuration.
     package var connection = PeerConfiguration()
-    /// The key and secret for tokens, as `key:secret`; nil to let everybody in without a token.
+    /// The key and secret that tokens require, as `key:secret`; nil to let every client in without
+    /// a token.
     package var secret: String?
     /// How long a disconnected participant may take to return, in seconds.
     package var graceSeconds = 15.0
-    /// The limit on bytes per second that a participant can make the room send to each of the
-    /// others.
+    /// How many bytes per second a participant can make the room send to each of the others.
     package var speechBytesPerSecond = SpeechAllowance.usualBytesPerSecond
-    /// The most participants of all rooms at once.
+    /// How many participants all rooms may have at once.
     package var guestsMaximum = 50
-    /// The most entries in total, including participants who left: each leaves rows in the take.
+    /// How many times participants may join in total: each leaves rows in the take even after
+    /// leaving.
     package var entriesMaximum = 10_000
-    /// The limits on recorded descriptions and candidates in bytes, per participant and in total.
+    /// How many bytes of recorded descriptions and candidates are accepted, per participant and in
+    /// total.
     package var guestSignalingBytes = 16 << 20
     package var signalingBytes = 256 << 20
-    /// How long a WebSocket may take for the join message, in seconds.
+    /// How long a WebSocket may wait before it sends the join message, in seconds.
     package var joinSeconds = 10.0
 
     package init() {}

@@ -6,26 +6,26 @@ import Wire
 
 /// Selects the loudest voices for one listener, up to a limit.
 ///
-/// A voice that speaks takes a free place, or that of the quietest holder if it is louder by
-/// `margin`. A voice's loudness rises only with two consecutive blocks, so that a knock takes no
-/// place, and falls by `fall`, so that pauses between words keep it. A silent voice keeps its place
-/// until another one needs it.
+/// A speaking voice gets a free slot, or the quietest holder's slot if it is louder by `margin`. A
+/// voice's loudness rises only with two consecutive blocks, so that a knock wins no slot, and falls
+/// by `fall`, so that a voice keeps its slot in the pauses between words. A silent voice keeps its
+/// slot until another voice needs it.
 struct VoiceSelection {
   private struct Voice {
     var media: UInt32
-    /// The level of the last block in dBov, and its instant.
+    /// The last block's level in dBov, and its instant.
     var level: Double
     var loudness: Double
     var at: Instant
   }
 
-  /// The minimum level of speech in dBov.
+  /// The level in dBov from which a voice counts as speech.
   static let gate = -50.0
-  /// How much louder a voice has to be to replace another one, in decibels.
+  /// How much louder a voice must be to replace another, in decibels.
   static let margin = 6.0
-  /// How fast the loudness of a voice falls, in decibels per second.
+  /// How fast a voice's loudness falls, in decibels per second.
   static let fall = 80.0
-  /// Blocks farther apart are not consecutive.
+  /// Blocks further apart than this are not consecutive.
   private static let row = Interval.milliseconds(100)
   private static let silence = -127.0
 
@@ -36,7 +36,7 @@ struct VoiceSelection {
 
   init(count: Int) { self.count = max(0, count) }
 
-  /// Records the level of a voice's next block in dBov; returns whether the holders changed.
+  /// Records the level in dBov of a voice's next block; returns whether the holders changed.
   mutating func observe(_ level: Int, of media: UInt32, at now: Instant) -> Bool {
     let level = max(VoiceSelection.silence, min(0, Double(level)))
     let index: Int
@@ -62,7 +62,7 @@ struct VoiceSelection {
       holders.append(media)
       return true
     }
-    // Of equally quiet ones the earlier is replaced.
+    // Of equally quiet voices, the one selected earlier is replaced.
     let quietest = holders.indices.min {
       level(of: holders[$0], at: now) < level(of: holders[$1], at: now)
     }
@@ -83,7 +83,7 @@ struct VoiceSelection {
     return max(VoiceSelection.silence, voice.loudness - VoiceSelection.fall * seconds)
   }
 
-  /// Removes all voices but these; returns whether the holders changed.
+  /// Removes all other voices; returns whether the holders changed.
   mutating func retain(_ media: [UInt32]) -> Bool {
     let former = holders.count
     voices.removeAll { !media.contains($0.media) }
@@ -94,11 +94,11 @@ struct VoiceSelection {
 
 // MARK: - VoiceGate
 
-/// The voices of a room for one listener: the few that `VoiceSelection` selects, and those that are
+/// A room's voices for one listener: the few that `VoiceSelection` selects, and those that are
 /// always on.
 ///
-/// A voice that gains or loses its place is faded over one block to avoid clicks. Some silence
-/// follows, so that a receiver need not conceal anything.
+/// A voice that gains or loses its slot is faded over one block to avoid clicks. Some silence
+/// follows, so that receivers need not conceal anything.
 final class VoiceGate: Sendable {
   private struct State {
     var selection: VoiceSelection
@@ -108,7 +108,7 @@ final class VoiceGate: Sendable {
   }
 
   private let state: Mutex<State>
-  /// Reports the selected voices; called under a lock, must return at once.
+  /// Reports the selected voices; called under a lock, so it must return at once.
   private let report: @Sendable ([UInt32]) -> Void
 
   init(count: Int, report: @escaping @Sendable ([UInt32]) -> Void) {
@@ -126,9 +126,9 @@ final class VoiceGate: Sendable {
     }
   }
 
-  /// Returns a voice's block for the listener; nil to send nothing.
+  /// Returns the block to send to the listener; nil to send nothing.
   /// - Parameter level: the sender's level in -dBov (RFC 6464); nil if the block is concealment,
-  ///   which says nothing about speech.
+  ///   which does not show whether the participant speaks.
   func pass(_ block: AudioBlock, level: UInt8?, of media: UInt32, at now: Instant) -> AudioBlock? {
     state.withLock { state in
       let isExempt = state.exempt.contains(media)
@@ -140,18 +140,18 @@ final class VoiceGate: Sendable {
     }
   }
 
-  /// Reports the selected voices again, to a listener who may have missed it.
+  /// Reports the selected voices again, for a listener who may have missed the last report.
   func repeatReport() { state.withLock { report($0.selection.holders) } }
 }
 
-/// Passes or blocks a voice with a fade at each change.
+/// Passes or blocks a voice, fading at each change.
 struct VoiceFader {
-  /// The silence after a blocked voice, in samples: longer than the pause that a sender's clock
-  /// tolerates.
+  /// How much silence follows a blocked voice, in samples: more than the pause that a sender's
+  /// clock tolerates.
   private static let tail = AudioBlock.sampleRate * 2 / 5
 
   private var isOpen = false
-  /// The silence still to be sent.
+  /// How much silence is still to be sent, in samples.
   private var rest = 0
 
   mutating func pass(_ block: AudioBlock, isOpen next: Bool) -> AudioBlock? {
@@ -171,7 +171,7 @@ struct VoiceFader {
     }
   }
 
-  /// Fades a block in or out over its whole length.
+  /// Fades a block in or out over its entire length.
   static func faded(_ block: AudioBlock, isEntering: Bool) -> AudioBlock {
     let length = block.frameCount
     guard length > 0, !block.samples.isEmpty else { return block }
@@ -188,10 +188,10 @@ struct VoiceFader {
 
 // MARK: - VideoFit
 
-/// The size at which a listener gets a video: that of the largest layer that fits the selected
+/// The size at which a listener receives a video: that of the largest layer within the selected
 /// profile.
 ///
-/// The server decodes the largest layer that arrives and scales it down for smaller profiles, so a
+/// The server decodes the largest layer it receives and scales it down for smaller profiles, so a
 /// profile is available even if its own layer is not.
 final class VideoFit: Sendable {
   private struct State {
@@ -208,10 +208,10 @@ final class VideoFit: Sendable {
     (self.connection, self.transceiver) = (connection, transceiver)
   }
 
-  /// Sets the scaling of frames.
+  /// Sets the scale of frames.
   /// - Parameters:
   ///   - side: the longer side of received frames.
-  ///   - full: that of the largest layer.
+  ///   - full: the longer side of the largest layer.
   ///   - divisor: the factor between that layer and the selected profile.
   func fit(side: Int, full: Int, divisor: Int) {
     let allowed = max(2, full / max(1, divisor))
@@ -227,7 +227,7 @@ final class VideoFit: Sendable {
 
   private func set() async {
     while let scale = next() {
-      // A closed connection has no parameters, and needs none.
+      // A closed connection has no parameters and needs none.
       guard var parameters = try? await connection.getParameters(of: transceiver),
         !parameters.encodings.isEmpty
       else { continue }

@@ -4,20 +4,20 @@ public import Media
 public import Room
 import Synchronization
 
-/// Why screen sharing failed or ended.
+/// The reason that screen sharing failed or ended.
 public enum ExtensionErrorCode: Int, Error, Hashable, Sendable {
   /// A frame cannot be sent.
   case invalidData = 0
-  /// The room has ended sharing.
+  /// The room ended sharing.
   case stopBroadcast = 1
-  /// The room was left.
+  /// The participant left the room.
   case meetingFinished = 2
   /// No room wants the frames.
   case broadcastFailed = 3
   /// The room is gone.
   case broadcastClosed = 4
 
-  /// The room SDK's error code; nil for an end that is no error.
+  /// The room SDK's error code; nil for an end without an error.
   public var roomError: RoomErrorCode? {
     switch self {
     case .invalidData: .shareEncodingFailed
@@ -28,7 +28,7 @@ public enum ExtensionErrorCode: Int, Error, Hashable, Sendable {
   }
 }
 
-/// The process that shares a screen: it sends frames to the room of another process.
+/// The process that shares a screen: it sends frames to a room in another process.
 public final class ScreenShare: Sendable {
   private struct State {
     var channel: ShareChannel?
@@ -42,13 +42,13 @@ public final class ScreenShare: Sendable {
   private let appGroup: String
   private let state = Mutex(State())
 
-  /// The environment variable with the folder shared with the room.
+  /// The environment variable that names the folder shared with the room.
   public static let variable = "RETAKE_SCREEN_SHARE"
-  /// The extra value of a shared screen.
+  /// A shared screen's extra value.
   public static let extraValue = "screen"
 
-  /// Creates the sharing side.
-  /// - Parameter appGroup: the folder that both processes use; nil for the one that the room put
+  /// Creates the sharing process's end.
+  /// - Parameter appGroup: the folder that both processes use; nil for the folder that the room put
   ///   into the environment.
   /// - Throws: `ExtensionErrorCode.broadcastFailed` if there is none.
   public init(appGroup: String? = nil) throws(ExtensionErrorCode) {
@@ -60,8 +60,8 @@ public final class ScreenShare: Sendable {
 
   static func socketPath(appGroup: String) -> String { appGroup + "/screen-share.sock" }
 
-  /// Connects to the room, and returns once it wants the frames.
-  /// - Throws: `ExtensionErrorCode`: there is no room, or it wants no frames.
+  /// Connects to the room, and returns once it accepts frames.
+  /// - Throws: `ExtensionErrorCode`: there is no room, or it does not accept frames.
   public func start() async throws(ExtensionErrorCode) {
     let channel: ShareChannel
     do {
@@ -100,7 +100,7 @@ public final class ScreenShare: Sendable {
   /// Why sharing ended; nil while it continues.
   public var ending: ExtensionErrorCode? { state.withLock { $0.ending } }
 
-  /// Returns once the room ends sharing, or is gone.
+  /// Returns once the room has ended sharing or is gone.
   public func waitUntilEnded() async {
     await withCheckedContinuation { continuation in
       let isOver = state.withLock { state in
@@ -124,8 +124,8 @@ public final class ScreenShare: Sendable {
     channel?.send(isPaused ? .paused : .resumed)
   }
 
-  /// Sends a frame; dropped while paused, or if too much is queued.
-  /// - Throws: `ExtensionErrorCode`: sharing has ended, or not started.
+  /// Sends a frame; drops it while paused or if too much is queued.
+  /// - Throws: `ExtensionErrorCode`: sharing has ended or has not started.
   public func sendVideoFrame(_ frame: VideoFrame) throws(ExtensionErrorCode) {
     let (channel, isPaused, ending) = state.withLock { state in
       (state.isAccepted ? state.channel : nil, state.isPaused, state.ending)
@@ -146,7 +146,8 @@ public final class ScreenShare: Sendable {
         width: width, height: height, time: frame.timestampNanoseconds, samples: buffer.samples))
   }
 
-  /// Ends sharing, and returns once the room is informed; immediately if it has not started.
+  /// Ends sharing, and returns once the room has been informed; returns immediately if sharing has
+  /// not started.
   public func stop() async {
     guard let channel = state.withLock({ $0.channel }) else { return }
     channel.send(.finished)
@@ -155,9 +156,9 @@ public final class ScreenShare: Sendable {
   }
 }
 
-/// Carries out a room's orders to the process that shares a screen.
+/// Passes a room's orders to the process that shares a screen.
 protocol ScreenSharing: Sendable {
   func carryOut(_ order: ShareOrder)
-  /// The room has reported a status.
+  /// Handles a status that the room has reported.
   func reported(_ status: ExtensionStatus)
 }

@@ -9,19 +9,20 @@ import Tape
 
 /// The program that shares a screen, and how to start it.
 public struct ScreenShareProgram: Hashable, Sendable {
-  /// The program; nil if it is started by something else.
+  /// The executable's path; nil if something else starts the program.
   public var executable: String?
-  /// Its arguments; it finds the socket in the environment variable `RETAKE_SCREEN_SHARE`.
+  /// The program's arguments; it finds the socket through the environment variable
+  /// `RETAKE_SCREEN_SHARE`.
   public var arguments: [String]
 
-  /// Names a program.
+  /// Names a program and its arguments.
   public init(executable: String?, arguments: [String] = []) {
     self.executable = executable
     self.arguments = arguments
   }
 }
 
-/// The room's side of screen sharing.
+/// The room's end of screen sharing.
 final class ScreenShareHost: ScreenSharing {
   private struct State {
     var listener: (any Channel)?
@@ -50,7 +51,7 @@ final class ScreenShareHost: ScreenSharing {
     self.room.set(room)
     let (stream, continuation) = AsyncStream.makeStream(of: ExtensionStatus.self)
     statuses = continuation
-    // Reported outside of the room's step, so that a listener may call the room.
+    // Report outside of the room's step, so that a listener may call the room.
     Task { for await status in stream { tell(status) } }
   }
 
@@ -102,7 +103,7 @@ final class ScreenShareHost: ScreenSharing {
     }
   }
 
-  /// Handles the end of the process; without a final message it has crashed.
+  /// Handles the process's exit; without a final message it has crashed.
   private func didEnd(_ status: Int32) {
     let isSudden = state.withLock { state in
       defer { state.isOver = true }
@@ -124,7 +125,7 @@ final class ScreenShareHost: ScreenSharing {
     }
     for await message in channel.messages { await handle(message) }
     let isSudden = state.withLock { state in
-      // Wait for the process, which has an exit status.
+      // If there is a process, wait for its exit status instead.
       guard state.process == nil else { return false }
       defer { state.isOver = true }
       return !state.hasFinished && !state.isOver
@@ -158,7 +159,7 @@ final class ScreenShareHost: ScreenSharing {
     options.videoExtraValue = ScreenShare.extraValue
     let media = LocalMedia(video: VideoSource(contentHint: .detail), audio: nil, options: options)
     state.withLock { $0.media = media }
-    // A failure is reported as an error of the room.
+    // The room reports a failure as an error.
     try? await room.room?.publish(media)
   }
 
@@ -179,7 +180,7 @@ final class ScreenShareHost: ScreenSharing {
     helper?.finish()
     Task {
       await withdraw()
-      // It has the pause between two for cleaning up.
+      // The process may clean up during the pause that the room requires between two shares.
       try? await Task.sleep(for: .seconds(5))
       process?.terminate()
     }
@@ -199,13 +200,13 @@ final class ScreenShareHost: ScreenSharing {
 }
 
 extension Room {
-  /// Starts a process that shares a screen: its frames are published as another video, with the
+  /// Starts a process that shares a screen; its frames are published as another video with the
   /// extra value `screen`.
   /// - Parameters:
-  ///   - appGroup: the folder of the socket, which both processes use.
+  ///   - appGroup: the socket's folder, which both processes use.
   ///   - helper: the program to start.
   ///   - completion: receives every status.
-  /// - Throws: `RoomError` 1901 if there is no room, a process is running, or less than five
+  /// - Throws: `RoomError` 1901 if the room is not joined, a process is running, or less than five
   ///   seconds have passed since the previous one ended.
   public func requestScreenShare(
     appGroup: String, helper: ScreenShareProgram,
@@ -215,7 +216,7 @@ extension Room {
     try beginSharing(appGroup: appGroup, helper: helper, completion: completion)
   }
 
-  /// Ends sharing immediately, without an event; another one may start after five seconds.
+  /// Ends sharing immediately, without an event; sharing may start again after five seconds.
   public func stopScreenShare(isLeftRoom: Bool = false) {
     machine.post(.stopScreenShare(isLeaving: isLeftRoom))
   }

@@ -7,7 +7,7 @@ import Wire
 /// A local socket between a room and the process that shares a screen.
 final class ShareChannel: Sendable {
   private let channel: any Channel
-  /// The received messages in order; ends with the connection, or with invalid bytes.
+  /// Received messages in order; ends with the connection, or at invalid bytes.
   let messages: AsyncStream<ShareMessage>
 
   private init(_ channel: any Channel, _ messages: AsyncStream<ShareMessage>) {
@@ -15,7 +15,7 @@ final class ShareChannel: Sendable {
     self.messages = messages
   }
 
-  /// Sends a message; false if too much is queued.
+  /// Sends a message; returns false for a frame if too much is queued.
   @discardableResult
   func send(_ message: ShareMessage) -> Bool {
     guard channel.isActive, channel.isWritable || !message.isFrame else { return false }
@@ -25,7 +25,7 @@ final class ShareChannel: Sendable {
 
   func close() { channel.close(promise: nil) }
 
-  /// Closes after sending everything queued.
+  /// Closes after sending all queued messages.
   func finish() {
     channel.writeAndFlush(ByteBuffer()).whenComplete { [channel] _ in channel.close(promise: nil) }
   }
@@ -44,7 +44,7 @@ final class ShareChannel: Sendable {
     return ShareChannel(channel, stream)
   }
 
-  /// Listens at a path until the result is closed; every connection is passed to the closure.
+  /// Listens at a path until the result is closed, and passes every connection to the closure.
   static func listen(
     path: String, _ take: @escaping @Sendable (ShareChannel) -> Void
   ) async throws -> any Channel {
@@ -61,7 +61,7 @@ final class ShareChannel: Sendable {
       .bind(unixDomainSocketPath: path, cleanupExistingSocketFile: true).get()
   }
 
-  /// The most messages that wait for a slow reader; beyond that the oldest are dropped.
+  /// How many messages wait for a slow reader at most; beyond that the oldest are dropped.
   private static let waitingMaximum = 8
 }
 
@@ -100,23 +100,24 @@ private final class ShareReader: ChannelInboundHandler {
 
 // MARK: - ShareMessage
 
-/// The messages between a room and the process that shares a screen.
+/// A message between a room and the process that shares a screen.
 ///
-/// A byte for the kind, four bytes for the length of the rest (little-endian), and the rest.
+/// On the wire: a byte for the kind, four bytes (little-endian) for the body's length, and the
+/// body.
 enum ShareMessage: Hashable, Sendable {
-  // From the sharing process.
+  // Sent by the sharing process.
   case hello
   case started(width: Int, height: Int)
-  /// I420: the planes Y, U and V without padding; the time in nanoseconds of the helper's clock.
+  /// I420: the planes Y, U and V without padding, and the helper's clock in nanoseconds.
   case frame(width: Int, height: Int, time: Int64, samples: [UInt8])
   case paused, resumed, finished
-  // From the room.
+  // Sent by the room.
   case accept
   case stop(isLeaving: Bool)
-  /// There is no room for it.
+  /// The room does not accept sharing.
   case refused
 
-  /// Room for a frame of 4096x4096.
+  /// Enough for a frame of 4096x4096.
   static let bytesMaximum = 26 << 20
   static let headBytes = 5
   private static let largestSide = 4_096
@@ -135,7 +136,7 @@ enum ShareMessage: Hashable, Sendable {
     }
   }
 
-  /// The encoded message.
+  /// The encoded message, with its head.
   var bytes: [UInt8] {
     var body: [UInt8] = []
     switch self {
@@ -158,7 +159,7 @@ enum ShareMessage: Hashable, Sendable {
     numbers.flatMap { [UInt8(truncatingIfNeeded: $0), UInt8(truncatingIfNeeded: $0 >> 8)] }
   }
 
-  /// The length of the rest, from the head; nil if it is invalid.
+  /// Returns the body's length from the head; nil if it is invalid.
   static func bodyCount(_ head: [UInt8]) -> Int? {
     guard head.count >= headBytes else { return nil }
     let count = (1...4).reduce(0) { $0 | Int(head[$1]) << (8 * ($1 - 1)) }

@@ -1,4 +1,4 @@
-// The page that browsers call with: it calls Retake, shows what comes back, and sends messages.
+// The page with which browsers call Retake: it shows received media and exchanges messages.
 const $ = id => document.getElementById(id);
 const video = id => /** @type {HTMLVideoElement} */ ($(id));
 const button = id => /** @type {HTMLButtonElement} */ ($(id));
@@ -10,7 +10,7 @@ let current = null;
 
 const pass = options.has('token') ? { Authorization: 'Bearer ' + options.get('token') } : {};
 
-/* The token of the address becomes a cookie, which no script can read and no history keeps. */
+/* The address's token becomes a cookie, which no script can read and no history keeps. */
 const entered = !pass.Authorization ? Promise.resolve()
   : fetch('cookie', { method: 'POST', headers: { ...pass } }).then(response => {
     if (!response.ok) return;
@@ -40,7 +40,7 @@ async function get(path) {
 const of = id => '?id=' + encodeURIComponent(id);
 const baseName = path => path.replace(/\/+$/, '').split('/').pop();
 
-/* Shows where calls go, or where one went. */
+/* Shows where calls are recorded, or where one was. */
 function showRecording(text, file, ...more) {
   const name = document.createElement('b');
   name.textContent = file || '';
@@ -62,14 +62,14 @@ async function showDestination(call) {
   } catch { /* What stands there says that calls are recorded. */ }
 }
 
-/* Offers the page of the take that a call was recorded in. */
+/* Links to the page of a call's take. */
 function linkToPage(call) {
   const link = document.createElement('a');
   link.id = 'take';
   link.href = 'page' + of(call.id);
   link.target = '_blank';
   link.textContent = 'Look at the take';
-  /* A link carries no token, so the page is fetched where one is needed. */
+  /* A link carries no token, so the page is fetched if one is needed. */
   if (pass.Authorization) link.onclick = event => {
     event.preventDefault();
     fetchPage(call.id).then(text => {
@@ -83,7 +83,7 @@ function linkToPage(call) {
 
 const fetchPage = async id => (await get('page' + of(id))).text();
 
-/* Resolves when all candidates are known, or with those that are after two seconds. */
+/* Resolves once all candidates are known, or after two seconds. */
 function gathered(pc) {
   if (pc.iceGatheringState === 'complete') return Promise.resolve();
   return Promise.race([wait(2000), new Promise(done =>
@@ -125,7 +125,7 @@ function watch(call) {
   showStates(pc);
 }
 
-/* Shows what goes over a data channel; the first greeting goes out by itself. */
+/* Shows a data channel's messages; a first greeting is sent automatically. */
 function open(call, channel) {
   call.channel = channel;
   channel.binaryType = 'arraybuffer';
@@ -271,14 +271,14 @@ async function showStats(call) {
   const pair = all.find(s => s.id === transport?.selectedCandidatePairId)
     ?? all.find(s => s.type === 'candidate-pair' && s.nominated);
   if (current === call) {
-    /* Firefox has round trips in the remote reports alone. */
+    /* Firefox reports round trips only in remote reports. */
     call.roundTrip = pair?.currentRoundTripTime
       ?? all.find(s => s.roundTripTime !== undefined)?.roundTripTime;
     showStates(call.pc, call.roundTrip);
   }
 }
 
-/* A level from 0 to 1, on the scale of decibels that ears have. */
+/* Converts a level from 0 to 1 to a decibel scale, which matches hearing. */
 function meter(level) {
   if (level === undefined) return '';
   const shown = document.createElement('meter');
@@ -298,7 +298,7 @@ async function connected(pc, milliseconds) {
 }
 
 window.retake = {
-  /* Calls, stays connected for so many seconds, hangs up, and returns what happened. */
+  /* Calls, stays connected for `seconds`, hangs up, and returns a report. */
   async call(settings = {}) {
     const call = await begin(settings);
     const isConnected = await connected(call.pc, 1000 * (settings.timeout || 10));
@@ -313,7 +313,7 @@ window.retake = {
   begin, hangUp: finish,
   async stats() { return current ? dump(current.pc) : []; },
   async serverStats() { return (await get('stats' + (current?.id ? of(current.id) : ''))).json(); },
-  /* The page of the take of a call, as HTML. */
+  /* Returns the page of a call's take, as HTML. */
   page: fetchPage,
 };
 

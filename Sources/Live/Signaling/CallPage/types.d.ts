@@ -1,2 +1,2 @@
-/** What scripts drive the page by. */
+/** The interface by which scripts drive the page. */
 interface Window { retake: Record<string, any> }

@@ -2,7 +2,7 @@ import NIOCore
 package import Room
 import Synchronization
 
-/// An open WebSocket of a client or server (RFC 6455).
+/// A client's or server's open WebSocket (RFC 6455).
 ///
 /// Messages are complete and in order. Pings are answered, and sent when the peer is silent. A slow
 /// receiver limits how much is read from the socket.
@@ -26,7 +26,7 @@ package final class WebSocket: Sendable {
 
   deinit { post(close: .goingAway) }
 
-  /// The next message; nil after the last one, or if the task is cancelled.
+  /// Returns the next message; nil after the last one, or if the task is cancelled.
   package func receive() async -> SignalingFrame? {
     await inbox.next { channel.triggerUserOutboundEvent(WebSocketRoom(), promise: nil) }
   }
@@ -44,18 +44,18 @@ package final class WebSocket: Sendable {
 
   /// Sends a message after earlier ones, without waiting.
   ///
-  /// If the peer does not read, the connection ends at its limit of unsent bytes. A message that is
-  /// too late is dropped, because the end of the connection is reported.
+  /// If the peer does not read, the connection ends once too many bytes are unsent. A message sent
+  /// after the end is dropped silently, because the end itself is reported.
   package func post(_ message: SignalingFrame) {
     channel.writeAndFlush(WebSocketCommand.message(message), promise: nil)
   }
 
-  /// Starts to close the connection, without waiting.
+  /// Starts closing the connection, without waiting.
   package func post(close code: WebSocketCloseCode, reason: String = "") {
     channel.writeAndFlush(WebSocketCommand.close(code, reason), promise: nil)
   }
 
-  /// Closes the connection, and waits until the peer agrees or the time is over.
+  /// Closes the connection, and waits until the peer agrees or the time limit passes.
   @discardableResult
   package func close(_ code: WebSocketCloseCode = .normal, reason: String = "") async
     -> WebSocketClosure
@@ -67,15 +67,15 @@ package final class WebSocket: Sendable {
   /// How the connection ended; nil while it is open.
   package var closure: WebSocketClosure? { inbox.closure }
 
-  /// Waits until the connection is closed, which eventually happens.
+  /// Waits until the connection is closed, which always happens eventually.
   package func closed() async -> WebSocketClosure { await inbox.ending() }
 }
 
 // MARK: - WebSocketInbox
 
-/// The unread messages of a WebSocket.
+/// A WebSocket's unread messages.
 ///
-/// Bounded by the handler, which stops reading from the socket while the inbox is full.
+/// The handler bounds their number: it stops reading from the socket while the inbox is full.
 final class WebSocketInbox: Sendable {
   private struct Waiter {
     let number: Int
@@ -118,7 +118,7 @@ final class WebSocketInbox: Sendable {
     waiter?.continuation.resume(returning: message)
   }
 
-  /// Whether reading has to stop; a reader will resume it.
+  /// Returns whether reading must stop; a reader will resume it.
   func holdIfFull() -> Bool {
     state.withLock { state in
       state.isHeld = state.byteCount >= byteMaximum || state.messages.count >= messageMaximum
@@ -126,7 +126,7 @@ final class WebSocketInbox: Sendable {
     }
   }
 
-  /// Ends the messages; unread ones can still be received.
+  /// Ends the stream; unread messages can still be received.
   func end(_ closure: WebSocketClosure) {
     let (waiters, endings) = state.withLock { state in
       guard state.closure == nil else {
@@ -140,8 +140,8 @@ final class WebSocketInbox: Sendable {
     for ending in endings { ending.resume(returning: closure) }
   }
 
-  /// The next message; nil after the last one, or if the task is cancelled.
-  /// - Parameter resume: is called when a full inbox has room again.
+  /// Returns the next message; nil after the last one, or if the task is cancelled.
+  /// - Parameter resume: called when a full inbox has room again.
   func next(resume: () -> Void) async -> SignalingFrame? {
     let number = state.withLock { state in
       state.waiterCount += 1
@@ -156,7 +156,7 @@ final class WebSocketInbox: Sendable {
     } onCancel: {
       cancel(number)
     }
-    // A wait that was cancelled after it got its message left its number here.
+    // A wait cancelled after it received its message left its number here.
     state.withLock { _ = $0.cancelled.remove(number) }
     return message
   }
@@ -183,7 +183,7 @@ final class WebSocketInbox: Sendable {
   private func cancel(_ number: Int) {
     let waiter = state.withLock { state -> Waiter? in
       guard let index = state.waiters.firstIndex(where: { $0.number == number }) else {
-        // It was cancelled before it started waiting, or already has its message.
+        // The wait was cancelled before it began, or already has its message.
         state.cancelled.insert(number)
         return nil
       }
@@ -192,7 +192,7 @@ final class WebSocketInbox: Sendable {
     waiter?.continuation.resume(returning: nil)
   }
 
-  /// Waits for the end of the connection.
+  /// Waits until the connection has ended.
   func ending() async -> WebSocketClosure {
     await withCheckedContinuation { continuation in
       let closure = state.withLock { state -> WebSocketClosure? in
@@ -207,7 +207,7 @@ final class WebSocketInbox: Sendable {
 // MARK: - WebSocketClosure
 
 extension SignalingFrame {
-  /// Its length on the wire without frame headers.
+  /// The frame's length on the wire without headers.
   var byteCount: Int {
     switch self {
     case .text(let text): text.utf8.count
@@ -216,7 +216,7 @@ extension SignalingFrame {
   }
 }
 
-/// The close code of a WebSocket (RFC 6455 section 7.4 and the IANA registry).
+/// A WebSocket's close code (RFC 6455 section 7.4 and the IANA registry).
 package struct WebSocketCloseCode: RawRepresentable, Hashable, Sendable {
   package var rawValue: UInt16
 
@@ -226,7 +226,7 @@ package struct WebSocketCloseCode: RawRepresentable, Hashable, Sendable {
   package static let goingAway = WebSocketCloseCode(rawValue: 1001)
   package static let protocolError = WebSocketCloseCode(rawValue: 1002)
   package static let unsupportedData = WebSocketCloseCode(rawValue: 1003)
-  /// The peer stated none; never on the wire.
+  /// The peer stated no code; never on the wire.
   package static let noStatus = WebSocketCloseCode(rawValue: 1005)
   /// The connection ended without a close frame; never on the wire.
   package static let abnormal = WebSocketCloseCode(rawValue: 1006)
@@ -247,11 +247,11 @@ package struct WebSocketCloseCode: RawRepresentable, Hashable, Sendable {
 
 /// How a WebSocket ended.
 package struct WebSocketClosure: Hashable, Sendable {
-  /// The code of the side that closed first.
+  /// The code sent by the peer that closed first.
   package var code: WebSocketCloseCode
-  /// Its reason, or what broke the connection.
+  /// The stated reason, or what broke the connection.
   package var reason: String
-  /// Whether both sides sent close frames.
+  /// Whether both peers sent close frames.
   package var isClean: Bool
 
   package init(_ code: WebSocketCloseCode, _ reason: String = "", isClean: Bool) {
@@ -261,19 +261,19 @@ package struct WebSocketClosure: Hashable, Sendable {
   }
 }
 
-/// The limits of a WebSocket.
+/// A WebSocket's limits.
 package struct WebSocketLimits: Hashable, Sendable {
-  /// The longest message in bytes, in any number of frames; longer ones end the connection.
+  /// The longest message in bytes, over all its frames; longer messages end the connection.
   package var messageBytes = 1 << 20
-  /// The most bytes of unread messages before reading stops.
+  /// How many bytes of unread messages stop reading.
   package var unreadBytes = 1 << 20
-  /// The most unread messages before reading stops.
+  /// How many unread messages stop reading.
   package var unreadMessages = 256
-  /// The most unsent bytes; more end the connection.
+  /// How many bytes may be unsent; more end the connection.
   package var unsentBytes = 4 << 20
-  /// The time limit of the handshake in seconds.
+  /// The time limit for the handshake, in seconds.
   package var handshakeSeconds: Int64 = 10
-  /// After this much silence of the peer, in seconds, a ping is sent; after as much again the
+  /// How long the peer may be silent before a ping is sent, in seconds; after as long again the
   /// connection ends.
   package var pingSeconds: Int64 = 20
   /// How long the peer may take to agree to a close, in seconds.
@@ -282,7 +282,7 @@ package struct WebSocketLimits: Hashable, Sendable {
   package init() {}
 }
 
-/// Why a WebSocket could not be opened or a message not sent, as a sentence.
+/// An error that says, in one sentence, why a WebSocket could not be opened or a message not sent.
 package struct WebSocketError: Error, Hashable, Sendable, CustomStringConvertible {
   package var reason: String
   /// The status of the response that refused a connection; nil for other reasons.

@@ -9,7 +9,7 @@ extension WebSocket {
   /// Opens a WebSocket at `ws://host:port/path?query`, or a `wss://` URL.
   /// - Parameters:
   ///   - subprotocols: in order of preference; the server selects one.
-  ///   - headers: additional fields of the request.
+  ///   - headers: additional request fields.
   ///   - authorities: a file with trusted certificates instead of the system's.
   /// - Throws: `WebSocketError` if it cannot be opened in time or the task is cancelled.
   package static func connect(
@@ -21,7 +21,7 @@ extension WebSocket {
       url: url, subprotocols: subprotocols, token: token, headers: headers, limits: limits)
     let loop = MultiThreadedEventLoopGroup.singleton.next()
     let promise = loop.makePromise(of: WebSocket.self)
-    // The limit below is shorter: it covers the whole handshake and has its own message.
+    // The deadline below is shorter: it covers the complete handshake and has its own message.
     let connection = ClientBootstrap(group: loop)
       .connectTimeout(.seconds(limits.handshakeSeconds * 2))
       .channelOption(.tcpOption(.tcp_nodelay), value: 1)
@@ -52,7 +52,7 @@ extension WebSocket {
   }
 }
 
-/// The handshake of a client (RFC 6455 section 4.1).
+/// A client's handshake (RFC 6455 section 4.1).
 private struct WebSocketOpening: Sendable {
   let target: HTTPTarget
   let head: HTTPRequestHead
@@ -116,7 +116,7 @@ private struct WebSocketOpening: Sendable {
     try pipeline.addHandler(WebSocketAsking(head, promise))
   }
 
-  /// Handles the server's agreement.
+  /// Checks the server's response and starts the WebSocket.
   private func open(_ channel: any Channel, _ head: HTTPResponseHead) throws(WebSocketError)
     -> WebSocket
   {
@@ -142,7 +142,7 @@ private struct WebSocketOpening: Sendable {
   }
 }
 
-/// Requests the upgrade, and reports why it failed.
+/// Requests the upgrade, and reports a failure's reason.
 private final class WebSocketAsking: ChannelInboundHandler, RemovableChannelHandler {
   typealias InboundIn = HTTPClientResponsePart
   typealias OutboundOut = HTTPClientRequestPart

@@ -10,7 +10,7 @@ final class WebSocketHandler: ChannelDuplexHandler {
 
   private enum State {
     case open
-    /// This side is closing and waits for the peer to agree.
+    /// A close frame was sent; the peer's is awaited.
     case closing(WebSocketClosure)
     case over
   }
@@ -21,11 +21,12 @@ final class WebSocketHandler: ChannelDuplexHandler {
   private var assembler: WebSocketAssembler
   private var state = State.open
   private var unsentBytes = 0
-  /// Whether reading is stopped because messages are unread.
+  /// Whether reading has stopped because messages are unread.
   private var isReadHeld = false
-  /// Whether nothing arrived since the last ping.
+  /// Whether nothing has arrived since the last ping.
   private var isQuiet = false
-  /// The ping to answer once the peer reads again; the last one is enough (RFC 6455 section 5.5.3).
+  /// The ping to answer once the peer reads again; answering the last is enough (RFC 6455 section
+  /// 5.5.3).
   private var waitingPing: ByteBuffer?
   private var pinging: RepeatedTask?
   private var closing: Scheduled<Void>?
@@ -48,7 +49,7 @@ final class WebSocketHandler: ChannelDuplexHandler {
     }
   }
 
-  // MARK: In
+  // MARK: Reading
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
     isQuiet = false
@@ -85,7 +86,7 @@ final class WebSocketHandler: ChannelDuplexHandler {
     context.fireChannelWritabilityChanged()
   }
 
-  // MARK: Out
+  // MARK: Writing
 
   func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
     switch unwrapOutboundIn(data) {
@@ -133,7 +134,7 @@ final class WebSocketHandler: ChannelDuplexHandler {
     context.writeAndFlush(wrapOutboundOut(frame), promise: promise)
   }
 
-  /// Sends a close frame; returns a future for its completion.
+  /// Sends a close frame; the returned future completes once it is written.
   private func sendClose(
     _ code: WebSocketCloseCode, _ reason: String, _ context: ChannelHandlerContext
   ) -> EventLoopFuture<Void> {
@@ -147,10 +148,10 @@ final class WebSocketHandler: ChannelDuplexHandler {
     return sent.futureResult
   }
 
-  // MARK: Signs of life
+  // MARK: Pings
 
   private func ping(_ context: ChannelHandlerContext) {
-    // While reading is stopped, silence means nothing.
+    // While reading is stopped, silence proves nothing.
     guard case .open = state, !isReadHeld else { return }
     guard !isQuiet else {
       let reason = "the other side gave no sign of life for \(limits.pingSeconds) s after a ping"
@@ -161,9 +162,9 @@ final class WebSocketHandler: ChannelDuplexHandler {
     if context.channel.isWritable { send(.ping, ByteBuffer(), context, nil) }
   }
 
-  // MARK: The end
+  // MARK: Closing
 
-  /// Starts to close, and waits for the peer for a while.
+  /// Starts closing, and waits for the peer for a limited time.
   private func close(
     _ code: WebSocketCloseCode, _ reason: String, _ context: ChannelHandlerContext
   ) {
@@ -199,8 +200,8 @@ final class WebSocketHandler: ChannelDuplexHandler {
 
   /// Ends a connection whose peer violates the protocol.
   ///
-  /// Closing with unread bytes would reset the connection before the peer has read why, so the rest
-  /// is read and dropped for a while.
+  /// Closing with unread bytes would reset the connection before the peer has read the reason, so
+  /// the rest is read and dropped for a while.
   private func refuse(
     _ code: WebSocketCloseCode, _ reason: String, _ context: ChannelHandlerContext
   ) {
@@ -224,7 +225,7 @@ final class WebSocketHandler: ChannelDuplexHandler {
     context.channel.closeFuture.whenComplete { _ in limit.cancel() }
   }
 
-  /// Reports how it ended; false if that was reported already.
+  /// Reports how the connection ended; returns false if that has already been reported.
   private func settle(_ closure: WebSocketClosure) -> Bool {
     if case .over = state { return false }
     state = .over
@@ -284,7 +285,7 @@ enum WebSocketCommand: Sendable {
 struct WebSocketRoom: Sendable {}
 
 extension String {
-  /// The longest prefix of whole characters within a number of bytes.
+  /// Returns the longest prefix of complete characters that fits into a number of bytes.
   fileprivate func prefix(utf8Count maximum: Int) -> Substring {
     var end = startIndex
     var count = 0
@@ -303,7 +304,7 @@ extension String {
 struct WebSocketAssembler {
   /// The result of a frame.
   enum Outcome: Equatable {
-    /// A part of a message, or an unsolicited pong.
+    /// Nothing yet: part of a message, or an unsolicited pong.
     case nothing
     case message(SignalingFrame)
     case ping(ByteBuffer)
@@ -314,7 +315,7 @@ struct WebSocketAssembler {
 
   private enum Kind { case text, binary }
 
-  /// Whether frames must be masked, as those of clients (RFC 6455 section 5.1).
+  /// Whether frames must be masked, as clients' must (RFC 6455 section 5.1).
   private let expectsMask: Bool
   private let messageMaximum: Int
   private var kind: Kind?

@@ -2,19 +2,20 @@ import NIOCore
 import NIOHTTP1
 import NIOWebSocket
 
-/// The path of WebSockets on a server, and their handler.
+/// A path for WebSockets on a server, and its handler.
 package struct WebSocketRoute: Sendable {
-  /// Handles a WebSocket until its end: it is closed when this returns.
+  /// Handles a WebSocket, which is closed once this returns.
   package typealias Handler = @Sendable (WebSocket, HTTPRequest) async -> Void
 
   /// The path, such as `/rooms`.
   package var path: String
-  /// Whether all paths that begin like this one belong to the route, where no other one is named.
+  /// Whether the route also serves longer paths with this prefix, unless they have a route of their
+  /// own.
   package var isPrefix = false
   /// The supported subprotocols in order of preference.
   ///
-  /// A client that requests none of them is refused; empty if none is required. One that ends in an
-  /// asterisk stands for all that begin like it.
+  /// A client that requests none of them is refused; empty if none is required. An entry that ends
+  /// in an asterisk matches every subprotocol with that prefix.
   package var subprotocols: [String]
   package var limits: WebSocketLimits
   package var handler: Handler
@@ -29,7 +30,7 @@ package struct WebSocketRoute: Sendable {
     self.handler = handler
   }
 
-  /// The subprotocol to use with a client; nil if there is none in common.
+  /// Returns the subprotocol to use with a client; nil if there is none in common.
   func subprotocol(for request: HTTPRequest) -> String? {
     let named = (request.header("Sec-WebSocket-Protocol") ?? "").split(separator: ",")
       .map { $0.trimmed }
@@ -43,19 +44,19 @@ package struct WebSocketRoute: Sendable {
     return nil
   }
 
-  /// Whether requests to a path are for the route.
+  /// Returns whether the route serves a request's path.
   func matches(_ request: HTTPRequest) -> Bool {
     guard isPrefix else { return path == request.path }
     return request.path.hasPrefix(path) && request.header("Upgrade")?.lowercased() == "websocket"
   }
 
-  /// Whether a client can be served here.
+  /// Returns whether the route can serve a client.
   func speaks(with request: HTTPRequest) -> Bool {
     subprotocols.isEmpty || subprotocol(for: request) != nil
   }
 
-  /// The response to a request that does not want a WebSocket here, or in an unsupported way (RFC
-  /// 6455 section 4.2.2).
+  /// Returns the response to a request that does not ask for a WebSocket, or asks in an unsupported
+  /// way (RFC 6455 section 4.2.2).
   func refusal(of request: HTTPRequest) -> HTTPResponse {
     guard request.header("Upgrade")?.lowercased() == "websocket" else {
       var response = HTTPResponse.refusal(426, "\(path) takes WebSockets only")
@@ -76,13 +77,13 @@ package struct WebSocketRoute: Sendable {
   }
 }
 
-/// Upgrades requests of a connection to WebSockets.
+/// Upgrades a connection's requests to WebSockets.
 struct WebSocketUpgrading: Sendable {
   let routes: [WebSocketRoute]
   let gate: AccessGate
   let connections: OpenConnections
 
-  /// For the HTTP pipeline: checks the first request of a connection.
+  /// The upgrade step for the HTTP pipeline, which checks a connection's first request.
   var configuration: NIOHTTPServerUpgradeConfiguration {
     let upgrading = self
     let upgrader = NIOWebSocketServerUpgrader(
@@ -100,7 +101,7 @@ struct WebSocketUpgrading: Sendable {
     routes.first { $0.matches(request) }
   }
 
-  /// The fields of the response; nil if the request is answered normally.
+  /// Returns the response's fields; nil if the request is answered as plain HTTP.
   private func fields(for head: HTTPRequestHead) -> HTTPHeaders? {
     let request = HTTPRequest(head)
     guard head.method == .GET, gate.refusal(of: request) == nil,
@@ -122,7 +123,7 @@ struct WebSocketUpgrading: Sendable {
     try pipeline.addHandler(WebSocketHandler(route.limits, isServer: true, inbox: inbox))
     let socket = WebSocket(
       channel: channel, inbox: inbox, subprotocol: route.subprotocol(for: request))
-    // A client is waiting, as for the response to a request.
+    // A client is waiting, as it does for a response.
     Task(priority: .high) {
       await route.handler(socket, request)
       await socket.close()

@@ -3,8 +3,8 @@ public import Foundation
 
 /// AVFoundation's names for the audio session, in place of its class.
 ///
-/// There is one object. Its settings are those of `RTCAudioSession`, whose lock it acquires for
-/// each call, since AVFoundation's class needs none.
+/// There is one shared object. Its settings are those of `RTCAudioSession`, whose lock it acquires
+/// for each call, since AVFoundation's class needs none.
 public final class AVAudioSession: Sendable {
   private static let shared = AVAudioSession()
 
@@ -13,9 +13,9 @@ public final class AVAudioSession: Sendable {
   /// The shared object.
   public static func sharedInstance() -> AVAudioSession { shared }
 
-  /// What audio is used for.
+  /// A category of audio use, such as playback or recording.
   public struct Category: RawRepresentable, Hashable, Sendable {
-    /// The name.
+    /// The category's name in AVFoundation.
     public let rawValue: String
     /// Creates a category from its name.
     public init(rawValue: String) { self.rawValue = rawValue }
@@ -41,16 +41,16 @@ public final class AVAudioSession: Sendable {
     }
   }
 
-  /// What the session is optimized for.
+  /// A mode, which optimizes the session for a use.
   public struct Mode: RawRepresentable, Hashable, Sendable {
-    /// The name.
+    /// The mode's name in AVFoundation.
     public let rawValue: String
     /// Creates a mode from its name.
     public init(rawValue: String) { self.rawValue = rawValue }
 
-    /// Nothing special.
+    /// No special use.
     public static let `default` = Mode(rawValue: "AVAudioSessionModeDefault")
-    /// Speech close to the ear.
+    /// Voice calls, with speech close to the ear.
     public static let voiceChat = Mode(rawValue: "AVAudioSessionModeVoiceChat")
     /// Video calls.
     public static let videoChat = Mode(rawValue: "AVAudioSessionModeVideoChat")
@@ -75,24 +75,24 @@ public final class AVAudioSession: Sendable {
 
   /// How a category mixes with other audio and which ports it may use.
   public struct CategoryOptions: OptionSet, Hashable, Sendable {
-    /// The bits.
+    /// The options as bits.
     public let rawValue: UInt
-    /// Creates options from their bits.
+    /// Creates options from bits.
     public init(rawValue: UInt) { self.rawValue = rawValue }
 
-    /// Other audio continues to play.
+    /// Lets other audio continue playing.
     public static let mixWithOthers = CategoryOptions(rawValue: 1)
-    /// Other audio continues at a lower volume.
+    /// Lets other audio continue at a lower volume.
     public static let duckOthers = CategoryOptions(rawValue: 2)
-    /// Hands-free Bluetooth may be used.
+    /// Allows hands-free Bluetooth.
     public static let allowBluetooth = CategoryOptions(rawValue: 4)
-    /// The loudspeaker instead of the earpiece.
+    /// Uses the loudspeaker instead of the earpiece.
     public static let defaultToSpeaker = CategoryOptions(rawValue: 8)
-    /// Spoken audio of other applications is interrupted.
+    /// Interrupts other applications' spoken audio.
     public static let interruptSpokenAudioAndMixWithOthers = CategoryOptions(rawValue: 17)
-    /// Bluetooth in stereo may be used for output.
+    /// Allows stereo Bluetooth for output.
     public static let allowBluetoothA2DP = CategoryOptions(rawValue: 32)
-    /// AirPlay devices may be used for output.
+    /// Allows AirPlay devices for output.
     public static let allowAirPlay = CategoryOptions(rawValue: 64)
   }
 
@@ -100,13 +100,13 @@ public final class AVAudioSession: Sendable {
   public enum PortOverride: UInt, Sendable {
     /// No override.
     case none = 0
-    /// To the loudspeaker: `spkr`.
+    /// Overrides the route with the loudspeaker: `spkr`.
     case speaker = 0x7370_6b72
   }
 
   /// A type of microphone or output.
   public struct Port: RawRepresentable, Hashable, Sendable {
-    /// The name.
+    /// The port type's name in AVFoundation.
     public let rawValue: String
     /// Creates a port from its name.
     public init(rawValue: String) { self.rawValue = rawValue }
@@ -119,19 +119,18 @@ public final class AVAudioSession: Sendable {
     public static let builtInSpeaker = Port(rawValue: "Speaker")
   }
 
-  /// Whether other applications are notified of an activation.
+  /// Options for activating or deactivating the session.
   public struct SetActiveOptions: OptionSet, Hashable, Sendable {
-    /// The bits.
+    /// The options as bits.
     public let rawValue: UInt
-    /// Creates options from their bits.
+    /// Creates options from bits.
     public init(rawValue: UInt) { self.rawValue = rawValue }
 
-    /// Other applications may resume; without effect here, since none is interrupted on this
-    /// system.
+    /// Lets other applications resume; no effect here, since none is interrupted on this system.
     public static let notifyOthersOnDeactivation = SetActiveOptions(rawValue: 1)
   }
 
-  /// Whether the microphone may be used, with the four-character values of AVFoundation.
+  /// Whether the microphone may be used, with AVFoundation's four-character values.
   public enum RecordPermission: UInt, Sendable {
     /// Permission was not requested.
     case undetermined = 0x756e_6474
@@ -141,7 +140,7 @@ public final class AVAudioSession: Sendable {
     case granted = 0x6772_6e74
   }
 
-  /// Why a route changed, numbered as in AVFoundation.
+  /// The reason that a route changed, numbered as in AVFoundation.
   public enum RouteChangeReason: UInt, Sendable {
     /// The reason is unknown.
     case unknown = 0
@@ -170,9 +169,9 @@ public final class AVAudioSession: Sendable {
   }
 }
 
-/// A data source of a microphone or output, in place of AVFoundation's class; none are known here.
+/// A data source of a microphone or output, in place of AVFoundation's class; none exist here.
 public final class AVAudioSessionDataSourceDescription: Sendable {
-  /// Its display name.
+  /// The display name.
   public let dataSourceName: String
 
   init(dataSourceName: String) { self.dataSourceName = dataSourceName }
@@ -180,11 +179,11 @@ public final class AVAudioSessionDataSourceDescription: Sendable {
 
 /// A microphone or an output, in place of AVFoundation's class.
 public final class AVAudioSessionPortDescription: Sendable {
-  /// The type of the port.
+  /// The port's type.
   public let portType: AVAudioSession.Port
-  /// The name of the device, as in takes.
+  /// The device's name, as in takes.
   public let portName: String
-  /// The identifier of the port.
+  /// The port's identifier, which is its name.
   public var uid: String { portName }
 
   init(_ portType: AVAudioSession.Port, _ portName: String) {
@@ -194,9 +193,9 @@ public final class AVAudioSessionPortDescription: Sendable {
 
 /// The inputs and outputs in use, in place of AVFoundation's class.
 public final class AVAudioSessionRouteDescription: Sendable {
-  /// The microphones.
+  /// The microphones in use.
   public let inputs: [AVAudioSessionPortDescription]
-  /// The outputs.
+  /// The outputs in use.
   public let outputs: [AVAudioSessionPortDescription]
 
   init(_ route: AudioRoute, isSpeaker: Bool) {
@@ -207,7 +206,7 @@ public final class AVAudioSessionRouteDescription: Sendable {
   }
 }
 
-/// `playAndRecord` for `AVAudioSessionCategoryPlayAndRecord`; other names stay as they are.
+/// Shortens `AVAudioSessionCategoryPlayAndRecord` to `playAndRecord`; other names stay as they are.
 private func bare(_ name: String, after prefix: String) -> String {
   guard name.hasPrefix(prefix), let first = name.dropFirst(prefix.count).first else { return name }
   return first.lowercased() + name.dropFirst(prefix.count + 1)
@@ -220,7 +219,7 @@ private func prefixed(_ name: String, by prefix: String) -> String {
 
 // MARK: - Settings
 
-// The settings and values of the audio session that applications use without `RTCAudioSession`.
+// Settings and values that applications access without `RTCAudioSession`.
 extension AVAudioSession {
   private var shared: RTCAudioSession { RTCAudioSession.sharedInstance() }
 
@@ -250,12 +249,12 @@ extension AVAudioSession {
   /// Sets the mode.
   public func setMode(_ mode: Mode) throws { try change { try $0.setMode(mode) } }
 
-  /// Activates or deactivates the session; calls are counted.
+  /// Activates or deactivates the session; activations are counted.
   public func setActive(_ active: Bool, options: SetActiveOptions = []) throws {
     try change { try $0.setActive(active) }
   }
 
-  /// Routes output to the loudspeaker, or according to the route.
+  /// Sends output to the loudspeaker, or back to the route's own output.
   public func overrideOutputAudioPort(_ portOverride: PortOverride) throws {
     try change { try $0.overrideOutputAudioPort(portOverride) }
   }
@@ -280,7 +279,7 @@ extension AVAudioSession {
     try change { try $0.setPreferredOutputNumberOfChannels(count) }
   }
 
-  /// Always throws: the gain of a microphone cannot be set here.
+  /// Always throws: a microphone's gain cannot be set here.
   public func setInputGain(_ gain: Float) throws { try shared.setInputGain(gain) }
 
   // MARK: State
@@ -295,30 +294,30 @@ extension AVAudioSession {
   public var currentRoute: AVAudioSessionRouteDescription { shared.currentRoute }
   /// Whether there is a microphone.
   public var isInputAvailable: Bool { shared.inputAvailable }
-  /// The sample rate of the device in Hz.
+  /// The device's sample rate in Hz.
   public var sampleRate: Double { shared.sampleRate }
   /// The preferred sample rate in Hz.
   public var preferredSampleRate: Double { shared.preferredSampleRate }
-  /// The duration of an I/O buffer in seconds.
+  /// The I/O buffer duration in seconds.
   public var ioBufferDuration: TimeInterval { shared.ioBufferDuration }
-  /// The preferred duration of an I/O buffer in seconds.
+  /// The preferred I/O buffer duration in seconds.
   public var preferredIOBufferDuration: TimeInterval { shared.preferredIOBufferDuration }
   /// The number of microphone channels.
   public var inputNumberOfChannels: Int { shared.inputNumberOfChannels }
   /// The number of output channels.
   public var outputNumberOfChannels: Int { shared.outputNumberOfChannels }
-  /// The latency of the microphone in seconds.
+  /// The microphone's latency in seconds.
   public var inputLatency: TimeInterval { shared.inputLatency }
-  /// The latency of the output in seconds.
+  /// The output's latency in seconds.
   public var outputLatency: TimeInterval { shared.outputLatency }
-  /// The volume of the output; always 1.
+  /// The output's volume; always 1.
   public var outputVolume: Float { shared.outputVolume }
-  /// The gain of the microphone; always 1.
+  /// The microphone's gain; always 1.
   public var inputGain: Float { shared.inputGain }
   /// Whether `setInputGain` has an effect; always false.
   public var isInputGainSettable: Bool { shared.isInputGainSettable }
 
-  // MARK: The microphone
+  // MARK: Microphone
 
   /// Whether the microphone may be used.
   public var recordPermission: RecordPermission {
@@ -329,7 +328,8 @@ extension AVAudioSession {
     }
   }
 
-  /// Requests permission to use the microphone, once; the answer is remembered.
+  /// Requests permission to use the microphone; the user is asked once and the answer is
+  /// remembered.
   public func requestRecordPermission(_ response: @escaping (Bool) -> Void) {
     AVCaptureDevice.requestAccess(for: .audio, completionHandler: response)
   }

@@ -4,7 +4,7 @@ import Media
 import Peer
 import Synchronization
 
-/// Whether somebody is speaking into a disabled track, numbered as in the Objective-C header.
+/// Speech into a disabled track, numbered as in the Objective-C header.
 public enum RTCSpeechActivityEvent: Int, Sendable {
   /// Speech started.
   case started
@@ -12,9 +12,9 @@ public enum RTCSpeechActivityEvent: Int, Sendable {
   case ended
 }
 
-/// Receives the events of an audio device, on the queue of the factory that it belongs to.
+/// Receives an audio device's events, on its factory's queue.
 public protocol RTCAudioDeviceModuleDelegate: AnyObject {
-  /// Speech into the microphone of a disabled track started or ended.
+  /// Reports that speech into a disabled track's microphone started or ended.
   func audioDeviceModule(
     _ audioDeviceModule: RTCAudioDeviceModule,
     didReceiveSpeechActivityEvent speechActivityEvent: RTCSpeechActivityEvent)
@@ -27,8 +27,8 @@ public let kAudioUnitSubType_VoiceProcessingIO: OSType = 0x7670_696f
 /// The audio unit without echo cancellation: `rioc`.
 public let kAudioUnitSubType_RemoteIO: OSType = 0x7269_6f63
 
-/// The audio device of a factory's connections, over an `AudioSession`: it records what the
-/// factory's audio tracks send, and plays what the connections receive.
+/// The audio device for a factory's connections, based on an `AudioSession`: it records audio for
+/// the factory's audio tracks, and plays the audio that the connections receive.
 public final class RTCAudioDeviceModule: Sendable {
   /// The audio unit with echo cancellation: `vpio`.
   public static let voiceProcessingIO = kAudioUnitSubType_VoiceProcessingIO
@@ -38,34 +38,34 @@ public final class RTCAudioDeviceModule: Sendable {
   private struct State: Sendable {
     var delegate = WeakDelegate<any RTCAudioDeviceModuleDelegate> { nil }
     var session: AudioSession?
-    /// The subtype that was set; nil leaves the device as its session configures it.
+    /// The subtype set by the application; nil leaves the device as its session configures it.
     var subType: OSType?
   }
 
   private let state: Mutex<State>
 
-  /// Creates a module of the machine's microphone and loudspeaker; without PulseAudio or PipeWire
+  /// Creates a module for the machine's microphone and loudspeaker; without PulseAudio or PipeWire
   /// it records silence and plays nothing.
   ///
-  /// It starts with the first connection of its factory.
+  /// It starts with its factory's first connection.
   public init() { state = Mutex(State()) }
 
   private static let machine = Mutex<(@Sendable () -> any AudioDeviceModule)?>(nil)
 
   /// Replaces the machine's microphone and loudspeaker.
-  /// - Parameter make: creates a device for each module without a session; nil: the machine's own
-  ///   device again.
+  /// - Parameter make: creates a device for each module without a session; nil restores the
+  ///   machine's own device.
   public static func useDevice(_ make: (@Sendable () -> any AudioDeviceModule)?) {
     machine.withLock { $0 = make }
   }
 
-  /// Creates a module over an audio session.
+  /// Creates a module that uses an audio session.
   public init(audioSession: AudioSession) { state = Mutex(State(session: audioSession)) }
 
-  /// The session behind it; nil before the first connection of its factory.
+  /// The module's session; nil before its factory's first connection.
   public var audioSession: AudioSession? { state.withLock { $0.session } }
 
-  /// Receives the events of the device; held weakly.
+  /// Receives the device's events; held weakly.
   public var delegate: (any RTCAudioDeviceModuleDelegate)? {
     get { state.withLock { $0.delegate }.value }
     set {
@@ -75,7 +75,7 @@ public final class RTCAudioDeviceModule: Sendable {
   }
 
   /// The audio unit that records and plays: `kAudioUnitSubType_VoiceProcessingIO` enables voice
-  /// processing, any other disables it.
+  /// processing, any other value disables it.
   public var audioUnitSubType: OSType {
     get { state.withLock { $0.subType } ?? kAudioUnitSubType_VoiceProcessingIO }
     set {
@@ -92,16 +92,16 @@ public final class RTCAudioDeviceModule: Sendable {
     try? session.call(.setProcessing(isVoice ? .voice : .custom(subType)))
   }
 
-  /// Supplies recorded audio, while the device itself records nothing: of a broadcast, for example.
+  /// Supplies recorded audio, such as a broadcast's, while the device itself records nothing.
   ///
   /// Audio that is rejected, or arrives before the factory has a connection, is dropped; the
-  /// session counts the rejected chunks. It may be called from several threads.
+  /// session counts rejected chunks. It may be called from several threads.
   public func deliverRecordedData(_ sampleBuffer: CMSampleBuffer) {
     guard let chunk = sampleBuffer.chunk else { return }
     _ = try? audioSession?.deliver(chunk)
   }
 
-  /// Creates the session of a module that has none, with the machine's device.
+  /// Creates a session, with the machine's device, if the module has none.
   package func begin(in session: Session) {
     var policy = AudioSessionPolicy()
     policy.declaresMicrophoneUse = CaptureAccess.shared.isDeclared(.audio)
@@ -148,7 +148,7 @@ private final class AccessDevice: AudioDeviceModule {
   }
 }
 
-/// Connects the tracks and connections of a factory with its audio device.
+/// Connects a factory's tracks and connections with its audio device.
 final class AudioLines: Sendable {
   private let attachments = Mutex<[Key: AudioAttachment]>([:])
   private let module: RTCAudioDeviceModule
@@ -161,18 +161,18 @@ final class AudioLines: Sendable {
 
   init(_ module: RTCAudioDeviceModule) { self.module = module }
 
-  /// Called with the first connection: a module without a session gets one.
+  /// Starts the module with the first connection; creates a session if it has none.
   func begin(in session: Session) { module.begin(in: session) }
 
   /// Reports that speech into a disabled track started or ended.
   func notify(isSpeaking: Bool) { module.notify(isSpeaking ? .started : .ended) }
 
-  /// Sends what the device records; the track is silent if the device or its user rejects that.
+  /// Sends the device's recording; the track is silent if the device or its user refuses.
   func send(_ connection: PeerConnection, _ transceiver: UInt32) {
     attach(connection, sending: transceiver)
   }
 
-  /// Plays what a connection receives.
+  /// Plays the audio that a connection receives.
   func receive(_ connection: PeerConnection) { attach(connection, sending: nil) }
 
   private func attach(_ connection: PeerConnection, sending transceiver: UInt32?) {
@@ -193,7 +193,7 @@ final class AudioLines: Sendable {
     attachments.withLock { $0[key] }?.endSending()
   }
 
-  /// Stops everything of a connection.
+  /// Stops sending and playing for a connection.
   func end(_ connection: PeerConnection) {
     let id = ObjectIdentifier(connection)
     let gone = attachments.withLock { attachments in

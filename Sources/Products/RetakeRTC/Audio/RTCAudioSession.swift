@@ -3,14 +3,14 @@ public import Foundation
 public import Live
 import Synchronization
 
-/// The error domain of the audio session.
+/// The audio session's error domain.
 public let kRTCAudioSessionErrorDomain = "org.webrtc.RTCAudioSession"
-/// A setting was changed without holding the lock.
+/// The error code for changing a setting without holding the lock.
 public let kRTCAudioSessionErrorLockRequired = -1
-/// The device rejected a setting.
+/// The error code for a setting that the device rejected.
 public let kRTCAudioSessionErrorConfiguration = -2
 
-/// Why a call of the audio session failed.
+/// An error from a call to the audio session.
 public struct RTCAudioSessionError: LocalizedError, CustomNSError, Hashable {
   private let reason: String
   private let isLockMissing: Bool
@@ -27,16 +27,16 @@ public struct RTCAudioSessionError: LocalizedError, CustomNSError, Hashable {
   public var errorDescription: String? { reason }
   /// `kRTCAudioSessionErrorDomain`.
   public static var errorDomain: String { kRTCAudioSessionErrorDomain }
-  /// The error code of the header.
+  /// The error code, as in the Objective-C header.
   public var errorCode: Int {
     isLockMissing ? kRTCAudioSessionErrorLockRequired : kRTCAudioSessionErrorConfiguration
   }
 }
 
-/// The audio session of the process: it applies to the sessions of all factories that use the
-/// machine's device, or to one that the application set.
+/// The process's audio session: it applies to the sessions of all factories that use the machine's
+/// device, or to a session that the application set.
 ///
-/// Settings are stored for later factories, so they can be made before there is one.
+/// Settings are stored, so they can be made before the first factory exists.
 public final class RTCAudioSession: Sendable {
   private struct Entry: Sendable {
     weak var session: AudioSession?
@@ -47,7 +47,7 @@ public final class RTCAudioSession: Sendable {
     /// The session that the application set in place of the factories' sessions.
     var chosen: AudioSession?
     var listening: Task<Void, Never>?
-    /// The sessions of the factories, the newest last.
+    /// The factories' sessions, newest last.
     var joined: [Entry] = []
     var kept = KeptAudioSettings()
 
@@ -63,14 +63,14 @@ public final class RTCAudioSession: Sendable {
 
   private init() {}
 
-  /// The shared audio session of the process.
+  /// Returns the process's shared audio session.
   public static func sharedInstance() -> RTCAudioSession { shared }
 
   /// The same session under AVFoundation's names.
   public var session: AVAudioSession { AVAudioSession.sharedInstance() }
 
-  /// Sets the session behind the audio session of the process, in place of those of the factories;
-  /// nil: those again, and the settings made so far are forgotten.
+  /// Replaces the factories' sessions by one session; nil restores them and discards the settings
+  /// made so far.
   public func use(_ session: AudioSession?) {
     let listening = session.map { follow($0) }
     let before = state.withLock { state in
@@ -83,7 +83,7 @@ public final class RTCAudioSession: Sendable {
     before?.cancel()
   }
 
-  /// A factory created a session; the earlier settings are applied to it.
+  /// Adds a factory's new session and applies earlier settings to it.
   func join(_ session: AudioSession) {
     let entry = Entry(session: session, listening: follow(session))
     let kept = state.withLock { state in
@@ -101,7 +101,7 @@ public final class RTCAudioSession: Sendable {
     }
   }
 
-  /// The sessions that calls apply to: those whose factories are not finished.
+  /// The sessions that calls apply to: those with factories that are not finished.
   private var sessions: [AudioSession] {
     state.withLock { $0.sessions }.filter { !$0.isFinished }
   }
@@ -120,12 +120,12 @@ public final class RTCAudioSession: Sendable {
     if !isChosen { state.withLock { $0.kept.store(call) } }
   }
 
-  // MARK: The lock
+  // MARK: Lock
 
   /// Acquires the lock for changes; blocks while another thread holds it.
   ///
   /// It belongs to the thread, as in libwebrtc: release it before the next `await`, after which a
-  /// task may run on another one.
+  /// task may run on another thread.
   public func lockForConfiguration() {
     lock.lock()
     try? call(.lock)
@@ -143,13 +143,13 @@ public final class RTCAudioSession: Sendable {
   public var isLocked: Bool { snapshot?.isLocked ?? (kept.locks > 0) }
   /// Whether the session is active.
   public var isActive: Bool { snapshot?.isActive ?? false }
-  /// The category.
+  /// The category's name.
   public var category: String {
     AVAudioSession.Category(
       AudioSessionCategory(rawValue: snapshot?.category ?? kept.category.rawValue)
     ).rawValue
   }
-  /// The mode.
+  /// The mode's name.
   public var mode: String {
     AVAudioSession.Mode(AudioSessionMode(rawValue: snapshot?.mode ?? kept.mode.rawValue)).rawValue
   }
@@ -162,13 +162,13 @@ public final class RTCAudioSession: Sendable {
     get { snapshot?.useManualAudio ?? kept.isManual }
     set { try? call(.useManualAudio(newValue)) }
   }
-  /// Whether the device may run, with manual audio.
+  /// Whether the device may run while `useManualAudio` is set.
   public var isAudioEnabled: Bool {
     get { snapshot?.isAudioEnabled ?? kept.isEnabled }
     set { try? call(.setAudioEnabled(newValue)) }
   }
 
-  // MARK: The device
+  // MARK: Device
 
   private var route: AudioRoute {
     snapshot?.audioRoute
@@ -183,15 +183,15 @@ public final class RTCAudioSession: Sendable {
   private var isSpeaker: Bool { (snapshot?.portOverride ?? kept.portOverride) == .speaker }
   /// Whether there is a microphone.
   public var inputAvailable: Bool { route.captureFormat != nil }
-  /// The sample rate of the device in Hz; the preferred one while there is none.
+  /// The device's sample rate in Hz; the preferred rate while there is no device.
   public var sampleRate: Double {
     Double((route.captureFormat ?? route.renderFormat)?.sampleRate ?? wanted.sampleRate)
   }
   /// The preferred sample rate in Hz.
   public var preferredSampleRate: Double { Double(wanted.sampleRate) }
-  /// The duration of an I/O buffer in seconds; the preferred one.
+  /// The I/O buffer duration in seconds, which is the preferred one.
   public var ioBufferDuration: TimeInterval { preferredIOBufferDuration }
-  /// The preferred duration of an I/O buffer in seconds.
+  /// The preferred I/O buffer duration in seconds.
   public var preferredIOBufferDuration: TimeInterval {
     Double(wanted.ioBufferMilliseconds) / 1000
   }
@@ -199,37 +199,38 @@ public final class RTCAudioSession: Sendable {
   public var inputNumberOfChannels: Int { route.captureFormat?.channels ?? 0 }
   /// The number of output channels.
   public var outputNumberOfChannels: Int { route.renderFormat?.channels ?? 0 }
-  /// The maximum number of microphone channels.
+  /// The maximum number of microphone channels, which is the current number.
   public var maximumInputNumberOfChannels: Int { inputNumberOfChannels }
-  /// The maximum number of output channels.
+  /// The maximum number of output channels, which is the current number.
   public var maximumOutputNumberOfChannels: Int { outputNumberOfChannels }
-  /// The latency of the microphone in seconds: one buffer.
+  /// The microphone's latency in seconds: one buffer.
   public var inputLatency: TimeInterval { inputAvailable ? ioBufferDuration : 0 }
-  /// The latency of the output in seconds: one buffer.
+  /// The output's latency in seconds: one buffer.
   public var outputLatency: TimeInterval { route.renderFormat == nil ? 0 : ioBufferDuration }
-  /// The volume of the output, 0 to 1; controlled by the system, and always 1 here.
+  /// The output's volume, 0 to 1; the system controls it, so it is always 1 here.
   public var outputVolume: Float { 1 }
-  /// The gain of the microphone, 0 to 1; controlled by the system, and always 1 here.
+  /// The microphone's gain, 0 to 1; the system controls it, so it is always 1 here.
   public var inputGain: Float { 1 }
   /// Whether `setInputGain` has an effect; always false.
   public var isInputGainSettable: Bool { false }
-  /// Whether secondary audio should be silenced; always false, since other audio is not known here.
+  /// Whether secondary audio should be silenced; always false, since other applications' audio is
+  /// not observed here.
   public var secondaryAudioShouldBeSilencedHint: Bool { false }
-  /// The data sources of the microphone; none are known here.
+  /// The microphone's data sources; nil, since none are observed here.
   public var inputDataSources: [AVAudioSessionDataSourceDescription]? { nil }
-  /// The selected data source of the microphone; always nil.
+  /// The microphone's selected data source; always nil.
   public var inputDataSource: AVAudioSessionDataSourceDescription? { nil }
-  /// The data sources of the output; none are known here.
+  /// The output's data sources; nil, since none are observed here.
   public var outputDataSources: [AVAudioSessionDataSourceDescription]? { nil }
-  /// The selected data source of the output; always nil.
+  /// The output's selected data source; always nil.
   public var outputDataSource: AVAudioSessionDataSourceDescription? { nil }
 
-  /// Always throws: the gain of a microphone cannot be set here.
+  /// Always throws: a microphone's gain cannot be set here.
   public func setInputGain(_ gain: Float) throws {
     throw RTCAudioSessionError("the gain of the microphone is set by the system here")
   }
 
-  /// Requests permission for the microphone and prepares it, if the audio session does not do so by
+  /// Requests permission for the microphone and prepares it, unless the audio session does so by
   /// itself.
   /// - Parameter completionHandler: receives the error; nil on success.
   public func initializeInput(completionHandler: @escaping ((any Error)?) -> Void) {
@@ -241,9 +242,9 @@ public final class RTCAudioSession: Sendable {
     }
   }
 
-  // MARK: Settings, under the lock
+  // MARK: Settings that need the lock
 
-  /// Activates or deactivates the session; calls are counted.
+  /// Activates or deactivates the session; activations are counted.
   public func setActive(_ active: Bool) throws { try call(.setActive(active)) }
 
   /// Sets the category.
@@ -267,7 +268,7 @@ public final class RTCAudioSession: Sendable {
     try setMode(AVAudioSession.Mode(rawValue: mode))
   }
 
-  /// Routes output to the loudspeaker, or according to the route.
+  /// Sends output to the loudspeaker, or back to the route's own output.
   public func overrideOutputAudioPort(_ portOverride: AVAudioSession.PortOverride) throws {
     try call(.overridePort(portOverride == .speaker ? .speaker : .none))
   }
@@ -292,12 +293,12 @@ public final class RTCAudioSession: Sendable {
     try call(.setPreferredChannels(input: wanted.inputChannels, output: count))
   }
 
-  /// Applies a whole configuration.
+  /// Applies a complete configuration.
   public func setConfiguration(_ configuration: RTCAudioSessionConfiguration) throws {
     try call(.configure(configuration.native))
   }
 
-  /// Applies a whole configuration, and activates or deactivates the session.
+  /// Applies a complete configuration, and activates or deactivates the session.
   public func setConfiguration(
     _ configuration: RTCAudioSessionConfiguration, active: Bool
   ) throws {
@@ -305,7 +306,7 @@ public final class RTCAudioSession: Sendable {
     try setActive(active)
   }
 
-  /// Applies a mode: category, mode, options and port at once.
+  /// Applies a mode: sets category, mode, options and port at once.
   /// - Throws: `RTCAudioSessionError`: the device rejected one of them; those after it are not set.
   package func apply(_ mode: AudioModeChoice, options: AVAudioSession.CategoryOptions) throws {
     try call(.applyMode(mode.native, options: AudioSessionOptions(rawValue: options.rawValue)))
@@ -313,12 +314,12 @@ public final class RTCAudioSession: Sendable {
 
   // MARK: External activation
 
-  /// The system activated the session by itself, as for a CallKit call.
+  /// Reports that the system activated the session itself, as for a CallKit call.
   public func audioSessionDidActivate(_ session: AVAudioSession) {
     for session in sessions { session.handle(.externallyActivated) }
   }
 
-  /// The system deactivated the session.
+  /// Reports that the system deactivated the session.
   public func audioSessionDidDeactivate(_ session: AVAudioSession) {
     for session in sessions { session.handle(.externallyDeactivated) }
   }

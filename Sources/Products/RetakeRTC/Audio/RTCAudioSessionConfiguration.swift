@@ -3,17 +3,17 @@ public import Foundation
 import Live
 import Synchronization
 
-/// The configuration of an audio session; it is read when it is applied.
+/// An audio session's configuration, read when it is applied.
 public final class RTCAudioSessionConfiguration {
-  /// The name of the `AVAudioSession.Category`.
+  /// An `AVAudioSession.Category`'s name.
   public var category = AVAudioSession.Category.playAndRecord.rawValue
   /// How the category mixes with other audio, and which ports it may use.
   public var categoryOptions: AVAudioSession.CategoryOptions = .allowBluetooth
-  /// The name of the `AVAudioSession.Mode`.
+  /// An `AVAudioSession.Mode`'s name.
   public var mode = AVAudioSession.Mode.voiceChat.rawValue
   /// The preferred sample rate in Hz.
   public var sampleRate = 48_000.0
-  /// The preferred duration of an I/O buffer in seconds.
+  /// The preferred I/O buffer duration in seconds.
   public var ioBufferDuration: TimeInterval = 0.02
   /// The preferred number of microphone channels.
   public var inputNumberOfChannels = 1
@@ -22,7 +22,7 @@ public final class RTCAudioSessionConfiguration {
 
   private static let usual = Mutex<AudioSessionConfiguration?>(nil)
 
-  /// Creates the configuration of a call.
+  /// Creates the default configuration for calls.
   public init() {}
 
   convenience init(_ native: AudioSessionConfiguration) {
@@ -36,17 +36,17 @@ public final class RTCAudioSessionConfiguration {
     outputNumberOfChannels = native.outputChannels
   }
 
-  /// The default configuration of calls.
+  /// Returns the default configuration for calls.
   public static func webRTC() -> RTCAudioSessionConfiguration {
     chosen.map { RTCAudioSessionConfiguration($0) }
       ?? RTCAudioSessionConfiguration(
         AudioSessionConfiguration())
   }
 
-  /// The configuration set for calls; nil leaves the default of audio sessions.
+  /// The default configuration that the application set; nil leaves the audio session's own.
   static var chosen: AudioSessionConfiguration? { usual.withLock { $0 } }
 
-  /// Sets the default configuration of factories that start later.
+  /// Sets the default configuration for factories that start later.
   public static func setWebRTC(_ configuration: RTCAudioSessionConfiguration) {
     usual.withLock { $0 = configuration.native }
   }
@@ -64,16 +64,16 @@ public final class RTCAudioSessionConfiguration {
   }
 }
 
-/// Converts a number to an integer; one that is not finite becomes 0, which a device rejects.
+/// Converts a number to an integer; a number that is not finite becomes 0, which a device rejects.
 func whole(_ value: Double) -> Int { Int(exactly: value.rounded()) ?? 0 }
 
-/// A mode of the audio session, with AVFoundation's name of the category.
+/// An audio session's mode, with the category's AVFoundation name.
 package enum AudioModeChoice: Sendable {
   /// A category with the default mode.
   case plain(AVAudioSession.Category, toSpeaker: Bool)
-  /// A video call.
+  /// The mode for video calls.
   case videoChat
-  /// A call.
+  /// The mode for voice calls.
   case voiceChat(toSpeaker: Bool)
 
   var native: AudioMode {
@@ -88,8 +88,8 @@ package enum AudioModeChoice: Sendable {
 
 // MARK: - KeptAudioSettings
 
-/// The settings that an application made for the audio session of its process, applied to sessions
-/// that start later.
+/// The settings that an application made for its process's audio session, to apply to sessions that
+/// start later.
 struct KeptAudioSettings: Sendable {
   private(set) var locks = 0
   private(set) var category = AudioSessionCategory.soloAmbient
@@ -103,7 +103,7 @@ struct KeptAudioSettings: Sendable {
   /// The last call of each kind that needs no lock, and all calls that need it, in order.
   private var settings: [AudioSessionCall] = []
 
-  /// Records a call that was made.
+  /// Records a call for later sessions.
   mutating func store(_ call: AudioSessionCall) {
     switch call {
     case .lock: locks += 1
@@ -131,7 +131,7 @@ struct KeptAudioSettings: Sendable {
     }
   }
 
-  /// Records a mode as the calls that it stands for.
+  /// Records a mode as the calls it consists of.
   private mutating func store(_ mode: AudioMode, _ options: AudioSessionOptions) {
     for operation in mode.operations(options: options, current: category) {
       switch operation {
@@ -149,7 +149,8 @@ struct KeptAudioSettings: Sendable {
     settings.append(call)
   }
 
-  /// Applies the settings to a session that starts; what its device rejects stays unchanged there.
+  /// Applies the settings to a starting session; its device keeps settings for which it rejects the
+  /// change.
   func apply(to session: AudioSession) {
     if isManual { try? session.call(.useManualAudio(true)) }
     if isEnabled { try? session.call(.setAudioEnabled(true)) }
@@ -163,71 +164,71 @@ struct KeptAudioSettings: Sendable {
 }
 
 extension AudioSessionCall {
-  /// The name without arguments.
+  /// The call's name without arguments.
   fileprivate var name: String { "\(self)".prefix { $0 != "(" }.description }
 }
 
 // MARK: - RTCAudioSessionDelegate
 
-/// Receives the events of the audio session, on a thread of its own; all methods are optional.
+/// Receives the audio session's events, on a separate thread; all methods are optional.
 public protocol RTCAudioSessionDelegate: AnyObject {
-  /// The system or another application takes over the device.
+  /// Reports that the system or another application has taken over the device.
   func audioSessionDidBeginInterruption(_ session: RTCAudioSession)
-  /// The device is free again.
+  /// Reports that the device is free again.
   func audioSessionDidEndInterruption(_ session: RTCAudioSession, shouldResumeSession: Bool)
-  /// The audio route changed.
+  /// Reports a new audio route.
   func audioSessionDidChangeRoute(
     _ session: RTCAudioSession, reason: AVAudioSession.RouteChangeReason,
     previousRoute: AVAudioSessionRouteDescription)
-  /// The system's audio server terminated.
+  /// Reports that the system's audio server has terminated.
   func audioSessionMediaServerTerminated(_ session: RTCAudioSession)
-  /// The audio server is available again.
+  /// Reports that the audio server is available again.
   func audioSessionMediaServerReset(_ session: RTCAudioSession)
-  /// Whether the device may run changed.
+  /// Reports whether the device may run.
   func audioSession(_ session: RTCAudioSession, didChangeCanPlayOrRecord canPlayOrRecord: Bool)
-  /// The first connection started to play or record.
+  /// Reports that the first connection started to play or record.
   func audioSessionDidStartPlayOrRecord(_ session: RTCAudioSession)
-  /// The last connection stopped playing and recording.
+  /// Reports that the last connection stopped playing and recording.
   func audioSessionDidStopPlayOrRecord(_ session: RTCAudioSession)
-  /// The session is about to be activated or deactivated.
+  /// Reports that the session is about to be activated or deactivated.
   func audioSession(_ audioSession: RTCAudioSession, willSetActive active: Bool)
-  /// The session was activated or deactivated.
+  /// Reports that the session was activated or deactivated.
   func audioSession(_ audioSession: RTCAudioSession, didSetActive active: Bool)
-  /// Activating or deactivating the session failed.
+  /// Reports that activating or deactivating the session failed.
   func audioSession(
     _ audioSession: RTCAudioSession, failedToSetActive active: Bool, error: any Error)
 }
 
-// The methods that the header marks as optional.
+// Methods that the header marks as optional.
 extension RTCAudioSessionDelegate {
-  /// Does nothing.
+  /// Does nothing by default.
   public func audioSessionDidBeginInterruption(_ session: RTCAudioSession) {}
-  /// Does nothing.
+  /// Does nothing by default.
   public func audioSessionDidEndInterruption(
     _ session: RTCAudioSession, shouldResumeSession: Bool
   ) {}
-  /// Does nothing.
+  /// Does nothing by default.
   public func audioSessionDidChangeRoute(
     _ session: RTCAudioSession, reason: AVAudioSession.RouteChangeReason,
     previousRoute: AVAudioSessionRouteDescription
   ) {}
-  /// Does nothing.
+  /// Does nothing by default.
   public func audioSessionMediaServerTerminated(_ session: RTCAudioSession) {}
-  /// Does nothing.
+  /// Does nothing by default.
   public func audioSessionMediaServerReset(_ session: RTCAudioSession) {}
-  /// Does nothing.
+  /// Does nothing by default.
   public func audioSession(
     _ session: RTCAudioSession, didChangeCanPlayOrRecord canPlayOrRecord: Bool
   ) {}
-  /// Does nothing.
+  /// Does nothing by default.
   public func audioSessionDidStartPlayOrRecord(_ session: RTCAudioSession) {}
-  /// Does nothing.
+  /// Does nothing by default.
   public func audioSessionDidStopPlayOrRecord(_ session: RTCAudioSession) {}
-  /// Does nothing.
+  /// Does nothing by default.
   public func audioSession(_ audioSession: RTCAudioSession, willSetActive active: Bool) {}
-  /// Does nothing.
+  /// Does nothing by default.
   public func audioSession(_ audioSession: RTCAudioSession, didSetActive active: Bool) {}
-  /// Does nothing.
+  /// Does nothing by default.
   public func audioSession(
     _ audioSession: RTCAudioSession, failedToSetActive active: Bool, error: any Error
   ) {}

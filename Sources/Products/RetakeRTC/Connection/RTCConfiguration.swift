@@ -4,13 +4,13 @@ import Live
 import Peer
 import Secure
 
-/// Which candidates may be used, numbered as in the Objective-C header.
+/// The candidates that may be used, numbered as in the Objective-C header.
 public enum RTCIceTransportPolicy: Int, Sendable {
-  /// None; not supported.
+  /// No candidates; not supported.
   case none
-  /// Only relayed candidates.
+  /// Relayed candidates only.
   case relay
-  /// All except host candidates; not supported.
+  /// All candidates except host candidates; not supported.
   case noHost
   /// All candidates.
   case all
@@ -18,11 +18,11 @@ public enum RTCIceTransportPolicy: Int, Sendable {
 
 /// How media is bundled for a peer without BUNDLE, numbered as in the Objective-C header.
 public enum RTCBundlePolicy: Int, Sendable {
-  /// One transport for each kind.
+  /// One transport per media kind.
   case balanced
-  /// One transport for each m-section.
+  /// One transport per m-section.
   case maxCompat
-  /// One transport for all.
+  /// One transport for everything.
   case maxBundle
 
   var native: BundlePolicy {
@@ -34,17 +34,17 @@ public enum RTCBundlePolicy: Int, Sendable {
   }
 }
 
-/// Whether RTCP must share the port of RTP, numbered as in the Objective-C header; it always does.
+/// Whether RTCP must share RTP's port, numbered as in the Objective-C header; it always does.
 public enum RTCRtcpMuxPolicy: Int, Sendable {
   /// RTCP may have its own port if the peer insists.
   case negotiate
-  /// RTCP must share the port of RTP.
+  /// RTCP must share RTP's port.
   case require
 }
 
 /// Whether ICE over TCP may be used (RFC 6544), numbered as in the Objective-C header.
 public enum RTCTcpCandidatePolicy: Int, Sendable {
-  /// TCP candidates are gathered too.
+  /// TCP candidates are gathered as well.
   case enabled
   /// Only UDP candidates are gathered.
   case disabled
@@ -56,11 +56,11 @@ public enum RTCContinualGatheringPolicy: Int, Sendable {
   case gatherOnce
   /// As long as the connection lives.
   ///
-  /// New addresses are followed with either policy here, and `complete` is reported with either.
+  /// Here both policies follow address changes and report `complete`.
   case gatherContinually
 }
 
-/// The key of the local certificate, numbered as in the Objective-C header.
+/// The local certificate's key type, numbered as in the Objective-C header.
 public enum RTCEncryptionKeyType: Int, Sendable {
   /// RSA with 2048 bits.
   case RSA
@@ -70,13 +70,13 @@ public enum RTCEncryptionKeyType: Int, Sendable {
 
 /// The format of descriptions with several streams, numbered as in the Objective-C header.
 public enum RTCSdpSemantics: Int, Sendable {
-  /// One m-section for each kind; not supported.
+  /// One m-section per media kind; not supported.
   case planB
-  /// One m-section for each transceiver (RFC 9429).
+  /// One m-section per transceiver (RFC 9429).
   case unifiedPlan
 }
 
-/// Whether the certificate of a TURN server is verified, numbered as in the Objective-C header.
+/// Whether a TURN server's certificate is verified, numbered as in the Objective-C header.
 public enum RTCTlsCertPolicy: Int, Sendable {
   /// The certificate is verified.
   case secure
@@ -117,34 +117,34 @@ public final class RTCIceServer: Sendable {
   }
 }
 
-/// The configuration of a connection, read when the connection is created.
+/// A connection's configuration, read when the connection is created.
 public final class RTCConfiguration {
   /// STUN and TURN servers.
   public var iceServers: [RTCIceServer] = []
-  /// Which candidates may be used.
+  /// The candidates that may be used.
   public var iceTransportPolicy = RTCIceTransportPolicy.all
   /// How media is bundled for a peer without BUNDLE.
   public var bundlePolicy = RTCBundlePolicy.balanced
-  /// Whether RTCP must share the port of RTP.
+  /// Whether RTCP must share RTP's port.
   public var rtcpMuxPolicy = RTCRtcpMuxPolicy.require
   /// Whether ICE over TCP may be used.
   public var tcpCandidatePolicy = RTCTcpCandidatePolicy.enabled
-  /// How long candidates are gathered.
+  /// Whether candidates are gathered once or continually.
   public var continualGatheringPolicy = RTCContinualGatheringPolicy.gatherOnce
-  /// The key of the local certificate.
+  /// The local certificate's key type.
   public var keyType = RTCEncryptionKeyType.ECDSA
   /// The format of descriptions with several streams.
   public var sdpSemantics = RTCSdpSemantics.unifiedPlan
-  /// The certificate of the connection; nil generates one for it.
+  /// The connection's certificate; nil generates one for it.
   public var certificate: RTCCertificate?
   /// Whether IPv6 addresses are excluded.
   public var disableIPV6 = false
-  /// After how many milliseconds without packets from the peer the connection is disconnected, at
-  /// least 100; -1: 7000.
+  /// The milliseconds of silence after which the connection counts as disconnected, at least 100;
+  /// -1 means 7000.
   public var iceConnectionReceivingTimeout: Int32 = -1
-  /// How many transports gather candidates in advance.
+  /// The number of transports that gather candidates in advance.
   public var iceCandidatePoolSize: Int32 = 0
-  /// Whether packets are marked with DSCP according to their encoding's `networkPriority`.
+  /// Whether packets carry the DSCP for their encoding's `networkPriority`.
   public var enableDscp = false
 
   /// Creates the default configuration.
@@ -172,7 +172,7 @@ public final class RTCConfiguration {
     var iceCandidatePoolSize: Int32
     var enableDscp: Bool
 
-    /// Whether only the servers and the policy differ.
+    /// Returns whether only the servers and the policy differ.
     func changesServersAlone(from other: Values) -> Bool {
       bundlePolicy == other.bundlePolicy && rtcpMuxPolicy == other.rtcpMuxPolicy
         && tcpCandidatePolicy == other.tcpCandidatePolicy && keyType == other.keyType
@@ -242,7 +242,7 @@ public final class RTCConfiguration {
 
 // MARK: - RTCCertificate
 
-/// The certificate that identifies a connection.
+/// A certificate that identifies a connection.
 ///
 /// It is generated here and stored as the seed of its key, which a take records too: an imported
 /// certificate could not be replayed, so none is accepted.
@@ -253,7 +253,7 @@ public final class RTCCertificate: Sendable {
 
   /// Creates a certificate; nil for unsupported parameters.
   /// - Parameter params: `name`, `ECDSA` (the default) or `RSASSA-PKCS1-v1_5`; `expires`, the
-  ///   lifetime in seconds, at most a year.
+  ///   lifetime in seconds, at most one year.
   public static func generate(withParams params: [AnyHashable: Any]) -> RTCCertificate? {
     let algorithm: CertificateAlgorithm
     switch params["name"] as? String ?? "ECDSA" {
@@ -285,26 +285,26 @@ public final class RTCCertificate: Sendable {
 
 // MARK: - RTCMediaConstraints
 
-/// The constraint that makes an offer receive audio.
+/// Names the constraint that makes an offer receive audio.
 public let kRTCMediaConstraintsOfferToReceiveAudio = "OfferToReceiveAudio"
-/// The constraint that makes an offer receive video.
+/// Names the constraint that makes an offer receive video.
 public let kRTCMediaConstraintsOfferToReceiveVideo = "OfferToReceiveVideo"
-/// The constraint that makes an offer restart ICE.
+/// Names the constraint that makes an offer restart ICE.
 public let kRTCMediaConstraintsIceRestart = "IceRestart"
-/// The constraint for comfort noise, which is not offered here.
+/// Names the constraint for comfort noise, which is not offered here.
 public let kRTCMediaConstraintsVoiceActivityDetection = "VoiceActivityDetection"
-/// The constraint for echo cancellation of an audio source.
+/// Names the constraint for an audio source's echo cancellation.
 public let kRTCMediaConstraintsEchoCancellation = "googEchoCancellation"
-/// The constraint for gain control of an audio source.
+/// Names the constraint for an audio source's gain control.
 public let kRTCMediaConstraintsAutoGainControl = "googAutoGainControl"
-/// The constraint for noise suppression of an audio source.
+/// Names the constraint for an audio source's noise suppression.
 public let kRTCMediaConstraintsNoiseSuppression = "googNoiseSuppression"
 /// The value that enables a constraint.
 public let kRTCMediaConstraintsValueTrue = "true"
 /// The value that disables a constraint.
 public let kRTCMediaConstraintsValueFalse = "false"
 
-/// Constraints by name; unknown ones are ignored.
+/// Constraints by name; unknown names are ignored.
 public final class RTCMediaConstraints: Sendable {
   private let mandatory: [String: String]
   private let optional: [String: String]
@@ -317,7 +317,7 @@ public final class RTCMediaConstraints: Sendable {
     optional = optionalConstraints ?? [:]
   }
 
-  /// Whether a constraint is enabled, the mandatory ones first; nil when it is not mentioned.
+  /// Returns whether a constraint is enabled, mandatory before optional; nil if it is missing.
   func wants(_ name: String) -> Bool? {
     switch (mandatory[name] ?? optional[name])?.lowercased() {
     case kRTCMediaConstraintsValueTrue: true

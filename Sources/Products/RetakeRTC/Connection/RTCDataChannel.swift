@@ -8,13 +8,13 @@ import Synchronization
 public final class RTCDataChannel: Sendable {
   private struct State {
     var delegate = WeakDelegate<any RTCDataChannelDelegate> { nil }
-    /// The bytes of messages that the stack has not accepted yet.
+    /// The number of bytes that the stack has not accepted yet.
     var unsent = 0
-    /// The largest message that the peer accepts, once it has been read; 0 for no limit.
+    /// The largest message that the peer accepts, once known; 0 for no limit.
     var largest: UInt64?
   }
 
-  /// The limit of the queue, as in libwebrtc.
+  /// The queue's limit in bytes, as in libwebrtc.
   private static let unsentMaximum = 16 << 20
 
   private let channel: DataChannel
@@ -28,7 +28,7 @@ public final class RTCDataChannel: Sendable {
 
   // MARK: Attributes
 
-  /// Receives the events of the channel; held weakly.
+  /// Receives the channel's events; held weakly.
   public var delegate: (any RTCDataChannelDelegate)? {
     get { state.withLock { $0.delegate }.value }
     set {
@@ -37,23 +37,23 @@ public final class RTCDataChannel: Sendable {
     }
   }
 
-  /// The label.
+  /// The channel's label.
   public var label: String { channel.label }
-  /// The subprotocol, empty for none.
+  /// The subprotocol; empty for none.
   public var `protocol`: String { channel.protocol }
-  /// Whether messages arrive in the order in which they were sent.
+  /// Whether messages arrive in sending order.
   public var isOrdered: Bool { channel.ordered }
-  /// How many milliseconds a message is retransmitted; 65535 for no limit.
+  /// For how many milliseconds a message is retransmitted; 65535 for no limit.
   public var maxPacketLifeTime: UInt16 { channel.maxPacketLifeTime ?? .max }
-  /// How often a message is retransmitted; 65535 for no limit.
+  /// How many times a message is retransmitted; 65535 for no limit.
   public var maxRetransmits: UInt16 { channel.maxRetransmits ?? .max }
-  /// Whether the application made the channel on both sides.
+  /// Whether the applications on both ends created the channel.
   public var isNegotiated: Bool { channel.negotiated }
   /// The stream identifier; -1 until the association is established.
   public var channelId: Int32 { channel.id.map { Int32($0) } ?? -1 }
-  /// The state.
+  /// The channel's state.
   public var readyState: RTCDataChannelState { RTCDataChannelState(channel.readyState) }
-  /// The bytes passed to `sendData` that have not been sent yet.
+  /// The number of bytes passed to `sendData` and not sent yet.
   public var bufferedAmount: UInt64 { info?.bufferedAmount ?? 0 }
 
   private var info: DataChannelInfo? {
@@ -65,8 +65,8 @@ public final class RTCDataChannel: Sendable {
 
   // MARK: Messages
 
-  /// Queues a message; the call does not wait for the network.
-  /// - Returns: false when the channel is not open, the peer does not accept messages of that size,
+  /// Queues a message without waiting for the network.
+  /// - Returns: false if the channel is not open, the peer does not accept messages of that size,
   ///   or 16 MiB are already queued.
   @discardableResult
   public func sendData(_ data: RTCDataBuffer) -> Bool {
@@ -91,7 +91,7 @@ public final class RTCDataChannel: Sendable {
     return largest == 0 || UInt64(size) <= largest
   }
 
-  /// Closes the channel after the queued messages.
+  /// Closes the channel after sending queued messages.
   public func close() { _ = try? connection.performAndWait(.closeDataChannel(channel.number)) }
 
   // MARK: Events, on the factory's queue
@@ -106,16 +106,16 @@ public final class RTCDataChannel: Sendable {
 }
 
 extension RTCDataChannel: Hashable {
-  /// Whether both are the same object.
+  /// Returns whether both are the same object.
   public static func == (left: RTCDataChannel, right: RTCDataChannel) -> Bool { left === right }
 
-  /// Hashes the identity.
+  /// Hashes the object's identity.
   public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
 }
 
 extension RTCPeerConnection {
-  /// Creates a data channel; nil when the configuration contradicts itself, the stream is in use,
-  /// or the connection is closed.
+  /// Creates a data channel; nil if the configuration contradicts itself, the stream is in use, or
+  /// the connection is closed.
   public func dataChannel(
     forLabel label: String, configuration: RTCDataChannelConfiguration
   ) -> RTCDataChannel? {
@@ -143,11 +143,11 @@ extension RTCDataChannelConfiguration {
   }
 }
 
-/// A message of a data channel.
+/// A data channel's message.
 public final class RTCDataBuffer: Sendable {
-  /// The bytes, or text in UTF-8.
+  /// The message's bytes; for text, in UTF-8.
   public let data: Data
-  /// Whether the message is binary; otherwise it is text.
+  /// Whether the message is binary rather than text.
   public let isBinary: Bool
 
   /// Creates a message.
@@ -164,41 +164,41 @@ public final class RTCDataBuffer: Sendable {
   }
 }
 
-/// The configuration of a data channel, read when the channel is created.
+/// A data channel's configuration, read when the channel is created.
 public final class RTCDataChannelConfiguration {
-  /// Whether messages arrive in the order in which they were sent.
+  /// Whether messages arrive in sending order.
   public var isOrdered = true
-  /// How many milliseconds a message is retransmitted; -1 for no limit.
+  /// For how many milliseconds a message is retransmitted; -1 for no limit.
   public var maxPacketLifeTime: Int32 = -1
-  /// How often a message is retransmitted; -1 for no limit.
+  /// How many times a message is retransmitted; -1 for no limit.
   public var maxRetransmits: Int32 = -1
-  /// Whether the application creates the channel on both sides.
+  /// Whether the applications on both ends create the channel.
   public var isNegotiated = false
-  /// The stream identifier; -1 leaves it to the association.
+  /// The stream identifier; -1 lets the association choose.
   public var channelId: Int32 = -1
-  /// The subprotocol.
+  /// The subprotocol; empty for none.
   public var `protocol` = ""
 
-  /// Creates the configuration of a reliable, ordered channel.
+  /// Creates a configuration for a reliable, ordered channel.
   public init() {}
 }
 
-/// Receives the events of a data channel, on the queue of its connection's factory.
+/// Receives a data channel's events, on its factory's queue.
 public protocol RTCDataChannelDelegate: AnyObject {
-  /// The state of the channel changed.
+  /// Reports that the channel's state changed.
   func dataChannelDidChangeState(_ dataChannel: RTCDataChannel)
-  /// A message was received.
+  /// Reports a received message.
   func dataChannel(
     _ dataChannel: RTCDataChannel, didReceiveMessageWith buffer: RTCDataBuffer)
-  /// Everything passed to `sendData` has now been sent.
+  /// Reports that everything passed to `sendData` has been sent.
   ///
   /// Optional.
   func dataChannel(_ dataChannel: RTCDataChannel, didChangeBufferedAmount amount: UInt64)
 }
 
-// The methods that the header marks as optional.
+// Methods that the header marks as optional.
 extension RTCDataChannelDelegate {
-  /// Does nothing.
+  /// Does nothing by default.
   public func dataChannel(
     _ dataChannel: RTCDataChannel, didChangeBufferedAmount amount: UInt64
   ) {}

@@ -16,7 +16,7 @@ public final class RTCMediaStream: Sendable {
     weak var connection: RTCPeerConnection?
   }
 
-  /// The identifier of the stream.
+  /// The stream's identifier.
   public let streamId: String
   private let state = Mutex(State())
 
@@ -87,13 +87,13 @@ public final class RTCMediaStream: Sendable {
     }
   }
 
-  /// A track was added to a remote stream.
+  /// Adds a received track to a remote stream.
   func received(_ track: RTCMediaStreamTrack) {
     if let track = track as? RTCAudioTrack { addAudioTrack(track) }
     if let track = track as? RTCVideoTrack { addVideoTrack(track) }
   }
 
-  /// A track was removed from a remote stream.
+  /// Removes a track from a remote stream.
   func lost(_ track: RTCMediaStreamTrack) {
     if let track = track as? RTCAudioTrack { removeAudioTrack(track) }
     if let track = track as? RTCVideoTrack { removeVideoTrack(track) }
@@ -101,18 +101,18 @@ public final class RTCMediaStream: Sendable {
 }
 
 extension RTCMediaStream: Hashable {
-  /// Whether both are the same object.
+  /// Returns whether both are the same object.
   public static func == (left: RTCMediaStream, right: RTCMediaStream) -> Bool { left === right }
 
-  /// Hashes the identity.
+  /// Hashes the object's identity.
   public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
 }
 
 // MARK: - RTCMediaStreamTrack
 
-/// The kind of an audio track.
+/// An audio track's `kind`.
 public let kRTCMediaStreamTrackKindAudio = "audio"
-/// The kind of a video track.
+/// A video track's `kind`.
 public let kRTCMediaStreamTrackKindVideo = "video"
 
 /// Whether a track can still produce media, numbered as in the Objective-C header.
@@ -131,25 +131,25 @@ public enum RTCSourceState: Int, Sendable {
   case live
   /// The source produces no more media.
   case ended
-  /// The source produces no media at present.
+  /// The source currently produces no media.
   case muted
 }
 
 /// The isolation of classes with subclasses, which makes them Sendable; all their members are
-/// declared nonisolated.
+/// nonisolated.
 @globalActor public actor RTCMediaObjects {
   /// The shared actor.
   public static let shared = RTCMediaObjects()
 }
 
-/// The source of a track: an `RTCAudioSource` or an `RTCVideoSource`.
+/// A track's source: an `RTCAudioSource` or an `RTCVideoSource`.
 @RTCMediaObjects public class RTCMediaSource {
-  /// The remote track that it belongs to; nil for a local source.
+  /// The source's remote track; nil for a local source.
   nonisolated let inlet: TrackCore.Place?
 
   nonisolated init(received inlet: TrackCore.Place?) { self.inlet = inlet }
 
-  /// The state of the source; a remote one is live until its connection closes.
+  /// The source's state; a remote source is live until its connection closes.
   nonisolated public final var state: RTCSourceState {
     inlet?.connection.connectionState == .closed ? .ended : .live
   }
@@ -161,13 +161,13 @@ public enum RTCSourceState: Int, Sendable {
 
   nonisolated init(_ core: TrackCore) { self.core = core }
 
-  /// `audio` or `video`.
+  /// The track's kind, `audio` or `video`.
   nonisolated public final var kind: String {
     core.kind == .audio ? kRTCMediaStreamTrackKindAudio : kRTCMediaStreamTrackKindVideo
   }
-  /// The identifier of the track.
+  /// The track's identifier.
   nonisolated public final var trackId: String { core.id }
-  /// Whether the track is enabled; a disabled one is silent or black while its packets continue.
+  /// Whether the track is enabled; a disabled track is silent or black while its packets continue.
   nonisolated public final var isEnabled: Bool {
     get { core.isEnabled }
     set { core.isEnabled = newValue }
@@ -177,12 +177,12 @@ public enum RTCSourceState: Int, Sendable {
 }
 
 extension RTCMediaStreamTrack: Hashable {
-  /// Whether both are the same object.
+  /// Returns whether both are the same object.
   nonisolated public static func == (
     left: RTCMediaStreamTrack, right: RTCMediaStreamTrack
   ) -> Bool { left === right }
 
-  /// Hashes the identity.
+  /// Hashes the object's identity.
   nonisolated public func hash(into hasher: inout Hasher) {
     hasher.combine(ObjectIdentifier(self))
   }
@@ -190,10 +190,10 @@ extension RTCMediaStreamTrack: Hashable {
 
 // MARK: - RTCAudioTrack
 
-/// The source of an audio track: the factory's microphone, or the peer.
+/// An audio track's source: the factory's microphone, or the peer.
 public final class RTCAudioSource: RTCMediaSource {
   nonisolated let mediaSource: MediaSource?
-  /// The audio device behind it, if there is one.
+  /// The audio device that supplies the source, if any.
   nonisolated let lines: AudioLines?
   nonisolated private let gain = Mutex(1.0)
 
@@ -211,7 +211,7 @@ public final class RTCAudioSource: RTCMediaSource {
 
   /// The volume of received audio, 0 to 10; other values are clamped.
   ///
-  /// The volume of a microphone cannot be changed and stays 1.
+  /// A microphone's volume cannot be changed and stays 1.
   nonisolated public var volume: Double {
     get { gain.withLock { $0 } }
     set {
@@ -228,7 +228,7 @@ public final class RTCAudioSource: RTCMediaSource {
 
 /// An audio track.
 public final class RTCAudioTrack: RTCMediaStreamTrack {
-  /// The source of its audio.
+  /// The source that supplies the audio.
   nonisolated public let source: RTCAudioSource
 
   nonisolated init(_ source: RTCAudioSource, trackId: String) {

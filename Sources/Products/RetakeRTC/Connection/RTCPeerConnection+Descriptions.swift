@@ -69,7 +69,7 @@ extension RTCPeerConnection {
     apply(.addICECandidate(candidate.native), completionHandler)
   }
 
-  /// Adds a remote candidate; one that is rejected is ignored silently.
+  /// Adds a remote candidate; silently ignores a candidate that is rejected.
   public func add(_ candidate: RTCIceCandidate) {
     connection.record(candidate, isInbound: true)
     _ = try? connection.performAndWait(.addICECandidate(candidate.native))
@@ -160,7 +160,7 @@ extension RTCPeerConnection {
     }
   }
 
-  /// Applies an offer's receive constraint for a kind; nil leaves it.
+  /// Applies an offer's constraint on receiving a kind; nil changes nothing.
   private func receive(_ kind: MediaKind, _ wants: Bool?) {
     guard let wants else { return }
     let receiving = infos.filter { $0.kind == kind && $0.direction.receives }
@@ -178,8 +178,8 @@ extension RTCPeerConnection {
   }
 }
 
-// The signaling that an application sends and receives is recorded without its help: the
-// descriptions and candidates that it gets, and those that it passes in.
+// Records the application's signaling without its help: the descriptions and candidates that it
+// receives from here and those that it passes in.
 extension PeerConnection {
   fileprivate func record(_ description: SessionDescription, isInbound: Bool) {
     guard description.type != .rollback else { return }
@@ -198,7 +198,7 @@ extension PeerConnection {
 }
 
 extension PeerError {
-  /// The error when no description was created.
+  /// The error for a missing description.
   fileprivate static let noDescription = PeerError(
     name: "OperationError", message: "no description was made")
 }

@@ -5,7 +5,7 @@ import SDP
 import Synchronization
 import Wire
 
-// Events of the stack, converted to delegate calls.
+// Converts the stack's events to delegate calls.
 extension RTCPeerConnection {
   /// Receives an event on the loop's thread and forwards it to the factory's queue, in order.
   func receive(_ news: PeerConnectionNews) {
@@ -27,7 +27,7 @@ extension RTCPeerConnection {
     }
   }
 
-  /// Reports a state of the connection or a channel; false when the event is another one.
+  /// Reports a state of the connection or a channel; returns false for other events.
   private func notifyState(_ event: PeerConnectionEvent) -> Bool {
     let delegate = delegate
     switch event {
@@ -51,7 +51,7 @@ extension RTCPeerConnection {
     return true
   }
 
-  /// Reports a received track or stream; false when the event is another one.
+  /// Reports a received track or stream; returns false for other events.
   private func notifyMedia(_ event: PeerConnectionEvent) -> Bool {
     let delegate = delegate
     switch event {
@@ -59,7 +59,7 @@ extension RTCPeerConnection {
       let transceiver = transceiver(info)
       if info.kind == .audio { factory.lines?.receive(connection) }
       let streams = info.remoteStreamIDs.map { remoteStream($0) }
-      // A known stream is not reported again when it gets a track.
+      // A known stream is not reported again when a track is added to it.
       for stream in streams { stream.received(transceiver.receiver.named(info.remoteTrackID)) }
       delegate?.peerConnection(self, didStartReceivingOn: transceiver)
       delegate?.peerConnection(self, didAdd: transceiver.receiver, streams: streams)
@@ -87,7 +87,7 @@ extension RTCPeerConnection {
     return true
   }
 
-  /// The object for a remote stream, created if it is new.
+  /// Returns the object for a remote stream, creating it if it is new.
   private func remoteStream(_ id: String) -> RTCMediaStream {
     state.withLock { state in
       if let known = state.remoteStreams.first(where: { $0.streamId == id }) { return known }
@@ -123,7 +123,7 @@ extension RTCPeerConnection {
     }
   }
 
-  /// The object for a channel, created if it is new.
+  /// Returns the object for a channel, creating it if it is new.
   func rtcChannel(_ channel: DataChannel) -> RTCDataChannel {
     state.withLock { state in
       if let known = state.channels[channel.number] { return known }
@@ -136,71 +136,70 @@ extension RTCPeerConnection {
 
 // MARK: - RTCPeerConnectionDelegate
 
-/// Receives the events of a connection, on its factory's queue and in the order in which they
-/// happen.
+/// Receives a connection's events in order, on its factory's queue.
 ///
 /// Streams and channels that the application itself added are not reported.
 public protocol RTCPeerConnectionDelegate: AnyObject {
-  /// The signaling state changed.
+  /// Reports that the signaling state changed.
   func peerConnection(
     _ peerConnection: RTCPeerConnection, didChange stateChanged: RTCSignalingState)
-  /// The peer added a stream.
+  /// Reports that the peer added a stream.
   func peerConnection(_ peerConnection: RTCPeerConnection, didAdd stream: RTCMediaStream)
-  /// The peer removed a stream.
+  /// Reports that the peer removed a stream.
   func peerConnection(_ peerConnection: RTCPeerConnection, didRemove stream: RTCMediaStream)
-  /// Negotiation is needed.
+  /// Reports that negotiation is needed.
   func peerConnectionShouldNegotiate(_ peerConnection: RTCPeerConnection)
-  /// The ICE connection state changed.
+  /// Reports that the ICE connection state changed.
   func peerConnection(
     _ peerConnection: RTCPeerConnection, didChange newState: RTCIceConnectionState)
-  /// The ICE gathering state changed.
+  /// Reports that the ICE gathering state changed.
   func peerConnection(
     _ peerConnection: RTCPeerConnection, didChange newState: RTCIceGatheringState)
-  /// A local candidate was gathered, to be signaled.
+  /// Passes a local candidate to be signaled.
   func peerConnection(
     _ peerConnection: RTCPeerConnection, didGenerate candidate: RTCIceCandidate)
-  /// Local candidates that were signaled were removed.
+  /// Reports that local candidates already signaled were removed.
   func peerConnection(
     _ peerConnection: RTCPeerConnection, didRemove candidates: [RTCIceCandidate])
-  /// The peer opened a data channel.
+  /// Reports that the peer opened a data channel.
   func peerConnection(_ peerConnection: RTCPeerConnection, didOpen dataChannel: RTCDataChannel)
 
-  /// The standardized ICE connection state changed.
+  /// Reports that the standardized ICE connection state changed.
   ///
   /// Optional.
   func peerConnection(
     _ peerConnection: RTCPeerConnection,
     didChangeStandardizedIceConnectionState newState: RTCIceConnectionState)
-  /// The connection state changed.
+  /// Reports that the connection state changed.
   ///
   /// Optional.
   func peerConnection(
     _ peerConnection: RTCPeerConnection, didChange newState: RTCPeerConnectionState)
-  /// The peer sends on a transceiver.
+  /// Reports that the peer sends on a transceiver.
   ///
   /// Optional.
   func peerConnection(
     _ peerConnection: RTCPeerConnection, didStartReceivingOn transceiver: RTCRtpTransceiver)
-  /// A receiver and its track were added.
+  /// Reports that a receiver and its track were added.
   ///
   /// Optional.
   func peerConnection(
     _ peerConnection: RTCPeerConnection, didAdd rtpReceiver: RTCRtpReceiver,
     streams mediaStreams: [RTCMediaStream])
-  /// A receiver and its track were removed.
+  /// Reports that a receiver and its track were removed.
   ///
   /// Optional.
   func peerConnection(
     _ peerConnection: RTCPeerConnection, didRemove rtpReceiver: RTCRtpReceiver)
-  /// Another candidate pair was selected: the reason, and the milliseconds since the last data on
-  /// it.
+  /// Reports that another candidate pair was selected, with the reason and how many milliseconds
+  /// ago the pair last received data.
   ///
   /// Optional.
   func peerConnection(
     _ peerConnection: RTCPeerConnection, didChangeLocalCandidate local: RTCIceCandidate,
     remoteCandidate remote: RTCIceCandidate, lastReceivedMs lastDataReceivedMs: Int32,
     changeReason reason: String)
-  /// A server failed to provide a candidate.
+  /// Reports that a server failed to provide a candidate.
   ///
   /// Optional.
   func peerConnection(
@@ -208,37 +207,37 @@ public protocol RTCPeerConnectionDelegate: AnyObject {
     didFailToGatherIceCandidate event: RTCIceCandidateErrorEvent)
 }
 
-// The methods that the header marks as optional.
+// Methods that the header marks as optional.
 extension RTCPeerConnectionDelegate {
-  /// Does nothing.
+  /// Does nothing by default.
   public func peerConnection(
     _ peerConnection: RTCPeerConnection,
     didChangeStandardizedIceConnectionState newState: RTCIceConnectionState
   ) {}
-  /// Does nothing.
+  /// Does nothing by default.
   public func peerConnection(
     _ peerConnection: RTCPeerConnection, didChange newState: RTCPeerConnectionState
   ) {}
-  /// Does nothing.
+  /// Does nothing by default.
   public func peerConnection(
     _ peerConnection: RTCPeerConnection, didStartReceivingOn transceiver: RTCRtpTransceiver
   ) {}
-  /// Does nothing.
+  /// Does nothing by default.
   public func peerConnection(
     _ peerConnection: RTCPeerConnection, didAdd rtpReceiver: RTCRtpReceiver,
     streams mediaStreams: [RTCMediaStream]
   ) {}
-  /// Does nothing.
+  /// Does nothing by default.
   public func peerConnection(
     _ peerConnection: RTCPeerConnection, didRemove rtpReceiver: RTCRtpReceiver
   ) {}
-  /// Does nothing.
+  /// Does nothing by default.
   public func peerConnection(
     _ peerConnection: RTCPeerConnection, didChangeLocalCandidate local: RTCIceCandidate,
     remoteCandidate remote: RTCIceCandidate, lastReceivedMs lastDataReceivedMs: Int32,
     changeReason reason: String
   ) {}
-  /// Does nothing.
+  /// Does nothing by default.
   public func peerConnection(
     _ peerConnection: RTCPeerConnection,
     didFailToGatherIceCandidate event: RTCIceCandidateErrorEvent

@@ -6,7 +6,7 @@ import Peer
 import Synchronization
 import Wire
 
-/// A connection with the methods of the Objective-C class, over a `PeerConnection`.
+/// A connection with the Objective-C class's methods, which wraps a `PeerConnection`.
 ///
 /// Methods that return at once in Objective-C block here until the stack has completed the step;
 /// they may be called from delegates. Releasing the object closes the connection.
@@ -42,7 +42,7 @@ public final class RTCPeerConnection: Sendable {
 
   // MARK: State
 
-  /// Receives the events of the connection; held weakly.
+  /// Receives the connection's events; held weakly.
   public var delegate: (any RTCPeerConnectionDelegate)? {
     get { state.withLock { $0.delegate }.value }
     set {
@@ -70,10 +70,10 @@ public final class RTCPeerConnection: Sendable {
     RTCConfiguration(copying: state.withLock { $0.values })
   }
 
-  /// Sets other servers and another policy for the next gathering: after an ICE restart, or the
-  /// first one.
-  /// - Returns: false when something changed that cannot change any more, or the configuration is
-  ///   not supported.
+  /// Sets new servers and a new policy for the next gathering: after an ICE restart, or the first
+  /// one.
+  /// - Returns: false if something changed that can no longer change, or the configuration is not
+  ///   supported.
   public func setConfiguration(_ configuration: RTCConfiguration) -> Bool {
     let (new, old) = (configuration.values, state.withLock { $0.values })
     guard new.changesServersAlone(from: old), let native = configuration.native else {
@@ -86,9 +86,9 @@ public final class RTCPeerConnection: Sendable {
     return true
   }
 
-  /// Sets the bitrate limits of all video in bits per second, and the current estimate; nil leaves
+  /// Sets the bitrate limits for all video in bits per second, and the current estimate; nil leaves
   /// a value unchanged.
-  /// - Returns: false when the values are not in this order, or negative.
+  /// - Returns: false if the values are not in ascending order or are negative.
   public func setBweMinBitrateBps(
     _ minBitrateBps: NSNumber?, currentBitrateBps: NSNumber?, maxBitrateBps: NSNumber?
   ) -> Bool {
@@ -101,9 +101,9 @@ public final class RTCPeerConnection: Sendable {
     return (try? connection.performAndWait(call)) != nil
   }
 
-  /// The pending or else current local description with the candidates gathered so far.
+  /// The pending local description, or else the current one, with the candidates gathered so far.
   public var localDescription: RTCSessionDescription? { description(.localDescription) }
-  /// The pending or else current remote description.
+  /// The pending remote description, or else the current one.
   public var remoteDescription: RTCSessionDescription? {
     description(.readDescription(.remote))
   }
@@ -139,12 +139,12 @@ public final class RTCPeerConnection: Sendable {
 }
 
 extension RTCPeerConnection: Hashable {
-  /// Whether both are the same object.
+  /// Returns whether both are the same object.
   public static func == (left: RTCPeerConnection, right: RTCPeerConnection) -> Bool {
     left === right
   }
 
-  /// Hashes the identity.
+  /// Hashes the object's identity.
   public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
 }
 
@@ -154,22 +154,21 @@ extension RTCPeerConnection: Hashable {
 extension RTCPeerConnection {
   // MARK: Transceivers
 
-  /// The transceivers in order of creation, with the same objects each time.
+  /// The transceivers in order of creation, as the same objects each time.
   public var transceivers: [RTCRtpTransceiver] { infos.map { transceiver($0) } }
-  /// Their senders.
+  /// The transceivers' senders.
   public var senders: [RTCRtpSender] { transceivers.map(\.sender) }
-  /// Their receivers.
+  /// The transceivers' receivers.
   public var receivers: [RTCRtpReceiver] { transceivers.map(\.receiver) }
 
-  /// Adds a transceiver that sends a track and receives; nil when the connection is closed, or for
-  /// a remote track.
+  /// Adds a transceiver that sends a track and receives; nil if the connection is closed, or for a
+  /// remote track.
   @discardableResult
   public func addTransceiver(with track: RTCMediaStreamTrack) -> RTCRtpTransceiver? {
     addTransceiver(with: track, init: RTCRtpTransceiverInit())
   }
 
-  /// Adds a transceiver that sends a track; nil when the connection is closed, or for a remote
-  /// track.
+  /// Adds a transceiver that sends a track; nil if the connection is closed, or for a remote track.
   @discardableResult
   public func addTransceiver(
     with track: RTCMediaStreamTrack, init: RTCRtpTransceiverInit
@@ -180,14 +179,14 @@ extension RTCPeerConnection {
     return made
   }
 
-  /// Adds a transceiver without a track; nil when the connection is closed, or for a media type
+  /// Adds a transceiver without a track; nil if the connection is closed, or for a media type
   /// without transceivers.
   @discardableResult
   public func addTransceiver(of mediaType: RTCRtpMediaType) -> RTCRtpTransceiver? {
     addTransceiver(of: mediaType, init: RTCRtpTransceiverInit())
   }
 
-  /// Adds a transceiver without a track; nil when the connection is closed, or for a media type
+  /// Adds a transceiver without a track; nil if the connection is closed, or for a media type
   /// without transceivers.
   @discardableResult
   public func addTransceiver(
@@ -210,8 +209,8 @@ extension RTCPeerConnection {
 
   // MARK: Tracks
 
-  /// Sends a track, on an unused transceiver or a new one; nil when the track is already sent, when
-  /// it is remote, or when the connection is closed.
+  /// Sends a track, on an unused transceiver or a new one; nil if the track is already sent or is
+  /// remote, or the connection is closed.
   @discardableResult
   public func add(
     _ track: RTCMediaStreamTrack, streamIds: [String]
@@ -226,8 +225,8 @@ extension RTCPeerConnection {
     return sender
   }
 
-  /// Stops sending a track; negotiation is needed.
-  /// - Returns: false when the sender belongs to another connection or the connection is closed.
+  /// Stops sending a track; needs negotiation.
+  /// - Returns: false if the sender belongs to another connection or the connection is closed.
   @discardableResult
   public func removeTrack(_ sender: RTCRtpSender) -> Bool {
     guard senders.contains(sender) else { return false }
@@ -243,12 +242,12 @@ extension RTCPeerConnection {
 
   // MARK: Streams
 
-  /// The streams that were added and not removed.
+  /// The local streams that have been added.
   public var localStreams: [RTCMediaStream] { state.withLock { $0.localStreams } }
 
-  /// Sends all tracks of a stream, or none when one of them cannot be sent.
+  /// Sends all tracks of a stream, or none if one of them cannot be sent.
   ///
-  /// Tracks that are added to or removed from the stream later are followed.
+  /// Tracks added to or removed from the stream later are followed.
   public func add(_ stream: RTCMediaStream) {
     let tracks = stream.localTracks
     let described = tracks.compactMap { track in
@@ -273,7 +272,7 @@ extension RTCPeerConnection {
     stream.follow(self)
   }
 
-  /// Stops sending the tracks of a stream.
+  /// Stops sending a stream's tracks.
   public func remove(_ stream: RTCMediaStream) {
     state.withLock { state in state.localStreams.removeAll { $0 === stream } }
     stream.leave(self)
@@ -283,12 +282,12 @@ extension RTCPeerConnection {
     }
   }
 
-  /// A track was added to a stream of this connection.
+  /// Sends a track that was added to one of this connection's streams.
   func stream(_ stream: RTCMediaStream, got track: RTCMediaStreamTrack) {
     add(track, streamIds: [stream.streamId])
   }
 
-  /// A track was removed from a stream of this connection.
+  /// Stops sending a track that was removed from one of this connection's streams.
   func stream(_ stream: RTCMediaStream, lost track: RTCMediaStreamTrack) {
     for sender in known where sender.track === track { _ = end(sender) }
   }
@@ -301,7 +300,7 @@ extension RTCPeerConnection {
 
   var infos: [TransceiverInfo] { connection.infos }
 
-  /// The object for a transceiver, created if it is new.
+  /// Returns the object for a transceiver, creating it if it is new.
   func transceiver(_ info: TransceiverInfo) -> RTCRtpTransceiver {
     state.withLock { state in
       if let known = state.transceivers[info.id] { return known }
@@ -311,7 +310,7 @@ extension RTCPeerConnection {
     }
   }
 
-  /// The object for a transceiver by its number; nil when there is none.
+  /// Returns the object for a transceiver by its number; nil if there is none.
   func transceiver(_ number: UInt32) -> RTCRtpTransceiver? {
     if let known = state.withLock({ $0.transceivers[number] }) { return known }
     return infos.first { $0.id == number }.map { transceiver($0) }

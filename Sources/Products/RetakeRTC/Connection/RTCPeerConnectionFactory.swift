@@ -7,15 +7,15 @@ import Synchronization
 /// Creates connections, tracks and streams; one for the lifetime of an application is enough.
 ///
 /// By default a factory uses the machine's microphone and loudspeaker, through PulseAudio or
-/// PipeWire; without either it sends silence. Takes record which in `audio-route`.
+/// PipeWire; without either it sends silence. The take's `audio-route` shows which.
 ///
-/// All delegates of a factory's objects, and all completion handlers, are called on one serial
-/// queue, as libwebrtc calls them on its signaling thread. Methods may be called from any thread,
-/// that queue included.
+/// A factory calls its objects' delegates and all completion handlers on one serial queue, as
+/// libwebrtc calls them on its signaling thread. Methods may be called from any thread, that queue
+/// included.
 public final class RTCPeerConnectionFactory: Sendable {
-  /// Where connections come from.
+  /// The source of connections.
   fileprivate enum Origin {
-    /// A session owned by the factory, started with the first connection.
+    /// A session that the factory owns, started with the first connection.
     case own(Session?)
     /// A session that may be recorded.
     case session(Session)
@@ -27,15 +27,15 @@ public final class RTCPeerConnectionFactory: Sendable {
   private let microphone: MediaSource
   private let encoders: EncoderFactory?
   private let decoders: DecoderFactory?
-  /// The audio device, if there is one.
+  /// The audio device's connections, if there is a device.
   let lines: AudioLines?
   private let usesDefaultCamera: Bool
   private let chosenQueue = Mutex(DispatchQueue(label: "RetakeRTC.signaling"))
 
-  /// Creates a factory whose connections are not recorded, with the machine's microphone, and with
-  /// its camera for sources without a capturer.
+  /// Creates a factory whose connections are not recorded, with the machine's microphone, and its
+  /// camera for sources without a capturer.
   ///
-  /// The camera runs while a track of such a source is sent; without a camera the frames are black.
+  /// The camera runs while such a source's track is sent; without a camera the frames are black.
   public convenience init() {
     self.init(.own(nil), device: RTCAudioDeviceModule(), usesDefaultCamera: true)
   }
@@ -44,7 +44,7 @@ public final class RTCPeerConnectionFactory: Sendable {
   /// on; `finish` completes the take.
   ///
   /// - Parameter path: the take to create.
-  /// - Throws: `SessionError` when the take cannot be written.
+  /// - Throws: `SessionError` if the take cannot be written.
   public convenience init(recordingTo path: String) throws {
     var options = Session.Options()
     options.takePath = path
@@ -63,15 +63,15 @@ public final class RTCPeerConnectionFactory: Sendable {
       device: audioDeviceModule ?? RTCAudioDeviceModule())
   }
 
-  /// Creates a factory whose connections belong to a session, to record them or to choose the
-  /// addresses that they use.
+  /// Creates a factory whose connections belong to a session, to record them or to choose their
+  /// addresses.
   /// - Parameters:
-  ///   - microphone: what the factory's audio sources send, without an audio device.
-  ///   - encoderFactory: the application's encoders, which a take names; for other codecs the
-  ///     library's are used.
-  ///   - decoderFactory: the application's decoders; for other codecs the library's are used.
-  ///   - audioDeviceModule: what records and plays, in the same session; nil leaves the microphone
-  ///     to `microphone` and plays nothing.
+  ///   - microphone: the media that the factory's audio sources send without an audio device.
+  ///   - encoderFactory: the application's encoders, which a take names; other codecs use the
+  ///     library's.
+  ///   - decoderFactory: the application's decoders; other codecs use the library's.
+  ///   - audioDeviceModule: records and plays, in the same session; nil leaves recording to
+  ///     `microphone` and plays nothing.
   public convenience init(
     session: Session, microphone: MediaSource = .application,
     encoderFactory: (any RTCVideoEncoderFactory)? = nil,
@@ -83,14 +83,14 @@ public final class RTCPeerConnectionFactory: Sendable {
       decoders: decoderFactory, device: audioDeviceModule)
   }
 
-  /// Creates a factory that returns existing connections one after the other: of a take, to test an
+  /// Creates a factory that returns existing connections in order, such as a take's, to test an
   /// application against a recorded call.
   ///
   ///     let network = try RecordedNetwork("Captures/june.take")
   ///     let factory = RTCPeerConnectionFactory(connections: [network.connection])
   ///     let client = MyClient(factory: factory)
   ///
-  /// - Parameter microphone: what the factory's audio sources send.
+  /// - Parameter microphone: the media that the factory's audio sources send.
   public convenience init(connections: [PeerConnection], microphone: MediaSource = .application) {
     self.init(.given(connections), microphone: microphone)
   }
@@ -110,8 +110,8 @@ public final class RTCPeerConnectionFactory: Sendable {
 
   /// The serial queue on which delegates and completion handlers are called.
   ///
-  /// Set it before the first connection: to `.main` in an application whose delegates run on the
-  /// main thread.
+  /// Set it before the first connection: to `.main` if the application's delegates run on the main
+  /// thread.
   public var callbackQueue: DispatchQueue {
     get { chosenQueue.withLock { $0 } }
     set { chosenQueue.withLock { $0 = newValue } }
@@ -119,10 +119,9 @@ public final class RTCPeerConnectionFactory: Sendable {
 
   var queue: DispatchQueue { callbackQueue }
 
-  /// Closes all connections, stops the audio device, and completes the take of a factory that
-  /// records.
+  /// Closes all connections, stops the audio device, and completes the take if the factory records.
   ///
-  /// - Throws: `TapeError` when something could not be written; what was written stays valid.
+  /// - Throws: `TapeError` if writing failed; everything written before stays valid.
   public func finish() async throws {
     let session: Session? = origin.withLock { origin in
       switch origin {
@@ -136,10 +135,9 @@ public final class RTCPeerConnectionFactory: Sendable {
 
   // MARK: Connections
 
-  /// Creates a connection; nil when the configuration is not supported, or when no thread can be
-  /// created.
+  /// Creates a connection; nil if the configuration is not supported, or no thread can be created.
   ///
-  /// The constraints of a connection no longer have an effect; those of an offer do.
+  /// A connection's constraints no longer have an effect; an offer's do.
   public func peerConnection(
     with configuration: RTCConfiguration, constraints: RTCMediaConstraints,
     delegate: (any RTCPeerConnectionDelegate)?
@@ -159,7 +157,7 @@ public final class RTCPeerConnectionFactory: Sendable {
   }
 
   /// Creates a connection without constraints, in the older non-optional form: it returns a closed
-  /// connection in cases in which the other returns nil.
+  /// connection where the other form returns nil.
   public func peerConnection(
     with configuration: RTCConfiguration, constraints: RTCMediaConstraints?,
     delegate: (any RTCPeerConnectionDelegate)?
@@ -188,37 +186,37 @@ public final class RTCPeerConnectionFactory: Sendable {
 
   // MARK: Media
 
-  /// Creates an audio source: the factory's microphone.
+  /// Creates an audio source for the factory's microphone.
   public func audioSource(with constraints: RTCMediaConstraints?) -> RTCAudioSource {
     RTCAudioSource(microphone, lines)
   }
 
-  /// Creates a track of an audio source.
+  /// Creates an audio track for a source.
   public func audioTrack(with source: RTCAudioSource, trackId: String) -> RTCAudioTrack {
     RTCAudioTrack(source, trackId: trackId)
   }
 
-  /// Creates a track of the factory's microphone.
+  /// Creates an audio track for the factory's microphone.
   public func audioTrack(withTrackId trackId: String) -> RTCAudioTrack {
     audioTrack(with: audioSource(with: nil), trackId: trackId)
   }
 
-  /// Creates a video source, for a capturer to fill.
+  /// Creates a video source, to be fed by a capturer.
   ///
-  /// In a factory created without arguments, it sends the machine's camera until a capturer fills
-  /// it.
+  /// If the factory was created without arguments, the source sends the machine's camera until a
+  /// capturer feeds it.
   public func videoSource() -> RTCVideoSource {
     let source = RTCVideoSource()
     if usesDefaultCamera { source.useDefaultCamera() }
     return source
   }
 
-  /// Creates a video source; for a screen, sharpness is preferred to frame rate.
+  /// Creates a video source; for a screen, sharpness matters more than frame rate.
   public func videoSource(forScreenCast isScreenCast: Bool) -> RTCVideoSource {
     RTCVideoSource(forScreenCast: isScreenCast)
   }
 
-  /// Creates a track of a video source.
+  /// Creates a video track for a source.
   public func videoTrack(with source: RTCVideoSource, trackId: String) -> RTCVideoTrack {
     RTCVideoTrack(source, trackId: trackId)
   }
@@ -235,7 +233,7 @@ extension RTCPeerConnectionFactory.Origin {
     case connection(PeerConnection)
   }
 
-  /// The origin of the next connection; nil when there is none left.
+  /// Returns the source of the next connection; nil if none is left.
   fileprivate mutating func begin() -> Place? {
     switch self {
     case .given(var connections):

@@ -5,7 +5,7 @@ import Peer
 import SCTP
 import SDP
 
-/// The type of a description (W3C RTCSdpType), numbered as in the Objective-C header.
+/// A description's type (W3C RTCSdpType), numbered as in the Objective-C header.
 public enum RTCSdpType: Int, Sendable {
   /// Proposes a session.
   case offer
@@ -37,11 +37,11 @@ public enum RTCSdpType: Int, Sendable {
   }
 }
 
-/// A session description and its type.
+/// A session description with its type.
 public final class RTCSessionDescription: Sendable, CustomStringConvertible {
-  /// Offer, answer, ...
+  /// The type: offer, answer, ...
   public let type: RTCSdpType
-  /// The text (RFC 8866).
+  /// The SDP text (RFC 8866).
   public let sdp: String
 
   /// Creates a description; the text is parsed when it is applied.
@@ -56,27 +56,27 @@ public final class RTCSessionDescription: Sendable, CustomStringConvertible {
 
   var native: SessionDescription { SessionDescription(type: type.native, sdp: sdp) }
 
-  /// The name of a type in signaling: `offer`, `pranswer`, `answer`, `rollback`.
+  /// Returns a type's name in signaling: `offer`, `pranswer`, `answer`, `rollback`.
   public static func string(for type: RTCSdpType) -> String { type.native.rawValue }
 
-  /// The type with a name; an unknown one is an offer, as in libwebrtc.
+  /// Returns the type for a name; an unknown name is an offer, as in libwebrtc.
   public static func type(for string: String) -> RTCSdpType {
     RTCSdpType(SDPType(rawValue: string) ?? .offer)
   }
 
-  /// The type and the text.
+  /// The type followed by the text.
   public var description: String {
     "RTCSessionDescription: \(RTCSessionDescription.string(for: type))\n\(sdp)"
   }
 }
 
-/// A candidate with the m-section it belongs to.
+/// A candidate with its m-section.
 public final class RTCIceCandidate: Sendable, CustomStringConvertible {
-  /// The identifier of the m-section; nil when only its index is known.
+  /// The m-section's identifier; nil if only its index is known.
   public let sdpMid: String?
-  /// The index of the m-section.
+  /// The m-section's index.
   public let sdpMLineIndex: Int32
-  /// `candidate:...` (RFC 8839 section 5.1).
+  /// The candidate's text, `candidate:...` (RFC 8839 section 5.1).
   public let sdp: String
 
   /// Creates a candidate received through signaling; the text is parsed when it is added.
@@ -96,23 +96,23 @@ public final class RTCIceCandidate: Sendable, CustomStringConvertible {
     CandidateInit(candidate: sdp, sdpMid: sdpMid, sdpMLineIndex: Int(sdpMLineIndex))
   }
 
-  /// The identifier or index of the m-section, and the text.
+  /// The m-section's identifier and index, followed by the text.
   public var description: String {
     "RTCIceCandidate: \(sdpMid ?? "nil"), \(sdpMLineIndex)\n\(sdp)"
   }
 }
 
-/// A failure to get a candidate from a server.
+/// A server's failure to provide a candidate.
 public final class RTCIceCandidateErrorEvent: Sendable {
-  /// The local address of the request; empty when none was sent.
+  /// The request's local address; empty if none was sent.
   public let address: String
-  /// The local port; 0 when no request was sent.
+  /// The request's local port; 0 if none was sent.
   public let port: Int32
-  /// The server.
+  /// The server's URL.
   public let url: String
-  /// The STUN error code, or 701 when the server cannot be reached.
+  /// The STUN error code, or 701 if the server cannot be reached.
   public let errorCode: Int32
-  /// The reason.
+  /// The server's reason.
   public let errorText: String
 
   init(_ error: GatheringError) {
@@ -129,7 +129,7 @@ public final class RTCIceCandidateErrorEvent: Sendable {
 /// The state of the offer/answer exchange (W3C RTCSignalingState), numbered as in the Objective-C
 /// header.
 public enum RTCSignalingState: Int, Sendable {
-  /// No exchange is under way.
+  /// No exchange is in progress.
   case stable
   /// A local offer awaits its answer.
   case haveLocalOffer
@@ -260,16 +260,16 @@ public enum RTCDataChannelState: Int, Sendable {
   }
 }
 
-/// The domain of the errors of a connection.
+/// The error domain for connections.
 public let kRTCPeerConnectionErrorDomain = "org.webrtc.RTCPeerConnection"
-/// The code of errors about descriptions.
+/// The error code for descriptions.
 public let kRTCSessionDescriptionErrorCode: Int32 = -1
 
-/// Why a call of a connection failed.
+/// An error from a call to a connection.
 public struct RTCPeerConnectionError: LocalizedError, CustomNSError, Hashable {
   /// The DOMException name that W3C prescribes: `InvalidStateError`, ...
   public let name: String
-  /// A description of the error.
+  /// A description of what went wrong.
   public let message: String
 
   init(_ error: PeerError) {
@@ -277,16 +277,16 @@ public struct RTCPeerConnectionError: LocalizedError, CustomNSError, Hashable {
     message = error.message
   }
 
-  /// `name: message`.
+  /// The error as `name: message`.
   public var errorDescription: String? { "\(name): \(message)" }
   /// `kRTCPeerConnectionErrorDomain`.
   public static var errorDomain: String { kRTCPeerConnectionErrorDomain }
-  /// `kRTCSessionDescriptionErrorCode`.
+  /// The error's code, always `kRTCSessionDescriptionErrorCode`.
   public var errorCode: Int { Int(kRTCSessionDescriptionErrorCode) }
 }
 
 extension PeerReply {
-  /// The error of a failed call; nil on success.
+  /// A failed call's error; nil on success.
   var failure: RTCPeerConnectionError? {
     if case .failure(let error) = self { RTCPeerConnectionError(error) } else { nil }
   }

@@ -4,9 +4,9 @@ import Peer
 import Synchronization
 import Wire
 
-/// The common part of local and remote tracks of both kinds.
+/// The state that local and remote tracks of both kinds share.
 final class TrackCore: Sendable {
-  /// A transceiver of a connection.
+  /// A connection's transceiver.
   struct Place: Sendable {
     let connection: PeerConnection
     let transceiver: UInt32
@@ -26,9 +26,9 @@ final class TrackCore: Sendable {
 
   let id: String
   let kind: MediaKind
-  /// The source of a local track.
+  /// A local track's source.
   let source: MediaSource?
-  /// The transceiver of a received track.
+  /// A received track's transceiver.
   let inlet: Place?
   private let state = Mutex(State())
 
@@ -50,10 +50,10 @@ final class TrackCore: Sendable {
 
   var readyState: RTCMediaStreamTrackState { state.withLock { $0.readyState } }
 
-  /// Calls a closure once when the peer stops sending for good.
+  /// Calls a closure once, when the peer has stopped sending for good.
   func atEnd(_ body: @escaping @Sendable () -> Void) { state.withLock { $0.atEnd = body } }
 
-  /// The peer stopped sending for good.
+  /// Ends the track after the peer has stopped sending for good.
   func end() {
     let body = state.withLock { state in
       state.readyState = .ended
@@ -85,7 +85,8 @@ final class TrackCore: Sendable {
     }
   }
 
-  /// Whether a call that starts to send the track states that it is disabled or enabled.
+  /// False if the track is disabled, nil if it is enabled; passed with the call that starts sending
+  /// it.
   var initiallyEnabled: Bool? { isEnabled ? nil : false }
 
   // MARK: Outlets
@@ -116,7 +117,7 @@ final class TrackCore: Sendable {
     body?(place, false)
   }
 
-  /// Whether a connection sends the track.
+  /// Returns whether a connection sends the track.
   func isSent(by connection: PeerConnection) -> Bool {
     outlets.contains { $0.connection === connection }
   }
@@ -126,7 +127,7 @@ final class TrackCore: Sendable {
 
 /// A video track.
 public final class RTCVideoTrack: RTCMediaStreamTrack {
-  /// The source of its frames; that of a received track stays empty.
+  /// The source that supplies the frames; a received track's stays empty.
   nonisolated public let source: RTCVideoSource
   nonisolated private let renderers = RendererList()
   nonisolated private let subscription = Mutex<MediaSubscription?>(nil)
@@ -166,13 +167,13 @@ public final class RTCVideoTrack: RTCMediaStreamTrack {
     if renderers.isEmpty { subscription.withLock { $0 = nil } }
   }
 
-  /// Sends and displays a frame of the source.
+  /// Sends and displays the source's frame.
   nonisolated func captured(_ frame: RTCVideoFrame, _ upright: VideoFrame?) {
     if let upright {
       for place in core.outlets { place.connection.send(upright, on: place.transceiver) }
     }
     guard !renderers.isEmpty else { return }
-    // A disabled track is displayed black too.
+    // A disabled track is displayed black as well.
     let shown =
       isEnabled
       ? frame

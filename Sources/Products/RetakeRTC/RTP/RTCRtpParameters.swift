@@ -35,7 +35,7 @@ public enum RTCDegradationPreference: Int, Sendable {
   }
 }
 
-/// The priority of packets in the network, numbered as in the Objective-C header.
+/// The network priority of packets, numbered as in the Objective-C header.
 public enum RTCPriority: Int, Sendable {
   /// Below best effort.
   case veryLow
@@ -67,7 +67,7 @@ public enum RTCPriority: Int, Sendable {
   }
 }
 
-/// The parameters of one encoding.
+/// One encoding's parameters.
 public final class RTCRtpEncodingParameters {
   /// Whether the encoding is sent.
   public var isActive = true
@@ -75,13 +75,13 @@ public final class RTCRtpEncodingParameters {
   public var maxBitrateBps: NSNumber?
   /// The maximum frame rate; nil for no limit.
   public var maxFramerate: NSNumber?
-  /// The factor by which both dimensions of a video frame are divided; nil for audio.
+  /// The factor by which a video frame's width and height are divided; nil for audio.
   public var scaleResolutionDownBy: NSNumber?
-  /// The name of the layer with simulcast; nil for the only encoding.
+  /// The simulcast layer's name; nil for a single encoding.
   public var rid: String?
-  /// The number of VP8's temporal layers: 1 to 3; nil for one.
+  /// The number of VP8 temporal layers, 1 to 3; nil for one.
   public var numTemporalLayers: NSNumber?
-  /// The priority of the packets in the network, if the configuration has `enableDscp`.
+  /// The packets' network priority, which needs `enableDscp` in the configuration.
   public var networkPriority = RTCPriority.low
 
   /// Creates an encoding without limits.
@@ -112,15 +112,15 @@ public final class RTCRtpEncodingParameters {
 
 /// A negotiated codec.
 public final class RTCRtpCodecParameters {
-  /// 0 to 127.
+  /// The payload type, 0 to 127.
   public let payloadType: Int32
-  /// `opus`, `VP8`, ...
+  /// The encoding name: `opus`, `VP8`, ...
   public let name: String
-  /// `audio` or `video`.
+  /// The kind of media, `audio` or `video`.
   public let kind: String
-  /// In Hz.
+  /// The RTP clock rate in Hz.
   public let clockRate: NSNumber?
-  /// The number of audio channels, when there are several.
+  /// The number of audio channels, if there are several.
   public let numChannels: NSNumber?
 
   init(_ codec: RTPSendParameters.Codec) {
@@ -135,11 +135,11 @@ public final class RTCRtpCodecParameters {
 
 /// A negotiated header extension.
 public final class RTCRtpHeaderExtension {
-  /// The URI of the extension.
+  /// The extension's URI.
   public let uri: String
-  /// 1 to 14.
+  /// The local identifier, 1 to 14.
   public let id: Int32
-  /// Whether it is encrypted (RFC 6904); always false.
+  /// Whether the extension is encrypted (RFC 6904); always false.
   public var isEncrypted: Bool { false }
 
   init(_ header: RTPSendParameters.HeaderExtension) {
@@ -150,7 +150,7 @@ public final class RTCRtpHeaderExtension {
 
 /// The negotiated RTCP parameters.
 public final class RTCRtcpParameters {
-  /// The CNAME of everything that is sent.
+  /// The CNAME used in all sent RTCP.
   public let cname: String
   /// Whether reduced-size RTCP was negotiated (RFC 5506).
   public let isReducedSize: Bool
@@ -161,20 +161,20 @@ public final class RTCRtcpParameters {
   }
 }
 
-/// The parameters of a sender when they were read; the encodings and the degradation preference can
-/// be changed.
+/// A sender's parameters as they were read; the encodings and the degradation preference can be
+/// changed.
 public final class RTCRtpParameters {
-  /// Identifies the read that the changes are based on.
+  /// Identifies the reading that changes are based on.
   public let transactionId: String
   /// The negotiated RTCP parameters.
   public let rtcp: RTCRtcpParameters
   /// The negotiated header extensions.
   public let headerExtensions: [RTCRtpHeaderExtension]
-  /// The encodings: one, or one for each layer.
+  /// The encodings: a single one, or one per layer.
   public var encodings: [RTCRtpEncodingParameters]
-  /// The negotiated codecs, the one in use first.
+  /// The negotiated codecs, with the one in use first.
   public let codecs: [RTCRtpCodecParameters]
-  /// An `RTCDegradationPreference`: what is reduced first; nil lets the content decide.
+  /// What is reduced first, as an `RTCDegradationPreference`; nil lets the content decide.
   public var degradationPreference: NSNumber?
 
   private let read: RTPSendParameters?
@@ -202,7 +202,7 @@ public final class RTCRtpParameters {
     read = parameters
   }
 
-  /// Converts to the stack's type, with the changes.
+  /// The stack's type, with the changes.
   var native: RTPSendParameters? {
     var native = read
     native?.encodings = encodings.map(\.native)
@@ -228,17 +228,17 @@ public final class RTCRtpCodecCapability: Sendable {
   public var name: String {
     native.mimeType.split(separator: "/").last.map(String.init) ?? native.mimeType
   }
-  /// `audio` or `video`.
+  /// The kind of media, `audio` or `video`.
   public var kind: String {
     mediaKind == .audio ? kRTCMediaStreamTrackKindAudio : kRTCMediaStreamTrackKindVideo
   }
-  /// The kind with the name: `video/VP8`.
+  /// The MIME type, such as `video/VP8`.
   public var mimeType: String { native.mimeType }
-  /// In Hz.
+  /// The RTP clock rate in Hz.
   public var clockRate: NSNumber? { NSNumber(value: native.clockRate) }
-  /// The number of audio channels, when there are several.
+  /// The number of audio channels, if there are several.
   public var numChannels: NSNumber? { native.channels.map { NSNumber(value: $0) } }
-  /// The fmtp parameters by name; one without a name has an empty name.
+  /// The fmtp parameters by name; a parameter without a name has an empty one.
   public var parameters: [String: String] {
     let pairs = (native.sdpFmtpLine ?? "").split(separator: ";").map { part in
       let sides = part.split(separator: "=", maxSplits: 1).map { side in
@@ -250,7 +250,7 @@ public final class RTCRtpCodecCapability: Sendable {
   }
 }
 
-/// The capabilities of senders and receivers of a kind.
+/// The RTP capabilities of senders and receivers for a media kind.
 public final class RTCRtpCapabilities: Sendable {
   /// The codecs, in the order in which offers list them.
   public let codecs: [RTCRtpCodecCapability]
@@ -261,22 +261,23 @@ public final class RTCRtpCapabilities: Sendable {
 }
 
 extension RTCPeerConnectionFactory {
-  /// The capabilities of senders of a kind: `kRTCMediaStreamTrackKindAudio` or the one of video.
+  /// Returns the sender capabilities for a kind: `kRTCMediaStreamTrackKindAudio`, or its
+  /// counterpart for video.
   public func rtpSenderCapabilities(forKind kind: String) -> RTCRtpCapabilities {
     RTCRtpCapabilities(kind == kRTCMediaStreamTrackKindAudio ? .audio : .video)
   }
 
-  /// The capabilities of receivers of a kind: the same as those of senders.
+  /// Returns the receiver capabilities for a kind, which are those of senders.
   public func rtpReceiverCapabilities(forKind kind: String) -> RTCRtpCapabilities {
     rtpSenderCapabilities(forKind: kind)
   }
 }
 
 extension RTCRtpTransceiver {
-  /// Sets the codecs for the next negotiation, the preferred one first; nil or none restores the
-  /// defaults.
-  /// - Throws: `RTCPeerConnectionError` for codecs that are not among the capabilities, or when
-  ///   none of them carries media.
+  /// Sets the codecs for the next negotiation, the preferred one first; nil or an empty list
+  /// restores the defaults.
+  /// - Throws: `RTCPeerConnectionError` for codecs that are not among the capabilities, or if none
+  ///   of them carries media.
   public func setCodecPreferences(_ codecs: [RTCRtpCodecCapability]?) throws {
     let call = PeerCall.setCodecPreferences(
       transceiver: sender.transceiver, (codecs ?? []).map(\.native))

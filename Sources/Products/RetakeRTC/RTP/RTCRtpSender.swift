@@ -5,7 +5,7 @@ import Peer
 import Synchronization
 import Wire
 
-/// The sender of a transceiver.
+/// A transceiver's sender.
 public final class RTCRtpSender: Sendable {
   let transceiver: UInt32
   private let kind: MediaKind
@@ -18,15 +18,15 @@ public final class RTCRtpSender: Sendable {
     self.connection = connection
   }
 
-  /// The identifier of the sender in its connection.
+  /// The sender's identifier in its connection.
   public var senderId: String { "sender\(transceiver)" }
 
-  /// Sends telephone events in place of its audio; nil for a video sender.
+  /// Sends telephone events in place of the audio; nil for a video sender.
   public var dtmfSender: RTCDtmfSender? {
     kind == .audio ? RTCDtmfSender(transceiver, of: connection) : nil
   }
 
-  /// The parameters of the sender: change the encodings and set them again.
+  /// The sender's parameters: change the encodings and set them again.
   ///
   /// Rejected parameters change nothing.
   public var parameters: RTCRtpParameters {
@@ -42,10 +42,10 @@ public final class RTCRtpSender: Sendable {
     }
   }
 
-  /// The track; nil sends nothing.
+  /// The sent track; nil sends nothing.
   ///
-  /// Another track of the same kind replaces it without negotiation. A track of another kind, or a
-  /// remote one, is rejected and changes nothing.
+  /// Another track of the same kind replaces it without negotiation. A track of another kind or a
+  /// remote track is rejected and changes nothing.
   public var track: RTCMediaStreamTrack? {
     get { sent.withLock { $0 } }
     set {
@@ -57,7 +57,7 @@ public final class RTCRtpSender: Sendable {
     }
   }
 
-  /// The streams that the track belongs to; negotiation is needed when they change.
+  /// The streams that the track belongs to; changing them needs negotiation.
   public var streamIds: [String] {
     get {
       guard case .streams(let streams) = try? connection.performAndWait(.streams) else { return [] }
@@ -68,7 +68,7 @@ public final class RTCRtpSender: Sendable {
     set { _ = try? connection.performAndWait(.setStreams(transceiver: transceiver, newValue)) }
   }
 
-  /// Attaches a track to the sender, and detaches the previous one.
+  /// Attaches a track and detaches the previous one.
   func attach(_ track: RTCMediaStreamTrack?) {
     let before = sent.withLock { sent in
       defer { sent = track }
@@ -96,16 +96,16 @@ public final class RTCRtpSender: Sendable {
 }
 
 extension RTCRtpSender: Hashable {
-  /// Whether both are the same object.
+  /// Returns whether both are the same object.
   public static func == (left: RTCRtpSender, right: RTCRtpSender) -> Bool { left === right }
 
-  /// Hashes the identity.
+  /// Hashes the object's identity.
   public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
 }
 
 // MARK: - RTCDtmfSender
 
-/// Sends telephone events in place of the audio of a sender (RFC 4733).
+/// Sends telephone events in place of a sender's audio (RFC 4733).
 public final class RTCDtmfSender: Sendable {
   private let transceiver: UInt32
   private let connection: PeerConnection
@@ -115,7 +115,7 @@ public final class RTCDtmfSender: Sendable {
     self.connection = connection
   }
 
-  /// Whether the peer accepts telephone events beside the audio codec.
+  /// Whether the peer accepts telephone events as well as the audio codec.
   public var canInsertDtmf: Bool {
     let call = PeerCall.getParameters(transceiver: transceiver)
     guard case .parameters(let parameters) = try? connection.performAndWait(call) else {
@@ -127,13 +127,12 @@ public final class RTCDtmfSender: Sendable {
     }
   }
 
-  /// Sends tones one after the other, replacing those still queued.
+  /// Sends tones in order, replacing those still queued.
   /// - Parameters:
-  ///   - tones: digits, `*`, `#`, `A` to `D`, and commas, each of which is a pause of two seconds.
-  ///   - duration: of each tone, in seconds: 0.04 to 6.
+  ///   - tones: digits, `*`, `#`, `A` to `D`, and commas, each of which pauses for two seconds.
+  ///   - duration: how long each tone lasts, in seconds: 0.04 to 6.
   ///   - interToneGap: the pause between two tones, in seconds: 0.03 to 6.
-  /// - Returns: whether they are sent; false for other characters, and when `canInsertDtmf` is
-  ///   false.
+  /// - Returns: whether they are sent; false for other characters, and if `canInsertDtmf` is false.
   public func insertDtmf(
     _ tones: String, duration: TimeInterval, interToneGap: TimeInterval
   ) -> Bool {
@@ -154,7 +153,7 @@ extension RTPSendParameters.Codec {
 
 // MARK: - RTCRtpReceiver
 
-/// The receiver of a transceiver.
+/// A transceiver's receiver.
 public final class RTCRtpReceiver: Sendable {
   let transceiver: UInt32
   private let kind: MediaKind
@@ -168,16 +167,16 @@ public final class RTCRtpReceiver: Sendable {
     received = Mutex(nil)
   }
 
-  /// The identifier of the receiver in its connection.
+  /// The receiver's identifier in its connection.
   public var receiverId: String { "receiver\(transceiver)" }
 
-  /// The received track: the same for the life of the transceiver, whether the peer sends or not.
+  /// The received track: the same for the transceiver's lifetime, whether or not the peer sends.
   public var track: RTCMediaStreamTrack? { present }
 
-  /// The receiver stopped for good.
+  /// Ends the track, because the receiver has stopped for good.
   func ended() { received.withLock { $0 }?.core.end() }
 
-  /// The track, with the peer's identifier unless it already has one.
+  /// Returns the track, with the peer's identifier unless it already has one.
   func named(_ id: String?) -> RTCMediaStreamTrack { track(named: id) }
 
   private var present: RTCMediaStreamTrack {
@@ -205,9 +204,9 @@ public final class RTCRtpReceiver: Sendable {
 }
 
 extension RTCRtpReceiver: Hashable {
-  /// Whether both are the same object.
+  /// Returns whether both are the same object.
   public static func == (left: RTCRtpReceiver, right: RTCRtpReceiver) -> Bool { left === right }
 
-  /// Hashes the identity.
+  /// Hashes the object's identity.
   public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
 }

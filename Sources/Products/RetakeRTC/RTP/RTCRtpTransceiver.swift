@@ -5,7 +5,7 @@ import Peer
 import Synchronization
 import Wire
 
-/// The direction of a transceiver, numbered as in the Objective-C header.
+/// A transceiver's direction, numbered as in the Objective-C header.
 public enum RTCRtpTransceiverDirection: Int, Sendable {
   /// Sends and receives.
   case sendRecv
@@ -13,9 +13,9 @@ public enum RTCRtpTransceiverDirection: Int, Sendable {
   case sendOnly
   /// Only receives.
   case recvOnly
-  /// Does neither.
+  /// Neither sends nor receives.
   case inactive
-  /// Was stopped for good.
+  /// Stopped for good.
   case stopped
 
   init(_ direction: TransceiverDirection) {
@@ -40,11 +40,11 @@ public enum RTCRtpTransceiverDirection: Int, Sendable {
   }
 }
 
-/// The media type of a transceiver, numbered as in the Objective-C header.
+/// A transceiver's media type, numbered as in the Objective-C header.
 public enum RTCRtpMediaType: Int, Sendable {
-  /// Audio.
+  /// Sound.
   case audio
-  /// Video.
+  /// Video frames.
   case video
   /// Messages; no transceiver carries them.
   case data
@@ -53,7 +53,7 @@ public enum RTCRtpMediaType: Int, Sendable {
   /// Anything; no transceiver carries it.
   case any
 
-  /// Converts to the stack's type; nil for what no transceiver carries.
+  /// The stack's type; nil for types that no transceiver carries.
   var native: MediaKind? {
     switch self {
     case .audio: .audio
@@ -63,26 +63,26 @@ public enum RTCRtpMediaType: Int, Sendable {
   }
 }
 
-/// The initial state of a transceiver, read when it is created.
+/// A transceiver's initial state, read when it is created.
 public final class RTCRtpTransceiverInit {
   /// The preferred direction.
   public var direction = RTCRtpTransceiverDirection.sendRecv
   /// The streams that the track belongs to.
   public var streamIds: [String] = []
-  /// The encodings: one, or a named one for each layer; none for the default.
+  /// The encodings: a single one, or a named one per layer; empty for the default.
   public var sendEncodings: [RTCRtpEncodingParameters] = []
 
-  /// Creates the default.
+  /// Creates the default state.
   public init() {}
 }
 
 /// A sender and a receiver that share an m-section.
 public final class RTCRtpTransceiver: Sendable {
-  /// Whether it carries audio or video.
+  /// Whether the transceiver carries audio or video.
   public let mediaType: RTCRtpMediaType
-  /// The sender.
+  /// The transceiver's sender.
   public let sender: RTCRtpSender
-  /// The receiver.
+  /// The transceiver's receiver.
   public let receiver: RTCRtpReceiver
 
   private let number: UInt32
@@ -100,9 +100,9 @@ public final class RTCRtpTransceiver: Sendable {
     connection.infos.first { $0.id == number }
   }
 
-  /// The identifier of the m-section; empty until it is assigned.
+  /// The m-section's identifier; empty until it is assigned.
   public var mid: String { info?.mid ?? "" }
-  /// Whether it was stopped for good.
+  /// Whether the transceiver was stopped for good.
   public var isStopped: Bool { info?.direction == .stopped }
   /// The preferred direction.
   public var direction: RTCRtpTransceiverDirection {
@@ -110,7 +110,7 @@ public final class RTCRtpTransceiver: Sendable {
   }
 
   /// Reads the negotiated direction.
-  /// - Returns: false when none was negotiated.
+  /// - Returns: false if none was negotiated.
   public func currentDirection(
     _ currentDirectionOut: UnsafeMutablePointer<RTCRtpTransceiverDirection>
   ) -> Bool {
@@ -119,7 +119,7 @@ public final class RTCRtpTransceiver: Sendable {
     return true
   }
 
-  /// Sets the preferred direction; negotiation is needed.
+  /// Sets the preferred direction; needs negotiation.
   public func setDirection(
     _ direction: RTCRtpTransceiverDirection, error: UnsafeMutablePointer<NSError?>?
   ) {
@@ -131,10 +131,10 @@ public final class RTCRtpTransceiver: Sendable {
     }
   }
 
-  /// Stops the transceiver for good; negotiation is needed.
+  /// Stops the transceiver for good; needs negotiation.
   public func stopInternal() { _ = try? connection.performAndWait(.stopTransceiver(number)) }
 
-  /// The connection was closed, which ends the received track.
+  /// Ends the received track, because the connection was closed.
   func connectionEnded() {
     sender.detach()
     receiver.ended()
@@ -142,17 +142,17 @@ public final class RTCRtpTransceiver: Sendable {
 }
 
 extension RTCRtpTransceiver: Hashable {
-  /// Whether both are the same object.
+  /// Returns whether both are the same object.
   public static func == (left: RTCRtpTransceiver, right: RTCRtpTransceiver) -> Bool {
     left === right
   }
 
-  /// Hashes the identity.
+  /// Hashes the object's identity.
   public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
 }
 
 extension PeerConnection {
-  /// The current transceivers.
+  /// The current transceivers' states.
   var infos: [TransceiverInfo] {
     guard case .transceivers(let all) = try? performAndWait(.transceivers) else { return [] }
     return all

@@ -5,7 +5,7 @@ import Synchronization
 
 /// A camera, in place of AVFoundation's class.
 public final class AVCaptureDevice: Sendable {
-  /// The position of a camera, numbered as in AVFoundation.
+  /// A camera's position, numbered as in AVFoundation.
   public enum Position: Int, Sendable {
     /// The position is unknown.
     case unspecified
@@ -15,7 +15,7 @@ public final class AVCaptureDevice: Sendable {
     case front
   }
 
-  /// A format of a camera.
+  /// A camera's format.
   public final class Format: Sendable {
     let native: VideoFormat
 
@@ -34,17 +34,17 @@ public final class AVCaptureDevice: Sendable {
     }
   }
 
-  /// The identifier of the camera.
+  /// The camera's identifier.
   public let uniqueID: String
-  /// The display name of the camera.
+  /// The camera's display name.
   public let localizedName: String
-  /// The position of the camera.
+  /// The camera's position.
   public let position: Position
   /// The supported formats, the preferred one first.
   public let formats: [Format]
   package let capturer: any VideoCapturer
 
-  /// Creates a camera from a capturer: a pattern, a file, or a device of the system.
+  /// Creates a camera from a capturer: a pattern, a file, or a system device.
   public init(
     uniqueID: String, localizedName: String, position: Position, capturer: any VideoCapturer
   ) {
@@ -57,21 +57,22 @@ public final class AVCaptureDevice: Sendable {
 
   private static let chosen = Mutex<[AVCaptureDevice]?>(nil)
 
-  /// Sets the result of `RTCCameraVideoCapturer.captureDevices`, for a machine without a camera;
-  /// nil restores the system's devices.
+  /// Sets the devices that `RTCCameraVideoCapturer.captureDevices` returns, for a machine without a
+  /// camera; nil restores the system's devices.
   public static func useDevices(_ devices: [AVCaptureDevice]?) {
     chosen.withLock { $0 = devices }
   }
 
   // MARK: Access
 
-  /// Whether the application may use cameras or the microphone.
+  /// Returns whether the application may use cameras or the microphone.
   public static func authorizationStatus(for mediaType: AVMediaType) -> AVAuthorizationStatus {
     CaptureAccess.shared.status(mediaType)
   }
 
-  /// Requests permission to use cameras or the microphone, once; the answer is remembered.
-  /// - Parameter handler: receives the answer, on a thread of its own.
+  /// Requests permission to use cameras or the microphone; the user is asked once and the answer is
+  /// remembered.
+  /// - Parameter handler: receives the answer, on a separate thread.
   public static func requestAccess(
     for mediaType: AVMediaType, completionHandler handler: @escaping (Bool) -> Void
   ) {
@@ -79,14 +80,15 @@ public final class AVCaptureDevice: Sendable {
     DispatchQueue.global().async { told.value(CaptureAccess.shared.isAllowed(mediaType)) }
   }
 
-  /// Requests permission to use cameras or the microphone, once; the answer is remembered.
+  /// Requests permission to use cameras or the microphone; the user is asked once and the answer is
+  /// remembered.
   public static func requestAccess(for mediaType: AVMediaType) async -> Bool {
     CaptureAccess.shared.isAllowed(mediaType)
   }
 
   /// Forgets all permissions, and lets a closure answer for the user from now on; nil grants
-  /// everything, as on this system, where the file permissions of the device decide.
-  /// - Parameter infoDictionary: the application's `Info.plist`; nil reads that of the main bundle.
+  /// everything, as on this system, where the device's file permissions decide.
+  /// - Parameter infoDictionary: the application's `Info.plist`; nil reads the main bundle's.
   public static func useAccess(
     infoDictionary: [String: String]? = nil,
     _ answer: (@Sendable (AVMediaType) -> Bool)? = nil
@@ -96,8 +98,8 @@ public final class AVCaptureDevice: Sendable {
 
   // MARK: Devices
 
-  /// The default camera, the front one; nil without a camera, and for audio, whose device belongs
-  /// to the audio session.
+  /// Returns the default camera, which is the front one; nil without a camera, and for audio, whose
+  /// device belongs to the audio session.
   public static func `default`(for mediaType: AVMediaType) -> AVCaptureDevice? {
     guard mediaType == .video else { return nil }
     return all.first { $0.position == .front } ?? all.first
@@ -109,19 +111,19 @@ public final class AVCaptureDevice: Sendable {
 
   private static let users = Mutex<[String: User]>([:])
 
-  /// A source uses the camera by default; false when the application uses it.
+  /// Starts a source's use of the camera by default; returns false if the application uses the
+  /// camera.
   func begin(for camera: DefaultCamera) -> Bool {
     Self.users.withLock { $0[uniqueID] = User(camera: camera) }
     return true
   }
 
-  /// The application uses the camera itself, so its use by default ends.
+  /// Ends the camera's use by default, because the application uses it.
   func isClaimed() {
     Self.users.withLock { $0.removeValue(forKey: uniqueID)?.camera }?.stop()
   }
 
-  /// The cameras that were set, or those of the system: the first is the front camera, the second
-  /// the back one.
+  /// The cameras that were set, or the system's: the front camera first, the back camera second.
   package static var all: [AVCaptureDevice] {
     if let devices = chosen.withLock({ $0 }) { return devices }
     let places = [(CameraPosition.front, Position.front), (.back, .back)]
@@ -135,26 +137,26 @@ public final class AVCaptureDevice: Sendable {
 
 /// A range of frame rates, in place of AVFoundation's class.
 public struct AVFrameRateRange: Hashable, Sendable {
-  /// The minimum.
+  /// The minimum frame rate.
   public let minFrameRate: Double
-  /// The maximum.
+  /// The maximum frame rate.
   public let maxFrameRate: Double
 }
 
 // MARK: - CaptureAccess
 
-/// The media type of a device, in place of AVFoundation's structure.
+/// A device's media type, in place of AVFoundation's structure.
 public struct AVMediaType: RawRepresentable, Hashable, Sendable {
-  /// The name.
+  /// The type's four-character name.
   public let rawValue: String
   /// Creates a media type from its name.
   public init(rawValue: String) { self.rawValue = rawValue }
   /// Creates a media type from its name.
   public init(_ rawValue: String) { self.rawValue = rawValue }
 
-  /// Video.
+  /// The type for cameras.
   public static let video = AVMediaType("vide")
-  /// Audio.
+  /// The type for microphones.
   public static let audio = AVMediaType("soun")
 }
 
@@ -162,7 +164,7 @@ public struct AVMediaType: RawRepresentable, Hashable, Sendable {
 public enum AVAuthorizationStatus: Int, Sendable {
   /// Permission was not requested.
   case notDetermined
-  /// The application gave no usage description, so it cannot request permission.
+  /// The application has no usage description, so it cannot request permission.
   case restricted
   /// Permission was denied.
   case denied
@@ -170,7 +172,7 @@ public enum AVAuthorizationStatus: Int, Sendable {
   case authorized
 }
 
-/// The permissions for cameras and the microphone, for the whole process.
+/// The process's permissions for cameras and the microphone.
 final class CaptureAccess: Sendable {
   static let shared = CaptureAccess()
 
@@ -186,8 +188,8 @@ final class CaptureAccess: Sendable {
     state.withLock { $0 = State(answer: answer, info: info) }
   }
 
-  /// Whether the application has a usage description for a device; not required without an
-  /// `Info.plist`, as for most applications on this system.
+  /// Returns whether the application has a usage description for a device; not required without an
+  /// `Info.plist`, which most applications on this system lack.
   func isDeclared(_ mediaType: AVMediaType) -> Bool {
     let name = mediaType == .video ? "NSCameraUsageDescription" : "NSMicrophoneUsageDescription"
     if let info = state.withLock({ $0.info }) { return info[name]?.isEmpty == false }
@@ -204,14 +206,14 @@ final class CaptureAccess: Sendable {
     }
   }
 
-  /// Whether a device may be used; requests permission if that was not done yet.
+  /// Returns whether a device may be used, requesting permission the first time.
   func isAllowed(_ mediaType: AVMediaType) -> Bool {
     guard isDeclared(mediaType) else { return false }
     let (known, answer) = state.withLock { ($0.known[mediaType], $0.answer) }
     if let known { return known }
     let isAllowed = answer?(mediaType) ?? true
     return state.withLock { state in
-      // A concurrent request gets the first answer.
+      // Concurrent requests share the first answer.
       let first = state.known[mediaType] ?? isAllowed
       state.known[mediaType] = first
       return first

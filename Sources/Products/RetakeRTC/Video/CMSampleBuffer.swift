@@ -4,9 +4,9 @@ package import Media
 
 /// Recorded audio or an image, in place of CoreMedia's class.
 public final class CMSampleBuffer: Sendable {
-  /// The audio; nil for an image.
+  /// The audio samples; nil for an image.
   let chunk: PCMChunk?
-  /// The image; nil for audio.
+  /// The pixels; nil for audio.
   let imageBuffer: CVPixelBuffer?
   let presentationTimeNs: Int64
 
@@ -18,8 +18,7 @@ public final class CMSampleBuffer: Sendable {
   }
 
   /// Creates a buffer of interleaved 16-bit samples.
-  /// - Parameter presentationTimeNs: when the first sample was recorded, by the clock of its
-  ///   source.
+  /// - Parameter presentationTimeNs: when the first sample was recorded, by its source's clock.
   public init(
     samples: [Int16], sampleRate: Int, channels: Int = 1, presentationTimeNs: Int64 = 0
   ) {
@@ -30,8 +29,8 @@ public final class CMSampleBuffer: Sendable {
     self.presentationTimeNs = presentationTimeNs
   }
 
-  /// Creates a buffer of an image.
-  /// - Parameter presentationTimeNs: when it was captured, by the clock of its source.
+  /// Creates a buffer with an image.
+  /// - Parameter presentationTimeNs: when it was captured, by its source's clock.
   public init(imageBuffer: CVPixelBuffer, presentationTimeNs: Int64) {
     chunk = nil
     self.imageBuffer = imageBuffer
@@ -57,24 +56,24 @@ public struct CMTime: Hashable, Sendable {
 }
 
 // swift-format-ignore: AlwaysUseLowerCamelCase
-/// A time in seconds.
+/// Returns a time in seconds.
 public func CMTimeGetSeconds(_ time: CMTime) -> Double { time.seconds }
 
 // swift-format-ignore: AlwaysUseLowerCamelCase
-/// The image of a buffer; nil for audio.
+/// Returns a buffer's image; nil for audio.
 public func CMSampleBufferGetImageBuffer(_ sampleBuffer: CMSampleBuffer) -> CVPixelBuffer? {
   sampleBuffer.imageBuffer
 }
 
 // swift-format-ignore: AlwaysUseLowerCamelCase
-/// The time when a buffer was captured.
+/// Returns the time at which a buffer was captured.
 public func CMSampleBufferGetPresentationTimeStamp(_ sampleBuffer: CMSampleBuffer) -> CMTime {
   CMTime(value: sampleBuffer.presentationTimeNs, timescale: 1_000_000_000)
 }
 
 // MARK: - CVPixelBuffer
 
-// Replacements for the types of CoreVideo and CoreMedia that signatures use.
+// Replacements for CoreVideo and CoreMedia types that appear in signatures.
 
 /// A four-character code.
 public typealias OSType = UInt32
@@ -99,8 +98,8 @@ public final class CVPixelBuffer: Sendable {
   let pixelFormat: OSType
   let bytes: [UInt8]
 
-  /// Creates a buffer of contiguous planes without row padding; one whose bytes do not match its
-  /// size and format is rendered black.
+  /// Creates a buffer of contiguous planes without row padding; a buffer whose bytes do not match
+  /// its size and format is rendered black.
   public init(width: Int, height: Int, pixelFormat: OSType, bytes: [UInt8]) {
     self.width = width
     self.height = height
@@ -123,71 +122,70 @@ public final class CVPixelBuffer: Sendable {
 }
 
 // swift-format-ignore: AlwaysUseLowerCamelCase
-/// The width in pixels.
+/// Returns the width in pixels.
 public func CVPixelBufferGetWidth(_ pixelBuffer: CVPixelBuffer) -> Int { pixelBuffer.width }
 
 // swift-format-ignore: AlwaysUseLowerCamelCase
-/// The height in pixels.
+/// Returns the height in pixels.
 public func CVPixelBufferGetHeight(_ pixelBuffer: CVPixelBuffer) -> Int { pixelBuffer.height }
 
 // swift-format-ignore: AlwaysUseLowerCamelCase
-/// The format of the pixels.
+/// Returns the pixel format.
 public func CVPixelBufferGetPixelFormatType(_ pixelBuffer: CVPixelBuffer) -> OSType {
   pixelBuffer.pixelFormat
 }
 
 /// A size in pixels, in place of CoreMedia's structure.
 public struct CMVideoDimensions: Hashable, Sendable {
-  /// The width.
+  /// The width in pixels.
   public var width: Int32
-  /// The height.
+  /// The height in pixels.
   public var height: Int32
 }
 
-/// The description of a video format, in place of CoreMedia's class.
+/// A video format's description, in place of CoreMedia's class.
 public struct CMFormatDescription: Hashable, Sendable {
   let dimensions: CMVideoDimensions
 }
 
 // swift-format-ignore: AlwaysUseLowerCamelCase
-/// The size of the frames of a video format.
+/// Returns a video format's frame size.
 public func CMVideoFormatDescriptionGetDimensions(
   _ description: CMFormatDescription
 ) -> CMVideoDimensions { description.dimensions }
 
-/// The content of a broadcast buffer, numbered as in ReplayKit.
+/// A broadcast buffer's content, numbered as in ReplayKit.
 public enum RPSampleBufferType: Int, Sendable {
-  /// An image of the screen.
+  /// An image from the screen.
   case video = 1
-  /// Audio of the applications.
+  /// Audio from applications.
   case audioApp
-  /// Audio of the microphone.
+  /// Audio from the microphone.
   case audioMic
 }
 
-/// Receives the buffers of a screen broadcast, in place of ReplayKit's class: a subclass gets them
-/// from whatever captures on this system.
+/// Receives a screen broadcast's buffers, in place of ReplayKit's class: whatever captures the
+/// screen on this system passes them to a subclass.
 open class RPBroadcastSampleHandler {
-  /// Called when the handler ends the broadcast by itself, with the reason that the system
-  /// displays.
+  /// Called when the handler ends the broadcast itself, with the reason that the system displays.
   public var onFinish: ((any Error) -> Void)?
 
   /// Creates a handler.
   public init() {}
 
-  /// The broadcast started.
+  /// Called when the broadcast has started.
   open func broadcastStarted(withSetupInfo setupInfo: [String: NSObject]?) {}
-  /// The broadcast paused: no buffers follow.
+  /// Called when the broadcast has paused: no buffers follow.
   open func broadcastPaused() {}
-  /// The broadcast resumed.
+  /// Called when the broadcast has resumed.
   open func broadcastResumed() {}
-  /// The user ended the broadcast.
+  /// Called when the user has ended the broadcast.
   open func broadcastFinished() {}
   /// Handles a buffer.
   open func processSampleBuffer(
     _ sampleBuffer: CMSampleBuffer, with sampleBufferType: RPSampleBufferType
   ) {}
 
-  /// Ends the broadcast with a reason for its user: an error whose description is displayed.
+  /// Ends the broadcast with an error whose description is displayed to the user.
   public final func finishBroadcastWithError(_ error: any Error) { onFinish?(error) }
 }

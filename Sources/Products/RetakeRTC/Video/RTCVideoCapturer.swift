@@ -5,19 +5,19 @@ import MediaFiles
 import Peer
 import Synchronization
 
-/// Receives the frames of a capturer: a source, or a filter before it.
+/// Receives a capturer's frames: a source, or a filter in front of it.
 public protocol RTCVideoCapturerDelegate: AnyObject {
   /// Handles a frame, on the capturer's thread.
   func capturer(_ capturer: RTCVideoCapturer, didCapture frame: RTCVideoFrame)
 }
 
-/// A source of frames: a subclass, or a caller that passes frames to the delegate.
+/// A source of frames: a subclass captures them, or a caller passes them to the delegate.
 open class RTCVideoCapturer {
   /// Receives the frames; held weakly.
   public weak var delegate: (any RTCVideoCapturerDelegate)?
-  /// Records the events of the capturer; nil for none.
+  /// Describes the capturer in takes; nil for no record.
   var note: CaptureNote?
-  /// Whether it is the machine's default camera, over which every other capturer takes precedence.
+  /// Whether this is the machine's default camera, which yields to every other capturer.
   var isOfMachine = false
 
   /// Creates a capturer that captures nothing by itself.
@@ -26,7 +26,7 @@ open class RTCVideoCapturer {
     (delegate as? RTCVideoSource)?.isFilled()
   }
 
-  /// Represents a capturer of the stack, for the delegate.
+  /// Creates an object that stands for a capturer in the stack when calling the delegate.
   init(of delegate: any RTCVideoCapturerDelegate, note: CaptureNote?, isOfMachine: Bool) {
     self.delegate = delegate
     self.note = note
@@ -36,27 +36,27 @@ open class RTCVideoCapturer {
 
 // MARK: - CaptureRun
 
-/// Passes the frames of a stack capturer to the delegate of one of this module.
+/// Passes frames from a capturer in the stack to the delegate of a capturer in this module.
 ///
-/// It runs on a thread of its own, so the delegate sees another capturer object than the one that
+/// It runs on a separate thread, so the delegate sees a different capturer object from the one that
 /// was started.
 final class CaptureRun: VideoConsumer {
   private let delegate: WeakDelegate<any RTCVideoCapturerDelegate>
   private let note: CaptureNote?
   private let isOfMachine: Bool
   private let started: Mutex<(@Sendable (Bool) -> Void)?>
-  /// The minimum nanoseconds between frames, and when the next one is due.
+  /// The minimum time between frames, in nanoseconds, and when the next is due.
   private let interval: Int64
   private let next = Mutex<Int64?>(nil)
 
-  /// How much too early a frame may be.
+  /// How early a frame may be, in nanoseconds.
   private static let slack: Int64 = 2_000_000
 
   /// - Parameters:
   ///   - framesPerSecond: the maximum frame rate.
-  ///   - note: what takes record of the capturer.
-  ///   - isOfMachine: whether every other capturer takes precedence.
-  ///   - started: receives once whether capturing started.
+  ///   - note: describes the capturer in takes.
+  ///   - isOfMachine: whether the capturer yields to every other.
+  ///   - started: called once, with whether capturing started.
   init(
     _ delegate: (any RTCVideoCapturerDelegate)?, framesPerSecond: Int = .max, note: CaptureNote?,
     isOfMachine: Bool = false, started: @escaping @Sendable (Bool) -> Void
@@ -83,12 +83,12 @@ final class CaptureRun: VideoConsumer {
       didCapture: RTCVideoFrame(frame))
   }
 
-  /// Whether a frame is due at the requested frame rate.
+  /// Returns whether a frame is due at the requested frame rate.
   private func isDue(_ time: Int64) -> Bool {
     next.withLock { next in
       let due = next ?? time
       guard time >= due - Self.slack else { return false }
-      // A source that paused does not catch up.
+      // A source that paused does not catch up afterwards.
       next = max(due, time - interval) + interval
       return true
     }
@@ -97,22 +97,22 @@ final class CaptureRun: VideoConsumer {
 
 // MARK: - RTCCameraVideoCapturer
 
-/// A capturer of a camera.
+/// Captures a camera.
 public final class RTCCameraVideoCapturer: RTCVideoCapturer {
   private var device: AVCaptureDevice?
 
-  /// The cameras.
+  /// Returns the cameras.
   public static func captureDevices() -> [AVCaptureDevice] { AVCaptureDevice.all }
 
-  /// The formats of a camera.
+  /// Returns a camera's formats.
   public static func supportedFormats(for device: AVCaptureDevice) -> [AVCaptureDevice.Format] {
     device.formats
   }
 
-  /// Starts capturing, in place of a running capture.
+  /// Starts capturing, replacing a running capture.
   ///
-  /// Permission for the camera is requested if that was not done yet. It fails when permission is
-  /// denied, or when the application's `Info.plist` has no usage description for the camera.
+  /// If necessary, permission for the camera is requested first. Capturing fails if permission is
+  /// denied, or if the application's `Info.plist` has no usage description for the camera.
   /// - Parameters:
   ///   - fps: the maximum frame rate.
   ///   - completionHandler: receives the result, on the capturer's thread.
@@ -153,14 +153,14 @@ public final class RTCCameraVideoCapturer: RTCVideoCapturer {
 
 // MARK: - RTCFileVideoCapturer
 
-/// A capturer of a video file, in a loop: YUV4MPEG2, or VP8 or VP9 in IVF.
+/// Captures a video file in a loop: YUV4MPEG2, or VP8 or VP9 in IVF.
 public final class RTCFileVideoCapturer: RTCVideoCapturer {
   private var capturer: FileVideoCapturer?
 
-  /// Starts from the beginning of the file.
+  /// Starts at the beginning of the file.
   /// - Parameters:
   ///   - nameOfFile: a path, relative to the working directory.
-  ///   - errorBlock: receives the reason why it cannot start.
+  ///   - errorBlock: receives the reason if capturing cannot start.
   public func startCapturing(
     fromFileNamed nameOfFile: String, onError errorBlock: ((any Error) -> Void)?
   ) {
@@ -191,7 +191,7 @@ public final class RTCFileVideoCapturer: RTCVideoCapturer {
   deinit { capturer?.stopCapture() }
 }
 
-/// A device or file could not be captured.
+/// An error for a device or file that cannot be captured.
 public struct CaptureFailure: LocalizedError, Hashable {
   private let name: String
   private let reason: String
@@ -206,8 +206,8 @@ public struct CaptureFailure: LocalizedError, Hashable {
 
 // MARK: - DefaultCamera
 
-/// The machine's camera for a source without a capturer, or black frames without a camera: it runs
-/// while a track of the source is sent.
+/// Feeds a source that has no capturer with the machine's camera, or with black frames if there is
+/// none, while one of the source's tracks is sent.
 final class DefaultCamera: Sendable {
   private struct State {
     weak var source: RTCVideoSource?
@@ -226,7 +226,7 @@ final class DefaultCamera: Sendable {
     if isSent { start() } else { end() }
   }
 
-  /// Stops for good: the application fills the source.
+  /// Stops for good, because the application feeds the source.
   func stop() {
     state.withLock { $0.isOver = true }
     end()
@@ -260,7 +260,7 @@ final class DefaultCamera: Sendable {
   }
 }
 
-/// Black frames at a low rate, in place of a camera.
+/// Captures black frames at a low rate, in place of a camera.
 package final class BlackVideoCapturer: VideoCapturer {
   package let supportedFormats = [VideoFormat(width: 640, height: 480, framesPerSecond: 5)]
   package var isScreencast: Bool { false }
@@ -282,7 +282,7 @@ package final class BlackVideoCapturer: VideoCapturer {
 }
 
 extension CaptureNote {
-  /// Creates the record of a capturer that starts.
+  /// Describes a capturer that is starting.
   init(_ capturer: any VideoCapturer, _ format: VideoFormat, device: String?) {
     let rate = format.framesPerSecond
     self.init(

@@ -2,28 +2,28 @@ public import Foundation
 import Live
 import Media
 
-/// The name of VP8 in codec infos.
+/// VP8's name in codec infos.
 public let kRTCVideoCodecVp8Name = "VP8"
-/// The name of VP9 in codec infos.
+/// VP9's name in codec infos.
 public let kRTCVideoCodecVp9Name = "VP9"
 
-/// A video codec by its name in descriptions.
+/// A video codec, identified by its name in descriptions.
 public final class RTCVideoCodecInfo: Sendable, Hashable {
-  /// `VP8`, `VP9`.
+  /// The name, such as `VP8` or `VP9`.
   public let name: String
-  /// Its fmtp parameters.
+  /// The fmtp parameters by name.
   public let parameters: [String: String]
 
   /// Creates an info without parameters.
   public convenience init(name: String) { self.init(name: name, parameters: nil) }
 
-  /// Creates an info.
+  /// Creates an info with parameters.
   public init(name: String, parameters: [String: String]?) {
     self.name = name
     self.parameters = parameters ?? [:]
   }
 
-  /// Whether both name the same codec with the same parameters.
+  /// Returns whether both name the same codec with the same parameters.
   public static func == (left: RTCVideoCodecInfo, right: RTCVideoCodecInfo) -> Bool {
     left.name.lowercased() == right.name.lowercased() && left.parameters == right.parameters
   }
@@ -35,13 +35,13 @@ public final class RTCVideoCodecInfo: Sendable, Hashable {
   }
 }
 
-/// The settings that an encoder is created with.
+/// The settings with which an encoder is created.
 public final class RTCVideoEncoderSettings: Sendable {
-  /// The name of the codec in descriptions.
+  /// The codec's name in descriptions.
   public let name: String
-  /// The width of the first video frame.
+  /// The first video frame's width in pixels.
   public let width: UInt16
-  /// The height of the first video frame.
+  /// The first video frame's height in pixels.
   public let height: UInt16
   /// The initial bitrate in kbit/s.
   public let startBitrate: UInt32
@@ -56,7 +56,7 @@ public final class RTCVideoEncoderSettings: Sendable {
   }
 }
 
-/// The type of an encoded frame, numbered as in the Objective-C header.
+/// An encoded frame's type, numbered as in the Objective-C header.
 public enum RTCFrameType: UInt, Sendable {
   /// Nothing was encoded.
   case emptyFrame = 0
@@ -64,7 +64,7 @@ public enum RTCFrameType: UInt, Sendable {
   case audioFrameSpeech = 1
   /// An encoded packet of comfort noise.
   case audioFrameCN = 2
-  /// A keyframe.
+  /// A key frame.
   case videoFrameKey = 3
   /// A frame that depends on earlier ones.
   case videoFrameDelta = 4
@@ -72,7 +72,7 @@ public enum RTCFrameType: UInt, Sendable {
 
 /// An encoded video frame.
 public final class RTCEncodedImage {
-  /// The bitstream, in the form of the codec's RTP payload format.
+  /// The bitstream in the form that the codec's RTP payload format requires.
   public let buffer: Data
   /// The width in pixels.
   public let encodedWidth: Int32
@@ -80,9 +80,9 @@ public final class RTCEncodedImage {
   public let encodedHeight: Int32
   /// The presentation time in units of 90 kHz.
   public let timeStamp: UInt32
-  /// Whether it is a keyframe.
+  /// The frame's type: a key frame or not.
   public let frameType: RTCFrameType
-  /// The quantizer index; nil when it is unknown.
+  /// The quantizer index; nil if it is unknown.
   public let qp: NSNumber?
 
   /// Creates an encoded video frame.
@@ -99,7 +99,7 @@ public final class RTCEncodedImage {
   }
 }
 
-/// Codec-specific data of an encoded frame; no codec here has any.
+/// An encoded frame's codec-specific data; no codec here has any.
 public protocol RTCCodecSpecificInfo: AnyObject {}
 
 // MARK: - RTCVideoCodecFactories
@@ -109,45 +109,45 @@ public typealias RTCVideoEncoderCallback = (RTCEncodedImage, (any RTCCodecSpecif
 /// Receives a decoded frame.
 public typealias RTCVideoDecoderCallback = (RTCVideoFrame) -> Void
 
-/// An encoder of the application; called on the loop's thread.
+/// An application's encoder; called on the loop's thread.
 ///
 /// It must call back before `encode` returns, since a later result could not be replayed: a frame
 /// without a callback is dropped.
 public protocol RTCVideoEncoder: AnyObject {
-  /// Sets the receiver of encoded frames.
+  /// Sets the closure that receives encoded frames.
   func setCallback(_ callback: RTCVideoEncoderCallback?)
-  /// Starts the encoder; 0 on success.
+  /// Starts the encoder; returns 0 on success.
   func startEncode(with settings: RTCVideoEncoderSettings, numberOfCores: Int32) -> Int
-  /// Stops the encoder; 0 on success.
+  /// Stops the encoder; returns 0 on success.
   func release() -> Int
-  /// Encodes a frame; 0 on success.
-  /// - Parameter frameTypes: an `RTCFrameType`: what the result must be.
+  /// Encodes a frame; returns 0 on success.
+  /// - Parameter frameTypes: an `RTCFrameType` that the result must have.
   func encode(
     _ frame: RTCVideoFrame, codecSpecificInfo info: (any RTCCodecSpecificInfo)?,
     frameTypes: [NSNumber]
   ) -> Int
-  /// Limits the bitrate from now on; 0 on success.
+  /// Limits the bitrate from now on; returns 0 on success.
   func setBitrate(_ bitrateKbit: UInt32, framerate: UInt32) -> Int32
-  /// Its name in takes.
+  /// Returns the encoder's name in takes.
   func implementationName() -> String
 }
 
-/// A decoder of the application; called on the loop's thread.
+/// An application's decoder; called on the loop's thread.
 ///
 /// It must call back before `decode` returns.
 public protocol RTCVideoDecoder: AnyObject {
-  /// Sets the receiver of decoded frames.
+  /// Sets the closure that receives decoded frames.
   func setCallback(_ callback: @escaping RTCVideoDecoderCallback)
-  /// Starts the decoder; 0 on success.
+  /// Starts the decoder; returns 0 on success.
   func startDecode(withNumberOfCores numberOfCores: Int32) -> Int
-  /// Stops the decoder; 0 on success.
+  /// Stops the decoder; returns 0 on success.
   func release() -> Int
-  /// Decodes a frame; 0 on success.
+  /// Decodes a frame; returns 0 on success.
   func decode(
     _ encodedImage: RTCEncodedImage, missingFrames: Bool,
     codecSpecificInfo info: (any RTCCodecSpecificInfo)?, renderTimeMs: Int64
   ) -> Int
-  /// Its name in takes.
+  /// Returns the decoder's name in takes.
   func implementationName() -> String
 }
 
@@ -155,7 +155,7 @@ public protocol RTCVideoDecoder: AnyObject {
 public protocol RTCVideoEncoderFactory: AnyObject {
   /// Creates an encoder; nil leaves the codec to the library.
   func createEncoder(_ info: RTCVideoCodecInfo) -> (any RTCVideoEncoder)?
-  /// The codecs that it can encode.
+  /// Returns the codecs that can be encoded.
   func supportedCodecs() -> [RTCVideoCodecInfo]
 }
 
@@ -163,35 +163,35 @@ public protocol RTCVideoEncoderFactory: AnyObject {
 public protocol RTCVideoDecoderFactory: AnyObject {
   /// Creates a decoder; nil leaves the codec to the library.
   func createDecoder(_ info: RTCVideoCodecInfo) -> (any RTCVideoDecoder)?
-  /// The codecs that it can decode.
+  /// Returns the codecs that can be decoded.
   func supportedCodecs() -> [RTCVideoCodecInfo]
 }
 
-/// The encoders of the library, which every connection has.
+/// The library's encoders, which every connection has.
 public final class RTCDefaultVideoEncoderFactory: RTCVideoEncoderFactory, Sendable {
   /// Creates the factory.
   public init() {}
   /// Leaves all codecs to the library.
   public func createEncoder(_ info: RTCVideoCodecInfo) -> (any RTCVideoEncoder)? { nil }
-  /// VP8 and VP9, and H.264 where this build has OpenH264.
+  /// Returns VP8 and VP9, and H.264 if this build has OpenH264.
   public func supportedCodecs() -> [RTCVideoCodecInfo] {
     codecs(LibraryCodecs.furtherEncoders)
   }
 }
 
-/// The decoders of the library, which every connection has.
+/// The library's decoders, which every connection has.
 public final class RTCDefaultVideoDecoderFactory: RTCVideoDecoderFactory, Sendable {
   /// Creates the factory.
   public init() {}
   /// Leaves all codecs to the library.
   public func createDecoder(_ info: RTCVideoCodecInfo) -> (any RTCVideoDecoder)? { nil }
-  /// VP8 and VP9, and H.264 and AV1 where this build has OpenH264 and dav1d.
+  /// Returns VP8 and VP9, and H.264 and AV1 if this build has OpenH264 and dav1d.
   public func supportedCodecs() -> [RTCVideoCodecInfo] {
     codecs(LibraryCodecs.furtherDecoders)
   }
 }
 
-/// The codecs of every build, with additional ones.
+/// Returns the codecs in every build, and additional ones.
 private func codecs(_ further: [String]) -> [RTCVideoCodecInfo] {
   ([kRTCVideoCodecVp8Name, kRTCVideoCodecVp9Name] + further.map { $0.uppercased() }).map {
     RTCVideoCodecInfo(name: $0)
@@ -200,7 +200,7 @@ private func codecs(_ further: [String]) -> [RTCVideoCodecInfo] {
 
 // MARK: - Conversion to the stack's types
 
-/// The codecs that a factory really creates, by lower-case name.
+/// Returns the codecs that a factory really creates, by lower-case name.
 private func made<Codec>(
   _ infos: [RTCVideoCodecInfo], _ create: (RTCVideoCodecInfo) -> Codec?,
   _ implementation: (Codec) -> String
@@ -210,13 +210,13 @@ private func made<Codec>(
   }
 }
 
-/// The application's encoders.
+/// Adapts the application's encoder factory to the stack's protocol.
 final class EncoderFactory: VideoEncoderFactory {
   private let factory: Handed<any RTCVideoEncoderFactory>
   private let infos: [(codec: String, info: RTCVideoCodecInfo)]
   let implementationName: String
 
-  /// Nil when the factory creates none.
+  /// Nil if the factory creates no encoder.
   init?(_ factory: (any RTCVideoEncoderFactory)?) {
     guard let factory else { return nil }
     let found = made(
@@ -239,7 +239,7 @@ final class EncoderFactory: VideoEncoderFactory {
   }
 }
 
-/// An encoder of the application, as the stack's protocol.
+/// Adapts an application's encoder to the stack's protocol.
 private final class ApplicationEncoder: VideoEncoder {
   private final class Result {
     var image: RTCEncodedImage?
@@ -291,13 +291,13 @@ private final class ApplicationEncoder: VideoEncoder {
   }
 }
 
-/// The application's decoders.
+/// Adapts the application's decoder factory to the stack's protocol.
 final class DecoderFactory: VideoDecoderFactory {
   private let factory: Handed<any RTCVideoDecoderFactory>
   private let infos: [(codec: String, info: RTCVideoCodecInfo)]
   let implementationName: String
 
-  /// Nil when the factory creates none.
+  /// Nil if the factory creates no decoder.
   init?(_ factory: (any RTCVideoDecoderFactory)?) {
     guard let factory else { return nil }
     let found = made(
@@ -318,7 +318,7 @@ final class DecoderFactory: VideoDecoderFactory {
   }
 }
 
-/// A decoder of the application, as the stack's protocol.
+/// Adapts an application's decoder to the stack's protocol.
 private final class ApplicationDecoder: VideoDecoder {
   private final class Result {
     var frame: RTCVideoFrame?

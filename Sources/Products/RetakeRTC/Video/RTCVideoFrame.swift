@@ -6,13 +6,13 @@ public enum RTCVideoRotation: Int, Sendable {
   /// No rotation.
   case _0 = 0
   // swift-format-ignore
-  /// A quarter turn.
+  /// A quarter turn clockwise.
   case _90 = 90
   // swift-format-ignore
   /// A half turn.
   case _180 = 180
   // swift-format-ignore
-  /// Three quarters of a turn.
+  /// Three quarters of a turn clockwise.
   case _270 = 270
 
   var native: VideoRotation {
@@ -25,13 +25,13 @@ public enum RTCVideoRotation: Int, Sendable {
   }
 }
 
-/// A frame of a camera or of a received track.
+/// A frame from a camera or a received track.
 public final class RTCVideoFrame: Sendable {
   /// The pixels.
   public let buffer: any RTCVideoFrameBuffer
   /// The rotation for display.
   public let rotation: RTCVideoRotation
-  /// When it was captured, by the clock of its source, in nanoseconds.
+  /// When the frame was captured, in nanoseconds by its source's clock.
   public let timeStampNs: Int64
 
   /// Creates a frame.
@@ -59,16 +59,16 @@ public final class RTCVideoFrame: Sendable {
   /// The capture time in units of 90 kHz, wrapping around.
   public var timeStamp: Int32 { Int32(truncatingIfNeeded: timeStampNs / 1000 * 9 / 100) }
 
-  /// The frame with its pixels in I420.
+  /// Returns the frame with its pixels in I420.
   public func newI420() -> RTCVideoFrame {
     RTCVideoFrame(buffer: buffer.toI420(), rotation: rotation, timeStampNs: timeStampNs)
   }
 
-  /// The rotated pixels in RGBA, for a screen; black for a buffer whose bytes do not match its
-  /// size.
+  /// Returns the rotated pixels in RGBA, for display; empty for a buffer whose bytes do not match
+  /// its size.
   public func rgba() -> [UInt8] { native?.rgba() ?? [] }
 
-  /// Creates a frame without rotation, as it was captured or received.
+  /// Creates an upright frame from the stack's.
   package convenience init(_ frame: VideoFrame) {
     let upright = frame.upright
     self.init(
@@ -76,7 +76,7 @@ public final class RTCVideoFrame: Sendable {
       timeStampNs: upright.timestampNanoseconds)
   }
 
-  /// Converts to the stack's type; nil for a buffer whose bytes do not match its size.
+  /// The stack's type; nil for a buffer whose bytes do not match its size.
   package var native: VideoFrame? {
     let buffer = (buffer as? any NativeBuffer)?.native ?? buffer.toI420().native
     return buffer.flatMap {
@@ -87,7 +87,7 @@ public final class RTCVideoFrame: Sendable {
 
 // MARK: - RTCVideoFrameBuffer
 
-/// The pixels of a frame.
+/// A frame's pixels.
 public protocol RTCVideoFrameBuffer: AnyObject, Sendable {
   /// The width in pixels.
   var width: Int32 { get }
@@ -97,9 +97,9 @@ public protocol RTCVideoFrameBuffer: AnyObject, Sendable {
   func toI420() -> RTCI420Buffer
 }
 
-/// A buffer of this module.
+/// A buffer defined in this module.
 protocol NativeBuffer: RTCVideoFrameBuffer {
-  /// The pixels; nil when the bytes do not match the size.
+  /// The pixels; nil if the bytes do not match the size.
   var native: VideoFrameBuffer? { get }
 }
 
@@ -123,9 +123,9 @@ public final class RTCI420Buffer: NativeBuffer {
   public var width: Int32 { Int32(videoFrame.width) }
   /// The height in pixels.
   public var height: Int32 { Int32(videoFrame.height) }
-  /// The width of U and V: half, rounded up.
+  /// The width of U and V in pixels: half of the frame's, rounded up.
   public var chromaWidth: Int32 { (width + 1) / 2 }
-  /// The height of U and V: half, rounded up.
+  /// The height of U and V in pixels: half of the frame's, rounded up.
   public var chromaHeight: Int32 { (height + 1) / 2 }
   /// The bytes from one row of Y to the next.
   public var strideY: Int32 { width }
@@ -139,7 +139,7 @@ public final class RTCI420Buffer: NativeBuffer {
   public var dataU: [UInt8] { plane(lumaCount, chromaCount) }
   /// The V plane; a copy.
   public var dataV: [UInt8] { plane(lumaCount + chromaCount, chromaCount) }
-  /// The buffer itself.
+  /// Returns the buffer itself.
   public func toI420() -> RTCI420Buffer { self }
 
   var native: VideoFrameBuffer? { try? VideoFrameBuffer(videoFrame) }
@@ -153,9 +153,9 @@ public final class RTCI420Buffer: NativeBuffer {
   }
 }
 
-/// Pixels of a `CVPixelBuffer`.
+/// A buffer that wraps a `CVPixelBuffer`.
 public final class RTCCVPixelBuffer: NativeBuffer {
-  /// The pixels.
+  /// The wrapped pixels.
   public let pixelBuffer: CVPixelBuffer
 
   /// Creates a buffer that shares the pixels.

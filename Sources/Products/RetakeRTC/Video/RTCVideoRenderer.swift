@@ -5,16 +5,16 @@ import Synchronization
 
 /// Displays frames; called one call at a time, on the thread that delivers the frames.
 ///
-/// For a received track that is the media loop, so the renderer must return at once, and must not
-/// call a connection from there.
+/// For a received track this is the media loop's thread, so the renderer must return at once and
+/// must not call a connection from there.
 public protocol RTCVideoRenderer: AnyObject {
-  /// The size in pixels of the frames from now on; called before the first frame.
+  /// Sets the size in pixels for frames from now on; called before the first frame.
   func setSize(_ size: CGSize)
-  /// Displays a frame; nil: there is nothing to display any longer.
+  /// Displays a frame; nil means there is nothing left to display.
   func renderFrame(_ frame: RTCVideoFrame?)
 }
 
-/// The renderers of a track, each notified of the size before its first frame and when it changes.
+/// A track's renderers, each notified of the size before its first frame and whenever it changes.
 final class RendererList: Sendable {
   private struct Entry: Sendable {
     let renderer: Handed<any RTCVideoRenderer>
@@ -25,7 +25,7 @@ final class RendererList: Sendable {
 
   var isEmpty: Bool { entries.withLock { $0.isEmpty } }
 
-  /// Adds a renderer, unless it was already added.
+  /// Adds a renderer; adding it again has no effect.
   func add(_ renderer: any RTCVideoRenderer) {
     let added = Handed(renderer)
     entries.withLock { entries in
@@ -40,7 +40,7 @@ final class RendererList: Sendable {
     entries.withLock { entries in entries.removeAll { $0.renderer.value === gone.value } }
   }
 
-  /// Displays a frame in all of them; nil when there are no more.
+  /// Displays a frame in all renderers; nil means that no frames follow.
   func show(_ frame: RTCVideoFrame?) {
     let isTurned = frame?.rotation == ._90 || frame?.rotation == ._270
     let size = frame.map { frame in
@@ -64,26 +64,26 @@ final class RendererList: Sendable {
 
 // MARK: - RTCMTLVideoView
 
-/// UIKit's name, for the signatures of views.
+/// A namespace with UIKit's name, for the signatures of views.
 public enum UIView {
   /// How a video frame is fitted into its view, numbered as in UIKit.
   public enum ContentMode: Int, Sendable {
     /// The frame is stretched to the view.
     case scaleToFill
-    /// The whole frame is visible, with bars at two sides.
+    /// The complete frame is visible, with bars on two sides.
     case scaleAspectFit
-    /// The whole view is filled, and the excess is cropped.
+    /// The complete view is filled, and the excess is cropped.
     case scaleAspectFill
   }
 }
 
-/// Is notified when a view displays frames of another size.
+/// Receives a view's changes of size.
 public protocol RTCVideoViewDelegate: AnyObject {
-  /// The size of the displayed frames changed, in pixels.
+  /// Reports that the displayed frames have a new size, in pixels.
   func videoView(_ videoView: any RTCVideoRenderer, didChangeVideoSize size: CGSize)
 }
 
-/// A view that displays a track, without a screen: it holds the displayed frame and computes its
+/// A view that displays a track without a screen: it holds the displayed frame and computes its
 /// position in the view.
 public final class RTCMTLVideoView: RTCVideoRenderer, Sendable {
   private struct State {
@@ -103,7 +103,7 @@ public final class RTCMTLVideoView: RTCVideoRenderer, Sendable {
   /// Whether views can be created; always true.
   public static func isMetalAvailable() -> Bool { true }
 
-  /// Is notified of size changes; held weakly.
+  /// Receives changes of size; held weakly.
   public var delegate: (any RTCVideoViewDelegate)? {
     get { state.withLock { $0.delegate }.value }
     set {
@@ -116,17 +116,17 @@ public final class RTCMTLVideoView: RTCVideoRenderer, Sendable {
     get { state.withLock { $0.contentMode } }
     set { state.withLock { $0.contentMode = newValue } }
   }
-  /// Whether frames are accepted; otherwise the last one stays.
+  /// Whether frames are accepted; otherwise the last frame stays.
   public var isEnabled: Bool {
     get { state.withLock { $0.isEnabled } }
     set { state.withLock { $0.isEnabled = newValue } }
   }
-  /// The rotation of all frames; nil uses the rotation of each.
+  /// A rotation for all frames; nil uses each frame's own.
   public var rotationOverride: RTCVideoRotation? {
     get { state.withLock { $0.rotationOverride } }
     set { state.withLock { $0.rotationOverride = newValue } }
   }
-  /// The position and size of the view, in pixels.
+  /// The view's position and size in pixels.
   public var frame: CGRect {
     get { state.withLock { $0.frame } }
     set { state.withLock { $0.frame = newValue } }
@@ -137,7 +137,7 @@ public final class RTCMTLVideoView: RTCVideoRenderer, Sendable {
   /// The displayed frame; nil before the first.
   public var videoFrame: RTCVideoFrame? { state.withLock { $0.shown } }
 
-  /// The rectangle of the displayed frame in the view, whose origin is the upper left corner; nil
+  /// The displayed frame's rectangle within the view, with the origin in the upper left corner; nil
   /// before the first frame.
   public var videoRect: CGRect? {
     let (shown, view, mode, override) = state.withLock { state in
@@ -167,12 +167,12 @@ public final class RTCMTLVideoView: RTCVideoRenderer, Sendable {
 
   // MARK: RTCVideoRenderer
 
-  /// Notifies the delegate.
+  /// Notifies the delegate of a new size.
   public func setSize(_ size: CGSize) {
     delegate?.videoView(self, didChangeVideoSize: size)
   }
 
-  /// Displays a frame; nil keeps the last one.
+  /// Displays a frame; nil keeps the last frame.
   public func renderFrame(_ frame: RTCVideoFrame?) {
     guard let frame else { return }
     state.withLock { if $0.isEnabled { $0.shown = frame } }
@@ -182,14 +182,14 @@ public final class RTCMTLVideoView: RTCVideoRenderer, Sendable {
 /// The older name of `RTCMTLVideoView`.
 public typealias RTCEAGLVideoView = RTCMTLVideoView
 
-/// Displays the stack's frames in a renderer of the application.
+/// Displays the stack's frames in an application's renderer.
 package final class ShownFrames: VideoRenderer {
   private let renderer: Handed<any RTCVideoRenderer>
 
-  /// Displays them on the thread that delivers them, one call at a time.
+  /// Creates a renderer that displays frames on the thread that delivers them, one call at a time.
   package init(_ renderer: any RTCVideoRenderer) { self.renderer = Handed(renderer) }
 
-  /// The size of the frames from the next one on.
+  /// Sets the frame size from the next frame on.
   package func setSize(width: Int, height: Int) {
     renderer.value.setSize(CGSize(width: width, height: height))
   }

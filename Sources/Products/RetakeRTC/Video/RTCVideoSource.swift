@@ -4,8 +4,8 @@ import Peer
 import Synchronization
 import Wire
 
-/// The source of local video tracks: filled by calls of `capturer(_:didCapture:)`, or by the
-/// machine's camera when a factory without arguments created it and nothing else fills it.
+/// A source for local video tracks, fed through `capturer(_:didCapture:)`, or by the machine's
+/// camera if a factory without arguments created the source and nothing else feeds it.
 public final class RTCVideoSource: RTCMediaSource, RTCVideoCapturerDelegate {
   private struct Feed: Sendable {
     weak var track: RTCVideoTrack?
@@ -14,7 +14,7 @@ public final class RTCVideoSource: RTCMediaSource, RTCVideoCapturerDelegate {
   private struct State: Sendable {
     var feeds: [Feed] = []
     var camera: DefaultCamera?
-    /// Records the events of the capturer that fills it; nil for none.
+    /// Describes the capturer that feeds the source, in takes; nil for no record.
     var note: CaptureNote?
     var output: OutputFormat?
   }
@@ -32,7 +32,7 @@ public final class RTCVideoSource: RTCMediaSource, RTCVideoCapturerDelegate {
     super.init(received: inlet)
   }
 
-  /// The content hint stored in takes: whether the frames come from a screen.
+  /// The content hint stored in takes: `detail` if the frames come from a screen.
   nonisolated var contentHint: ContentHint? { isScreenCast ? .detail : nil }
 
   nonisolated func feed(_ track: RTCVideoTrack) {
@@ -46,14 +46,14 @@ public final class RTCVideoSource: RTCMediaSource, RTCVideoCapturerDelegate {
     inside.withLock { $0.feeds.compactMap(\.track) }
   }
 
-  // MARK: The size
+  // MARK: Size
 
   /// Limits the sent and displayed frames from now on.
   ///
-  /// Frames of another aspect ratio are cropped, larger ones scaled down, and excess ones dropped.
-  /// Smaller and fewer frames are unchanged.
+  /// Frames with another aspect ratio are cropped, larger frames scaled down, and excess frames
+  /// dropped. Smaller and fewer frames are unchanged.
   /// - Parameters:
-  ///   - width: of a landscape frame; for a portrait one, the height.
+  ///   - width: a landscape frame's width; for a portrait frame, its height.
   ///   - fps: the maximum frame rate.
   nonisolated public func adaptOutputFormat(toWidth width: Int32, height: Int32, fps: Int32) {
     let output = OutputFormat(
@@ -63,13 +63,14 @@ public final class RTCVideoSource: RTCMediaSource, RTCVideoCapturerDelegate {
 
   // MARK: Default camera
 
-  /// Starts the machine's camera once a track is sent, unless the application fills the source.
+  /// Lets the machine's camera feed the source while a track is sent, unless the application feeds
+  /// it.
   nonisolated func useDefaultCamera() {
     let camera = DefaultCamera(for: self)
     inside.withLock { $0.camera = camera }
   }
 
-  /// The application fills the source, so the default camera stops.
+  /// Stops the default camera, because the application feeds the source.
   nonisolated func isFilled() {
     let camera = inside.withLock { state in
       defer { state.camera = nil }
@@ -78,7 +79,7 @@ public final class RTCVideoSource: RTCMediaSource, RTCVideoCapturerDelegate {
     camera?.stop()
   }
 
-  /// A connection starts or stops sending a track of the source.
+  /// Handles a connection that starts or stops sending one of the source's tracks.
   nonisolated func outletChanged(_ place: TrackCore.Place, isSent: Bool) {
     let (note, camera) = inside.withLock { ($0.note, $0.camera) }
     if isSent, let note { place.post(.noteCapture(transceiver: place.transceiver, note)) }
@@ -87,7 +88,7 @@ public final class RTCVideoSource: RTCMediaSource, RTCVideoCapturerDelegate {
 
   // MARK: Frames
 
-  /// Sends a frame on all tracks of the source, and displays it in their renderers.
+  /// Sends a frame on all of the source's tracks and displays it in their renderers.
   ///
   /// A connection that is too busy drops the frame.
   nonisolated public func capturer(_ capturer: RTCVideoCapturer, didCapture frame: RTCVideoFrame) {
@@ -97,14 +98,14 @@ public final class RTCVideoSource: RTCMediaSource, RTCVideoCapturerDelegate {
       (state.output?.admits(frame.timeStampNs) ?? true, state.output)
     }
     guard isDue else { return }
-    // Converted once, however many connections there are.
+    // Converted once, no matter how many connections there are.
     let upright = frame.native?.upright
     let smaller = upright.flatMap { output?.cut($0) }
     let shown = smaller.map { RTCVideoFrame($0) } ?? frame
     for track in tracks { track.captured(shown, smaller ?? upright) }
   }
 
-  /// Records the capturer in the takes when it changes.
+  /// Records the capturer in the takes whenever it changes.
   nonisolated func report(_ note: CaptureNote?) {
     let isNew = inside.withLock { state in
       defer { state.note = note ?? state.note }
@@ -117,14 +118,14 @@ public final class RTCVideoSource: RTCMediaSource, RTCVideoCapturerDelegate {
   }
 }
 
-/// The limits of a source's frames.
+/// Limits on a source's frames.
 struct OutputFormat: Sendable {
   private let width: Int
   private let height: Int
   private let interval: Int64
   private var next: Int64?
 
-  /// How much too early a frame may be, in nanoseconds.
+  /// How early a frame may be, in nanoseconds.
   private static let slack: Int64 = 2_000_000
 
   init(width: Int, height: Int, framesPerSecond: Int) {
@@ -133,17 +134,17 @@ struct OutputFormat: Sendable {
     interval = 1_000_000_000 / Int64(max(1, framesPerSecond))
   }
 
-  /// Whether a frame with this time is within the frame rate.
+  /// Returns whether a frame at this time stays within the frame rate.
   mutating func admits(_ time: Int64) -> Bool {
     var due = next ?? time
-    // A source that restarts has other times.
+    // A source that restarts may have unrelated times.
     if due &- time > 2 * interval { due = time }
     guard due &- time <= Self.slack else { return false }
     next = max(due, time &- interval) &+ interval
     return true
   }
 
-  /// Crops and scales down an unrotated frame; nil if it is unchanged.
+  /// Returns a cropped and scaled-down unrotated frame; nil if nothing needs to change.
   func cut(_ frame: VideoFrame) -> VideoFrame? {
     let (columns, rows) = (frame.displayWidth, frame.displayHeight)
     let wanted = rows > columns ? (width: height, height: width) : (width: width, height: height)

@@ -1,6 +1,6 @@
-"""Fleets of takes: published as tables, re-run in thousands, asked what would have been.
+"""Fleets of takes: publish them as tables, and run thousands of them under other settings.
 
-The command is `retake-fleet`; from Python, `Lake` reads what was published.
+The command is `retake-fleet`; from Python, `Lake` reads published tables.
 """
 
 from .lake import Lake

@@ -1,7 +1,7 @@
-"""Intervals by resampling: how sure a mean over takes is.
+"""Confidence intervals for means over takes, by resampling.
 
-Everything here is a function of its arguments, to the last bit: the draws come from a seed, and
-sums do not depend on an order.
+Everything here is a function of its arguments, to the last bit: draws come from a seed, and sums
+do not depend on the order of their terms.
 """
 
 import math
@@ -15,7 +15,7 @@ LEVEL = 0.95
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean, and where it lies in 19 of 20 samples of the same kind."""
+    """A mean with its 95 % interval."""
 
     mean: float
     low: float
@@ -23,19 +23,19 @@ class Interval:
 
     @property
     def is_clear(self) -> bool:
-        """Whether zero lies outside of it."""
+        """Whether zero lies outside the interval."""
         return self.low > 0 or self.high < 0
 
 
 class Bootstrap:
-    """Draws takes with replacement, the same ones for every measure of so many takes."""
+    """Draws takes with replacement: the same draws for every measure over as many takes."""
 
     def __init__(self, seed: int, resamples: int = RESAMPLES) -> None:
         self._seed = seed
         self._resamples = resamples
 
     def mean(self, values: Sequence[float]) -> Interval:
-        """The mean of values, one a take, with its percentile interval."""
+        """Returns the mean of values, one per take, with its percentile interval."""
         count = len(values)
         if count == 0:
             return Interval(math.nan, math.nan, math.nan)
@@ -47,7 +47,7 @@ class Bootstrap:
 
 
 def quantile(ordered: Sequence[float], share: float) -> float:
-    """A quantile of values in order, between two of them by the line that joins them."""
+    """Returns a quantile of sorted values, interpolated linearly between two of them."""
     if not ordered:
         return math.nan
     place = share * (len(ordered) - 1)
@@ -57,5 +57,5 @@ def quantile(ordered: Sequence[float], share: float) -> float:
 
 
 def median(values: Sequence[float]) -> float:
-    """The value in the middle."""
+    """Returns the median of values."""
     return quantile(sorted(values), 0.5)

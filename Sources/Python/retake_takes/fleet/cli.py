@@ -152,7 +152,7 @@ def main(words: Sequence[str] | None = None) -> NoReturn:
 
 
 class Progress:
-    """One line on a terminal: how many are done, and how long the rest needs."""
+    """A progress line on a terminal: how many are done, and how long the rest will need."""
 
     def __init__(self, verb: str, count: int, place: str) -> None:
         self._verb, self._count = verb, count
@@ -164,11 +164,11 @@ class Progress:
 
     @property
     def seconds(self) -> float:
-        """How long it has taken."""
+        """The time elapsed so far."""
         return time.monotonic() - self._began
 
     def add(self, count: int, failed: int) -> None:
-        """Says that some more are done."""
+        """Counts further takes as done, and updates the line."""
         self.done += count
         if self._is_shown:
             rate = self.done / max(self.seconds, 0.001)
@@ -211,7 +211,7 @@ def _outcome(
     options: argparse.Namespace, sources: Sequence[Source],
     task: Callable[[Sequence[Source]], work.Outcome],
 ) -> tuple[work.Outcome, float]:
-    """All results of a verb, in the order of the takes, and the seconds it took."""
+    """Returns all results of a verb, in take order, and how many seconds it ran."""
     total = work.Outcome()
     seconds = 0.0
     for done, progress in _run(options, sources, task):
@@ -232,7 +232,7 @@ def _say_failures(failures: Iterable[tuple[str, str]]) -> None:
 
 
 def parquet(rows: Sequence[Mapping[str, Any]], path: str) -> None:
-    """Writes rows as one file of Parquet."""
+    """Writes rows to one Parquet file."""
     duck = database()
     with tempfile.NamedTemporaryFile("w", suffix=".jsonl", encoding="utf-8") as file:
         for row in rows:
@@ -248,7 +248,7 @@ def parquet(rows: Sequence[Mapping[str, Any]], path: str) -> None:
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """Rows as aligned text; numbers stand to the right."""
+    """Formats rows as aligned text, with numbers right-aligned."""
     cells = [[_cell(value) for value in row] for row in rows]
     numeric = [
         bool(cells) and all(_is_number(row[place]) for row in cells)
@@ -471,7 +471,7 @@ def _whatif(options: argparse.Namespace) -> int:
 def _chosen(
     options: argparse.Namespace, program: str, sources: Sequence[Source]
 ) -> list[Source]:
-    """The takes that meet the condition of --grep."""
+    """Returns the takes that satisfy the condition of --grep."""
     task = functools.partial(work.rows_of, "take", program)
     total, _ = _outcome(options, sources, task)
     _say_failures(total.failures)
@@ -483,8 +483,8 @@ def _chosen(
 
 
 def select(rows: Sequence[Mapping[str, Any]], condition: str) -> set[str]:
-    """The takes whose rows meet a condition of SQL; `round_trip`, `jitter` and `loss` are names
-    for milliseconds and per cent."""
+    """Returns the takes whose rows satisfy an SQL condition; `round_trip` and `jitter` are in
+    milliseconds, `loss` in per cent."""
     columns = list(rows[0]) if rows else ["take"]
     base = sqlite3.connect(":memory:")
     names = ", ".join(f'"{name}"' for name in columns)

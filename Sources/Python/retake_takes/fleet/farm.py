@@ -1,7 +1,7 @@
-"""Work on thousands of takes in batches: on the cores of this machine, or of several by Ray.
+"""Works on thousands of takes in batches, on this machine's cores or on several machines with Ray.
 
-A batch is a task of some seconds. A task that is lost, because a process or a machine died, is
-done again; what counts of it is the result that comes back, once.
+A batch is a task of a few seconds. A task that is lost because a process or a machine died is run
+again, and only the one result that arrives counts.
 """
 
 import os
@@ -25,7 +25,7 @@ _LARGEST_BATCH = 500
 
 @dataclass
 class Batch:
-    """Some takes that are worked on together."""
+    """Takes that one task works on."""
 
     number: int
     sources: list[Source]
@@ -35,7 +35,7 @@ class Batch:
 
 @dataclass
 class Done(Generic[Result]):
-    """What came of a batch: a result, or why there is none after several tries."""
+    """A finished batch: its result, or the reason that there is none after several tries."""
 
     sources: list[Source]
     result: Result | None
@@ -44,7 +44,7 @@ class Done(Generic[Result]):
 
 @dataclass
 class Queue:
-    """Cuts takes into batches that need about as many seconds as wanted, by what was measured."""
+    """Splits takes into batches of about the wanted duration, according to measured speed."""
 
     sources: Sequence[Source]
     seconds: float
@@ -55,14 +55,14 @@ class Queue:
     again: deque[Batch] = field(default_factory=deque)
 
     def next(self) -> Batch | None:
-        """The next batch; None when there is nothing left."""
+        """Returns the next batch; None if nothing is left."""
         if self.again:
             return self.again.popleft()
         left = len(self.sources) - self.place
         if left <= 0:
             return None
         size = max(1, min(_LARGEST_BATCH, int(self.rate * self.seconds))) if self.rate else 4
-        # The last ones are shared, so that nobody waits for one long batch.
+        # Share the last takes among the workers, so that none waits for one long batch.
         size = min(size, max(1, -(-left // (2 * self.workers))))
         batch = Batch(self.number, list(self.sources[self.place:self.place + size]))
         self.place += size
@@ -70,12 +70,12 @@ class Queue:
         return batch
 
     def measure(self, batch: Batch, seconds: float) -> None:
-        """Learns how many takes a worker does in a second."""
+        """Records how many takes a worker finishes per second."""
         rate = len(batch.sources) / max(seconds, 0.001)
         self.rate = rate if not self.rate else 0.5 * self.rate + 0.5 * rate
 
     def fail(self, batch: Batch) -> bool:
-        """Puts a batch back; False when it was tried often enough."""
+        """Puts a batch back; returns False if it was tried often enough."""
         batch.tries += 1
         if batch.tries >= _TRIES:
             return False
@@ -84,7 +84,7 @@ class Queue:
 
 
 def timed(work: Work[Result], sources: Sequence[Source]) -> tuple[float, Result]:
-    """Does a batch, and says how long it took where it was done."""
+    """Runs a batch, and returns how long it took on its worker along with the result."""
     began = time.monotonic()
     result = work(sources)
     return time.monotonic() - began, result
@@ -100,7 +100,7 @@ class LocalFarm:
     def run(
         self, sources: Sequence[Source], work: Work[Result], seconds: float
     ) -> Iterator[Done[Result]]:
-        """Does all of it; results come as they are ready."""
+        """Runs all batches and yields results as they are ready."""
         queue = Queue(sources, seconds, self.jobs)
         pool = ProcessPoolExecutor(self.jobs)
         running: dict[Future[tuple[float, Result]], Batch] = {}
@@ -124,7 +124,7 @@ class LocalFarm:
                     queue.measure(batch, spent)
                     yield Done(batch.sources, result)
                 if is_broken:
-                    # All that ran in the pool is lost with it.
+                    # Everything that was running in the pool is lost with it.
                     for batch in running.values():
                         queue.again.append(batch)
                     running.clear()
@@ -135,7 +135,7 @@ class LocalFarm:
 
 
 class RayFarm:
-    """Tasks of a cluster of Ray; without an address, of one that starts here."""
+    """Tasks on a Ray cluster; without an address, on a cluster started here."""
 
     def __init__(self, address: str | None = None, jobs: int | None = None) -> None:
         try:
@@ -150,7 +150,7 @@ class RayFarm:
             settings["address"] = address
         elif jobs:
             settings["num_cpus"] = jobs
-        # What it says of itself and of its nodes is no result, and comes at any time.
+        # Ray prints messages about itself at any time; they must not mix with results.
         self._output, sys.stdout = sys.stdout, sys.stderr
         try:
             context = ray.init(**settings)
@@ -164,13 +164,13 @@ class RayFarm:
 
     @property
     def workers(self) -> int:
-        """How many cores the cluster has at this moment."""
+        """How many cores the cluster currently has."""
         return max(1, int(self._ray.cluster_resources().get("CPU", 1)))
 
     def run(
         self, sources: Sequence[Source], work: Work[Result], seconds: float
     ) -> Iterator[Done[Result]]:
-        """Does all of it; results come as they are ready."""
+        """Runs all batches and yields results as they are ready."""
         ray = self._ray
         queue = Queue(sources, seconds, self.workers)
         task = ray.remote(num_cpus=1, max_retries=_TRIES)(timed)
@@ -179,7 +179,7 @@ class RayFarm:
         try:
             while True:
                 queue.workers = self.workers
-                # One more than cores for each, so that none waits for its next.
+                # Two tasks per core, so that none waits for its next.
                 while len(running) < 2 * queue.workers and (batch := queue.next()):
                     running[task.options(name=f"batch {batch.number}").remote(
                         shared, batch.sources)] = batch
@@ -209,7 +209,7 @@ Farm = LocalFarm | RayFarm
 
 
 def make_farm(ray: str | None, jobs: int | None) -> Farm:
-    """The farm that options ask for: `ray` is None for none, `local`, `auto` or an address."""
+    """Creates the requested farm: `ray` is `local`, `auto`, an address, or None for processes."""
     if ray is None:
         return LocalFarm(jobs)
     return RayFarm(None if ray == "local" else ray, jobs)

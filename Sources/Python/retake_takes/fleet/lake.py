@@ -1,7 +1,7 @@
-"""A lake: the tables of many takes as Parquet, partitioned by day, with DuckLake as their format.
+"""A lake: tables of many takes as Parquet, partitioned by day, in DuckLake's format.
 
-DuckDB writes and reads all of it. The catalogue of the lake is one file of SQLite for one writer,
-or a database of PostgreSQL for many.
+DuckDB reads and writes it. The lake's catalogue is an SQLite file for a single writer, or a
+PostgreSQL database for many.
 """
 
 import fcntl
@@ -20,7 +20,7 @@ _TAKE_FRONT = (("source", "VARCHAR"), ("stamp", "VARCHAR"), ("tags", "VARCHAR"))
 
 
 def database() -> Any:
-    """DuckDB with the extensions of this package, none of which is downloaded."""
+    """Returns DuckDB with this package's extensions, none of which is downloaded."""
     try:
         import duckdb
         from duckdb_extensions import import_extension
@@ -38,12 +38,12 @@ def database() -> Any:
 
 
 def literal(text: str) -> str:
-    """A text for SQL."""
+    """Quotes text as an SQL literal."""
     return "'" + text.replace("'", "''") + "'"
 
 
 def allow_s3(duck: Any, bucket: str) -> None:
-    """Lets DuckDB read and write a bucket, by the usual variables."""
+    """Lets DuckDB read and write a bucket, with credentials from the usual variables."""
     settings = {"TYPE": "s3", "SCOPE": literal(f"s3://{bucket}")}
     for name, variable in (
         ("KEY_ID", "AWS_ACCESS_KEY_ID"), ("SECRET", "AWS_SECRET_ACCESS_KEY"),
@@ -64,7 +64,7 @@ def allow_s3(duck: Any, bucket: str) -> None:
 
 
 class Lake:
-    """The tables of a lake, for one writer or reader at a time."""
+    """A lake's tables, for one writer or reader at a time."""
 
     def __init__(self, place: str, catalogue: str | None = None, *, create: bool = False) -> None:
         self.place = place.rstrip("/")
@@ -111,9 +111,9 @@ class Lake:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """Keeps other writers waiting: two that publish the same take leave one of it."""
+        """Makes other writers wait, so that two that publish the same take leave only one copy."""
         if not self._lock:
-            # Of a catalogue in PostgreSQL the database itself keeps the lock of a transaction.
+            # For a catalogue in PostgreSQL, the database holds the lock until the transaction ends.
             yield
             return
         descriptor = os.open(self._lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -126,7 +126,7 @@ class Lake:
     # Tables
 
     def columns(self, name: str) -> list[str]:
-        """The columns of a table; none where there is no such table."""
+        """Returns a table's columns; empty if there is no such table."""
         rows = self.duck.execute(
             "SELECT column_name FROM duckdb_columns() WHERE database_name = 'lake' "
             "AND table_name = ? ORDER BY column_index", [name]).fetchall()
@@ -134,13 +134,13 @@ class Lake:
 
     @property
     def version(self) -> int:
-        """The version of the tables; 0 of an empty lake."""
+        """The tables' version; 0 for an empty lake."""
         if not self.columns("lake_version"):
             return 0
         return self.duck.execute("SELECT max(version) FROM lake.lake_version").fetchone()[0] or 0
 
     def _migrate(self) -> None:
-        """Makes the tables, or adds what this version has and the lake does not."""
+        """Creates the tables, or adds whatever this version has and the lake lacks."""
         version = self.version
         if version > VERSION:
             raise FleetError(
@@ -173,15 +173,15 @@ class Lake:
     # Publishing
 
     def known(self) -> tuple[dict[str, str], dict[str, str]]:
-        """The stamps of the sources that are there, and the sources by the ids of their takes."""
+        """Returns published sources' stamps, and the sources by their takes' ids."""
         rows = self.duck.execute("SELECT source, stamp, take FROM lake.take").fetchall()
         return {row[0]: row[1] for row in rows}, {row[2]: row[0] for row in rows}
 
     def append(self, paths: Sequence[str]) -> int:
-        """Adds what was read into files, in one transaction; returns how many takes are new.
+        """Adds the takes in staging files in one transaction; returns how many are new.
 
-        A take that is there already stays as it is, and one whose source holds another recording
-        than before is replaced.
+        A take that is already published stays as it is; a take whose source now contains another
+        recording is replaced.
         """
         if not paths:
             return 0
@@ -253,23 +253,23 @@ class Lake:
                 f"SELECT * FROM ({' UNION ALL '.join(parts)}) ORDER BY day, take")
 
     def compact(self) -> None:
-        """Joins the small files that many runs left, and removes what no snapshot needs."""
+        """Merges the small files left by many runs, and removes files that no snapshot needs."""
         with self._alone():
             self.duck.execute("CALL ducklake_merge_adjacent_files('lake')")
             self.duck.execute("CALL ducklake_expire_snapshots('lake', older_than => now())")
             self.duck.execute("CALL ducklake_cleanup_old_files('lake', cleanup_all => true)")
 
-    # Asking
+    # Queries
 
     def ask(self) -> Any:
-        """The connection of DuckDB, in which every table can be named as in a take."""
+        """The DuckDB connection, in which every table can be named as in a take."""
         self.duck.execute("USE lake")
         return self.duck
 
     def one(self, take: str) -> Any:
-        """The same with the rows of one take alone, so that a query of that take gives its answer.
+        """Returns a connection with one take's rows only, so that queries answer as on that take.
 
-        `take` is its id.
+        `take` is the take's id.
         """
         self.duck.execute("USE memory")
         for table in TABLES:
@@ -281,7 +281,7 @@ class Lake:
 
 
 def _tables(path: str) -> set[str]:
-    """The tables of a file with rows in them."""
+    """Returns a staging file's tables that have rows."""
     base = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
     try:
         names = [
@@ -297,7 +297,7 @@ def _tables(path: str) -> set[str]:
 
 
 def wanted_columns(table: Table) -> list[tuple[str, str]]:
-    """All columns of a published table, with their types."""
+    """Returns all columns of a published table, with their types."""
     front = [("take", "VARCHAR"), ("day", "DATE")]
     if table.name == "take":
         front += _TAKE_FRONT
@@ -305,5 +305,5 @@ def wanted_columns(table: Table) -> list[tuple[str, str]]:
 
 
 def is_published(name: str) -> bool:
-    """Whether a lake has a table of this name."""
+    """Returns whether a lake has a table with this name."""
     return of_name(name) is not None

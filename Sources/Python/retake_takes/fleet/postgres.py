@@ -1,4 +1,4 @@
-"""The published tables in PostgreSQL, loaded by COPY into the schema `retake`."""
+"""Published tables in PostgreSQL, loaded by COPY into the schema `retake`."""
 
 import json
 import sqlite3
@@ -15,7 +15,7 @@ _LOCK = 0x52544B45
 
 
 class Postgres:
-    """A database as the place where takes are published."""
+    """A database in which takes are published."""
 
     def __init__(self, address: str) -> None:
         try:
@@ -45,7 +45,7 @@ class Postgres:
         self.base.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
 
     def columns(self, name: str) -> list[str]:
-        """The columns of a table; none where there is no such table."""
+        """Returns a table's columns; empty if there is no such table."""
         rows = self.base.execute(
             "SELECT column_name FROM information_schema.columns WHERE table_schema = 'retake' "
             "AND table_name = %s ORDER BY ordinal_position", (name,)).fetchall()
@@ -76,12 +76,12 @@ class Postgres:
             self.base.execute("INSERT INTO retake.lake_version VALUES (%s)", (VERSION,))
 
     def known(self) -> tuple[dict[str, str], dict[str, str]]:
-        """The stamps of the sources that are there, and the sources by the ids of their takes."""
+        """Returns published sources' stamps, and the sources by their takes' ids."""
         rows = self.base.execute("SELECT source, stamp, take FROM retake.take").fetchall()
         return {row[0]: row[1] for row in rows}, {row[2]: row[0] for row in rows}
 
     def append(self, paths: Sequence[str]) -> int:
-        """Adds what was read into files, in one transaction; returns how many takes are new."""
+        """Adds the takes in staging files in one transaction; returns how many are new."""
         added = 0
         with self.base.transaction():
             self._lock()
@@ -133,7 +133,7 @@ class Postgres:
             for row in rows:
                 if row[0] in new:
                     said = json.loads(row[place]) if tags else {}
-                    # PostgreSQL has no NUL in a text.
+                    # PostgreSQL does not allow NUL in text.
                     values = [
                         value.replace("\0", "\ufffd") if isinstance(value, str) else value
                         for value in row

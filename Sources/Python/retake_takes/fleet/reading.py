@@ -1,7 +1,7 @@
-"""Takes read into one SQLite file, in the shape in which they are published.
+"""Reads takes into one SQLite file, in the form in which they are published.
 
-This is the work of one task: the views of each take are run by SQLite itself, and what rules and
-statistics say comes from one call of `retake sql` for all of them.
+This is one task's work: SQLite itself runs each take's views, and one call of `retake sql` for all
+takes returns findings and statistics.
 """
 
 import datetime
@@ -33,7 +33,7 @@ _SECRETS = re.compile(
 
 
 def hidden(text: str | int | float | bytes | None) -> str | int | float | bytes | None:
-    """A text without the secrets in it: passwords of ICE, keys of SDES, tokens, credentials."""
+    """Returns text without secrets: ICE passwords, SDES keys, tokens, credentials."""
     if not isinstance(text, str):
         return text
     return _SECRETS.sub(
@@ -42,17 +42,17 @@ def hidden(text: str | int | float | bytes | None) -> str | int | float | bytes 
 
 @dataclass
 class Reading:
-    """What was read: takes by their ids, and those that could not be read, each with the reason."""
+    """The takes that were read, by id, and those that could not be read, with the reasons."""
 
     takes: dict[str, str] = field(default_factory=dict)
-    """Names of the sources by the ids of their takes."""
+    """The sources' names by their takes' ids."""
     failures: list[tuple[str, str]] = field(default_factory=list)
     bytes: int = 0
-    """How large the files of the takes are."""
+    """The size of all takes' files."""
 
 
 def staging_columns(table: Table) -> str:
-    """The columns of a table of the file, for its statement."""
+    """Returns the columns of a table in the file, for its CREATE statement."""
     columns = ["take TEXT NOT NULL", "day TEXT NOT NULL"]
     if table.name == "take":
         columns += ["source TEXT NOT NULL", "stamp TEXT NOT NULL", "tags TEXT NOT NULL"]
@@ -64,7 +64,7 @@ def read(
     sources: Sequence[Source], path: str, *, packets: bool = False, executable: str | None = None,
     known: frozenset[str] = frozenset(),
 ) -> Reading:
-    """Reads takes into a new file. Those whose ids are known are left out."""
+    """Reads takes into a new file, except those whose ids are already known."""
     reading = Reading()
     base = views.connect(path)
     try:
@@ -137,7 +137,7 @@ def _take(
 
 
 def join(path: str, other: str) -> None:
-    """Moves what was read into another file into this one; a take that both have stays once."""
+    """Moves another file's rows into this one; a take in both is kept once."""
     if not os.path.exists(path):
         os.rename(other, path)
         return
@@ -165,14 +165,14 @@ def join(path: str, other: str) -> None:
 
 
 def day_of(nanoseconds: int) -> str:
-    """The UTC day of an instant, as 2026-01-31."""
+    """Returns an instant's UTC day, such as 2026-01-31."""
     epoch = datetime.date(1970, 1, 1).toordinal()
     number = min(max(epoch + nanoseconds // 86_400_000_000_000, 1), 3_652_059)
     return datetime.date.fromordinal(number).isoformat()
 
 
 def catalogue_query(tables: Sequence[Table]) -> str:
-    """One query for the rows of several tables, each row as a list of JSON."""
+    """Returns one query for the rows of several tables, each row as a JSON list."""
     parts = []
     for table in tables:
         columns = ", ".join(views.quoted(name) for name in table.names)
@@ -185,7 +185,7 @@ def catalogue_query(tables: Sequence[Table]) -> str:
 def _catalogue(
     folder: str, tables: Sequence[Table], executable: str | None
 ) -> tuple[dict[str, dict[str, list[list[object]]]], dict[str, str]]:
-    """What `retake sql` says of the takes of a folder: rows by file and table, and failures."""
+    """Runs `retake sql` on a folder's takes; returns rows by file and table, and failures."""
     words = [find_program(executable), "sql", folder, catalogue_query(tables), "--format", "jsonl"]
     done = subprocess.run(
         words, stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8", errors="replace")

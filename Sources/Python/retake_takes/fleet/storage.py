@@ -1,4 +1,4 @@
-"""Where takes are: folders, files, and buckets of S3."""
+"""Finds takes in folders, files, and S3 buckets."""
 
 import hashlib
 import os
@@ -10,27 +10,27 @@ from typing import Any
 
 
 class FleetError(RuntimeError):
-    """Why a command of a fleet cannot go on: one sentence that says what to do."""
+    """A fleet command cannot continue; the text is one sentence that says what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One take, or one capture, and what tells that its file is another one than before."""
+    """A take or capture, with a stamp that changes when the file does."""
 
     name: str
-    """Its path, or its address as s3://bucket/key."""
+    """The path, or the address as s3://bucket/key."""
     stamp: str
-    """Size and time of change."""
+    """The file's size and modification time."""
     size: int
 
     @property
     def is_remote(self) -> bool:
-        """Whether it has to be fetched before it is read."""
+        """Whether the source must be downloaded before it can be read."""
         return self.name.startswith("s3://")
 
 
 def split_s3(address: str) -> tuple[str, str]:
-    """Bucket and key of an address."""
+    """Splits an address into bucket and key."""
     bucket, _, key = address.removeprefix("s3://").partition("/")
     if not bucket:
         raise FleetError(f"{address}: it names no bucket; write s3://BUCKET/FOLDER")
@@ -38,7 +38,7 @@ def split_s3(address: str) -> tuple[str, str]:
 
 
 def s3_client() -> Any:
-    """A client by the usual variables: AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL and the like."""
+    """Creates a client from the usual variables: AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL, ..."""
     try:
         import boto3
     except ImportError:
@@ -48,7 +48,7 @@ def s3_client() -> Any:
 
 
 def listing(places: Sequence[str], endings: Sequence[str] = (".take",)) -> list[Source]:
-    """All files below folders and buckets, and files that are named, each once, in their order."""
+    """Lists all files below folders and buckets and all named files, each once, in order."""
     found: dict[str, Source] = {}
     for place in places:
         for source in _below(place, tuple(endings)):
@@ -85,10 +85,10 @@ def _file(path: str) -> Source:
     try:
         status = os.stat(path)
     except OSError:
-        # A link that leads nowhere is a take that cannot be read, and costs itself.
+        # A dangling link is an unreadable take, and affects nothing else.
         return Source(path, "", 0)
     stamp = f"{status.st_size} {status.st_mtime_ns}"
-    # What a recorder has not written back yet.
+    # Count the log as well: a recorder may not have written it back yet.
     try:
         log = os.stat(path + "-wal")
         stamp += f" {log.st_size} {log.st_mtime_ns}"
@@ -98,7 +98,7 @@ def _file(path: str) -> Source:
 
 
 def shard_of(sources: Sequence[Source], shard: str | None) -> list[Source]:
-    """Every n-th of the list: `3/10` is the third of ten shards."""
+    """Returns every n-th source: `3/10` is the third of ten shards."""
     if shard is None:
         return list(sources)
     number, _, count = shard.partition("/")
@@ -110,9 +110,9 @@ def shard_of(sources: Sequence[Source], shard: str | None) -> list[Source]:
 
 @contextmanager
 def local(sources: Sequence[Source], suffix: str = ".take") -> Iterator[tuple[str, list[str]]]:
-    """A folder of its own with all of the files, under numbers: links, or copies of what is remote.
+    """Creates a temporary folder with all files under numbers: links, or copies of remote files.
 
-    Nothing is written beside the takes, so that they may be on a file system for reading alone.
+    Nothing is written beside the takes, so they may be on a read-only file system.
     """
     with tempfile.TemporaryDirectory(prefix="retake-fleet-") as folder:
         paths = []
@@ -129,5 +129,5 @@ def local(sources: Sequence[Source], suffix: str = ".take") -> Iterator[tuple[st
 
 
 def short_digest(text: str) -> str:
-    """A name for files by a longer text."""
+    """Returns a short file name derived from a longer text."""
     return hashlib.sha256(text.encode()).hexdigest()[:16]

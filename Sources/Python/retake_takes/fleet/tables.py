@@ -1,14 +1,13 @@
-"""The tables that are published: those of a take under the same names, and what verbs say of it.
+"""The published tables: a take's own tables under the same names, and verbs' results for it.
 
-Every one of them has `take` (the id of the take) and `day` (the UTC day on which it began) in
-front.
-Columns are only ever added; `VERSION` counts what else changes.
+Each table starts with the columns `take` (the take's id) and `day` (the UTC day on which it began).
+Columns are only ever added; `VERSION` counts all other changes.
 """
 
 from dataclasses import dataclass
 
 VERSION = 1
-"""The version of these tables, which a lake carries."""
+"""The version of these tables, which lakes store."""
 
 
 @dataclass(frozen=True)
@@ -19,17 +18,17 @@ class Table:
     columns: tuple[tuple[str, str], ...]
     """Names and SQL types, without `take` and `day`."""
     where: str = ""
-    """What rows of a take are left out, as a condition for those that stay."""
+    """The condition for rows to publish; others are left out."""
     hides: tuple[str, ...] = ()
-    """Columns with text in which secrets are replaced."""
+    """Text columns in which secrets are replaced."""
     of_catalogue: bool = False
-    """Whether `retake sql` makes the rows, because rules and statistics of Retake do."""
+    """Whether `retake sql` computes the rows, since they need Retake's rules and statistics."""
     on_request: bool = False
-    """Whether it is published with --packets alone: a row a packet or a frame."""
+    """Whether the table is published only with --packets: a row per packet or frame."""
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the columns."""
+        """The column names."""
         return tuple(name for name, _ in self.columns)
 
 
@@ -45,7 +44,7 @@ def _of(
 
 
 TABLES: tuple[Table, ...] = (
-    # What retake sql says of each take over a folder.
+    # Computed by retake sql for each take in a folder.
     _of("take",
         "label VARCHAR, start_utc VARCHAR, start_unix_ns BIGINT, duration_ns BIGINT, "
         "complete BIGINT, format BIGINT, tool_version VARCHAR, redaction BIGINT, "
@@ -79,7 +78,7 @@ TABLES: tuple[Table, ...] = (
         "contributor BIGINT, speaking_ns BIGINT, dominant_ns BIGINT, dbov DOUBLE, "
         "loudest_dbov DOUBLE, loudest_percent DOUBLE, heard_ns BIGINT, silent_ns BIGINT",
         of_catalogue=True),
-    # What a take has by itself.
+    # Stored in each take.
     _of("tag",
         "key VARCHAR, value VARCHAR"),
     _of("peer",
@@ -206,7 +205,7 @@ TABLES: tuple[Table, ...] = (
     _of("event",
         "row BIGINT, step BIGINT, peer BIGINT, at_ns BIGINT, type VARCHAR, detail VARCHAR",
         where="type NOT IN ('keylog', 'certificate')"),
-    # On request: a row for each packet or frame.
+    # On request: a row per packet or frame.
     _of("packet",
         "row BIGINT, step BIGINT, peer BIGINT, at_ns BIGINT, direction VARCHAR, local VARCHAR, "
         "remote VARCHAR, size BIGINT, protocol VARCHAR, ssrc BIGINT, payload_type BIGINT, "
@@ -239,14 +238,14 @@ TABLES: tuple[Table, ...] = (
         "to_ns BIGINT, first_sequence BIGINT, packets BIGINT",
         on_request=True),
 )
-"""All of them, in the order in which they are written."""
+"""All tables, in the order in which they are written."""
 
 
 def published(packets: bool) -> tuple[Table, ...]:
-    """The tables of one run."""
+    """Returns the tables that one run publishes."""
     return tuple(table for table in TABLES if packets or not table.on_request)
 
 
 def of_name(name: str) -> Table | None:
-    """The table of a name."""
+    """Returns the table with a name; None if there is none."""
     return next((table for table in TABLES if table.name == name), None)

@@ -1,4 +1,4 @@
-"""What would have been, over a corpus: every take under every setting, paired with itself."""
+"""Runs a corpus of takes under other settings, and compares each take with itself."""
 
 import math
 import os
@@ -14,19 +14,19 @@ from .storage import FleetError, Source, local
 
 @dataclass(frozen=True)
 class Setting:
-    """One change: its name in the table, and the words of `retake whatif` for it."""
+    """One change: its name in the table, and its arguments for `retake whatif`."""
 
     name: str
     words: tuple[str, ...]
     program: str | None = None
-    """The executable that runs it, where builds are compared."""
+    """The executable to run, if builds are compared."""
 
 
 def settings_of(
     *, jitter_buffer: Iterable[str] = (), assignments: Iterable[str] = (),
     selectors: Iterable[tuple[str, str]] = (), builds: Sequence[str] = (), seed: int = 1,
 ) -> list[Setting]:
-    """The settings that options ask for, each value one of its own."""
+    """Returns the requested settings, one per option value."""
     found: list[Setting] = []
     for value in jitter_buffer:
         found.append(Setting(f"jitter buffer {value} ms", ("--jitter-buffer", value)))
@@ -56,16 +56,16 @@ def settings_of(
 
 @dataclass(frozen=True)
 class Measure:
-    """A number of a take: how outcomes of its peers add up to it."""
+    """A number for a take, and how its peers' outcomes combine into it."""
 
     name: str
     pattern: re.Pattern[str]
     is_mean: bool = False
-    """Whether it is the mean over streams, not their sum."""
+    """Whether the number is a mean over streams rather than a sum."""
     is_sent: bool = False
-    """Whether it is of what the peer sends, which the other side would have answered to."""
+    """Whether it describes sent media, to which the remote peer would have reacted."""
     better: int = -1
-    """Whether less (-1) or more (1) of it is better."""
+    """Whether less (-1) or more (1) is better."""
 
 
 def _measure(
@@ -89,7 +89,7 @@ MEASURES: tuple[Measure, ...] = (
 
 
 def measures_of(result: WhatIf) -> dict[str, tuple[float, float]]:
-    """The measures of a take, each as recorded and changed; what no peer has is left out."""
+    """Returns a take's measures, recorded and changed; those that no peer has are left out."""
     found: dict[str, tuple[float, float]] = {}
     for measure in MEASURES:
         pairs = [
@@ -107,7 +107,7 @@ def measures_of(result: WhatIf) -> dict[str, tuple[float, float]]:
 
 @dataclass
 class TakeRun:
-    """What came of one take: its measures by setting."""
+    """One take's results: its measures by setting."""
 
     take: str
     measures: dict[str, dict[str, tuple[float, float]]] = field(default_factory=dict)
@@ -121,14 +121,14 @@ class TakeRun:
 def run(
     settings: Sequence[Setting], executable: str | None, sources: Sequence[Source]
 ) -> list[TakeRun]:
-    """Runs takes under all settings: the work of one task."""
+    """Runs takes under all settings, as one task."""
     runs = []
     with local(sources) as (_, paths):
         for source, path in zip(sources, paths):
             one = TakeRun(source.name)
             try:
                 with Take(path) as take:
-                    # The peers of an observer are no endpoints, though the view actor has them.
+                    # Observed peers are not endpoints, although the view actor lists them.
                     endpoints = take.value(
                         "SELECT count(*) FROM peer WHERE actor NOT IN "
                         "(SELECT actor FROM actor_store)")
@@ -165,21 +165,21 @@ class Line:
     measure: str
     takes: int
     recorded: float
-    """Mean over takes, as recorded."""
+    """The mean over takes, as recorded."""
     changed: float
-    """Mean over takes, under the setting."""
+    """The mean over takes, under the setting."""
     difference: Interval
-    """Mean of the differences, take by take."""
+    """The mean of the differences, take by take."""
     median: float
-    """Median of the differences."""
+    """The median of the differences."""
     better: int
-    """In how many takes it is better."""
+    """The number of takes in which the measure is better."""
     worse: int
 
 
 @dataclass(frozen=True)
 class Extreme:
-    """A take that gains or loses most under a setting."""
+    """One of the takes that gain or lose most under a setting."""
 
     setting: str
     measure: str
@@ -190,19 +190,19 @@ class Extreme:
 
 @dataclass
 class Report:
-    """What a corpus says."""
+    """The results over a corpus."""
 
     lines: list[Line] = field(default_factory=list)
     gains: list[Extreme] = field(default_factory=list)
     losses: list[Extreme] = field(default_factory=list)
     takes: int = 0
     left_out: dict[str, int] = field(default_factory=dict)
-    """What was not answered, with the number of takes that it concerns."""
+    """Reasons for missing results, with the number of affected takes."""
     failures: list[tuple[str, str]] = field(default_factory=list)
 
 
 def report(runs: Iterable[TakeRun], settings: Sequence[Setting], seed: int) -> Report:
-    """The distributions over a corpus. The order in which takes were run makes no difference."""
+    """Returns the distributions over a corpus; the order in which takes ran does not matter."""
     ordered = sorted(runs, key=lambda one: one.take)
     good = [one for one in ordered if not one.failure]
     found = Report(
@@ -256,7 +256,7 @@ def _count(counts: dict[str, int], reason: str) -> None:
 
 
 def rows(runs: Iterable[TakeRun]) -> list[Mapping[str, object]]:
-    """A row for each take, setting and measure."""
+    """Returns a row for each take, setting and measure."""
     return [
         {
             "take": one.take, "setting": setting, "measure": measure, "recorded": pair[0],

@@ -1,4 +1,4 @@
-"""What a task of a farm does with a batch of takes."""
+"""The work that a farm's task does on a batch of takes."""
 
 import json
 import os
@@ -16,7 +16,7 @@ from .tables import of_name
 
 @dataclass
 class Outcome:
-    """What came of a batch: rows for the table of results, and what could not be worked on."""
+    """A batch's outcome: rows for the results table, and takes that failed."""
 
     rows: list[dict[str, Any]] = field(default_factory=list)
     failures: list[tuple[str, str]] = field(default_factory=list)
@@ -29,7 +29,7 @@ def verify(
     outcome = Outcome()
     with local([source for source in sources if source.is_remote]) as (folder, fetched):
         remote = iter(fetched)
-        # What is here is verified where it is, because a pin may stand beside it.
+        # Local takes are verified in place, because a pin may be next to them.
         names = {
             next(remote) if source.is_remote else source.name: source.name for source in sources}
         place = reports or os.path.join(folder, "reports")
@@ -48,7 +48,7 @@ def verify(
 
 
 def rows_of(table: str, executable: str | None, sources: Sequence[Source]) -> Outcome:
-    """The rows of a table that `retake sql` makes of each take: `finding` or `take`."""
+    """Returns the rows that `retake sql` computes per take for a table: `finding` or `take`."""
     outcome = Outcome()
     wanted = of_name(table)
     if wanted is None:
@@ -72,7 +72,7 @@ def rows_of(table: str, executable: str | None, sources: Sequence[Source]) -> Ou
 def import_(
     executable: str | None, out: str, options: tuple[str, ...], sources: Sequence[Source]
 ) -> Outcome:
-    """Makes takes of captures and dumps; one that is there already stays as it is."""
+    """Imports captures and dumps as takes; existing takes stay as they are."""
     outcome = Outcome()
     for source in sources:
         name = os.path.basename(source.name) + "-" + short_digest(source.name)[:8] + ".take"
@@ -93,7 +93,7 @@ def import_(
 
 @dataclass
 class Staged:
-    """Takes that were read, with the file that has their rows, compressed."""
+    """Takes that were read, with a compressed file of their rows."""
 
     reading: Reading
     file: bytes

@@ -2,10 +2,10 @@ import DequeModule
 package import RTP
 package import Wire
 
-/// Raises the bit rate step by step while the path stays clean and cuts it when delay or loss grow.
+/// Raises the bit rate step by step while the path is clean, and cuts it when delay or loss grow.
 ///
-/// With transport-wide feedback it follows the trend of the delay and the loss; without it, it
-/// stays below the peer's own estimate (REMB) and minds the loss in receiver reports.
+/// With transport-wide feedback it follows the trends of delay and loss. Without it, it stays below
+/// the peer's own estimate (REMB) and reacts to loss in receiver reports.
 package struct AdaptiveBitrate: CongestionController {
   package private(set) var isEstimated = false
   private(set) var estimate = 600_000.0
@@ -23,14 +23,14 @@ package struct AdaptiveBitrate: CongestionController {
 
   package var target: UInt64 { UInt64(bounds.clamp(estimate)) }
 
-  /// The rate at which packets arrived recently, in bits per second; nil until enough of them have.
+  /// The rate at which packets arrived recently, in bits per second; nil until enough have arrived.
   var arrivalRate: Double? { arrivals.bitrate }
 
-  /// The capacity of the path in bits per second if it was recently full; nil if it is not known to
-  /// be below the highest rate allowed.
+  /// Returns the path's capacity in bits per second if the path was recently full; nil if it is not
+  /// known to limit the rate.
   ///
-  /// Video that arrives encoded and cannot be made smaller has to stay below it. The encoders'
-  /// target does not serve for that, because it starts low and is capped whatever the path carries.
+  /// Video that arrives encoded and cannot be reduced must stay below it. The encoders' target is
+  /// unsuitable for that: it starts low and is capped whatever the path carries.
   package func pathLimit(at now: Instant) -> UInt64? {
     guard let carried = capacity.carriedAtCut else {
       return bounds.isLimitedByPeer && !hasFeedback ? target : nil
@@ -89,7 +89,7 @@ package struct AdaptiveBitrate: CongestionController {
     if hasFeedback, trend.signal == .growing {
       if mayCut { cut(to: PathCapacity.drainingShare * (arrivalRate ?? estimate), at: now) }
     } else if fraction > 0.1 {
-      // Drops at a full queue are no reason to go below the rate that gets through.
+      // Drops at a full queue are no reason to go below the rate that arrives.
       let through = min(arrivalRate.map { PathCapacity.drainingShare * $0 } ?? 0, estimate)
       if mayCut { cut(to: max(estimate * (1 - 0.5 * fraction), through), at: now) }
     } else if fraction < 0.02, trend.signal == .steady {
@@ -111,23 +111,23 @@ package struct AdaptiveBitrate: CongestionController {
       return
     }
     let grown = estimate * (1 + growth * elapsed) + 1000 * elapsed
-    // Traffic that is not being sent does not prove that the path would carry more.
+    // Capacity that is not used is not proven.
     let proven = arrivalRate.map { 1.5 * $0 + 10_000 } ?? grown
     estimate = max(estimate, min(grown, proven))
   }
 }
 
-/// Estimates the capacity of a path from the peer's reports.
+/// Estimates a path's capacity from the peer's reports.
 ///
 /// Implementations are interchangeable.
 package protocol CongestionController: Sendable {
   /// The total rate that may be sent, in bits per second.
   var target: UInt64 { get }
-  /// Whether the target is based on the peer's reports and not only on the start value.
+  /// Whether the target is based on the peer's reports rather than on the start value alone.
   var isEstimated: Bool { get }
 
-  /// Sets the start, maximum and minimum rate in bits per second; the default minimum is the least
-  /// at which video is useful.
+  /// Sets the start, maximum and minimum rates in bits per second; the default minimum is the
+  /// lowest useful rate for video.
   mutating func setLimits(start: UInt64, maximum: UInt64, minimum: UInt64?)
   /// Assumes this capacity, in bits per second, until reports say otherwise.
   mutating func setEstimate(_ bitrate: UInt64)
@@ -137,30 +137,30 @@ package protocol CongestionController: Sendable {
   mutating func receive(_ feedback: TransportFeedback, at now: Instant)
   /// Handles the peer's own estimate (REMB), in bits per second.
   mutating func receive(maximumBitrate: UInt64, at now: Instant)
-  /// Handles the share of packets lost since the last report, in 1/256.
+  /// Handles the fraction of packets lost since the last report, in 1/256.
   mutating func receive(fractionLost: UInt8, at now: Instant)
 }
 
 // MARK: - BitrateBounds
 
-/// The range of bit rates that may be tried and the peer's limit, in bits per second.
+/// The range of bit rates to try and the peer's limit, in bits per second.
 struct BitrateBounds: Sendable {
   /// Below this rate video is useless.
   private static let usefulMinimum = 50_000.0
-  /// The floor for any application setting: the pacer needs some rate.
+  /// The lowest minimum an application can set: the pacer needs some rate.
   private static let leastMinimum = 5_000.0
-  /// Far above any real rate; keeps sums from overflowing.
+  /// A limit far above any real rate that prevents overflow in sums.
   private static let most: UInt64 = 1 << 40
 
   private(set) var minimum = BitrateBounds.usefulMinimum
   private(set) var maximum = 2_500_000.0
-  /// The peer's own estimate (REMB); nil until it sent one.
+  /// The peer's own estimate (REMB); nil before the first.
   private(set) var remoteMaximum: Double?
 
   /// Whether the peer's limit is below the maximum.
   var isLimitedByPeer: Bool { remoteMaximum.map { $0 < maximum } ?? false }
 
-  /// Sets the bounds; the default minimum is the least rate at which video is useful.
+  /// Sets the bounds; the default minimum is the lowest useful rate for video.
   mutating func set(maximum: UInt64, minimum: UInt64?) {
     self.minimum =
       minimum.map { max(BitrateBounds.bounded($0), BitrateBounds.leastMinimum) }
@@ -176,7 +176,7 @@ struct BitrateBounds: Sendable {
   /// Clamps a rate to the peer's limit.
   func clampToPeer(_ rate: Double) -> Double { remoteMaximum.map { min(rate, $0) } ?? rate }
 
-  /// Whether a rate is at its minimum or maximum.
+  /// Returns whether a rate is at the minimum, the maximum or the peer's limit.
   func isBound(_ rate: Double) -> Bool {
     rate <= minimum || rate >= maximum || rate == remoteMaximum
   }
@@ -185,18 +185,18 @@ struct BitrateBounds: Sendable {
   static func bounded(_ rate: UInt64) -> Double { Double(min(rate, most)) }
 }
 
-/// The rate at which packets recently arrived at the peer, by the peer's clock.
+/// The rate at which packets recently arrived at the peer, by its clock.
 struct ArrivalRate: Sendable {
-  /// The time over which the rate is measured, in units of 250 µs.
+  /// The window over which the rate is measured, in units of 250 µs.
   private static let windowTicks: Int64 = 2000
-  /// Too short a time to compute a rate from.
+  /// The shortest time from which a rate can be computed.
   private static let leastTicks: Int64 = 600
 
   private var arrivals = Deque<(ticks: Int64, bytes: Int)>()
   private var bytes = 0
   private var newest: Int64 = .min
 
-  /// The rate in bits per second; nil until enough packets arrived.
+  /// The rate in bits per second; nil until enough packets have arrived.
   var bitrate: Double? {
     guard let first = arrivals.first, newest - first.ticks >= ArrivalRate.leastTicks else {
       return nil
@@ -215,12 +215,12 @@ struct ArrivalRate: Sendable {
   }
 }
 
-/// The share of packets recently lost on the path.
+/// The fraction of packets recently lost on the path.
 struct LossFraction: Sendable {
-  /// The share counts only after this many packets were reported.
+  /// The fewest packets from which the fraction is computed.
   private static let fewest = 20
 
-  /// The share, 0 to 1.
+  /// The fraction, 0 to 1.
   private(set) var value = 0.0
   private var arrived = 0
   private var missing = 0
@@ -235,36 +235,36 @@ struct LossFraction: Sendable {
     self.missing = 0
   }
 
-  /// Handles the share in a receiver report, in 1/256 (RFC 3550 section 6.4.1).
+  /// Handles the fraction in a receiver report, in 1/256 (RFC 3550 section 6.4.1).
   mutating func receive(_ fraction: UInt8) { value = Double(fraction) / 256 }
 }
 
 // MARK: - PathCapacity
 
-/// The rate that a path carried when it was last full, in bits per second.
+/// The rate a path carried when it was last full, in bits per second.
 struct PathCapacity: Sendable {
-  /// Another cut would come before the effect of the last one can be seen.
+  /// The shortest time between cuts: before it passes, the last cut's effect is not visible.
   private static let cutSpacing = Interval.milliseconds(250)
-  /// How long a full path is assumed to stay near its capacity.
+  /// The time for which a path that was full is assumed to stay near its capacity.
   private static let memory = Interval.seconds(10)
-  /// The share of the arrival rate to send at, so that the queue can drain.
+  /// The fraction of the arrival rate to send at so that the queue can drain.
   static let drainingShare = 0.85
 
   /// When the path was last full; nil if it never was.
   private(set) var cutAt: Instant?
-  /// The estimated rate at which it was last full.
+  /// The estimated rate when it was last full.
   private(set) var fullAt: Double?
   /// The rate that arrived then, less what the queue needs to drain.
   private(set) var carriedAtCut: Double?
 
-  /// Whether the effect of the last cut is visible, so that another one may follow.
+  /// Returns whether the effect of the last cut is visible, so that another one may follow.
   func mayCut(at now: Instant) -> Bool {
     cutAt.map { now - $0 >= PathCapacity.cutSpacing } ?? true
   }
 
   /// Records that the path is full.
   /// - Parameters:
-  ///   - estimate: its assumed capacity.
+  ///   - estimate: the assumed capacity.
   ///   - arrivalRate: the rate that arrives, if known.
   mutating func cut(from estimate: Double, arrivalRate: Double?, at now: Instant) {
     fullAt = min(arrivalRate ?? estimate, estimate)
@@ -272,12 +272,12 @@ struct PathCapacity: Sendable {
     cutAt = now
   }
 
-  /// Whether the path was full so recently that its rate still counts.
+  /// Returns whether the path was full recently enough for its rate to count.
   func isRecent(at now: Instant) -> Bool { now - (cutAt ?? now) < PathCapacity.memory }
 
-  /// The factor by which a rate may grow in a second.
+  /// Returns the factor by which a rate may grow per second.
   func growth(of rate: Double, at now: Instant) -> Double {
-    // Before the first cut the rate doubles each second.
+    // Before the first cut the rate doubles every second.
     guard let fullAt else { return 1 }
     return rate > PathCapacity.drainingShare * fullAt && isRecent(at: now) ? 0.04 : 0.25
   }

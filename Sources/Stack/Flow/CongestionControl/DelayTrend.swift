@@ -1,8 +1,8 @@
 import RTP
 import Wire
 
-/// Detects growing queues from the spacing of packets: the delay-based part of
-/// draft-ietf-rmcat-gcc-02, with a line fitted to the accumulated delay.
+/// Detects growing queues from packet spacing: the delay-based part of draft-ietf-rmcat-gcc-02,
+/// with a line fitted to the accumulated delay.
 struct DelayTrend: Sendable {
   /// The state of the queues on the path.
   enum Signal: Sendable {
@@ -11,7 +11,7 @@ struct DelayTrend: Sendable {
     case shrinking
   }
 
-  /// A burst of packets that left together (section 5.2).
+  /// A burst of packets sent together (section 5.2).
   private struct Group {
     var firstSent: Instant
     var lastSent: Instant
@@ -20,11 +20,11 @@ struct DelayTrend: Sendable {
 
   private static let groupLength = Interval.milliseconds(5)
   private static let window = 20
-  /// At the start of a stream, this many points are enough for a trend.
+  /// The fewest points that make a trend at the start of a stream.
   private static let fewest = 10
   private static let smoothing = 0.9
   private static let gain = 4.0
-  /// How long a trend must last before it counts, in milliseconds.
+  /// The time in milliseconds that a trend must last to count.
   private static let overuseTime = 10.0
 
   private(set) var signal = Signal.steady
@@ -64,7 +64,7 @@ struct DelayTrend: Sendable {
   private mutating func compare(_ old: Group, _ new: Group) {
     let sendDelta = (new.lastSent - old.lastSent).seconds * 1000
     let arrivalDelta = Double(new.lastArrivalTicks - old.lastArrivalTicks) * 0.25
-    // A jump of seconds is a pause or a clock change and says nothing about queues.
+    // A jump of seconds is a pause or a clock change, not a queue.
     guard arrivalDelta >= 0, arrivalDelta < 3000, sendDelta < 3000 else {
       restart()
       return
@@ -80,7 +80,7 @@ struct DelayTrend: Sendable {
     detect(trend, sendDelta: sendDelta, time: Double(new.lastArrivalTicks - origin) * 0.25)
   }
 
-  /// The slope of the least-squares line through the points.
+  /// Returns the slope of the least-squares line through the points.
   private func slope() -> Double {
     var timeSum = 0.0
     var delaySum = 0.0
@@ -118,7 +118,8 @@ struct DelayTrend: Sendable {
     adapt(to: value.magnitude, time: time)
   }
 
-  /// The threshold follows the trend, so that this flow is not starved by others (section 5.4).
+  /// Moves the threshold towards the trend, so that other flows do not starve this one
+  /// (section 5.4).
   private mutating func adapt(to magnitude: Double, time: Double) {
     let elapsed = min(time - (lastThresholdUpdate ?? time), 100)
     lastThresholdUpdate = time
@@ -143,12 +144,12 @@ struct DelayTrend: Sendable {
 
 // MARK: - SentLog
 
-/// Packets sent with transport-wide sequence numbers and not yet reported by the peer.
+/// Packets sent with transport-wide sequence numbers that the peer has not reported yet.
 struct SentLog: Sendable {
   /// A packet that the peer received.
   struct Acknowledged {
     var sentAt: Instant
-    /// The arrival on the peer's clock, in units of 250 µs.
+    /// Arrival on the peer's clock, in units of 250 µs.
     var arrivalTicks: Int64
     var bytes: Int
   }
@@ -169,7 +170,7 @@ struct SentLog: Sendable {
   private static let capacity = 4096
   private var entries: [Entry] = []
   private var newest: Int64 = -1
-  /// The newest packet covered by any feedback.
+  /// The newest packet that any feedback covered.
   private var newestReported: Int64 = -1
   private var reference: Int64?
 
@@ -180,7 +181,7 @@ struct SentLog: Sendable {
     newest = max(newest, sequence)
   }
 
-  /// Returns what a feedback adds; packets already reported are left out.
+  /// Returns the new information in a feedback message, without packets already reported.
   mutating func news(in feedback: TransportFeedback) -> News {
     var news = News()
     guard newest >= 0 else { return news }
@@ -201,7 +202,7 @@ struct SentLog: Sendable {
     }
     let last = min(newest, base + Int64(feedback.count) - 1)
     if last > newestReported {
-      // Packets not covered by any feedback are not known to be lost.
+      // Packets that no feedback covered are not known to be lost.
       let first = max(newestReported + 1, base)
       news.lostCount = Int(max(0, last - first + 1 - arrivedNow))
       newestReported = last
@@ -209,7 +210,7 @@ struct SentLog: Sendable {
     return news
   }
 
-  /// Extends the reference time, whose 24 bits wrap around after 12 days.
+  /// Extends the 24-bit reference time, which wraps around after 12 days.
   private mutating func unwrapReference(_ wire: Int32) -> Int64 {
     guard let reference else {
       self.reference = Int64(wire)

@@ -2,8 +2,8 @@ import DequeModule
 import RTP
 import Wire
 
-/// The sending rate: the path estimate, the share of retransmissions, and the target announced to
-/// encoders.
+/// Controls the sending rate: the path estimate, the budget for retransmissions, and the target
+/// announced to encoders.
 struct RateControl {
   /// The minimum time between announcements of the target.
   private static let targetSpacing = Interval.milliseconds(150)
@@ -26,7 +26,7 @@ struct RateControl {
     transportSequence += 1
   }
 
-  /// Records a video packet sent for the first time.
+  /// Credits the retransmission budget with a video packet sent for the first time.
   mutating func earn(bytes: Int) { resends.earn(bytes: bytes) }
 
   mutating func mayResend(at now: Instant) -> Bool {
@@ -35,7 +35,7 @@ struct RateControl {
 
   mutating func spend(bytes: Int, at now: Instant) { resends.spend(bytes: bytes, at: now) }
 
-  // MARK: What the peer tells
+  // MARK: Feedback
 
   mutating func setLimits(start: UInt64, maximum: UInt64, minimum: UInt64? = nil) {
     congestion.setLimits(start: start, maximum: maximum, minimum: minimum)
@@ -71,9 +71,9 @@ struct RateControl {
     return target
   }
 
-  /// The target less the rate of recent retransmissions, in bits per second.
+  /// Returns the target minus the rate of recent retransmissions, in bits per second.
   ///
-  /// Computed in place, because passing the estimate along would copy it.
+  /// Inlined, because passing the estimate along would copy it.
   @inline(__always)
   private func encoderTarget(at now: Instant) -> UInt64 {
     let total = Double(congestion.target)
@@ -82,23 +82,24 @@ struct RateControl {
   }
 }
 
-/// Limits retransmissions to three quarters of the first-time traffic, so that a congested path is
-/// not congested further by repairing its losses.
+/// Limits retransmissions to three quarters of first-time traffic, so that repairing losses does
+/// not make congestion worse.
 struct ResendBudget {
-  /// A budget that is always available, in bits per second.
+  /// A rate that is always available, in bits per second.
   private static let baseRate = 20_000.0
   private static let smallestLimit = 128_000.0
 
   private var credit = ResendBudget.smallestLimit
   private var creditedAt = Instant.zero
-  /// Bits of retransmissions, decaying over a second.
+  /// Bits spent on retransmissions, decaying over one second.
   private var spent = 0.0
   private var spentAt = Instant.zero
 
-  /// Adds a share of a packet sent for the first time.
+  /// Credits the budget with a packet sent for the first time.
   mutating func earn(bytes: Int) { credit += Double(bytes) * 6 }
 
-  /// Whether a retransmission may be sent; up to half a second of the target bit rate can be saved.
+  /// Returns whether a retransmission may be sent; up to half a second at the target bit rate can
+  /// be saved.
   mutating func mayResend(at now: Instant, targetBitrate: UInt64) -> Bool {
     credit += ResendBudget.baseRate * (now - creditedAt).seconds
     credit = min(credit, max(Double(targetBitrate) / 2, ResendBudget.smallestLimit))
@@ -119,7 +120,7 @@ struct ResendBudget {
 
 // MARK: - Pacer
 
-/// One packet's share of a frame that is queued, or was sent and may be requested again.
+/// One packet's share of a frame, queued or kept for retransmission.
 ///
 /// The frame's bytes are shared, not copied; the packet is built when it is sent.
 struct PayloadPart {
@@ -127,8 +128,7 @@ struct PayloadPart {
   var range: Range<Int>
   /// The payload descriptor.
   var prefix: PayloadPrefix
-  /// The codec's payload types when the frame was encoded; the codec may have been renegotiated
-  /// since.
+  /// The codec's payload types when the frame was encoded; they may have been renegotiated since.
   var payloadType: UInt8
   var rtxPayloadType: UInt8?
   var timestamp: UInt32
@@ -141,23 +141,23 @@ struct PayloadPart {
   var payloadLength: Int { range.count + prefix.length }
 }
 
-/// Spreads video packets over time, so that a large frame does not fill queues on the path: a leaky
-/// bucket emptied at a multiple of the target bit rate.
+/// Spreads video packets over time so that large frames do not fill queues on the path: a leaky
+/// bucket drained at a multiple of the target bit rate.
 struct Pacer {
-  /// A packet that waits.
+  /// A queued packet.
   enum Item {
     case part(ssrc: UInt32, PayloadPart)
-    /// The sequence number of a stream's packet to retransmit.
+    /// A sequence number of the stream to retransmit.
     case resend(ssrc: UInt32, sequence: UInt16)
   }
 
-  /// The minimum time between wake-ups, and the longest burst after a pause.
+  /// The shortest time between wake-ups, and the longest burst after a pause.
   static let burst = Interval.milliseconds(5)
-  /// How much time a late wake-up may make up for.
+  /// The maximum delay that a late wake-up makes up for.
   static let arrears = Interval.milliseconds(40)
-  /// The queue is sent within this time, even if the encoder overshoots its target.
+  /// The longest time to empty the queue, even if the encoder overshoots its target.
   static let longestQueueMilliseconds: UInt64 = 500
-  /// The most queued retransmissions.
+  /// The maximum number of queued retransmissions.
   static let resendLimit = 1024
 
   private var parts = Deque<(ssrc: UInt32, part: PayloadPart)>()
@@ -167,13 +167,13 @@ struct Pacer {
   private var emptyAt = Instant.zero
   private var lastBurst = Instant.zero
 
-  /// The number of queued packets and of queued retransmissions.
+  /// Queued packets and queued retransmissions.
   var partCount: Int { parts.count }
   var resendCount: Int { resends.count }
 
   var isEmpty: Bool { parts.isEmpty && resends.isEmpty }
 
-  /// When the next packet may leave; nil if none is queued.
+  /// When the next packet may be sent; nil if none is queued.
   var due: Instant? { isEmpty ? nil : max(emptyAt, lastBurst + Pacer.burst) }
 
   mutating func append(_ part: PayloadPart, ssrc: UInt32, at now: Instant) {
@@ -182,7 +182,7 @@ struct Pacer {
     parts.append((ssrc, part))
   }
 
-  /// Queues a retransmission ahead of frames; false if too many are queued.
+  /// Queues a retransmission ahead of frames; returns false if too many are queued.
   mutating func resend(_ sequence: UInt16, ssrc: UInt32, at now: Instant) -> Bool {
     guard resends.count < Pacer.resendLimit else { return false }
     if isEmpty { emptyAt = max(emptyAt, now - Pacer.burst) }
@@ -190,7 +190,7 @@ struct Pacer {
     return true
   }
 
-  /// Returns the next packet if it may leave now.
+  /// Returns the next packet if it may be sent now.
   mutating func next(at now: Instant) -> Item? {
     guard emptyAt <= now else { return nil }
     if let resend = resends.popFirst() {
@@ -215,7 +215,7 @@ struct Pacer {
     queuedBytes = 0
   }
 
-  /// Whether the sum equals its parts; asserted after each step in debug builds.
+  /// Whether the byte count matches the queue; asserted after each step in debug builds.
   var isConsistent: Bool {
     queuedBytes == parts.reduce(0) { $0 + UInt64($1.part.range.count) }
       && resends.count <= Pacer.resendLimit

@@ -6,10 +6,10 @@ import Wire
 struct ArrivalFeedback {
   private var log = ArrivalLog()
   private var bitrate = IncomingBitrate()
-  /// The SSRC of the newest packet that arrived with a transport-wide sequence number.
+  /// The SSRC of the newest packet with a transport-wide sequence number.
   private var newestSSRC: UInt32 = 0
 
-  /// When arrivals are reported if a step happens anyway, and when they need one of their own.
+  /// When arrivals are reported if a step happens anyway, and when that needs a step of its own.
   var due: Instant? { log.due }
   var deadline: Instant? { log.deadline }
 
@@ -26,7 +26,7 @@ struct ArrivalFeedback {
     bitrate.receive(bytes: bytes, at: arrival)
   }
 
-  /// Handles the share of packets lost since the last report, in 1/256.
+  /// Handles the fraction of packets lost since the last report, in 1/256.
   mutating func receive(fractionLost: UInt8) { bitrate.receive(fractionLost: fractionLost) }
 
   /// Returns feedback on the arrivals since the last call.
@@ -34,7 +34,7 @@ struct ArrivalFeedback {
     log.report(senderSSRC: senderSSRC, mediaSSRC: newestSSRC)
   }
 
-  /// Returns a REMB message for these sources.
+  /// Returns a REMB message for these sources; nil if there are none or nothing arrived.
   mutating func estimate(senderSSRC: UInt32, of ssrcs: [UInt32], at now: Instant)
     -> MaximumBitrate?
   {
@@ -45,20 +45,20 @@ struct ArrivalFeedback {
 
 // MARK: - ArrivalLog
 
-/// Arrivals of packets with transport-wide sequence numbers that are not reported yet.
+/// Arrivals of packets with transport-wide sequence numbers that have not been reported yet.
 struct ArrivalLog {
   private static let capacity: Int64 = 4096
-  /// The most packets in one feedback message, so that it fits into a datagram.
+  /// The maximum number of packets in a feedback message, so that it fits into a datagram.
   private static let reportedAtMost = 400
-  /// The interval between reports; shorter if there are many arrivals.
+  /// The time between reports; shorter after many arrivals.
   private static let interval = Interval.milliseconds(100)
   private static let busyInterval = Interval.milliseconds(50)
   private static let busyCount = 20
-  /// How long a due report waits for a step that happens anyway.
+  /// The time that a due report may wait for a step that happens anyway.
   private static let slack = Interval.milliseconds(20)
   private static let tickNanoseconds: Int64 = 250_000
 
-  /// When the arrivals are reported if a step happens anyway.
+  /// When arrivals are reported if a step happens anyway.
   private(set) var due: Instant?
   private var times: [(sequence: Int64, ticks: Int64)] = []
   private var unwrapper = SequenceUnwrapper()
@@ -69,7 +69,7 @@ struct ArrivalLog {
   private var isBusy = false
   private var number: UInt8 = 0
 
-  /// When the arrivals need a step of their own.
+  /// When reporting arrivals needs a step of its own.
   var deadline: Instant? { due.map { $0 + ArrivalLog.slack } }
 
   mutating func receive(_ wireSequence: UInt16, arrival: Instant, at now: Instant) {
@@ -108,7 +108,7 @@ struct ArrivalLog {
     return feedbacks
   }
 
-  /// Returns one feedback message: as many packets as fit and are close enough to each other.
+  /// Returns one feedback message with as many packets as fit and are close enough in time.
   private func feedback(
     from first: Int64, through last: Int64, _ senderSSRC: UInt32, _ mediaSSRC: UInt32
   ) -> TransportFeedback {
@@ -167,7 +167,7 @@ struct IncomingBitrate {
     self.bytes += bytes
   }
 
-  /// Handles the share of packets lost since the last report, in 1/256.
+  /// Handles the fraction of packets lost since the last report, in 1/256.
   mutating func receive(fractionLost: UInt8) { self.fractionLost = fractionLost }
 
   /// Returns the estimate for the time since the last one, in bits per second; nil if nothing

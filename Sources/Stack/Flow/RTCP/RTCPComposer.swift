@@ -1,10 +1,10 @@
 import RTP
 import Wire
 
-/// Composes RTCP packets: reports with names (RFC 3550 section 6.1), and feedback after an empty
-/// report unless reduced size was negotiated (RFC 4585 section 3.1, RFC 5506).
+/// Composes RTCP packets: reports with canonical names (RFC 3550 section 6.1), and feedback
+/// preceded by an empty report unless reduced size was negotiated (RFC 4585 section 3.1, RFC 5506).
 struct RTCPComposer {
-  /// The most sources in a compound's reports, and in its BYE.
+  /// The maximum number of sources in a compound's reports and in its BYE.
   static let sourcesMaximum = 31
 
   /// The canonical name (RFC 7022).
@@ -17,11 +17,11 @@ struct RTCPComposer {
     self.reportsWithDemands = reportsWithDemands
   }
 
-  /// Composes sender reports, or a receiver report if nothing is sent, with names and an extended
-  /// report.
+  /// Composes sender reports, or a receiver report if nothing is sent, with canonical names and an
+  /// extended report.
   /// - Parameters:
-  ///   - blocks: the report blocks, which go into the first report.
-  ///   - reference: the NTP time for the peer to answer; nil if nothing is received.
+  ///   - blocks: the report blocks, all in the first report.
+  ///   - reference: the NTP time for the peer to answer.
   func reports(
     _ senders: [SenderReport], _ blocks: [ReportBlock], localSSRC: UInt32,
     receives: Bool, reference: UInt64, _ answers: [ExtendedReport.DelayBlock]
@@ -36,7 +36,7 @@ struct RTCPComposer {
       packets.append(.receiverReport(ReceiverReport(ssrc: localSSRC, blocks: blocks)))
     }
     packets.append(names(senders.isEmpty ? [localSSRC] : senders.map(\.ssrc)))
-    // Report blocks measure the round trip of senders only; a receiver asks for its own (RFC 3611
+    // Report blocks measure the round trip only for senders; a receiver asks for its own (RFC 3611
     // section 4.4).
     let asks = senders.isEmpty || receives
     if asks || !answers.isEmpty {
@@ -49,7 +49,7 @@ struct RTCPComposer {
   }
 
   /// Composes a feedback message, preceded by a report if required.
-  /// - Parameter block: the report block on the source that the feedback is about.
+  /// - Parameter block: a report block on the source that the feedback concerns.
   func feedback(
     _ packet: RTCPPacket, localSSRC: UInt32, isAlone: Bool, block: ReportBlock? = nil
   ) -> [RTCPPacket] {
@@ -63,7 +63,7 @@ struct RTCPComposer {
       SourceDescription(chunks: ssrcs.map { .init(ssrc: $0, cname: cname) }))
   }
 
-  /// The bytes of a compound packet, with spare capacity for SRTP.
+  /// Returns a compound packet's bytes, with spare capacity for SRTP.
   static func bytes(_ packets: [RTCPPacket]) -> [UInt8] {
     var writer = ByteWriter(capacity: 512 + MediaFlow.reservedOverhead)
     for packet in packets { packet.write(into: &writer) }
@@ -74,10 +74,10 @@ struct RTCPComposer {
   }
 }
 
-/// When reports are sent: only while media is sent or received, and early at the start (RFC 3550
+/// Schedules reports: only while media is sent or received, and early at the start (RFC 3550
 /// section 6.2).
 struct ReportSchedule {
-  /// How long a due report waits for a step that happens anyway.
+  /// The time that a due report may wait for a step that happens anyway.
   private static let slack = Interval.milliseconds(50)
 
   private(set) var due: Instant?
@@ -86,7 +86,7 @@ struct ReportSchedule {
 
   init(_ entropy: EntropyStream) { self.entropy = entropy }
 
-  /// When a report requires its own step.
+  /// When a report needs a step of its own.
   var deadline: Instant? { due.map { $0 + Self.slack } }
 
   /// Schedules the first report once media is sent or received.
@@ -108,8 +108,8 @@ struct ReportSchedule {
 
 // MARK: - RoundTripMeter
 
-/// The round trip to the peer, and the receivers' reference times that are still to be answered
-/// (RFC 3611 section 4.4).
+/// Measures the round trip to the peer, and stores receivers' reference times until they are
+/// answered (RFC 3611 section 4.4).
 struct RoundTripMeter {
   private struct ReferenceTime {
     let ssrc: UInt32
@@ -117,18 +117,18 @@ struct RoundTripMeter {
     let arrival: Instant
   }
 
-  /// Longer round trips are taken for errors.
+  /// Longer round trips are treated as errors.
   private static let longest = Interval.seconds(30)
-  /// The most reference times that are answered in one report.
+  /// The maximum number of reference times answered in one report.
   private static let referencesMaximum = 8
 
   /// The latest round trip; nil before the first measurement.
   private(set) var newest: Interval?
   private var references: [ReferenceTime] = []
 
-  /// Measures a round trip, less the delay at the peer (RFC 3550 section 6.4.1); nil if there is no
-  /// report to answer or the result is implausible.
-  /// - Parameter arrival: the middle 32 bits of the NTP time at which the answer arrived.
+  /// Measures a round trip without the delay at the peer (RFC 3550 section 6.4.1); nil if there is
+  /// no report to answer or the result is implausible.
+  /// - Parameter arrival: the middle 32 bits of the NTP time when the answer arrived.
   mutating func measure(lastReport: UInt32, delay: UInt32, arrival: UInt32) -> Interval? {
     guard lastReport != 0 else { return nil }
     let units = arrival &- lastReport &- delay
@@ -140,13 +140,13 @@ struct RoundTripMeter {
     return length
   }
 
-  /// The minimum time between two requests for the same packet.
+  /// The shortest time between two requests for the same packet.
   var requestSpacing: Interval {
     guard let newest else { return .milliseconds(100) }
     return max(newest * 5 / 4, .milliseconds(20))
   }
 
-  /// The minimum time between two retransmissions of the same packet.
+  /// The shortest time between two retransmissions of the same packet.
   var resendSpacing: Interval {
     min(max(newest ?? .milliseconds(20), .milliseconds(5)), .milliseconds(500))
   }
@@ -160,7 +160,7 @@ struct RoundTripMeter {
         ssrc: ssrc, compactNTP: UInt32(truncatingIfNeeded: ntpTime >> 16), arrival: arrival))
   }
 
-  /// Returns the answers to the stored reference times and clears them.
+  /// Returns answers to the stored reference times and clears them.
   mutating func makeAnswers(at now: Instant) -> [ExtendedReport.DelayBlock] {
     defer { references.removeAll() }
     return references.map {
@@ -171,7 +171,7 @@ struct RoundTripMeter {
   }
 }
 
-// Times in the units of reports.
+// Times in RTCP units.
 
 extension Interval {
   /// The length in units of 1/65536 s; 0 if negative.
@@ -189,7 +189,7 @@ extension Interval {
 }
 
 extension WallClock {
-  /// The instant as in abs-send-time: seconds as a 6.18 fixed point number.
+  /// Returns the instant as in abs-send-time: seconds as a 6.18 fixed point number.
   func absoluteSendTime(at now: Instant) -> UInt32 {
     UInt32(truncatingIfNeeded: ntp(at: now) >> 14) & 0xff_ffff
   }

@@ -5,10 +5,10 @@ import Wire
 package struct RTCPRecord: Hashable, Sendable {
   /// Whether it was received rather than sent.
   package var isInbound: Bool
-  /// `sr`, `rr`, `sdes`, `bye`, `nack`, `pli`, `fir`, `remb`, `transport-cc`, `xr`, or `pt-fmt` as
-  /// numbers.
+  /// `sr`, `rr`, `sdes`, `bye`, `nack`, `pli`, `fir`, `remb`, `transport-cc`, `xr`, or the numbers
+  /// of packet type and format as `pt-fmt`.
   package var type: String
-  /// The media SSRC it is about, or the sender's if it has none.
+  /// The media SSRC it concerns, or else the sender's.
   package var ssrc: UInt32
   /// The fields as compact JSON with keys in a fixed order.
   package var fields: String
@@ -64,7 +64,7 @@ package struct RTCPRecord: Hashable, Sendable {
     fields = json.text
   }
 
-  /// The length that the fields of most packets stay below, in bytes.
+  /// Capacity in bytes that suffices for most packets' fields.
   private static let usualLength = 240
 }
 

@@ -5,23 +5,24 @@ import Wire
 /// Assembles video packets into frames and returns them in decoding order.
 ///
 /// A frame is complete when all packets from its first to the marker are present. Two frames are
-/// adjacent if no sequence number or picture ID lies between them. Both the range of sequence
-/// numbers and the bytes held are bounded.
+/// adjacent if no sequence number or picture ID lies between them. The range of sequence numbers
+/// and the bytes held are bounded.
 struct FrameAssembler {
-  /// A packet with what the assembly needs to know about it.
+  /// A packet and what the assembly needs to know about it.
   struct Packet {
     var sequence: Int64
     var timestamp: UInt32
     var marker: Bool
     var arrival: Instant
-    /// The packet, and the range of the codec's data; empty if it only fills a sequence number.
+    /// The packet, and the range of the codec's data; empty if the packet only fills a sequence
+    /// number.
     var bytes: [UInt8] = []
     var payload = 0..<0
     var beginning = VideoPacket.Beginning.no
     var isKey = false
     var pictureID: PictureID?
     var dependency: VideoPacket.Dependency?
-    /// Whether it was lost and arrived by retransmission or FEC.
+    /// Whether it was lost and recovered by retransmission or FEC.
     var isRepaired = false
   }
 
@@ -44,24 +45,24 @@ struct FrameAssembler {
   /// Always accessed in place: a copy would retain the packet's bytes.
   private struct Slot {
     var packet = Packet(sequence: .min, timestamp: 0, marker: false, arrival: .zero)
-    /// The first packet of the frame, once all packets from there to this one are present.
+    /// The frame's first packet, once all packets from there to this one are present.
     var start: Int64?
   }
 
-  /// The most sequence numbers held at once.
+  /// The maximum number of sequence numbers held at once.
   static let capacity: Int64 = 2048
-  /// The most bytes held at once.
+  /// The maximum number of bytes held at once.
   static let maximumBytes = 16 << 20
-  /// How far before the first packet received the stream may have started.
+  /// The number of packets by which the stream may have started before the first one received.
   private static let lead: Int64 = 64
 
-  /// Everything up to this number was delivered or given up.
+  /// Everything up to this number has been delivered or given up.
   private(set) var floor: Int64?
-  /// Whether the packet at the floor ended a frame, if known.
+  /// Whether the packet at the floor is known to end a frame.
   private var floorEndsFrame = false
-  /// Whether the next frame delivered has to be a key frame.
+  /// Whether the next delivered frame must be a key frame.
   private(set) var needsKey = true
-  /// Complete frames that were not delivered.
+  /// The number of complete frames that were not delivered.
   private(set) var droppedCount: UInt64 = 0
   private var slots: [Slot] = []
   private(set) var heldBytes = 0
@@ -76,10 +77,10 @@ struct FrameAssembler {
   /// Whether a key frame is needed and none is arriving.
   var wantsKeyframe: Bool { needsKey && missedSomething && !awaitsKey }
 
-  /// The number of complete frames that wait for earlier ones.
+  /// The number of complete frames waiting for earlier ones.
   var readyCount: Int { ready.count }
 
-  /// The first packet of the oldest complete frame that waits for earlier ones.
+  /// First packet of the oldest complete frame that waits for earlier ones.
   var blocked: Int64? { ready.first?.first }
 
   func isLate(_ sequence: Int64) -> Bool {
@@ -87,17 +88,17 @@ struct FrameAssembler {
     return sequence <= floor
   }
 
-  /// Whether a frame may skip over missing ones that it does not depend on, according to its
-  /// payload descriptors.
+  /// Whether a frame may skip missing frames that it does not depend on, according to its payload
+  /// descriptors.
   private let passesGaps: Bool
-  /// Whether frames at the beginning wait for a key frame that stands before them.
+  /// Whether the first frames wait for a key frame that precedes them.
   private let awaitsBeginning: Bool
-  /// Whether that waiting is over.
+  /// Whether that wait is over.
   private var hasBegun = false
-  /// How many frames wait for the first key frame.
+  /// The maximum number of frames that wait for the first key frame.
   ///
-  /// Its packets may be lost and come again later than those after it, in retransmissions that
-  /// probe the path: without a key frame, no NACK can request them.
+  /// Its packets may be lost and be retransmitted, as probes of the path, after later frames:
+  /// without a key frame, no NACK can request them.
   private static let beginningMaximum = 32
 
   init(passesGaps: Bool = false, awaitsBeginning: Bool = false) {
@@ -105,13 +106,13 @@ struct FrameAssembler {
     self.awaitsBeginning = awaitsBeginning
   }
 
-  /// Whether no frame was delivered yet, and those that are there wait for a key frame.
+  /// Whether nothing was delivered yet and the complete frames wait for a key frame.
   var isBeginning: Bool {
     awaitsBeginning && !hasBegun && ready.count <= FrameAssembler.beginningMaximum
       && !ready.contains { $0.isKey }
   }
 
-  /// Adds a packet that is neither late nor a duplicate; returns the frames that it completes.
+  /// Adds a packet that is neither late nor a duplicate; returns the frames it completes.
   mutating func insert(_ packet: Packet, at now: Instant) -> [AssembledFrame] {
     let sequence = packet.sequence
     if slots.isEmpty {
@@ -125,7 +126,7 @@ struct FrameAssembler {
     let place = place(sequence)
     slots[place] = Slot(packet: packet)
     var videoFrames = completeFrames(from: sequence, at: now)
-    // The next packet may turn out to start a frame only now.
+    // This may be what shows that the next packet starts a frame.
     if slots[place].start == nil { videoFrames += completeFrames(from: sequence + 1, at: now) }
     return videoFrames
   }
@@ -139,7 +140,7 @@ struct FrameAssembler {
     floorEndsFrame = false
   }
 
-  /// Continues after a gap as if nothing depended on the missing packets.
+  /// Continues after a gap as if no frame depended on the missing packets.
   mutating func pass(through sequence: Int64) {
     guard let floor, sequence > floor, !needsKey else { return }
     release(through: sequence)
@@ -160,7 +161,7 @@ struct FrameAssembler {
     if isBeginning { return nil }
     hasBegun = true
     if needsKey {
-      // Frames after a key frame that is still arriving may yet be decodable.
+      // Frames after a key frame that is still arriving may become decodable.
       while let head = ready.first, !head.isKey, !awaitsKey(before: head.first) {
         ready.removeFirst()
         droppedCount += 1
@@ -191,7 +192,7 @@ struct FrameAssembler {
 
   // MARK: - Assembly
 
-  /// Follows the packets that are now connected to the start of their frame.
+  /// Follows the packets that are now connected to their frame's start.
   private mutating func completeFrames(from first: Int64, at now: Instant) -> [AssembledFrame] {
     var videoFrames: [AssembledFrame] = []
     var sequence = first
@@ -213,7 +214,7 @@ struct FrameAssembler {
     return videoFrames
   }
 
-  /// The first packet of the frame that a packet belongs to, if known.
+  /// Returns the first packet of the frame that a packet belongs to, if known.
   private func start(ofPacketAt place: Int) -> Int64? {
     let sequence = slots[place].packet.sequence
     let beginning = slots[place].packet.beginning
@@ -275,7 +276,7 @@ struct FrameAssembler {
     return id.follows(lastPictureID)
   }
 
-  /// Whether a key frame before a packet has started to arrive.
+  /// Returns whether a key frame before this packet has started to arrive.
   private func awaitsKey(before sequence: Int64) -> Bool {
     guard let newestKeyStart, let floor else { return false }
     return newestKeyStart > floor && newestKeyStart < sequence
@@ -290,7 +291,7 @@ struct FrameAssembler {
     }
   }
 
-  /// Releases all packets up to a number and forgets the frames that begin there.
+  /// Releases all packets up to a number and drops frames that start there.
   private mutating func release(through sequence: Int64) {
     guard let old = floor, sequence > old else { return }
     var freed = old + 1
@@ -309,7 +310,7 @@ struct FrameAssembler {
     }
   }
 
-  /// Drops everything held, because a packet is too far ahead.
+  /// Drops everything because a packet is too far ahead.
   mutating func restart(before sequence: Int64) {
     droppedCount += UInt64(ready.count)
     ready.removeAll()
@@ -323,7 +324,7 @@ struct FrameAssembler {
     newestKeyStart = nil
   }
 
-  /// The slot of a packet that is held.
+  /// Returns the slot of a packet that is held.
   private func held(_ sequence: Int64) -> Int? {
     guard !slots.isEmpty else { return nil }
     let place = place(sequence)
@@ -335,9 +336,9 @@ struct FrameAssembler {
   }
 }
 
-/// Delivered frames, remembered as far back as later frames may refer to them.
+/// Delivered frames, as far back as later frames may refer to them.
 struct DeliveredFrames {
-  /// The farthest that VP9 refers back (RFC 9628 section 4.2).
+  /// The farthest VP9 refers back (RFC 9628 section 4.2).
   private static let most = 128
 
   /// TL0PICIDX of the last base layer frame.
@@ -355,9 +356,10 @@ struct DeliveredFrames {
     pictures.append(id)
   }
 
-  /// Whether a frame depends on no other frames than these; false if it does not say.
+  /// Returns whether these are all the frames on which a frame depends; false if the frame does not
+  /// say.
   ///
-  /// A frame of an upper temporal layer may depend on any earlier one, unless it is a sync frame.
+  /// A frame in an upper temporal layer may depend on any earlier one unless it is a sync frame.
   func suffice(for frame: FrameAssembler.AssembledFrame) -> Bool {
     switch frame.dependency {
     case nil: return false

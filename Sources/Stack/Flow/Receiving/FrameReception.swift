@@ -1,24 +1,24 @@
 import RTP
 import Wire
 
-/// Receives a stream of video packets: finds missing ones, requests them, and assembles frames.
+/// Receives a stream's video packets: detects missing ones, requests them, and assembles frames.
 struct FrameReception {
-  /// How long a complete key frame waits for earlier frames.
+  /// The time that a complete key frame waits for earlier frames.
   private static let keyframePatience = Interval.milliseconds(200)
 
-  /// The most complete frames that wait before a gap is skipped.
+  /// The maximum number of complete frames that wait before a gap is skipped.
   ///
-  /// A receiver that had missed the packets would have requested a key frame by then: at usual
-  /// rates this is longer than any receiver waits (libwebrtc: 3 s).
+  /// A receiver missing these packets would have requested a key frame by then: at usual rates this
+  /// is longer than any receiver waits (libwebrtc: 3 s).
   static let waitingFramesMaximum = 200
 
   private(set) var missing = MissingPackets()
   private(set) var assembler: FrameAssembler
-  /// Whether the receiver is an observed one: it shows what it gives up by what it requests, so
-  /// nothing is given up by time.
+  /// Whether the real receiver is observed: its requests show what it gives up, so nothing is given
+  /// up by time.
   private let isWatched: Bool
 
-  /// - Parameter awaitsBeginning: whether the first frames wait for a key frame before them.
+  /// - Parameter awaitsBeginning: whether the first frames wait for a key frame that precedes them.
   init(isWatched: Bool = false, awaitsBeginning: Bool = false) {
     self.isWatched = isWatched
     assembler = FrameAssembler(passesGaps: isWatched, awaitsBeginning: awaitsBeginning)
@@ -30,7 +30,7 @@ struct FrameReception {
     set { missing.canRequest = newValue }
   }
 
-  /// Adds a packet; returns the frames that it completes, or nil if it is too late.
+  /// Adds a packet; returns the frames it completes, or nil if it is too late.
   mutating func insert(_ packet: FrameAssembler.Packet, at now: Instant)
     -> [FrameAssembler.AssembledFrame]?
   {
@@ -60,13 +60,13 @@ struct FrameReception {
         assembler.pass(through: blocked - 1)
         continue
       }
-      // No packet is missing before it, so the frame it waits for will never complete.
+      // No packet before it is missing any more, so the frame it waits for will never be complete.
       guard let blocked = assembler.blocked, blocked <= missing.oldest ?? .max else { return nil }
       assembler.abandon(through: blocked - 1)
     }
   }
 
-  /// Returns the packets to request now, or nil; gives up frames that wait for what is given up.
+  /// Returns the packets to request now, or nil; gives up frames that depend on hopeless packets.
   mutating func demand(at now: Instant, spacing: Interval) -> [UInt16]? {
     guard let due = missing.due, due <= now else { return nil }
     let demand = missing.demand(at: now, spacing: spacing)
@@ -74,9 +74,9 @@ struct FrameReception {
     return demand.requested
   }
 
-  /// Gives up the missing packets, because the receiver requested a key frame.
+  /// Gives up the missing packets because the receiver requested a key frame.
   ///
-  /// A key frame that is already arriving is still waited for, since it is what the receiver
+  /// A key frame that is already arriving is still awaited, since it is what the receiver
   /// requested; so is the first frame.
   mutating func abandonMissing() {
     guard !assembler.needsKey, !assembler.awaitsKey, let last = missing.sequences.last else {
@@ -86,12 +86,12 @@ struct FrameReception {
     missing.settle(through: last)
   }
 
-  /// Records the end of the stream.
+  /// Records that the stream ended.
   mutating func end() { missing.removeAll() }
 }
 
 extension FrameAssembler.Packet {
-  /// Parses the payload descriptor; an empty or malformed payload only fills its sequence number.
+  /// Parses the payload descriptor; an empty or malformed payload only fills a sequence number.
   init(_ packet: ReceiveStream.Packet, _ sequence: Int64, payload: Range<Int>) {
     self.init(
       sequence: sequence, timestamp: packet.header.timestamp, marker: packet.header.marker,
@@ -117,13 +117,13 @@ extension FrameAssembler.Packet {
 
 // MARK: - MissingPackets
 
-/// The missing packets of a video stream and when to request them (RFC 4585 section 6.2.1).
+/// A video stream's missing packets, and when to request them (RFC 4585 section 6.2.1).
 struct MissingPackets {
-  /// The action to take for missing packets.
+  /// The missing packets to request and to give up.
   struct Demand {
     /// The sequence numbers to request, oldest first.
     var requested: [UInt16] = []
-    /// The newest packet to give up, with all before it.
+    /// The newest packet to give up, together with all before it.
     var abandoned: Int64?
   }
 
@@ -134,19 +134,19 @@ struct MissingPackets {
     var tries = 0
   }
 
-  /// The most missing packets; with more, waiting is pointless.
+  /// The maximum number of missing packets; beyond that, waiting is pointless.
   static let limit = 1000
-  /// How often a packet is requested before it is given up.
+  /// The number of requests for a packet before it is given up.
   static let maximumTries = 10
-  /// After this time and a few tries a key frame is the better way on.
+  /// After this time and a few tries, a key frame is the better way forward.
   static let longestWait = Interval.seconds(2)
   static let fewestTries = 3
   /// The number of newer packets, or the time, that distinguishes loss from reordering.
   static let reorderedPackets: Int64 = 3
   static let reorderedTime = Interval.milliseconds(10)
-  /// How long a gap may stay open if packets cannot be requested.
+  /// The time that a gap may stay open if packets cannot be requested.
   static let patience = Interval.milliseconds(100)
-  /// Requests this close together are sent as one.
+  /// Requests this close in time are combined.
   static let coalescing = Interval.milliseconds(3)
 
   /// Whether NACK was negotiated.
@@ -161,7 +161,7 @@ struct MissingPackets {
 
   var oldest: Int64? { entries.first?.sequence }
 
-  /// Records the arrival of a packet; false if too many are missing to continue.
+  /// Records a packet's arrival; returns false if too many are missing to continue.
   mutating func receive(_ sequence: Int64, at now: Instant) -> Bool {
     guard let newest else {
       self.newest = sequence
@@ -184,7 +184,7 @@ struct MissingPackets {
     return true
   }
 
-  /// Forgets missing packets up to this one.
+  /// Drops missing packets up to this one.
   mutating func settle(through sequence: Int64) {
     guard let first = entries.first, first.sequence <= sequence else { return }
     let kept = entries.firstIndex { $0.sequence > sequence } ?? entries.count
@@ -197,7 +197,7 @@ struct MissingPackets {
     due = nil
   }
 
-  /// Returns what is due now; requested packets become due again after `spacing`.
+  /// Returns what is due now; requested packets are due again after `spacing`.
   mutating func demand(at now: Instant, spacing: Interval) -> Demand {
     var demand = Demand()
     guard let due, due <= now else { return demand }
@@ -227,7 +227,7 @@ struct MissingPackets {
         && now - entry.since >= MissingPackets.longestWait
   }
 
-  /// Requests packets immediately once enough newer ones have arrived.
+  /// Makes packets due immediately once enough newer ones have arrived.
   private mutating func hasten(at now: Instant, newest: Int64) {
     var index = entries.count - 1
     while index >= 0, entries[index].tries == 0, entries[index].due > now {
@@ -257,11 +257,11 @@ struct MissingPackets {
   }
 }
 
-/// Key frame requests for a received stream: whether one is needed, and when it may be repeated.
+/// A received stream's key frame requests: whether one is needed, and when it may be repeated.
 struct KeyframeRequests {
   private static let leastSpacing = Interval.milliseconds(300)
 
-  /// Whether a decoder waits for a key frame.
+  /// Whether a decoder is waiting for a key frame.
   private(set) var isWanted = false
   private var lastAt: Instant?
   private var number: UInt8 = 0
@@ -269,11 +269,11 @@ struct KeyframeRequests {
   /// Records that a decoder needs a key frame.
   mutating func want() { isWanted = true }
 
-  /// Records that a key frame arrived, or that none can.
+  /// Records that a key frame arrived or that none can.
   mutating func settle() { isWanted = false }
 
-  /// Returns a request as negotiated, PLI (RFC 4585 section 6.3.1) or else FIR (RFC 5104 section
-  /// 4.3.1); nil if neither was, or the last one is too recent.
+  /// Returns the negotiated request, PLI (RFC 4585 section 6.3.1) or else FIR (RFC 5104
+  /// section 4.3.1); nil if neither was negotiated or the last one is too recent.
   mutating func next(
     to ssrc: UInt32, _ codec: FlowSection.Codec, senderSSRC: UInt32, roundTrip: Interval?,
     at now: Instant

@@ -1,9 +1,9 @@
 import RTP
 import Wire
 
-/// One received stream: its counters, its reports, its missing packets, and its frame assembly.
+/// A received stream: counters, reports, missing packets and frame assembly.
 struct ReceiveStream {
-  /// A packet of the stream, direct or unwrapped from RTX.
+  /// One of the stream's packets, received directly or unwrapped from RTX.
   struct Packet {
     var header: RTPHeader
     var extensions: HeaderExtensions
@@ -19,16 +19,16 @@ struct ReceiveStream {
   let rid: String?
   private(set) var rtxSSRC: UInt32?
   private(set) var counters: InboundStreamCounters
-  /// Packets of the retransmission source that repeat nothing.
+  /// Packets on the RTX SSRC that contain only padding.
   private(set) var probesReceived: UInt64 = 0
-  /// The codec of the last packet.
+  /// The last packet's codec.
   private(set) var codec: FlowSection.Codec?
   private(set) var hasEnded = false
-  /// Whether another stream replaced this one in the section.
+  /// Whether another stream has replaced this one in the section.
   private(set) var isReplaced = false
-  /// The video packets and their frames; unused for audio.
+  /// Video packets and their frames; unused for audio.
   private(set) var videoFrames: FrameReception
-  /// Whether its receiver is an observed one.
+  /// Whether the real receiver is observed.
   private let isWatched: Bool
   private let awaitsBeginning: Bool
 
@@ -65,7 +65,7 @@ struct ReceiveStream {
     return counters
   }
 
-  /// Starts again after an end: the source may send anew, with any sequence numbers.
+  /// Restarts the stream after its end: the source may send again, with any sequence numbers.
   mutating func resume() {
     hasEnded = false
     isReplaced = false
@@ -75,7 +75,7 @@ struct ReceiveStream {
     reports.acceptJump()
   }
 
-  /// Begins the sequence numbers anew with the packet before.
+  /// Restarts the sequence numbers at the previous packet.
   mutating func beginAnew(with sequence: UInt16) {
     window = SequenceWindow()
     reports.beginAnew(with: sequence)
@@ -88,10 +88,10 @@ struct ReceiveStream {
     keyframeRequests.settle()
   }
 
-  /// Records that another stream replaces this one.
+  /// Records that another stream has replaced this one.
   mutating func replace() { isReplaced = true }
 
-  /// Sets the SSRC of its retransmissions.
+  /// Sets the SSRC of the stream's retransmissions.
   mutating func learn(rtxSSRC: UInt32?) { self.rtxSSRC = rtxSSRC }
 
   /// Records that a decoder needs a key frame.
@@ -99,7 +99,7 @@ struct ReceiveStream {
 
   // MARK: - Packets
 
-  /// Handles a packet of the media SSRC.
+  /// Handles a packet on the media SSRC.
   mutating func receive(
     _ packet: Packet, at now: Instant, into outbox: inout Outbox<MediaFlow.Output>
   ) {
@@ -114,7 +114,7 @@ struct ReceiveStream {
     process(packet, sequence, payload: header.payload, at: now, into: &outbox)
   }
 
-  /// Handles a packet of the RTX SSRC.
+  /// Handles a packet on the RTX SSRC.
   mutating func receiveRetransmission(
     _ packet: Packet, at now: Instant, into outbox: inout Outbox<MediaFlow.Output>
   ) {
@@ -138,7 +138,7 @@ struct ReceiveStream {
     }
   }
 
-  /// Receives a packet that FEC recovered; it still counts as lost (W3C packetsLost).
+  /// Handles a packet recovered by FEC; it still counts as lost (W3C packetsLost).
   mutating func receiveRecovered(
     _ packet: Packet, at now: Instant, into outbox: inout Outbox<MediaFlow.Output>
   ) {
@@ -147,22 +147,22 @@ struct ReceiveStream {
       packet, isRepaired: true, sequence, payload: packet.header.payload, at: now, into: &outbox)
   }
 
-  /// Counts an RTX packet whose payload is unusable.
+  /// Counts an RTX packet with an unusable payload.
   mutating func countRetransmissionSource(_ header: RTPHeader, arrival: Instant) {
     count(header, arrival: arrival)
   }
 
-  /// Counts the ECN mark of a packet of the stream or of its retransmissions.
+  /// Counts the ECN mark of a packet, media or RTX.
   mutating func count(_ ecn: ECNMark?) { counters.ecn.count(ecn) }
 
-  /// Counts a padding packet that arrived on the retransmission source before any media.
+  /// Counts a padding packet on the RTX SSRC that arrived before any media.
   mutating func countProbe(_ header: RTPHeader, arrival: Instant, ecn: ECNMark?) {
     probesReceived += 1
     count(header, arrival: arrival)
     counters.ecn.count(ecn)
   }
 
-  /// Abandons the missing packets, because the receiver asked for a key frame.
+  /// Gives up the missing packets because the receiver requested a key frame.
   mutating func abandonMissing(
     at now: Instant, into outbox: inout Outbox<MediaFlow.Output>
   ) {
@@ -170,7 +170,7 @@ struct ReceiveStream {
     if let codec { deliver(codec, at: now, into: &outbox) }
   }
 
-  /// Records a packet whose payload type was not negotiated, so that it does not count as lost.
+  /// Records a packet with an unnegotiated payload type, so that it does not count as lost.
   mutating func receiveUnusable(_ header: RTPHeader, arrival: Instant, at now: Instant) {
     counters.packetsDiscarded += 1
     guard
@@ -182,7 +182,8 @@ struct ReceiveStream {
       at: now)
   }
 
-  /// Counts a packet that cannot be decrypted; returns its number unless it is a duplicate.
+  /// Counts a packet that cannot be decrypted; returns its extended number unless it is a
+  /// duplicate.
   @discardableResult
   mutating func receiveSealed(_ header: RTPHeader, clockRate: UInt32, arrival: Instant) -> Int64? {
     self.clockRate = clockRate
@@ -202,14 +203,14 @@ struct ReceiveStream {
 
   private mutating func count(_ packet: Packet) {
     count(packet.header, arrival: packet.arrival)
-    // Telephone events are not the stream's codec.
+    // Telephone events do not change the stream's codec.
     guard packet.codec.name.carriesMedia else { return }
     codec = packet.codec
     counters.codec = packet.codec.name
     counters.payloadType = packet.codec.payloadType
   }
 
-  /// Processes a packet; false for duplicates and late ones.
+  /// Processes a packet; returns false for duplicate and late packets.
   @discardableResult
   private mutating func process(
     _ packet: Packet, isRepaired: Bool = false, _ sequence: Int64, payload: Range<Int>,
@@ -269,7 +270,7 @@ struct ReceiveStream {
     return true
   }
 
-  /// Inserts a packet and counts the frames that are complete; false if it is too late.
+  /// Inserts a packet and counts the frames it completes; returns false if it is too late.
   @discardableResult
   private mutating func insert(_ packet: FrameAssembler.Packet, at now: Instant) -> Bool {
     guard let completed = videoFrames.insert(packet, at: now) else { return false }
@@ -307,7 +308,7 @@ struct ReceiveStream {
 
   // MARK: - Feedback
 
-  /// Returns the packets to request now; gives up frames that wait for what is given up.
+  /// Returns the packets to request now; gives up frames that depend on hopeless packets.
   mutating func demand(
     _ codec: FlowSection.Codec, at now: Instant, spacing: Interval,
     into outbox: inout Outbox<MediaFlow.Output>
@@ -320,10 +321,10 @@ struct ReceiveStream {
   /// Counts a NACK that was sent.
   mutating func countNACK() { counters.nackCount += 1 }
 
-  /// Whether a decoder waits for a key frame and none is arriving.
+  /// Whether a decoder is waiting for a key frame and none is arriving.
   var needsKeyframe: Bool { keyframeRequests.isWanted || videoFrames.assembler.wantsKeyframe }
 
-  /// Returns a PLI or FIR if one is needed and the last one is long enough ago.
+  /// Returns a PLI or FIR if one is needed and the last one is old enough.
   mutating func keyframeRequest(
     _ codec: FlowSection.Codec, senderSSRC: UInt32, roundTrip: Interval?, at now: Instant
   ) -> RTCPPacket? {
@@ -337,12 +338,12 @@ struct ReceiveStream {
 
   // MARK: - Reports
 
-  /// The report blocks for the time since the last ones.
+  /// Returns the report blocks for the time since the last ones.
   mutating func makeReportBlocks(at now: Instant) -> [ReportBlock] {
     reports.makeBlocks(ssrc, rtxSSRC: rtxSSRC, at: now)
   }
 
-  /// An extra report block on the media SSRC.
+  /// Returns an extra report block on the media SSRC.
   func reportBlock(at now: Instant) -> ReportBlock? { reports.block(on: ssrc, at: now) }
 
   /// Handles a sender report.

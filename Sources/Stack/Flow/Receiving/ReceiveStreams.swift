@@ -1,15 +1,14 @@
 import RTP
 import Wire
 
-/// The streams that are or were received over a transport, and the SSRCs mapped to them (RFC 9143
-/// section 9.2).
+/// The streams received on a transport, and the SSRCs assigned to them (RFC 9143 section 9.2).
 struct ReceiveStreams {
   typealias Output = MediaFlow.Output
 
-  /// An SSRC that is mapped to a stream.
+  /// An SSRC assigned to a stream.
   struct Route {
     let ssrc: UInt32
-    /// The media SSRC of the stream.
+    /// The stream's media SSRC.
     let stream: UInt32
     let isRetransmission: Bool
   }
@@ -20,15 +19,15 @@ struct ReceiveStreams {
     let isRetransmission: Bool
   }
 
-  /// The most SSRCs known at once; more are refused.
+  /// The maximum number of SSRCs at once; more are refused.
   static let routesMaximum = 128
-  /// The most simulcast layers received per section; more are refused.
+  /// The maximum number of simulcast layers received in a section; more are refused.
   static let layersMaximum = 4
   private static let earlyProbesMaximum = 64
-  /// How many packets one request for lost ones asks for.
+  /// The maximum number of packets in a NACK.
   private static let requestedMaximum = 200
 
-  /// The identification of a stream in a packet.
+  /// A packet's header extensions that identify its stream.
   struct Name {
     var mid: ArraySlice<UInt8>?
     /// The layer (RFC 8852 section 3.1).
@@ -39,7 +38,7 @@ struct ReceiveStreams {
 
   private(set) var all: [ReceiveStream] = []
   private(set) var routes: [Route] = []
-  /// Padding of announced sources whose stream did not begin yet.
+  /// Padding from announced sources whose stream has not started yet.
   private var earlyProbes: [(header: RTPHeader, arrival: Instant, ecn: ECNMark?)] = []
 
   var isReceiving: Bool { all.indices.contains { !all[$0].hasEnded } }
@@ -47,23 +46,23 @@ struct ReceiveStreams {
   /// When missing packets are next requested or given up.
   var deadline: Instant? {
     var deadline: Instant?
-    // By index: taking a stream out of the array would copy it.
+    // By index: iterating over elements would copy each stream.
     for index in all.indices where !all[index].hasEnded {
       deadline = earliest(deadline, all[index].videoFrames.missing.due)
     }
     return deadline
   }
 
-  /// The video sources, for REMB.
+  /// SSRCs of the video streams, for REMB.
   var videoSSRCs: [UInt32] {
     all.indices.filter { all[$0].kind == .video && !all[$0].hasEnded }.map { all[$0].ssrc }
   }
 
-  /// Applies what sections negotiated; the streams of removed sections end.
+  /// Applies a negotiation; streams of removed sections end.
   mutating func configure(_ agreement: FlowAgreement, into outbox: inout Outbox<Output>) {
     for index in all.indices.reversed() {
       if let section = agreement.section(all[index].mid) {
-        // An RTX SSRC announced late replaces one that was only guessed.
+        // An RTX SSRC that is announced late replaces one that was only guessed.
         guard let receiving = section.section.receiving,
           let place = receiving.ssrcs.firstIndex(of: all[index].ssrc),
           place < receiving.rtxSSRCs.count, let rtx = receiving.rtxSSRCs[place]
@@ -88,7 +87,7 @@ struct ReceiveStreams {
 
   // MARK: - Routing
 
-  /// Finds the stream of a packet: by MID, by a known or announced SSRC, or by payload type.
+  /// Finds a packet's stream: by MID, by a known or announced SSRC, or by payload type.
   ///
   /// A packet of a new stream starts it.
   mutating func route(
@@ -104,7 +103,7 @@ struct ReceiveStreams {
       guard all[index].hasEnded else { return place }
       return revive(place, header, at: now, into: &outbox) ? place : nil
     }
-    // Padding alone says nothing about streams.
+    // Padding alone does not identify a stream.
     guard !header.payload.isEmpty, routes.count < Self.routesMaximum,
       let section = agreement.section(of: header, mid: mid),
       let receiving = section.section.receiving
@@ -132,14 +131,14 @@ struct ReceiveStreams {
     }
   }
 
-  /// The other layers of a section that are received.
+  /// Returns the other layers of a section that are being received.
   private func layers(of mid: String, beside rid: String?) -> [Int] {
     all.indices.filter {
       all[$0].mid == mid && !all[$0].hasEnded && all[$0].isLayer(beside: rid)
     }
   }
 
-  /// Starts a stream, replacing the previous one of the section or layer.
+  /// Starts a stream, replacing the section's or layer's previous one.
   private mutating func begin(
     _ ssrc: UInt32, rtxSSRC: UInt32?, rid: String?, in section: SectionState, at now: Instant,
     into outbox: inout Outbox<Output>
@@ -155,7 +154,7 @@ struct ReceiveStreams {
         all[index].end()
       }
       all[index].replace()
-      // Only the last former stream is kept, for late packets.
+      // Only the last replaced stream is kept, for late packets.
       if all[index].ssrc == ssrc || wasReplaced { remove(index) }
     }
     all.append(
@@ -174,7 +173,7 @@ struct ReceiveStreams {
     return Place(index: index, isRetransmission: isRetransmission)
   }
 
-  /// Restarts a stream that ended by BYE or was replaced; false if the packet is merely late.
+  /// Restarts a stream that ended by BYE or was replaced; returns false if the packet is only late.
   private mutating func revive(
     _ place: Place, _ header: RTPHeader, at now: Instant, into outbox: inout Outbox<Output>
   ) -> Bool {
@@ -209,11 +208,11 @@ struct ReceiveStreams {
     }
   }
 
-  /// Counts the ECN mark of a packet.
+  /// Counts a packet's ECN mark.
   mutating func count(_ ecn: ECNMark?, _ place: Place) { all[place.index].count(ecn) }
 
-  /// Counts padding of a retransmission source that was announced and brought nothing else yet, as
-  /// libwebrtc does: it probes the path, also before the first packet of the stream.
+  /// Counts padding on an announced RTX SSRC, even before the stream's first packet, as libwebrtc
+  /// does: it probes the path.
   mutating func countProbe(
     _ header: RTPHeader, arrival: Instant, ecn: ECNMark?, _ agreement: FlowAgreement
   ) {
@@ -228,7 +227,7 @@ struct ReceiveStreams {
     }
   }
 
-  /// Counts padding that arrived before the stream that it belongs to.
+  /// Counts padding that arrived before its stream started.
   private mutating func countEarlyProbes(_ index: Int) {
     guard !earlyProbes.isEmpty, let rtx = all[index].rtxSSRC else { return }
     for probe in earlyProbes where probe.header.ssrc == rtx {
@@ -237,7 +236,7 @@ struct ReceiveStreams {
     earlyProbes.removeAll { $0.header.ssrc == rtx }
   }
 
-  /// Counts a packet with a payload type that was not agreed on.
+  /// Counts a packet with an unnegotiated payload type.
   mutating func receiveUnusable(
     _ header: RTPHeader, _ place: Place, arrival: Instant, at now: Instant
   ) {
@@ -245,13 +244,13 @@ struct ReceiveStreams {
     all[place.index].receiveUnusable(header, arrival: arrival, at: now)
   }
 
-  /// Returns the NACKs that are due for a stream and counts them; delivers frames without what is
-  /// given up.
+  /// Returns a stream's due NACKs and counts them; delivers frames whose missing packets are given
+  /// up.
   mutating func demands(
     _ index: Int, senderSSRC: UInt32, at now: Instant, spacing: Interval,
     into outbox: inout Outbox<Output>
   ) -> [GenericNACK] {
-    // Every step asks; nearly always nothing is due.
+    // Called in every step, and nearly always nothing is due.
     guard let due = all[index].videoFrames.missing.due, due <= now, !all[index].hasEnded,
       let codec = all[index].codec
     else { return [] }
@@ -264,7 +263,7 @@ struct ReceiveStreams {
     }
   }
 
-  /// Records that the decoder of a section needs a key frame.
+  /// Records that a section's decoder needs a key frame.
   mutating func wantKeyframe(_ mid: String) {
     for index in all.indices where all[index].mid == mid && !all[index].hasEnded {
       all[index].wantKeyframe()
@@ -290,7 +289,7 @@ struct ReceiveStreams {
     all[index].receive(report, at: arrival)
   }
 
-  /// Handles a round trip measured to the sender of these sources.
+  /// Handles a round trip measured to the sender of these SSRCs.
   mutating func receive(roundTrip: Interval, of ssrcs: [UInt32]) {
     for index in all.indices where ssrcs.contains(all[index].ssrc) {
       all[index].receive(roundTrip: roundTrip)
@@ -305,7 +304,7 @@ struct ReceiveStreams {
     }
   }
 
-  /// The report blocks for the time since the last ones.
+  /// Returns the report blocks for the time since the last ones.
   mutating func makeReportBlocks(at now: Instant) -> [ReportBlock] {
     var blocks: [ReportBlock] = []
     for index in all.indices where !all[index].hasEnded {
@@ -316,13 +315,13 @@ struct ReceiveStreams {
 }
 
 extension ReceiveStream {
-  /// Whether the packet belongs to a simulcast layer other than this one.
+  /// Returns whether `rid` names a simulcast layer other than this stream's.
   fileprivate func isLayer(beside rid: String?) -> Bool {
     guard let own = self.rid, let rid else { return false }
     return own != rid
   }
 
-  /// Whether retransmissions that name this layer, or none, may belong to it.
+  /// Returns whether retransmissions that name this layer, or none, may be this stream's.
   fileprivate func isRepaired(by rid: ArraySlice<UInt8>?) -> Bool {
     guard let own = self.rid, let rid else { return true }
     return rid.elementsEqual(own.utf8)
@@ -330,7 +329,7 @@ extension ReceiveStream {
 }
 
 extension ReceiveStreams.Name {
-  /// Parses the header extensions of a packet.
+  /// Reads what a packet's header extensions say about its stream.
   init(_ extensions: HeaderExtensions, in bytes: [UInt8]) {
     self.init(
       mid: extensions.mid.map { bytes[$0] }, rid: extensions.streamID.map { bytes[$0] },

@@ -1,16 +1,16 @@
 import RTP
 import Wire
 
-/// Counts the packets of one SSRC as in RFC 3550 appendices A.1, A.3 and A.8.
+/// Counts packets on one SSRC as in RFC 3550 appendices A.1, A.3 and A.8.
 struct ReceptionStatistics {
-  /// A wider jump is accepted only if the next packet follows it (appendix A.1).
+  /// A larger jump is accepted only if the next packet follows it (appendix A.1).
   private static let maximumJump: Int16 = 3000
 
   private(set) var isStarted = false
   private(set) var highest: Int64 = 0
   private var first: Int64 = 0
   private var received: Int64 = 0
-  /// Losses from before the sender restarted its numbers.
+  /// Losses before the sender restarted its sequence numbers.
   private var lostBefore: Int64 = 0
   private var expectedReported: Int64 = 0
   private var lostReported: Int64 = 0
@@ -22,15 +22,15 @@ struct ReceptionStatistics {
   /// The total number of missing packets, negative after duplicates.
   var lost: Int64 { lostBefore + (isStarted ? highest - first + 1 - received : 0) }
 
-  /// The jitter in units of the timestamp.
+  /// The jitter in RTP timestamp units.
   var jitter: UInt32 { UInt32(clamping: jitterSixteenths >> 4) }
 
-  /// Extends a sequence number that is close to the newest one.
+  /// Extends a sequence number close to the newest one.
   func extended(_ sequence: UInt16) -> Int64 {
     highest + Int64(Int16(bitPattern: sequence &- UInt16(truncatingIfNeeded: highest)))
   }
 
-  /// Accepts any number as the next one.
+  /// Accepts any sequence number as the next one.
   mutating func acceptJump() { acceptsJump = isStarted }
 
   /// Counts a packet and returns its extended sequence number; nil for an implausible jump.
@@ -75,7 +75,7 @@ struct ReceptionStatistics {
     return highest
   }
 
-  /// Begins the numbers anew with the packet before, which counted as one that came late.
+  /// Restarts the sequence numbers at the previous packet, which had counted as late.
   mutating func beginAnew(with sequence: UInt16) {
     guard isStarted else { return }
     received -= 1
@@ -89,7 +89,7 @@ struct ReceptionStatistics {
     transit = nil
   }
 
-  /// Returns the report block since the last one.
+  /// Returns a report block for the time since the last one.
   mutating func report(ssrc: UInt32, lastReport: UInt32, delay: UInt32) -> ReportBlock {
     let expected = isStarted ? highest - first + 1 : 0
     let expectedSince = expected - expectedReported
@@ -107,7 +107,7 @@ struct ReceptionStatistics {
     let now = transitTime(timestamp, clockRate, arrival)
     if let transit {
       let difference = Int64(Int32(bitPattern: now &- transit).magnitude)
-      // A larger jump is a new timestamp base and no jitter.
+      // A larger jump is a new timestamp base, not jitter.
       if difference < 5 * Int64(clockRate) {
         jitterSixteenths += difference - ((jitterSixteenths + 8) >> 4)
       }
@@ -123,7 +123,7 @@ struct ReceptionStatistics {
   }
 }
 
-/// Remembers which recent sequence numbers were seen.
+/// Remembers which recent sequence numbers have arrived.
 struct SequenceWindow {
   /// The position of a number relative to the window.
   enum Verdict {
@@ -174,7 +174,7 @@ struct SequenceWindow {
 
 // MARK: - ReceptionReports
 
-/// Reception statistics for reports on a stream: its sequence numbers and those of its RTX, and the
+/// Reception statistics for reports on a stream: its sequence numbers, those of its RTX, and the
 /// last sender report (RFC 3550 section 6.4.1).
 struct ReceptionReports {
   private(set) var media = ReceptionStatistics()
@@ -183,7 +183,7 @@ struct ReceptionReports {
   private var hasRTXNews = false
   private var lastSenderReport: (compactNTP: UInt32, arrival: Instant)?
 
-  /// Handles a packet of the media SSRC; returns its extended number, or nil for an implausible
+  /// Handles a packet on the media SSRC; returns its extended number, or nil for an implausible
   /// jump.
   mutating func receive(_ header: RTPHeader, clockRate: UInt32, arrival: Instant) -> Int64? {
     hasNews = true
@@ -191,7 +191,7 @@ struct ReceptionReports {
       header.sequence, timestamp: header.timestamp, clockRate: clockRate, arrival: arrival)
   }
 
-  /// Handles a packet of the RTX SSRC.
+  /// Handles a packet on the RTX SSRC.
   mutating func receiveRTX(_ header: RTPHeader, clockRate: UInt32, arrival: Instant) {
     hasRTXNews = true
     _ = retransmissions.receive(
@@ -203,18 +203,18 @@ struct ReceptionReports {
     lastSenderReport = (UInt32(truncatingIfNeeded: report.ntpTime >> 16), arrival)
   }
 
-  /// Accepts the next number, wherever it is.
+  /// Accepts any sequence number as the next one.
   mutating func acceptJump() { media.acceptJump() }
 
-  /// Begins the numbers anew with the packet before.
+  /// Restarts the sequence numbers at the previous packet.
   mutating func beginAnew(with sequence: UInt16) { media.beginAnew(with: sequence) }
 
-  /// Extends the number of a lost packet.
+  /// Extends a lost packet's sequence number.
   func extended(_ sequence: UInt16) -> Int64? {
     media.isStarted ? media.extended(sequence) : nil
   }
 
-  /// An extra report block on the media SSRC, which does not affect the regular ones.
+  /// Returns an extra report block on the media SSRC without affecting the regular ones.
   func block(on ssrc: UInt32, at now: Instant) -> ReportBlock? {
     guard media.isStarted else { return nil }
     var copy = self
@@ -222,7 +222,7 @@ struct ReceptionReports {
     return copy.makeBlocks(ssrc, rtxSSRC: nil, at: now).first
   }
 
-  /// The report blocks for the time since the last ones.
+  /// Returns the report blocks for the time since the last ones.
   mutating func makeBlocks(_ ssrc: UInt32, rtxSSRC: UInt32?, at now: Instant) -> [ReportBlock] {
     var blocks: [ReportBlock] = []
     if hasNews {

@@ -1,24 +1,24 @@
 package import RTP
 package import Wire
 
-/// A stream of an observed call, received as its receiver would receive it.
+/// A stream in an observed call, received the way its real receiver does.
 ///
-/// It has no sender: requests and reports that an endpoint would send are dropped, and those seen
-/// on the wire are counted instead. A frame is awaited as long as its receiver may be waiting for
+/// It sends nothing: the requests and reports an endpoint would send are dropped, and those
+/// captured are counted instead. A frame is awaited as long as the real receiver may be waiting for
 /// it: until it is complete, until the receiver requests a key frame, or until the sender continues
-/// with one. The caller finds the packets of the stream and of its RTX, because an observer
-/// identifies streams by other means than descriptions.
+/// with one. The caller finds the packets of the stream and its RTX, because an observer identifies
+/// streams by other means than descriptions.
 package struct StreamReception {
-  /// A packet as received, and without RED.
+  /// A packet as received, and its content without RED.
   package struct Packet {
     /// The header as received, for counting payload and padding.
     package var wire: RTPHeader
     package var header: RTPHeader
     package var bytes: [UInt8]
     package var codec: FlowSection.Codec
-    /// Whether it was wrapped in RED, so FEC may protect it.
+    /// Whether it was wrapped in RED, so that FEC may protect it.
     package var isInRED: Bool
-    /// The FEC payload, if it carries no media.
+    /// The FEC payload, if the packet has no media.
     package var correction: [UInt8]?
 
     package init(
@@ -36,38 +36,38 @@ package struct StreamReception {
 
   private var stream: ReceiveStream
   private var outputs = Outbox<MediaFlow.Output>()
-  /// NACK, PLI and FIR of the real receiver.
+  /// NACK, PLI and FIR sent by the real receiver.
   private var requests = (nack: UInt64(0), pli: UInt64(0), fir: UInt64(0))
-  /// The bytes that RED headers and FEC add to the stream.
+  /// Bytes that RED headers and FEC add to the stream.
   private var redBytes = (all: UInt64(0), retransmitted: UInt64(0), padding: UInt64(0))
   private var corrections = (packets: UInt64(0), bytes: UInt64(0))
-  /// The packets of a separate source that corrects this one's errors: libwebrtc counts them in the
-  /// stream's totals, and separately.
+  /// Packets from the FlexFEC source that protects this stream: libwebrtc counts them both in the
+  /// stream's totals and separately.
   private var flexFEC = (packets: UInt64(0), bytes: UInt64(0), headers: UInt64(0))
   private var fecSSRC: UInt32?
-  /// Whether that source exists, so that the stream's packets are retained for it.
+  /// Whether a FlexFEC source exists, so that the stream's packets are kept for recovery.
   private var isProtected = false
-  /// The codecs that recovered packets may carry; empty for the codec of the packet that recovers
-  /// them.
+  /// The codecs that recovered packets may have; empty for the codec of the packet that completes
+  /// the recovery.
   package var codecs: [FlowSection.Codec] = []
-  /// Whether recovery leaves out what header extensions got as a packet left, and the first frames
-  /// wait for a key frame that comes again.
+  /// Whether recovery ignores header extensions filled in on sending, and the first frames wait for
+  /// a retransmitted key frame; false in older takes.
   private let repairsFully: Bool
-  /// Packets of the retransmission source that repeat nothing, which receivers count among them.
+  /// Packets on the RTX SSRC that contain only padding; receivers count them as retransmissions.
   private var probes: UInt64 = 0
   /// Everything on the RTX SSRC: packets, payload bytes, header and padding bytes.
   private var repeated = (packets: UInt64(0), bytes: UInt64(0), headers: UInt64(0))
   private var recovery = PacketRecovery()
   private var jitter = ReceiverJitter()
-  /// Where the sender begins its numbers anew by few of them; nil in older takes, which count such
-  /// packets as repeated ones.
+  /// Detects sequence number restarts close to the current number; nil in older takes, which count
+  /// such packets as duplicates.
   private var nearRestarts: NearRestarts?
-  /// The number of the packet before, and its step to that, where numbers may begin anew with it.
+  /// The previous packet's sequence number and the step to it, if a restart is suspected there.
   private var doubtful: (sequence: UInt16, step: Int)?
   private var lastSequence: UInt16 = 0
   private var clockRate: UInt32 = 0
 
-  /// Begins with the first packet of a stream.
+  /// Starts with a stream's first packet.
   package init(
     mid: String, kind: MediaKind, ssrc: UInt32, repairsFully: Bool = true,
     followsRestarts: Bool = true, at now: Instant
@@ -79,13 +79,13 @@ package struct StreamReception {
       awaitsBeginning: repairsFully, at: now)
   }
 
-  /// The SSRC of its retransmissions, if seen.
+  /// The SSRC of its retransmissions, if known.
   package var rtxSSRC: UInt32? {
     get { stream.rtxSSRC }
     set { stream.learn(rtxSSRC: newValue) }
   }
 
-  /// The counters so far, with requests as seen on the wire.
+  /// The counters so far, including requests captured on the wire.
   package var counters: InboundStreamCounters {
     var counters = stream.snapshot
     (counters.nackCount, counters.pliCount, counters.firCount) =
@@ -104,7 +104,7 @@ package struct StreamReception {
     return counters
   }
 
-  /// The counters without retransmissions, as Firefox counts.
+  /// The counters without retransmissions, as Firefox counts them.
   package var mediaCounters: InboundStreamCounters {
     var counters = counters
     counters.packetsReceived -= repeated.packets + flexFEC.packets
@@ -119,8 +119,8 @@ package struct StreamReception {
     repeated.headers += UInt64(header.headerLength + header.paddingLength)
   }
 
-  /// Handles a decrypted packet; returns the frames that are complete now.
-  /// - Parameter isRetransmission: whether it is on the stream's RTX SSRC.
+  /// Handles a decrypted packet; returns the frames now complete.
+  /// - Parameter isRetransmission: whether it was on the stream's RTX SSRC.
   package mutating func receive(
     _ packet: Packet, _ extensions: HeaderExtensionMap, isRetransmission: Bool, arrival: Instant,
     at now: Instant
@@ -146,18 +146,17 @@ package struct StreamReception {
     return removeFrames()
   }
 
-  /// Retains the packets of the stream from here on, for a source that corrects its errors.
+  /// Keeps the stream's packets from now on, for a FlexFEC source that protects it.
   ///
-  /// - Parameter source: its SSRC, where that is known.
+  /// - Parameter source: the SSRC of that source, if known.
   package mutating func protect(by source: UInt32?) {
     isProtected = true
     fecSSRC = source ?? fecSSRC
   }
 
-  /// Receives a packet of the source that corrects errors of this one (FlexFEC); returns the frames
-  /// that it completes.
+  /// Handles a FlexFEC packet that protects this stream; returns the frames it completes.
   ///
-  /// - Parameter correction: nil where it cannot be read; it counts all the same.
+  /// - Parameter correction: nil if it cannot be parsed; it is counted anyway.
   package mutating func receiveCorrection(
     _ header: RTPHeader, _ correction: ErrorCorrection?, _ extensions: HeaderExtensionMap,
     arrival: Instant, at now: Instant
@@ -184,7 +183,7 @@ package struct StreamReception {
     stream.receiveSealed(header, clockRate: clockRate, arrival: arrival)
   }
 
-  /// Begins the numbers anew with the packet before, where this one bears that out.
+  /// Restarts the sequence numbers at the previous packet if this one confirms the suspicion.
   private mutating func findRestart(_ header: RTPHeader) {
     guard let mayBegin = nearRestarts?.mayBegin(header.sequence, header.timestamp) else { return }
     let step = Int(Int16(bitPattern: header.sequence &- lastSequence))
@@ -196,7 +195,7 @@ package struct StreamReception {
     doubtful = mayBegin ? (header.sequence, step) : nil
   }
 
-  /// Counts an RTX packet that cannot be read, or that arrived before the stream's first packet.
+  /// Counts an RTX packet that is unusable or arrived before the stream's first packet.
   package mutating func countRetransmissionSource(_ header: RTPHeader, arrival: Instant) {
     countRepeated(header)
     probes += 1
@@ -223,9 +222,9 @@ package struct StreamReception {
     corrections.bytes += UInt64(correction.count)
   }
 
-  /// The packets that can be recovered, now that there is another one.
+  /// Returns the packets that can be recovered with this one.
   ///
-  /// Retransmissions take no part in FlexFEC, as in libwebrtc.
+  /// As in libwebrtc, FlexFEC ignores retransmissions.
   private mutating func recovered(
     _ packet: Packet, _ extensions: HeaderExtensionMap, _ isRetransmission: Bool
   ) -> [[UInt8]] {
@@ -275,18 +274,18 @@ package struct StreamReception {
   /// Handles a BYE.
   package mutating func end() { stream.end() }
 
-  /// Counts a NACK of the real receiver.
+  /// Counts a NACK from the real receiver.
   package mutating func countNACK() { requests.nack += 1 }
 
-  /// Counts a PLI or FIR of the real receiver, which then stops waiting for missing packets;
-  /// returns the frames that waited.
+  /// Counts a PLI or FIR from the real receiver, which then no longer waits for missing packets;
+  /// returns the frames that were waiting.
   package mutating func countKeyframeRequest(isFIR: Bool, at now: Instant) -> [ReceivedFrame] {
     if isFIR { requests.fir += 1 } else { requests.pli += 1 }
     stream.abandonMissing(at: now, into: &outputs)
     return removeFrames()
   }
 
-  /// Handles a report block of the real receiver.
+  /// Handles a report block from the real receiver.
   package mutating func receive(_ block: ReportBlock) { jitter.correct(block.jitter) }
 
   /// Handles a round trip derived from the receiver's reports and the sender's answers.
@@ -294,8 +293,8 @@ package struct StreamReception {
 }
 
 extension StreamReception.Packet {
-  /// The packet as FEC protected it: with its inner payload type and without padding; nil if it had
-  /// padding.
+  /// The packet as FEC protected it, with its inner payload type; nil if it had padding, which FEC
+  /// included.
   fileprivate var protected: [UInt8]? {
     guard wire.paddingLength == 0, bytes.count >= RTPHeader.fixedLength else { return nil }
     var bytes = bytes
@@ -316,19 +315,18 @@ extension ReceiveStream.Packet {
   }
 }
 
-/// The jitter of a stream as its receiver computes it.
+/// A stream's jitter as its real receiver computes it.
 ///
-/// WebRTC receivers update it once per timestamp, since the packets of a frame leave together;
-/// libwebrtc and aiortc do so, while RFC 3550 section 6.4.1 uses every packet. It is corrected by
-/// what the receiver reports.
+/// libwebrtc and aiortc update it once per timestamp, since the packets of a frame are sent
+/// together; RFC 3550 section 6.4.1 uses every packet. Values in the receiver's reports correct it.
 struct ReceiverJitter {
-  /// A larger jump is a new timestamp base and no jitter.
+  /// A larger jump, in seconds, is a new timestamp base, not jitter.
   private static let longestJump: Int64 = 5
 
   private var sixteenths: Int64 = 0
   private var last: (sequence: UInt16, timestamp: UInt32, arrival: Instant)?
 
-  /// In units of the timestamp.
+  /// The jitter in RTP timestamp units.
   var value: UInt32 { UInt32(clamping: sixteenths >> 4) }
 
   mutating func receive(_ header: RTPHeader, clockRate: UInt32, arrival: Instant) {
@@ -347,34 +345,34 @@ struct ReceiverJitter {
     sixteenths += size - ((sixteenths + 8) >> 4)
   }
 
-  /// Begins with new numbers: what they are from those before is no jitter.
+  /// Starts with new sequence numbers: the distance from the old ones is not jitter.
   mutating func beginAnew() { last = nil }
 
-  /// Continues from the jitter that the receiver reported, in timestamp units.
+  /// Continues from the jitter the receiver reported, in timestamp units.
   mutating func correct(_ jitter: UInt32) { sixteenths = Int64(jitter) << 4 }
 }
 
 // MARK: - PacketRecovery
 
-/// Recovers lost packets from ULPFEC (RFC 5109), which browsers carry in RED.
+/// Recovers lost packets from forward error correction (RFC 5109).
 struct PacketRecovery {
-  /// How many media and FEC packets are held, as in libwebrtc.
+  /// The maximum number of media and FEC packets kept, as in libwebrtc.
   private static let mediaMaximum = 192
   private static let correctionsMaximum = 48
 
   private var media: [UInt16: [UInt8]] = [:]
-  /// Their numbers, the oldest first.
+  /// The media packets' sequence numbers, oldest first.
   private var order: [UInt16] = []
   private var corrections: [ErrorCorrection] = []
 
-  /// Adds a media packet as it was when its correction was computed, without a RED header, and
-  /// returns the lost packets that this recovers.
+  /// Adds a media packet in the form in which FEC protected it, without RED header; returns the
+  /// lost packets this recovers.
   mutating func receive(_ packet: [UInt8], sequence: UInt16, ssrc: UInt32) -> [[UInt8]] {
     guard add(packet, sequence) else { return [] }
     return recover(ssrc)
   }
 
-  /// Adds a packet that corrects errors, and returns the lost packets that it recovers.
+  /// Adds an FEC packet; returns the lost packets it recovers.
   mutating func receive(_ correction: ErrorCorrection, ssrc: UInt32) -> [[UInt8]] {
     if corrections.count == PacketRecovery.correctionsMaximum { corrections.removeFirst() }
     corrections.append(correction)

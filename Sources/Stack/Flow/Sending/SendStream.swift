@@ -1,12 +1,12 @@
 import RTP
 import Wire
 
-/// One sent stream: its numbers, its packet history, and its counters.
+/// A sent stream: sequence numbers, packet history and counters.
 struct SendStream {
   let mid: String
   let kind: MediaKind
   let ssrc: UInt32
-  /// The simulcast layer; nil for the only stream of its section.
+  /// The simulcast layer; nil for the section's only stream.
   private(set) var rid: String?
   /// Whether the section currently sends.
   private(set) var isActive = true
@@ -38,7 +38,7 @@ struct SendStream {
         codec: codec.name, payloadType: codec.payloadType))
   }
 
-  /// Applies a renegotiation; all numbers continue.
+  /// Applies a renegotiation; all numbering continues.
   mutating func configure(
     _ source: FlowSection.Sending.Source, _ codec: FlowSection.Codec, section: SectionState
   ) {
@@ -52,7 +52,7 @@ struct SendStream {
 
   var name: StreamName { StreamName(mid, rid) }
 
-  /// Stops sending for now; the stream keeps its numbers.
+  /// Stops sending for now; the stream keeps its numbering.
   mutating func pause() { isActive = false }
 
   var rtxSSRC: UInt32? { agreement.rtxSSRC }
@@ -93,13 +93,15 @@ struct SendStream {
         payloadType: codec.payloadType, rtxPayloadType: codec.rtxPayloadType,
         timestamp: timestamp, marker: kind == .video ? index == shares.count - 1 : isSpurt,
         audioLevel: frame.audioLevel, isVoice: frame.isVoice,
-        // A peer that is not sent their levels has no use for the contributors.
+        // A peer that does not receive mixer levels has no use for the contributors.
         contributors: agreement.map.mixerLevels == 0 ? [] : frame.contributors, queuedAt: now)
     }
   }
 
-  /// The packet of a telephone event, whose timestamp is that of the event's start; its first
-  /// packet has the marker (RFC 4733 section 2.5.1.2).
+  /// Returns a telephone event's packet.
+  ///
+  /// Its timestamp is the event's start, and the event's first packet has the marker (RFC 4733
+  /// section 2.5.1.2).
   private func event(_ frame: EncodedFrame, at now: Instant) -> [PayloadPart] {
     guard let codec = agreement.events else { return [] }
     return [
@@ -120,7 +122,7 @@ struct SendStream {
   /// Records packetized frames that will not be sent.
   mutating func loseFrames() { lostFrames = true }
 
-  /// Returns whether frames were lost since the last call.
+  /// Returns whether frames have been lost since the last call.
   mutating func consumeLoss() -> Bool {
     defer { lostFrames = false }
     return lostFrames
@@ -128,7 +130,7 @@ struct SendStream {
 
   // MARK: - Packets
 
-  /// Builds a packet for sending now.
+  /// Builds a packet to send now.
   mutating func packet(
     for part: PayloadPart, transportSequence: UInt16, sendTime: UInt32, at now: Instant
   ) -> [UInt8] {
@@ -155,8 +157,8 @@ struct SendStream {
 
   /// Builds a retransmission (RFC 4588), or repeats the packet byte for byte.
   ///
-  /// A repeated packet must not differ from the first one: both have the same SRTP index, and with
-  /// AES-GCM two packets under one nonce would reveal the key.
+  /// A repeated packet must not differ from the first: both have the same SRTP index, and with
+  /// AES-GCM two different packets under one nonce would reveal the key.
   mutating func retransmission(
     of lost: UInt16, transportSequence: UInt16, sendTime: UInt32
   ) -> (bytes: [UInt8], isRepeated: Bool)? {
@@ -180,12 +182,12 @@ struct SendStream {
     return (bytes, false)
   }
 
-  /// Whether a packet that the peer misses is to be retransmitted.
+  /// Returns whether to retransmit a packet that the peer is missing.
   mutating func mayResend(_ sequence: UInt16, at now: Instant, spacing: Interval) -> Bool {
     history.mayResend(sequence, at: now, spacing: spacing)
   }
 
-  // In place, because a call would copy the whole stream.
+  // Inlined, because a call would copy the stream.
   @inline(__always)
   private func build(
     _ header: OutgoingHeader, original: UInt16?, _ part: PayloadPart
@@ -202,7 +204,7 @@ struct SendStream {
 
   // MARK: - Reports
 
-  /// Returns the sender report without blocks; nil if nothing was sent since the last.
+  /// Returns a sender report without blocks; nil if nothing was sent since the last one.
   mutating func makeReport(_ wallClock: WallClock, at now: Instant) -> SenderReport? {
     tally.makeReport(clockRate: agreement.codec.clockRate, wallClock, at: now)
   }
@@ -218,7 +220,7 @@ struct SendStream {
 
   mutating func countNACK() { tally.countNACK() }
 
-  /// Handles a key frame request; returns whether to pass it on.
+  /// Handles a key frame request; returns whether to pass it to the encoder.
   mutating func acceptDemand(_ number: UInt8?, at now: Instant) -> Bool {
     let taking = demands.classify(number, at: now)
     if taking != .repeated { tally.countKeyframeRequest(isFIR: number != nil) }
@@ -228,10 +230,10 @@ struct SendStream {
 
 // MARK: - SendNumbers
 
-/// The sequence numbers of a sent stream.
+/// A sent stream's sequence numbers.
 ///
-/// They survive renegotiation, because SRTP would reject a restart as replay (RFC 3711 section
-/// 3.3.2).
+/// They survive renegotiation, because SRTP would reject a restart as a replay (RFC 3711
+/// section 3.3.2).
 struct SendNumbers {
   /// The initial sequence number.
   let first: UInt16
@@ -265,18 +267,18 @@ struct SendNumbers {
     return rtxSequence
   }
 
-  /// Records that a base layer frame begins.
+  /// Records the start of a base layer frame.
   mutating func beginBase() { baseIndex &+= 1 }
 
-  /// Records that the current picture ID is used up.
+  /// Advances the picture ID after a frame.
   mutating func endFrame() { pictureID = (pictureID + 1) & 0x7fff }
 }
 
-/// Decides how long packets and RTX packets carry the MID and the layer: until the peer reports on
-/// them and so has mapped them (RFC 9143 section 9.2, RFC 8852 section 3.3).
+/// Decides how long packets name the MID and layer: until the peer has reported on the stream, and
+/// so has identified it (RFC 9143 section 9.2, RFC 8852 section 3.3).
 struct SectionNaming {
   private let mid: [UInt8]
-  /// The layer; nil for the only stream of a section.
+  /// The layer; nil for a section's only stream.
   private var rid: [UInt8]?
   private var isKnown = false
   private var isRTXKnown = false
@@ -286,13 +288,13 @@ struct SectionNaming {
     self.rid = rid
   }
 
-  /// The MID that a packet has to carry.
+  /// The MID that packets must include; nil once the peer knows the stream.
   var name: [UInt8]? { isKnown ? nil : mid }
-  /// The MID that an RTX packet has to carry.
+  /// The MID that RTX packets must include; nil once the peer knows the RTX stream.
   var rtxName: [UInt8]? { isRTXKnown ? nil : mid }
-  /// The layer that a packet has to name.
+  /// The layer that packets must name; nil once the peer knows the stream.
   var streamID: [UInt8]? { isKnown ? nil : rid }
-  /// The layer that an RTX packet has to name.
+  /// The layer that RTX packets must name; nil once the peer knows the RTX stream.
   var repairedStreamID: [UInt8]? { isRTXKnown ? nil : rid }
 
   /// Records that the peer reported on the stream or its RTX.
@@ -309,23 +311,23 @@ struct SectionNaming {
 
 /// Decides which of the peer's key frame requests reach the encoder.
 struct KeyframeDemands {
-  /// The kind of a request.
+  /// The result for a request.
   enum Verdict {
-    /// A repetition in case the first was lost (RFC 5104 section 4.3.1.2).
+    /// It repeats a request in case that was lost (RFC 5104 section 4.3.1.2).
     case repeated
-    /// So soon after the previous one that the same key frame serves both.
+    /// It follows the previous one so closely that the same key frame serves both.
     case served
     case passedOn
   }
 
-  /// The minimum time between requests passed on.
+  /// The shortest time between requests passed on.
   private static let spacing = Interval.milliseconds(300)
 
   /// When a key frame was last requested from the encoder.
   private(set) var passedOnAt: Instant?
   private var lastNumber: UInt8?
 
-  /// Classifies a request: FIR has a number (RFC 5104 section 4.3.1), PLI has none (RFC 4585
+  /// Classifies a request: a FIR has a number (RFC 5104 section 4.3.1), a PLI has none (RFC 4585
   /// section 6.3.1).
   mutating func classify(_ number: UInt8?, at now: Instant) -> Verdict {
     if let number {
@@ -338,13 +340,13 @@ struct KeyframeDemands {
   }
 }
 
-/// The newest packets of a stream, for retransmission (RFC 4588).
+/// A stream's newest packets, kept for retransmission (RFC 4588).
 struct PacketHistory {
-  /// A packet that was sent.
+  /// A sent packet.
   struct Entry {
     var sequence: UInt16
     var part: PayloadPart
-    /// The whole packet, kept only if it has to be repeated byte for byte.
+    /// The complete packet, kept only if it must be repeated byte for byte.
     var packet: [UInt8]?
     /// When it was last retransmitted.
     var resentAt: Instant?
@@ -365,7 +367,8 @@ struct PacketHistory {
     return entry
   }
 
-  /// Whether a packet may be retransmitted now: it is known, and the last time is long enough ago.
+  /// Returns whether a packet may be retransmitted now: it is known, and was not retransmitted
+  /// recently.
   mutating func mayResend(_ sequence: UInt16, at now: Instant, spacing: Interval) -> Bool {
     guard let entry = entry(sequence) else { return false }
     if let resentAt = entry.resentAt, now - resentAt < spacing { return false }

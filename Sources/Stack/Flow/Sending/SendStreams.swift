@@ -1,7 +1,7 @@
 import RTP
 import Wire
 
-/// Identifies a sent stream: its section, and its layer if there are several (RFC 8852).
+/// Identifies a sent stream by section, and by layer if there are several (RFC 8852).
 struct StreamName: Hashable {
   let mid: String
   let rid: String?
@@ -12,20 +12,20 @@ struct StreamName: Hashable {
   }
 }
 
-/// The streams that are or were sent over a transport.
+/// All streams sent on a transport so far.
 struct SendStreams {
   private(set) var all: [SendStream] = []
   private let entropy: EntropyStream
 
   init(_ entropy: EntropyStream) { self.entropy = entropy }
 
-  /// The SSRC that feedback comes from: the first sent one, or 1 as in other stacks.
+  /// The sender SSRC in feedback: the first SSRC that is being sent, or 1 as in other stacks.
   var localSSRC: UInt32 { all.firstIndex { $0.isActive }.map { all[$0].ssrc } ?? 1 }
 
-  /// Whether video is currently sent.
+  /// Whether video is being sent.
   var sendsVideo: Bool { all.indices.contains { all[$0].kind == .video && all[$0].isActive } }
 
-  /// The SSRCs that are currently sent, with RTX.
+  /// SSRCs being sent, including RTX.
   var activeSSRCs: [UInt32] {
     var ssrcs: [UInt32] = []
     for stream in all where stream.isActive {
@@ -35,21 +35,21 @@ struct SendStreams {
     return ssrcs
   }
 
-  /// The index of the stream that a section currently sends.
+  /// Returns the index of the stream that a section is sending.
   func index(of name: StreamName) -> Int? { all.firstIndex { $0.name == name && $0.isActive } }
 
-  /// The index of a stream that is currently sent.
+  /// Returns the index of a stream that is being sent.
   func index(of ssrc: UInt32) -> Int? { all.firstIndex { $0.ssrc == ssrc && $0.isActive } }
 
-  /// The index of the stream that a report block is about.
+  /// Returns the index of the stream that a report block concerns.
   func index(of block: ReportBlock) -> Int? {
     all.firstIndex { $0.ssrc == block.ssrc || $0.rtxSSRC == block.ssrc }
   }
 
-  /// Applies what sections negotiated.
+  /// Applies a negotiation.
   mutating func configure(_ sections: [SectionState]) {
-    // A paused stream is kept: its numbers have to continue, or SRTP would reject them as replay
-    // (RFC 3711 section 3.3.2).
+    // A paused stream is kept: its numbering must continue, or SRTP would reject its packets as a
+    // replay (RFC 3711 section 3.3.2).
     for index in all.indices { all[index].pause() }
     for section in sections {
       guard let sending = section.section.sending else { continue }
@@ -81,7 +81,7 @@ struct SendStreams {
     for index in all.indices where all[index].kind == .video { all[index].loseFrames() }
   }
 
-  /// Returns, once, the video streams that lack frames which later ones may depend on.
+  /// Returns, once, the video streams that lost frames which later ones may depend on.
   mutating func consumeLosses() -> [StreamName] {
     var names: [StreamName] = []
     for index in all.indices where all[index].consumeLoss() {
@@ -90,7 +90,7 @@ struct SendStreams {
     return names
   }
 
-  /// Builds a packet for sending now.
+  /// Builds a packet to send now.
   mutating func packet(
     for part: PayloadPart, _ index: Int, transportSequence: UInt16, sendTime: UInt32,
     at now: Instant
@@ -99,7 +99,7 @@ struct SendStreams {
       for: part, transportSequence: transportSequence, sendTime: sendTime, at: now)
   }
 
-  /// Builds a retransmission, or repeats the packet.
+  /// Builds a retransmission, or repeats the packet byte for byte.
   mutating func retransmission(
     of lost: UInt16, _ index: Int, transportSequence: UInt16, sendTime: UInt32
   ) -> (bytes: [UInt8], isRepeated: Bool)? {
@@ -117,7 +117,7 @@ struct SendStreams {
     all[index].mayResend(sequence, at: now, spacing: spacing)
   }
 
-  /// Handles a key frame request; returns the stream whose encoder should be asked.
+  /// Handles a key frame request; returns the stream whose encoder should produce one.
   mutating func acceptDemand(of ssrc: UInt32, number: UInt8?, at now: Instant) -> StreamName? {
     guard let index = all.firstIndex(where: { $0.ssrc == ssrc && $0.kind == .video }),
       all[index].acceptDemand(number, at: now)
@@ -132,7 +132,7 @@ struct SendStreams {
     all[index].receive(block, roundTrip: roundTrip, at: arrival)
   }
 
-  /// Returns the reports of the streams that sent something since their last ones.
+  /// Returns reports on the streams that sent something since their last report.
   mutating func makeReports(_ wallClock: WallClock, at now: Instant) -> [SenderReport] {
     var reports: [SenderReport] = []
     for index in all.indices where all[index].isActive {
@@ -144,22 +144,23 @@ struct SendStreams {
 
 // MARK: - SendAgreement
 
-/// The negotiated parameters of a sent stream; immutable until the next negotiation.
+/// A sent stream's negotiated parameters; immutable until the next negotiation.
 struct SendAgreement {
-  /// The largest packet after protection, chosen to fit all common paths.
+  /// The largest packet after encryption, small enough for all common paths.
   private static let largestPacket = 1200
-  /// The most that SRTP adds: the AES-GCM tag (RFC 7714) is longer than that of RFC 3711.
+  /// The maximum number of bytes that SRTP adds: the AES-GCM tag (RFC 7714) is longer than the tag
+  /// in RFC 3711.
   private static let protectionOverhead = 16
 
   let codec: FlowSection.Codec
   let events: FlowSection.Codec?
   let rtxSSRC: UInt32?
-  /// The layer's name as packets carry it.
+  /// The layer's name in packets.
   let ridBytes: [UInt8]?
   let map: HeaderExtensionMap
   /// Whether packets carry transport-wide sequence numbers.
   let isTransportWide: Bool
-  /// The room for a frame's bytes in one packet.
+  /// Bytes of a frame that fit into one packet.
   let payloadLimit: Int
 
   init(
@@ -183,7 +184,7 @@ struct SendAgreement {
     self.map = map
   }
 
-  /// Whether frames of a codec can be sent: those of the negotiated one, and its telephone events.
+  /// Returns whether a codec's frames can be sent: the negotiated codec, and its telephone events.
   func carries(_ name: CodecName) -> Bool {
     name == codec.name || !name.carriesMedia && events != nil
   }
@@ -191,7 +192,7 @@ struct SendAgreement {
   /// Whether lost packets are retransmitted.
   var repairs: Bool { codec.feedback.contains("nack") }
 
-  /// The SSRC and payload type for retransmitting a part; nil if there is no RTX stream.
+  /// Returns the SSRC and payload type for retransmitting a part; nil without an RTX stream.
   func rtx(of part: PayloadPart) -> (ssrc: UInt32, payloadType: UInt8)? {
     guard let rtxSSRC, let payloadType = part.rtxPayloadType else { return nil }
     return (rtxSSRC, payloadType)
@@ -200,7 +201,7 @@ struct SendAgreement {
 
 // MARK: - SendTally
 
-/// Counters of a sent stream, for W3C outbound-rtp and sender reports (RFC 3550 section 6.4.1).
+/// A sent stream's counters, for W3C outbound-rtp and sender reports (RFC 3550 section 6.4.1).
 struct SendTally {
   private(set) var counters: OutboundStreamCounters
   private var frameBytes: UInt64 = 0
@@ -212,7 +213,7 @@ struct SendTally {
 
   init(_ counters: OutboundStreamCounters) { self.counters = counters }
 
-  /// Records a renegotiation.
+  /// Applies a renegotiation.
   mutating func configure(_ agreement: SendAgreement) {
     counters.rtxSSRC = agreement.rtxSSRC
     counters.codec = agreement.codec.name
@@ -236,7 +237,7 @@ struct SendTally {
 
   // MARK: Packets
 
-  /// Counts a packet by its size and payload size in bytes.
+  /// Counts a packet; both sizes are in bytes.
   mutating func countPacket(_ size: Int, payload: Int, delay: Interval) {
     mediaPackets &+= 1
     mediaOctets &+= UInt32(truncatingIfNeeded: payload)
@@ -274,7 +275,7 @@ struct SendTally {
       block, firstSequence: Int64(first), clockRate: clockRate, roundTrip: roundTrip, at: arrival)
   }
 
-  /// Returns the sender report without blocks; nil if nothing was sent since the last.
+  /// Returns a sender report without blocks; nil if nothing was sent since the last one.
   mutating func makeReport(clockRate: UInt32, _ wallClock: WallClock, at now: Instant)
     -> SenderReport?
   {

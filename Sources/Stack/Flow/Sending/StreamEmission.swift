@@ -1,8 +1,8 @@
 package import RTP
 package import Wire
 
-/// The sender's counters of an observed stream, derived from its packets and the reports on it (W3C
-/// outbound-rtp, remote-inbound-rtp).
+/// The sender's counters for an observed stream, derived from its packets and the reports on it
+/// (W3C outbound-rtp, remote-inbound-rtp).
 package struct StreamEmission {
   /// A sender report that report blocks may refer to.
   private struct Report {
@@ -13,24 +13,24 @@ package struct StreamEmission {
   private static let reportsMaximum = 16
   private static let requestedMaximum = 512
   private static let earlyMaximum = 64
-  /// Longer round trips are taken for errors.
+  /// Longer round trips are treated as errors.
   private static let longestRoundTrip = Interval.seconds(30)
 
   private var sent: OutboundStreamCounters
-  /// RTX packets for which no request was seen.
+  /// Retransmissions for which no request was captured.
   private var unrequested = (packets: UInt64(0), bytes: UInt64(0))
   private let clockRate: UInt32
   private var firstSequence: Int64?
   private var lastTime: UInt32?
   private var lastKeyTime: UInt32?
-  /// The frame size in the last key frame.
+  /// Frame size in the last key frame.
   package private(set) var size: (width: Int, height: Int)?
-  /// Requested packets that were not retransmitted yet, oldest first.
+  /// Requested packets not retransmitted yet, oldest first.
   private var requested: [UInt16] = []
-  /// Retransmitted packets that were not requested yet, oldest first.
+  /// Retransmitted packets not requested yet, oldest first.
   private var early: [(sequence: UInt16, bytes: UInt64)] = []
-  /// Whether those count once they are requested: libwebrtc retransmits what transport-wide
-  /// feedback reports lost, before the NACK arrives.
+  /// Whether early retransmissions count once they are requested: libwebrtc retransmits packets
+  /// that transport-wide feedback reports lost, before the NACK arrives.
   private let countsEarlyRepeats: Bool
   private var reports: [Report] = []
 
@@ -54,7 +54,7 @@ package struct StreamEmission {
       mid: mid, kind: kind, ssrc: ssrc, rtxSSRC: nil, codec: codec, payloadType: payloadType)
   }
 
-  /// The visible contents of a packet.
+  /// A packet's content, as far as it can be observed.
   package struct Content {
     package var codec: FlowSection.Codec
     /// False for FEC and padding, which belong to no frame.
@@ -70,13 +70,13 @@ package struct StreamEmission {
   }
 
   /// Counts a packet of the stream.
-  /// - Parameter content: nil if it is not visible.
+  /// - Parameter content: nil if the content is not visible.
   package mutating func send(_ header: RTPHeader, _ content: Content?) {
     count(header)
     sent.payloadType = content?.codec.payloadType ?? header.payloadType
     if let content { sent.codec = content.codec.name }
     if firstSequence == nil { firstSequence = Int64(header.sequence) }
-    // Padding belongs to no frame, and FEC has the timestamp of an earlier one.
+    // Padding belongs to no frame, and FEC has an earlier frame's timestamp.
     guard sent.kind == .video, !header.payload.isEmpty, content?.isMedia != false else { return }
     if let size = content?.size { self.size = size }
     if content?.isKey == true, lastKeyTime != header.timestamp {
@@ -88,9 +88,9 @@ package struct StreamEmission {
     sent.framesSent += 1
   }
 
-  /// Counts a packet of the RTX SSRC.
+  /// Counts a packet on the RTX SSRC.
   ///
-  /// - Parameter original: the number of the packet that it repeats; nil where it cannot be seen.
+  /// - Parameter original: sequence number of the packet that it repeats; nil if it is not visible.
   /// - Returns: whether it is a retransmission.
   @discardableResult
   package mutating func repeatPacket(_ header: RTPHeader, of original: UInt16?) -> Bool {
@@ -113,7 +113,7 @@ package struct StreamEmission {
     return true
   }
 
-  /// Counts a packet of its source of FlexFEC.
+  /// Counts a packet from the stream's FlexFEC source.
   package mutating func sendCorrection(_ header: RTPHeader) { count(header) }
 
   private mutating func count(_ header: RTPHeader) {
@@ -129,12 +129,12 @@ package struct StreamEmission {
       Report(compactNTP: UInt32(truncatingIfNeeded: report.ntpTime >> 16), at: arrival))
   }
 
-  /// Handles a report block of the receiver.
+  /// Handles a report block from the receiver.
   ///
-  /// The round trip is that from the place of the capture to the receiver and back (RFC 3550
-  /// section 6.4.1), for the sender's clock is not known here.
+  /// The round trip is measured from the capture point to the receiver and back (RFC 3550
+  /// section 6.4.1), since the sender's clock is unknown here.
   ///
-  /// - Returns: the round trip, where the block shows one.
+  /// - Returns: the round trip, if the block shows one.
   @discardableResult
   package mutating func receive(_ block: ReportBlock, at arrival: Instant) -> Interval? {
     var roundTrip: Interval?
@@ -151,7 +151,7 @@ package struct StreamEmission {
     return roundTrip
   }
 
-  /// Handles a NACK to the sender.
+  /// Handles a NACK sent to the sender.
   package mutating func receive(_ nack: GenericNACK) {
     sent.nackCount += 1
     for sequence in nack.sequences.prefix(StreamEmission.requestedMaximum)
@@ -165,12 +165,12 @@ package struct StreamEmission {
     requested.append(sequence)
   }
 
-  /// Receives what arrival feedback shows to be lost: libwebrtc sends it again unasked.
+  /// Handles a packet that transport-wide feedback reports lost: libwebrtc retransmits it unasked.
   package mutating func receive(lost sequence: UInt16) {
     if !requested.contains(sequence) { request(sequence) }
   }
 
-  /// Counts the repetition of a packet that is asked for only now; false where there was none.
+  /// Counts a retransmission that is requested only now; returns false if there was none.
   private mutating func wasRepeated(_ sequence: UInt16) -> Bool {
     guard let index = early.firstIndex(where: { $0.sequence == sequence }) else { return false }
     let bytes = early.remove(at: index).bytes
@@ -181,7 +181,7 @@ package struct StreamEmission {
     return true
   }
 
-  /// Counts a PLI or FIR to the sender.
+  /// Counts a PLI or FIR sent to the sender.
   package mutating func countKeyframeRequest(isFIR: Bool) {
     if isFIR { sent.firCount += 1 } else { sent.pliCount += 1 }
   }

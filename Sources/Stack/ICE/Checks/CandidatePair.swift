@@ -3,17 +3,17 @@ import Wire
 /// A local base and a remote address that are checked together (RFC 8445 section 6.1.2).
 struct CandidatePair {
   let id: UInt32
-  /// The number of the credentials that its checks use.
+  /// The number of the ICE generation whose credentials its checks use.
   let generation: UInt32
-  /// The local endpoint; its port is 0 while a pair that makes its connection has none.
+  /// The local address; its port is 0 as long as an active TCP pair has no connection.
   private(set) var base: SocketAddress
-  /// The peer's endpoint.
+  /// The remote address.
   let target: SocketAddress
-  /// Equal for pairs that share fate in the frozen algorithm (RFC 8445 section 6.1.2.6).
+  /// Pairs with equal foundations unfreeze together (RFC 8445 section 6.1.2.6).
   let foundation: String
-  /// The priority that checks state (RFC 8445 section 7.1.1).
+  /// The PRIORITY value in checks (RFC 8445 section 7.1.1).
   let reflexivePriority: UInt32
-  /// Whether this side makes the connection that carries it.
+  /// Whether the local agent opens the pair's TCP connection.
   let isActive: Bool
   private(set) var local: ICECandidate
   private(set) var remote: ICECandidate
@@ -22,7 +22,7 @@ struct CandidatePair {
   var round = CheckRound()
   var nomination = PairNomination()
   var traffic = PairTraffic()
-  /// Whether something to report changed in this step.
+  /// Whether anything reported has changed in this step.
   private(set) var hasChanges = true
 
   init(
@@ -37,13 +37,13 @@ struct CandidatePair {
     self.local = local
     self.remote = remote
     isActive = local.tcpType == .active
-    // The local preference is that of the base (bits 8 to 23).
+    // The base's local preference is in bits 8 to 23.
     let preference = UInt16(truncatingIfNeeded: local.priority >> 8)
     reflexivePriority = ICEPriority.candidate(
       .peerReflexive, isTCP: local.isTCP, localPreference: preference)
   }
 
-  /// Whether the outcome of the pair is open.
+  /// Whether checks on the pair have not ended yet.
   var isUndecided: Bool {
     switch state {
     case .frozen, .waiting, .inProgress: true
@@ -51,10 +51,10 @@ struct CandidatePair {
     }
   }
 
-  /// Whether it must get its connection before it can be checked.
+  /// Whether its connection must be opened before it can be checked.
   var needsConnection: Bool { isActive && base.port == 0 }
 
-  /// The lower type preference of both ends: the main criterion for a much better path.
+  /// The lower type preference of the two ends; decides whether another pair is much better.
   var directness: UInt32 { min(local.typePreference, remote.typePreference) }
 
   // MARK: State
@@ -65,7 +65,7 @@ struct CandidatePair {
     hasChanges = true
   }
 
-  /// Begins checking from the start: waits for its turn with no attempts made.
+  /// Queues the pair for checking as if it had never been tried.
   mutating func restartChecks() {
     round.restart()
     change(to: .waiting)
@@ -81,19 +81,19 @@ struct CandidatePair {
   /// Sets the priority.
   mutating func rank(_ new: UInt64) { priority = new }
 
-  /// Replaces a peer-reflexive candidate by the one that was signaled for it.
+  /// Replaces a peer-reflexive remote candidate with the signaled one.
   mutating func rename(remote new: ICECandidate) {
     remote = new
     hasChanges = true
   }
 
-  /// Sets the local candidate that the peer saw.
+  /// Sets the local candidate to the one the peer saw.
   mutating func rename(local new: ICECandidate) { local = new }
 
-  /// Marks the pair for a report, because its selection changed.
+  /// Marks the pair for reporting after its selection changed.
   mutating func selectionChanged() { hasChanges = true }
 
-  /// Whether something changed since the last report; clears the mark.
+  /// Returns whether anything has changed since the last report, and clears the mark.
   mutating func removeChanges() -> Bool {
     defer { hasChanges = false }
     return hasChanges
@@ -101,13 +101,13 @@ struct CandidatePair {
 
   // MARK: Checks
 
-  /// Remembers a sent check until its response, and counts it.
+  /// Stores a check until its response arrives, and counts it.
   mutating func remember(_ check: CheckRound.Check) {
     round.remember(check)
     traffic.countRequest()
   }
 
-  /// Removes the check that a response answers, and counts the response.
+  /// Removes the check a response answers, and counts the response.
   mutating func removeCheck(_ place: Int, at now: Instant) -> CheckRound.Check {
     let check = round.remove(place)
     traffic.receiveResponse(to: check.sentAt, at: now)
@@ -120,9 +120,10 @@ struct CandidatePair {
     round.forgetRefusals()
   }
 
-  /// Records that the system refused a send: three in a row without success end the checks.
+  /// Records a send that the system refused: three in a row without success end the checks.
   ///
-  /// A pair that worked is judged by silence: a full queue or a flapping interface may pass.
+  /// A pair that has worked is judged by silence instead: a full queue or a flapping interface may
+  /// pass.
   mutating func recordRefusedSend() {
     if round.isRefusedTooOften(), isUndecided { fail() }
   }
@@ -133,31 +134,31 @@ struct CandidatePair {
     if nomination.setNominated() { hasChanges = true }
   }
 
-  /// Makes checks carry USE-CANDIDATE, beginning with a new round.
+  /// Sends USE-CANDIDATE in further checks, starting a new round.
   mutating func beginNominating() {
     nomination.begin()
     round.begin()
   }
 
-  /// Records that the peer chose it.
+  /// Records that the peer nominated the pair.
   mutating func recordChoice(at now: Instant) {
     nomination.choose(at: now, works: state == .succeeded)
   }
 
   // MARK: Connections and restarts
 
-  /// Begins the checks: the connection is open.
+  /// Records that the connection is open, so checks can start.
   mutating func connected(at local: SocketAddress) {
     round.connected()
     base = local
   }
 
-  /// Clears the port of a lost connection.
+  /// Clears the port after the connection is lost.
   mutating func disconnect() {
     if isActive { base.port = 0 }
   }
 
-  /// Stops checks and nomination, because another generation begins.
+  /// Stops checks and nomination because another generation starts.
   mutating func outlive() {
     round.stop()
     nomination.end()
@@ -174,18 +175,18 @@ struct CandidatePair {
 
 // MARK: - PairNomination
 
-/// Which side has chosen a pair (RFC 8445 section 8.1).
+/// The agents that have nominated a pair (RFC 8445 section 8.1).
 struct PairNomination {
   private(set) var isNominated = false
-  /// Whether checks carry USE-CANDIDATE because this side chose the pair.
+  /// Whether checks include USE-CANDIDATE because the local agent chose the pair.
   private(set) var isNominating = false
-  /// Whether the peer chose the pair before it was known to work.
+  /// Whether the peer nominated the pair before a check on it succeeded.
   private var wasChosenEarly = false
-  /// When the peer last sent USE-CANDIDATE here, and how often since it did so anywhere else.
+  /// When the peer last sent USE-CANDIDATE on this pair, and how often since it did so on another.
   private(set) var chosenAt: Instant?
   private(set) var timesChosen = 0
 
-  /// Marks the pair as nominated; false when it was before.
+  /// Marks the pair as nominated; returns false if it already was.
   mutating func setNominated() -> Bool {
     defer { isNominated = true }
     return !isNominated
@@ -195,23 +196,23 @@ struct PairNomination {
 
   mutating func end() { isNominating = false }
 
-  /// Records that the peer chose the pair, which is known to work or not.
+  /// Records that the peer nominated the pair, whether or not it already works.
   mutating func choose(at now: Instant, works: Bool) {
     timesChosen += 1
     chosenAt = now
     if !works { wasChosenEarly = true }
   }
 
-  /// Records that the peer chose another one.
+  /// Records that the peer nominated another pair.
   mutating func chooseOther() { timesChosen = 0 }
 
-  /// Whether the peer chose the pair before it was known to work; true once.
+  /// Returns whether the peer nominated the pair before it worked, and clears that.
   mutating func removeEarlyChoice() -> Bool {
     defer { wasChosenEarly = false }
     return wasChosenEarly
   }
 
-  /// Clears the choices, because the sides changed their roles.
+  /// Clears the nominations after a role change.
   mutating func forgetChoices() {
     isNominating = false
     wasChosenEarly = false
@@ -220,12 +221,12 @@ struct PairNomination {
 
 // MARK: - PairTraffic
 
-/// Counters of a pair (W3C candidate-pair), its round-trip times, and when something was last
-/// received on it.
+/// A pair's counters (W3C candidate-pair), its round-trip times, and when it last received
+/// anything.
 struct PairTraffic {
-  /// When anything valid was last received: a response, a check or other traffic.
+  /// When anything valid last arrived: a response, a check or other traffic.
   private(set) var receivedAt: Instant?
-  /// When the peer last consented to receive here: by a response or a check (RFC 7675).
+  /// When the peer last consented to receive on this pair, by a response or a check (RFC 7675).
   private(set) var consentedAt: Instant?
   /// When the last response arrived.
   private(set) var answeredAt: Instant?
@@ -256,7 +257,7 @@ struct PairTraffic {
     consentedAt = now
   }
 
-  /// Counts checks of the peer and the responses to them.
+  /// Counts checks from the peer and the responses to them.
   mutating func receiveRequests(_ count: UInt64, at now: Instant) {
     requestsReceived += count
     responsesSent += count
@@ -267,7 +268,7 @@ struct PairTraffic {
   /// Records other traffic.
   mutating func receiveData(at now: Instant) { receivedAt = now }
 
-  /// Puts the counts into a report.
+  /// Copies the counters into a report.
   func count(in report: inout ICEPairReport) {
     report.requestsSent = requestsSent
     report.requestsReceived = requestsReceived
@@ -281,42 +282,42 @@ struct PairTraffic {
 
 // MARK: - CheckRound
 
-/// The checks of a pair that may still be answered, and the round of requests, or the attempt at a
-/// connection, that is under way (RFC 8445 section 7.2.4).
+/// A pair's unanswered checks, and its current round of requests or attempt to connect (RFC 8445
+/// section 7.2.4).
 struct CheckRound {
-  /// A request that was sent and may still be answered.
+  /// A sent request that may still be answered.
   struct Check {
     let transaction: STUNTransactionID
     let sentAt: Instant
-    /// Whether it carried USE-CANDIDATE.
+    /// Whether it included USE-CANDIDATE.
     let nominates: Bool
-    /// The role that it claimed.
+    /// The role it claimed.
     let role: ICERole
   }
 
-  /// How many unanswered requests are remembered; a response to an older one is dropped.
+  /// The maximum number of unanswered requests stored; a response to an older one is dropped.
   static let checksMaximum = 16
-  /// How many sends in a row the system may refuse.
+  /// The maximum number of consecutive sends that the system may refuse.
   private static let refusalsMaximum = 3
 
-  /// Requests without a response that are still remembered, oldest first.
+  /// Unanswered requests, oldest first.
   private(set) var checks: [Check] = []
-  /// How many requests of the current round were sent; a round ends with a response or in failure.
+  /// The number of requests sent in the current round, which ends with a response or a failure.
   private(set) var attempts = 0
-  /// When the next request of the round is sent, or the round fails.
+  /// When the round sends its next request or fails.
   private(set) var nextAttempt: Instant?
-  /// The number of the requested connection.
+  /// The request id of the connection being opened.
   private(set) var connectionID: UInt32?
   /// Refused sends since the last response.
   private var refusals = 0
 
-  /// Remembers a request that went out.
+  /// Stores a sent request.
   mutating func remember(_ check: Check) {
     if checks.count == Self.checksMaximum { checks.removeFirst() }
     checks.append(check)
   }
 
-  /// Removes the request that a response answers.
+  /// Removes the request a response answers.
   mutating func remove(_ place: Int) -> Check { checks.remove(at: place) }
 
   /// Counts a request; the next one is due at `next`.
@@ -325,23 +326,23 @@ struct CheckRound {
     nextAttempt = next
   }
 
-  /// Begins from the start, at once.
+  /// Restarts the round immediately.
   mutating func begin() { attempts = 0 }
 
-  /// Ends with a response.
+  /// Ends the round after a response.
   mutating func finish() {
     attempts = 0
     nextAttempt = nil
   }
 
-  /// Waits for a turn as if nothing had been tried.
+  /// Resets the round as if nothing had been tried.
   mutating func restart() {
     finish()
     refusals = 0
     connectionID = nil
   }
 
-  /// Ends without success.
+  /// Ends the round without success.
   mutating func fail() {
     nextAttempt = nil
     connectionID = nil
@@ -350,25 +351,25 @@ struct CheckRound {
   /// Stops sending requests.
   mutating func stop() { nextAttempt = nil }
 
-  /// Waits until an instant for the requested connection.
+  /// Waits for a connection until `end`.
   mutating func connect(_ id: UInt32, until end: Instant) {
     connectionID = id
     attempts = 1
     nextAttempt = end
   }
 
-  /// Begins the checks: the connection is open.
+  /// Records that the connection is open, so checks can start.
   mutating func connected() {
     connectionID = nil
     attempts = 0
   }
 
-  /// Counts a send that the system refused; true at the third in a row.
+  /// Counts a refused send; returns true at the third in a row.
   mutating func isRefusedTooOften() -> Bool {
     refusals += 1
     return refusals >= Self.refusalsMaximum
   }
 
-  /// Records a valid response to a check.
+  /// Clears the count of refused sends.
   mutating func forgetRefusals() { refusals = 0 }
 }

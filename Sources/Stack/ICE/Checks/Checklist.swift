@@ -1,28 +1,28 @@
 import Wire
 
-/// The candidate pairs, and which of them is checked next (RFC 8445 sections 6.1.2 and 6.1.4).
+/// The candidate pairs and the order of their checks (RFC 8445 sections 6.1.2 and 6.1.4).
 struct Checklist {
   /// The result of adding a pair.
   enum Addition {
     case added
-    /// The pair exists already.
+    /// The pair already exists.
     case known
     case full
   }
 
-  /// Up to how many pairs are kept (RFC 8445 section 6.1.2.5).
+  /// The maximum number of pairs (RFC 8445 section 6.1.2.5).
   static let maximum = 100
 
-  /// All pairs, oldest first; one of an earlier generation is first.
+  /// All pairs, oldest first; a pair left from an earlier generation is first.
   private(set) var pairs: [CandidatePair] = []
-  /// Counts restarts, from 0; pairs of the current generation have this number.
+  /// Counts restarts from 0; pairs of the current generation have this number.
   private(set) var generation: UInt32 = 0
-  /// Numbers of pairs to be checked next, first one first (RFC 8445 section 6.1.4.1).
+  /// Ids of pairs to check first, in order (RFC 8445 section 6.1.4.1).
   private var triggered: [UInt32] = []
   private var nextPacedAt = Instant.zero
   private var lastID: UInt32
 
-  /// Numbers pairs from the one after `id`.
+  /// Creates an empty checklist that numbers pairs from `id + 1`.
   init(after id: UInt32) { lastID = id }
 
   var count: Int { pairs.count }
@@ -50,10 +50,10 @@ struct Checklist {
     return nil
   }
 
-  /// The pair that waits for a connection.
+  /// Returns the pair that is waiting for a connection.
   func index(connection id: UInt32) -> Int? { pairs.firstIndex { $0.round.connectionID == id } }
 
-  /// The check that a response answers, by its transaction.
+  /// Finds the check that a response answers, by its transaction.
   func check(_ transaction: STUNTransactionID) -> (pair: Int, place: Int)? {
     for index in pairs.indices {
       for place in pairs[index].round.checks.indices
@@ -62,15 +62,16 @@ struct Checklist {
     return nil
   }
 
-  /// Whether a pair belongs to the current generation.
+  /// Returns whether a pair belongs to the current generation.
   func isPresent(_ index: Int) -> Bool { pairs[index].generation == generation }
 
-  /// Whether a pair of the current generation satisfies a condition.
+  /// Returns whether any pair of the current generation satisfies a condition.
   func contains(where isWanted: (CandidatePair) -> Bool) -> Bool {
     pairs.contains { $0.generation == generation && isWanted($0) }
   }
 
-  /// The pair of the current generation with the highest priority among some; the oldest of equals.
+  /// Returns the current generation's matching pair with the highest priority; the oldest among
+  /// equals.
   func best(where isWanted: (CandidatePair) -> Bool) -> Int? {
     var found: Int?
     for index in pairs.indices where isPresent(index) && isWanted(pairs[index]) {
@@ -82,9 +83,9 @@ struct Checklist {
 
   // MARK: Forming
 
-  /// Adds the pair of a base and a remote candidate.
+  /// Adds the pair of a local base and a remote candidate.
   ///
-  /// - Parameter kept: the selected pair, which is never removed.
+  /// - Parameter kept: the selected pair, which is never removed to make room.
   mutating func add(
     _ local: ICECandidate, base: SocketAddress, _ remote: ICECandidate, _ target: SocketAddress,
     _ role: ICERole, keeping kept: UInt32?
@@ -96,7 +97,7 @@ struct Checklist {
     pair.rank(Self.priority(local.priority, remote.priority, role))
     guard makeRoom(for: pair, keeping: kept) else { return .full }
     lastID &+= 1
-    // Without another undecided pair of its foundation, a pair need not wait.
+    // A pair need not wait if its foundation has no other undecided pair.
     if !pairs.contains(where: { $0.foundation == pair.foundation && $0.isUndecided }) {
       pair.change(to: .waiting)
     }
@@ -104,14 +105,14 @@ struct Checklist {
     return .added
   }
 
-  /// Whether a pair is there already; one that makes its connection is known by the address that it
-  /// begins at, because its port is its own.
+  /// Returns whether the pair already exists; an active TCP pair is identified by its local
+  /// address, because each connection has its own port.
   private func has(_ base: SocketAddress, _ local: ICECandidate, _ target: SocketAddress) -> Bool {
     guard local.tcpType == .active else { return index(base, target) != nil }
     return contains { $0.isActive && $0.base.ip == base.ip && $0.target == target }
   }
 
-  /// Keeps to the limit by removing a failed pair or one of lower priority.
+  /// Makes room by removing a failed pair or one of lower priority; returns false if there is none.
   private mutating func makeRoom(for pair: CandidatePair, keeping kept: UInt32?) -> Bool {
     guard pairs.count >= Self.maximum else { return true }
     var worst: Int?
@@ -132,16 +133,16 @@ struct Checklist {
     return left.priority <= right.priority
   }
 
-  /// The priority of a pair (RFC 8445 section 6.1.2.3).
+  /// Returns a pair's priority (RFC 8445 section 6.1.2.3).
   private static func priority(_ local: UInt32, _ remote: UInt32, _ role: ICERole) -> UInt64 {
     role == .controlling
       ? ICEPriority.pair(controlling: local, controlled: remote)
       : ICEPriority.pair(controlling: remote, controlled: local)
   }
 
-  /// Ranks the pairs again for a role in which no pair was chosen yet.
+  /// Recomputes all priorities for a new role, and clears nominations.
   ///
-  /// - Parameter local: the priority of the local candidate of a pair.
+  /// - Parameter local: returns the priority of a pair's local candidate.
   mutating func rank(for role: ICERole, _ local: (CandidatePair) -> UInt32) {
     for index in pairs.indices where isPresent(index) {
       pairs[index].nomination.forgetChoices()
@@ -149,7 +150,7 @@ struct Checklist {
     }
   }
 
-  /// Replaces a peer-reflexive candidate in its pairs by the one signaled since; their states and
+  /// Replaces a peer-reflexive candidate in its pairs with the one signaled since; states and
   /// counters stay.
   mutating func rename(
     to candidate: ICECandidate, _ role: ICERole, _ local: (CandidatePair) -> UInt32
@@ -175,10 +176,10 @@ struct Checklist {
     pairs = [pairs[kept]]
   }
 
-  /// Removes the pair of an earlier generation.
+  /// Removes the pair left from an earlier generation.
   mutating func retire() { pairs.removeAll { $0.generation != generation } }
 
-  /// Reports of the pairs that changed since the last reports.
+  /// Returns reports of the pairs that changed since the last call.
   mutating func removeChanges(selected: UInt32?) -> [ICEPairReport] {
     var reports: [ICEPairReport] = []
     for index in pairs.indices where pairs[index].removeChanges() {
@@ -188,11 +189,11 @@ struct Checklist {
   }
 }
 
-// MARK: - The order of checks
+// MARK: - Check order
 
 extension Checklist {
-  /// The pair to be checked next: a triggered one, or the best that waits, or one that thaws
-  /// (RFC 8445 section 6.1.4.2).
+  /// Returns the next pair to check: a triggered one, else the best waiting one, else one that
+  /// thaws (RFC 8445 section 6.1.4.2).
   mutating func next() -> Int? {
     while !triggered.isEmpty {
       let id = triggered.removeFirst()
@@ -201,10 +202,10 @@ extension Checklist {
     return best { $0.state == .waiting } ?? thaw()
   }
 
-  /// The best frozen pair of a foundation on which nothing is under way, or nothing that answers.
+  /// Returns the best frozen pair whose foundation has no check under way, or only unanswered ones.
   ///
-  /// RFC 8445 lets such pairs wait until the others of the foundation failed, which takes seconds;
-  /// here the first unanswered request ends the wait.
+  /// RFC 8445 makes such pairs wait until the others with that foundation have failed, which takes
+  /// seconds; here the wait ends after the first unanswered request.
   private func thaw() -> Int? {
     best { pair in
       pair.state == .frozen
@@ -215,7 +216,7 @@ extension Checklist {
     }
   }
 
-  /// Whether a new check may go out now (Ta, RFC 8445 section 14.2); if so, uses the turn.
+  /// Returns whether a new check may be sent now (Ta, RFC 8445 section 14.2), and uses the turn.
   mutating func useTurn(at now: Instant) -> Bool {
     guard nextPacedAt <= now, hasUnchecked else { return false }
     let isSmall = pairs.count <= ICETiming.smallChecklist
@@ -223,27 +224,27 @@ extension Checklist {
     return true
   }
 
-  /// Whether a check waits for its turn.
+  /// Whether a check is waiting for its turn.
   var hasUnchecked: Bool {
     !triggered.isEmpty || contains { $0.state == .waiting || $0.state == .frozen }
   }
 
-  /// When the next check is due: of a pair whose turn comes, or of a round that continues.
+  /// When the next check is due: a new pair's first, or the next of a current round.
   var deadline: Instant? {
     var next = hasUnchecked ? nextPacedAt : nil
     for pair in pairs { next = earliest(next, pair.round.nextAttempt) }
     return next
   }
 
-  /// How long to wait after this many requests; longer when many pairs are being checked, so that
-  /// together they do not exceed the pace (RFC 8445 section 14.3).
+  /// Returns how long to wait after this many requests; longer while many pairs are being checked,
+  /// so that all together they keep to the pace (RFC 8445 section 14.3).
   func wait(after attempts: Int) -> Interval {
     let wait = ICETiming.checkWaits[min(attempts, ICETiming.checkWaits.count) - 1]
     let busy = pairs.reduce(into: 0) { $0 += $1.state == .inProgress ? 1 : 0 }
     return max(wait, ICETiming.paceSmall * Int64(busy))
   }
 
-  /// Queues a pair for a check ahead of the ordinary ones (RFC 8445 section 7.3.1.4).
+  /// Queues a pair for a check ahead of ordinary ones (RFC 8445 section 7.3.1.4).
   mutating func trigger(_ index: Int) {
     pairs[index].restartChecks()
     let id = pairs[index].id
@@ -257,7 +258,7 @@ extension Checklist {
     triggered.removeAll { $0 == id }
   }
 
-  /// Unfreezes all pairs that share a foundation with a working one.
+  /// Unfreezes all pairs that share a foundation with a working pair.
   mutating func thawAll(foundation: String) {
     for index in pairs.indices
     where pairs[index].state == .frozen && pairs[index].foundation == foundation {
@@ -265,26 +266,26 @@ extension Checklist {
     }
   }
 
-  /// Checks pairs again, because the selected one is silent or gone.
+  /// Checks pairs again because the selected one is silent or gone.
   mutating func recheck(where isWanted: (CandidatePair) -> Bool) {
     for index in pairs.indices where isPresent(index) && isWanted(pairs[index]) {
       pairs[index].restartChecks()
     }
   }
 
-  /// Ends the checks of some pairs, of whatever generation.
+  /// Fails the matching pairs of all generations.
   mutating func fail(where isOver: (CandidatePair) -> Bool) {
     for index in pairs.indices where isOver(pairs[index]) { pairs[index].fail() }
   }
 
-  /// Ends all checks that did not succeed.
+  /// Ends all checks that have not succeeded.
   mutating func abandon() {
     triggered = []
     let generation = generation
     fail { $0.generation == generation && $0.state != .succeeded }
   }
 
-  /// Records that the peer chose a pair (RFC 8445 section 7.3.1.5).
+  /// Records that the peer nominated a pair (RFC 8445 section 7.3.1.5).
   mutating func recordChoice(_ index: Int, at now: Instant) {
     for other in pairs.indices where other != index {
       pairs[other].nomination.chooseOther()

@@ -1,61 +1,60 @@
 import Wire
 
-/// The progress of the checks, how long they may continue, and the W3C state that follows
-/// (webrtc-pc section 5.6.4).
+/// The checks' progress, their time limit, and the resulting W3C state (webrtc-pc section 5.6.4).
 struct CheckProgress {
-  /// The selected pair, as far as it matters for the state.
+  /// The properties of the selected pair that determine the state.
   struct Path {
-    /// Whether it belongs to the present ICE generation.
+    /// Whether it belongs to the current ICE generation.
     let isPresent: Bool
     let isSilent: Bool
   }
 
   private(set) var state = ICEConnectionState.new
-  /// When checks of this generation began, or began again after failure.
+  /// When this generation's checks started, or restarted after failure.
   private(set) var checkingSince: Instant?
-  /// When the first pair of this generation was found to work.
+  /// When this generation's first pair worked.
   private(set) var firstSuccessAt: Instant?
-  /// Whether a pair of this generation was in use since checks began, or began again after failure.
+  /// Whether a pair of this generation has been in use since checks started or restarted.
   private(set) var hadPath = false
-  /// Whether checks of this generation led to nothing and stopped.
+  /// Whether this generation's checks ended without a working pair.
   private(set) var hasFailed = false
   private(set) var isCompleted = false
-  /// The selected pair that was reported last.
+  /// The id of the selected pair reported last.
   private var reportedPath: UInt32?
 
-  /// Begins checking, unless it has begun.
+  /// Starts checking unless it already has.
   mutating func begin(at now: Instant) { checkingSince = checkingSince ?? now }
 
-  /// Restarts checking after it failed, because there is a new pair to check.
+  /// Restarts checking after failure, because there is a new pair to check.
   mutating func revive(at now: Instant) {
     guard hasFailed else { return }
     hasFailed = false
     checkingSince = now
   }
 
-  /// Restarts the time limit of the checks; false when they have stopped.
+  /// Restarts the checks' time limit; returns false if checking has stopped.
   mutating func beginAnew(at now: Instant) -> Bool {
     guard !hasFailed else { return false }
     checkingSince = now
     return true
   }
 
-  /// Records the first pair that works.
+  /// Records the time of the first working pair.
   mutating func recordSuccess(at now: Instant) { firstSuccessAt = firstSuccessAt ?? now }
 
   /// Records that a pair of this generation is in use.
   mutating func recordPath() { hadPath = true }
 
-  /// Records that the selected pair fell silent: the state is no longer completed.
+  /// Records that the selected pair is silent: the state is no longer completed.
   mutating func recordSilence() { isCompleted = false }
 
-  /// Stops checking: nothing works, until something new turns up.
+  /// Stops checking until something new to check appears.
   mutating func fail() {
     hasFailed = true
     hadPath = false
   }
 
-  /// Begins another generation.
+  /// Starts another generation.
   mutating func restart() {
     checkingSince = nil
     firstSuccessAt = nil
@@ -67,28 +66,29 @@ struct CheckProgress {
   /// When checks without any success are given up.
   var patienceEnd: Instant? { checkingSince.map { $0 + ICETiming.checkingPatience } }
 
-  /// Whether the selected pair differs from the one reported last; remembers it as reported.
+  /// Returns whether the selected pair differs from the one reported last, and remembers it as
+  /// reported.
   mutating func isNew(_ path: UInt32?) -> Bool {
     defer { reportedPath = path }
     return path != nil && path != reportedPath
   }
 
-  /// The states that are entered now, in order.
+  /// Returns the states entered now, in order.
   ///
   /// - Parameters:
-  /// - path: the selected pair.
+  ///   - path: the selected pair.
   ///   - isDone: whether nothing is left to do.
   mutating func settle(_ path: Path?, isDone: Bool) -> [ICEConnectionState] {
     if isDone { isCompleted = true }
     let target = target(path)
     guard target != state else { return [] }
-    // Completed is reached by way of connected, as applications expect.
+    // Applications expect connected before completed.
     let isByWay = target == .completed && state != .connected
     state = target
     return isByWay ? [.connected, .completed] : [target]
   }
 
-  /// Ends everything.
+  /// Closes for good.
   mutating func close() { state = .closed }
 
   private func target(_ path: Path?) -> ICEConnectionState {
@@ -98,7 +98,7 @@ struct CheckProgress {
       return path.isPresent ? .disconnected : .checking
     }
     if hasFailed { return .failed }
-    // A path that was there and is gone may still be replaced.
+    // A lost path may still be replaced.
     if checkingSince != nil { return hadPath ? .disconnected : .checking }
     switch state {
     case .new, .failed: return state
@@ -109,26 +109,26 @@ struct CheckProgress {
 
 // MARK: - Consent
 
-/// The selected pair: since when it is selected, whether anything is received on it, when the next
-/// consent check is due, and when consent has expired (RFC 7675).
+/// Consent on the selected pair: when it was selected, whether it is silent, when the next consent
+/// check is due, and when consent expires (RFC 7675).
 struct Consent {
   /// The result of judging the selected pair.
   enum Finding {
     case nothing
     /// Nothing may be sent any more (RFC 7675 section 5.1).
     case expired
-    /// Nothing was received for a while.
+    /// Nothing has been received for a while.
     case silent
     case resumed
   }
 
-  /// How long nothing may be received on the selected pair before it counts as silent.
+  /// The time without received packets after which the selected pair counts as silent.
   private let silence: Interval
-  /// The number of the selected pair.
+  /// The selected pair's id.
   private(set) var pairID: UInt32?
-  /// Whether nothing was received on the selected pair for long.
+  /// Whether the selected pair is silent.
   private(set) var isSilent = false
-  /// When the next check in a row is due.
+  /// When the next regular check is due.
   private(set) var nextCheckAt: Instant?
   private var since = Instant.zero
   /// When the unanswered check was sent.
@@ -138,7 +138,7 @@ struct Consent {
 
   // MARK: Selection
 
-  /// Selects another pair, or none; it starts with `begin`.
+  /// Selects another pair or none; `begin` starts its checks.
   mutating func select(_ id: UInt32?) {
     pairID = id
     isSilent = false
@@ -146,10 +146,10 @@ struct Consent {
     nextCheckAt = nil
   }
 
-  /// Starts with the pair that was selected.
+  /// Starts consent checks on the selected pair.
   mutating func begin(_ pair: CandidatePair, _ entropy: EntropyStream, at now: Instant) {
     since = now
-    // Right after a check that was answered, the next one is only due in its time.
+    // Soon after an answered check, the next one is due only after a regular interval.
     if let answeredAt = pair.traffic.answeredAt, now - answeredAt < .seconds(1) {
       nextCheckAt = answeredAt + interval(entropy)
     } else {
@@ -159,8 +159,8 @@ struct Consent {
 
   // MARK: Checks
 
-  /// Whether a consent check is due on the selected pair: in its time, and more often while the
-  /// peer is silent.
+  /// Returns whether a consent check is due on the selected pair: regularly, and more often while
+  /// the peer is silent.
   func isDue(_ pair: CandidatePair, at now: Instant) -> Bool {
     checkDue(pair).map { $0 <= now } ?? false
   }
@@ -171,12 +171,12 @@ struct Consent {
     if let next = nextCheckAt, next <= now { nextCheckAt = now + interval(entropy) }
   }
 
-  /// Records that a pair answered a check.
+  /// Records that a pair's check was answered.
   mutating func recordResponse(of id: UInt32) {
     if id == pairID { askedAt = nil }
   }
 
-  /// Draws the time to the next check (RFC 7675 section 5.1).
+  /// Draws the time until the next check (RFC 7675 section 5.1).
   private func interval(_ entropy: EntropyStream) -> Interval {
     let spread = UInt64(ICETiming.consentIntervalSpread.nanoseconds)
     let extra = Int64(truncatingIfNeeded: entropy.integer(below: spread))
@@ -186,9 +186,9 @@ struct Consent {
       ? min(usual, Interval(nanoseconds: silence.nanoseconds / 2)) : usual
   }
 
-  // MARK: Life
+  // MARK: Liveness
 
-  /// Judges whether the selected pair fell silent, recovered, or lost consent.
+  /// Judges whether the selected pair became silent, recovered, or lost consent.
   mutating func judge(_ pair: CandidatePair, at now: Instant) -> Finding {
     if end(pair) <= now { return .expired }
     let silent = silenceBegin(pair) <= now
@@ -197,10 +197,10 @@ struct Consent {
     return silent ? .silent : .resumed
   }
 
-  /// When a silent selected pair may be replaced.
+  /// Returns when a silent selected pair may be replaced.
   func graceEnd(_ pair: CandidatePair) -> Instant { silenceBegin(pair) + ICETiming.silenceGrace }
 
-  /// When the selected pair has to be judged next.
+  /// Returns when the selected pair must be judged next.
   func deadline(_ pair: CandidatePair, at now: Instant) -> Instant? {
     let next = earliest(checkDue(pair), end(pair))
     guard isSilent else { return earliest(next, silenceBegin(pair)) }

@@ -1,12 +1,12 @@
 import Wire
 
 extension ICEAgent {
-  /// Sends the checks that are due: the next ones of pairs under way, then a new one at its pace.
+  /// Sends the checks that are due: the next of each round under way, then a new one at the pace.
   mutating func runChecks() {
     guard generations.present.remote != nil, !progress.hasFailed else { return }
     for index in checklist.indices {
       guard let due = checklist[index].round.nextAttempt, due <= now else { continue }
-      // TCP loses nothing, so missing responses mean that the pair failed.
+      // TCP loses nothing, so missing responses mean that the pair has failed.
       if !checklist[index].local.isTCP, checklist[index].round.attempts < ICETiming.checkWaits.count
       {
         sendCheck(on: index)
@@ -19,7 +19,7 @@ extension ICEAgent {
     if checklist[index].needsConnection { connect(index) } else { sendCheck(on: index) }
   }
 
-  /// Sends a Binding request on a pair (RFC 8445 section 7.2.4); each one is a transaction.
+  /// Sends a Binding request on a pair (RFC 8445 section 7.2.4), each in its own transaction.
   mutating func sendCheck(on index: Int, isConsent: Bool = false) {
     let pair = checklist[index]
     guard let generation = generations.generation(pair.generation), let remote = generation.remote
@@ -53,7 +53,7 @@ extension ICEAgent {
     transmit(bytes, from: pair.base, to: pair.target)
   }
 
-  /// Handles a response of the peer to a check, or of a STUN server.
+  /// Handles a response from the peer or from a STUN server.
   mutating func handleResponse(
     _ message: STUNMessage, _ local: SocketAddress, _ remote: SocketAddress
   ) {
@@ -69,8 +69,8 @@ extension ICEAgent {
     guard let generation = generations.generation(pair.generation),
       message.verifiesIntegrity(key: generation.remoteKey)
     else {
-      // Error responses that fail the integrity check are not trusted either; the check is sent
-      // again on schedule.
+      // An error response that fails the integrity check is not trusted either; the check is
+      // repeated on schedule.
       counters.count(.badIntegrity)
       return
     }
@@ -87,7 +87,7 @@ extension ICEAgent {
     }
   }
 
-  /// The system refused a send: three times in a row without success end the checks of a pair.
+  /// Handles a refused send: three in a row without success end a pair's checks.
   mutating func sendFailed(_ local: SocketAddress, _ remote: SocketAddress) {
     counters.count(.sendFailures)
     if gatherer.queries.refuse(local, remote) {
@@ -101,7 +101,7 @@ extension ICEAgent {
     checklist.change(index) { $0.recordRefusedSend() }
   }
 
-  /// Sets the role that the application names; it knows best until checks show a conflict.
+  /// Sets the role the application names, as long as no check has been sent.
   mutating func setRole(_ new: ICERole) {
     guard !generations.present.remoteIsLite,
       !checklist.contains(where: { $0.traffic.requestsSent > 0 })
@@ -113,13 +113,13 @@ extension ICEAgent {
     if roles.setRole(new) { rankForRole() }
   }
 
-  /// Ranks the pairs for a role that is new.
+  /// Recomputes all priorities for a new role.
   mutating func rankForRole() {
     let candidates = gatherer.candidates
     checklist.rank(for: roles.role) { candidates.priority(of: $0) }
   }
 
-  /// A check got through: the pair works (RFC 8445 section 7.2.5.3).
+  /// Handles a successful check: the pair works (RFC 8445 section 7.2.5.3).
   private mutating func succeed(
     _ index: Int, _ check: CheckRound.Check, mapped: SocketAddress?
   ) {
@@ -136,7 +136,7 @@ extension ICEAgent {
     }
     let isNominating = checklist[index].nomination.isNominating
     let isNominated = check.nominates && isNominating && roles.role == .controlling
-    // A nomination is repeated until a request that carried it was answered.
+    // A nomination is repeated until a request with USE-CANDIDATE is answered.
     if isNominated || !isNominating { checklist.change(index) { $0.round.finish() } }
     if isNominated {
       checklist.change(index) { $0.nomination.end() }
@@ -155,7 +155,7 @@ extension ICEAgent {
       if checklist[index].isUndecided { checklist.change(index) { $0.fail() } }
       return
     }
-    // Another conflict may have changed the role since (RFC 8445 section 7.2.5.1).
+    // Another conflict may have changed the role meanwhile (RFC 8445 section 7.2.5.1).
     if !generations.present.remoteIsLite, roles.concede(check.role, entropy) {
       rankForRole()
       emit(.role(roles.role))
@@ -163,7 +163,7 @@ extension ICEAgent {
     if checklist[index].state != .succeeded { trigger(index) }
   }
 
-  /// Finds the local candidate with the address that the peer saw; an unknown one is peer-reflexive
+  /// Finds the local candidate with the address the peer saw; an unknown one becomes peer-reflexive
   /// (RFC 8445 section 7.2.5.3.1).
   private mutating func nameLocal(_ index: Int, _ mapped: SocketAddress) {
     let base = checklist[index].base
@@ -188,7 +188,7 @@ extension ICEAgent {
 // MARK: - Requests
 
 extension ICEAgent {
-  /// Handles a datagram that looks like STUN, or comes from a TURN server.
+  /// Handles a datagram that looks like STUN, or that a TURN server sent.
   mutating func handleDatagram(_ local: SocketAddress, _ remote: SocketAddress, _ bytes: [UInt8]) {
     if !receiveRelayMessage(local, remote, bytes) { handleSTUN(local, remote, bytes) }
   }
@@ -217,12 +217,12 @@ extension ICEAgent {
     switch message.messageClass {
     case .request: handleRequest(message, local, remote)
     case .success, .error: handleResponse(message, local, remote)
-    // An indication keeps mappings alive and needs no response (RFC 8445 section 11).
+    // An indication keeps mappings alive and is not answered (RFC 8445 section 11).
     default: break
     }
   }
 
-  /// Whether a datagram is a check from a sender with this side's credentials.
+  /// Returns whether a datagram is a check whose sender knows the local credentials.
   ///
   /// Changes nothing, so it can be called before a datagram becomes an input.
   package func recognizes(_ bytes: [UInt8]) -> Bool {
@@ -234,20 +234,20 @@ extension ICEAgent {
     return message.verifiesIntegrity(key: addressed.localKey)
   }
 
-  /// Acts on a check of the peer that was answered (RFC 8445 section 7.3.1).
+  /// Acts on a check from the peer that was answered (RFC 8445 section 7.3.1).
   mutating func recordCheck(
     _ local: SocketAddress, _ remote: SocketAddress, priority: UInt32, usesCandidate: Bool,
     count: UInt64 = 1
   ) {
     let isTCP = gatherer.connections.contains(local, remote)
-    // A connection that this side made belongs to a pair, or is about to be closed.
+    // A connection opened locally already belongs to a pair, or is about to be closed.
     if checklist.index(local, remote) == nil, !isTCP || gatherer.sockets.socket(at: local) != nil {
       let candidate = remoteSide.reflexive(remote, priority: priority, isTCP: isTCP)
       // It is paired only with the socket that it reached (section 7.3.1.4).
       if learnRemote(candidate) == .full {
         counters.count(.overflows)
       } else {
-        // It may have been signaled before there was a socket that it could be paired with.
+        // It may have been signaled before there was a socket to pair it with.
         let signaled = isTCP ? nil : remoteSide.candidate(at: remote)
         addPair(base: local, remote: signaled ?? candidate)
       }
@@ -259,7 +259,7 @@ extension ICEAgent {
     if checklist[index].state != .succeeded { trigger(index) }
   }
 
-  /// The peer chose this pair: follow at once if it works, or as soon as it does (section 7.3.1.5).
+  /// Handles USE-CANDIDATE: selects the pair if it works, or as soon as it does (section 7.3.1.5).
   private mutating func peerChose(_ index: Int) {
     checklist.recordChoice(index, at: now)
     if checklist[index].state == .succeeded { followChoice(index) }
@@ -304,7 +304,7 @@ extension ICEAgent {
     admit(message, local, remote, fragment: String(fragment), in: addressed)
   }
 
-  /// Sorts an answered check: of an earlier generation, too early, or one to act on.
+  /// Handles an answered check: one for an earlier generation, an early one, or one to act on.
   private mutating func admit(
     _ message: STUNMessage, _ local: SocketAddress, _ remote: SocketAddress, fragment: String,
     in addressed: ICEGeneration
@@ -318,7 +318,8 @@ extension ICEAgent {
     let priority =
       message.priority ?? ICEPriority.candidate(.peerReflexive, localPreference: 0)
     let usesCandidate = message.usesCandidate
-    // The fragment was compared before when it could be, save for a restart yet to be made.
+    // The fragment was already compared if possible; it differs only for a restart not yet made
+    // locally.
     guard fragment == generations.present.remote?.usernameFragment else {
       let check = RemoteSide.EarlyCheck(
         local: local, remote: remote, fragment: fragment, priority: priority,
@@ -329,7 +330,7 @@ extension ICEAgent {
     recordCheck(local, remote, priority: priority, usesCandidate: usesCandidate)
   }
 
-  /// Compares roles (RFC 8445 section 7.3.1.1); false when the peer has to change its role.
+  /// Compares roles (RFC 8445 section 7.3.1.1); returns false if the peer has to change its role.
   private mutating func settlesRoles(_ message: STUNMessage) -> Bool {
     if generations.present.remoteIsLite { return true }
     let verdict = roles.settle(
@@ -342,7 +343,7 @@ extension ICEAgent {
     return true
   }
 
-  /// Whether a check may come from this fragment of the peer, as far as it is known.
+  /// Returns whether the peer's fragment in a check is the expected one, or none is known yet.
   private func isExpected(_ fragment: Substring, in addressed: ICEGeneration) -> Bool {
     guard let known = addressed.remote?.usernameFragment else { return true }
     return fragment == known

@@ -1,11 +1,11 @@
 import Wire
 
-// Pairs that are made, nominated and used.
+// Creating, nominating and selecting pairs.
 extension ICEAgent {
-  /// Creates the pair of a base and a remote candidate unless it cannot work or exists already.
+  /// Adds the pair of a base and a remote candidate unless it cannot work or already exists.
   mutating func addPair(base: SocketAddress, remote: ICECandidate) {
     guard let target = remote.address, base.ip.isIPv4 == target.ip.isIPv4,
-      // Link-local addresses reach link-local addresses only (RFC 8445 section 6.1.2.2).
+      // Link-local addresses reach only link-local addresses (RFC 8445 section 6.1.2.2).
       base.ip.isIPv4 || base.ip.isLinkLocal == target.ip.isLinkLocal,
       let local = gatherer.candidates.baseCandidate(of: base), local.pairs(with: remote)
     else { return }
@@ -20,13 +20,13 @@ extension ICEAgent {
     }
   }
 
-  /// Queues a pair for a check ahead of the ordinary ones.
+  /// Queues a pair for a check ahead of ordinary ones.
   mutating func trigger(_ index: Int) {
     progress.revive(at: now)
     checklist.trigger(index)
   }
 
-  /// Checks every other pair again, because the selected one is silent or gone.
+  /// Checks all other pairs again because the selected one is silent or gone.
   private mutating func recheckOthers() {
     let (gatherer, relays) = (gatherer, relays)
     let selected = consent.pairID
@@ -38,7 +38,7 @@ extension ICEAgent {
 
   // MARK: Nomination
 
-  /// Nominates the best pair when this side is to choose (RFC 8445 section 8.1.1).
+  /// Nominates the best pair if the local agent is controlling (RFC 8445 section 8.1.1).
   mutating func considerNomination() {
     guard roles.role == .controlling, generations.present.remote != nil, !progress.hasFailed else {
       return nomination.rest()
@@ -50,30 +50,30 @@ extension ICEAgent {
     sendCheck(on: chosen)
   }
 
-  /// Nominates a pair: by an answered USE-CANDIDATE of this side, or by the peer's choice.
+  /// Nominates a pair after an answered USE-CANDIDATE, or because the peer nominated it.
   mutating func nominate(_ index: Int) {
     checklist.change(index) { $0.setNominated() }
     nomination.nominate(checklist[index].id, at: now)
   }
 
-  /// Follows the peer's latest USE-CANDIDATE, if it is to be followed.
+  /// Follows the peer's latest USE-CANDIDATE if the rules allow it.
   mutating func followChoice(_ index: Int) {
     if nomination.follows(index, checklist, isSilent: consent.isSilent, at: now) {
       nominate(index)
     }
   }
 
-  // MARK: The pair in use
+  // MARK: Selected pair
 
   var selectedIndex: Int? { checklist.index(id: consent.pairID) }
 
-  /// Chooses the selected pair: the nominated one, or else the best that works.
+  /// Selects the nominated pair, or else the best working one.
   mutating func updateSelection() {
     if consent.isSilent, let silent = selectedIndex, checklist.isPresent(silent),
       consent.graceEnd(checklist[silent]) <= now
     {
       let id = checklist[silent].id
-      // All others were checked again when silence began, so that this one works now.
+      // All others were checked again when silence began, so this one works now.
       if checklist.best(where: { $0.state == .succeeded && $0.id != id }) != nil {
         checklist.change(silent) { $0.fail() }
         nomination.forget(id)
@@ -91,7 +91,7 @@ extension ICEAgent {
     if let old = selectedIndex { checklist.change(old) { $0.selectionChanged() } }
     consent.select(id)
     guard let index else {
-      // The selected pair is gone: the others are checked again, with the full time limit.
+      // The selected pair is gone: check the others again, with the full time limit.
       if progress.beginAnew(at: now) { recheckOthers() }
       return
     }
@@ -102,7 +102,7 @@ extension ICEAgent {
     if checklist.isPresent(index) { generations.recordPath(at: now) }
   }
 
-  /// Acts when the selected pair falls silent, recovers, or loses consent (RFC 7675).
+  /// Acts if the selected pair became silent, recovered, or lost consent (RFC 7675).
   mutating func judgeLife() {
     guard let index = selectedIndex else { return }
     switch consent.judge(checklist[index], at: now) {
@@ -130,7 +130,7 @@ extension ICEAgent {
     consent.recordRequest(entropy, at: now)
   }
 
-  /// Stops checking: nothing works, until something new turns up.
+  /// Stops checking until something new to check appears.
   mutating func abandon() {
     progress.fail()
     checklist.abandon()
@@ -140,7 +140,7 @@ extension ICEAgent {
 // MARK: - State
 
 extension ICEAgent {
-  /// Runs all that is due, selects a pair, reports changes and computes the next deadline.
+  /// Runs everything due, selects a pair, reports changes and computes the next deadline.
   mutating func settle() {
     judgeLife()
     retire()
@@ -156,14 +156,14 @@ extension ICEAgent {
     deadline = nextDeadline()
   }
 
-  /// Checks begin with the peer's credentials and something to check, or with the news that no
-  /// candidate will come, when only its own checks can still help.
+  /// Starts checks once the peer's credentials and something to check are known, or that there will
+  /// be no candidates: then only the peer's own checks can help.
   private mutating func beginChecking() {
     guard progress.checkingSince == nil, generations.present.remote != nil else { return }
     if remoteSide.hasChanges { progress.begin(at: now) }
   }
 
-  /// Fails when every pair failed and no other can come, or after a long time without success.
+  /// Fails if every pair failed and no other can appear, or after a long time without success.
   private mutating func checkPatience() {
     guard let end = progress.patienceEnd, !progress.hasFailed else { return }
     var hasPairs = false
@@ -173,7 +173,7 @@ extension ICEAgent {
       hasPairs = true
       isOpen = isOpen || pair.isUndecided
     }
-    // A pair that worked once may recover, or another interface may appear.
+    // A pair that once worked may recover, or another interface may appear.
     let isOver =
       hasPairs && !isOpen && !progress.hadPath && remoteSide.isComplete
       && gatheringState == .complete
@@ -193,7 +193,8 @@ extension ICEAgent {
     for state in states { emit(.connectionState(state)) }
   }
 
-  /// Whether nothing is left to do: all candidates known, all pairs decided, one nominated in use.
+  /// Whether nothing is left to do: all candidates known, all pairs decided, a nominated pair
+  /// selected.
   private var isDone: Bool {
     guard let nominated = nomination.pairID, nominated == consent.pairID, !consent.isSilent,
       gatheringState == .complete,

@@ -1,11 +1,11 @@
 import Wire
 
-/// Decides which pair is nominated: when the controlling side chooses (RFC 8445 section 8.1.1), and
-/// how the controlled side follows (section 7.3.1.5).
+/// Decides which pair is nominated: when the controlling agent nominates (RFC 8445 section 8.1.1),
+/// and when the controlled agent follows (section 7.3.1.5).
 struct Nomination {
-  /// The number of the pair that was nominated last.
+  /// The id of the pair nominated last.
   private(set) var pairID: UInt32?
-  /// When a nomination is to be considered again.
+  /// When to consider a nomination again.
   private(set) var dueAt: Instant?
   private var nominatedAt: Instant?
 
@@ -15,20 +15,20 @@ struct Nomination {
     nominatedAt = now
   }
 
-  /// Clears the nomination of a pair.
+  /// Clears the nomination if it is this pair's.
   mutating func forget(_ id: UInt32) {
     if pairID == id { pairID = nil }
   }
 
-  /// Begins another generation.
+  /// Resets for another generation.
   mutating func restart() { self = Nomination() }
 
-  // MARK: The controlling side
+  // MARK: Controlling
 
   /// Nominates nothing until something changes.
   mutating func rest() { dueAt = nil }
 
-  /// The pair to nominate now; nil if there is none, or it is too early.
+  /// Returns the pair to nominate now; nil if there is none or it is too early.
   mutating func consider(
     _ checklist: Checklist, firstSuccessAt: Instant?, at now: Instant
   ) -> Int? {
@@ -37,7 +37,7 @@ struct Nomination {
       !checklist.contains(where: \.nomination.isNominating)
     else { return nil }
     if let current = checklist.index(id: pairID), checklist[current].state == .succeeded {
-      // Once only for a much better path, so that the peer is not made to flap.
+      // Replace it only with a much better pair, so that the peer does not have to flap.
       guard candidate != current, checklist[candidate].directness > checklist[current].directness
       else { return nil }
       let due = (nominatedAt ?? now) + ICETiming.nominationHold
@@ -57,20 +57,21 @@ struct Nomination {
     return candidate
   }
 
-  /// How long higher pairs may delay a nomination: a while, and twice the round trip.
+  /// Returns how long higher pairs may delay a nomination: a fixed time plus two round trips,
+  /// limited.
   private static func patience(for pair: CandidatePair) -> Interval {
     let roundTrip = pair.traffic.roundTrip ?? .zero
     return min(
       ICETiming.nominationPatience + roundTrip * 2, ICETiming.nominationPatienceMaximum)
   }
 
-  // MARK: The controlled side
+  // MARK: Controlled
 
-  /// Whether the peer's latest USE-CANDIDATE is followed.
+  /// Returns whether to follow the peer's latest USE-CANDIDATE.
   ///
   /// A peer may put it into the checks of many pairs (aggressive nomination): then the highest pair
-  /// counts. A lower one replaces the nominated pair when the peer insists: the other choice is a
-  /// while ago, or this one came twice since.
+  /// counts. A lower one replaces the nominated pair if the peer insists: if it nominated the other
+  /// some time ago, or this one twice since.
   func follows(_ index: Int, _ checklist: Checklist, isSilent: Bool, at now: Instant) -> Bool {
     guard let current = checklist.index(id: pairID), current != index,
       checklist[current].state == .succeeded, !isSilent,
@@ -81,8 +82,8 @@ struct Nomination {
     return now - chosenAt >= ICETiming.choiceHold
   }
 
-  /// The pair that the peer chose last, if it was left since and works again: the peer, which may
-  /// never have missed it, does not choose it twice.
+  /// Returns the pair that the peer nominated last, if it was abandoned but works again: the peer
+  /// may never have noticed, and does not nominate it twice.
   private static func peersChoice(_ checklist: Checklist) -> Int? {
     var found: Int?
     for index in checklist.indices
@@ -96,9 +97,9 @@ struct Nomination {
     return found.flatMap { checklist[$0].state == .succeeded ? $0 : nil }
   }
 
-  // MARK: The choice
+  // MARK: Choice
 
-  /// The nominated pair, if it works, or its replacement.
+  /// Returns the nominated pair if it works, or its replacement.
   mutating func choose(_ checklist: Checklist, _ role: ICERole) -> Int? {
     var wanted = checklist.index(id: pairID)
     if let index = wanted, checklist[index].state != .succeeded {
@@ -115,16 +116,16 @@ struct Nomination {
 
 // MARK: - RoleSettlement
 
-/// Decides which side chooses the pair (RFC 8445 section 6.1.1), and how it ends when both sides
-/// think the same (sections 7.2.5.1 and 7.3.1.1).
+/// Decides which agent is controlling (RFC 8445 section 6.1.1), and resolves role conflicts
+/// (sections 7.2.5.1 and 7.3.1.1).
 struct RoleSettlement {
-  /// How the role in a request compares with this side's.
+  /// The result of comparing the role in a request with the local one.
   enum Verdict {
-    /// The sides agree.
+    /// The roles differ, as they should.
     case agreed
     /// The peer has to change its role.
     case refused
-    /// This side changed its role.
+    /// The local agent changed its role.
     case changed
   }
 
@@ -133,14 +134,14 @@ struct RoleSettlement {
 
   init(tieBreaker: UInt64) { self.tieBreaker = tieBreaker }
 
-  /// Sets the role; false when it does not change.
+  /// Sets the role; returns false if it was the same.
   mutating func setRole(_ new: ICERole) -> Bool {
     guard role != new else { return false }
     role = new
     return true
   }
 
-  /// Compares the claims of a request: the tie-breaker of its role.
+  /// Compares the role a request claims, by its tie-breaker.
   mutating func settle(controlling: UInt64?, controlled: UInt64?) -> Verdict {
     switch role {
     case .controlling:
@@ -156,7 +157,7 @@ struct RoleSettlement {
   }
 
   /// Changes the role because the peer refused the claimed one, and draws another tie-breaker;
-  /// false when another conflict has changed the role since that request.
+  /// returns false if another conflict has already changed it since that request.
   mutating func concede(_ claimed: ICERole, _ entropy: EntropyStream) -> Bool {
     guard claimed == role else { return false }
     tieBreaker = entropy.integer(UInt64.self)

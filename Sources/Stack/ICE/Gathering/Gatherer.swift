@@ -1,10 +1,10 @@
 import Wire
 
-/// Joins the parts of gathering: sockets, connections, servers, requests to them, and local
-/// candidates; owns its state (W3C RTCIceGatheringState).
+/// Owns the state of gathering (W3C RTCIceGatheringState) and its parts: sockets, connections,
+/// servers, requests to them, and local candidates.
 struct Gatherer {
   private(set) var settings: ICESettings
-  /// The settings of the next generation.
+  /// The settings for the next generation.
   private var upcoming: ICESettings?
   private(set) var state = ICEGatheringState.new
   var sockets = LocalSockets()
@@ -19,11 +19,11 @@ struct Gatherer {
     servers = ServerList(settings.servers)
   }
 
-  /// The settings of the generation that begins next.
+  /// The settings for the next generation to start.
   var nextSettings: ICESettings { upcoming ?? settings }
 
-  /// Uses other servers from the next gathering on: the one under way, or done, keeps those that it
-  /// has (W3C setConfiguration).
+  /// Uses other servers from the next gathering on; the current gathering keeps its own (W3C
+  /// setConfiguration).
   mutating func use(_ servers: [ICEServer], relayOnly: Bool) {
     var next = settings
     (next.servers, next.relayOnly) = (servers, relayOnly)
@@ -39,15 +39,15 @@ struct Gatherer {
     self.servers = ServerList(next.servers)
   }
 
-  /// Enters a state; false when it is the current one.
+  /// Enters a state; returns false if it is the current one.
   mutating func enter(_ new: ICEGatheringState) -> Bool {
     guard state != new else { return false }
     state = new
     return true
   }
 
-  /// What a candidate shows of a local address: the address, or a name that only hosts of the same
-  /// link can resolve; and whether that name is to be published.
+  /// Returns what candidates show for a local address (the address, or a name that only hosts on
+  /// the same link can resolve), and the name to publish if it is new.
   mutating func shown(
     _ ip: IPAddress, _ entropy: EntropyStream
   ) -> (host: ICECandidate.Host, published: String?) {
@@ -56,14 +56,15 @@ struct Gatherer {
     return (.name(name), isNew ? name : nil)
   }
 
-  /// Whether a socket or a connection still exists from which a pair can send or connect.
+  /// Returns whether the socket or connection that a pair sends from still exists, or an address to
+  /// connect from.
   func hasBase(_ pair: CandidatePair) -> Bool {
     if pair.isActive { return candidates.activeBases.contains { $0.ip == pair.base.ip } }
     if pair.local.isTCP { return connections.contains(pair.base, pair.target) }
     return sockets.socket(at: pair.base) != nil
   }
 
-  /// Begins another generation.
+  /// Resets for another generation.
   mutating func restart() {
     state = .new
     queries.removeAll()
@@ -76,9 +77,9 @@ struct Gatherer {
 
 // MARK: - LocalSockets
 
-/// The sockets that an agent requested, and their preferences.
+/// The sockets that the agent requested, with their preferences.
 struct LocalSockets {
-  /// A requested socket, and its endpoint once it is open.
+  /// A requested socket, with its address once it is open.
   struct Socket {
     let id: UInt32
     let generation: UInt32
@@ -92,43 +93,43 @@ struct LocalSockets {
   static let maximum = 32
 
   private(set) var all: [Socket] = []
-  /// How many addresses were requested in this generation: the next one gets the next lower
+  /// The number of addresses that this generation has requested: the next one gets the next lower
   /// preference.
   private var asked: UInt16 = 0
 
   var isFull: Bool { all.count >= Self.maximum }
 
-  /// The open socket with an endpoint.
+  /// Returns the open socket at an address.
   func socket(at address: SocketAddress) -> Socket? {
     for socket in all where socket.address == address { return socket }
     return nil
   }
 
-  /// Whether an address has a socket already, open or not.
+  /// Returns whether a socket was already requested for an address.
   func isAsked(_ address: IPAddress, of generation: UInt32) -> Bool {
     all.contains { $0.generation == generation && $0.asked == address }
   }
 
-  /// Whether a requested socket is not open yet.
+  /// Returns whether a requested socket is not yet open.
   func isWaiting(of generation: UInt32) -> Bool {
     all.contains { $0.generation == generation && $0.address == nil }
   }
 
-  /// Whether any socket can send to an address.
+  /// Returns whether any socket can send to an address.
   func reaches(_ ip: IPAddress) -> Bool { all.contains { $0.asked.isIPv4 == ip.isIPv4 } }
 
-  /// The endpoints of a generation.
+  /// Returns the addresses of a generation's open sockets.
   func bases(of generation: UInt32) -> [SocketAddress] {
     all.filter { $0.generation == generation }.compactMap(\.address)
   }
 
-  /// The local preference of the next address (RFC 8445 section 5.1.2.1).
+  /// Returns the next address's local preference (RFC 8445 section 5.1.2.1).
   mutating func nextPreference() -> UInt16 {
     defer { asked += 1 }
     return 65535 - asked
   }
 
-  /// Records that a socket was requested.
+  /// Records a requested socket.
   mutating func ask(
     _ id: UInt32, _ address: IPAddress, of generation: UInt32, localPreference: UInt16,
     isListener: Bool
@@ -139,7 +140,7 @@ struct LocalSockets {
         isListener: isListener))
   }
 
-  /// Sets the endpoint of a socket; nil when nothing waits for it any more.
+  /// Sets a socket's address; returns nil if it is no longer waited for.
   mutating func bind(_ id: UInt32, _ address: SocketAddress) -> Socket? {
     guard let index = all.firstIndex(where: { $0.id == id }), all[index].address == nil else {
       return nil
@@ -154,13 +155,13 @@ struct LocalSockets {
     return all.remove(at: index)
   }
 
-  /// Removes some sockets; returns the endpoints of the open ones.
+  /// Removes matching sockets; returns the addresses of the open ones.
   mutating func remove(where isOver: (Socket) -> Bool) -> [SocketAddress] {
     defer { all.removeAll(where: isOver) }
     return all.filter(isOver).compactMap(\.address)
   }
 
-  /// Starts another generation.
+  /// Resets for another generation.
   mutating func restart() { asked = 0 }
 }
 
@@ -168,7 +169,7 @@ struct LocalSockets {
 
 /// The local candidates and their foundations (RFC 8445 section 5.1.1).
 struct LocalCandidates {
-  /// A local candidate and the socket that it sends from.
+  /// A local candidate and the address of the socket it sends from.
   struct Candidate {
     let candidate: ICECandidate
     let base: SocketAddress
@@ -191,7 +192,7 @@ struct LocalCandidates {
 
   var isFull: Bool { all.count >= Self.maximum }
 
-  /// The foundation of a kind of candidate, as a small number; the same for the whole session.
+  /// Returns the foundation for a key as a small number, the same throughout the session.
   mutating func foundation(_ key: FoundationKey) -> String {
     if let index = foundations.firstIndex(of: key) { return String(index + 1) }
     foundations.append(key)
@@ -202,11 +203,11 @@ struct LocalCandidates {
     all.append(Candidate(candidate: candidate, base: base, server: server))
   }
 
-  /// Removes the candidates of a lost base; returns them.
+  /// Removes and returns the candidates of a lost base.
   @discardableResult
   mutating func remove(base: SocketAddress) -> [ICECandidate] { remove { $0.base == base } }
 
-  /// Removes the active candidates of lost addresses; returns them.
+  /// Removes and returns the active TCP candidates of lost addresses.
   mutating func removeActive(where isGone: (IPAddress) -> Bool) -> [ICECandidate] {
     remove { $0.candidate.tcpType == .active && isGone($0.base.ip) }
   }
@@ -216,12 +217,12 @@ struct LocalCandidates {
     return all.filter(isGone).map(\.candidate)
   }
 
-  /// Begins another generation; foundations stay.
+  /// Resets for another generation; foundations stay.
   mutating func restart() { all = [] }
 
   // MARK: Finding
 
-  /// The candidate that is its own base: a host or a relayed one.
+  /// Returns the candidate that is its own base: a host or relayed candidate.
   func baseCandidate(of base: SocketAddress) -> ICECandidate? {
     for local in all
     where local.base == base && (local.candidate.kind == .host || local.candidate.kind == .relayed)
@@ -231,36 +232,36 @@ struct LocalCandidates {
     return nil
   }
 
-  /// The candidate of a base that peers see at an address.
+  /// Returns the candidate of a base with the address that peers see.
   func candidate(_ base: SocketAddress, seenAt address: SocketAddress) -> ICECandidate? {
     all.first { $0.base == base && $0.candidate.address == address }?.candidate
   }
 
-  /// Whether a mapping changes nothing, or another server reported it already, so that it is
-  /// redundant (RFC 8445 section 5.1.3).
+  /// Returns whether a mapped address is the base itself or was already reported by another server
+  /// (RFC 8445 section 5.1.3).
   func isRedundant(_ mapped: SocketAddress, base: SocketAddress) -> Bool {
     all.contains {
       $0.base == base && $0.candidate.address == mapped && $0.candidate.kind != .peerReflexive
     }
   }
 
-  /// The addresses that connections can begin at.
+  /// The addresses that TCP connections can be opened from.
   var activeBases: [SocketAddress] {
     all.filter { $0.candidate.tcpType == .active }.map(\.base)
   }
 
-  /// The priority of the local candidate that a pair sends from.
+  /// Returns the priority of the local candidate that a pair sends from.
   func priority(of pair: CandidatePair) -> UInt32 {
     baseCandidate(of: pair.base)?.priority ?? pair.local.priority
   }
 }
 
-/// Names that hide local addresses in candidates (draft-ietf-mmusic-mdns-ice-candidates section
-/// 3.1.1), the same for the whole session.
+/// Names that hide local addresses in candidates (draft-ietf-mmusic-mdns-ice-candidates
+/// section 3.1.1), the same throughout the session.
 struct HiddenNames {
   private var names: [(ip: IPAddress, name: String)] = []
 
-  /// The name of an address, and whether it is new and has to be published.
+  /// Returns an address's name, and whether it is new and has to be published.
   mutating func name(of ip: IPAddress, _ entropy: EntropyStream) -> (name: String, isNew: Bool) {
     for entry in names where entry.ip == ip { return (entry.name, false) }
     let name = "\(entropy.uuid()).local"

@@ -1,8 +1,8 @@
 import Wire
 
-// Local candidates, from the system and from servers.
+// Local candidates from the system and from servers.
 extension ICEAgent {
-  /// Requests one socket per address, best address first, and the addresses of server names.
+  /// Requests a socket per address, best address first, and resolves the server names.
   mutating func gather(_ addresses: [IPAddress]) {
     changeGathering(to: .gathering)
     openSockets(on: addresses)
@@ -11,21 +11,21 @@ extension ICEAgent {
     }
   }
 
-  /// Drops addresses that are gone and begins with new ones, once gathering has begun.
+  /// Drops addresses that are gone and adds new ones, once gathering has started.
   mutating func learnInterfaces(_ addresses: [IPAddress]) {
     guard gatheringState != .new else { return }
     for address in gatherer.sockets.remove(where: { !addresses.contains($0.asked) }) {
       lose(address)
       emit(.request(.closeSocket(address)))
     }
-    // Connections have ports of their own.
+    // TCP connections have ports of their own.
     loseRelays { $0.isStream && !addresses.contains($0.base.ip) }
     checklist.fail { $0.isActive && !addresses.contains($0.base.ip) }
     reportRemoved(gatherer.candidates.removeActive { !addresses.contains($0) })
     openSockets(on: addresses)
   }
 
-  /// Requests the sockets of the addresses that have none yet.
+  /// Requests sockets for the addresses that have none yet.
   private mutating func openSockets(on addresses: [IPAddress]) {
     for address in ICEPriority.ordered(addresses) where !address.isUnspecified {
       guard !gatherer.sockets.isAsked(address, of: generations.present.number) else { continue }
@@ -37,7 +37,7 @@ extension ICEAgent {
     }
   }
 
-  /// Requests the sockets of one address.
+  /// Requests the sockets for one address.
   private mutating func open(on address: IPAddress) {
     let localPreference = gatherer.sockets.nextPreference()
     if settings.usesUDP {
@@ -60,11 +60,11 @@ extension ICEAgent {
     return id
   }
 
-  /// Begins with a socket: a host candidate, pairs with all remote candidates, requests to servers.
+  /// Handles an open socket: adds a host candidate, pairs it, and sends requests to servers.
   mutating func socketBound(_ id: UInt32, _ address: SocketAddress) {
     if connected(id, address) || peerConnected(id, address) { return }
     guard let socket = gatherer.sockets.bind(id, address) else {
-      // A restart or a failure was faster.
+      // A restart or failure removed it meanwhile.
       return emit(.request(.closeSocket(address)))
     }
     if socket.isListener {
@@ -86,26 +86,26 @@ extension ICEAgent {
     for remote in remoteSide.candidates { addPair(base: address, remote: remote) }
   }
 
-  /// Drops a socket that did not open or died, with its pairs.
+  /// Drops a socket that did not open or that failed, with its pairs.
   mutating func socketFailed(_ id: UInt32) {
     connectionFailed(id)
     peerConnectionFailed(id)
     if let address = gatherer.sockets.remove(id)?.address { lose(address) }
   }
 
-  /// Closes some sockets.
+  /// Closes the sockets for which `isOver` returns true.
   mutating func closeSockets(where isOver: (LocalSockets.Socket) -> Bool) {
     for address in gatherer.sockets.remove(where: isOver) { emit(.request(.closeSocket(address))) }
   }
 
-  /// Drops all that began at the endpoint of a socket.
+  /// Drops everything that started at a socket's address.
   private mutating func lose(_ address: SocketAddress) {
     gatherer.queries.drop(from: address)
     loseRelays { $0.base == address }
     failBase(address)
   }
 
-  /// Stores the addresses of a server's name; false when no server waits for them.
+  /// Stores the addresses of a server name; returns false if no server waits for them.
   mutating func serverResolved(_ id: UInt32, _ addresses: [IPAddress]) -> Bool {
     guard let server = gatherer.servers.resolve(id, addresses) else { return false }
     if addresses.isEmpty {
@@ -118,7 +118,7 @@ extension ICEAgent {
     return true
   }
 
-  /// Sends due requests to servers, and reports when gathering is complete.
+  /// Sends due requests to servers; reports when gathering is complete.
   mutating func runGathering() {
     for index in gatherer.queries.all.indices { runQuery(at: index) }
     runRelays()
@@ -132,7 +132,7 @@ extension ICEAgent {
     changeGathering(to: .complete)
   }
 
-  /// Handles the response of a STUN server; false when no request has this transaction.
+  /// Handles a STUN server's response; returns false if no request has this transaction.
   mutating func receiveServerResponse(
     _ message: STUNMessage, _ local: SocketAddress, _ remote: SocketAddress
   ) -> Bool {
@@ -154,7 +154,7 @@ extension ICEAgent {
     return true
   }
 
-  /// Reports that a server gave no candidate, while candidates are gathered.
+  /// Reports that a server provided no candidate; only during gathering.
   mutating func reportFailure(
     of server: ICEServer?, code: UInt16 = 0, reason: String, base: SocketAddress?
   ) {
@@ -169,21 +169,21 @@ extension ICEAgent {
     if !candidates.isEmpty { emit(.candidatesRemoved(candidates)) }
   }
 
-  /// When gathering needs a step.
+  /// When gathering needs its next step.
   var gatheringDeadline: Instant? {
     let names = gatheringState == .gathering ? gatherer.servers.namesUntil : nil
     let queries = gatherer.queries.deadline(keepsAlive: keepsAlive)
     return earliest(earliest(names, queries), relays.deadline)
   }
 
-  /// Whether mappings are kept alive; consent checks do so once a pair is nominated.
+  /// Whether to keep mappings alive; consent checks do so once a pair is nominated.
   private var keepsAlive: Bool { nomination.pairID == nil }
 
   var fragmentExtension: ICECandidate.Extension {
     ICECandidate.Extension(name: "ufrag", value: generations.present.local.usernameFragment)
   }
 
-  /// The host of a candidate for a local address: the address, or a name that hides it.
+  /// Returns a candidate's host for a local address: the address, or a name that hides it.
   mutating func shown(_ ip: IPAddress) -> ICECandidate.Host {
     let (host, published) = gatherer.shown(ip, entropy)
     if let published { emit(.request(.publishName(published, ip))) }
@@ -198,8 +198,8 @@ extension ICEAgent {
     _ candidate: ICECandidate, base: SocketAddress, server: ICEServer? = nil
   ) {
     gatherer.candidates.add(candidate, base: base, server: server)
-    // After the end of candidates was reported, there are none until a restart (W3C webrtc-pc
-    // section 5.6.1): the peer learns such a path from checks over it.
+    // After end-of-candidates, no candidate is signaled until a restart (W3C webrtc-pc
+    // section 5.6.1): the peer learns the candidate from checks.
     emit(
       gatheringState == .complete ? .unsignaledCandidate(candidate) : .localCandidate(candidate))
   }
@@ -226,8 +226,8 @@ extension ICEAgent {
 
   private mutating func ask(_ server: ServerList.Server, from base: SocketAddress) {
     for ip in server.addresses ?? [] {
-      // A server cannot be reached from loopback or link-local, unless its address is of the same
-      // kind.
+      // A server cannot be reached from loopback or link-local addresses unless its own address is
+      // of that kind.
       guard ip.isIPv4 == base.ip.isIPv4, ip.isLoopback == base.ip.isLoopback,
         ip.isLinkLocal == base.ip.isLinkLocal
       else { continue }

@@ -1,9 +1,9 @@
 package import Wire
 
-// Relayed candidates. The rest of the agent sees data that goes through a TURN server as sent from
-// the relayed address and received there.
+// Relayed candidates. To the rest of the agent, data through a TURN server looks as if sent from
+// and received at the relayed address.
 extension ICEAgent {
-  /// Whether a path begins at this agent and may be used by peers.
+  /// Returns whether a path starts at this agent and peers may use it.
   func isBase(_ local: SocketAddress, _ remote: SocketAddress) -> Bool {
     if relays.index(at: local) != nil { return true }
     guard !settings.relayOnly else { return false }
@@ -11,9 +11,9 @@ extension ICEAgent {
     return gatherer.connections.contains(local, remote)
   }
 
-  /// Passes a message of a TURN server to its client: anything but Binding messages.
+  /// Passes a message from a TURN server to its client: anything but Binding messages.
   ///
-  /// Returns false when it is not for a client.
+  /// Returns false if it is not for a client.
   mutating func receiveRelayMessage(
     _ local: SocketAddress, _ server: SocketAddress, _ bytes: [UInt8]
   ) -> Bool {
@@ -25,28 +25,29 @@ extension ICEAgent {
     return true
   }
 
-  /// Permits a peer where a base is a relayed address.
+  /// Requests permission for a peer if the base is a relayed address.
   mutating func permit(_ ip: IPAddress, at base: SocketAddress) {
     if let relay = relays.index(at: base) { drive(relay: relay, .permit(ip)) }
   }
 
-  /// Requests a channel if a base is a relayed address, because it carries media.
+  /// Requests a channel if the base is a relayed address, because it will carry media.
   mutating func bindChannel(to target: SocketAddress, at base: SocketAddress) {
     if let relay = relays.index(at: base) { drive(relay: relay, .bind(target)) }
   }
 
-  /// Verifies the allocation of a silent path.
+  /// Verifies the allocation behind a silent path.
   mutating func verifyRelay(at base: SocketAddress) {
     if let relay = relays.index(at: base) { drive(relay: relay, .verify) }
   }
 
-  /// Whether bytes are channel data around anything but STUN, which changes only counters.
+  /// Returns whether bytes are channel data around anything but STUN: such data changes only
+  /// counters.
   func isRelayedMedia(_ bytes: [UInt8]) -> Bool {
     bytes.count > ChannelData.headerLength && (0x40...0x4f).contains(bytes[0])
       && bytes[ChannelData.headerLength] > 3
   }
 
-  /// Sends from a base: through its server when it is a relayed address.
+  /// Sends from a base: through the TURN server if it is a relayed address.
   mutating func transmit(_ bytes: [UInt8], from base: SocketAddress, to target: SocketAddress) {
     guard !relays.isEmpty, let index = relays.index(at: base) else {
       return emit(.datagram(local: base, remote: target, bytes: bytes))
@@ -55,12 +56,13 @@ extension ICEAgent {
     deadline = earliest(deadline, relays[index].clientDeadline)
   }
 
-  /// Whether a path begins at a relayed address.
+  /// Returns whether a path starts at a relayed address.
   package func isRelayed(_ local: SocketAddress) -> Bool { relays.index(at: local) != nil }
 
   // MARK: Gathering
 
-  /// Prepares a request to a TURN server; false if that was done already, or there are too many.
+  /// Prepares a request to a TURN server; returns false if it was already made or there are too
+  /// many.
   mutating func addRelay(
     _ server: ICEServer, at address: SocketAddress, _ credentials: TURNCredentials,
     from base: SocketAddress, due: Instant
@@ -79,7 +81,7 @@ extension ICEAgent {
     return true
   }
 
-  /// Performs due actions of relays, and removes those that have ended.
+  /// Performs the relays' due actions and removes relays that have ended.
   mutating func runRelays() {
     for index in relays.indices {
       switch relays.removeDue(index, at: now) {
@@ -103,7 +105,7 @@ extension ICEAgent {
           StreamTarget(from: relay.base.ip, to: relay.address, server: relay.server))))
   }
 
-  /// Begins with a connection to a server; false when it is none.
+  /// Handles an open connection to a server; returns false if it is not one.
   mutating func connected(_ id: UInt32, _ address: SocketAddress) -> Bool {
     guard let index = relays.connected(id, at: address) else { return false }
     drive(relay: index, .begin)
@@ -135,12 +137,12 @@ extension ICEAgent {
     renew(index, lost: relayed)
   }
 
-  /// Closes a relay's own connection.
+  /// Closes a relay's connection.
   private mutating func hangUp(_ relay: Relays.Relay) {
     if relay.isStream, relay.base.port != 0 { emit(.request(.closeSocket(relay.base))) }
   }
 
-  /// The system refused to send to a server.
+  /// Handles a refused send to a server.
   mutating func relayRefused(_ local: SocketAddress, _ remote: SocketAddress) {
     guard let index = relays.index(from: local, to: remote) else { return }
     switch relays.refuse(index) {
@@ -154,7 +156,7 @@ extension ICEAgent {
     }
   }
 
-  // MARK: Ends
+  // MARK: Closing
 
   /// Ends allocations in order.
   mutating func closeRelays(where isOver: (Relays.Relay) -> Bool) {
@@ -181,7 +183,7 @@ extension ICEAgent {
 
   // MARK: Clients
 
-  /// Steps the client of a relay and applies its outputs.
+  /// Steps a relay's client and applies its outputs.
   mutating func drive(relay index: Int, _ input: TURNClient.Input) {
     let before = relays[index].relayed
     var outputs = relays.step(index, input, at: now)
@@ -214,8 +216,8 @@ extension ICEAgent {
     }
   }
 
-  /// Requests another allocation where one was lost: the server was restarted, or did not answer
-  /// for a while.
+  /// Requests another allocation after one was lost because the server restarted or stopped
+  /// answering for a while.
   ///
   /// The new address is not signaled; the peer learns it from checks.
   private mutating func renew(_ index: Int, lost relayed: SocketAddress) {

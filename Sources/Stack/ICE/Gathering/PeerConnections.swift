@@ -1,15 +1,15 @@
 package import Wire
 
-/// The connections between the two sides (RFC 6544), those of unknown peers among them.
+/// The TCP connections with the peer (RFC 6544), including those of unknown peers.
 struct PeerConnections {
-  /// An open connection to the peer, or from it to a listener.
+  /// An open connection to the peer, or accepted by a listener.
   struct Connection: Equatable {
     let local: SocketAddress
     let remote: SocketAddress
     let openedAt: Instant
   }
 
-  /// How many connections without a valid check are kept open.
+  /// The maximum number of connections kept open without a valid check.
   static let strangersMaximum = 16
 
   private(set) var all: [Connection] = []
@@ -22,12 +22,12 @@ struct PeerConnections {
     all.append(Connection(local: local, remote: remote, openedAt: now))
   }
 
-  /// Whether another unknown peer may connect.
+  /// Returns whether another unknown peer may connect.
   func admitsStrangers(_ checklist: Checklist) -> Bool {
     all.count { checklist.index($0.local, $0.remote) == nil } < Self.strangersMaximum
   }
 
-  /// Removes a lost connection; false if it is unknown.
+  /// Removes a lost connection; returns false if it is unknown.
   mutating func lose(_ local: SocketAddress, _ remote: SocketAddress) -> Bool {
     guard let place = all.firstIndex(where: { $0.local == local && $0.remote == remote }) else {
       return false
@@ -36,7 +36,7 @@ struct PeerConnections {
     return true
   }
 
-  /// Removes the connections that no pair can use any more, or ever could.
+  /// Removes connections that no pair can use any more, or ever could.
   mutating func removeUnused(_ checklist: inout Checklist, at now: Instant) -> [Connection] {
     guard !all.isEmpty else { return [] }
     var unused: [Connection] = []
@@ -64,7 +64,7 @@ struct PeerConnections {
     return all
   }
 
-  /// When a connection without a valid check is closed.
+  /// Returns when a connection without a valid check is closed.
   func deadline(_ checklist: Checklist) -> Instant? {
     var next: Instant?
     for connection in all where checklist.index(connection.local, connection.remote) == nil {
@@ -76,20 +76,20 @@ struct PeerConnections {
 
 // MARK: - ICEAgent: Streams
 
-// Connections between the two sides (RFC 6544). The edge carries whole messages on them (RFC 4571),
-// so that to the rest of the agent a connection is a path like any other; only how it begins and
-// ends is different.
+// TCP connections with the peer (RFC 6544). Live exchanges complete messages on them (RFC 4571), so
+// the rest of the agent treats a connection as a path like any other; only opening and closing
+// differ.
 extension ICEAgent {
-  /// Creates the TCP candidates of an address: one that connects, one that accepts.
+  /// Creates an address's TCP candidates: one that connects and one that accepts.
   ///
-  /// The active one is known at once; the passive one once the system has assigned a port.
+  /// The active one is known immediately; the passive one once the system has assigned a port.
   mutating func gatherTCP(_ ip: IPAddress, localPreference: UInt16) {
     let base = SocketAddress(ip, port: 0)
     addTCP(.active, base, port: ICECandidate.activePort, localPreference: localPreference)
     for remote in remoteSide.candidates { addPair(base: base, remote: remote) }
   }
 
-  /// Adds the candidate of one side of the connections that an address can have.
+  /// Adds the candidate for one direction of opening connections at an address.
   mutating func addTCP(
     _ type: ICETCPType, _ base: SocketAddress, port: UInt16, localPreference: UInt16
   ) {
@@ -104,9 +104,9 @@ extension ICEAgent {
       base: base)
   }
 
-  // MARK: Beginning
+  // MARK: Opening
 
-  /// Requests the connection of a pair whose turn has come (RFC 6544 section 7.1).
+  /// Requests the connection for a pair whose turn has come (RFC 6544 section 7.1).
   mutating func connect(_ index: Int) {
     let id = numbers.next()
     let end = now + ICETiming.connectWait
@@ -118,7 +118,7 @@ extension ICEAgent {
           StreamTarget(from: checklist[index].base.ip, to: checklist[index].target, server: nil))))
   }
 
-  /// Handles a connection to the peer; false if no pair requested it.
+  /// Handles an open connection to the peer; returns false if no pair requested it.
   mutating func peerConnected(_ id: UInt32, _ local: SocketAddress) -> Bool {
     guard let index = checklist.index(connection: id) else { return false }
     checklist.change(index) { $0.connected(at: local) }
@@ -143,11 +143,12 @@ extension ICEAgent {
     gatherer.connections.open(local, remote, at: now)
   }
 
-  // MARK: Ending
+  // MARK: Closing
 
-  /// A connection is gone; false when the path is none.
+  /// Handles a lost connection; returns false if the path is not one.
   ///
-  /// One that worked is made again by the side that made it; the other one is found by its checks.
+  /// The agent that opened a working connection opens it again; the other agent learns the new one
+  /// from checks.
   mutating func streamLost(_ local: SocketAddress, _ remote: SocketAddress) -> Bool {
     guard gatherer.connections.lose(local, remote) else { return false }
     guard let index = checklist.index(local, remote) else { return true }
@@ -163,7 +164,7 @@ extension ICEAgent {
     return true
   }
 
-  /// Closes the connections that no pair can use any more, or ever could.
+  /// Closes connections that no pair can use any more, or ever could.
   mutating func closeStreams() {
     for connection in gatherer.connections.removeUnused(&checklist, at: now) {
       emit(.request(.closeStream(local: connection.local, remote: connection.remote)))
@@ -171,8 +172,8 @@ extension ICEAgent {
   }
 }
 
-/// The messages on a connection between the two sides: each follows its length in two bytes
-/// (RFC 4571 section 2, RFC 6544 section 3).
+/// Messages on a connection with the peer: each is preceded by its two-byte length (RFC 4571
+/// section 2, RFC 6544 section 3).
 package enum ICEFraming: MessageFraming {
   package static func first(in bytes: RawSpan) throws(FramingError)
     -> (message: Range<Int>, next: Int)?
@@ -182,7 +183,7 @@ package enum ICEFraming: MessageFraming {
     return end <= bytes.byteCount ? (2..<end, end) : nil
   }
 
-  /// A message framed for the stream; empty if it is too long.
+  /// Frames a message for the stream; empty if it is too long.
   package static func framed(_ message: [UInt8]) -> [UInt8] {
     guard let count = UInt16(exactly: message.count) else { return [] }
     return [UInt8(count >> 8), UInt8(truncatingIfNeeded: count)] + message

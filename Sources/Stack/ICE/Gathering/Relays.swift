@@ -1,40 +1,40 @@
 import Wire
 
-/// The allocations on TURN servers: their requests, their connections, and how often they were
-/// redirected or retried.
+/// The allocations on TURN servers: their requests and connections, and how often they were
+/// redirected or renewed.
 ///
 /// The agent carries out the clients' requests.
 struct Relays {
   /// An allocation on a TURN server for one local address.
   struct Relay {
-    /// Names the connection, when the transport is one.
+    /// The connection's request id, if the transport is a connection.
     fileprivate(set) var id: UInt32
     let generation: UInt32
     let server: ICEServer
-    /// The server's endpoint; another one after a redirection.
+    /// The server's address, which a redirection changes.
     fileprivate(set) var address: SocketAddress
-    /// The local endpoint; its port is 0 before a connection has one.
+    /// The local address; its port is 0 until a connection has one.
     fileprivate(set) var base: SocketAddress
     let localPreference: UInt16
     fileprivate var client: TURNClient
-    /// When the allocation is requested (Ta between two first requests).
+    /// When the allocation is requested (first requests are Ta apart).
     fileprivate var beginAt: Instant?
-    /// When a connection that is being made is given up.
+    /// When an attempt to connect is given up.
     fileprivate var connectBy: Instant?
     fileprivate var redirections = 0
-    /// How many times a lost allocation was requested again.
+    /// The number of times that a lost allocation was requested again.
     fileprivate var renewals = 0
     fileprivate var sendFailures = 0
 
-    /// Whether the server is reached over a separate connection.
+    /// Whether the server is reached over a connection of its own.
     var isStream: Bool { server.transport != .udp }
-    /// The address on the server; nil before it gave one.
+    /// The relayed address; nil before the server has assigned one.
     var relayed: SocketAddress? { client.relayed }
     var isAllocating: Bool { client.isAllocating }
     fileprivate var isOver: Bool { !client.isAllocating && !client.isAllocated }
-    /// When the client is due by itself.
+    /// When the client needs its next step.
     var clientDeadline: Instant? { client.deadline }
-    /// When it is due by itself.
+    /// When the relay needs its next step.
     fileprivate var wakeAt: Instant? { beginAt ?? connectBy ?? client.deadline }
   }
 
@@ -42,12 +42,12 @@ struct Relays {
   enum Due {
     case nothing
     case begin
-    /// The connection to the server was not made in time.
+    /// The connection to the server was not opened in time.
     case abandon
     case deadline
   }
 
-  /// The meaning of a send that the system refused.
+  /// The consequence of a refused send.
   enum Refusal {
     case nothing
     /// The connection accepts no more data: it is lost.
@@ -61,7 +61,7 @@ struct Relays {
   private static let renewalsMaximum = 5
 
   private(set) var all: [Relay] = []
-  /// Storage for the outputs of clients, kept from one message to the next.
+  /// Storage for the clients' outputs, reused between messages.
   private var storage = Outbox<TURNClient.Output>()
 
   var isFull: Bool { all.count >= Self.maximum }
@@ -71,13 +71,13 @@ struct Relays {
 
   // MARK: Finding
 
-  /// The relay whose allocation has an address.
+  /// Returns the relay whose allocation has an address.
   func index(at relayed: SocketAddress) -> Int? {
     for index in all.indices where all[index].client.relayed == relayed { return index }
     return nil
   }
 
-  /// The relay that speaks to a server from a local endpoint.
+  /// Returns the relay that talks to a server from a local address.
   func index(from base: SocketAddress, to server: SocketAddress) -> Int? {
     for index in all.indices where all[index].address == server && all[index].base == base {
       return index
@@ -85,10 +85,10 @@ struct Relays {
     return nil
   }
 
-  /// The relay whose connection has this request number.
+  /// Returns the relay whose connection has this request id.
   func index(connection id: UInt32) -> Int? { all.firstIndex { $0.isStream && $0.id == id } }
 
-  /// Whether a server was requested from a base already.
+  /// Returns whether an allocation on a server was already requested from a base.
   func isKnown(
     _ server: ICEServer, at address: SocketAddress, from base: SocketAddress, of generation: UInt32
   ) -> Bool {
@@ -99,7 +99,7 @@ struct Relays {
     }
   }
 
-  /// The relayed addresses of a generation.
+  /// Returns a generation's relayed addresses.
   func bases(of generation: UInt32) -> [SocketAddress] {
     all.filter { $0.generation == generation }.compactMap(\.client.relayed)
   }
@@ -116,7 +116,7 @@ struct Relays {
 
   // MARK: Life
 
-  /// Adds a relay, to be requested at an instant.
+  /// Adds a relay whose allocation is requested at `due`.
   mutating func add(
     _ id: UInt32, _ server: ICEServer, at address: SocketAddress, _ credentials: TURNCredentials,
     from base: SocketAddress, of generation: UInt32, localPreference: UInt16, due: Instant,
@@ -134,7 +134,7 @@ struct Relays {
         beginAt: due))
   }
 
-  /// Returns the due action for a relay.
+  /// Returns a relay's due action.
   mutating func removeDue(_ index: Int, at now: Instant) -> Due {
     if let due = all[index].beginAt {
       guard due <= now else { return .nothing }
@@ -146,12 +146,12 @@ struct Relays {
     return .deadline
   }
 
-  /// Waits for a connection to the server.
+  /// Starts waiting for a connection to the server.
   mutating func connect(_ index: Int, at now: Instant) {
     all[index].connectBy = now + ICETiming.connectWait
   }
 
-  /// Registers a connection to a server; returns the relay that waits for it.
+  /// Records an open connection to a server; returns the relay that was waiting for it.
   mutating func connected(_ id: UInt32, at address: SocketAddress) -> Int? {
     let index = all.firstIndex { $0.isStream && $0.id == id && $0.connectBy != nil }
     guard let index else { return nil }
@@ -163,14 +163,14 @@ struct Relays {
   /// Stops waiting for a connection.
   mutating func abandonConnecting(_ index: Int) { all[index].connectBy = nil }
 
-  /// Records that the system refused to send to the server.
+  /// Records a refused send to the server.
   mutating func refuse(_ index: Int) -> Refusal {
     if all[index].isStream { return .lost }
     all[index].sendFailures += 1
     return all[index].sendFailures >= 3 && all[index].client.isAllocating ? .unreachable : .nothing
   }
 
-  /// Requests a lost allocation of the current generation again, a few times.
+  /// Requests a lost allocation of the current generation again, up to a limit.
   mutating func renew(
     _ index: Int, of generation: UInt32, _ numbers: inout RequestNumbers,
     _ entropy: EntropyStream, at now: Instant
@@ -180,12 +180,12 @@ struct Relays {
       all[index].server.credentials != nil
     else { return }
     all[index].renewals += 1
-    // At once the first time, later ones after a while that doubles.
+    // Immediately the first time, then after a wait that doubles.
     let wait = renewals == 0 ? Interval.zero : .seconds(1 << Int64(renewals - 1))
     beginAnew(index, &numbers, entropy, at: now + wait)
   }
 
-  /// Whether a server that another one names is turned to (RFC 8489 section 10).
+  /// Returns whether to follow a redirection to another server (RFC 8489 section 10).
   func mayRedirect(_ index: Int, to server: SocketAddress) -> Bool {
     let relay = all[index]
     return relay.redirections < Self.redirectionsMaximum
@@ -193,7 +193,7 @@ struct Relays {
       && relay.server.credentials != nil
   }
 
-  /// Turns to another server.
+  /// Requests the allocation from another server.
   mutating func redirect(
     _ index: Int, to server: SocketAddress, _ numbers: inout RequestNumbers,
     _ entropy: EntropyStream, at now: Instant
@@ -215,18 +215,18 @@ struct Relays {
     all[index].beginAt = due
   }
 
-  /// Removes the relays that are finished, and returns them.
+  /// Removes and returns the relays that have ended.
   mutating func removeOver() -> [Relay] {
     defer { all.removeAll(where: \.isOver) }
     return all.filter(\.isOver)
   }
 
-  /// Removes some relays.
+  /// Removes the relays for which `isGone` returns true.
   mutating func remove(where isGone: (Relay) -> Bool) { all.removeAll(where: isGone) }
 
   // MARK: Clients
 
-  /// Steps the client of a relay; returns its outputs, whose storage is reused after `recycle`.
+  /// Steps a relay's client; returns its outputs, whose storage `recycle` takes back.
   mutating func step(
     _ index: Int, _ input: TURNClient.Input, at now: Instant
   ) -> Outbox<TURNClient.Output> {
@@ -241,7 +241,7 @@ struct Relays {
 }
 
 extension ICEServer.Transport {
-  /// The deduction from the priority of a relay reached over this transport: TCP stalls on loss.
+  /// The deduction from a relay's priority for reaching it over this transport: TCP stalls on loss.
   fileprivate var drawback: UInt16 {
     switch self {
     case .udp: 0

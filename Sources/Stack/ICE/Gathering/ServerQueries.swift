@@ -1,19 +1,19 @@
 import Wire
 
-/// The STUN and TURN servers, and how long their names are waited for.
+/// The STUN and TURN servers, and how long to wait for their names.
 struct ServerList {
-  /// A server and its addresses once they are known.
+  /// A server, with its addresses once they are known.
   struct Server {
     let server: ICEServer
     fileprivate(set) var addresses: [IPAddress]?
-    /// The number under which its name is being resolved.
+    /// The request id of resolving its name.
     fileprivate var nameID: UInt32?
   }
 
   static let maximum = 4
 
   private(set) var all: [Server]
-  /// When names of servers are no longer waited for.
+  /// Until when server names are waited for.
   private(set) var namesUntil: Instant?
 
   init(_ servers: [ICEServer]) {
@@ -23,14 +23,14 @@ struct ServerList {
     }
   }
 
-  /// The server at an endpoint.
+  /// Returns the server at an address.
   func server(at address: SocketAddress) -> ICEServer? {
     all.first {
       $0.server.port == address.port && $0.addresses?.contains(address.ip) == true
     }?.server
   }
 
-  /// The names that are to be resolved, for which is waited from now on.
+  /// Returns the names to resolve, and starts waiting for them.
   mutating func namesToResolve(
     _ numbers: inout RequestNumbers, at now: Instant
   ) -> [(id: UInt32, name: String)] {
@@ -47,7 +47,7 @@ struct ServerList {
     return names
   }
 
-  /// Stores the addresses of a name; nil when no request needs them any more.
+  /// Stores a name's addresses; returns nil if no server waits for them.
   mutating func resolve(_ id: UInt32, _ addresses: [IPAddress]) -> Server? {
     guard let index = all.firstIndex(where: { $0.nameID == id }) else { return nil }
     all[index].nameID = nil
@@ -55,7 +55,7 @@ struct ServerList {
     return all[index]
   }
 
-  /// Whether names are still waited for.
+  /// Returns whether names are still waited for.
   mutating func isWaiting(at now: Instant) -> Bool {
     if let until = namesUntil, until <= now || !all.contains(where: { $0.nameID != nil }) {
       namesUntil = nil
@@ -63,25 +63,25 @@ struct ServerList {
     return namesUntil != nil
   }
 
-  /// Begins another generation; addresses stay known.
+  /// Resets for another generation; addresses stay known.
   mutating func restart() { namesUntil = nil }
 }
 
 // MARK: - ServerQueries
 
-/// The requests to STUN servers: when they are sent, repeated or given up, and how mappings are
-/// kept alive (RFC 8445 sections 5.1.1.2, 11 and 14).
+/// The requests to STUN servers: when each is sent, repeated or given up, and how mappings are kept
+/// alive (RFC 8445 sections 5.1.1.2, 11 and 14).
 struct ServerQueries {
-  /// A request for the mapping of one socket.
+  /// A request for one socket's mapping.
   struct Query {
     let base: SocketAddress
     let server: SocketAddress
     let transaction: STUNTransactionID
-    /// When the request is repeated or given up; nil once it is answered.
+    /// When the request is repeated or given up; nil after an answer.
     fileprivate var nextAttempt: Instant?
     fileprivate var attempts = 0
     fileprivate var sendFailures = 0
-    /// When the mapping is to be kept alive next.
+    /// When to refresh the mapping next.
     fileprivate var keepAliveAt: Instant?
 
     fileprivate init(
@@ -95,22 +95,22 @@ struct ServerQueries {
     }
   }
 
-  /// The due action for a request.
+  /// A request's due action.
   enum Due {
     case nothing, request, keepAlive, givenUp
   }
 
   private(set) var all: [Query] = []
-  /// When the next new request may go out (Ta).
+  /// When the next new request may be sent (Ta).
   private var nextFirst = Instant.zero
 
-  /// When a new request may go out.
+  /// Returns when a new request may be sent.
   func turn(at now: Instant) -> Instant { max(now, nextFirst) }
 
   /// Records that a new request, to any server, is sent at `due`.
   mutating func useTurn(at due: Instant) { nextFirst = due + ICETiming.paceSmall }
 
-  /// Adds a request that is first sent at an instant.
+  /// Adds a request first sent at `due`.
   mutating func add(
     _ base: SocketAddress, _ server: SocketAddress, _ transaction: STUNTransactionID,
     at due: Instant
@@ -118,13 +118,13 @@ struct ServerQueries {
     all.append(Query(base, server, transaction, at: due))
   }
 
-  /// Drops the requests from an endpoint that is gone.
+  /// Drops the requests from an address that is gone.
   mutating func drop(from base: SocketAddress) { all.removeAll { $0.base == base } }
 
   /// Drops all requests.
   mutating func removeAll() { all = [] }
 
-  /// Receives a response; returns whether it is the first one, nil when it answers no request.
+  /// Handles a response; returns whether it is the first, or nil if it answers no request.
   mutating func receive(
     _ transaction: STUNTransactionID, _ local: SocketAddress, _ remote: SocketAddress
   ) -> Bool? {
@@ -136,7 +136,7 @@ struct ServerQueries {
     return all[index].nextAttempt != nil
   }
 
-  /// Records that the system refused a send: after three the request is given up and reported.
+  /// Records a refused send; after three the request is given up, and true is returned.
   @discardableResult
   mutating func refuse(_ local: SocketAddress, _ remote: SocketAddress) -> Bool {
     var isOver = false
@@ -149,16 +149,16 @@ struct ServerQueries {
     return isOver
   }
 
-  /// Keeps the mapping that a server reported alive from now on.
+  /// Starts refreshing the mapping that a server reported.
   mutating func keepAlive(_ base: SocketAddress, _ server: SocketAddress, at now: Instant) {
     for index in all.indices where all[index].base == base && all[index].server == server {
       all[index].keepAliveAt = now + ICETiming.keepAlive
     }
   }
 
-  /// Returns the due action for a request.
+  /// Returns a request's due action.
   ///
-  /// - Parameter keepsAlive: whether mappings are kept alive; later checks do so.
+  /// - Parameter keepsAlive: whether to refresh mappings; later, checks do that.
   mutating func removeDue(_ index: Int, keepsAlive: Bool, at now: Instant) -> Due {
     if let due = all[index].nextAttempt, due <= now {
       guard all[index].attempts < TURNTiming.queryWaits.count else {
@@ -174,7 +174,7 @@ struct ServerQueries {
     return .keepAlive
   }
 
-  /// Drops the requests that are finished.
+  /// Drops finished requests.
   mutating func removeFinished() {
     all.removeAll { $0.nextAttempt == nil && $0.keepAliveAt == nil }
   }
@@ -182,7 +182,7 @@ struct ServerQueries {
   /// Whether a response is still expected.
   var isWaiting: Bool { all.contains { $0.nextAttempt != nil } }
 
-  /// When a request is due next.
+  /// Returns when the next request is due.
   func deadline(keepsAlive: Bool) -> Instant? {
     var next: Instant?
     for query in all {

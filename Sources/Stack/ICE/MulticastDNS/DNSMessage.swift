@@ -1,6 +1,6 @@
 package import Wire
 
-/// A type of record (RFC 1035 section 3.2.2, RFC 3596, RFC 4034).
+/// A record type (RFC 1035 section 3.2.2, RFC 3596, RFC 4034).
 package struct DNSType: RawRepresentable, Hashable, Sendable {
   package var rawValue: UInt16
   package init(rawValue: UInt16) { self.rawValue = rawValue }
@@ -9,9 +9,9 @@ package struct DNSType: RawRepresentable, Hashable, Sendable {
   package static let a = DNSType(rawValue: 1)
   /// An IPv6 address.
   package static let aaaa = DNSType(rawValue: 28)
-  /// The types that a name has, which implies that it has no others.
+  /// The types that exist for a name, implying that there are no others.
   package static let nsec = DNSType(rawValue: 47)
-  /// Only in questions: all types.
+  /// All types; only in questions.
   package static let any = DNSType(rawValue: 255)
 }
 
@@ -22,7 +22,7 @@ package struct DNSMessage: Hashable, Sendable {
   package struct Question: Hashable, Sendable {
     package var name: String
     package var type: DNSType
-    /// Whether the answer may go to the asker alone (RFC 6762 section 5.4).
+    /// Whether the answer may be sent to the querier alone (RFC 6762 section 5.4).
     package var wantsUnicast = false
 
     package init(name: String, type: DNSType, wantsUnicast: Bool = false) {
@@ -34,18 +34,18 @@ package struct DNSMessage: Hashable, Sendable {
 
   /// An answer.
   package struct Record: Hashable, Sendable {
-    /// The data of a record.
+    /// A record's data.
     package enum Value: Hashable, Sendable {
       case address(IPAddress)
-      /// The name has these types only.
+      /// The name has only these types.
       case types([DNSType])
-      /// Any other type, which is passed over.
+      /// Any other type; ignored.
       case other(DNSType)
     }
 
     package var name: String
     package var value: Value
-    /// The seconds for which it may be cached; 0 revokes it.
+    /// The number of seconds that the record may be cached; 0 revokes it.
     package var lifetime: UInt32
     /// Whether no other records of its type exist (RFC 6762 section 10.2).
     package var isUnique: Bool
@@ -72,13 +72,13 @@ package struct DNSMessage: Hashable, Sendable {
     self.answers = answers
   }
 
-  /// The Internet class; its highest bit has a special meaning in multicast messages.
+  /// The Internet class; its highest bit has a special meaning in multicast DNS.
   private static let internet: UInt16 = 1
   private static let highBit: UInt16 = 0x8000
 
   // MARK: Writing
 
-  /// The message as sent, without compression, which would save little.
+  /// The encoded message, without compression, which would save little.
   package var bytes: [UInt8] {
     var writer = ByteWriter(capacity: 128)
     writer.uint16(id)
@@ -137,10 +137,10 @@ package struct DNSMessage: Hashable, Sendable {
 
   // MARK: Reading
 
-  /// Questions and answers beyond this are not looked at.
+  /// Messages with more questions are malformed; later answers are ignored.
   private static let entriesMaximum = 32
 
-  /// Reads a message; nil when it is none.
+  /// Parses a message; nil if it is malformed.
   package init?(_ bytes: [UInt8]) {
     guard let message = try? DNSMessage(reading: bytes) else { return nil }
     self = message
@@ -150,7 +150,7 @@ package struct DNSMessage: Hashable, Sendable {
     var reader = ByteReader(bytes.span.bytes)
     id = try reader.uint16()
     let flags = try reader.uint16()
-    // Anything but a standard query is not for us (RFC 6762 section 18.3).
+    // Only standard queries matter here (RFC 6762 section 18.3).
     guard flags & 0x7800 == 0 else { throw .malformed }
     isResponse = flags & 0x8000 != 0
     let questionCount = Int(try reader.uint16())
@@ -188,7 +188,7 @@ package struct DNSMessage: Hashable, Sendable {
     return Record(name: name, value: value, lifetime: lifetime, isUnique: isUnique)
   }
 
-  /// The types in the first window of an NSEC record, whose name may be compressed.
+  /// Parses the types in an NSEC record's first window; the name in it may be compressed.
   private static func types(_ data: [UInt8]) -> [DNSType] {
     var place = 0
     while place < data.count, data[place] != 0, data[place] < 0x40 { place += Int(data[place]) + 1 }
@@ -204,7 +204,7 @@ package struct DNSMessage: Hashable, Sendable {
     return found
   }
 
-  /// Reads a name that may end in a pointer to an earlier one (RFC 1035 section 4.1.4).
+  /// Parses a name that may end with a pointer to an earlier one (RFC 1035 section 4.1.4).
   private static func name(_ reader: inout ByteReader, in bytes: [UInt8]) throws(ReadError)
     -> String
   {
@@ -222,7 +222,7 @@ package struct DNSMessage: Hashable, Sendable {
     }
   }
 
-  /// The labels that a pointer leads to; pointers only lead backwards, so that they end.
+  /// Follows a pointer to its labels; pointers lead only backwards, so this ends.
   private static func pointed(_ target: Int, in bytes: [UInt8], length: Int) throws(ReadError)
     -> [String]
   {

@@ -1,35 +1,35 @@
 package import Wire
 
-/// Multicast DNS (RFC 6762, as far as WebRTC needs it): answers queries for names of this host, and
-/// resolves those of others.
+/// Multicast DNS (RFC 6762, as far as WebRTC needs it): answers queries for this host's names and
+/// resolves those of other hosts.
 ///
 /// Names are random and thus unique: they are neither probed nor announced
 /// (draft-ietf-mmusic-mdns-ice-candidates section 3.1.1).
 package struct MulticastNames: Machine {
-  /// An input.
+  /// An input to the machine.
   package enum Input {
-    /// Finds the addresses of a name; answered by `resolved` with the number.
+    /// Find a name's addresses; answered by `resolved` with the same id.
     case resolve(id: UInt64, String)
-    /// Answers questions for a name with an address, on behalf of an owner.
+    /// Answer questions for a name with an address, on behalf of an owner.
     case publish(String, IPAddress, owner: UInt64)
-    /// Withdraws the names of an owner.
+    /// Withdraw an owner's names.
     case withdraw(owner: UInt64)
-    /// A datagram received on the multicast port.
+    /// A datagram received at the multicast port.
     case received([UInt8], from: SocketAddress)
     case deadline
   }
 
-  /// An output.
+  /// An output of the machine.
   package enum Output: Hashable {
-    /// Send this to everybody on every link.
+    /// Send to the multicast group on every link.
     case multicast([UInt8])
-    /// Send this to one asker.
+    /// Send to one querier.
     case unicast([UInt8], to: SocketAddress)
-    /// The addresses of a name; empty without an answer.
+    /// A name's addresses; empty if no host answered.
     case resolved(id: UInt64, [IPAddress])
   }
 
-  /// The port of multicast DNS.
+  /// The multicast DNS port.
   package static let port: UInt16 = 5353
   /// The destination of queries and responses.
   package static let group = IPAddress(ipv4: 0xe000_00fb)
@@ -46,20 +46,20 @@ package struct MulticastNames: Machine {
     let name: String
     let ip: IPAddress
     let owner: UInt64
-    /// When the name was last sent to the multicast group.
+    /// When the name was last multicast.
     var announcedAt: Instant?
   }
 
-  /// How long each of the queries waits for a response (RFC 6762 section 5.2: a second between the
+  /// The time that each query waits for a response (RFC 6762 section 5.2: one second between the
   /// first two).
   private static let waits = [1, 2, 2].map { Interval.seconds($0) }
   private static let questionsMaximum = 64
-  /// How many may wait for the answer to one question.
+  /// The maximum number of requests that wait for one answer.
   private static let askersMaximum = 64
   private static let publishedMaximum = 256
-  /// How long others may keep an address (RFC 6762 section 10).
+  /// The number of seconds that other hosts may cache an address (RFC 6762 section 10).
   private static let lifetime: UInt32 = 120
-  /// The most that a resolver which does not know multicast may keep it (section 6.7).
+  /// The limit for a resolver that does not know multicast (section 6.7).
   private static let legacyLifetime: UInt32 = 10
 
   private var questions: [Question] = []
@@ -73,7 +73,7 @@ package struct MulticastNames: Machine {
     return next
   }
 
-  /// Whether a name is one of the link.
+  /// Returns whether a name belongs to the local link.
   package static func isLocal(_ name: String) -> Bool { name.lowercased().hasSuffix(".local") }
 
   package mutating func step(_ input: Input, at now: Instant, into outbox: inout Outbox<Output>) {
@@ -86,7 +86,7 @@ package struct MulticastNames: Machine {
     case .received(let bytes, let source):
       guard let message = DNSMessage(bytes) else { return }
       if message.isResponse {
-        // Answers from another port are forged (RFC 6762 section 6).
+        // Answers sent from another port are forged (RFC 6762 section 6).
         if source.port == MulticastNames.port { learn(message, &outbox) }
       } else {
         answer(message, to: source, at: now, &outbox)
@@ -95,7 +95,7 @@ package struct MulticastNames: Machine {
     }
   }
 
-  // MARK: Asking
+  // MARK: Querying
 
   private mutating func resolve(
     _ name: String, _ id: UInt64, at now: Instant, _ outbox: inout Outbox<Output>
@@ -115,7 +115,7 @@ package struct MulticastNames: Machine {
     ask(at: now, &outbox)
   }
 
-  /// Sends the queries that are due, and ends those that were sent often enough.
+  /// Sends the queries that are due; ends those sent often enough.
   private mutating func ask(at now: Instant, _ outbox: inout Outbox<Output>) {
     for index in questions.indices where questions[index].dueAt <= now {
       let attempts = questions[index].attempts
@@ -131,7 +131,7 @@ package struct MulticastNames: Machine {
     finish({ $0.dueAt <= now }, [], &outbox)
   }
 
-  /// Learns the addresses in a response, whichever host requested it.
+  /// Uses the addresses in a response, whichever host asked for it.
   private mutating func learn(_ message: DNSMessage, _ outbox: inout Outbox<Output>) {
     var names: [String] = []
     for record in message.answers where !names.contains(record.name) { names.append(record.name) }
@@ -161,7 +161,7 @@ package struct MulticastNames: Machine {
     _ message: DNSMessage, to asker: SocketAddress, at now: Instant,
     _ outbox: inout Outbox<Output>
   ) {
-    // A querier on another port does not speak multicast, and gets a unicast answer (section 6.7).
+    // A querier on another port does not know multicast and gets a unicast answer (section 6.7).
     let isLegacy = asker.port != MulticastNames.port
     var answers: [DNSMessage.Record] = []
     var names: [String] = []
@@ -184,7 +184,7 @@ package struct MulticastNames: Machine {
       names.contains(entry.name) && entry.announcedAt.map { now - $0 < .seconds(1) } == true
     }
     let wantsUnicast = message.questions.contains { names.contains($0.name) && $0.wantsUnicast }
-    // A datagram to this host's port reaches only one of those that share it.
+    // A unicast datagram to this host's port would reach only one of the sockets that share it.
     let isHere = asker.ip.isLoopback || published.contains { $0.ip == asker.ip }
     if !isHere, isRecent || wantsUnicast {
       return outbox.append(.unicast(response.bytes, to: asker))
@@ -195,8 +195,8 @@ package struct MulticastNames: Machine {
     outbox.append(.multicast(response.bytes))
   }
 
-  /// The addresses of the requested types, or a record that there are none (section 6.1); without
-  /// those that the querier knows already (section 7.1).
+  /// Returns the addresses of the requested types, or a record that there are none (section 6.1),
+  /// without those the querier already knows (section 7.1).
   private func records(
     _ own: [Published], _ types: [DNSType], _ known: [DNSMessage.Record], isLegacy: Bool
   ) -> [DNSMessage.Record] {
@@ -222,7 +222,7 @@ package struct MulticastNames: Machine {
   }
 }
 
-/// A network of an interface of this host: an address, and the prefix that all hosts of the link
+/// A network on one of this host's interfaces: an address and the prefix that all hosts on the link
 /// share.
 package struct LinkNetwork: Hashable, Sendable {
   private let address: IPAddress
@@ -233,7 +233,7 @@ package struct LinkNetwork: Hashable, Sendable {
     self.mask = mask
   }
 
-  /// Whether an address is one of the network.
+  /// Returns whether an address is in the network.
   package func contains(_ other: IPAddress) -> Bool {
     guard address.isIPv4 == other.isIPv4, mask.isIPv4 == other.isIPv4 else { return false }
     let (own, theirs, bits) = (address.words, other.words, mask.words)
@@ -242,11 +242,11 @@ package struct LinkNetwork: Hashable, Sendable {
 }
 
 extension MulticastNames {
-  /// Whether a message may have come from a host of one of the links.
+  /// Returns whether a message may have been sent by a host on one of the links.
   ///
-  /// A datagram to the multicast group cannot come from elsewhere, but one to this host's local
-  /// address can, from anybody with its port (RFC 6762 section 11): so the source has to be an
-  /// address of a network that an interface is on, or one that no router forwards.
+  /// A datagram to the multicast group cannot come from elsewhere, but one to this host's own
+  /// address can, from anyone who knows the port (RFC 6762 section 11). So the source must be in an
+  /// interface's network, or be an address that no router forwards.
   package static func isOnLink(_ source: IPAddress, of networks: [LinkNetwork]) -> Bool {
     source.isLoopback || source.isLinkLocal || networks.contains { $0.contains(source) }
   }

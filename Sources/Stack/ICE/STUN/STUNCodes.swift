@@ -4,19 +4,19 @@ package struct STUNMethod: RawRepresentable, Hashable, Sendable {
 
   package init(rawValue: UInt16) { self.rawValue = rawValue }
 
-  /// Requests, indicates or checks a binding.
+  /// Discovers or keeps a binding, or checks a pair.
   package static let binding = STUNMethod(rawValue: 0x001)
   /// Requests an allocation (RFC 8656 section 7).
   package static let allocate = STUNMethod(rawValue: 0x003)
   /// Prolongs or ends an allocation (RFC 8656 section 8).
   package static let refresh = STUNMethod(rawValue: 0x004)
-  /// Carries data to a peer, as an indication (RFC 8656 section 11).
+  /// Sends data to a peer, as an indication (RFC 8656 section 11).
   package static let send = STUNMethod(rawValue: 0x006)
-  /// Carries data of a peer, as an indication (RFC 8656 section 11).
+  /// Delivers data from a peer, as an indication (RFC 8656 section 11).
   package static let data = STUNMethod(rawValue: 0x007)
   /// Permits peers to send to an allocation (RFC 8656 section 10).
   package static let createPermission = STUNMethod(rawValue: 0x008)
-  /// Assigns a peer a channel number (RFC 8656 section 12).
+  /// Binds a channel number to a peer (RFC 8656 section 12).
   package static let channelBind = STUNMethod(rawValue: 0x009)
 }
 
@@ -32,20 +32,19 @@ package struct STUNClass: RawRepresentable, Hashable, Sendable {
   package static let error = STUNClass(rawValue: 3)
 }
 
-/// The first two bytes of a message: its method and class (RFC 8489 section 5, figure 3).
+/// The first two bytes of a message, made of method and class (RFC 8489 section 5, figure 3).
 package struct STUNType: Hashable, Sendable {
   package var method: STUNMethod
   package var messageClass: STUNClass
 
-  /// The class bits stand between the method bits.
+  /// Splits a type; the class bits are between the method bits.
   package init(rawValue type: UInt16) {
     messageClass = STUNClass(rawValue: UInt8(type >> 7 & 2 | type >> 4 & 1))
     method = STUNMethod(rawValue: type & 0xf | type >> 1 & 0x70 | type >> 2 & 0xf80)
   }
 }
 
-/// The type of a STUN attribute (RFC 8489 section 18.3, RFC 8445 section 16.1, RFC 8656
-/// section 18).
+/// A STUN attribute type (RFC 8489 section 18.3, RFC 8445 section 16.1, RFC 8656 section 18).
 package struct STUNAttributeType: RawRepresentable, Hashable, Sendable {
   package var rawValue: UInt16
 
@@ -78,10 +77,10 @@ package struct STUNAttributeType: RawRepresentable, Hashable, Sendable {
   package static let fingerprint = STUNAttributeType(rawValue: 0x8028)
   package static let iceControlled = STUNAttributeType(rawValue: 0x8029)
   package static let iceControlling = STUNAttributeType(rawValue: 0x802a)
-  /// libwebrtc's description of the network that it uses.
+  /// libwebrtc's description of the network it uses.
   package static let googNetworkInfo = STUNAttributeType(rawValue: 0xc057)
 
-  /// Whether a receiver that does not know the type must refuse the message.
+  /// Whether a receiver that does not know the type must reject the message.
   package var isComprehensionRequired: Bool { rawValue < 0x8000 }
 
   /// Whether this module supports the attribute.
@@ -125,7 +124,7 @@ package struct STUNErrorCode: Hashable, Sendable {
 // MARK: - STUNNames
 
 extension STUNMethod {
-  /// The method as its RFC calls it; nil for one that is not known here.
+  /// The method's name in its RFC; nil if it is unknown here.
   package var name: String? {
     switch self {
     case .binding: "Binding"

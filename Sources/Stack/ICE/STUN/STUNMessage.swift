@@ -1,49 +1,49 @@
 import Crypto
 package import Wire
 
-/// Why bytes are not a STUN message.
+/// The reason that bytes are not a STUN message.
 package enum STUNError: Error, Hashable, Sendable {
-  /// Fewer bytes than a header, or another length than the header states.
+  /// Shorter than a header, or not as long as the header states.
   case wrongLength
-  /// The first two bits or the magic cookie belong to something else.
+  /// The first two bits or the magic cookie are wrong.
   case notSTUN
-  /// An attribute reaches over the end.
+  /// An attribute extends beyond the end.
   case attributeOverrun
 }
 
-/// A received STUN message (RFC 8489 section 5): a checked view over the bytes it came in.
+/// A received STUN message (RFC 8489 section 5): a validated view of its bytes.
 ///
-/// Parsing walks the attributes once and copies nothing; values are read when they are asked for.
-/// Where an attribute stands more than once its first appearance counts (section 14).
+/// Parsing walks over the attributes once and copies nothing; values are read on access. If an
+/// attribute occurs more than once, its first occurrence counts (section 14).
 package struct STUNMessage: Sendable {
-  /// How many bytes a header has.
+  /// Header length in bytes.
   package static let headerLength = 20
   /// The value that distinguishes STUN from other protocols on the same port.
   package static let magicCookie: UInt32 = 0x2112_a442
 
-  /// The message as it was on the wire.
+  /// The message as received.
   package let bytes: [UInt8]
   package let messageClass: STUNClass
   package let method: STUNMethod
   package let transactionID: STUNTransactionID
-  /// Where the header of MESSAGE-INTEGRITY begins.
+  /// The offset of the MESSAGE-INTEGRITY header.
   let integrityOffset: Int?
-  /// Where the header of FINGERPRINT begins.
+  /// The offset of the FINGERPRINT header.
   let fingerprintOffset: Int?
 
-  /// Whether bytes look like STUN rather than DTLS, RTP or RTCP (RFC 7983 section 7).
+  /// Returns whether bytes look like STUN rather than DTLS, RTP or RTCP (RFC 7983 section 7).
   package static func matches(_ bytes: RawSpan) -> Bool {
     bytes.byteCount >= headerLength && bytes.byte(at: 0) < 4
       && bytes.byte(at: 4) == 0x21 && bytes.byte(at: 5) == 0x12
       && bytes.byte(at: 6) == 0xa4 && bytes.byte(at: 7) == 0x42
   }
 
-  /// Whether the type of bytes that look like STUN has the Binding method.
+  /// Returns whether bytes that look like STUN have the Binding method.
   package static func isBinding(_ bytes: RawSpan) -> Bool {
     bytes.byteCount >= 2 && bytes.uint16(at: 0) & 0xfeef == STUNMethod.binding.rawValue
   }
 
-  /// Checks a datagram's frame and its attributes' lengths.
+  /// Validates a datagram's header and its attributes' lengths.
   package init(_ bytes: [UInt8]) throws(STUNError) {
     let span = bytes.span.bytes
     guard span.byteCount >= STUNMessage.headerLength else { throw .wrongLength }
@@ -56,7 +56,7 @@ package struct STUNMessage: Sendable {
     var fingerprint: Int?
     var offset = STUNMessage.headerLength
     while offset < span.byteCount {
-      // The count is a multiple of four, so that a header always fits here.
+      // The length is a multiple of four, so a header always fits here.
       let attribute = STUNAttributeType(rawValue: span.uint16(at: offset))
       let next = offset + 4 + STUNMessage.padded(Int(span.uint16(at: offset + 2)))
       guard next <= span.byteCount else { throw .attributeOverrun }
@@ -75,7 +75,7 @@ package struct STUNMessage: Sendable {
   package static func padded(_ length: Int) -> Int { (length + 3) & ~3 }
 }
 
-/// The 96 bits that tie a response to its request (RFC 8489 section 5).
+/// The 96 bits that match a response to its request (RFC 8489 section 5).
 package struct STUNTransactionID: Hashable, Sendable {
   package var high: UInt32
   package var low: UInt64
@@ -85,7 +85,7 @@ package struct STUNTransactionID: Hashable, Sendable {
     self.low = low
   }
 
-  /// Draws a fresh identifier.
+  /// Draws a new transaction id.
   package init(from entropy: EntropyStream) {
     high = entropy.integer(UInt32.self)
     low = entropy.integer(UInt64.self)
@@ -94,14 +94,14 @@ package struct STUNTransactionID: Hashable, Sendable {
 
 // MARK: - Attributes
 
-/// The location of one attribute in its message.
+/// An attribute's location in its message.
 package struct STUNAttribute: Hashable, Sendable {
   package var type: STUNAttributeType
-  /// The place of the value in the message's bytes, without padding.
+  /// The value's range in the message's bytes, without padding.
   package var range: Range<Int>
 }
 
-/// The attributes of a message, in order.
+/// A message's attributes, in order.
 package struct STUNAttributes: Sequence, IteratorProtocol, Sendable {
   private let bytes: [UInt8]
   private var offset = STUNMessage.headerLength
@@ -112,8 +112,8 @@ package struct STUNAttributes: Sequence, IteratorProtocol, Sendable {
     self.end = end
   }
 
-  /// The attributes of bytes that are perhaps no whole message: as far as their headers are there,
-  /// the last one maybe cut.
+  /// Iterates over the attributes in what may be an incomplete message, as long as their headers
+  /// are complete; the last value may be truncated.
   package init(found bytes: [UInt8]) { self.init(bytes, end: bytes.count) }
 
   package mutating func next() -> STUNAttribute? {
@@ -140,13 +140,13 @@ extension STUNMessage {
     STUNAttributes(bytes, end: integrityOffset ?? bytes.count)
   }
 
-  /// The bytes of an attribute's value.
+  /// Returns the bytes of an attribute's value.
   @_lifetime(borrow self)
   package func value(_ attribute: STUNAttribute) -> RawSpan {
     bytes.span.bytes.extracting(attribute.range)
   }
 
-  /// The first attribute of a type that MESSAGE-INTEGRITY covers, if any.
+  /// Returns the first attribute of a type, if MESSAGE-INTEGRITY covers it.
   package func attribute(_ type: STUNAttributeType) -> STUNAttribute? {
     for attribute in coveredAttributes where attribute.type == type { return attribute }
     return nil
@@ -158,7 +158,7 @@ extension STUNMessage {
   /// SOFTWARE (section 14.14).
   package var software: String? { text(.software) }
 
-  /// PRIORITY: the priority that a peer-reflexive candidate would have (RFC 8445 section 7.1.1).
+  /// PRIORITY: the priority a peer-reflexive candidate would have (RFC 8445 section 7.1.1).
   package var priority: UInt32? {
     guard let attribute = attribute(.priority), attribute.range.count == 4 else { return nil }
     return value(attribute).uint32(at: 0)
@@ -173,7 +173,7 @@ extension STUNMessage {
   /// The tie-breaker of ICE-CONTROLLED (RFC 8445 section 7.1.3).
   package var iceControlled: UInt64? { number(.iceControlled) }
 
-  /// XOR-MAPPED-ADDRESS, or else MAPPED-ADDRESS as old servers send it (sections 14.1 and 14.2).
+  /// XOR-MAPPED-ADDRESS, or MAPPED-ADDRESS from old servers (sections 14.1 and 14.2).
   package var mappedAddress: SocketAddress? {
     if let attribute = attribute(.xorMappedAddress) { return address(attribute, isMasked: true) }
     if let attribute = attribute(.mappedAddress) { return address(attribute, isMasked: false) }
@@ -183,7 +183,7 @@ extension STUNMessage {
   /// REALM (section 14.9).
   package var realm: String? { text(.realm) }
 
-  /// NONCE as its bytes, which are only ever sent back.
+  /// NONCE as bytes; clients only echo it.
   package var nonce: [UInt8]? { attribute(.nonce).map { Array(bytes[$0.range]) } }
 
   /// XOR-RELAYED-ADDRESS (RFC 8656 section 18.5).
@@ -223,7 +223,7 @@ extension STUNMessage {
   /// The protocol number of REQUESTED-TRANSPORT, 17 for UDP (RFC 8656 section 18.7).
   package var requestedTransport: UInt8? { firstByte(.requestedTransport) }
 
-  /// The family of REQUESTED-ADDRESS-FAMILY, 1 for IPv4 and 2 for IPv6 (RFC 8656 section 18.6).
+  /// The family in REQUESTED-ADDRESS-FAMILY, 1 for IPv4 and 2 for IPv6 (RFC 8656 section 18.6).
   package var requestedFamily: UInt8? { firstByte(.requestedAddressFamily) }
 
   /// DATA (RFC 8656 section 18.4).
@@ -240,14 +240,14 @@ extension STUNMessage {
     return STUNErrorCode(code: hundreds * 100 + rest, reason: reason)
   }
 
-  /// UNKNOWN-ATTRIBUTES (section 14.13), empty when it is not there.
+  /// UNKNOWN-ATTRIBUTES (section 14.13); empty if absent.
   package var unknownAttributes: [STUNAttributeType] {
     guard let attribute = attribute(.unknownAttributes) else { return [] }
     let value = value(attribute)
     return (0..<value.byteCount / 2).map { STUNAttributeType(rawValue: value.uint16(at: 2 * $0)) }
   }
 
-  /// The first few types that a receiver must know and this one does not: reason for a 420.
+  /// Unknown types that must be understood, at most eight; the reason for a 420 error.
   package var notUnderstood: [STUNAttributeType] {
     var types: [STUNAttributeType] = []
     for attribute in coveredAttributes
@@ -279,8 +279,8 @@ extension STUNMessage {
 }
 
 extension SocketAddress {
-  /// Reads the value of MAPPED-ADDRESS, or of an attribute masked like XOR-MAPPED-ADDRESS (RFC 8489
-  /// sections 14.1 and 14.2).
+  /// Parses the value of MAPPED-ADDRESS, or of an attribute masked like XOR-MAPPED-ADDRESS
+  /// (RFC 8489 sections 14.1 and 14.2).
   package init?(stun value: RawSpan, maskedBy transaction: STUNTransactionID?) {
     guard value.byteCount >= 8 else { return nil }
     let mask = transaction.map { AddressMask($0) } ?? AddressMask.none
@@ -296,7 +296,7 @@ extension SocketAddress {
   }
 }
 
-/// The mask of XOR-MAPPED-ADDRESS: the magic cookie, then the transaction (section 14.2).
+/// The mask of XOR-MAPPED-ADDRESS: the magic cookie, then the transaction id (section 14.2).
 struct AddressMask {
   let port: UInt16
   let ipv4: UInt32
@@ -323,19 +323,19 @@ struct AddressMask {
 // MARK: - Integrity
 
 extension STUNMessage {
-  /// How many bytes an HMAC-SHA1 has.
+  /// HMAC-SHA1 length in bytes.
   static let integrityLength = 20
-  /// The mask of the CRC-32 in FINGERPRINT (section 14.7).
+  /// The value XORed with FINGERPRINT's CRC-32 (section 14.7).
   static let fingerprintMask: UInt32 = 0x5354_554e
 
-  /// Whether the message carries MESSAGE-INTEGRITY at all.
+  /// Whether the message has MESSAGE-INTEGRITY.
   package var hasIntegrity: Bool { integrityOffset != nil }
 
-  /// Whether MESSAGE-INTEGRITY is there and right for a key, over the bytes as received.
+  /// Returns whether MESSAGE-INTEGRITY is present and correct for a key, over the bytes as
+  /// received.
   ///
-  /// Section 14.5: the HMAC covers what stands before the attribute, with a length in the header
-  /// that ends with the attribute. The key of short-term credentials is the password
-  /// (section 9.1.1).
+  /// The HMAC covers everything before the attribute, with a header length that ends after the
+  /// attribute (section 14.5). For short-term credentials the key is the password (section 9.1.1).
   package func verifiesIntegrity(key: [UInt8]) -> Bool {
     guard let offset = integrityOffset else { return false }
     let start = offset + 4
@@ -365,10 +365,11 @@ extension STUNMessage {
   }
 }
 
-/// The key of long-term credentials: a hash over name, realm and password (RFC 8489 section 9.2.2).
+/// Returns the key for long-term credentials: a hash of name, realm and password (RFC 8489
+/// section 9.2.2).
 ///
-/// The name, realm and password are used unchanged; OpaqueString preparation (RFC 8265), which
-/// matters beyond ASCII, is left to the caller.
+/// Name, realm and password are used unchanged; OpaqueString preparation (RFC 8265), which matters
+/// beyond ASCII, is left to the caller.
 package func stunLongTermKey(username: String, realm: String, password: String) -> [UInt8] {
   md5(Array("\(username):\(realm):\(password)".utf8))
 }

@@ -3,13 +3,13 @@ package import Wire
 
 /// Builds a STUN message, attribute by attribute (RFC 8489 section 5).
 package struct STUNWriter {
-  /// The largest message that is built; anything beyond would not fit into a datagram anyway.
+  /// The largest message built; larger ones would not fit into a datagram anyway.
   static let lengthMaximum = 1500
 
   private var writer: ByteWriter
   private let transactionID: STUNTransactionID
 
-  /// Begins a message of a class and method.
+  /// Starts a message.
   package init(
     _ messageClass: STUNClass, method: STUNMethod = .binding, transactionID: STUNTransactionID
   ) {
@@ -26,7 +26,7 @@ package struct STUNWriter {
     writer.uint64(transactionID.low)
   }
 
-  /// Adds an attribute with any value; one that makes the message too large is left out.
+  /// Adds an attribute; it is left out if the message would become too large.
   package mutating func attribute(_ type: STUNAttributeType, _ value: [UInt8]) {
     guard value.count + writer.count + 4 <= STUNWriter.lengthMaximum else { return }
     writer.uint16(type.rawValue)
@@ -119,7 +119,7 @@ package struct STUNWriter {
       types.flatMap { [UInt8($0.rawValue >> 8), UInt8(truncatingIfNeeded: $0.rawValue)] })
   }
 
-  /// Ends the message with MESSAGE-INTEGRITY when a key is given, and with FINGERPRINT.
+  /// Ends the message with MESSAGE-INTEGRITY if there is a key, and with FINGERPRINT.
   package consuming func finish(key: [UInt8]? = nil, fingerprint: Bool = true) -> [UInt8] {
     if let key {
       setLength(adding: 4 + STUNMessage.integrityLength)

@@ -1,46 +1,46 @@
 package import Wire
 
-/// The allocation itself: whether it exists, its address, and when it is refreshed (RFC 8656
+/// The allocation's state: whether it exists, its address, and when it is refreshed (RFC 8656
 /// sections 7 and 8).
 struct Allocation {
   private enum State {
     case idle, allocating, allocated, over
   }
 
-  /// An allocation that lasts longer is refreshed after this time nonetheless.
+  /// The longest lifetime that is trusted, in seconds.
   private static let lifetimeMaximum: UInt32 = 3600
-  /// The lifetime if the server does not state one.
+  /// The lifetime in seconds if the server states none.
   private static let lifetimeUsual: UInt32 = 600
 
   /// The allocated address, while it exists.
   private(set) var relayed: SocketAddress?
-  /// When it is prolonged.
+  /// When to refresh the allocation.
   private(set) var refreshAt: Instant?
-  /// Whether an IPv6 address is requested; a server without one returns an IPv4 address.
+  /// Whether an IPv6 address is requested; a server without one assigns an IPv4 address.
   private(set) var wantsIPv6: Bool
   private var state = State.idle
 
   init(wantsIPv6: Bool) { self.wantsIPv6 = wantsIPv6 }
 
-  /// Whether the allocation exists, whether it is still pending, and whether it is over for good.
+  /// Whether the allocation exists, is still pending, or has ended for good.
   var isThere: Bool { state == .allocated }
   var isOpen: Bool { state == .allocating || state == .idle }
   var isOver: Bool { state == .over }
 
-  /// Starts the request; false if it was started before.
+  /// Starts the request; returns false if it was already started.
   mutating func begin() -> Bool {
     guard state == .idle else { return false }
     state = .allocating
     return true
   }
 
-  /// Stops requesting IPv6; false when it was not requested.
+  /// Stops requesting IPv6; returns false if it was not requested.
   mutating func fallBackToIPv4() -> Bool {
     defer { wantsIPv6 = false }
     return wantsIPv6
   }
 
-  /// Handles the address that the server gave; false when it is none.
+  /// Applies the address that the server assigned; returns false if it is unusable.
   mutating func apply(_ address: SocketAddress?, lifetime: UInt32?, at now: Instant) -> Bool {
     guard let address, address.port != 0, !address.ip.isUnspecified else { return false }
     state = .allocated
@@ -49,20 +49,20 @@ struct Allocation {
     return true
   }
 
-  /// Sets the lifetime, in seconds from now.
+  /// Sets the remaining lifetime in seconds.
   mutating func prolong(_ lifetime: UInt32?, at now: Instant) {
     let seconds = Int64(min(lifetime ?? Self.lifetimeUsual, Self.lifetimeMaximum))
     refreshAt = now + .seconds(max(seconds - 60, seconds / 2, 1))
   }
 
-  /// Whether it is to be prolonged now; that is not due again until it was.
+  /// Returns whether to refresh now; not due again until the refresh succeeds.
   mutating func consumeDue(at now: Instant) -> Bool {
     guard let due = refreshAt, due <= now else { return false }
     refreshAt = nil
     return true
   }
 
-  /// Refreshes it early.
+  /// Clears the refresh time because a refresh is being sent early.
   mutating func hasten() { refreshAt = nil }
 
   mutating func end() {
@@ -74,27 +74,27 @@ struct Allocation {
 
 // MARK: - Permissions
 
-/// Manages the addresses that may send to the allocation, and data that waits for permission (RFC
-/// 8656 sections 9 and 10).
+/// The addresses permitted to send to the allocation, and data that waits for permission (RFC 8656
+/// sections 9 and 10).
 struct Permissions {
-  /// How data for an address is sent.
+  /// Whether data for an address can be sent.
   enum Passage {
     /// The server permits the address.
     case granted
-    /// The data waits, or was dropped because too much waits.
+    /// The data waits for permission, or was dropped because too much is waiting.
     case waiting
     case refused
   }
 
-  /// A permitted address.
+  /// The permission for an address.
   private struct Permission {
     let ip: IPAddress
     var isGranted = false
     var isRefused = false
-    /// When it is refreshed, if it is in use.
+    /// When to refresh it if it is in use.
     var refreshAt: Instant?
     var usedAt: Instant
-    /// Data that waits until the server has agreed.
+    /// Data waiting for the server's consent.
     var waiting: [(bytes: [UInt8], peer: SocketAddress)] = []
   }
 
@@ -103,24 +103,24 @@ struct Permissions {
 
   private var all: [Permission] = []
 
-  /// When a permission is refreshed next.
+  /// When the next permission is refreshed.
   var deadline: Instant? {
     var deadline: Instant?
     for permission in all { deadline = earliest(deadline, permission.refreshAt) }
     return deadline
   }
 
-  /// Whether there is one for an address, even if the server has not confirmed it.
+  /// Returns whether an address has a permission, even if the server has not confirmed it.
   func has(_ ip: IPAddress) -> Bool { all.contains { $0.ip == ip } }
 
-  /// Adds a permission that is being requested; false when there is no room.
+  /// Adds a permission that is being requested; returns false if there is no room.
   mutating func add(_ ip: IPAddress, at now: Instant) -> Bool {
     guard all.count < Self.maximum else { return false }
     all.append(Permission(ip: ip, usedAt: now))
     return true
   }
 
-  /// Records that data is sent to an address; it waits until the server has agreed.
+  /// Records data sent to an address; it waits until the server has given permission.
   mutating func send(_ bytes: [UInt8], to peer: SocketAddress, at now: Instant) -> Passage {
     guard let index = index(of: peer.ip), !all[index].isRefused else { return .refused }
     all[index].usedAt = now
@@ -131,7 +131,7 @@ struct Permissions {
     return .waiting
   }
 
-  /// Records data from an address; false when it has no permission.
+  /// Records data from an address; returns false if it has no permission.
   mutating func receive(from ip: IPAddress, at now: Instant) -> Bool {
     guard let index = index(of: ip), !all[index].isRefused else { return false }
     all[index].usedAt = now
@@ -143,7 +143,7 @@ struct Permissions {
     if let index = index(of: ip) { all[index].usedAt = now }
   }
 
-  /// Records that the server permits an address; returns the waiting data.
+  /// Records that the server permits an address; returns the data waiting for it.
   mutating func grant(_ ip: IPAddress, at now: Instant) -> [(bytes: [UInt8], peer: SocketAddress)] {
     guard let index = index(of: ip) else { return [] }
     all[index].isGranted = true
@@ -152,7 +152,7 @@ struct Permissions {
     return all[index].waiting
   }
 
-  /// Records that the server refuses an address; false when nothing waits for it any more.
+  /// Records that the server refuses an address; returns false if it is unknown.
   mutating func refuse(_ ip: IPAddress) -> Bool {
     guard let index = index(of: ip) else { return false }
     all[index].isGranted = false
@@ -162,8 +162,9 @@ struct Permissions {
     return true
   }
 
-  /// Returns those to be refreshed now, which are those in use; the others lapse, and are requested
-  /// again when needed.
+  /// Returns the permissions to refresh now: those in use.
+  ///
+  /// Others lapse and are requested again when needed.
   mutating func refreshDue(at now: Instant, hasChannel: (IPAddress) -> Bool) -> [IPAddress] {
     let limit = now - TURNTiming.permissionRefresh
     all.removeAll { permission in
@@ -186,7 +187,7 @@ struct Permissions {
 
 // MARK: - Channels
 
-/// The channels to peers: their numbers, and when they are refreshed (RFC 8656 section 12).
+/// The channels to peers: their numbers and when they are refreshed (RFC 8656 section 12).
 struct Channels {
   /// A channel to a peer.
   private struct Channel {
@@ -200,42 +201,42 @@ struct Channels {
 
   private var all: [Channel] = []
 
-  /// When one is prolonged.
+  /// When the next channel is refreshed.
   var deadline: Instant? {
     var deadline: Instant?
     for channel in all { deadline = earliest(deadline, channel.refreshAt) }
     return deadline
   }
 
-  /// Whether a peer may get a channel: it has none, and there is room.
+  /// Returns whether a channel to a peer may be added: it has none, and there is room.
   func mayAdd(_ peer: SocketAddress) -> Bool {
     all.count < Self.maximum && !all.contains { $0.peer == peer }
   }
 
-  /// The number of the channel to a peer, once data can go through it.
+  /// Returns the number of the channel to a peer once data can use it.
   func bound(to peer: SocketAddress) -> UInt16? {
     for channel in all where channel.isBound && channel.peer == peer { return channel.number }
     return nil
   }
 
-  /// The peer of a channel.
+  /// Returns a channel's peer.
   func peer(of number: UInt16) -> SocketAddress? {
     for channel in all where channel.number == number { return channel.peer }
     return nil
   }
 
-  /// Whether a host has a channel.
+  /// Returns whether there is a channel to a host.
   func reach(_ ip: IPAddress) -> Bool { all.contains { $0.peer.ip == ip } }
 
-  /// Adds a channel that is being requested; returns its number.
+  /// Adds a channel that is being requested and returns its number.
   mutating func add(_ peer: SocketAddress) -> UInt16 {
-    // A number is used for one peer only, for as long as the allocation lasts.
+    // A number serves only one peer as long as the allocation lasts.
     let number = (all.map(\.number).max() ?? ChannelData.numbers.lowerBound - 1) + 1
     all.append(Channel(number: number, peer: peer))
     return number
   }
 
-  /// Records that the server knows a channel; returns its peer.
+  /// Records that the server has bound a channel; returns its peer.
   mutating func bind(_ number: UInt16, at now: Instant) -> SocketAddress? {
     guard let index = all.firstIndex(where: { $0.number == number }) else { return nil }
     all[index].isBound = true
@@ -252,7 +253,7 @@ struct Channels {
     }
   }
 
-  /// Returns those that are to be prolonged now.
+  /// Returns the channels to refresh now.
   mutating func refreshDue(at now: Instant) -> [UInt16] {
     var due: [UInt16] = []
     for index in all.indices {
@@ -268,22 +269,23 @@ struct Channels {
 
 // MARK: - ChannelData
 
-/// The frame of TURN channel data: a channel number and a length before the data (RFC 8656 section
-/// 12.4).
+/// The framing of TURN channel data: channel number and length, then the data (RFC 8656
+/// section 12.4).
 package enum ChannelData {
-  /// How many bytes stand before the data.
+  /// Bytes before the data.
   package static let headerLength = 4
   /// The numbers that a client may bind (RFC 8656 section 12).
   package static let numbers: ClosedRange<UInt16> = 0x4000...0x4fff
 
-  /// Whether bytes look like channel data rather than any other protocol (RFC 7983 section 7).
+  /// Returns whether bytes look like channel data rather than another protocol (RFC 7983
+  /// section 7).
   package static func matches(_ bytes: RawSpan) -> Bool {
     bytes.byteCount >= headerLength && (0x40...0x4f).contains(bytes.byte(at: 0))
   }
 
-  /// The channel and the range of its data; nil when there are fewer bytes than the frame states.
+  /// Parses the channel number and the range of the data; nil if bytes are missing.
   ///
-  /// After the data there may be padding.
+  /// Padding may follow the data.
   package static func read(_ bytes: RawSpan) -> (channel: UInt16, data: Range<Int>)? {
     guard matches(bytes) else { return nil }
     let end = headerLength + Int(bytes.uint16(at: 2))
@@ -291,10 +293,10 @@ package enum ChannelData {
     return (bytes.uint16(at: 0), headerLength..<end)
   }
 
-  /// Like `read`, but also for the channels of RFC 5766 section 11, up to 0x7FFF, and only if the
-  /// frame has no more bytes than it states, padded to a multiple of four at most.
+  /// Like `read`, but also accepts the channels of RFC 5766 section 11, up to 0x7FFF, and requires
+  /// the frame to end within the padding to a multiple of four.
   ///
-  /// - Parameter isTruncated: whether only the beginning of the frame is there.
+  /// - Parameter isTruncated: whether only the start of the frame may be present.
   package static func readAny(_ bytes: RawSpan, isTruncated: Bool = false)
     -> (channel: UInt16, data: Range<Int>)?
   {
@@ -306,7 +308,7 @@ package enum ChannelData {
     return (bytes.uint16(at: 0), headerLength..<min(end, bytes.byteCount))
   }
 
-  /// The frame of some data, without padding.
+  /// Frames data, without padding.
   package static func frame(_ data: [UInt8], channel: UInt16) -> [UInt8] {
     var frame: [UInt8] = []
     frame.reserveCapacity(headerLength + data.count)
@@ -320,7 +322,7 @@ package enum ChannelData {
   }
 }
 
-/// The messages on a connection to a TURN server: STUN, and channel data with padding (RFC 8656
+/// Messages on a connection to a TURN server: STUN, and channel data with padding (RFC 8656
 /// section 12.5).
 package enum TURNFraming: MessageFraming {
   package static func first(in bytes: RawSpan) throws(FramingError)
@@ -331,7 +333,7 @@ package enum TURNFraming: MessageFraming {
     let count: Int
     switch bytes.byte(at: 0) {
     case 0...3:
-      // The length of STUN excludes its 20-byte header and is a multiple of four.
+      // STUN's length excludes its 20-byte header and is a multiple of four.
       guard length % 4 == 0 else { throw FramingError() }
       count = STUNMessage.headerLength + length
     case 0x40...0x4f: count = ChannelData.headerLength + length

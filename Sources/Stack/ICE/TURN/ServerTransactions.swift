@@ -1,7 +1,6 @@
 import Wire
 
-/// The requests that wait for a response: when they are sent again, and when they are given up (RFC
-/// 8489 section 6.2).
+/// Requests waiting for a response: when each is sent again or given up (RFC 8489 section 6.2).
 struct ServerTransactions {
   /// The purpose of a request.
   enum Purpose: Equatable {
@@ -11,44 +10,44 @@ struct ServerTransactions {
     case channel(UInt16)
   }
 
-  /// A request that waits for its response.
+  /// A request waiting for its response.
   struct Transaction {
     let purpose: Purpose
     fileprivate let id: STUNTransactionID
     fileprivate let bytes: [UInt8]
-    /// How often it was sent.
+    /// The number of times that the request was sent.
     fileprivate var attempts = 1
-    /// When it is sent again, or given up.
+    /// When to send it again or give up.
     fileprivate var dueAt: Instant
-    /// How often it was repeated because of the credentials.
+    /// The number of times that the request was repeated with new authentication values.
     let renewals: Int
 
-    /// Whether it may be repeated once more with other credentials.
+    /// Whether it may be repeated once more with new authentication values.
     var mayRenew: Bool { renewals < ServerTransactions.renewalsMaximum }
   }
 
-  /// How often one request is repeated with other credentials before it counts as refused.
+  /// The number of repetitions with new authentication values before a request counts as refused.
   private static let renewalsMaximum = 3
-  /// How long a server may take to answer over TCP or TLS.
+  /// The time limit for a server's response over TCP or TLS.
   private static let reliableWait = Interval.milliseconds(9500)
 
   private var all: [Transaction] = []
-  /// Whether the transport loses nothing, so that nothing is sent twice (RFC 8489 section 6.2.2).
+  /// Whether the transport is reliable, so that nothing is sent twice (RFC 8489 section 6.2.2).
   private let isReliable: Bool
 
   init(isReliable: Bool) { self.isReliable = isReliable }
 
-  /// When one is to be sent again, or given up.
+  /// When the next request is sent again or given up.
   var deadline: Instant? {
     var deadline: Instant?
     for transaction in all { deadline = earliest(deadline, transaction.dueAt) }
     return deadline
   }
 
-  /// Whether a request waits for its response.
+  /// Returns whether a request for this purpose is waiting.
   func contains(_ purpose: Purpose) -> Bool { all.contains { $0.purpose == purpose } }
 
-  /// Records a request that is sent now, in place of one about the same.
+  /// Records a request sent now, replacing one for the same purpose.
   mutating func begin(
     _ purpose: Purpose, _ id: STUNTransactionID, _ bytes: [UInt8], renewals: Int, at now: Instant
   ) {
@@ -58,8 +57,8 @@ struct ServerTransactions {
       Transaction(purpose: purpose, id: id, bytes: bytes, dueAt: now + wait, renewals: renewals))
   }
 
-  /// Returns the requests to retransmit, and those that had their last retransmission and are
-  /// dropped.
+  /// Returns the requests to retransmit, and the purposes of those that are out of retransmissions
+  /// and dropped.
   mutating func retransmitDue(at now: Instant) -> (again: [[UInt8]], silent: [Purpose]) {
     var again: [[UInt8]] = []
     for index in all.indices where all[index].dueAt <= now {
@@ -74,10 +73,10 @@ struct ServerTransactions {
     return (again, silent)
   }
 
-  /// Whether a response belongs to one.
+  /// Returns whether a response belongs to a waiting request.
   func contains(_ id: STUNTransactionID) -> Bool { all.contains { $0.id == id } }
 
-  /// Ends the transaction that a response belongs to.
+  /// Removes the request that a response belongs to.
   mutating func remove(_ id: STUNTransactionID) -> Transaction? {
     all.firstIndex { $0.id == id }.map { all.remove(at: $0) }
   }
@@ -87,8 +86,8 @@ struct ServerTransactions {
 
 // MARK: - ServerAuthentication
 
-/// The authentication of requests: the long-term credentials, and the realm and nonce of the server
-/// (RFC 8489 section 9.2).
+/// Authenticates requests: the long-term credentials with the server's realm and nonce (RFC 8489
+/// section 9.2).
 struct ServerAuthentication {
   private let credentials: TURNCredentials
   private var realm: String?
@@ -97,7 +96,7 @@ struct ServerAuthentication {
 
   init(_ credentials: TURNCredentials) { self.credentials = credentials }
 
-  /// Completes a request, with credentials once the server has demanded them.
+  /// Finishes a request, with credentials once the server has demanded them.
   func finish(_ request: consuming STUNWriter) -> [UInt8] {
     var writer = request
     if key != nil, let realm {
@@ -108,14 +107,14 @@ struct ServerAuthentication {
     return writer.finish(key: key)
   }
 
-  /// Whether a response is the server's: a success must prove that it knows the password; an error
-  /// that is wrong about it is not believed either (RFC 8489 section 9.2.5).
+  /// Returns whether a response is authentic: a success must prove that the server knows the
+  /// password, and an error with wrong integrity is not trusted either (RFC 8489 section 9.2.5).
   func accepts(_ response: STUNMessage) -> Bool {
     guard let key, response.hasIntegrity || response.messageClass == .success else { return true }
     return response.verifiesIntegrity(key: key)
   }
 
-  /// Applies the values that an error demands for the next attempt; false if they are not new.
+  /// Applies the realm and nonce that an error demands; returns false if they are not new.
   ///
   /// The first 401 states the realm; another one with the same realm is final.
   mutating func learn(_ error: UInt16, _ message: STUNMessage) -> Bool {
@@ -134,9 +133,9 @@ struct ServerAuthentication {
   }
 }
 
-/// Owns when something is sent to the server only to keep the mapping of a NAT before it.
+/// Decides when to send a message only to keep the NAT mapping to the server.
 struct MappingKeeper {
-  /// When the next message is due, unless others go out until then.
+  /// When the next message is due unless others are sent before.
   private(set) var deadline: Instant?
   private var sentAt = Instant.zero
   /// A connection needs no such messages.
@@ -144,23 +143,23 @@ struct MappingKeeper {
 
   init(isReliable: Bool) { self.isReliable = isReliable }
 
-  /// Starts the timers once the allocation exists.
+  /// Starts the timer once the allocation exists.
   mutating func begin(at now: Instant) {
     if !isReliable { deadline = now + TURNTiming.keepAlive }
   }
 
-  /// Notes any message to the server.
+  /// Records any message to the server.
   mutating func recordSent(at now: Instant) { sentAt = now }
 
-  /// Whether it is time to look; whatever is sent is noted before `settle`.
+  /// Returns whether to check now; call `recordSent` for whatever is sent before `settle`.
   func isDue(at now: Instant) -> Bool { deadline.map { $0 <= now } ?? false }
 
-  /// Whether nothing was sent for long.
+  /// Returns whether nothing has been sent for the keep-alive interval.
   func isSilent(at now: Instant) -> Bool { sentAt + TURNTiming.keepAlive <= now }
 
-  /// Sets the next time to look.
+  /// Sets the time of the next check.
   mutating func settle() { deadline = sentAt + TURNTiming.keepAlive }
 
-  /// Ends with the allocation.
+  /// Stops when the allocation ends.
   mutating func end() { deadline = nil }
 }

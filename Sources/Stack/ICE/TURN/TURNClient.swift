@@ -2,9 +2,9 @@ package import Wire
 
 /// One allocation on a TURN server over one transport (RFC 8656), without I/O.
 ///
-/// Its owner carries messages between it and the server; the first one follows `begin`. Data to a
-/// peer goes as an indication until `bind` has led to a channel; what is sent before the server
-/// lets the peer in waits for that. It routes between its parts, each of which owns its state.
+/// Its owner transports messages between it and the server; `begin` starts the first. Data is sent
+/// to a peer in indications until `bind` has led to a channel; data sent before the server permits
+/// the peer waits. Each part owns its state.
 package struct TURNClient: Machine {
   private typealias Purpose = ServerTransactions.Purpose
 
@@ -17,7 +17,7 @@ package struct TURNClient: Machine {
   private var permissions = Permissions()
   private var channels = Channels()
   private var mapping: MappingKeeper
-  /// The instant and the outputs of the step under way.
+  /// The current step's instant and outputs.
   private var now = Instant.zero
   private var outbox = Outbox<Output>()
 
@@ -50,10 +50,10 @@ package struct TURNClient: Machine {
     swap(&self.outbox, &outbox)
   }
 
-  /// The allocated address, while it exists.
+  /// The relayed address while the allocation exists.
   package var relayed: SocketAddress? { allocation.relayed }
 
-  /// Whether the outcome of the allocation is open.
+  /// Whether the allocation is still pending.
   package var isAllocating: Bool { allocation.isOpen }
 
   /// Whether the allocation exists.
@@ -112,7 +112,7 @@ package struct TURNClient: Machine {
 
   // MARK: - Requests
 
-  /// Permits an address, requesting it if necessary; false when there is no room.
+  /// Permits an address, requesting permission if necessary; returns false if there is no room.
   private mutating func permit(_ ip: IPAddress) -> Bool {
     if permissions.has(ip) { return true }
     guard allocation.isThere, permissions.add(ip, at: now) else { return false }
@@ -126,7 +126,7 @@ package struct TURNClient: Machine {
     request(.channel(channels.add(peer)))
   }
 
-  /// Refreshes early: a server that has lost the allocation answers with an error.
+  /// Refreshes early: a server that lost the allocation answers with an error.
   private mutating func verify() {
     guard allocation.isThere, !transactions.contains(.refresh) else { return }
     allocation.hasten()
@@ -236,9 +236,9 @@ package struct TURNClient: Machine {
     }
   }
 
-  // MARK: - Timers and end
+  // MARK: - Timers and closing
 
-  /// Does all that is due.
+  /// Performs everything that is due.
   private mutating func runTimers() {
     let (again, silent) = transactions.retransmitDue(at: now)
     for bytes in again { transmit(bytes) }
@@ -261,7 +261,7 @@ package struct TURNClient: Machine {
     mapping.settle()
   }
 
-  /// Informs the server once that the allocation is no longer needed; otherwise it expires.
+  /// Informs the server that the allocation is no longer needed; if that is lost, it expires.
   private mutating func close() {
     if allocation.isThere {
       transmit(message(.refresh, STUNTransactionID(from: entropy), lifetime: 0))
@@ -281,7 +281,7 @@ package struct TURNClient: Machine {
 
 // MARK: - Interface
 
-/// The name and password that a TURN server knows a client by (RFC 8489 section 9.2).
+/// The user name and password for a TURN server (RFC 8489 section 9.2).
 package struct TURNCredentials: Hashable, Sendable {
   package var username: String
   package var password: String
@@ -293,50 +293,51 @@ package struct TURNCredentials: Hashable, Sendable {
 }
 
 extension TURNClient {
-  /// An input of a client.
+  /// An input to the client.
   package enum Input {
-    /// Requests the allocation.
+    /// Request the allocation.
     case begin
     /// A message from the server: STUN other than Binding, or channel data.
     case received([UInt8])
-    /// Permits a peer before anything is sent to it.
+    /// Permit a peer before anything is sent to it.
     case permit(IPAddress)
-    /// Requests a channel to a peer, because much will be sent to it.
+    /// Request a channel to a peer, because much data will be sent to it.
     case bind(SocketAddress)
-    /// Data for a peer.
+    /// Send data to a peer.
     case send([UInt8], to: SocketAddress)
-    /// Verifies that the allocation still exists, because peers are silent.
+    /// Verify that the allocation still exists, because peers are silent.
     case verify
     /// The deadline was reached.
     case deadline
-    /// Ends the allocation.
+    /// End the allocation.
     case close
   }
 
-  /// An action that a client requests, or an event.
+  /// A request or event from the client.
   package enum Output {
-    /// A message to the server.
+    /// Send a message to the server.
     case send([UInt8])
-    /// The allocation exists: its address, and the local address as the server saw it.
+    /// The allocation exists: its address, and the local address as seen by the server.
     case allocated(relayed: SocketAddress, mapped: SocketAddress?)
     /// Data from a peer.
     case received([UInt8], from: SocketAddress)
-    /// The server does not let this peer in.
+    /// The server refuses permission for this peer.
     case refused(IPAddress)
-    /// Another server should be used instead, over the same transport; a new client does that.
+    /// Another server should be used over the same transport, with a new client.
     case redirected(SocketAddress)
-    /// The allocation failed or has ended; the code is 0 for silence.
+    /// The allocation failed or ended; code 0 means the server did not answer.
     case failed(code: UInt16, reason: String)
   }
 }
 
-/// The intervals that a client of a STUN or TURN server works with.
+/// Intervals for clients of STUN and TURN servers.
 package enum TURNTiming {
-  /// How long each request waits for its response: 250 ms, doubled up to 2 s.
+  /// The time that each request waits for its response: 250 ms, doubling to 2 s.
   package static let queryWaits = [250, 500, 1000, 2000, 2000, 2000, 2000]
     .map { Interval.milliseconds($0) }
-  /// When a permission or channel is prolonged; the former last 5 minutes (RFC 8656 section 9).
+  /// The time after which a permission or channel is refreshed; permissions last 5 minutes
+  /// (RFC 8656 section 9).
   static let permissionRefresh = Interval.seconds(240)
-  /// Between two messages to a server that has nothing to relay.
+  /// The time between two messages to a server with nothing to relay.
   static let keepAlive = Interval.seconds(25)
 }

@@ -1,9 +1,9 @@
 import SDP
 
-/// The descriptions that were set: those of the last completed exchange, and of the one under way
-/// (RFC 9429 section 3.2).
+/// The descriptions that were set: by the last completed exchange, and by the current one (RFC 9429
+/// section 3.2).
 struct SignaledDescriptions {
-  /// A description as it was set, with its parsed document; local ones without candidates.
+  /// A description that was set, with its parsed document; local ones have no candidates.
   struct Entry {
     fileprivate(set) var description: SessionDescription
     let document: SDPDocument
@@ -17,7 +17,7 @@ struct SignaledDescriptions {
   /// The peer's latest description.
   var remote: Entry? { pendingRemote ?? currentRemote }
 
-  /// The description that states which sections are disabled: the latest local one, or else the
+  /// The description that says which sections are disabled: the latest local one, or else the
   /// peer's.
   var latest: SDPDocument? { (pendingLocal ?? currentLocal ?? remote)?.document }
 
@@ -48,13 +48,14 @@ struct SignaledDescriptions {
     endExchange()
   }
 
-  /// Forgets what only the exchange under way needed.
+  /// Discards what is valid only during an exchange.
   mutating func endExchange() {
     pendingLocal = nil
     pendingRemote = nil
   }
 
-  /// Discards what is valid only during an exchange.
+  /// Adds a remote candidate to the peer's descriptions of its ICE generation, where applications
+  /// can read it (RFC 9429 sections 4.1.13 and 4.1.14).
   mutating func add(remoteCandidate text: String, atMLine index: Int, of fragment: String) {
     if pendingRemote?.hasFragment(fragment, atMLine: index) == true {
       pendingRemote?.description.append(attribute: text, toSection: index)
@@ -66,8 +67,7 @@ struct SignaledDescriptions {
 }
 
 extension SignaledDescriptions {
-  /// Adds a remote candidate to the peer's descriptions of its ICE generation, which applications
-  /// can read (RFC 9429 sections 4.1.13 and 4.1.14).
+  /// Removes a withdrawn remote candidate from the peer's descriptions.
   mutating func remove(remoteCandidate text: String, atMLine index: Int) {
     pendingRemote?.description.remove(attribute: text, fromSection: index)
     currentRemote?.description.remove(attribute: text, fromSection: index)
@@ -84,39 +84,39 @@ extension SignaledDescriptions.Entry {
 public enum DescriptionSlot: String, Hashable, Sendable, Codable, CaseIterable {
   /// W3C currentLocalDescription: set by the last completed exchange.
   case currentLocal
-  /// W3C pendingLocalDescription: set by the exchange under way.
+  /// W3C pendingLocalDescription: set by the current exchange.
   case pendingLocal
-  /// W3C remoteDescription: the pending or else the current one.
+  /// W3C remoteDescription: the pending description, or else the current one.
   case remote
-  /// W3C currentRemoteDescription.
+  /// W3C currentRemoteDescription: set by the last completed exchange.
   case currentRemote
-  /// W3C pendingRemoteDescription.
+  /// W3C pendingRemoteDescription: set by the current exchange.
   case pendingRemote
 }
 
 // MARK: - CreatedDescriptions
 
-/// Local descriptions that were created: the one waiting to be set, the texts that may be set, and
-/// the session version (RFC 9429 section 5.2.2).
+/// Local descriptions created so far: the one waiting to be set, the texts that may be set, and the
+/// session version (RFC 9429 section 5.2.2).
 struct CreatedDescriptions {
   /// A local description waiting to be set.
   struct Created {
     let description: SessionDescription
-    /// Without candidates.
+    /// The parsed description, without candidates.
     let document: SDPDocument
-    /// The m-sections as they will be once the description is set.
+    /// The m-sections as they will be after the description is set.
     let slots: [SectionSlot]
     let bundling: Bundling
   }
 
-  /// The session identifier of the `o=` line: below 2^62 (RFC 9429 section 5.2.1).
+  /// The session id in the `o=` line, below 2^62 (RFC 9429 section 5.2.1).
   let sessionID: UInt64
-  /// The last offer or answer created, unless another description was set since.
+  /// The last offer or answer created, unless another description has been set since.
   private var waiting: Created?
-  /// The texts of the last offer and answer created since the state was stable (W3C
+  /// Texts of the last offer and answer created since the state was stable (W3C
   /// [[LastCreatedOffer]], [[LastCreatedAnswer]]).
   private var texts: [SDPType: String] = [:]
-  /// The last one created, even if it was never set or was rolled back.
+  /// The last description created, even if it was never set or was rolled back.
   private var last: SDPDocument?
   private var version: UInt64 = 0
 
@@ -125,7 +125,7 @@ struct CreatedDescriptions {
   /// A description without sections.
   var blank: SDPDocument { SDPDocument(origin: Origin(sessionID: sessionID, sessionVersion: 0)) }
 
-  /// Stores a description for being set, with a new version if it differs from the last.
+  /// Stores a description until it is set, with a new version if it differs from the last one.
   mutating func store(
     _ made: SDPDocument, _ slots: [SectionSlot], _ bundling: Bundling, _ type: SDPType,
     _ transports: [LocalTransport]
@@ -141,10 +141,10 @@ struct CreatedDescriptions {
     return description
   }
 
-  /// Returns the created description that a call sets: the last one created, or its text may be
-  /// empty.
+  /// Returns the created description that a call sets; the call's text must be the last created
+  /// one, or empty.
   ///
-  /// Checks the signaling state in the order of W3C setLocalDescription.
+  /// Checks in the order of W3C setLocalDescription.
   func created(for description: SessionDescription, _ state: SignalingState) throws(JSEPError)
     -> Created
   {
@@ -183,8 +183,8 @@ extension JSEPError {
   }
 }
 
-/// What a rollback restores: everything that descriptions change before an answer completes the
-/// exchange (RFC 9429 section 4.1.10.2).
+/// The state a rollback restores: everything that descriptions change before an answer completes
+/// the exchange (RFC 9429 section 4.1.10.2).
 struct StableState {
   let slots: [SectionSlot]
   let transports: RemoteTransports

@@ -111,15 +111,15 @@ extension Negotiation {
       sectionTable, transceiverTable, bundling, capabilities, needsData: wishes.hasData)
   }
 
-  /// The transports that the next offer needs.
+  /// The transports the next offer needs.
   package var offeredTransportNumbers: [Int] {
     offerPlan.slots.filter { !$0.isDead }.map(\.transportNumber).distinct(after: [])
   }
 
-  /// Returns the DTLS role for the answer: that of the existing association, or the one the offer
-  /// leaves.
+  /// Returns the DTLS role for the answer: the existing association's, or the one the offer leaves
+  /// open.
   ///
-  /// With `actpass` this side becomes the server unless configured otherwise.
+  /// For `actpass` the local peer becomes the server unless configured otherwise.
   private func answeredSetup(_ reading: TransportReading?, _ number: Int) -> SetupRole {
     guard let reading else { return .passive }
     if let isClient = remoteSides[number]?.establishedRole(for: reading) {
@@ -143,7 +143,7 @@ extension Negotiation {
 }
 
 extension [LocalTransport] {
-  /// Returns the transport of a section; sections that are off may state any.
+  /// Returns a section's transport; sections that are off may state any.
   fileprivate func of(_ slot: SectionSlot) -> LocalTransport {
     first { $0.number == slot.transportNumber } ?? self[0]
   }
@@ -151,17 +151,17 @@ extension [LocalTransport] {
 
 // MARK: - OfferPlan
 
-/// The m-sections of the next offer: existing ones, then new ones, which reuse sections that are
-/// off where possible (RFC 9429 section 5.2.2).
+/// The next offer's m-sections: existing ones, then new ones, which reuse sections that are off if
+/// possible (RFC 9429 section 5.2.2).
 struct OfferPlan {
   private(set) var slots: [SectionSlot]
   private(set) var bundling: Bundling
   private let sections: SectionTable
   private let transceivers: TransceiverTable
-  /// The MIDs of new sections.
+  /// MIDs of the new sections.
   private var new: [String] = []
 
-  /// - Parameter needsData: whether an association is needed.
+  /// - Parameter needsData: whether an SCTP association is needed.
   init(
     _ sections: SectionTable, _ transceivers: TransceiverTable, _ bundling: Bundling,
     _ capabilities: Capabilities, needsData: Bool
@@ -186,7 +186,7 @@ struct OfferPlan {
       let slot = SectionSlot(
         kind: kind, mid: mid, transceiverID: transceiver.id, transport: LocalSection.profile,
         formats: capabilities.codecs(transceiver.kind).map { String($0.payloadType) })
-      // Any section that is off may be reused (RFC 9429 section 5.2.2): preferably of the same
+      // Any section that is off may be reused (RFC 9429 section 5.2.2): preferably one of the same
       // kind, and none that another kind needs.
       let wanted = waiting.map { SectionKind($0.kind) } + (wantsData ? [.application] : [])
       place(slot) { !wanted.contains($0) }
@@ -203,7 +203,8 @@ struct OfferPlan {
     place(slot) { _ in true }
   }
 
-  /// Puts a section in place of one that is off, of its kind or of another that may be reused.
+  /// Places a section at the index of one that is off, of its kind or another that may be reused;
+  /// appends it if there is none.
   private mutating func place(_ slot: SectionSlot, where mayTake: (SectionKind) -> Bool) {
     if let place = slots.firstIndex(where: { $0.isDead && $0.kind == slot.kind })
       ?? slots.firstIndex(where: { $0.isDead && mayTake($0.kind) })
@@ -223,7 +224,7 @@ struct OfferPlan {
           slots[index].kind, after: kinds, beside: taken)
         new.removeAll { $0 == slots[index].mid }
       }
-      // A section rejected by the offer itself cannot carry the bundle's transport.
+      // A section that the offer itself rejects cannot carry the bundle's transport.
       if slots[index].isData || transceivers.live(in: slots[index]) != nil {
         kinds.append(slots[index].kind)
       }
@@ -236,7 +237,7 @@ struct OfferPlan {
 extension Negotiation {
   /// Applies a local description.
   ///
-  /// Only the last created offer or answer is accepted, or an empty text that stands for it.
+  /// Only the last offer or answer created is accepted, or an empty text that stands for it.
   package mutating func setLocal(_ description: SessionDescription) throws(JSEPError) -> [Change] {
     try checkNotClosed()
     if description.type == .rollback { return try rollBack() }

@@ -2,9 +2,10 @@ package import SDP
 import Wire
 
 extension Negotiation {
-  /// Applies a remote description; the error names the line that is wrong.
+  /// Applies a remote description; an error names the faulty line.
   ///
-  /// An offer that collides with a local one rolls the local one back (W3C implicit rollback).
+  /// A remote offer that collides with a local one rolls the local one back (W3C implicit
+  /// rollback).
   package mutating func setRemote(_ description: SessionDescription) throws(JSEPError) -> [Change] {
     try checkNotClosed()
     var next = self
@@ -55,7 +56,7 @@ extension Negotiation {
     return changes + returnOrphans() + made + transports + tracks
   }
 
-  /// Finds or creates the transceiver of every section (RFC 9429 section 5.10).
+  /// Finds or creates the transceiver for each section (RFC 9429 section 5.10).
   private mutating func associate(
     _ offer: SDPDocument, _ reading: OfferReading, _ mids: [String], _ numbers: [Int]
   ) -> (made: [Change], tracks: [Change]) {
@@ -93,9 +94,9 @@ extension Negotiation {
     return (made, tracks)
   }
 
-  /// Returns the MIDs of an offer's sections, generating those that are missing.
+  /// Returns the MIDs of an offer's sections, generating missing ones.
   ///
-  /// Sections keep their index and MID; only one that is off may be reused (RFC 3264 section 8).
+  /// Sections keep index and MID; only a section that is off may be reused (RFC 3264 section 8).
   private func names(of offer: SDPDocument, _ before: [SectionSlot]) throws(JSEPError) -> [String] {
     guard offer.sections.count >= before.count else {
       throw JSEPError(
@@ -120,7 +121,7 @@ extension Negotiation {
       }
       mids.append(slot.mid)
     }
-    // A generated MID may clash with one that the peer assigns later.
+    // A generated MID may clash with one the peer assigns later.
     for index in offer.sections.indices where mids[..<index].contains(mids[index]) {
       throw JSEPError(
         .invalidAccess,
@@ -160,10 +161,10 @@ extension Negotiation {
   }
 }
 
-// MARK: - Complete
+// MARK: - Completion
 
 extension Negotiation {
-  /// Applies the result of an offer and its final answer.
+  /// Applies the outcome of an offer and its final answer.
   mutating func complete(offer: SDPDocument, answer: SDPDocument, peerAnswered: Bool) -> [Change] {
     endExchange()
     wishes.recordAgreed(descriptions.localUsernameFragments)
@@ -185,7 +186,7 @@ extension Negotiation {
       }
       guard let place = transceiverTable.index(of: slot.transceiverID) else {
         sectionTable.end(index)
-        // The peer ended the association; opening another channel asks for a new one.
+        // The peer ended the association; opening another channel requests a new one.
         if slot.kind == .application { wishes.dropData() }
         continue
       }
@@ -213,8 +214,8 @@ extension Negotiation {
     return stopped + [.sectionsAgreed] + tracks
   }
 
-  /// Applies the result of an offer and a provisional answer, so that media can flow before the
-  /// final one; nothing is stopped or given up yet (RFC 9429 section 4.1.10.1).
+  /// Applies the outcome of an offer and a provisional answer, so that media can flow before the
+  /// final one; nothing is stopped yet (RFC 9429 section 4.1.10.1).
   mutating func agreeProvisionally(offer: SDPDocument, answer: SDPDocument, peerAnswered: Bool)
     -> [Change]
   {
@@ -245,7 +246,7 @@ extension Negotiation {
     let media = SectionMedia.agreed(
       offer: offeredMedia, answer: SectionMedia(reading: answered, kind: kind, capabilities),
       peerAnswered: peerAnswered)
-    // Directions are the offerer's view here, then turned to this side's.
+    // Directions as the offerer sees them, then turned to the local view.
     let common = (offered.direction ?? offer.direction ?? .sendrecv)
       .intersected(with: (answered.direction ?? answer.direction ?? .sendrecv).reversed)
     let direction = peerAnswered ? common : common.reversed
@@ -269,9 +270,9 @@ extension Negotiation {
   }
 }
 
-/// The media SSRCs that a section announces, each with its RTX SSRC.
+/// The media SSRCs a section announces, each with its RTX SSRC.
 private struct RemoteSources {
-  /// The most SSRCs stored per section.
+  /// The maximum number of SSRCs stored for a section.
   static let limit = 64
 
   var ssrcs: [UInt32] = []

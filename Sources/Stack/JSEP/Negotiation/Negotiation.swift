@@ -4,11 +4,11 @@ package import Wire
 /// The offer/answer machine: transceivers, descriptions and the signaling state (RFC 9429, 3264).
 ///
 /// Bundled sections share a transport, others have their own (RFC 9143). Every call either succeeds
-/// completely or throws and changes nothing.
+/// completely, or throws and changes nothing.
 package struct Negotiation {
   package let cname: String
   let answersAsDTLSClient: Bool
-  /// The codecs and header extensions that are offered and accepted.
+  /// The codecs and header extensions offered and accepted.
   let capabilities: Capabilities
   package internal(set) var signalingState: SignalingState = .stable
   var transceiverTable: TransceiverTable
@@ -23,7 +23,7 @@ package struct Negotiation {
   /// The state that a rollback restores; nil while stable.
   var stableState: StableState?
 
-  /// Creates the machine of a peer; `cname` is its RTCP canonical name.
+  /// Creates a peer's machine; `cname` is its RTCP canonical name.
   package init(
     entropy: EntropyStream, cname: String, bundlePolicy: BundlePolicy = .balanced,
     answersAsDTLSClient: Bool = false, capabilities: Capabilities = .usual
@@ -37,11 +37,10 @@ package struct Negotiation {
   }
 
   /// Creates a transceiver, or with `byAddTrack` reuses one whose sender never had a track (W3C
-  /// addTrack); returns its identifier.
+  /// addTrack); returns its id.
   ///
-  /// The track's identifier is the given one, which must be unique among sent tracks, or a random
-  /// one. `addTrack` may reuse a transceiver without a track. With more than one of `rids` the
-  /// transceiver offers a layer for each.
+  /// `trackID` must be unique among sent tracks; nil draws a random one. With more than one of
+  /// `rids` the transceiver offers a layer for each.
   package mutating func addTransceiver(
     kind: MediaKind, direction: TransceiverDirection, streamIDs: [String], byAddTrack: Bool,
     trackID: String? = nil, hasTrack: Bool? = nil, rids: [String] = []
@@ -77,15 +76,15 @@ package struct Negotiation {
     transceiverTable.change(index) { $0.join(streamIDs) }
   }
 
-  /// Records whether a sender has a track; needs no negotiation (W3C replaceTrack).
+  /// Records whether a sender has a track, which needs no negotiation (W3C replaceTrack).
   package mutating func replaceTrack(of transceiver: UInt32, hasTrack: Bool) throws(JSEPError) {
     let index = try liveIndex(of: transceiver)
     transceiverTable.change(index) { $0.replaceTrack(hasTrack: hasTrack) }
   }
 
-  /// Stops sending on a transceiver, which continues receiving (W3C removeTrack).
+  /// Stops sending on a transceiver, which continues to receive (W3C removeTrack).
   ///
-  /// No effect if its sender has no track.
+  /// Has no effect if its sender has no track.
   package mutating func removeTrack(from transceiver: UInt32) throws(JSEPError) {
     try checkNotClosed()
     let index = try transceiverTable.place(of: transceiver)
@@ -103,7 +102,7 @@ package struct Negotiation {
   /// Sets the codecs that a transceiver negotiates, in order of preference (W3C
   /// setCodecPreferences); an empty list restores the defaults.
   ///
-  /// RTX is used if the list contains it, at any position.
+  /// RTX is used if the list contains it at any position.
   package mutating func setCodecPreferences(_ codecs: [RTPCodec], of transceiver: UInt32)
     throws(JSEPError)
   {
@@ -126,7 +125,8 @@ package struct Negotiation {
     transceiverTable.change(index) { $0.prefer(preferences) }
   }
 
-  /// Requests data channels; needs negotiation unless the session has them (W3C createDataChannel).
+  /// Requests data channels; this needs negotiation unless the session has them (W3C
+  /// createDataChannel).
   package mutating func wantData() { wishes.wantData() }
 
   /// Requests an ICE restart: negotiation is needed until new credentials have replaced the current
@@ -135,8 +135,8 @@ package struct Negotiation {
     wishes.wantRestart(of: descriptions.localUsernameFragments)
   }
 
-  /// Adds a remote candidate to the peer's descriptions of its ICE generation, which applications
-  /// can read (RFC 9429 sections 4.1.13 and 4.1.14).
+  /// Adds a remote candidate to the peer's descriptions of its ICE generation, where applications
+  /// can read it (RFC 9429 sections 4.1.13 and 4.1.14).
   /// - Parameters:
   ///   - text: the text after `a=`.
   ///   - fragment: the username fragment of the generation.
@@ -144,12 +144,12 @@ package struct Negotiation {
     descriptions.add(remoteCandidate: text, atMLine: index, of: fragment)
   }
 
-  /// Removes a withdrawn candidate of the peer from its descriptions.
+  /// Removes a withdrawn remote candidate from the peer's descriptions.
   package mutating func remove(remoteCandidate text: String, atMLine index: Int) {
     descriptions.remove(remoteCandidate: text, atMLine: index)
   }
 
-  /// Closes the session; all further calls are refused.
+  /// Closes the session; later calls are refused.
   package mutating func close() -> [Change] {
     guard signalingState != .closed else { return [] }
     created.overtake()
@@ -165,7 +165,7 @@ package struct Negotiation {
 
   // MARK: Rollback
 
-  /// Saves the stable state when an exchange begins.
+  /// Saves the stable state when an exchange starts.
   mutating func leaveStable() {
     stableState = stableState ?? StableState(sectionTable, remoteSides, transceiverTable)
   }
@@ -189,7 +189,7 @@ package struct Negotiation {
       + transceiverTable.roll(backTo: stable.associations) { _ in true }
   }
 
-  /// Rolls back transceivers of a pending offer that have no section in the one that replaces it.
+  /// Rolls back transceivers of a pending offer that have no section in the offer replacing it.
   mutating func returnOrphans() -> [Change] {
     guard let stable = stableState else { return [] }
     let kept = sectionTable.slots.compactMap(\.transceiverID)
@@ -217,14 +217,14 @@ package struct Negotiation {
     }
   }
 
-  /// An m-section needs at least one format (RFC 8866 section 9).
+  /// Checks that a kind has a codec: an m-section needs at least one format (RFC 8866 section 9).
   private func checkOffered(_ kind: MediaKind) throws(JSEPError) {
     guard capabilities.codecs(kind).isEmpty else { return }
     throw JSEPError(
       .operation, "the configuration of the connection names no codec for \(kind.rawValue)")
   }
 
-  /// Identifiers appear in msid lines, so their characters are restricted (RFC 8830 section 2).
+  /// Identifiers appear in msid lines, which restricts their characters (RFC 8830 section 2).
   private func check(_ streamIDs: [String]) throws(JSEPError) {
     for id in streamIDs where !id.isToken || id.utf8.count > 255 {
       throw JSEPError(.invalidAccess, "a stream identifier must be a token of 1 to 255 characters")
@@ -234,7 +234,7 @@ package struct Negotiation {
     }
   }
 
-  /// Identifiers of sent tracks are unique, whatever their stream and kind.
+  /// Checks that a local track's identifier is valid and unique among all streams and kinds.
   private func check(newTrack id: String) throws(JSEPError) {
     guard id.isToken, id.utf8.count <= 255 else {
       throw JSEPError(.invalidAccess, "a track identifier must be a token of 1 to 255 characters")
@@ -248,20 +248,20 @@ package struct Negotiation {
 // MARK: - Change
 
 extension Negotiation {
-  /// A change caused by a description, in the order in which applications must be notified.
+  /// A change made by a description, in the order that applications must be notified.
   package enum Change: Hashable, Sendable {
     case signalingState(from: SignalingState, to: SignalingState)
     /// A transceiver was created for a remote m-section.
     case transceiverAdded(id: UInt32)
-    /// The peer began to send on a transceiver (the W3C track event).
+    /// The peer started sending on a transceiver (the W3C track event).
     case trackAdded(transceiver: UInt32, streamIDs: [String])
-    /// The peer stopped sending on it.
+    /// The peer stopped sending on the transceiver.
     case trackRemoved(transceiver: UInt32)
     /// A transceiver was stopped and removed.
     case transceiverStopped(id: UInt32)
-    /// `sections` is new: an offer/answer exchange completed.
+    /// An offer/answer exchange completed; `sections` has its result.
     case sectionsAgreed
-    /// The peer's side of a transport was added, changed or removed.
+    /// The remote side of a transport was added, changed or removed.
     case remoteTransport(Int)
     /// A local description was set; gathering may start.
     case localDescriptionSet
@@ -270,7 +270,7 @@ extension Negotiation {
 
 /// The result of the last exchange; immutable until the next one.
 struct AgreedSession {
-  /// In the order of the m-sections, without rejected ones.
+  /// The accepted m-sections, in order.
   let sections: [NegotiatedSection]
   /// The result for data channels.
   let data: NegotiatedData?
@@ -285,13 +285,13 @@ struct AgreedSession {
   func has(_ mid: String) -> Bool { mid == data?.mid || section(mid) != nil }
 }
 
-/// W3C RTCSignalingState.
+/// The state of the offer/answer exchange (W3C RTCSignalingState).
 public enum SignalingState: String, Hashable, Sendable {
-  /// No exchange is under way.
+  /// No exchange is in progress.
   case stable
-  /// A local offer waits for its answer.
+  /// A local offer is waiting for its answer.
   case haveLocalOffer = "have-local-offer"
-  /// A remote offer waits for its answer.
+  /// A remote offer is waiting for its answer.
   case haveRemoteOffer = "have-remote-offer"
   /// A local provisional answer was set.
   case haveLocalPranswer = "have-local-pranswer"
@@ -301,9 +301,9 @@ public enum SignalingState: String, Hashable, Sendable {
   case closed
 }
 
-/// A refused call, with the exception that W3C prescribes.
+/// A refused call, with the exception W3C prescribes.
 package struct JSEPError: Error, Hashable, Sendable {
-  /// The exception names that W3C prescribes.
+  /// The exceptions W3C prescribes.
   package enum Kind: String, Sendable {
     case invalidState = "InvalidStateError"
     case invalidAccess = "InvalidAccessError"
@@ -311,7 +311,7 @@ package struct JSEPError: Error, Hashable, Sendable {
     case invalidModification = "InvalidModificationError"
     case operation = "OperationError"
     case type = "TypeError"
-    /// The identifier of a stream or track is already in use; not a W3C name.
+    /// The identifier of a stream or track is already in use; not a W3C exception.
     case duplicateID = "DuplicateIDError"
   }
   package var kind: Kind

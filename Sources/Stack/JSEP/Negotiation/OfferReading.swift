@@ -1,21 +1,20 @@
 package import SDP
 import Wire
 
-// Read by the rest of the peer.
+// The state that the rest of the peer reads.
 extension Negotiation {
   package var transceivers: [Transceiver] { transceiverTable.all }
 
-  /// The result of the last completed exchange, in the order of the m-sections, without rejected
-  /// ones.
+  /// The result of the last completed exchange: the accepted m-sections, in order.
   package var sections: [NegotiatedSection] { agreed.sections }
 
   /// The result of the last completed exchange for data channels.
   package var data: NegotiatedData? { agreed.data }
 
-  /// Whether data channels were requested and not rejected since.
+  /// Whether data channels were requested and have not been rejected since.
   package var wantsData: Bool { wishes.hasData }
 
-  /// Whether an association is negotiated or being negotiated.
+  /// Whether data channels are negotiated or being negotiated.
   package var mayHaveData: Bool { data != nil || sectionTable.carryData }
 
   /// Whether the transceivers or data channels need negotiation (W3C section 4.7.3).
@@ -58,13 +57,13 @@ extension Negotiation {
 
   package var remoteSectionCount: Int { descriptions.remote?.document.sections.count ?? 0 }
 
-  /// The pending or else current local description with the candidates gathered so far (W3C
-  /// localDescription).
+  /// Returns the pending or else the current local description, with the candidates gathered so far
+  /// (W3C localDescription).
   package func localDescription(_ transports: [LocalTransport]) -> SessionDescription? {
     description(.pendingLocal, transports) ?? description(.currentLocal, transports)
   }
 
-  /// Returns a description; local ones with the candidates gathered so far.
+  /// Returns a description; local ones include the candidates gathered so far.
   package func description(_ slot: DescriptionSlot, _ transports: [LocalTransport])
     -> SessionDescription?
   {
@@ -79,18 +78,18 @@ extension Negotiation {
 
   // MARK: Sections
 
-  /// The m-line index of a MID in the peer's description, for addIceCandidate.
+  /// Returns the m-line index of a MID in the peer's description, for addIceCandidate.
   package func remoteMLineIndex(ofMID mid: String) -> Int? {
     guard let document = descriptions.remote?.document else { return nil }
     if let index = document.sections.firstIndex(where: { $0.mid == mid }) { return index }
-    // A peer without MIDs may use those generated for its sections.
+    // A peer that states no MIDs may use those generated for its sections.
     let slots = sectionTable.slots
     return document.sections.indices.first {
       document.sections[$0].mid == nil && slots.indices.contains($0) && slots[$0].mid == mid
     }
   }
 
-  /// Whether the m-section at an index is off, so that nothing is signaled for it.
+  /// Returns whether the m-section at an index is off, so that nothing is signaled for it.
   package func isOff(mLine index: Int) -> Bool {
     !sectionTable.slots.indices.contains(index) || sectionTable.slots[index].isDead
   }
@@ -101,26 +100,27 @@ extension Negotiation {
 
   // MARK: Transports
 
-  /// The peer's side of each transport in its descriptions, in the order of the sections.
+  /// The remote side of each transport in the peer's descriptions, in section order.
   package var remoteTransports: [RemoteTransport] { remoteSides.all }
 
   package func remoteTransport(_ number: Int) -> RemoteTransport? { remoteSides[number] }
 
-  /// The transports that the session currently needs.
+  /// The transports the session currently needs.
   package var transportNumbers: [Int] {
     let pending = (sectionTable.slots + (stableState?.slots ?? [])).filter { !$0.isDead }
     return pending.map(\.transportNumber).distinct(after: [bundling.shared])
   }
 
-  /// The transport whose candidates an m-section signals; nil if the section is off or uses another
-  /// one's transport.
+  /// Returns the transport whose candidates an m-section signals; nil if the section is off or
+  /// shares another section's transport.
   package func transportNumber(ofMID mid: String) -> Int? {
     guard let index = sectionTable.index(of: mid) else { return nil }
     let number = sectionTable.slots[index].transportNumber
     return mLineIndex(ofTransport: number) == index ? number : nil
   }
 
-  /// The index of the m-section that signals a transport: the first that uses it and is not off.
+  /// Returns the index of the m-section that signals a transport: the first that uses it and is not
+  /// off.
   package func mLineIndex(ofTransport number: Int) -> Int? {
     let slots = sectionTable.slots
     if let index = slots.firstIndex(where: { $0.uses(number) && agreed.has($0.mid) }) {
@@ -137,7 +137,7 @@ extension Negotiation {
     mLineIndex(ofTransport: number).map { sectionTable.slots[$0].mid }
   }
 
-  /// The peer's username fragments in an m-section, or in any if `index` is nil.
+  /// Returns the peer's username fragments in an m-section, or in all of them if `index` is nil.
   package func remoteUsernameFragments(atMLine index: Int?) -> [String] {
     [descriptions.pendingRemote, descriptions.currentRemote].compactMap(\.self)
       .flatMap { $0.document.usernameFragments(atMLine: index) }
@@ -153,9 +153,9 @@ extension SignaledDescriptions.Entry {
 
 // MARK: - OfferReading
 
-/// A remote offer, parsed: which sections can be accepted, and over which transports.
+/// A parsed remote offer: which sections can be accepted, and on which transports.
 struct OfferReading {
-  /// Sections that share a transport, or a single one.
+  /// Sections that share a transport, or a single section.
   struct Group {
     /// The indices of acceptable sections, ascending.
     var members: [Int]
@@ -164,17 +164,17 @@ struct OfferReading {
     var transport: TransportReading
   }
 
-  /// The common media of each m-section; nil if the section must be rejected.
+  /// Each m-section's common media; nil if the section must be rejected.
   var media: [SectionMedia?]
-  /// The data channel section that can be accepted; there is at most one association.
+  /// The data channel section that can be accepted, at most one.
   var data: Int?
   var groups: [Group] = []
-  /// The group index of each section.
+  /// Each section's group index.
   private var places: [Int?]
 
   /// Parses an offer (RFC 9429 section 5.8, RFC 9143 section 7.3).
   ///
-  /// Sections of a BUNDLE group share a transport; a section in no group has its own.
+  /// Sections in a BUNDLE group share a transport; a section in no group has its own.
   /// - Throws: also if an acceptable section needs a separate port for RTCP: the W3C rtcpMuxPolicy
   ///   is `require` (RFC 9429 section 5.8.3).
   init(_ document: SDPDocument, _ policy: BundlePolicy, _ capabilities: Capabilities)
@@ -219,7 +219,7 @@ struct OfferReading {
 
   func group(of index: Int) -> Int? { places[index] }
 
-  /// Accepts the sections of one transport, on which an extension identifier has one meaning.
+  /// Accepts the sections on one transport, where each extension id has only one meaning.
   private mutating func accept(_ members: [Int], of usable: [SectionMedia?]) {
     var taken: [(uri: String, id: UInt8)] = []
     for index in members {
@@ -234,7 +234,7 @@ struct OfferReading {
     }
   }
 
-  /// Returns the section's media if it can be accepted at all.
+  /// Returns a section's media if it can be accepted at all.
   private static func usableMedia(_ section: SDPSection, _ capabilities: Capabilities)
     -> SectionMedia?
   {
@@ -247,7 +247,7 @@ struct OfferReading {
 }
 
 extension SectionKind {
-  /// nil for sections that are neither audio nor video.
+  /// The media kind; nil for sections that are neither audio nor video.
   var mediaKind: MediaKind? {
     switch self {
     case .audio: .audio
@@ -262,9 +262,9 @@ extension SectionKind {
 }
 
 extension SDPDocument {
-  /// Refuses a media section that does not multiplex RTP and RTCP (RFC 5761).
+  /// Rejects a media section that does not multiplex RTP and RTCP (RFC 5761).
   ///
-  /// Sections of a BUNDLE group need not repeat transport attributes of another one (RFC 9143
+  /// Sections in a BUNDLE group need not repeat another section's transport attributes (RFC 9143
   /// section 7.1.3).
   func checkMultiplexing(_ index: Int) throws(JSEPError) {
     if sections[index].multiplexesRTCP { return }
@@ -282,9 +282,9 @@ extension SDPDocument {
 }
 
 extension SDPSection {
-  /// Whether the profile stands for RTP over DTLS-SRTP.
+  /// Whether the profile means RTP over DTLS-SRTP.
   ///
-  /// All profiles do if there is a fingerprint (RFC 9429 section 5.1.2).
+  /// All RTP profiles do if there is a fingerprint (RFC 9429 section 5.1.2).
   var carriesRTP: Bool {
     [
       "UDP/TLS/RTP/SAVPF", "UDP/TLS/RTP/SAVP", "TCP/TLS/RTP/SAVPF", "TCP/TLS/RTP/SAVP",
@@ -297,14 +297,14 @@ extension SDPSection {
 
 /// A remote answer to a local offer, parsed and checked against the offer.
 struct AnswerReading {
-  /// The transport number of every section that the answer accepts.
+  /// The transport number of each section that the answer accepts.
   var numbers: [Int?]
-  /// The peer's side of those transports, in the order of their first sections.
+  /// The remote side of those transports, ordered by their first sections.
   var transports: [(number: Int, reading: TransportReading)] = []
 
   /// Checks an answer against its offer (RFC 3264 section 6, RFC 9429 section 5.11).
   ///
-  /// - Parameter slots: the sections of the offer with their transports.
+  /// - Parameter slots: the offer's sections with their transports.
   init(
     _ answer: SDPDocument, to offer: SDPDocument, _ slots: [SectionSlot],
     _ capabilities: Capabilities
@@ -347,7 +347,7 @@ struct AnswerReading {
     for group in AnswerReading.groups(answer, offer, accepted) {
       let number = slots[group[0]].transportNumber
       let place = JSEPError.place(in: answer, at: group[0])
-      // A section offered without its own transport has to share another one's.
+      // A section offered without its own transport must share another section's.
       guard !transports.contains(where: { $0.number == number }) else {
         throw JSEPError(.invalidAccess, "\(place) is not bundled with the others")
       }
@@ -360,7 +360,7 @@ struct AnswerReading {
     }
   }
 
-  /// Groups the accepted sections by the transport they share (RFC 9143 section 7.4).
+  /// Groups the accepted sections by shared transport (RFC 9143 section 7.4).
   private static func groups(
     _ answer: SDPDocument, _ offer: SDPDocument, _ accepted: [Int]
   ) -> [[Int]] {

@@ -2,10 +2,10 @@ import RTP
 import SDP
 import Wire
 
-/// The payload types and extension identifiers in use; local offers keep negotiated ones.
+/// Payload types and header extension ids in use; later local offers repeat negotiated ones.
 ///
-/// All sections share one transport, so a number must not mean different things in two of them (RFC
-/// 9143 section 9.1).
+/// All sections may share one transport, so a number must not have different meanings in two of
+/// them (RFC 9143 section 9.1).
 struct SessionNumbers {
   private struct Codec {
     var format: CodecFormat
@@ -18,7 +18,7 @@ struct SessionNumbers {
   private var codecs: [Codec] = []
   private var extensions: [(uri: String, id: UInt8)] = []
 
-  /// Records the numbers that a section negotiated.
+  /// Records the numbers negotiated in a section.
   mutating func learn(_ section: NegotiatedSection) {
     for codec in section.codecs {
       guard let format = codec.format else { continue }
@@ -35,9 +35,9 @@ struct SessionNumbers {
     }
   }
 
-  /// Returns the media that an offer lists in a new or a negotiated section.
+  /// Returns the media that an offer lists in a new or already negotiated section.
   ///
-  /// Newly assigned numbers are stored, so that later sections of the same offer get the same ones.
+  /// Newly assigned numbers are stored, so that later sections in the same offer use them too.
   mutating func offer(
     kind: MediaKind, _ capabilities: Capabilities, agreed: NegotiatedSection?,
     foreign: RemoteNumbers, hasLayers: Bool = false
@@ -46,7 +46,7 @@ struct SessionNumbers {
       codec(capability, agreed: agreed, foreign: foreign)
     }
     if let agreed {
-      // Codecs of the last answer come first and in its order, including variants that the peer
+      // Codecs from the last answer come first, in its order, including variants that the peer
       // introduced (RFC 9429 section 5.2.2).
       let kept = agreed.codecs.map { known in
         codecs.first { $0.format == known.format } ?? known
@@ -92,7 +92,7 @@ struct SessionNumbers {
       rtxPayloadType: rtxPayloadType, feedback: capability.feedback)
   }
 
-  /// The preferred payload type, or the first unused dynamic one.
+  /// Returns the preferred payload type, or the first unused dynamic one.
   private func free(_ preferred: UInt8, _ foreign: RemoteNumbers, besides other: UInt8? = nil)
     -> UInt8
   {
@@ -121,10 +121,10 @@ struct SessionNumbers {
   }
 }
 
-/// The numbers used in the peer's current description, whether supported here or not.
+/// The numbers in the peer's current description, whether supported here or not.
 struct RemoteNumbers {
   private var payloadTypes: Set<String> = []
-  /// The URI of each extension identifier; nil if it stands for several.
+  /// URI by header extension id; nil if the id stands for several.
   private var uris: [UInt16: String?] = [:]
 
   init(_ document: SDPDocument?) {
@@ -142,7 +142,7 @@ struct RemoteNumbers {
 
   func uses(payloadType: UInt8) -> Bool { payloadTypes.contains(String(payloadType)) }
 
-  /// Whether an extension identifier stands for another URI.
+  /// Returns whether a header extension id stands for another URI.
   func uses(extensionID id: UInt8, otherThanFor uri: String) -> Bool {
     uris[UInt16(id)].map { $0 != uri } ?? false
   }

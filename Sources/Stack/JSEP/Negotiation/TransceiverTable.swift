@@ -1,7 +1,7 @@
 import SDP
 import Wire
 
-/// The transceivers of a session, and the random values for their identifiers.
+/// A session's transceivers, and the random stream for their identifiers.
 struct TransceiverTable {
   typealias Change = Negotiation.Change
 
@@ -15,7 +15,7 @@ struct TransceiverTable {
 
   func index(of id: UInt32?) -> Int? { all.firstIndex { $0.id == id } }
 
-  /// The index of a transceiver, or an error for the application.
+  /// Returns a transceiver's index, or throws an error for the application.
   func place(of id: UInt32) throws(JSEPError) -> Int {
     guard let index = index(of: id) else {
       throw JSEPError(.invalidAccess, "there is no transceiver \(id)")
@@ -23,7 +23,8 @@ struct TransceiverTable {
     return index
   }
 
-  /// The index of a transceiver that is not stopped, or an error for the application.
+  /// Returns the index of a transceiver that is not stopped, or throws an error for the
+  /// application.
   func livePlace(of id: UInt32) throws(JSEPError) -> Int {
     let index = try place(of: id)
     guard !all[index].isStopping else {
@@ -32,20 +33,20 @@ struct TransceiverTable {
     return index
   }
 
-  /// The transceiver of a section that is not off.
+  /// Returns the transceiver of a section that is not off.
   func live(in slot: SectionSlot) -> Transceiver? {
     guard !slot.isDead, let id = slot.transceiverID else { return nil }
     return all.first { $0.id == id && !$0.isStopping }
   }
 
-  /// Whether a track with this identifier is sent.
+  /// Returns whether a track with this identifier is sent.
   func sends(_ trackID: String) -> Bool {
     all.contains { $0.hasLocalTrack && $0.trackID == trackID }
   }
 
   // MARK: Changing
 
-  /// Assigns a track to a transceiver whose sender never had one, if there is such a transceiver.
+  /// Assigns a track to a transceiver whose sender never had one; returns nil if there is none.
   mutating func assign(track id: String?, _ kind: MediaKind, _ streamIDs: [String]) -> UInt32? {
     guard let index = all.firstIndex(where: { $0.isFree(for: kind) }) else { return nil }
     all[index].add(track: id, streamIDs)
@@ -69,7 +70,7 @@ struct TransceiverTable {
     return all.count - 1
   }
 
-  /// Creates layers, the first with the SSRCs of the sender.
+  /// Creates layers; the first one has the sender's SSRCs.
   private func layers(_ rids: [String], _ ssrc: UInt32, _ rtxSSRC: UInt32) -> [SimulcastLayer] {
     var layers: [SimulcastLayer] = []
     for rid in rids {
@@ -101,20 +102,20 @@ struct TransceiverTable {
     body(&all[index])
   }
 
-  /// Closes all of them with the session.
+  /// Closes all transceivers with the session.
   mutating func close() { for index in all.indices { all[index].close() } }
 
   // MARK: Sections
 
-  /// Associates every transceiver with its section of a local offer.
+  /// Associates each transceiver with its section in a local offer.
   mutating func associate(_ slots: [SectionSlot]) {
     for (number, slot) in slots.enumerated() where !slot.isDead {
       if let index = index(of: slot.transceiverID) { all[index].associate(slot.mid, number) }
     }
   }
 
-  /// Finds or creates the transceiver of a section of a remote offer (RFC 9429 section 5.10).
-  /// - Returns: its index, nil if the section has none, and whether it was created.
+  /// Finds or creates the transceiver for a section of a remote offer (RFC 9429 section 5.10).
+  /// - Returns: its index and whether it is new; nil if the section has none.
   mutating func serve(
     _ section: SDPSection, mid: String, isAccepted: Bool, _ direction: MediaDirection
   ) -> (index: Int, isNew: Bool)? {
@@ -130,7 +131,7 @@ struct TransceiverTable {
     return (make(kind, .recvonly, by: .remoteOffer), true)
   }
 
-  /// Makes a sender send the layers that a remote offer requests.
+  /// Sets the sender's layers to those a remote offer requests.
   mutating func applyLayers(of section: SDPSection, _ index: Int) {
     let rids = section.wantedLayers
     guard rids.count > 1, all[index].mayTakeLayers else { return }
@@ -146,16 +147,16 @@ struct TransceiverTable {
     )
   }
 
-  /// Removes transceivers that were stopped before they had a section.
+  /// Removes transceivers stopped before they had a section.
   mutating func removeStopped() -> [Change] {
     let gone = all.filter { $0.isStopping && $0.mid == nil }
     all.removeAll { $0.isStopping && $0.mid == nil }
     return gone.map { .transceiverStopped(id: $0.id) }
   }
 
-  /// Restores the association that selected transceivers had in a stable state.
+  /// Restores the associations that matching transceivers had in the stable state.
   ///
-  /// Those created by the offer are removed, unless addTrack has used them since.
+  /// Transceivers created by the offer are removed unless addTrack has used them since.
   mutating func roll(
     backTo associations: [Transceiver.Association], where isMeant: (Transceiver) -> Bool
   ) -> [Change] {
@@ -172,20 +173,20 @@ struct TransceiverTable {
   }
 }
 
-/// The m-sections of the session in order, and the MIDs ever used, which are not reused.
+/// The session's m-sections in order, and all MIDs ever used, which are never reused.
 struct SectionTable {
   /// The m-sections of the latest applied description.
   private(set) var slots: [SectionSlot] = []
   private var usedMIDs: Set<String> = []
 
-  /// Returns the first number that no section of the session ever had as its MID.
+  /// Returns the lowest number that has never been a MID in this session.
   func freeMID(besides others: Set<String>) -> String {
     var number = 0
     while usedMIDs.contains(String(number)) || others.contains(String(number)) { number += 1 }
     return String(number)
   }
 
-  /// The index of the section with a MID, unless it is off.
+  /// Returns the index of the section with a MID unless it is off.
   func index(of mid: String) -> Int? { slots.firstIndex { $0.mid == mid && !$0.isDead } }
 
   /// Whether a section carries data channels.
@@ -198,7 +199,7 @@ struct SectionTable {
 
   mutating func move(_ index: Int, to number: Int) { slots[index].transportNumber = number }
 
-  /// Turns a section off; its index may be reused in the next offer.
+  /// Turns a section off; the next offer may reuse its index.
   mutating func end(_ index: Int) {
     slots[index].isDead = true
     slots[index].isData = false
@@ -206,11 +207,11 @@ struct SectionTable {
   }
 }
 
-/// Requests of the application that need another exchange and belong to no transceiver.
+/// Requests by the application that need another exchange but concern no transceiver.
 struct OpenWishes {
-  /// Whether data channels were requested and not rejected since.
+  /// Whether data channels were requested and have not been rejected since.
   private(set) var hasData = false
-  /// The local username fragments that an ICE restart has to replace (W3C
+  /// Local username fragments that an ICE restart has to replace (W3C
   /// [[LocalIceCredentialsToReplace]]).
   private var fragments: [String] = []
 
@@ -219,13 +220,13 @@ struct OpenWishes {
 
   mutating func wantData() { hasData = true }
 
-  /// Records that the peer rejected data channels; opening another one requests them again.
+  /// Records that the peer rejected data channels; opening another channel requests them again.
   mutating func dropData() { hasData = false }
 
-  /// Requests credentials other than these.
+  /// Requests the replacement of these credentials.
   mutating func wantRestart(of fragments: [String]) { self.fragments = fragments }
 
-  /// Records the credentials that an exchange left in use.
+  /// Records the credentials in use after an exchange.
   mutating func recordAgreed(_ present: [String]) {
     if !fragments.contains(where: present.contains) { fragments = [] }
   }

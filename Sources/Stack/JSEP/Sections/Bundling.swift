@@ -1,29 +1,29 @@
 import SDP
 package import Wire
 
-/// Which transport carries which m-section: bundled sections share one (RFC 9143), and what is
-/// offered to a peer without BUNDLE depends on the policy (RFC 9429 section 4.1.1).
+/// Assigns transports to m-sections: bundled sections share one (RFC 9143), and offers to a peer
+/// without BUNDLE depend on the policy (RFC 9429 section 4.1.1).
 struct Bundling {
-  /// Whether the peer bundles, as far as known.
+  /// Whether the peer bundles, as far as is known.
   enum Peer {
     case unknown, bundles, separates
   }
 
-  /// The most transports that remote descriptions may ask for at once; further sections are
-  /// rejected.
+  /// The maximum number of transports that remote descriptions may use at once; further sections
+  /// are rejected.
   static let transportsMaximum = 16
 
   let policy: BundlePolicy
   private(set) var peer = Peer.unknown
-  /// The transport of the bundle, or else of the first section; it always exists.
+  /// The bundle's transport, or else the first section's; it always exists.
   private(set) var shared = 0
   /// The next transport number.
   private var next = 1
 
   init(_ policy: BundlePolicy) { self.policy = policy }
 
-  /// The transport of a section that a local offer adds after sections of these kinds and
-  /// transports.
+  /// Returns the transport for a section that a local offer adds after sections with these kinds
+  /// and transports.
   mutating func offered(_ kind: SectionKind, after kinds: [SectionKind], beside taken: [Int]) -> Int
   {
     // Once the peer bundles, new sections join the bundle immediately (RFC 9143 section 7.5.3).
@@ -31,7 +31,7 @@ struct Bundling {
     return isShared || !taken.contains(shared) ? shared : fresh()
   }
 
-  /// The transports for the groups of a remote offer: those that their sections had before, if any.
+  /// Returns the transports for a remote offer's groups: those their sections had before, if any.
   mutating func numbers(of groups: [[Int]], before slots: [SectionSlot]) -> [Int] {
     var numbers: [Int?] = []
     for group in groups {
@@ -45,10 +45,10 @@ struct Bundling {
     return numbers.compactMap(\.self)
   }
 
-  /// Reserves the numbers that an offer uses.
+  /// Reserves the transport numbers an offer uses.
   mutating func commit(_ offered: Bundling) { next = max(next, offered.next) }
 
-  /// Learns from a final answer whether the peer bundles.
+  /// Determines from a final answer whether the peer bundles.
   mutating func settle(_ slots: [SectionSlot], _ answer: SDPDocument) {
     let alive = slots.indices.filter { !slots[$0].isDead }
     let grouped = alive.filter { index in
@@ -66,19 +66,20 @@ struct Bundling {
 }
 
 extension SectionSlot {
-  /// Whether the section is on and uses a transport.
+  /// Returns whether the section is on and uses a transport.
   func uses(_ number: Int) -> Bool { !isDead && transportNumber == number }
 }
 
 // MARK: - BundlePolicy
 
-/// W3C RTCBundlePolicy: what to offer a peer that may not support BUNDLE (RFC 9429 section 4.1.1).
+/// The bundling to offer to a peer that may not support BUNDLE (W3C RTCBundlePolicy, RFC 9429
+/// section 4.1.1).
 ///
-/// Decides which new m-sections of an offer have their own transport until the peer bundles them,
-/// and which are marked `bundle-only` and so rejected by such a peer; also which of the peer's
-/// m-sections an answer accepts.
+/// Decides which new m-sections in an offer have their own transport until the peer bundles them,
+/// and which are marked `bundle-only` and so rejected by a peer that does not; also which of the
+/// peer's m-sections an answer accepts.
 public enum BundlePolicy: String, Hashable, Sendable, Codable, CaseIterable {
-  /// The first section of each kind (audio, video, data) has its own transport, further ones of
+  /// The first section of each kind (audio, video, data) has its own transport; further ones of
   /// that kind do not.
   case balanced
   /// Every section has its own transport.
@@ -86,7 +87,7 @@ public enum BundlePolicy: String, Hashable, Sendable, Codable, CaseIterable {
   /// Only the first section has its own transport.
   case maxBundle = "max-bundle"
 
-  /// Whether a new section is `bundle-only` when sections of these kinds come before it (RFC 9429
+  /// Returns whether a new section is `bundle-only` after sections of these kinds (RFC 9429
   /// section 5.2.1).
   func leavesToBundle<Kind: Equatable>(_ kind: Kind, after others: [Kind]) -> Bool {
     switch self {
@@ -96,8 +97,8 @@ public enum BundlePolicy: String, Hashable, Sendable, Codable, CaseIterable {
     }
   }
 
-  /// Which sections of a remote offer may be accepted: those with their own transport under this
-  /// policy, and those that share a BUNDLE group with one of them (RFC 9429 section 5.3.1).
+  /// Returns which sections of a remote offer may be accepted: those with their own transport under
+  /// this policy, and those sharing a BUNDLE group with one of them (RFC 9429 section 5.3.1).
   func admits(_ offer: SDPDocument) -> [Bool] {
     guard self != .maxCompat else { return offer.sections.map { _ in true } }
     let bundles = offer.bundles.map { Set($0) }
@@ -105,7 +106,7 @@ public enum BundlePolicy: String, Hashable, Sendable, Codable, CaseIterable {
     return offer.sections.map { section in
       guard !section.isRejected else { return false }
       let bundle = section.mid.flatMap { mid in bundles.firstIndex { $0.contains(mid) } }
-      // With max-bundle, all kinds count as one.
+      // With max-bundle, all kinds count as the same.
       let kind = self == .balanced ? section.kind : .audio
       guard let first = leading[kind] else {
         leading[kind] = .some(bundle)
@@ -116,18 +117,18 @@ public enum BundlePolicy: String, Hashable, Sendable, Codable, CaseIterable {
   }
 }
 
-/// The local side of a transport, as descriptions state it.
+/// A transport's local side, as stated in descriptions.
 package struct LocalTransport: Hashable, Sendable {
-  /// Identifies the transport in this peer; never reused.
+  /// Identifies the transport within this peer; never reused.
   package var number: Int
   package var usernameFragment: String
   package var password: String
-  /// The fingerprint of every certificate.
+  /// The fingerprints of all certificates.
   package var fingerprints: [CertificateFingerprint]
   /// The candidates gathered so far, each as the text after `a=` (`candidate:...`).
   package var candidates: [String]
   package var gatheringIsComplete: Bool
-  /// The default destination for `c=` and `m=`, once a candidate is known.
+  /// The default address for `c=` and `m=`, once a candidate is known.
   package var defaultAddress: SocketAddress?
   /// The ICE options beyond the basics (RFC 9429 section 5.2.1).
   var iceOptions = ["trickle", "ice2"]
@@ -148,15 +149,15 @@ package struct LocalTransport: Hashable, Sendable {
   }
 }
 
-/// The peer's side of a transport, from its description.
+/// A transport's remote side, from the peer's description.
 package struct RemoteTransport: Hashable, Sendable {
-  /// The number of the transport, as on the local side.
+  /// The transport number, as on the local side.
   package var number: Int
   package var usernameFragment: String
   package var password: String
   package var isLite: Bool
   package var fingerprints: [CertificateFingerprint]
-  /// Whether this side is the DTLS client; nil until an answer decides.
+  /// Whether the local peer is the DTLS client; nil until an answer decides.
   package var localIsDTLSClient: Bool?
   /// The candidates in the description, each as the text after `a=`.
   package var candidates: [String]
@@ -180,7 +181,7 @@ package struct RemoteTransport: Hashable, Sendable {
 
 // MARK: - RemoteTransport: Reading
 
-/// The transport of a bundle or a single section, parsed from a remote description.
+/// The transport of a bundle or single section, parsed from a remote description.
 struct TransportReading {
   var usernameFragment: String
   var password: String
@@ -190,13 +191,13 @@ struct TransportReading {
   var candidates: [String]
   var endOfCandidates: Bool
 
-  /// The most fingerprints stored: peers state one per hash function they support.
+  /// The maximum number of fingerprints stored: peers state one for each supported hash function.
   static let fingerprintLimit = 16
 
   /// Parses the transport of the first accepted section.
   ///
-  /// Missing attributes come from the session level, as Firefox writes them, or from the other
-  /// sections of the bundle, which need not all repeat them (RFC 9143 section 7.1.3).
+  /// Missing attributes are looked up at the session level, where Firefox writes them, or in the
+  /// other sections of the bundle, which need not all repeat them (RFC 9143 section 7.1.3).
   init(_ document: SDPDocument, section index: Int, bundle: [Int]) throws(JSEPError) {
     let sections = ([index] + bundle.filter { $0 != index }).map { document.sections[$0] }
     let place = JSEPError.place(in: document, at: index)
@@ -244,7 +245,7 @@ extension RemoteTransport {
       endOfCandidates: reading.endOfCandidates)
   }
 
-  /// Returns the role of a DTLS association that continues under a new description.
+  /// Returns the role in a DTLS association that continues under a new description.
   ///
   /// Other fingerprints mean a new association (RFC 8842 section 5.5).
   func establishedRole(for reading: TransportReading) -> Bool? {
@@ -253,12 +254,12 @@ extension RemoteTransport {
 }
 
 extension JSEPError {
-  /// How errors name an m-section of a parsed description: with its line.
+  /// Returns how errors name an m-section of a parsed description, with its line.
   static func place(in document: SDPDocument, at index: Int) -> String {
     "line \(document.line(ofSection: index)), \(place(of: document.sections[index], at: index))"
   }
 
-  /// How errors name an m-section.
+  /// Returns how errors name an m-section.
   static func place(of section: SDPSection, at index: Int) -> String {
     "m-section \(index) (\(section.kind.rawValue)\(section.mid.map { ", mid \($0)" } ?? ""))"
   }
@@ -266,7 +267,7 @@ extension JSEPError {
 
 // MARK: - RemoteTransports
 
-/// The peer's side of each transport in its descriptions, in the order of the sections.
+/// The remote side of each transport in the peer's descriptions, in section order.
 struct RemoteTransports {
   typealias Change = Negotiation.Change
 
@@ -274,7 +275,7 @@ struct RemoteTransports {
 
   subscript(number: Int) -> RemoteTransport? { all.first { $0.number == number } }
 
-  /// Applies the peer's side of a transport from a description; returns what changed.
+  /// Applies the remote side of a transport from a description; returns the changes.
   mutating func adopt(_ transport: RemoteTransport) -> [Change] {
     if let place = all.firstIndex(where: { $0.number == transport.number }) {
       guard transport != all[place] else { return [] }
@@ -304,7 +305,7 @@ struct RemoteTransports {
     all.removeAll { !numbers.contains($0.number) }
   }
 
-  /// Restores those of a stable state.
+  /// Restores the transports of a stable state.
   mutating func roll(backTo stable: RemoteTransports) -> [Change] {
     let before = self
     self = stable
@@ -315,7 +316,7 @@ struct RemoteTransports {
 }
 
 extension [Int] {
-  /// The numbers without duplicates, after others.
+  /// Appends these numbers to others, without duplicates.
   func distinct(after others: [Int]) -> [Int] {
     reduce(into: others) { known, number in
       if !known.contains(number) { known.append(number) }

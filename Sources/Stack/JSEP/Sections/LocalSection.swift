@@ -1,7 +1,7 @@
 import SDP
 package import Wire
 
-/// An m-section of the session, whose index never changes.
+/// One of the session's m-sections, at a fixed index.
 struct SectionSlot: Hashable {
   var kind: SectionKind
   /// The section's MID, generated if the peer stated none.
@@ -9,7 +9,7 @@ struct SectionSlot: Hashable {
   /// Whether descriptions state the MID.
   var midIsSignaled = true
   var transceiverID: UInt32?
-  /// Whether the section carries data channels.
+  /// Whether the section is for data channels.
   var isData = false
   /// Whether the section is off, so that its index may be reused.
   var isDead = false
@@ -22,32 +22,32 @@ struct SectionSlot: Hashable {
 
 // MARK: - LocalSection
 
-/// An m-section of a local description, before it is written.
+/// An m-section of a local description, before it is written out.
 struct LocalSection {
   var kind: MediaKind
-  /// nil in the answer to an offer without MIDs.
+  /// The MID; nil in the answer to an offer without MIDs.
   var mid: String?
   var transport: String
   var media: SectionMedia
   var direction: MediaDirection
   var setup: SetupRole
-  /// Whether `rtcp-mux-only` is present: in offers of new sections (RFC 8858, RFC 9429 section
-  /// 5.2.2).
+  /// Whether `rtcp-mux-only` is present: in offers for new sections (RFC 8858, RFC 9429
+  /// section 5.2.2).
   var demandsMultiplexing: Bool
   var reducedSizeRTCP: Bool
-  /// Whether a peer that does not support BUNDLE must reject the section (RFC 9143 section 6).
+  /// Whether a peer without BUNDLE must reject the section (RFC 9143 section 6).
   var isLeftToBundle = false
   /// Whether receivers on both sides may measure the round trip (RFC 3611 section 5.1).
   var measuresReceiverRoundTrip: Bool
-  /// The names of the simulcast layers to send (RFC 8853); empty for a single stream.
+  /// Names of the simulcast layers to send (RFC 8853); empty for a single stream.
   var layers: [String] = []
 
   /// The profile in offers (RFC 9429 section 5.1.2).
   static let profile = "UDP/TLS/RTP/SAVPF"
-  /// The port of an unknown address (RFC 9429 section 5.2.1).
+  /// The port for an unknown address (RFC 9429 section 5.2.1).
   static let unknownPort: UInt16 = 9
 
-  /// Returns the lines of the section without candidates, in libwebrtc's order.
+  /// Returns the section's lines without candidates, in libwebrtc's order.
   func section(_ sender: Transceiver, cname: String, transport own: LocalTransport) -> SDPSection {
     var section = SDPSection(
       kind: SectionKind(kind), port: isLeftToBundle ? 0 : LocalSection.unknownPort,
@@ -60,9 +60,9 @@ struct LocalSection {
     if isLeftToBundle { section.append(.bundleOnly) }
     for (uri, id) in media.extensions { section.append(ExtensionMap(id: UInt16(id), uri: uri)) }
     section.append(direction.attributeName)
-    // An answer names the streams of everything this side wants to send, even if the offer does not
-    // accept it. Otherwise both sides would consider them missing and offer endlessly (W3C section
-    // 4.7.3).
+    // An answer names the streams of everything the local peer wants to send, even if the offer
+    // does not accept it. Otherwise both peers would consider them missing and offer endlessly (W3C
+    // section 4.7.3).
     if direction.sends || sender.direction.sends { append(msidsOf: sender, to: &section) }
     section.append(.rtcpMux)
     if demandsMultiplexing { section.append(.rtcpMuxOnly) }
@@ -118,9 +118,9 @@ struct LocalSection {
     }
   }
 
-  /// A section that is off: port 0, at its index, with its MID (RFC 9429 section 5.2.2).
+  /// Returns a section that is off: port 0, at its index, with its MID (RFC 9429 section 5.2.2).
   ///
-  /// It needs no transport, but aiortc refuses descriptions whose sections state none.
+  /// It needs no transport, but aiortc refuses descriptions with sections that state none.
   static func rejected(_ slot: SectionSlot, _ own: LocalTransport, _ setup: SetupRole)
     -> SDPSection
   {
@@ -154,19 +154,18 @@ package struct NegotiatedSection: Hashable, Sendable {
   package var transport: Int
   package var kind: MediaKind
   package var direction: TransceiverDirection
-  /// In the answer's order of preference; RTX is part of its codec.
+  /// Codecs in the answer's order of preference; each includes its RTX.
   package var codecs: [NegotiatedCodec]
-  /// Codecs of the local offer that the answer omits and that are received nevertheless.
+  /// Codecs from the local offer that the answer omits but that are still received.
   package var unansweredCodecs: [NegotiatedCodec] = []
-  /// URI and identifier, in the order of the answer.
+  /// URI and id, in the answer's order.
   package var extensions: [(uri: String, id: UInt8)]
   package var remoteSSRCs: [UInt32]
   package var remoteRTXSSRCs: [UInt32?]
   package var reducedSizeRTCP: Bool
-  /// The peer's limit for what is sent, in bits per second of payload; nil if none.
+  /// The peer's limit on what is sent, in bits per second of payload; nil for none.
   package var sendBitrateLimit: UInt64?
-  /// The simulcast layers that are sent, in the order of the local description; empty for a single
-  /// stream.
+  /// Simulcast layers that are sent, in the local description's order; empty for a single stream.
   package var sentLayers: [NegotiatedLayer]
 
   package init(
@@ -194,8 +193,8 @@ package struct NegotiatedSection: Hashable, Sendable {
     codecs.first { $0.isEncoded && $0.carriesMedia } ?? codecs.first
   }
 
-  /// The telephone events that can be sent beside the audio; they share its clock rate (RFC 7874
-  /// section 3).
+  /// The telephone events that can be sent along with the audio; they share its clock rate
+  /// (RFC 7874 section 3).
   package var sentEvents: NegotiatedCodec? {
     let clockRate = sentCodec?.clockRate
     return codecs.first { !$0.carriesMedia && $0.clockRate == clockRate }
@@ -222,13 +221,13 @@ package struct NegotiatedSection: Hashable, Sendable {
 
 // MARK: - DataSection
 
-/// The negotiated data channel transport: one SCTP association over DTLS (RFC 8841).
+/// The negotiated data channel transport: an SCTP association over DTLS (RFC 8841).
 package struct NegotiatedData: Hashable, Sendable {
   package var mid: String
-  /// The number of its transport.
+  /// The transport's number.
   package var transport: Int
   package var remotePort: UInt16
-  /// The largest message that the peer accepts, in bytes; 0 for any size (RFC 8841 section 6.1).
+  /// The largest message the peer accepts, in bytes; 0 for no limit (RFC 8841 section 6.1).
   package var remoteMaximumMessageSize: UInt64
 
   package init(
@@ -241,9 +240,9 @@ package struct NegotiatedData: Hashable, Sendable {
   }
 }
 
-/// Writes the m-section of data channels, and parses the peer's.
+/// Writes the m-section for data channels and parses the peer's.
 package enum DataSection {
-  /// The local SCTP port, the same in all stacks.
+  /// The local SCTP port, the same in all WebRTC stacks.
   package static let port: UInt16 = 5000
   /// The largest message that local descriptions allow, in bytes.
   package static let maximumMessageSize = 1 << 20
@@ -252,18 +251,18 @@ package enum DataSection {
 
   static let profile = "UDP/DTLS/SCTP"
   static let format = "webrtc-datachannel"
-  /// The profiles of RFC 8841 section 4.1.
+  /// The profiles in RFC 8841 section 4.1.
   static let profiles = [profile, "TCP/DTLS/SCTP"]
-  /// The profile from before RFC 8841, whose format is the SCTP port.
+  /// The profile before RFC 8841, whose format is the SCTP port.
   static let formerProfile = "DTLS/SCTP"
   /// The number of streams in the older form, as browsers stated it.
   private static let formerStreams: UInt32 = 1024
 
-  /// The lines of a local section.
+  /// Returns a local section.
   /// - Parameters:
-  ///   - formats: those of the peer's section, which determine its form; a local section has the
-  ///     same.
-  ///   - isLeftToBundle: whether a peer that does not know BUNDLE must reject the section (RFC 9143
+  ///   - formats: the formats of the peer's section; they determine its form, which the local
+  ///     section copies.
+  ///   - isLeftToBundle: whether a peer without BUNDLE must reject the section (RFC 9143
   ///     section 6).
   static func section(
     mid: String?, profile: String, formats: [String], transport own: LocalTransport,
@@ -290,7 +289,7 @@ package enum DataSection {
 extension SDPSection {
   /// Whether the section offers or accepts data channels.
   ///
-  /// Port 0 means no association (RFC 8841 section 5.2); without a port it is the default, as in
+  /// Port 0 means no association (RFC 8841 section 5.2); a missing port means the default, as in
   /// browsers.
   var carriesData: Bool {
     guard kind == .application else { return false }
@@ -300,7 +299,7 @@ extension SDPSection {
     return formerDataPort ?? 0 != 0
   }
 
-  /// The SCTP port in the syntax before RFC 8841: the format, or the value of its `sctpmap`.
+  /// The SCTP port in the syntax before RFC 8841: the format, or its `sctpmap` value.
   private var formerDataPort: UInt16? {
     guard transport == DataSection.formerProfile || DataSection.profiles.contains(transport),
       let port = formats.first.flatMap({ UInt16(decimal: $0) })

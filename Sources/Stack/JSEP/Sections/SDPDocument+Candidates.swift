@@ -4,14 +4,14 @@ import Wire
 extension SDPDocument {
   /// Returns the description with the candidates gathered so far (W3C localDescription).
   ///
-  /// The candidates of a transport are in the first section that uses it and is not off; every such
-  /// section has its default address (RFC 9143 section 7.3.2).
+  /// A transport's candidates are in the first section that uses it and is not off; every such
+  /// section has the transport's default address (RFC 9143 section 7.3.2).
   func filled(with transports: [LocalTransport]) -> SDPDocument {
     var document = self
     var done: [Int] = []
     for index in sections.indices where !sections[index].isRejected {
       var section = sections[index]
-      // Candidates of another ICE generation do not belong here.
+      // Candidates from another ICE generation do not belong here.
       guard
         let transport = transports.first(where: {
           $0.usernameFragment == section.iceUsernameFragment
@@ -47,8 +47,8 @@ extension SDPLine {
 // MARK: - SessionDescription: Candidates
 
 extension SDPDocument {
-  /// The ICE username fragments of an m-section: its own, the session's, or else those of sections
-  /// that share its transport (RFC 9143 section 7.1.3).
+  /// Returns an m-section's ICE username fragments: its own, the session's, or else those of
+  /// sections that share its transport (RFC 9143 section 7.1.3).
   func usernameFragments(atMLine index: Int?) -> [String] {
     if let index {
       guard sections.indices.contains(index) else { return [] }
@@ -59,10 +59,10 @@ extension SDPDocument {
 }
 
 extension SessionDescription {
-  /// The most trickled candidates that a description stores.
+  /// The maximum number of trickled candidates stored in a description.
   private static let trickledMaximum = 200
 
-  /// Appends an attribute to an m-section unless it has it already; the rest of the text is
+  /// Appends an attribute to an m-section that does not have it; leaves the rest of the text
   /// unchanged.
   mutating func append(attribute text: String, toSection index: Int) {
     let line = Array("a=\(text)".utf8)
@@ -92,7 +92,7 @@ extension SessionDescription {
     sdp = String(decoding: result, as: UTF8.self)
   }
 
-  /// Removes an attribute from an m-section; the rest of the text is unchanged.
+  /// Removes an attribute from an m-section; leaves the rest of the text unchanged.
   mutating func remove(attribute text: String, fromSection index: Int) {
     let line = Array("a=\(text)".utf8)
     var section = -1
@@ -108,10 +108,10 @@ extension SessionDescription {
 
 // MARK: - LipSync
 
-/// Lip synchronisation groups of local descriptions (RFC 5888 section 7).
+/// Lip-sync groups in local descriptions (RFC 5888 section 7).
 extension SDPDocument {
-  /// The MIDs of sections that send tracks of the same MediaStream, for every stream with several
-  /// (RFC 9429 section 5.2.1).
+  /// For every MediaStream with several senders, the MIDs of their sections (RFC 9429
+  /// section 5.2.1).
   var commonStreams: [[String]] {
     var found: [(stream: String, senders: [String])] = []
     for section in sections where !section.isRejected {
@@ -131,8 +131,8 @@ extension SDPDocument {
     return common
   }
 
-  /// The groups of an answer: those of the offer whose local tracks share a stream too (RFC 9429
-  /// section 5.3.1).
+  /// Returns an answer's groups: those from the offer whose local tracks share a stream too
+  /// (RFC 9429 section 5.3.1).
   func lipSync(answering offer: SDPDocument) -> [SectionGroup] {
     let common = commonStreams
     return offer.groups.filter { $0.semantics == "LS" }.compactMap { offered in
@@ -144,12 +144,12 @@ extension SDPDocument {
 
 // MARK: - OfferRemarks
 
-/// Explains in sentences what parts of a remote description have no effect.
+/// Explains which parts of a remote description have no effect.
 package enum OfferRemarks {
-  /// Names the refused sections of an offer, and lines that cannot be parsed.
+  /// Returns sentences about an offer's refused sections and unparsable lines.
   /// - Parameters:
-  ///   - codecs: those in the configuration, if it names any.
-  ///   - policy: the bundle policy of the connection.
+  ///   - codecs: the codecs in the configuration, if it names any.
+  ///   - policy: the connection's bundle policy.
   package static func sentences(
     about description: SessionDescription, codecs: [String]? = nil,
     policy: BundlePolicy = .maxCompat
@@ -173,7 +173,7 @@ package enum OfferRemarks {
       }
   }
 
-  /// Why a section is refused; nil if it is acceptable or off.
+  /// Returns the reason for refusing a section; nil if it is acceptable or off.
   static func refusal(of section: SDPSection, _ capabilities: Capabilities) -> String? {
     if section.isRejected { return nil }
     if section.kind == .application {
@@ -192,7 +192,7 @@ package enum OfferRemarks {
       ? "it names no codec" : "none of its codecs is supported (\(names.joined(separator: ", ")))"
   }
 
-  /// The codecs of a section, such as `PCMU/8000`, without duplicates and RTX.
+  /// Returns a section's codecs, such as `PCMU/8000`, without duplicates and RTX.
   private static func codecNames(of section: SDPSection) -> [String] {
     var names: [String] = []
     for format in section.formats {

@@ -2,20 +2,20 @@ import RTP
 import SDP
 import Wire
 
-/// The supported codecs and header extensions of an m-section.
+/// The supported codecs and header extensions in an m-section.
 struct SectionMedia {
   var codecs: [NegotiatedCodec]
   var extensions: [(uri: String, id: UInt8)]
 
-  /// Identifiers of one-byte header extensions (RFC 8285 section 4.2); 15 is reserved.
+  /// Ids of one-byte header extensions (RFC 8285 section 4.2); 15 is reserved.
   static let extensionIDs: ClosedRange<UInt16> = 1...14
 
-  /// Whether audio or video can be sent and received, and not only telephone events.
+  /// Whether audio or video can be sent and received, not only telephone events.
   var carriesMedia: Bool { codecs.contains(where: \.carriesMedia) }
 }
 
 extension SectionMedia {
-  /// Parses a section in its order of preference; duplicate formats count once.
+  /// Parses a section, keeping its order of preference; a repeated format counts once.
   init(reading section: SDPSection, kind: MediaKind, _ capabilities: Capabilities) {
     let formats = PayloadFormats(section)
     codecs = []
@@ -38,7 +38,7 @@ extension SectionMedia {
     }
     extensions = []
     for map in section.extensionMaps {
-      // A direction would have to be respected when sending too; no peer states one for the
+      // A direction would have to be respected in sending too; no peer states one for the
       // extensions supported here.
       guard SectionMedia.extensionIDs.contains(map.id), (map.direction ?? .sendrecv) == .sendrecv,
         capabilities.hasExtension(map.uri, kind: kind),
@@ -48,8 +48,8 @@ extension SectionMedia {
     }
   }
 
-  /// Intersects an offer and its answer in the order of the answer; `parameters` are the peer's,
-  /// which say what it accepts.
+  /// Intersects an offer and its answer in the answer's order; `parameters` become the peer's,
+  /// which state what it accepts.
   static func agreed(offer: SectionMedia, answer: SectionMedia, peerAnswered: Bool)
     -> SectionMedia
   {
@@ -70,12 +70,12 @@ extension SectionMedia {
     return SectionMedia(codecs: codecs, extensions: extensions)
   }
 
-  /// The codecs of the own offer that are not among those that were agreed on, under payload types
-  /// that stand for nothing else.
+  /// Returns codecs from the local offer that the answer omitted, with payload types that have no
+  /// other meaning.
   ///
-  /// An offerer has to be ready for all that it offered until the answer comes, and may go on with
-  /// that (RFC 3264 sections 5.1 and 7): libwebrtc answers what its application chose, and sends
-  /// what the offer likes best. Feedback and retransmission are as with the others.
+  /// An offerer must be ready for everything it offered until the answer arrives, and may stay
+  /// ready (RFC 3264 sections 5.1 and 7): libwebrtc answers with its application's choice, but
+  /// sends what the offer prefers. Feedback and retransmission follow the agreed codecs.
   func unanswered(of offer: SectionMedia) -> [NegotiatedCodec] {
     guard !codecs.isEmpty else { return [] }
     var taken = codecs.flatMap { [$0.payloadType, $0.rtxPayloadType].compactMap { $0 } }
@@ -97,9 +97,9 @@ extension SectionMedia {
   }
 }
 
-/// The formats of a section by payload type.
+/// A section's formats by payload type.
 private struct PayloadFormats {
-  /// The payload types of the `m=` line in order, without duplicates.
+  /// The payload types in the `m=` line in order, without duplicates.
   var listed: [UInt8] = []
   var maps = [RTPMap?](repeating: nil, count: 128)
   var parameters = [FormatParameters?](repeating: nil, count: 128)
@@ -131,14 +131,14 @@ private struct PayloadFormats {
     }
   }
 
-  /// Whether a feedback message is listed for a payload type or for `*`.
+  /// Returns whether a feedback message is listed for a payload type or for `*`.
   func lists(_ message: String, for payloadType: UInt8) -> Bool {
     feedback.contains {
       $0.feedback == message && ($0.payloadType == nil || $0.payloadType == payloadType)
     }
   }
 
-  /// The RTX payload type of a payload type (RFC 4588 section 8.1).
+  /// Returns the RTX payload type for a payload type (RFC 4588 section 8.1).
   func rtx(of payloadType: UInt8) -> UInt8? {
     listed.first {
       maps[Int($0)]?.name.lowercased() == "rtx"
@@ -148,10 +148,9 @@ private struct PayloadFormats {
 }
 
 extension SectionMedia {
-  /// Returns the preferred codecs in the order of the preferences.
+  /// Returns the codecs reduced to the preferences and in their order.
   ///
-  /// Without preferences, all codecs in the order of the description, except that pass-through
-  /// codecs come last.
+  /// Without preferences, returns all codecs in the description's order, pass-through codecs last.
   func preferring(_ preferences: [RTPCodec]) -> SectionMedia {
     var media = self
     guard !preferences.isEmpty else {
@@ -172,18 +171,18 @@ extension SectionMedia {
 
 // MARK: - SimulcastLayers
 
-/// A simulcast layer that a transceiver sends (RFC 8853).
+/// A simulcast layer a transceiver sends (RFC 8853).
 package struct SimulcastLayer: Hashable, Sendable {
-  /// Its name in descriptions and packets (RFC 8851 section 4).
+  /// The layer's name in descriptions and packets (RFC 8851 section 4).
   package let rid: String
   package let ssrc: UInt32
   package let rtxSSRC: UInt32
 
-  /// The most layers of a simulcast.
+  /// The maximum number of simulcast layers.
   package static let countMaximum = 3
 
-  /// Whether a text is a valid layer name: letters and digits, short enough for one-byte header
-  /// extensions (RFC 8852 section 3.1, RFC 8285 section 4.2).
+  /// Returns whether a text is a valid layer name: letters and digits, short enough for one-byte
+  /// header extensions (RFC 8852 section 3.1, RFC 8285 section 4.2).
   package static func isName(_ text: String) -> Bool {
     (1...16).contains(text.utf8.count)
       && text.utf8.allSatisfy { byte in
@@ -200,19 +199,18 @@ package struct SimulcastLayer: Hashable, Sendable {
 /// A negotiated simulcast layer.
 package struct NegotiatedLayer: Hashable, Sendable {
   package let rid: String
-  /// Whether the peer has paused it (RFC 8853 section 5.1).
+  /// Whether the peer has paused the layer (RFC 8853 section 5.1).
   package let isPaused: Bool
-  /// The peer's limits in bits per second and in frames per second (RFC 8851 section 5); nil if
-  /// none.
+  /// The peer's limits in bits per second and frames per second (RFC 8851 section 5); nil for none.
   package let maxBitrate: UInt64?
   package let maxFramerate: Double?
 }
 
 extension NegotiatedLayer {
-  /// The layers that one side sends and the other accepts, in the sender's order.
+  /// Returns the layers that one peer sends and the other accepts, in the sender's order.
   ///
-  /// A listed layer without its own `rid` line is ignored (RFC 8853 section 5.2); of alternatives
-  /// the first common one is chosen.
+  /// A listed layer without its own `rid` line is ignored (RFC 8853 section 5.2); among
+  /// alternatives, the first common one is chosen.
   static func agreed(sender: SDPSection, receiver: SDPSection) -> [NegotiatedLayer] {
     let sent = Simulcast.streams(sender.simulcast?.sent)
     let wishes = Simulcast.streams(receiver.simulcast?.received).joined()
@@ -239,7 +237,7 @@ extension NegotiatedLayer {
 }
 
 extension Transceiver {
-  /// The names of the layers that a peer's offer accepts.
+  /// Returns the names of the layers that a peer's offer accepts.
   func layers(takenBy offered: SDPSection) -> [String] {
     let taken = Simulcast.streams(offered.simulcast?.received).joined()
     return layers.map(\.rid).filter { rid in
@@ -249,8 +247,8 @@ extension Transceiver {
 }
 
 extension SDPSection {
-  /// The layers that the section's writer wants to receive: the first alternative of each, if it
-  /// has its own `rid` line (RFC 8853 section 5.2).
+  /// The layers the section's writer wants to receive: the first alternative of each, if it has its
+  /// own `rid` line (RFC 8853 section 5.2).
   var wantedLayers: [String] {
     var layers: [String] = []
     for choices in Simulcast.streams(simulcast?.received) {
@@ -264,7 +262,7 @@ extension SDPSection {
 }
 
 extension Simulcast {
-  /// The streams of a list, each with its alternatives (RFC 8853 section 5.1).
+  /// Parses a list of streams, each with its alternatives (RFC 8853 section 5.1).
   static func streams(_ list: String?) -> [[(rid: String, isPaused: Bool)]] {
     (list ?? "").split(separator: ";").prefix(16).map { choices in
       choices.split(separator: ",").prefix(16).map { choice in
@@ -276,7 +274,7 @@ extension Simulcast {
 }
 
 extension RestrictionID {
-  /// The value of a restriction (RFC 8851 section 5).
+  /// Returns a restriction's value (RFC 8851 section 5).
   fileprivate func restriction(_ name: String) -> Substring? {
     for part in (restrictions ?? "").split(separator: ";") {
       let halves = part.split(separator: "=", maxSplits: 1)

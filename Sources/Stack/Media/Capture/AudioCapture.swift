@@ -3,39 +3,39 @@ package import Wire
 
 /// The sending side of an audio track: a source and an encoder on a 20 ms clock.
 ///
-/// A tone is generated on a grid of 20 ms that starts with the first start and never drifts. Audio
-/// from the application or the echo is encoded as it arrives, in blocks of 20 ms.
+/// A tone is generated on a 20 ms grid that begins at the first start and never drifts. Audio from
+/// the application or the echo is encoded as it arrives, in 20 ms blocks.
 package struct AudioCapture: Machine {
   package enum Input {
     case start
     case stop
     /// Audio of any length from the application or the echo, cut into 20 ms blocks.
     case block(AudioBlock)
-    /// Whether the audio is sent; otherwise silence replaces it, block for block.
+    /// Whether the audio is sent; otherwise silence replaces every block.
     case enabled(Bool)
-    /// The share of packets that the peer reported lost, 0 to 255.
+    /// The fraction of packets that the peer reported lost, 0 to 255.
     case lossReported(UInt8)
-    /// Telephone keys to press from now on, replacing earlier ones.
+    /// Telephone keys to press now, replacing earlier ones.
     case tones(KeyTones)
     case deadline
   }
   package enum Output {
     case encoded(EncodedFrame)
-    /// Whether somebody speaks while the track is disabled.
+    /// Whether the participant is speaking although the track is disabled.
     case mutedSpeech(isSpeaking: Bool)
-    /// The encoder failed, for the reason given; the track is silent from then on.
+    /// The encoder failed for this reason; the track is silent from then on.
     case failure(String)
   }
 
-  /// The length of a block.
+  /// A block's length.
   package static let blockInterval = Interval.milliseconds(20)
-  /// How many blocks a late step catches up on; older ones are skipped.
+  /// The maximum number of blocks that a late step catches up on; older ones are skipped.
   private static let mostLateBlocks: Int64 = 5
-  /// A longer pause in the application's audio shows in the media time.
+  /// A longer pause in the application's audio advances the media time.
   private static let longestHiccup = Interval.milliseconds(200)
 
   package private(set) var counters = AudioCaptureCounters()
-  /// The instant of media time 0: the first start, unless given.
+  /// The instant of media time 0: given, or the first start.
   package private(set) var origin: Instant?
 
   private let track: String
@@ -47,18 +47,18 @@ package struct AudioCapture: Machine {
   private var isRunning = false
   private var hasFailed = false
   private var isEnabled: Bool
-  /// The number of the next block on the grid (tone) or since media time 0 (application, echo).
+  /// The number of the next block: on the grid for a tone, else since media time 0.
   private var nextBlock: Int64 = 0
   private var lastInput: Instant?
   private var mutedSpeech = MutedSpeech()
   private var lossPercent: Int32 = 0
   private var tones: KeyTones?
 
-  /// Creates the capture of a track.
+  /// Creates a track's capture.
   /// - Parameters:
   ///   - origin: the instant of media time 0 if this capture continues another one's stream (W3C
   ///     replaceTrack); nil for its first start.
-  ///   - counters: those of an earlier capture of the same source.
+  ///   - counters: the counters of an earlier capture of the same source.
   ///   - isEnabled: whether audio is sent rather than silence.
   package init(
     track: String, source: MediaSource, settings: OpusSettings, codecs: any CodecFactory,
@@ -78,7 +78,7 @@ package struct AudioCapture: Machine {
     }
   }
 
-  /// The grid's next block, while a tone runs.
+  /// When the tone's next block is due, while it is running.
   package var deadline: Instant? {
     guard isRunning, !hasFailed, tone != nil, let origin else { return nil }
     return origin + AudioCapture.blockInterval * nextBlock
@@ -135,13 +135,13 @@ package struct AudioCapture: Machine {
     }
     isRunning = true
     lastInput = nil
-    // If this capture continues another one, that one has sent the block of this instant.
+    // A capture that this one continues has already sent this instant's block.
     let first = origin == nil ? now : now + Interval(nanoseconds: 1)
     if origin == nil { origin = now }
     nextBlock = max(nextBlock, blockNumber(atOrAfter: first))
   }
 
-  /// The number of the first block that begins at or after an instant.
+  /// Returns the number of the first block that starts at or after an instant.
   private func blockNumber(atOrAfter now: Instant) -> Int64 {
     let length = AudioCapture.blockInterval.nanoseconds
     let elapsed = max(0, (now - (origin ?? now)).nanoseconds)
@@ -166,9 +166,9 @@ package struct AudioCapture: Machine {
     nextBlock = max(oldest, newest) + 1
   }
 
-  /// Encodes the full blocks of the application's audio.
+  /// Encodes the complete blocks in the application's audio.
   ///
-  /// The media time counts samples, since the application's clock may differ. It is advanced to the
+  /// Media time counts samples, since the application's clock may differ. It advances to the
   /// elapsed time only after a pause.
   private mutating func encodeBlocks(
     _ block: AudioBlock, at now: Instant, into outbox: inout Outbox<Output>
@@ -192,14 +192,14 @@ package struct AudioCapture: Machine {
       counters.count(energy: 0, peak: 0, frameCount: block.frameCount)
       return
     }
-    // An encoder treats a block without content as silence.
+    // An encoder treats a block without samples as silence.
     let block =
       isEnabled ? block : AudioBlock(blank: block.frameCount, channels: block.channels)
     do throws(CodecError) {
       let encoded = try encoder.encode(block)
       counters.count(
         energy: encoded.energy, peak: encoded.peak, frameCount: block.frameCount)
-      // Opus says with one or two bytes that the receiver's comfort noise will do (DTX).
+      // With one or two bytes, Opus says that the receiver's comfort noise is enough (DTX).
       guard encoded.bytes.count > 2 else { return }
       counters.framesEncoded &+= 1
       let mediaTime = number &* Int64(BlockCutter.blockLength) / settings.codec.audioTicks
@@ -215,7 +215,7 @@ package struct AudioCapture: Machine {
     }
   }
 
-  /// Sends telephone events in place of a block; false if no key is pressed.
+  /// Sends telephone events instead of a block; returns false if no key is pressed.
   private mutating func sendTones(at time: Int64, into outbox: inout Outbox<Output>) -> Bool {
     guard let events = tones?.next(at: time) else { return false }
     if tones?.isOver == true { tones = nil }
@@ -241,7 +241,7 @@ package struct AudioCapture: Machine {
 
 // MARK: - BlockCutter
 
-/// Cuts audio of any length into blocks of 20 ms and converts it to the encoder's channels.
+/// Cuts audio into 20 ms blocks and converts it to the encoder's channels.
 struct BlockCutter {
   /// Samples per channel and block.
   static let blockLength = 960
@@ -249,10 +249,10 @@ struct BlockCutter {
   private static let longestInput = 480_000
 
   private let channels: Int
-  /// Whether samples are kept, rather than only their number.
+  /// Whether samples are kept rather than only counted.
   private let keepsSamples: Bool
   private var samples: [Int16] = []
-  /// Samples per channel that wait for a full block.
+  /// Samples per channel waiting for a full block.
   private(set) var pendingCount = 0
 
   init(channels: Int, keepsSamples: Bool) {
@@ -265,7 +265,7 @@ struct BlockCutter {
     pendingCount = 0
   }
 
-  /// Appends audio and returns the blocks that are now full, oldest first.
+  /// Appends audio and returns the blocks that are complete, oldest first.
   mutating func append(_ block: AudioBlock) -> [AudioBlock] {
     let length = BlockCutter.blockLength
     let count = min(max(block.frameCount, 0), BlockCutter.longestInput)
@@ -290,7 +290,7 @@ struct BlockCutter {
     return blocks
   }
 
-  /// Appends a block's samples in the encoder's channels; a block without content is silence.
+  /// Appends a block's samples in the encoder's channels; a block without samples is silence.
   private mutating func store(_ block: AudioBlock, _ count: Int) {
     let stride = block.channels
     guard stride > 0, block.samples.count / stride >= count else {
@@ -316,12 +316,11 @@ struct BlockCutter {
 
 // MARK: - MutedSpeech
 
-/// Detects that somebody speaks into a disabled track, so that an application can say "you are
-/// muted".
+/// Detects speech into a disabled track, so that an application can say "you are muted".
 struct MutedSpeech {
-  /// How much voice counts as speech; a cough is shorter.
+  /// The duration of voice that counts as speech; a cough is shorter.
   private static let onset = Interval.milliseconds(300)
-  /// A pause of this length ends speech, or its beginning.
+  /// A pause this long ends speech, and restarts its detection.
   private static let pause = Interval.milliseconds(1_000)
 
   private var voiced = Interval.zero
@@ -329,7 +328,7 @@ struct MutedSpeech {
   private(set) var isSpeaking = false
 
   /// Handles a block from the microphone.
-  /// - Returns: whether speech began or ended with it; nil if neither did.
+  /// - Returns: whether speech started or ended with it; nil if neither.
   mutating func observe(_ block: AudioBlock, at now: Instant) -> Bool? {
     let loudness = Loudness(samples: block.samples, channels: block.channels)
     let level = AudioMeter.level(energy: loudness.energy, frameCount: block.frameCount)
@@ -351,36 +350,36 @@ struct MutedSpeech {
   }
 
   /// Resets the detector because the track was enabled or stopped.
-  /// - Returns: false if speech ends with it, otherwise nil.
+  /// - Returns: false if that ends speech, otherwise nil.
   mutating func end() -> Bool? {
     defer { self = MutedSpeech() }
     return isSpeaking ? false : nil
   }
 }
 
-/// Counters of an audio source for W3C media-source and outbound-rtp statistics.
+/// An audio source's counters for W3C media-source and outbound-rtp statistics.
 ///
-/// They derive from the energies that the encoder reports, so that a replay without samples counts
-/// the same.
+/// They are derived from the energies that the encoder reports, so that a replay without samples
+/// counts the same.
 package struct AudioCaptureCounters: Hashable, Sendable {
   /// Blocks skipped because the clock was late.
   package var blocksSkipped: UInt64 = 0
-  /// Blocks encoded and sent; with DTX fewer than were captured.
+  /// Blocks encoded and sent; with DTX fewer than captured.
   package var framesEncoded: UInt64 = 0
-  /// Samples per channel that were captured.
+  /// Captured samples per channel.
   package var samplesCaptured: UInt64 = 0
 
   package init() {}
 
   private var loudness = LoudnessWindow()
 
-  /// The root mean square of the last 100 ms, 0 to 1 (W3C audioLevel); nil before the first.
+  /// Root mean square over the last 100 ms, 0 to 1 (W3C audioLevel); nil before the first.
   package var audioLevel: Double? { loudness.level }
-  /// The level as Chromium measures it, from the loudest samples; nil before the first 100 ms.
+  /// The level as in Chromium, from the loudest samples; nil before the first 100 ms.
   package var peakAudioLevel: Double? { loudness.peakLevel }
   /// The sum of squared loudness times duration, in seconds (W3C totalAudioEnergy).
   package var totalAudioEnergy: Double { loudness.totalEnergy }
-  /// Duration of captured audio in seconds (W3C totalSamplesDuration).
+  /// The duration of captured audio in seconds (W3C totalSamplesDuration).
   package var totalSamplesDuration: Double {
     Double(samplesCaptured) / Double(AudioBlock.sampleRate)
   }

@@ -1,18 +1,18 @@
 package import RTP
 
-/// Maps the timestamps of a source's own clock to the media time of its track.
+/// Maps timestamps of a source's own clock to its track's media time.
 ///
-/// Frames keep the distance of their timestamps, so that one delayed on its way is still shown at
+/// Frames keep the distances between their timestamps, so that a delayed frame is still shown at
 /// the right time. The source's clock may differ from ours: it is anchored at the first frame, and
 /// again after a jump or drift.
 struct FrameClock {
   private var anchor: (timestamp: Int64, mediaTime: Int64)?
   private var last: Int64 = 0
 
-  /// How far the media time may be from a frame's arrival, in the 90 kHz clock.
+  /// The maximum distance of media time from a frame's arrival, in 90 kHz ticks.
   private static let largestDistance: Int64 = 45_000
 
-  /// Returns the media time of a frame, which never decreases.
+  /// Returns a frame's media time, which never decreases.
   /// - Parameters:
   ///   - timestamp: in nanoseconds.
   ///   - arrival: the media time at which the frame arrived.
@@ -37,9 +37,9 @@ struct FrameClock {
   }
 }
 
-/// Drops frames evenly to stay below a rate.
+/// Drops frames evenly to stay below a frame rate.
 package struct FrameThinner {
-  /// The minimum average interval between frames, in 90 kHz ticks; nil for no limit.
+  /// The shortest average interval between frames, in 90 kHz ticks; nil for no limit.
   private var interval: Int64?
   /// When the next frame is admitted.
   private var next: Int64?
@@ -54,7 +54,7 @@ package struct FrameThinner {
     }
   }
 
-  /// Whether to send the frame at a media time, which never decreases.
+  /// Returns whether to send a frame; media times never decrease.
   package mutating func admits(_ mediaTime: Int64) -> Bool {
     guard let interval else { return true }
     // Grid times are rounded to the clock, and cameras are slightly early or late.
@@ -64,7 +64,7 @@ package struct FrameThinner {
       return true
     }
     guard mediaTime + tolerance >= next else { return false }
-    // After a pause counting restarts; otherwise late frames are caught up on.
+    // After a pause, counting restarts; otherwise the rate catches up after late frames.
     self.next = max(next + interval, mediaTime + interval - max(interval, 9_000))
     return true
   }
@@ -72,14 +72,14 @@ package struct FrameThinner {
 
 // MARK: - TemporalPattern
 
-/// Assigns video frames to temporal layers with their references: the base layer only, except that
-/// every second frame of the third layer also refers to the middle one.
+/// Assigns video frames to temporal layers with their references: only the base layer, except that
+/// every second frame in the third layer also refers to the middle one.
 package struct TemporalPattern: Hashable, Sendable {
-  /// How to encode one frame.
+  /// The parameters for encoding a frame.
   package struct Step: Hashable, Sendable {
     /// The layer; 0 is the base.
     package var layer: UInt8
-    /// Whether it also refers to the last frame of the middle layer.
+    /// Whether it also refers to the middle layer's last frame.
     package var refersToMiddle: Bool
     /// Whether later frames refer to it.
     package var isKept: Bool
@@ -91,7 +91,7 @@ package struct TemporalPattern: Hashable, Sendable {
   private let steps: [Step]
   private var place = 0
 
-  /// - Parameter count: the number of layers, each doubling the frame rate: 2 or 3.
+  /// - Parameter count: the number of layers, 2 or 3; each doubles the frame rate.
   package init(count: Int) {
     let base = Step(layer: 0, refersToMiddle: false, isKept: true)
     let top = UInt8(max(1, count - 1))
@@ -105,12 +105,12 @@ package struct TemporalPattern: Hashable, Sendable {
       ]
   }
 
-  /// Returns the step of the next frame; a key frame is on the base layer.
+  /// Returns the next frame's step; a key frame is on the base layer.
   package func next(isKey: Bool) -> Step { isKey ? steps[0] : steps[place] }
 
-  /// Records an encoded frame; returns its layer.
+  /// Records an encoded frame and returns its layer.
   package mutating func record(_ step: Step, isKey: Bool) -> TemporalLayer {
-    // The pattern restarts with every key frame, including those the encoder decides on.
+    // The pattern restarts with every key frame, including those the encoder inserts.
     place = isKey ? 1 : (place + 1) % steps.count
     if isKey { return TemporalLayer(id: 0, isSync: true, isReference: true) }
     return TemporalLayer(
@@ -120,13 +120,13 @@ package struct TemporalPattern: Hashable, Sendable {
 
 // MARK: - VideoScaler
 
-/// Scales I420 frames in integer arithmetic: down by averaging the pixels that are merged, up by
-/// the nearest pixel.
+/// Scales I420 frames in integer arithmetic: down by averaging merged pixels, up by the nearest
+/// pixel.
 package enum VideoScaler {
-  /// The size when both sides are divided by a factor, rounded down; at least 1.
+  /// Returns the size with both sides divided by a factor, rounded down; at least 1.
   static func size(width: Int, height: Int, dividedBy factor: Double) -> (width: Int, height: Int) {
     guard factor > 1 else { return (width, height) }
-    // Larger factors would overflow the conversion; one pixel remains anyway.
+    // Larger factors would overflow the conversion, and one pixel remains anyway.
     let factor = min(factor, 65_536)
     return (
       max(1, Int(Double(width) / factor)), max(1, Int(Double(height) / factor))

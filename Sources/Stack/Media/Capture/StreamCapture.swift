@@ -3,15 +3,15 @@ package import Wire
 
 /// The sending side of a track whose video arrives encoded.
 ///
-/// Frames are passed on at the instant they arrive, starting with the first key frame; some are
-/// dropped if the path carries less.
+/// Frames are passed on when they arrive, starting with the first key frame; some are dropped if
+/// the path carries less.
 package struct StreamCapture {
   /// The decision about a frame.
   package enum Verdict: Equatable, Sendable {
     case send(EncodedFrame)
-    /// Not a frame, or not decodable yet.
+    /// The bytes are not a frame, or cannot be decoded yet.
     case useless
-    /// The path does not carry it.
+    /// The path cannot carry it.
     case tooMuch
   }
 
@@ -25,9 +25,9 @@ package struct StreamCapture {
 
   /// Creates the capture of a track that starts now.
   /// - Parameters:
-  ///   - origin: the instant of media time 0 if this capture continues another one's stream; nil
-  ///     for now.
-  ///   - counters: those of an earlier capture of the same source.
+  ///   - origin: the instant of media time 0 if this capture continues another one's stream; if
+  ///     nil, `now`.
+  ///   - counters: the counters of an earlier capture of the same source.
   package init(
     of codec: CodecName, at now: Instant, origin: Instant? = nil,
     counters: VideoCaptureCounters = VideoCaptureCounters()
@@ -37,9 +37,9 @@ package struct StreamCapture {
     self.counters = counters
   }
 
-  /// Creates the frame to send, if any.
-  /// - Parameter limit: the capacity of the path in bits per second; nil if it is not known to be
-  ///   too low.
+  /// Decides whether to send a frame, and creates the frame to send.
+  /// - Parameter limit: the path's capacity in bits per second; nil if it is not known to be too
+  ///   low.
   package mutating func accept(_ stream: [UInt8], limit: UInt64? = nil, at now: Instant) -> Verdict
   {
     let mediaTime = RTPClock.ticks(from: origin, to: now)
@@ -67,9 +67,9 @@ package struct StreamCapture {
   }
 }
 
-/// The RTP clock of video: 90 kHz.
+/// The RTP clock for video: 90 kHz.
 package enum RTPClock {
-  /// The ticks between two instants, at least 0.
+  /// Returns the ticks between two instants, at least 0.
   package static func ticks(from origin: Instant, to now: Instant) -> Int64 {
     let elapsed = max(0, (now - origin).nanoseconds)
     return elapsed / 100_000 * 9 + elapsed % 100_000 * 9 / 100_000
@@ -80,15 +80,15 @@ package enum RTPClock {
 
 /// Drops frames that arrived encoded when the path carries less than they need.
 ///
-/// They cannot be made smaller, and sending them anyway would fill queues and delay the audio. What
-/// is sent above the path's rate is a debt that the path pays off. From half of the maximum debt
-/// on, frames that no other one refers to are dropped; beyond it, all frames up to a key frame once
-/// half of the debt is paid.
+/// They cannot be made smaller, and sending them anyway would fill queues and delay the audio. Bits
+/// sent beyond the path's rate are a debt that the path pays off. From half of the maximum debt on,
+/// frames that no other frame refers to are dropped; beyond the maximum, all frames are, up to a
+/// key frame after half of the debt is paid.
 struct StreamThinner {
-  /// How much may be sent ahead of the path, as time at its rate.
+  /// The maximum amount by which sending may be ahead of the path, as time at its rate.
   ///
-  /// A key frame is many times larger than others, so a shorter time would stop files whose mean
-  /// rate fits.
+  /// A key frame is many times larger than other frames, so a shorter time would stop files whose
+  /// mean rate fits.
   static let debtMaximum = Interval.seconds(2)
 
   /// Bits sent that the path has not carried yet.
@@ -97,11 +97,11 @@ struct StreamThinner {
   /// Whether referenced frames were dropped.
   private(set) var waitsForKey = false
 
-  /// Whether to send a frame.
+  /// Returns whether to send a frame.
   /// - Parameters:
   ///   - isReference: whether other frames may refer to it.
-  ///   - limit: the capacity of the path in bits per second; nil if it is not known to be too low,
-  ///     so that everything is sent.
+  ///   - limit: the path's capacity in bits per second; nil if it is not known to be too low, so
+  ///     that everything is sent.
   mutating func admits(
     byteCount: Int, isKey: Bool, isReference: Bool, limit: UInt64?, at now: Instant
   ) -> Bool {

@@ -1,7 +1,8 @@
 package import RTP
 package import Wire
 
-/// What to reduce first when a track's video is limited (W3C RTCDegradationPreference).
+/// The aspect that is reduced first when a track's video has to be limited (W3C
+/// RTCDegradationPreference).
 public enum DegradationPreference: String, CaseIterable, Hashable, Sendable, Codable {
   /// Reduces the resolution.
   case maintainFramerate = "maintain-framerate"
@@ -11,7 +12,7 @@ public enum DegradationPreference: String, CaseIterable, Hashable, Sendable, Cod
   case balanced
 }
 
-/// The content of a video track (W3C MediaStreamTrack.contentHint, for video).
+/// The kind of content in a video track (W3C MediaStreamTrack.contentHint, for video).
 public enum ContentHint: String, CaseIterable, Hashable, Sendable, Codable {
   /// Unknown.
   case none = ""
@@ -22,8 +23,8 @@ public enum ContentHint: String, CaseIterable, Hashable, Sendable, Codable {
   /// Text to be read, such as a screen.
   case text
 
-  /// What to reduce first for such content (W3C mst-content-hint section 4.1); nil for no
-  /// preference.
+  /// The aspect that is reduced first for this content (W3C mst-content-hint section 4.1); nil for
+  /// none.
   package var degradation: DegradationPreference? {
     switch self {
     case .none: nil
@@ -32,16 +33,16 @@ public enum ContentHint: String, CaseIterable, Hashable, Sendable, Codable {
     }
   }
 
-  /// Whether encoders should treat the video as a screen.
+  /// Whether encoders should treat the video as screen content.
   package var isScreen: Bool { self == .detail || self == .text }
 }
 
-/// Reduces frame rate or resolution when the path or the processor is the limit, and restores them
+/// Reduces frame rate or resolution when the path or the processor is too slow, and restores them
 /// afterwards.
 ///
-/// Without a preference nothing changes; that is the default for senders.
+/// Without a preference, the default for senders, nothing changes.
 package struct VideoAdaptation: Hashable, Sendable {
-  /// The limits for a track's video.
+  /// Limits on a track's video.
   package struct Limits: Hashable, Sendable {
     /// The maximum frame rate; nil for no limit.
     package var framesPerSecond: Double?
@@ -51,33 +52,33 @@ package struct VideoAdaptation: Hashable, Sendable {
     package init() {}
   }
 
-  /// What to reduce first; nil to reduce nothing.
+  /// The aspect to reduce first; nil reduces nothing.
   package var preference: DegradationPreference? {
     didSet { if preference != oldValue { reset() } }
   }
   package private(set) var limits = Limits()
 
-  /// The reductions so far, to be undone from the last one.
+  /// The reductions so far; the last one is undone first.
   private var steps: [Step] = []
   private var judgedAt: Instant?
   private var calmSeconds = 0
 
   private enum Step: Hashable, Sendable {
-    /// The previous rate limit.
+    /// The frame rate limit before the reduction.
     case rate(Double?)
     case size(Double)
   }
 
-  /// How long a reduction must have sufficed before it is undone.
+  /// The number of seconds for which a reduction must have been enough before it is undone.
   private static let calmMinimum = 5
-  /// The lowest frame rate (as in libwebrtc).
+  /// The lowest frame rate, as in libwebrtc.
   private static let rateMinimum = 2.0
-  /// Each step halves the number of pixels, approximately.
+  /// Each step roughly halves the number of pixels.
   private static let scales = [1, 4.0 / 3, 2, 8.0 / 3, 4]
 
   package init(preference: DegradationPreference? = nil) { self.preference = preference }
 
-  /// Judges the video once a second.
+  /// Judges the video once per second.
   /// - Parameters:
   ///   - reason: why it is worse than its source.
   ///   - framesPerSecond: the source's frame rate.
@@ -150,22 +151,22 @@ package struct VideoAdaptation: Hashable, Sendable {
 
 // MARK: - QualityLimitation
 
-/// Why a track's video is worse than its source (W3C qualityLimitationReason), and for how long
-/// each reason held.
+/// The reasons that a track's video is worse than its source (W3C qualityLimitationReason), and the
+/// time for which each one applied.
 ///
-/// Each second is judged once it is over. Frames dropped because the clock was late mean that the
-/// processor is too slow. A mean quantiser at which libwebrtc would reduce the resolution (95 of
-/// VP8's 127, 205 of VP9's 255), or encoded frames that were dropped, mean that the bit rate is too
-/// low; optionally also a target far below what the video needs.
+/// Each second is judged when it is over. Frames dropped because the clock was late mean that the
+/// processor is too slow. The bit rate is too low if the mean quantiser reaches the value at which
+/// libwebrtc would reduce the resolution (95 of VP8's 127, 205 of VP9's 255), or if encoded frames
+/// were dropped; optionally also if the target is far below what the video needs.
 package struct QualityLimitation: Hashable, Sendable {
-  /// The reasons of W3C RTCQualityLimitationReason, in the order of its durations record.
+  /// The reasons in W3C RTCQualityLimitationReason, in the order of the durations record.
   package enum Reason: String, CaseIterable, Sendable {
     case none, cpu, bandwidth, other
   }
 
   /// The current reason.
   package private(set) var reason = Reason.none
-  /// The reason without regard to the target: the encoder's result may still be good.
+  /// The reason, ignoring the target: the encoder's result may still be good.
   package private(set) var shown = Reason.none
 
   private var since: Instant?
@@ -178,12 +179,13 @@ package struct QualityLimitation: Hashable, Sendable {
   private var narrowFrames = 0
 
   private static let window = Interval.seconds(1)
-  /// If one in this many frames is dropped, the processor is the limit.
+  /// If one in this many frames is dropped, the processor is too slow.
   private static let lateShare = 10
 
   package init() {}
 
-  /// Records an encoded frame, and how many before it were dropped because the clock was late.
+  /// Records an encoded frame, and how many frames before it were dropped because the clock was
+  /// late.
   /// - Parameter isNarrow: whether the target is far below what such video needs.
   package mutating func record(
     quantiser: UInt8, of codec: CodecName = .vp8, late: Int, isNarrow: Bool = false,
@@ -221,7 +223,7 @@ package struct QualityLimitation: Hashable, Sendable {
     narrowFrames = 0
   }
 
-  /// Records that encoding stops because the path does not carry it.
+  /// Records that encoding stopped because the path cannot carry the video.
   package mutating func hold(at now: Instant) {
     shown = .bandwidth
     change(to: .bandwidth, at: now)
@@ -230,13 +232,13 @@ package struct QualityLimitation: Hashable, Sendable {
     narrowFrames = 0
   }
 
-  /// Whether the last second's frames show that the bit rate is too low.
+  /// Returns whether the last second's frames show that the bit rate is too low.
   private func isPoor(_ codec: CodecName?) -> Bool {
     guard let poor = codec?.codec?.poorQuantiser else { return false }
     return quantiserSum >= videoFrames * poor
   }
 
-  /// How long each reason held until an instant; empty before the first frame.
+  /// Returns how long each reason applied, up to an instant; empty before the first frame.
   package func durations(at now: Instant) -> [(reason: Reason, length: Interval)] {
     guard let since else { return [] }
     return zip(Reason.allCases, durations).map { reason, length in

@@ -3,9 +3,9 @@ package import Wire
 
 /// The sending side of a video track: a source and an encoder on the source's frame clock.
 ///
-/// The test pattern is generated on a grid that starts with the first start and never drifts;
-/// frames are dropped if the clock is late. Frames from the application or the echo are encoded as
-/// they arrive.
+/// The test pattern is generated on a grid that begins at the first start and never drifts; frames
+/// are dropped if the clock is late. Frames from the application or the echo are encoded as they
+/// arrive.
 package struct VideoCapture: Machine {
   package enum Input {
     case start
@@ -16,14 +16,14 @@ package struct VideoCapture: Machine {
     case enabled(Bool)
     /// A frame with its capture time, in nanoseconds of the source's clock.
     case frame(I420Buffer, timestamp: Int64)
-    /// Whether the video is a screen, from now on.
+    /// Whether the video is screen content from now on.
     case screen(Bool)
     case requestKeyframe
     case bitrate(UInt64)
-    /// The maximum frame rate (nil for no limit) and the factor, at least 1, by which frames are
+    /// The maximum frame rate (nil for no limit), and the factor of at least 1 by which frames are
     /// scaled down (W3C maxFramerate and scaleResolutionDownBy).
     case limits(framesPerSecond: Double?, scaleDownBy: Double)
-    /// The number of temporal layers from now on: 1 to 3.
+    /// The number of temporal layers from now on, 1 to 3.
     case temporalLayers(Int)
     case deadline
   }
@@ -32,14 +32,14 @@ package struct VideoCapture: Machine {
     case failure(String)
   }
 
-  /// The bit rate until the first target, in bits per second.
+  /// The bit rate before the first target, in bits per second.
   package static let startBitrate: UInt64 = 600_000
   /// The frame rate assumed for an application's source.
   private static let applicationFramesPerSecond = 30
   /// Frames closer than this (1 ms in the 90 kHz clock) are dropped.
   private static let leastDistance: Int64 = 90
 
-  /// A pattern and its grid.
+  /// The pattern's size, rate and progress on the grid.
   private struct Clock {
     var width: Int
     var height: Int
@@ -53,17 +53,17 @@ package struct VideoCapture: Machine {
         + Interval(nanoseconds: rest * 1_000_000_000 / framesPerSecond)
     }
 
-    /// The number of the last frame that starts at or before an instant.
+    /// Returns the number of the last frame that starts at or before an instant.
     func frame(at now: Instant, since origin: Instant) -> Int64 {
       let elapsed = max(0, (now - origin).nanoseconds)
       let (seconds, rest) = elapsed.quotientAndRemainder(dividingBy: 1_000_000_000)
-      // The start of a frame is rounded down, hence one more nanosecond.
+      // Frame starts are rounded down, hence one nanosecond more.
       return seconds * framesPerSecond + ((rest + 1) * framesPerSecond - 1) / 1_000_000_000
     }
   }
 
   package private(set) var counters = VideoCaptureCounters()
-  /// The instant of media time 0: the first start, unless given.
+  /// The instant of media time 0: given, or the first start.
   package private(set) var origin: Instant?
 
   private var clock: Clock?
@@ -75,17 +75,17 @@ package struct VideoCapture: Machine {
   private var thinner = FrameThinner()
   private var scaleDownBy = 1.0
   private var frameClock = FrameClock()
-  /// The last media time, not wrapped.
+  /// The last media time, not wrapped around.
   private var lastMediaTime: Int64?
 
-  /// Creates the capture of a track.
+  /// Creates a track's capture.
   /// - Parameters:
-  ///   - codec: one that a library encodes.
+  ///   - codec: a codec with a library to encode it.
   ///   - origin: the instant of media time 0 if this capture continues another one's stream (W3C
   ///     replaceTrack); nil for its first start.
-  ///   - counters: those of an earlier capture of the same source.
+  ///   - counters: the counters of an earlier capture of the same source.
   ///   - isEnabled: whether the video is sent rather than black frames.
-  ///   - unitLimit: the largest unit of H.264 in bytes; nil if the peer accepts fragments.
+  ///   - unitLimit: the largest H.264 unit in bytes; nil if the peer accepts fragments.
   package init(
     track: String, source: MediaSource, codec: CodecName, codecs: any CodecFactory,
     origin: Instant? = nil, counters: VideoCaptureCounters = VideoCaptureCounters(),
@@ -103,7 +103,7 @@ package struct VideoCapture: Machine {
     }
   }
 
-  /// When the pattern's next frame is due, while it runs.
+  /// When the pattern's next frame is due, while it is running.
   package var deadline: Instant? {
     guard isRunning, !hasFailed, let clock, let origin else { return nil }
     return clock.start(of: clock.nextFrame, since: origin)
@@ -141,7 +141,7 @@ package struct VideoCapture: Machine {
     guard !isRunning else { return }
     isRunning = true
     encoder.requestKeyframe()
-    // If this capture continues another one, that one has sent the frame of this instant.
+    // A capture that this one continues has already sent this instant's frame.
     let first = origin == nil ? now : now + Interval(nanoseconds: 1)
     let begin = origin ?? now
     origin = begin
@@ -226,7 +226,7 @@ package struct VideoCapture: Machine {
 
 // MARK: - CaptureEncoder
 
-/// The encoder of a video capture, created for the first frame, with its settings.
+/// A video capture's encoder, created for the first frame, with its settings.
 struct CaptureEncoder {
   private let track: String
   private let codec: CodecName
@@ -257,7 +257,7 @@ struct CaptureEncoder {
   mutating func setScreen(_ isScreen: Bool) {
     guard isScreen != self.isScreen else { return }
     self.isScreen = isScreen
-    // An encoder is configured for its content once, so another one replaces it.
+    // An encoder is configured for its content only once, so another one replaces it.
     replace()
   }
 
@@ -298,7 +298,7 @@ struct CaptureEncoder {
     return made
   }
 
-  /// Encodes a video frame; nil if the encoder drops it.
+  /// Encodes a video frame; returns nil if the encoder drops it.
   /// - Parameter framesPerSecond: the frame rate for which an encoder is created.
   mutating func encode(
     _ videoFrame: I420Buffer, mediaTime: UInt32, framesPerSecond: Int
@@ -310,7 +310,7 @@ struct CaptureEncoder {
     let encoded = try encoder.encode(videoFrame, mediaTime: mediaTime, forceKey: wantsKeyframe)
     guard let encoded else { return nil }
     if encoded.isKey { wantsKeyframe = false }
-    // H.264 has even sizes: a last odd column or row is cut off.
+    // H.264 has even sizes: an odd last column or row is cut off.
     let mask = codec == .h264 ? ~1 : ~0
     var frame = EncodedFrame(
       kind: .video, codec: codec, mediaTime: mediaTime, bytes: encoded.bytes,
@@ -321,19 +321,19 @@ struct CaptureEncoder {
   }
 }
 
-/// Counters of a video source for W3C media-source and outbound-rtp statistics.
+/// A video source's counters for W3C media-source and outbound-rtp statistics.
 package struct VideoCaptureCounters: Hashable, Sendable {
   /// Frames received or generated, including those dropped later.
   package var frames: UInt64 = 0
-  /// Frames not encoded or sent: the clock was late, they were too close, or, if they arrived
-  /// encoded, the path was full.
+  /// Frames not encoded or sent: the clock was late, they were too close together, or, if they
+  /// arrived encoded, the path was full.
   package var framesSkipped: UInt64 = 0
-  /// Those dropped because the clock was late.
+  /// Frames among these dropped because the clock was late.
   package var framesLate: UInt64 = 0
-  /// Encoded frames, and key frames among them.
+  /// Encoded frames, and the key frames among them.
   package var framesEncoded: UInt64 = 0
   package var keyFramesEncoded: UInt64 = 0
-  /// The sum of the quantisers of all encoded frames.
+  /// The sum of all encoded frames' quantisers.
   package var qpSum: UInt64 = 0
   /// The size of the last video frame.
   package var width = 0
@@ -343,7 +343,7 @@ package struct VideoCaptureCounters: Hashable, Sendable {
 
   var captureTimes = FrameRate(ticksPerSecond: 90_000)
 
-  /// The number of frames in the last second before a media time in 1/90000 s.
+  /// Returns the number of frames in the second before a media time, in 1/90000 s.
   package func framesPerSecond(atMediaTime mediaTime: Int64) -> Int {
     captureTimes.count(at: mediaTime)
   }

@@ -5,9 +5,9 @@ import Wire
 
 /// Creates codecs for tracks.
 ///
-/// A replay that skips the codecs substitutes one that reads the take.
+/// A replay that skips the codecs substitutes a factory that reads the take.
 package protocol CodecFactory: AnyObject {
-  /// The codecs that the application provides.
+  /// The codecs that the application provides itself.
   var applicationCodecs: [OwnCodec] { get }
   func audioEncoder(track: String, _ settings: OpusSettings) throws(CodecError) -> any AudioEncoding
   func audioDecoder(track: String, _ codec: CodecName, channels: Int) throws(CodecError)
@@ -18,7 +18,7 @@ package protocol CodecFactory: AnyObject {
 }
 
 extension CodecFactory {
-  /// None: all codecs are libraries'.
+  /// None: libraries provide all codecs.
   package var applicationCodecs: [OwnCodec] { [] }
 
   package func audioDecoder(track: String, channels: Int) throws(CodecError)
@@ -28,15 +28,15 @@ extension CodecFactory {
   }
 }
 
-/// A failure inside a codec library.
+/// A failure in a codec library.
 package struct CodecError: Error, Hashable, Sendable {
   package var reason: String
   package init(reason: String) { self.reason = reason }
 }
 
-/// Everything that determines the bytes of an audio encoder; part of the take's configuration.
+/// Everything that determines an audio encoder's bytes; part of the take's configuration.
 package struct OpusSettings: Hashable, Sendable {
-  /// The codec; G.711 uses only the channels of the settings.
+  /// The codec; G.711 uses only `channels`.
   package var codec = CodecName.opus
   package var channels = 1
   package var bitrate: Int32 = 32_000
@@ -46,19 +46,19 @@ package struct OpusSettings: Hashable, Sendable {
   package init() {}
 }
 
-/// Everything that determines the bytes of a video encoder: one thread, no measured effort.
+/// Everything that determines a video encoder's bytes: one thread, no measured effort.
 package struct VideoSettings: Hashable, Sendable {
   package var codec: CodecName
   package var width: Int
   package var height: Int
   package var framesPerSecond: Int
   package var bitrate: UInt64
-  /// Whether the video is a screen: letters and edges matter more than motion.
+  /// Whether the video is screen content: letters and edges matter more than motion.
   package var isScreen = false
   /// The number of temporal layers, 1 to 3; more than 1 only for VP8.
   package var temporalLayers = 1
-  /// The largest unit of H.264 in bytes if the peer accepts no fragments (packetization mode 0);
-  /// nil for no limit.
+  /// The largest H.264 unit in bytes if the peer accepts no fragments (packetization mode 0); nil
+  /// for no limit.
   package var unitLimit: Int?
   /// libvpx's speed setting: negative for VP8, 0 to 9 for VP9.
   package var cpuUsed: Int32 { codec == .vp9 ? 7 : -6 }
@@ -73,26 +73,26 @@ package struct VideoSettings: Hashable, Sendable {
   }
 }
 
-/// Encodes the audio of one track.
+/// Encodes one track's audio.
 package protocol AudioEncoding: AnyObject {
-  /// Whether samples are needed; otherwise sources need not generate any.
+  /// Whether samples are needed; if not, sources need not generate any.
   var wantsSamples: Bool { get }
   /// Encodes one 20 ms block.
   func encode(_ block: AudioBlock) throws(CodecError) -> EncodedAudio
-  /// Sets the share of lost packets in percent.
+  /// Sets the packet loss in percent.
   func setPacketLoss(percent: Int32)
 }
 
 /// An encoded audio block.
 package struct EncodedAudio: Hashable, Sendable {
-  /// The payload; empty or one byte if DTX says that nothing needs to be sent.
+  /// The payload; empty or one byte if DTX says that nothing need be sent.
   package var bytes: [UInt8]
   package var isVoice: Bool
-  /// The RFC 6464 level of the block, 0 to 127.
+  /// The block's RFC 6464 level, 0 to 127.
   package var level: UInt8
   /// The largest absolute sample.
   package var peak: UInt16
-  /// The sum of squares of the loudest channel's samples.
+  /// The loudest channel's sum of squares.
   package var energy: UInt64
   package init(
     bytes: [UInt8], isVoice: Bool, level: UInt8, peak: UInt16 = 0, energy: UInt64 = 0
@@ -105,9 +105,9 @@ package struct EncodedAudio: Hashable, Sendable {
   }
 }
 
-/// Decodes the audio of one track.
+/// Decodes one track's audio.
 package protocol AudioDecoding: AnyObject {
-  /// Decodes a payload, recovers the block before it from its in-band FEC, or conceals a lost one.
+  /// Decodes a payload, recovers the previous block from its in-band FEC, or conceals a lost block.
   func decode(_ request: AudioDecodeRequest) throws(CodecError) -> DecodedAudio
 }
 
@@ -123,7 +123,7 @@ package struct DecodedAudio: Hashable, Sendable {
   package var block: AudioBlock
   /// The largest absolute sample.
   package var peak: UInt16
-  /// The sum of squares of the loudest channel's samples.
+  /// The loudest channel's sum of squares.
   package var energy: UInt64
   package init(block: AudioBlock, peak: UInt16, energy: UInt64) {
     self.block = block
@@ -132,16 +132,16 @@ package struct DecodedAudio: Hashable, Sendable {
   }
 }
 
-/// Encodes the video frames of one track.
+/// Encodes one track's video frames.
 package protocol VideoEncoding: AnyObject {
-  /// Whether pixels are needed; otherwise sources need not generate any.
+  /// Whether pixels are needed; if not, sources need not generate any.
   var wantsPixels: Bool { get }
-  /// Encodes one video frame; nil if the encoder drops it.
+  /// Encodes a video frame; returns nil if the encoder drops it.
   func encode(
     _ videoFrame: I420Buffer, mediaTime: UInt32, forceKey: Bool
   ) throws(CodecError) -> EncodedVideo?
   func setBitrate(_ bitsPerSecond: UInt64)
-  /// Sets the temporal layer of the next frame, if there are several.
+  /// Sets the next frame's temporal layer, if there are several.
   func begin(_ step: TemporalPattern.Step)
 }
 
@@ -162,7 +162,7 @@ package struct EncodedVideo: Hashable, Sendable {
   }
 }
 
-/// Decodes the video frames of one track.
+/// Decodes one track's video frames.
 package protocol VideoDecoding: AnyObject {
   func decode(_ bytes: [UInt8]) throws(CodecError) -> DecodedVideo
 }
@@ -177,9 +177,9 @@ package struct DecodedVideo: Sendable {
   }
 }
 
-/// A codec provided by the application in place of a library's, as named in genesis.
+/// A codec that the application provides instead of a library, as named in genesis.
 public struct OwnCodec: Hashable, Sendable, Codable {
-  /// Whether it encodes or decodes.
+  /// Whether the codec encodes or decodes.
   public enum Role: String, Hashable, Sendable, Codable {
     /// Encodes frames.
     case encoder
@@ -187,14 +187,14 @@ public struct OwnCodec: Hashable, Sendable, Codable {
     case decoder
   }
 
-  /// Its encoding name in lower case: `vp8`.
+  /// The codec's encoding name in lower case: `vp8`.
   public var codec: String
   /// Whether it encodes or decodes.
   public var role: Role
-  /// The application's name for it.
+  /// The application's name for the implementation.
   public var implementation: String
 
-  /// Names a codec.
+  /// Creates the name of an application's codec.
   public init(codec: String, role: Role, implementation: String) {
     self.codec = codec
     self.role = role
@@ -204,22 +204,22 @@ public struct OwnCodec: Hashable, Sendable, Codable {
 
 // MARK: - LibraryCodecs
 
-/// The real codecs: Opus by libopus, VP8 and VP9 by libvpx, each on the calling thread; H.264 by
-/// OpenH264 and AV1 decoding by dav1d if this build has them.
+/// The real codecs: Opus with libopus, VP8 and VP9 with libvpx, all on the calling thread; H.264
+/// with OpenH264 and AV1 decoding with dav1d if this build has them.
 package final class LibraryCodecs: CodecFactory {
   package init() {}
 
-  /// The version of libopus, on which bit-exactness depends.
+  /// The libopus version, on which bit-exactness depends.
   package static var opusVersion: String {
     unsafe opus_get_version_string().map { unsafe String(cString: $0) } ?? "libopus ?"
   }
 
-  /// The version of libvpx, on which bit-exactness depends.
+  /// The libvpx version, on which bit-exactness depends.
   package static var vpxVersion: String {
     "libvpx " + (unsafe vpx_codec_version_str().map { unsafe String(cString: $0) } ?? "?")
   }
 
-  /// The version of OpenH264, if this build has it.
+  /// The OpenH264 version, if this build has it.
   package static var openH264Version: String? {
     #if canImport(COpenH264)
       LibraryH264Decoder.version
@@ -228,7 +228,7 @@ package final class LibraryCodecs: CodecFactory {
     #endif
   }
 
-  /// The version of dav1d, if this build has it.
+  /// The dav1d version, if this build has it.
   package static var dav1dVersion: String? {
     #if canImport(CDav1d)
       LibraryAV1Decoder.version
@@ -237,17 +237,17 @@ package final class LibraryCodecs: CodecFactory {
     #endif
   }
 
-  /// The encoding names of codecs that this build can decode but that pass through unless genesis
-  /// names them.
+  /// Encoding names of codecs that this build can decode but passes through unless genesis names
+  /// them.
   package static var furtherDecoders: [String] {
     (openH264Version == nil ? [] : ["h264"]) + (dav1dVersion == nil ? [] : ["av1"])
   }
 
-  /// The encoding names of codecs that this build can encode but that are only passed through
-  /// unless genesis names them.
+  /// Encoding names of codecs that this build can encode but passes through unless genesis names
+  /// them.
   package static var furtherEncoders: [String] { openH264Version == nil ? [] : ["h264"] }
 
-  /// Why this build does not encode a codec, with the way out; nil if it does.
+  /// Returns why this build does not encode a codec, with the way out; nil if it does.
   package static func missingEncoder(_ codec: CodecName) -> String? {
     switch codec {
     case .vp8, .vp9: nil
@@ -256,7 +256,7 @@ package final class LibraryCodecs: CodecFactory {
     }
   }
 
-  /// The decoders that this build lacks, each as a sentence with the way out.
+  /// The decoders missing in this build, each as a sentence with the way out.
   package static var missingDecoders: [String] {
     [("H.264", "libopenh264", openH264Version), ("AV1", "libdav1d", dav1dVersion)]
       .filter { $0.2 == nil }.map { missing($0.0, "decoded", $0.1) }

@@ -1,6 +1,6 @@
 package import RTP
 
-/// An encoder of G.711 (ITU-T G.711, RFC 3551 section 4.5.14): 160 bytes for each block of 20 ms.
+/// A G.711 encoder (ITU-T G.711, RFC 3551 section 4.5.14): 160 bytes per 20 ms block.
 final class G711Encoder: AudioEncoding {
   private let law: G711Law
   private let channels: Int
@@ -13,7 +13,7 @@ final class G711Encoder: AudioEncoding {
 
   var wantsSamples: Bool { true }
 
-  /// No effect: G.711 has only one rate.
+  /// Does nothing: G.711 has only one rate.
   func setPacketLoss(percent: Int32) {}
 
   func encode(_ block: AudioBlock) throws(CodecError) -> EncodedAudio {
@@ -23,7 +23,7 @@ final class G711Encoder: AudioEncoding {
         reason: "a block for G.711 has \(length) samples in \(channels) channels, "
           + "not \(block.frameCount) in \(block.channels)")
     }
-    // A block without content is silence.
+    // A block without samples is silence.
     let samples =
       block.samples.count == length * channels
       ? block.samples : [Int16](repeating: 0, count: length * channels)
@@ -36,7 +36,7 @@ final class G711Encoder: AudioEncoding {
       peak: loudness.peak, energy: loudness.energy)
   }
 
-  /// The mean of the channels.
+  /// Returns the channels' mean.
   private func mono(_ samples: [Int16]) -> [Int16] {
     guard channels > 1 else { return samples }
     return stride(from: 0, to: samples.count - channels + 1, by: channels).map { first in
@@ -47,7 +47,7 @@ final class G711Encoder: AudioEncoding {
   }
 }
 
-/// A decoder of G.711, to 48 kHz in one or two identical channels.
+/// A G.711 decoder with output at 48 kHz in one or two identical channels.
 package final class G711Decoder: AudioDecoding {
   private let law: G711Law
   private let channels: Int
@@ -73,7 +73,7 @@ package final class G711Decoder: AudioDecoding {
     }
   }
 
-  /// 200 ms at 48 kHz: no block is longer.
+  /// 200 ms at 48 kHz, longer than any block.
   private static let mostConcealed = 9_600
 
   private func output(_ narrow: [Int16], lasting count: Int?) -> DecodedAudio {
@@ -89,22 +89,22 @@ package final class G711Decoder: AudioDecoding {
 }
 
 /// Conceals lost audio at 8 kHz as in G.711 appendix I: repeats the last pitch period, fading out
-/// from 10 to 60 ms.
+/// between 10 and 60 ms.
 ///
-/// Periods are cross-faded, and so is the audio after them, to avoid clicks.
+/// Periods are cross-faded, as is the audio after them, to avoid clicks.
 struct NarrowbandConcealment {
-  /// The history in samples: the longest period and its search window.
+  /// The length of the history in samples: the longest period and its search window.
   private static let historyLength = 280
   /// Pitch periods of 5 to 15 ms.
   private static let periods = 40...120
   private static let correlated = 160
   private static let loud = 80
   private static let longest = 480
-  /// Audio after concealment is faded in over 4 ms.
+  /// Audio after concealment fades in over 4 ms.
   private static let fadeLength = 32
 
   private var history: [Int16] = []
-  /// The period being repeated; empty if nothing is concealed.
+  /// The period being repeated; empty when nothing is concealed.
   private var period: [Int16] = []
   private var made = 0
 
@@ -153,14 +153,14 @@ struct NarrowbandConcealment {
   private mutating func begin() {
     made = 0
     guard history.count == Self.historyLength else {
-      // Too little history to repeat any of it.
+      // There is too little history to repeat any of it.
       period = [0]
       return
     }
     let length = bestPeriod
     let start = history.count - length
     period = Array(history[start...])
-    // The end of each period is faded into the start of the next.
+    // The end of each period fades into the start of the next.
     let joint = length / 4
     for place in 0..<joint {
       let share = place + 1
@@ -171,7 +171,7 @@ struct NarrowbandConcealment {
     }
   }
 
-  /// The period with the best correlation of the last samples.
+  /// The period with the best correlation to the last samples.
   private var bestPeriod: Int {
     let first = history.count - Self.correlated
     var best = (length: Self.periods.upperBound, score: 0.0)
@@ -193,14 +193,14 @@ struct NarrowbandConcealment {
 
 // MARK: - G711Law
 
-/// The two companding laws of G.711 between 16-bit and 8-bit samples (ITU-T G.711 tables 1 and 2).
+/// G.711's two companding laws between 16-bit and 8-bit samples (ITU-T G.711 tables 1 and 2).
 package enum G711Law: Hashable, Sendable {
   /// The mu law: PCMU.
   case mu
   /// The A law: PCMA.
   case a
 
-  /// The law of a codec; nil if it is not G.711.
+  /// Creates the law of a codec; nil if the codec is not G.711.
   package init?(_ codec: CodecName) {
     switch codec {
     case .pcmu: self = .mu
@@ -209,10 +209,10 @@ package enum G711Law: Hashable, Sendable {
     }
   }
 
-  /// The code of silence.
+  /// The code for silence.
   package var silence: UInt8 { encode(0) }
 
-  /// The sample of each code.
+  /// The sample for each code.
   var samples: [Int16] { self == .mu ? G711Law.muSamples : G711Law.aSamples }
 
   private static let muSamples = (UInt8.min...UInt8.max).map { decodeMu($0) }
@@ -233,7 +233,7 @@ package enum G711Law: Hashable, Sendable {
 
   private static func encodeMu(_ sample: Int16) -> UInt8 {
     let magnitude = min(abs(Int(sample)), largest) + bias
-    // The segment is the position of the highest set bit, at least 7.
+    // The segment is given by the highest set bit, at least 7.
     let segment = magnitude.bitWidth - 1 - magnitude.leadingZeroBitCount - 7
     let mantissa = magnitude >> (segment + 3) & 0x0f
     // All bits are inverted, so that quiet lines have many ones.
@@ -270,20 +270,20 @@ package enum G711Law: Hashable, Sendable {
 
 // MARK: - NarrowbandFilter
 
-/// A low-pass filter between 48 kHz and the 8 kHz of G.711, in integer arithmetic.
+/// A low-pass filter between 48 kHz and G.711's 8 kHz, in integer arithmetic.
 ///
-/// A sinc with a Hann window of 3 ms: flat to 3.2 kHz, nothing above 4.6 kHz, and a delay of 1.5 ms
-/// in each direction. Each sample at 8 kHz corresponds to exactly six.
+/// A sinc with a 3 ms Hann window: flat to 3.2 kHz, nothing above 4.6 kHz, and a delay of 1.5 ms in
+/// each direction. Each sample at 8 kHz corresponds to exactly six at 48 kHz.
 enum NarrowbandFilter {
-  /// 48 kHz over 8 kHz.
+  /// 48 kHz divided by 8 kHz.
   static let ratio = 6
-  /// The window in samples at 8 kHz.
+  /// The window length in samples at 8 kHz.
   private static let span = 24
-  /// The coefficients of an output add up to 2 to this power.
+  /// An output's coefficients add up to 2 to this power.
   private static let upShift = 13
   private static let downShift = 14
 
-  /// Upsamples by six from 8 kHz.
+  /// Upsamples from 8 kHz by six.
   struct Up {
     private var history = [Int32](repeating: 0, count: span - 1)
 
@@ -307,11 +307,11 @@ enum NarrowbandFilter {
     }
   }
 
-  /// Downsamples by six to 8 kHz.
+  /// Downsamples to 8 kHz by six.
   struct Down {
     private var history = [Int32](repeating: 0, count: (span - 1) * ratio)
 
-    /// Filters whole groups of six samples; a remainder is dropped.
+    /// Filters complete groups of six samples; a remainder is dropped.
     mutating func append(_ input: [Int16], into output: inout [Int16]) {
       let count = input.count / ratio
       let samples = history + input.prefix(count * ratio).map { Int32($0) }
@@ -332,7 +332,7 @@ enum NarrowbandFilter {
 
   // MARK: Coefficients
 
-  /// The frequency at which half of the amplitude is left, relative to 48 kHz.
+  /// The frequency of half amplitude, relative to 48 kHz.
   private static let cutoff = 3_800.0 / 48_000
 
   private static let window: [Double] = {
@@ -350,8 +350,8 @@ enum NarrowbandFilter {
   /// The window for one output at 8 kHz, oldest sample first.
   private static let lowPass = scaled(window, to: 1 << downShift)
 
-  /// For each of six outputs at 48 kHz the taps on the samples at 8 kHz, oldest first; every row
-  /// has the same sum, so that a constant stays constant.
+  /// For each of six outputs at 48 kHz, the taps on the samples at 8 kHz, oldest first; all rows
+  /// have the same sum, so that a constant stays constant.
   private static let phases: [Int32] = (0..<ratio).flatMap { phase in
     scaled(
       (0..<span).map { window[phase + ratio * (span - 1 - $0)] }, to: 1 << upShift)

@@ -3,10 +3,10 @@
   import RTP
   import Wire
 
-  /// An AV1 decoder by dav1d on the calling thread, for 8 bits and 4:2:0.
+  /// An AV1 decoder using dav1d on the calling thread, for 8-bit 4:2:0 video.
   ///
-  /// Like the VP8 and VP9 decoders, it refuses frames after an error and at the beginning, until
-  /// the next key frame.
+  /// Like the VP8 and VP9 decoders, it refuses frames at the start and after an error, until the
+  /// next key frame.
   final class LibraryAV1Decoder: VideoDecoding {
     static var version: String {
       "dav1d " + (unsafe dav1d_version().map { unsafe String(cString: $0) } ?? "?")
@@ -20,7 +20,7 @@
       unsafe dav1d_default_settings(&settings)
       unsafe settings.n_threads = 1
       unsafe settings.max_frame_delay = 1
-      // Output only the highest layer of a frame.
+      // Output only a frame's highest layer.
       unsafe settings.all_layers = 0
       unsafe settings.frame_size_limit = UInt32(LibraryVPXDecoder.mostPixels)
       unsafe settings.logger.callback = nil
@@ -51,7 +51,7 @@
       }
       defer { unsafe dav1d_data_unref(&data) }
       var shown: DecodedVideo?
-      // A full decoder has to be drained before it accepts more; the last frame drained is shown.
+      // A full decoder must be drained before it accepts more; the last frame drained is shown.
       repeat {
         let before = unsafe data.sz
         let sent = unsafe dav1d_send_data(context, &data)

@@ -3,10 +3,10 @@
   import RTP
   import Wire
 
-  /// An H.264 decoder by OpenH264 on the calling thread, without error concealment.
+  /// An H.264 decoder using OpenH264 on the calling thread, without error concealment.
   ///
-  /// Like the VP8 and VP9 decoders, it refuses frames after an error and at the beginning, until
-  /// the next key frame.
+  /// Like the VP8 and VP9 decoders, it refuses frames at the start and after an error, until the
+  /// next key frame.
   final class LibraryH264Decoder: VideoDecoding {
     static var version: String {
       var version = OpenH264Version()
@@ -79,7 +79,7 @@
       return DecodedVideo(videoFrame: videoFrame, quantiser: lastQuantiser)
     }
 
-    /// The mean quantiser of the last frame, 0 to 51.
+    /// The last frame's mean quantiser, 0 to 51.
     private var lastQuantiser: UInt8 {
       var statistics = SDecoderStatistics()
       guard unsafe calls.GetOption?(decoder, DECODER_OPTION_GET_STATISTICS, &statistics) == 0

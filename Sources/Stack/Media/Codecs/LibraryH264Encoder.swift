@@ -3,11 +3,11 @@
   import RTP
   import Wire
 
-  /// An H.264 encoder by OpenH264 for live video: constrained baseline, one thread, with rate
+  /// An H.264 encoder using OpenH264 for live video: constrained baseline, one thread, with rate
   /// control by quantiser and, at its limit, by dropping frames.
   ///
-  /// The rate control uses the frames' times instead of a clock, and with one thread nothing
-  /// depends on the machine's load: equal inputs give equal bytes on one kind of processor.
+  /// Rate control uses frame times instead of a clock, and with one thread nothing depends on the
+  /// machine's load: equal inputs produce equal bytes on the same kind of processor.
   final class LibraryH264Encoder: VideoEncoding {
     /// The smallest width and height that OpenH264 accepts.
     static let leastSide = 16
@@ -15,7 +15,7 @@
     private static let bitrates: ClosedRange<UInt64> = 10_000...100_000_000
     /// The frame rates that OpenH264 accepts.
     private static let frameRates = 1.0...60.0
-    /// The window for measuring the frame rate: a second in the 90 kHz clock.
+    /// The window for measuring the frame rate: one second in the 90 kHz clock.
     private static let rateWindow: Int64 = 90_000
 
     private let settings: VideoSettings
@@ -26,10 +26,10 @@
     private var size = (width: 0, height: 0)
     private var bitrate: UInt64
     private var frameRate: Double
-    /// The presentation time in units of 1/90000 s, which increases with every frame.
+    /// Presentation time in units of 1/90000 s, increasing with every frame.
     private var presentationTime: Int64 = 0
     private var lastMediaTime: UInt32?
-    /// The start of the measured second, and the frames since.
+    /// The start of the second being measured, and the frames since then.
     private var rateBegan: Int64 = 0
     private var rateFrames = 0
     private var quantisers = H264Quantisers()
@@ -64,7 +64,7 @@
       bitrate = bitsPerSecond
       guard isOpen else { return }
       var wanted = SBitrateInfo(iLayer: SPATIAL_LAYER_ALL, iBitrate: encoderBitrate)
-      // After a failure the previous rate stays in force.
+      // After a failure the previous rate stays in effect.
       _ = unsafe calls.SetOption?(encoder, ENCODER_OPTION_BITRATE, &wanted)
     }
 
@@ -84,7 +84,7 @@
       if forceKey, unsafe copenh264_force_key(encoder) != 0 {
         throw CodecError(reason: "the H.264 encoder makes no key frame")
       }
-      // A blank frame is encoded as grey, as with VP8 and VP9.
+      // A blank frame is encoded as grey, as in VP8 and VP9.
       let samples =
         videoFrame.samples.isEmpty
         ? [UInt8](
@@ -103,7 +103,7 @@
       return collect()
     }
 
-    /// Extends the media time across wrap-arounds, and measures the real frame rate, since the bit
+    /// Extends media time across wrap-arounds and measures the real frame rate, because the bit
     /// rate is divided by the expected one.
     private func advance(to mediaTime: UInt32) {
       if let lastMediaTime {
@@ -127,7 +127,7 @@
       (rateBegan, rateFrames) = (presentationTime, 1)
     }
 
-    /// Collects the units of the frame; nil if the encoder dropped it.
+    /// Collects a frame's units; returns nil if the encoder dropped the frame.
     private func collect() -> EncodedVideo? {
       let kind = unsafe frame.pointee.eFrameType
       guard kind != videoFrameTypeSkip, kind != videoFrameTypeInvalid else { return nil }
@@ -179,7 +179,7 @@
       parameters.iRCMode = RC_BITRATE_MODE
       parameters.fMaxFrameRate = rate
       parameters.bEnableFrameSkip = true
-      // Key frames are encoded only when the peer requests one.
+      // Key frames are encoded only on the peer's request.
       parameters.uiIntraPeriod = 0
       parameters.uiMaxNalSize = 0
       parameters.iMultipleThreadIdc = 1
@@ -193,8 +193,8 @@
       parameters.sSpatialLayers.0.fFrameRate = rate
       parameters.sSpatialLayers.0.iSpatialBitrate = encoderBitrate
       parameters.sSpatialLayers.0.iMaxSpatialBitrate = 0
-      // OpenH264 adds the constraint flags of constrained baseline, and the level that size and
-      // rate require.
+      // OpenH264 adds the constraint flags of constrained baseline, and the level required by size
+      // and rate.
       parameters.sSpatialLayers.0.uiProfileIdc = PRO_BASELINE
       parameters.sSpatialLayers.0.sSliceArgument.uiSliceNum = 1
       parameters.sSpatialLayers.0.sSliceArgument.uiSliceMode = SM_SINGLE_SLICE
@@ -209,7 +209,7 @@
   extension SSourcePicture {
     /// Describes I420 samples in one array; OpenH264 only reads them.
     ///
-    /// A last odd column or row is cut off, because H.264 needs whole chroma samples.
+    /// An odd last column or row is cut off, because H.264 needs complete chroma samples.
     fileprivate init(i420 samples: UnsafeBufferPointer<UInt8>, width: Int, height: Int) {
       unsafe self.init()
       let chromaWidth = (width + 1) / 2

@@ -1,6 +1,6 @@
 import COpus
 
-/// An Opus encoder by libopus for blocks of 20 ms (RFC 6716, RFC 7587).
+/// An Opus encoder using libopus, for 20 ms blocks (RFC 6716, RFC 7587).
 ///
 /// Configured for voice over IP with constrained variable bit rate. Its bytes depend only on
 /// settings and samples, because libopus reads no clock.
@@ -46,7 +46,7 @@ final class LibraryOpusEncoder: AudioEncoding {
   var wantsSamples: Bool { true }
 
   func setPacketLoss(percent: Int32) {
-    // After a refused value the previous one stays in force, which is harmless.
+    // After a refused value the previous one stays in effect, which is harmless.
     _ = unsafe copus_encoder_set(
       encoder, OPUS_SET_PACKET_LOSS_PERC_REQUEST, min(max(percent, 0), 100))
   }
@@ -58,7 +58,7 @@ final class LibraryOpusEncoder: AudioEncoding {
         reason: "an Opus block has \(length) samples in \(settings.channels) channels, "
           + "not \(block.frameCount) in \(block.channels)")
     }
-    // A block without content is silence.
+    // A block without samples is silence.
     let samples = block.samples.count == silence.count ? block.samples : silence
     var code: Int32 = 0
     let bytes = unsafe [UInt8](
@@ -83,14 +83,14 @@ final class LibraryOpusEncoder: AudioEncoding {
   }
 }
 
-/// libopus's text for an error code.
+/// Returns libopus's text for an error code.
 func opusReason(_ code: Int32) -> String {
   unsafe opus_strerror(code).map { unsafe String(cString: $0) } ?? "error \(code)"
 }
 
 // MARK: - LibraryOpusDecoder
 
-/// An Opus decoder by libopus, to 48 kHz in one or two channels.
+/// An Opus decoder using libopus, with output at 48 kHz in one or two channels.
 final class LibraryOpusDecoder: AudioDecoding {
   private let decoder: OpaquePointer
   private let channels: Int
@@ -121,7 +121,7 @@ final class LibraryOpusDecoder: AudioDecoding {
     }
   }
 
-  /// Concealment works in steps of 2.5 ms.
+  /// Checks a sample count: concealment works in steps of 2.5 ms.
   private func checked(_ frameCount: Int) throws(CodecError) -> Int {
     guard frameCount > 0, frameCount % 120 == 0, frameCount <= OpusPacket.longestDuration else {
       throw CodecError(reason: "Opus cannot make up \(frameCount) samples")

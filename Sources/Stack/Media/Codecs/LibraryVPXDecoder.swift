@@ -2,12 +2,13 @@ import CVPX
 import RTP
 import Wire
 
-/// A VP8 or VP9 decoder by libvpx on one thread.
+/// A VP8 or VP9 decoder using libvpx on one thread.
 ///
-/// After an error and at the beginning it refuses frames until the next key frame, because frames
-/// that refer to a broken one would be shown corrupted.
+/// At the start and after an error it refuses frames until the next key frame, because frames that
+/// refer to a broken one would be shown corrupted.
 final class LibraryVPXDecoder: VideoDecoding {
-  /// The most pixels of a frame: a forged header must not make libvpx allocate gigabytes.
+  /// The maximum number of pixels in a frame: a forged header must not make libvpx allocate
+  /// gigabytes.
   static let mostPixels = 4_096 * 4_096
 
   private let isVP9: Bool
@@ -47,7 +48,7 @@ final class LibraryVPXDecoder: VideoDecoding {
         context, buffer.baseAddress, UInt32(clamping: buffer.count), nil, 0)
     }
     guard status == VPX_CODEC_OK else { throw refused(vpxReason(status)) }
-    // VP9 reports a corrupt frame only when it is fetched.
+    // VP9 reports a corrupt frame only when the frame is fetched.
     var iterator: vpx_codec_iter_t?
     let image = unsafe vpx_codec_get_frame(context, &iterator)
     var corrupted: Int32 = 0
@@ -62,7 +63,7 @@ final class LibraryVPXDecoder: VideoDecoding {
 
   private var name: String { isVP9 ? "VP9" : "VP8" }
 
-  /// The quantiser index of the last frame, on VP9's scale.
+  /// The last frame's quantiser index, on VP9's scale.
   private var lastQuantiser: UInt8 {
     var quantiser: Int32 = 0
     _ = unsafe vpx_codec_control_VPXD_GET_LAST_QUANTIZER(
@@ -76,12 +77,12 @@ final class LibraryVPXDecoder: VideoDecoding {
   }
 }
 
-/// Checked before libvpx gets a frame.
+/// A frame header, checked before libvpx gets the frame.
 private struct FrameHeader {
   var isKey: Bool
-  /// nil if the size is that of earlier frames.
+  /// The size; nil if inherited from earlier frames.
   var size: (width: Int, height: Int)?
-  /// nil if only libvpx knows it.
+  /// The quantiser; nil if only libvpx knows it.
   var quantiser: UInt8?
 
   init?(_ bytes: RawSpan, isVP9: Bool) {
@@ -107,7 +108,7 @@ extension I420Buffer {
       width: Int(image.d_w), height: Int(image.d_h))
   }
 
-  /// Copies the three planes of a decoder's output, without row padding.
+  /// Copies the three planes that a decoder output, without row padding.
   convenience init?(
     copying planes: [UnsafeMutablePointer<UInt8>?], strides: [Int], width: Int, height: Int
   ) {
@@ -133,11 +134,11 @@ extension I420Buffer {
 
 // MARK: - VP8BitstreamHeader
 
-/// The beginning of a VP8 frame, as far as it is needed without a decoder (RFC 6386 section 9).
+/// The start of a VP8 frame, as far as it is needed without a decoder (RFC 6386 section 9).
 package struct VP8BitstreamHeader: Hashable, Sendable {
-  /// Whether a decoder can begin here.
+  /// Whether a decoder can start with it.
   package var isKey: Bool
-  /// The size in pixels; 0 when the frame is not a key frame.
+  /// The size in pixels; 0 unless it is a key frame.
   package var width: Int
   package var height: Int
   /// The quantiser index `y_ac_qi`, 0 to 127 (RFC 6386 section 9.6).
@@ -169,7 +170,7 @@ package struct VP8BitstreamHeader: Hashable, Sendable {
   }
 }
 
-/// The boolean entropy decoder (RFC 6386 section 7), for flags with even odds only.
+/// The boolean entropy decoder (RFC 6386 section 7), only for flags with even odds.
 private struct BoolDecoder: ~Escapable {
   private let bytes: RawSpan
   private var offset = 0
@@ -177,7 +178,7 @@ private struct BoolDecoder: ~Escapable {
   private var window: UInt32 = 0
   private var bitsLeft = 0
   private var range: UInt32 = 255
-  /// Whether more bits were requested than there are.
+  /// Whether more bits were requested than exist.
   private(set) var ranOut = false
 
   @_lifetime(copy bytes)
@@ -230,7 +231,7 @@ private struct BoolDecoder: ~Escapable {
     for _ in 0..<times where flag() { skip(bits) }
   }
 
-  /// Section 9.3: segment maps, quantisers and filter levels.
+  /// Skips segment maps, quantisers and filter levels (section 9.3).
   mutating func skipSegmentation() {
     guard flag() else { return }
     let updatesMap = flag()
@@ -242,7 +243,7 @@ private struct BoolDecoder: ~Escapable {
     if updatesMap { skipOptional(times: 3, bits: 8) }
   }
 
-  /// Section 9.6: loop filter adjustments by reference frame and mode.
+  /// Skips loop filter adjustments by reference frame and mode (section 9.6).
   mutating func skipFilterAdjustments() {
     guard flag(), flag() else { return }
     skipOptional(times: 8, bits: 6 + 1)

@@ -2,12 +2,12 @@ import CVPX
 import RTP
 import Wire
 
-/// A VP8 or VP9 encoder by libvpx for live video: constant bit rate, no look-ahead, one thread.
+/// A VP8 or VP9 encoder using libvpx, for live video: constant bit rate, no look-ahead, one thread.
 ///
-/// A negative `cpuUsed` fixes the effort of VP8; with a positive one libvpx would measure its run
+/// A negative `cpuUsed` fixes VP8's effort; with a positive value libvpx would measure its run
 /// time, and the bytes would depend on the machine's load. VP9 does not measure.
 final class LibraryVPXEncoder: VideoEncoding {
-  /// The largest width and height of VP8 (RFC 6386 section 9.1), used for VP9 too.
+  /// VP8's largest width and height (RFC 6386 section 9.1), used for VP9 too.
   static let largestSide = 16_383
 
   private let settings: VideoSettings
@@ -18,7 +18,7 @@ final class LibraryVPXEncoder: VideoEncoding {
   /// libvpx's presentation time, which must increase with every frame.
   private var presentationTime: Int64 = 0
   private var lastMediaTime: UInt32?
-  /// The temporal layer of the next frame.
+  /// The next frame's temporal layer.
   private var step: TemporalPattern.Step?
 
   init(_ settings: VideoSettings) throws(CodecError) {
@@ -47,7 +47,7 @@ final class LibraryVPXEncoder: VideoEncoding {
     bitrate = bitsPerSecond
     unsafe configuration.rc_target_bitrate = kilobits(bitsPerSecond)
     shareAmongLayers()
-    // After a failure the previous rate stays in force.
+    // After a failure the previous rate stays in effect.
     if isOpen { _ = unsafe vpx_codec_enc_config_set(context, &configuration) }
   }
 
@@ -57,15 +57,15 @@ final class LibraryVPXEncoder: VideoEncoding {
 
   func begin(_ step: TemporalPattern.Step) { self.step = step }
 
-  /// The references and updates of the next frame: the base layer is in the last frame's buffer,
-  /// the middle layer in the golden frame's.
+  /// Returns the next frame's references and updates: the last-frame buffer holds the base layer,
+  /// the golden frame the middle layer.
   private func flags(forceKey: Bool) -> vpx_enc_frame_flags_t {
     if forceKey { return vpx_enc_frame_flags_t(VPX_EFLAG_FORCE_KF) }
     guard let step, layerCount > 1 else { return 0 }
     var flags = VP8_EFLAG_NO_REF_ARF | VP8_EFLAG_NO_UPD_ARF
     if !step.refersToMiddle { flags |= VP8_EFLAG_NO_REF_GF }
     if step.layer != 1 || !step.isKept { flags |= VP8_EFLAG_NO_UPD_GF }
-    // A droppable frame must not change the entropy contexts of later ones.
+    // A droppable frame must not change the entropy contexts of later frames.
     if step.layer > 0 { flags |= VP8_EFLAG_NO_UPD_LAST | VP8_EFLAG_NO_UPD_ENTROPY }
     return vpx_enc_frame_flags_t(flags)
   }
@@ -80,8 +80,8 @@ final class LibraryVPXEncoder: VideoEncoding {
     }
     guard isOpen else { throw CodecError(reason: "the \(name) encoder is not open") }
     advance(to: mediaTime)
-    // A blank frame is encoded as grey: the encoder is called anyway, so that a replay without
-    // pixels has the same order of calls.
+    // A blank frame is encoded as grey: the encoder is still called, so that a replay without
+    // pixels makes the same calls in the same order.
     let samples =
       videoFrame.samples.isEmpty
       ? [UInt8](
@@ -104,7 +104,7 @@ final class LibraryVPXEncoder: VideoEncoding {
     return collect()
   }
 
-  /// Extends the media time across wrap-arounds; always increases.
+  /// Extends media time across wrap-arounds; always increases.
   private func advance(to mediaTime: UInt32) {
     if let lastMediaTime {
       let step = Int32(bitPattern: mediaTime &- lastMediaTime)
@@ -113,7 +113,7 @@ final class LibraryVPXEncoder: VideoEncoding {
     lastMediaTime = mediaTime
   }
 
-  /// Collects the encoder's output; nil if it dropped the frame.
+  /// Collects the encoder's output; returns nil if it dropped the frame.
   private func collect() -> EncodedVideo? {
     var bytes: [UInt8] = []
     var isKey = false
@@ -128,7 +128,7 @@ final class LibraryVPXEncoder: VideoEncoding {
     return EncodedVideo(bytes: bytes, isKey: isKey, quantiser: quantiser(of: bytes))
   }
 
-  /// The quantiser index of the last encoded frame, on the codec's scale.
+  /// Returns the last encoded frame's quantiser index, on the codec's scale.
   private func quantiser(of bytes: [UInt8]) -> UInt8 {
     guard isVP9 else { return VP8BitstreamHeader(bytes.span.bytes)?.quantiser ?? 0 }
     var quantiser: Int32 = 0
@@ -181,7 +181,7 @@ final class LibraryVPXEncoder: VideoEncoding {
 
   private var layerCount: Int { isVP9 ? 1 : settings.temporalLayers }
 
-  /// Configures the temporal layers: half of the frames are on the highest one.
+  /// Configures the temporal layers: half of the frames are in the highest one.
   private func configureLayers() {
     guard layerCount > 1 else { return }
     configuration.ts_number_layers = UInt32(layerCount)
@@ -199,7 +199,7 @@ final class LibraryVPXEncoder: VideoEncoding {
     shareAmongLayers()
   }
 
-  /// Sets the cumulative bit rate of each temporal layer.
+  /// Sets each temporal layer's cumulative bit rate.
   private func shareAmongLayers() {
     guard layerCount > 1 else { return }
     let total = configuration.rc_target_bitrate
@@ -209,7 +209,7 @@ final class LibraryVPXEncoder: VideoEncoding {
   }
 
   private func control() throws(CodecError) {
-    // A key frame may use half of the optimal buffer, in percent of an average frame.
+    // A key frame may use half of the optimal buffer; in percent of an average frame.
     let intraPercent = max(300, 600 * min(settings.framesPerSecond, 240) / 20)
     let statuses = unsafe [
       vpx_codec_control_VP8E_SET_CPUUSED(
@@ -240,7 +240,7 @@ final class LibraryVPXEncoder: VideoEncoding {
         context, Int32(VP9E_SET_NOISE_SENSITIVITY.rawValue), 0),
       vpx_codec_control_VP9E_SET_TILE_COLUMNS(context, Int32(VP9E_SET_TILE_COLUMNS.rawValue), 0),
       vpx_codec_control_VP9E_SET_ROW_MT(context, Int32(VP9E_SET_ROW_MT.rawValue), 0),
-      // Cyclic refresh, which suits a constant bit rate.
+      // Cyclic refresh suits a constant bit rate.
       vpx_codec_control_VP9E_SET_AQ_MODE(context, Int32(VP9E_SET_AQ_MODE.rawValue), 3),
     ]
   }
@@ -263,7 +263,7 @@ final class LibraryVPXEncoder: VideoEncoding {
   }
 }
 
-/// libvpx's text for an error code.
+/// Returns libvpx's text for an error code.
 func vpxReason(_ status: vpx_codec_err_t) -> String {
   unsafe vpx_codec_err_to_string(status).map { unsafe String(cString: $0) }
     ?? "error \(status.rawValue)"

@@ -1,17 +1,17 @@
 package import RTP
 
-/// The duration of an audio packet, read from its bytes, whatever its codec.
+/// An audio packet's duration, read from its bytes, for any codec.
 package struct AudioPacket: Hashable, Sendable {
-  /// How long the packet is, in samples at 48 kHz.
+  /// The duration in samples at 48 kHz.
   package let duration: Int
-  /// How long one of its frames is, in samples at 48 kHz.
+  /// The duration of one of its frames, in samples at 48 kHz.
   package let frameDuration: Int
-  /// Whether it carries a low-rate copy of the previous packet.
+  /// Whether it includes a low-rate copy of the previous packet.
   package let hasInbandFEC: Bool
   /// Samples at 48 kHz per tick of its RTP clock.
   package let ticks: Int64
 
-  /// The longest packet of G.711, in bytes: 200 ms (RFC 3551 section 4.2).
+  /// The longest G.711 packet in bytes: 200 ms (RFC 3551 section 4.2).
   private static let longestG711 = 1_600
 
   /// Parses a packet; nil if the codec is not decoded here or the packet is malformed.
@@ -32,27 +32,27 @@ package struct AudioPacket: Hashable, Sendable {
 }
 
 extension CodecName {
-  /// How many samples at 48 kHz a tick of the codec's RTP clock lasts.
+  /// Samples at 48 kHz per tick of the codec's RTP clock.
   var audioTicks: Int64 { isG711 ? 6 : 1 }
 }
 
 // MARK: - OpusPacket
 
-/// The framing of an Opus packet: its duration and whether its lengths are valid.
+/// An Opus packet's framing: its duration, and whether its lengths are valid.
 ///
-/// A packet that passes is never refused by a decoder for its form (RFC 6716 section 3.4), so bad
-/// ones are dropped before they reach playout.
+/// No decoder refuses a packet that passes for its form (RFC 6716 section 3.4), so bad packets are
+/// dropped before they reach playout.
 package struct OpusPacket: Hashable, Sendable {
-  /// How long one of its frames is, in samples at 48 kHz.
+  /// The duration of one of its frames, in samples at 48 kHz.
   package let frameDuration: Int
   /// The number of frames.
   package let frameCount: Int
-  /// Whether it was coded in stereo.
+  /// Whether it is coded in stereo.
   package let isStereo: Bool
-  /// Whether it carries a low-rate copy of the previous packet (RFC 6716 section 2.1.7).
+  /// Whether it includes a low-rate copy of the previous packet (RFC 6716 section 2.1.7).
   package let hasInbandFEC: Bool
 
-  /// How long the packet is, in samples at 48 kHz.
+  /// The duration in samples at 48 kHz.
   package var duration: Int { frameDuration * frameCount }
 
   /// The longest packet allowed, 120 ms (RFC 6716 section 3.4, R5).
@@ -75,7 +75,7 @@ package struct OpusPacket: Hashable, Sendable {
         bytes[framing.firstOffset], frameDuration: frameDuration, isStereo: isStereo)
   }
 
-  /// The duration of a configuration number (RFC 6716 section 3.1, table 2).
+  /// Returns the frame duration for a configuration number (RFC 6716 section 3.1, table 2).
   private static func frameDuration(_ configuration: Int) -> Int {
     switch configuration {
     case 0..<12: [480, 960, 1_920, 2_880][configuration & 3]
@@ -84,7 +84,7 @@ package struct OpusPacket: Hashable, Sendable {
     }
   }
 
-  /// The uncoded flags in front of the SILK layer (RFC 6716 section 4.2.3).
+  /// Reads the uncoded flags before the SILK layer (RFC 6716 section 4.2.3).
   private static func hasLowRateFrames(
     _ first: UInt8, frameDuration: Int, isStereo: Bool
   ) -> Bool {
@@ -100,7 +100,7 @@ package struct OpusPacket: Hashable, Sendable {
     var firstLength: Int
   }
 
-  /// Checks the lengths of the frames (RFC 6716 section 3.2).
+  /// Checks the frame lengths (RFC 6716 section 3.2).
   private static func framing(_ bytes: [UInt8], code: UInt8) -> Framing? {
     let size = bytes.count
     switch code {
@@ -120,7 +120,7 @@ package struct OpusPacket: Hashable, Sendable {
     }
   }
 
-  /// Code 3: a count, optional padding, frames of equal or individual lengths.
+  /// Parses code 3: a count, optional padding, frames with equal or individual lengths.
   private static func manyFrames(_ bytes: [UInt8]) -> Framing? {
     guard bytes.count >= 2 else { return nil }
     let count = Int(bytes[1] & 0x3F)
@@ -155,7 +155,7 @@ package struct OpusPacket: Hashable, Sendable {
       frameCount: count, firstOffset: offset, firstLength: firstLength ?? available)
   }
 
-  /// Parses a length of one or two bytes (RFC 6716 section 3.2.1); also returns how many.
+  /// Parses a length of one or two bytes (RFC 6716 section 3.2.1); also returns how many were used.
   private static func frameLength(_ bytes: [UInt8], at offset: Int) -> (Int, Int)? {
     guard offset < bytes.count else { return nil }
     let first = Int(bytes[offset])

@@ -1,12 +1,12 @@
 import CYUV
 
-// Pixel conversion by libyuv for encoders and screens.
+// Pixel conversion with libyuv for encoders and screens.
 extension VideoFrame {
-  /// The visible part as an upright I420 frame, as encoders need it.
+  /// Returns the visible part as an upright I420 frame, as encoders need it.
   ///
   /// Upright I420 without cropping is returned without a copy. Everything else is converted and
-  /// rotated in one pass, except rotated RGB, which takes two. RGB becomes Y of 16 to 235 with U
-  /// and V of 16 to 240, by the matrix of BT.601.
+  /// rotated in one pass, except rotated RGB, which takes two. RGB is converted to Y from 16 to 235
+  /// and U and V from 16 to 240 with the BT.601 matrix.
   public func videoFrame() -> I420Buffer {
     let whole = VideoRectangle(width: codedWidth, height: codedHeight)
     if format == .i420, rotation == .none, visibleRect == whole, buffer.isTight {
@@ -21,8 +21,8 @@ extension VideoFrame {
     }
   }
 
-  /// The visible part, upright, as packed RGBA rows for screens; by the matrix of BT.601, alpha
-  /// 255.
+  /// Returns the visible part, upright, as packed RGBA rows for screens; with the BT.601 matrix and
+  /// alpha 255.
   public func rgba() -> [UInt8] {
     let planes = videoFrame()
     let (width, height) = (planes.width, planes.height)
@@ -33,8 +33,7 @@ extension VideoFrame {
       unsafe planes.samples.withUnsafeBufferPointer { source in
         guard let y = source.baseAddress else { return }
         let u = unsafe y + width * height
-        // libyuv names the bytes of a word from the high one down: its ABGR is R, G, B, A in
-        // memory.
+        // libyuv names a word's bytes from the high one down: its ABGR is R, G, B, A in memory.
         _ = unsafe I420ToABGR(
           y, Int32(width), u, chroma, u + chromaCount, chroma, target.baseAddress,
           Int32(4 * width), Int32(width), Int32(height))
@@ -70,7 +69,7 @@ extension VideoFrame {
     }
   }
 
-  /// The visible part of RGB without rotation.
+  /// Converts the visible part of RGB, without rotation.
   private func convertedPixels() -> I420Buffer {
     let plane = buffer.planes[0]
     let (columns, rows) = (visibleRect.width, visibleRect.height)
@@ -78,8 +77,7 @@ extension VideoFrame {
       unsafe buffer.bytes.withUnsafeBufferPointer { source in
         guard let base = source.baseAddress else { return }
         let pixels = unsafe base + plane.offset + visibleRect.y * plane.stride + visibleRect.x * 4
-        // libyuv names the bytes of a word from the high one down: its ARGB is B, G, R, A in
-        // memory.
+        // libyuv names a word's bytes from the high one down: its ARGB is B, G, R, A in memory.
         let convert = unsafe format == .bgra ? ARGBToI420 : BGRAToI420
         _ = unsafe convert(
           pixels, Int32(clamping: plane.stride), target.y, target.stride, target.u,
@@ -90,7 +88,7 @@ extension VideoFrame {
 }
 
 extension I420Buffer {
-  /// The planes of a frame being filled.
+  /// The planes of a frame while it is being filled.
   struct Target {
     var y: UnsafeMutablePointer<UInt8>
     var u: UnsafeMutablePointer<UInt8>
@@ -99,7 +97,7 @@ extension I420Buffer {
     var chromaStride: Int32
   }
 
-  /// Creates a frame by filling in all of its samples.
+  /// Creates a frame whose samples `fill` writes.
   convenience init(width: Int, height: Int, filling fill: (Target) -> Void) {
     let count = I420Buffer.byteCount(width: width, height: height)
     let (columns, rows) = ((width + 1) / 2, (height + 1) / 2)

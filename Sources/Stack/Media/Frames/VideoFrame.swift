@@ -15,15 +15,15 @@ public enum VideoRotation: Int, CaseIterable, Hashable, Sendable, Codable {
   public var swapsSides: Bool { self == .quarter || self == .threeQuarters }
 }
 
-/// A part of a frame in pixels (W3C DOMRectReadOnly, in whole numbers).
+/// A part of a frame, in pixels (W3C DOMRectReadOnly, as integers).
 public struct VideoRectangle: Hashable, Sendable, Codable {
   /// The first column.
   public var x: Int
   /// The first row.
   public var y: Int
-  /// How many columns.
+  /// The width in columns.
   public var width: Int
-  /// How many rows.
+  /// The height in rows.
   public var height: Int
 
   /// Creates a rectangle.
@@ -35,10 +35,10 @@ public struct VideoRectangle: Hashable, Sendable, Codable {
   }
 }
 
-/// A frame of a camera, a screen or a received track (W3C VideoFrame).
+/// A frame from a camera, a screen or a received track (W3C VideoFrame).
 ///
-/// Copies share the pixels. Sent frames are first converted to upright I420, at the edge. So the
-/// take has the encoder's input, and a replay depends on no conversion.
+/// Copies share the pixels. Sent frames are converted to upright I420 before they reach the stack,
+/// so the take holds the encoder's input and a replay depends on no conversion.
 public struct VideoFrame: Hashable, Sendable {
   /// The pixels.
   public private(set) var buffer: VideoFrameBuffer
@@ -46,24 +46,24 @@ public struct VideoFrame: Hashable, Sendable {
   public let visibleRect: VideoRectangle
   /// The clockwise rotation for display.
   public let rotation: VideoRotation
-  /// The capture time by the source's clock, in nanoseconds.
+  /// The capture time on the source's clock, in nanoseconds.
   public var timestampNanoseconds: Int64
 
-  /// The format of the pixels.
+  /// The pixel format.
   public var format: VideoPixelFormat { buffer.format }
   /// The stored width in pixels.
   public var codedWidth: Int { buffer.codedWidth }
   /// The stored height in pixels.
   public var codedHeight: Int { buffer.codedHeight }
-  /// The displayed width in pixels: of the visible part after rotation.
+  /// The displayed width in pixels: the visible part after rotation.
   public var displayWidth: Int { rotation.swapsSides ? visibleRect.height : visibleRect.width }
-  /// The displayed height in pixels: of the visible part after rotation.
+  /// The displayed height in pixels: the visible part after rotation.
   public var displayHeight: Int { rotation.swapsSides ? visibleRect.width : visibleRect.height }
 
   /// Creates a frame from a buffer.
-  /// - Parameter visibleRect: nil for all of it.
-  /// - Throws: `VideoFrameError` if the visible part is empty or not within the buffer, or starts
-  ///   at an odd row or column of a format with subsampled chroma.
+  /// - Parameter visibleRect: nil for the complete buffer.
+  /// - Throws: `VideoFrameError` if the visible part is empty or exceeds the buffer, or starts at
+  ///   an odd row or column in a format with subsampled chroma.
   public init(
     buffer: VideoFrameBuffer, visibleRect: VideoRectangle? = nil, rotation: VideoRotation = .none,
     timestampNanoseconds: Int64
@@ -88,19 +88,19 @@ public struct VideoFrame: Hashable, Sendable {
     self.timestampNanoseconds = timestampNanoseconds
   }
 
-  /// Creates an upright frame that shares another one's samples.
-  /// - Throws: `VideoFrameError` if the frame is blank.
+  /// Creates an upright frame that shares the buffer's samples.
+  /// - Throws: `VideoFrameError` if the buffer is blank.
   public init(_ videoFrame: I420Buffer, timestampNanoseconds: Int64) throws(VideoFrameError) {
     try self.init(
       buffer: try VideoFrameBuffer(videoFrame), timestampNanoseconds: timestampNanoseconds)
   }
 
-  /// The frame as encoders need it, in upright I420; itself if it is that already.
+  /// The frame in upright I420, as encoders need it; unchanged if it already is.
   public var upright: VideoFrame {
     (try? VideoFrame(videoFrame(), timestampNanoseconds: timestampNanoseconds)) ?? self
   }
 
-  /// Changes the pixels in place, after a copy if they are shared.
+  /// Changes the pixels in place, copying them first if they are shared.
   public mutating func withMutableBytes<Result>(_ change: (inout MutableSpan<UInt8>) -> Result)
     -> Result
   {
@@ -110,11 +110,11 @@ public struct VideoFrame: Hashable, Sendable {
 
 // MARK: - VideoFrameBuffer
 
-/// The memory layout of a frame's pixels (W3C VideoPixelFormat, and ARGB).
+/// The memory layout of pixels (W3C VideoPixelFormat, and ARGB).
 public enum VideoPixelFormat: String, CaseIterable, Hashable, Sendable, Codable {
   /// A plane of Y, then U, then V; U and V have half the width and height, rounded up.
   case i420 = "I420"
-  /// A plane of Y, then one of interleaved U and V with half the width and height, rounded up.
+  /// A plane of Y, then one with interleaved U and V at half width and height, rounded up.
   case nv12 = "NV12"
   /// Four bytes per pixel: blue, green, red, alpha.
   case bgra = "BGRA"
@@ -122,7 +122,7 @@ public enum VideoPixelFormat: String, CaseIterable, Hashable, Sendable, Codable 
   case argb = "ARGB"
 }
 
-/// Why a frame cannot be created.
+/// The reason that a frame cannot be created.
 public struct VideoFrameError: Error, Hashable, Sendable, CustomStringConvertible {
   /// The error as a sentence.
   public var reason: String
@@ -130,45 +130,45 @@ public struct VideoFrameError: Error, Hashable, Sendable, CustomStringConvertibl
   /// Creates an error.
   public init(reason: String) { self.reason = reason }
 
-  /// The reason.
+  /// The error as a sentence.
   public var description: String { reason }
 }
 
-/// The pixels of a frame.
+/// A frame's pixels.
 ///
-/// The bytes are one array that copies of the buffer share until one of them changes it.
+/// The bytes are one array, shared by copies of the buffer until one of them changes it.
 public struct VideoFrameBuffer: Hashable, Sendable {
-  /// The position of a plane (W3C PlaneLayout).
+  /// A plane's position (W3C PlaneLayout).
   public struct Plane: Hashable, Sendable {
-    /// Its first byte.
+    /// The first byte's offset.
     public var offset: Int
-    /// The bytes from one row to the next.
+    /// Bytes from one row to the next.
     public var stride: Int
 
-    /// Creates a layout.
+    /// Creates a plane layout.
     public init(offset: Int, stride: Int) {
       self.offset = offset
       self.stride = stride
     }
   }
 
-  /// The layout of `bytes`.
+  /// The pixel format of `bytes`.
   public let format: VideoPixelFormat
   /// The stored width in pixels.
   public let codedWidth: Int
   /// The stored height in pixels.
   public let codedHeight: Int
-  /// The positions of the planes, in the order of the format.
+  /// The planes' positions, in the order of the format.
   public let planes: [Plane]
   /// The bytes of all planes.
   public private(set) var bytes: [UInt8]
 
-  /// The largest width and height.
+  /// The largest width and height in pixels.
   public static let largestSide = 16_384
 
-  /// Creates a buffer from the bytes of a frame.
+  /// Creates a buffer from a frame's bytes.
   /// - Parameter planes: nil if the planes are contiguous without row padding.
-  /// - Throws: `VideoFrameError` if a plane is not within the bytes.
+  /// - Throws: `VideoFrameError` if a plane exceeds the bytes.
   public init(
     format: VideoPixelFormat, codedWidth: Int, codedHeight: Int, planes: [Plane]? = nil,
     bytes: [UInt8]
@@ -210,7 +210,7 @@ public struct VideoFrameBuffer: Hashable, Sendable {
       bytes: videoFrame.samples)
   }
 
-  /// Changes the bytes in place, after a copy if they are shared.
+  /// Changes the bytes in place, copying them first if they are shared.
   public mutating func withMutableBytes<Result>(_ change: (inout MutableSpan<UInt8>) -> Result)
     -> Result
   {
@@ -237,7 +237,7 @@ public struct VideoFrameBuffer: Hashable, Sendable {
 }
 
 extension VideoPixelFormat {
-  /// The minimum size of a plane.
+  /// A plane's minimum size.
   struct Shape {
     var rows: Int
     var bytesPerRow: Int
@@ -253,7 +253,7 @@ extension VideoPixelFormat {
     }
   }
 
-  /// The number of bytes of a frame with contiguous planes.
+  /// Returns the number of bytes in a frame with contiguous planes.
   public func byteCount(width: Int, height: Int) -> Int {
     shapes(width: width, height: height).reduce(0) { $0 + $1.rows * $1.bytesPerRow }
   }
@@ -265,9 +265,9 @@ extension VideoPixelFormat {
 // MARK: - I420Buffer: Difference
 
 extension I420Buffer {
-  /// The sum of squared differences of the luma samples; nil if the frames cannot be compared.
+  /// Returns the sum of squared luma differences; nil if the frames cannot be compared.
   ///
-  /// An integer, so that it is the same on any machine.
+  /// An integer, so that it is the same on every machine.
   package func squaredError(to other: I420Buffer) -> UInt64? {
     guard width == other.width, height == other.height, !samples.isEmpty, !other.samples.isEmpty
     else { return nil }

@@ -1,7 +1,7 @@
-/// The camera's view of a textured scene as a pure function of the frame number: moving shapes of
+/// A camera's view of a textured scene as a pure function of the frame number: moving shapes of
 /// several sizes with sensor noise on every sample, different in each frame.
 ///
-/// Stands in for real video where its size on the tape is measured: a drawn pattern compresses far
+/// Stands in for real video when its size in the take is measured: a drawn pattern compresses far
 /// better, and plain noise not at all.
 package final class CameraScene: Sendable {
   /// The size in pixels.
@@ -36,7 +36,7 @@ package final class CameraScene: Sendable {
     chromaNoise = random.noise(count: CameraScene.noiseCount, spread: 22)
   }
 
-  /// Returns a frame by its number from 0 on.
+  /// Returns a frame by number, from 0.
   package func videoFrame(_ number: Int64) -> I420Buffer {
     var random = Random(state: UInt64(bitPattern: number) &* 0xd134_2543_de82_ef95 | 1)
     // Moves back and forth by one pixel per frame.
@@ -71,7 +71,7 @@ package final class CameraScene: Sendable {
     }
   }
 
-  /// Values on lattices of several widths, linearly interpolated.
+  /// Creates a texture: values on lattices of several widths, linearly interpolated.
   private static func texture(
     width: Int, height: Int, octaves: ArraySlice<(shift: Int, reach: Int)>
   ) -> [UInt8] {
@@ -110,7 +110,7 @@ package final class CameraScene: Sendable {
       return (state &* 0x2545_f491_4f6c_dd1d) >> 16
     }
 
-    /// Sums of four bytes are nearly normal with a standard deviation of 148; they are scaled by
+    /// Returns nearly normal noise: sums of four bytes, with a standard deviation of 148, scaled by
     /// `spread` / 4096.
     mutating func noise(count: Int, spread: Int) -> [Int8] {
       (0..<count).map { _ in

@@ -1,4 +1,4 @@
-/// A moving test pattern as a pure function of the frame number, cheap enough to generate per
+/// A moving test pattern as a pure function of the frame number, cheap enough to generate for every
 /// frame.
 ///
 /// Colour bars move left, a diagonal gradient moves right, fine noise stands still, a box bounces,
@@ -9,7 +9,7 @@ package final class TestPattern: Sendable {
   package let width: Int
   package let height: Int
 
-  /// A band of equal rows, each twice as wide as its plane.
+  /// A band whose rows are all equal, each stored at twice its plane's width.
   private struct Band {
     var planes: [[UInt8]]
   }
@@ -34,7 +34,7 @@ package final class TestPattern: Sendable {
     background = TestPattern.makeNoise(width: self.width, height: self.height)
   }
 
-  /// Returns a frame by its number from 0 on.
+  /// Returns a frame by number, from 0.
   package func videoFrame(_ number: Int64) -> I420Buffer {
     let samples = unsafe [UInt8](
       unsafeUninitializedCapacity: background.count
@@ -60,7 +60,7 @@ package final class TestPattern: Sendable {
     drawCounter(canvas, number)
   }
 
-  /// Copies a band's rows, each from its offset in luma pixels.
+  /// Copies a band's rows, each from its own offset in luma pixels.
   private func copy(
     _ band: Band, to canvas: VideoCanvas, rows: Range<Int>, shift: (Int) -> Int64
   ) {
@@ -96,7 +96,7 @@ package final class TestPattern: Sendable {
     }
   }
 
-  /// A box that bounces between the edges and changes colour every 32 frames.
+  /// Draws a box that bounces between the edges and changes colour every 32 frames.
   private func drawBox(_ canvas: VideoCanvas, _ number: Int64) {
     let side = max(2, min(width, height) / 4) & ~1
     let x = bounce(number * 4, within: width - side)
@@ -108,7 +108,7 @@ package final class TestPattern: Sendable {
       x: x + edge, y: y + edge, width: side - 2 * edge, height: side - 2 * edge, colour)
   }
 
-  /// A position that moves back and forth between 0 and a limit, always even.
+  /// Returns a position that moves back and forth between 0 and a limit, always even.
   private func bounce(_ way: Int64, within limit: Int) -> Int {
     guard limit > 0 else { return 0 }
     let place = Int(way % Int64(2 * limit))
@@ -117,7 +117,7 @@ package final class TestPattern: Sendable {
 
   // MARK: - Counter
 
-  /// The number's last six digits, white on black, in the middle of the upper half.
+  /// Draws the number's last six digits, white on black, in the middle of the upper half.
   private func drawCounter(_ canvas: VideoCanvas, _ number: Int64) {
     let unit = max(2, min(width / 40, height / 24)) & ~1
     let (digitWidth, digitHeight) = (4 * unit, 7 * unit)
@@ -133,8 +133,8 @@ package final class TestPattern: Sendable {
     }
   }
 
-  /// The segments of each digit: top, upper left, upper right, middle, lower left, lower right,
-  /// bottom, from the lowest bit on.
+  /// Each digit's segments from the lowest bit: top, upper left, upper right, middle, lower left,
+  /// lower right, bottom.
   private static let segments: [UInt8] = [
     0b111_0111, 0b010_0100, 0b101_1101, 0b110_1101, 0b010_1110, 0b110_1011, 0b111_1011,
     0b010_0101, 0b111_1111, 0b110_1111,
@@ -164,7 +164,8 @@ package final class TestPattern: Sendable {
     }
   }
 
-  /// Luma and chroma rise and fall once over the width, so that the ends meet.
+  /// Creates rows in which luma and chroma rise and fall once over the width, so that the ends
+  /// meet.
   private static func makeGradient(width: Int) -> Band {
     band(width: width) { column, columns in
       let place = column * 510 / columns
@@ -174,7 +175,7 @@ package final class TestPattern: Sendable {
     }
   }
 
-  /// Creates the rows of a band from the colour of each column of the full or the half width.
+  /// Creates a band's rows from the colour of each column, at full or half width.
   private static func band(width: Int, colour: (Int, Int) -> [UInt8]) -> Band {
     Band(
       planes: (0..<3).map { plane in
@@ -183,7 +184,7 @@ package final class TestPattern: Sendable {
       })
   }
 
-  /// Noise of low contrast around grey, from a fixed linear congruential sequence.
+  /// Creates low-contrast noise around grey, from a fixed linear congruential sequence.
   private static func makeNoise(width: Int, height: Int) -> [UInt8] {
     var state: UInt32 = 0x2545_F491
     let lumaCount = width * height
@@ -197,7 +198,7 @@ package final class TestPattern: Sendable {
 
 // MARK: - VideoCanvas
 
-/// Draws rectangles into the planes of an I420 frame, clipped to it.
+/// Draws rectangles into an I420 frame's planes, clipped to the frame.
 struct VideoCanvas {
   /// A colour: luma and the two chroma values.
   struct Colour: Hashable {
@@ -216,14 +217,14 @@ struct VideoCanvas {
   var chromaWidth: Int { (width + 1) / 2 }
   var chromaHeight: Int { (height + 1) / 2 }
 
-  /// Wraps memory of `I420Buffer.byteCount` bytes that outlives the canvas.
+  /// Wraps memory of `I420Buffer.byteCount` bytes that must outlive the canvas.
   init(_ memory: UnsafeMutablePointer<UInt8>, width: Int, height: Int) {
     unsafe luma = memory
     self.width = width
     self.height = height
   }
 
-  /// The first sample of a plane: 0 is Y, 1 is U, 2 is V.
+  /// Returns a plane's first sample: 0 is Y, 1 is U, 2 is V.
   func plane(_ index: Int) -> UnsafeMutablePointer<UInt8> {
     switch index {
     case 0: unsafe luma
@@ -232,7 +233,7 @@ struct VideoCanvas {
     }
   }
 
-  /// Fills a rectangle; even coordinates keep luma and chroma together.
+  /// Fills a rectangle; even coordinates keep luma and chroma aligned.
   func fill(x: Int, y: Int, width: Int, height: Int, _ colour: Colour) {
     unsafe fill(plane(0), self.width, self.height, x, y, width, height, colour.y)
     let (halfWidth, halfHeight) = ((width + 1) / 2, (height + 1) / 2)
@@ -258,7 +259,7 @@ struct VideoCanvas {
 }
 
 extension I420Buffer {
-  /// Creates a black frame, with the luma and chroma of black in video (ITU-T BT.601).
+  /// Creates a black frame, with luma and chroma as in video (ITU-T BT.601).
   package static func black(width: Int, height: Int) -> I420Buffer {
     let luma = width * height
     let chroma = byteCount(width: width, height: height) - luma
@@ -268,13 +269,13 @@ extension I420Buffer {
   }
 }
 
-/// Supplies black frames in place of others; the last size is cached.
+/// Supplies black frames in place of others; caches the last size.
 package struct Blackout: Sendable {
   private var videoFrame: I420Buffer?
 
   package init() {}
 
-  /// Returns a black frame of the same size; blank if the other one is.
+  /// Returns a black frame of the same size; blank if the other frame is.
   package mutating func black(like other: I420Buffer) -> I420Buffer {
     guard !other.samples.isEmpty else { return other }
     if let videoFrame, videoFrame.width == other.width, videoFrame.height == other.height {

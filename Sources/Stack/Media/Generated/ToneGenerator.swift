@@ -1,6 +1,6 @@
-/// Sines from a polynomial: the C library's differ between versions and machines.
+/// Sines computed with a polynomial: the C library's differ between versions and machines.
 enum Sine {
-  /// The sine of an angle in turns (1 is the full circle); exact to about 1e-11.
+  /// Returns the sine of an angle in turns (1 is the full circle), accurate to about 1e-11.
   static func ofTurns(_ turns: Double) -> Double {
     var rest = turns - turns.rounded(.down)
     var sign = 1.0
@@ -12,7 +12,7 @@ enum Sine {
     return sign * firstQuarter(rest * 2 * .pi)
   }
 
-  /// The Taylor series to the 15th power, for 0 to half pi.
+  /// Evaluates the Taylor series up to the 15th power, for 0 to half pi.
   private static func firstQuarter(_ angle: Double) -> Double {
     let square = angle * angle
     var term = angle
@@ -31,10 +31,10 @@ enum Sine {
 
 /// A sine tone with pauses as a pure function of the position.
 package struct ToneGenerator {
-  /// The peak of the tone, 12 dB below full scale.
+  /// The tone's peak, 12 dB below full scale.
   static let amplitude = 8_231
 
-  /// The fade time in samples, without which pauses would start with a click.
+  /// The fade time in samples; without fading, pauses would start with a click.
   private static let fadeLength: Int64 = 480
 
   /// A quarter wave: entry `k` is the sine at `k` of 48000 parts of a turn.
@@ -46,14 +46,14 @@ package struct ToneGenerator {
   /// The period of the pauses in samples; 0 for none.
   private let period: Int64
 
-  /// Creates a tone; the frequency is taken modulo the sampling rate.
+  /// Creates a tone; the frequency is reduced modulo the sampling rate.
   package init(hertz: Int, pauseSeconds: Int) {
     let rate = Int64(AudioBlock.sampleRate)
     self.hertz = Int64(hertz.magnitude % UInt(rate))
     period = Int64(min(max(pauseSeconds, 0), 86_400)) * rate
   }
 
-  /// Returns the block at a position in samples since the start of the tone.
+  /// Returns the block at a position in samples since the tone started.
   package func block(at position: Int64, frameCount: Int, channels: Int) -> AudioBlock {
     let count = frameCount * channels
     let samples = unsafe [Int16](unsafeUninitializedCapacity: count) { buffer, initialized in
@@ -85,7 +85,7 @@ package struct ToneGenerator {
     return Int16(value * loudness / ToneGenerator.fadeLength)
   }
 
-  /// The gain at a position, from 0 to `fadeLength`.
+  /// Returns the gain at a position, from 0 to `fadeLength`.
   @inline(__always)
   private func gain(at position: Int64) -> Int64 {
     let fade = ToneGenerator.fadeLength
@@ -106,8 +106,8 @@ package struct KeyTones: Hashable, Sendable {
   struct Event: Hashable {
     /// 0 to 15: the digits, the star, the hash and four letters (RFC 4733 section 3.2).
     var code: UInt8
-    /// The start of the event, or of the segment that fits the duration field (section 2.5.1.3),
-    /// and its duration so far, in samples at 48 kHz.
+    /// The start of the event, or of the current segment if the event is too long for the duration
+    /// field (section 2.5.1.3), and the duration so far, in samples at 48 kHz.
     var start: Int64
     var duration: Int64
     var isFirst: Bool
@@ -117,30 +117,30 @@ package struct KeyTones: Hashable, Sendable {
   /// The durations W3C allows, in milliseconds; others are clamped.
   private static let durations: ClosedRange<UInt32> = 40...6_000
   private static let gaps: ClosedRange<UInt32> = 30...6_000
-  /// A comma waits two seconds.
+  /// The pause for a comma: two seconds.
   private static let commaSamples: Int64 = 96_000
   private static let blockLength = Int64(BlockCutter.blockLength)
   private static let keys = Array("0123456789*#ABCD")
-  /// A limit on the number of keys.
+  /// The maximum number of keys.
   private static let keysMaximum = 256
-  /// The end of an event is sent three times (RFC 4733 section 2.5.1.4).
+  /// The number of times that an event's end is sent (RFC 4733 section 2.5.1.4).
   private static let endPackets = 3
   /// The largest duration in one packet, in ticks.
   private static let longestPart: Int64 = 0xffff
 
-  /// The keys not pressed yet, next one first; nil is a pause.
+  /// The keys still to press, next first; nil is a pause.
   private var codes: [UInt8?]
   private let duration: Int64
   private let gap: Int64
-  /// Samples at 48 kHz per tick of the audio's clock.
+  /// Samples at 48 kHz per tick of the audio codec's clock.
   private var ticks: Int64 = 1
   private var pressed: (code: UInt8, began: Int64, part: Int64)?
   private var waitsUntil: Int64 = .min
 
-  /// Parses keys, ignoring case; nil if there are others or too many.
+  /// Parses keys, ignoring case; nil if there are other characters or too many.
   /// - Parameters:
-  ///   - duration: of each key, in milliseconds.
-  ///   - gap: between two keys, in milliseconds.
+  ///   - duration: the length of each key press, in milliseconds.
+  ///   - gap: the time between two keys, in milliseconds.
   package init?(_ text: String, duration: UInt32, gap: UInt32) {
     guard text.utf8.count <= KeyTones.keysMaximum else { return nil }
     codes = []
@@ -169,15 +169,15 @@ package struct KeyTones: Hashable, Sendable {
   /// Whether all keys were pressed and released.
   var isOver: Bool { codes.isEmpty && pressed == nil }
 
-  /// Returns the keys with ticks of a codec's clock.
+  /// Returns the same keys with ticks of a codec's clock.
   func counted(in ticks: Int64) -> KeyTones {
     var tones = self
     tones.ticks = max(1, ticks)
     return tones
   }
 
-  /// Returns the packets that replace the audio block at a media time; empty to send the audio
-  /// itself.
+  /// Returns the packets that replace the audio block at a media time; empty if the audio itself
+  /// should be sent.
   mutating func next(at time: Int64) -> [Event] {
     if pressed == nil {
       guard time >= waitsUntil, let code = codes.first else { return [] }
@@ -210,7 +210,7 @@ extension KeyTones.Event {
   /// -10 dBm0, the usual level of telephone tones.
   private static let volume: UInt8 = 10
 
-  /// The four-byte payload of RFC 4733 section 2.3.
+  /// Returns the four-byte payload of RFC 4733 section 2.3.
   /// - Parameter ticks: samples at 48 kHz per tick.
   func payload(ticks: Int64) -> [UInt8] {
     let length = UInt16(clamping: duration / max(1, ticks))

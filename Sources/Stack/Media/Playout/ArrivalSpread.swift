@@ -1,17 +1,17 @@
 package import Wire
 
-/// How much later than the fastest frames others arrived in the last seconds.
+/// Measures how much later than the fastest recent frames others arrived.
 ///
-/// The transit of a frame is its arrival minus its media time, both relative to the first frame. A
-/// frame played at its media time plus the minimum transit plus a delay has arrived if its transit
-/// exceeds the minimum by no more than that delay. Minimum and maximum are kept per half-second
-/// slot, so that old extremes expire and clocks may drift.
+/// A frame's transit is its arrival minus its media time, both relative to the first frame. If a
+/// frame is to be played at its media time plus the minimum transit plus a delay, it arrives in
+/// time as long as its transit exceeds the minimum by no more than that delay. Minimum and maximum
+/// are kept per half-second slot, so that old extremes expire and clocks may drift.
 package struct ArrivalSpread {
-  /// The meaning of a frame's arrival.
+  /// The assessment of a frame's arrival.
   package enum Observation: Hashable, Sendable {
     /// The stream continues.
     case steady
-    /// The media time jumped relative to arrival times; measuring restarts with this frame.
+    /// Media time jumped relative to arrival times; measuring restarts with this frame.
     case jumped
     /// An old frame, too late to be representative.
     case straggler
@@ -23,10 +23,10 @@ package struct ArrivalSpread {
     var most: Int64 = 0
   }
 
-  /// The length and number of slots: 6 s altogether.
+  /// The length and number of the slots, which cover 6 s together.
   private static let slotNanoseconds: Int64 = 500_000_000
   private static let slotCount = 12
-  /// A larger change of the transit is a jump.
+  /// A larger change in transit is a jump.
   private static let jumpNanoseconds: Int64 = 1_000_000_000
   /// Media times farther apart than this (11 years at 48 kHz) are a jump too.
   private static let farthest: Int64 = 1 << 44
@@ -42,24 +42,26 @@ package struct ArrivalSpread {
   private var least: Int64 = 0
   private var most: Int64 = 0
 
-  /// Creates a measurement for a media clock rate in Hz.
+  /// Creates a measurement; the media clock rate is in Hz.
   package init(clockRate: Int) { self.clockRate = Int64(max(1, clockRate)) }
 
-  // Accessed with every frame: computed in place, because a call would copy all slots.
+  // Read for every frame: inlined, because a call would copy all slots.
 
-  /// The difference between the slowest and fastest transit of the last seconds.
+  /// The difference between the slowest and the fastest recent transit.
   @inline(__always)
   package var spread: Interval { Interval(nanoseconds: most - least) }
 
-  /// When a frame would arrive with the fastest transit.
+  /// Returns when a frame would arrive with the fastest transit.
   @inline(__always)
   package func fastestArrival(of time: Int64) -> Instant {
     baseArrival + Interval(nanoseconds: nanoseconds(from: baseTime, to: time)) + leastTransit
   }
 
-  /// When the frame of an RTP time, at most half the range from the newest frame's, would arrive
-  /// with the fastest transit; nil before the first frame.
-  /// - Parameter ticks: ticks of this clock per tick of the RTP clock.
+  /// Returns when the frame with an RTP time would arrive with the fastest transit; nil before the
+  /// first frame.
+  /// - Parameters:
+  ///   - rtpTime: at most half the range away from the newest frame's.
+  ///   - ticks: ticks of this clock per tick of the RTP clock.
   package func fastestArrival(ofRTPTime rtpTime: UInt32, lasting ticks: Int64 = 1) -> Instant? {
     guard isStarted else { return nil }
     let newest = UInt32(truncatingIfNeeded: newestTime / max(1, ticks))
@@ -70,7 +72,7 @@ package struct ArrivalSpread {
   @inline(__always)
   private var leastTransit: Interval { Interval(nanoseconds: least) }
 
-  /// How much later than the fastest ones a frame arrived; negative if it is faster.
+  /// Returns how much later than the fastest transit a frame arrived; negative if it was faster.
   @inline(__always)
   package func lateness(of time: Int64, arrival: Instant) -> Interval {
     arrival - fastestArrival(of: time)
@@ -135,7 +137,7 @@ package struct ArrivalSpread {
     }
   }
 
-  /// The ticks between two media times; nil if they are too far apart.
+  /// Returns the ticks between two media times; nil if they are too far apart.
   @inline(__always)
   private func ticks(from start: Int64, to end: Int64) -> Int64? {
     let (distance, overflow) = end.subtractingReportingOverflow(start)

@@ -2,32 +2,32 @@ import DequeModule
 package import RTP
 import Wire
 
-/// The position of playout in the stream, and how much was concealed since.
+/// The playout position in the stream, and how much has been concealed there.
 struct AudioPlace {
-  /// How a packet relates to what was played.
+  /// The relation of a packet to the audio played so far.
   enum Arrival {
-    /// Nothing at or after it was played.
+    /// No packet at or after this one was played.
     case inTime
-    /// A duplicate of the packet played.
+    /// It duplicates the packet that was played.
     case again
     case late
   }
 
-  /// The media time of the next sample.
+  /// Media time of the next sample.
   private(set) var playhead: Int64 = 0
-  /// Whether something was played since the track was last silent.
+  /// Whether anything was played since the track was last silent.
   private(set) var hasPlayed = false
-  /// The newest sequence number played, and how long the last packet was.
+  /// The newest sequence number played, and the last packet's duration.
   private var lastSequence: Int64?
   private(set) var lastDuration = 960
-  /// Recent numbers of packets without audio: events or comfort noise.
+  /// Recent sequence numbers of packets without audio: events or comfort noise.
   private var silentSequences: [Int64] = []
   private static let silentMaximum = 64
-  /// Consecutive concealed samples, and how many of them the playhead was held for.
+  /// Consecutive concealed samples, and during how many of them the playhead was held.
   private(set) var concealedRun = 0
   private var heldSamples: Int64 = 0
 
-  /// Compares a packet with what was played.
+  /// Compares a packet with the audio played so far.
   func arrival(of frame: ReceivedFrame) -> Arrival {
     if let lastSequence, frame.firstSequence <= lastSequence {
       return frame.firstSequence == lastSequence ? .again : .late
@@ -35,7 +35,7 @@ struct AudioPlace {
     return hasPlayed && frame.extendedTime < playhead ? .late : .inTime
   }
 
-  /// Whether a packet follows the last one played without loss.
+  /// Returns whether a packet follows the last one played, without loss.
   func isFollowed(by frame: ReceivedFrame) -> Bool {
     lastSequence.map { last in
       var next = last &+ 1
@@ -44,7 +44,7 @@ struct AudioPlace {
     } ?? false
   }
 
-  /// Whether the packet after the last one played carries no audio.
+  /// Whether the packet after the last one played has no audio.
   var isFollowedBySilence: Bool {
     lastSequence.map { silentSequences.contains($0 &+ 1) } ?? false
   }
@@ -62,19 +62,19 @@ struct AudioPlace {
     rest()
   }
 
-  /// Falls silent until the next packet.
+  /// Suspends playout until the next packet.
   mutating func rest() {
     hasPlayed = false
     heldSamples = 0
     concealedRun = 0
   }
 
-  /// Continues at a media time.
+  /// Continues at another media time.
   mutating func move(to time: Int64) { playhead = time }
 
   mutating func play(_ entry: AudioPacketBuffer.Entry) {
     pass(entry)
-    // Concealment is in blocks of at least 2.5 ms, however short the packet was.
+    // Concealment uses blocks of at least 2.5 ms, however short the packet was.
     lastDuration = max(entry.packet.duration, 120)
     concealedRun = 0
     hasPlayed = true
@@ -90,7 +90,7 @@ struct AudioPlace {
     lastSequence = max(lastSequence ?? entry.frame.lastSequence, entry.frame.lastSequence)
   }
 
-  // MARK: What is made up
+  // MARK: Concealment
 
   /// Counts concealed samples; returns whether they start a run.
   mutating func conceal(_ count: Int) -> Bool {
@@ -121,28 +121,28 @@ struct AudioPlace {
 
 // MARK: - AudioDelay
 
-/// The delay of audio playout: what arrivals require, what was requested, and what other tracks of
-/// the stream need; decides when to insert or remove a block.
+/// The audio playout delay: what arrivals require, what was requested, and what the stream's other
+/// tracks need; decides when to insert or remove a block.
 struct AudioDelay {
-  /// Added to the spread of the transits.
+  /// Added to the spread of transits.
   private static let margin = Interval.milliseconds(10)
-  /// Blocks of at most this level, in -dBov, can be repeated or removed without being noticed.
+  /// Blocks no louder than this, in -dBov, can be repeated or removed unnoticed.
   private static let quietLevel: UInt8 = 45
 
-  /// The requested minimum.
+  /// The requested minimum delay.
   private let minimum: Interval
-  /// The minimum for audio to stay in sync with the stream's video.
+  /// The minimum delay that keeps audio in sync with the stream's video.
   private(set) var aligned = Interval.zero
   private var timing = ArrivalSpread(clockRate: AudioBlock.sampleRate)
   /// Ticks since the delay was last changed.
   private var ticksSinceAdjustment = 0
-  /// Whether the last block was quiet, so that a change would not be noticed.
+  /// Whether the last block was quiet, so that a change goes unnoticed.
   private(set) var isQuiet = true
 
-  /// The minimum is limited to 5 s.
+  /// Creates a delay; the minimum is limited to 5 s.
   init(minimum: Interval) { self.minimum = min(minimum, .seconds(5)) }
 
-  // Accessed with every block: computed in place, because a call would copy the whole measurement.
+  // Read for every block: inlined, because a call would copy the measurement.
 
   /// The delay that recent arrivals require.
   @inline(__always)
@@ -150,20 +150,20 @@ struct AudioDelay {
     min(max(timing.spread + AudioDelay.margin, AudioPlayout.leastDelay), AudioPlayout.mostDelay)
   }
 
-  /// The delay of this track without regard to others of its stream.
+  /// This track's delay, ignoring other tracks in its stream.
   @inline(__always)
   var independent: Interval { max(minimum, network) }
 
-  /// The delay that is aimed at.
+  /// The target delay.
   @inline(__always)
   var target: Interval { max(independent, aligned) }
 
-  /// When the sample of a media time should be played with the target delay.
+  /// Returns when the sample with a media time should be played, given the target delay.
   @inline(__always)
   func dueTime(of time: Int64) -> Instant { timing.fastestArrival(of: time) + target }
 
-  /// When a sample would be played without regard to other tracks; nil before the first packet.
-  /// - Parameter ticks: ticks of 48 kHz per tick of the RTP clock.
+  /// Returns when a sample would be played, ignoring other tracks; nil before the first packet.
+  /// - Parameter ticks: 48 kHz ticks per tick of the RTP clock.
   func independentPlayout(ofRTPTime time: UInt32, lasting ticks: Int64) -> Instant? {
     timing.fastestArrival(ofRTPTime: time, lasting: ticks).map { $0 + independent }
   }
@@ -178,24 +178,25 @@ struct AudioDelay {
   /// Resets the measurement for another stream.
   mutating func reset() { timing.reset() }
 
-  // MARK: Changes of the delay
+  // MARK: Adjustment
 
   mutating func tick() { ticksSinceAdjustment += 1 }
 
   mutating func recordAdjustment() { ticksSinceAdjustment = 0 }
 
-  /// Records the level of a block that is played.
+  /// Records the level of a block being played.
   mutating func record(level: UInt8) { isQuiet = level >= AudioDelay.quietLevel }
 
-  /// Whether a concealed block is practically silent.
+  /// Returns whether a concealed block is practically silent.
   func isSilent(level: UInt8) -> Bool { isQuiet || level >= AudioDelay.quietLevel }
 
-  /// Whether the delay is so much too short that a block should be inserted; earlier during quiet.
+  /// Returns whether the delay is so short that a block should be inserted; earlier during quiet
+  /// audio.
   func shouldInsert(_ excess: Interval, block: Interval) -> Bool {
     ticksSinceAdjustment >= 5 && excess <= (isQuiet ? .milliseconds(-5) : block / -2)
   }
 
-  /// Whether the delay is too long by more than a block.
+  /// Returns whether the delay is more than a block too long.
   func shouldRemove(_ excess: Interval, block: Interval) -> Bool {
     guard ticksSinceAdjustment >= 5, excess >= block + .milliseconds(10) else { return false }
     return isQuiet || ticksSinceAdjustment >= (excess >= block * 3 ? 10 : 100)
@@ -214,7 +215,7 @@ struct AudioPacketBuffer {
     var end: Int64 { frame.extendedTime &+ Int64(packet.duration) }
   }
 
-  /// More than any delay needs: 5 s of 20 ms packets.
+  /// More than any delay needs: 5 s in 20 ms packets.
   static let capacity = 250
 
   private(set) var entries = Deque<Entry>()
@@ -228,7 +229,7 @@ struct AudioPacketBuffer {
     entries.count > 1 && entries[1].frame.extendedTime == entries[0].end
   }
 
-  /// Inserts a packet; false if it is a duplicate.
+  /// Inserts a packet; returns false if it is a duplicate.
   mutating func insert(_ entry: Entry) -> Bool {
     var place = entries.count
     while place > 0, entries[place - 1].frame.extendedTime > entry.frame.extendedTime {
@@ -246,9 +247,9 @@ struct AudioPacketBuffer {
   mutating func removeAll() { entries.removeAll(keepingCapacity: true) }
 }
 
-/// A block of audio for output, and its origin.
+/// A block of audio to play, and its origin.
 package struct PlayedAudio: Sendable {
-  /// The origin of a block.
+  /// A block's origin.
   package enum Origin: String, Sendable {
     /// Decoded from its own packet.
     case packet
@@ -258,7 +259,7 @@ package struct PlayedAudio: Sendable {
     case concealed
   }
   package var origin: Origin
-  /// The packet that was decoded or that carried the FEC.
+  /// The packet that was decoded, or whose FEC was used.
   package var frame: ReceivedFrame?
   package var decoded: DecodedAudio
   /// The codec that decoded or concealed the block.
@@ -276,13 +277,13 @@ package struct PlayedAudio: Sendable {
 
 // MARK: - PlayoutGain
 
-/// The volume of a received track, as an integer factor.
+/// A received track's volume, as an integer factor.
 package struct PlayoutGain: Hashable, Sendable {
   /// Unchanged audio.
   package static let unity = PlayoutGain(volume: 1)
   /// No audio.
   package static let silence = PlayoutGain(volume: 0)
-  /// The range of volumes; others are clamped.
+  /// Allowed volumes; others are clamped.
   package static let volumes = 0.0...10.0
   /// Volumes so close to 1 that the difference is inaudible; multiplication is skipped.
   private static let unheard = 0.99...1.01
@@ -291,7 +292,7 @@ package struct PlayoutGain: Hashable, Sendable {
 
   private let factor: Int64
 
-  /// Whether samples stay as they are.
+  /// Whether samples stay unchanged.
   package let isUnity: Bool
 
   /// Creates the gain for a finite volume.
@@ -303,7 +304,7 @@ package struct PlayoutGain: Hashable, Sendable {
 
   /// Applies the gain to a block, clipping samples.
   ///
-  /// A block without content comes from a recording, whose loudness already includes the gain.
+  /// A block without samples comes from a recording, whose loudness already includes the gain.
   package func applied(to decoded: DecodedAudio) -> DecodedAudio {
     guard !isUnity, !decoded.block.samples.isEmpty else { return decoded }
     var block = decoded.block

@@ -6,29 +6,29 @@ package import Wire
 /// A packet waits until its media time plus the fastest transit plus the target delay, which is the
 /// recent spread of transits (`ArrivalSpread`). Each tick plays one block: the packet that is due,
 /// one recovered from the next packet's in-band FEC, or concealment. A block is as long as its
-/// packet, usually 20 ms. If the buffer is empty the playhead is held, so that late packets are
-/// played later instead of being lost. After a second without packets the track falls silent and
-/// has no deadline until packets arrive again.
+/// packet, usually 20 ms. When the buffer is empty the playhead is held, so that late packets are
+/// played late instead of being lost. After a second without packets the track goes silent and has
+/// no deadline until packets arrive again.
 ///
-/// Every call of the decoder produces exactly one output.
+/// Every call to the decoder produces exactly one output.
 package struct AudioPlayout: Machine {
   package enum Input {
     case frame(ReceivedFrame)
     case deadline
   }
   package enum Output {
-    /// The next block of audio, and the packet it came from.
+    /// The next audio block, with the packet that contained it.
     case played(PlayedAudio)
   }
 
-  /// The bounds of the delay beyond the fastest transit.
+  /// Bounds on the delay beyond the fastest transit.
   package static let leastDelay = Interval.milliseconds(40)
   package static let mostDelay = Interval.milliseconds(500)
-  /// How many ticks a late step catches up on before the clock is set forward.
+  /// The maximum number of ticks that a late step catches up on before the clock is moved forward.
   private static let mostLateTicks = 10
 
-  /// The number of consecutive concealed samples after which the track falls silent: 1 s, or 100 ms
-  /// after quiet, when the sender is probably pausing.
+  /// Consecutive concealed samples after which the track goes silent: 1 s, or 100 ms after quiet
+  /// audio, when the sender is probably pausing.
   private static let mostConcealed = 48_000
   private static let mostConcealedWhenQuiet = 4_800
   /// A delay that exceeds the target by more than this is cut immediately.
@@ -38,20 +38,20 @@ package struct AudioPlayout: Machine {
   /// When the next block is played; nil while the track is silent.
   package private(set) var nextTick: Instant?
   private var ssrc: UInt32?
-  /// Decoded audio, or concealment where a packet is missing.
+  /// The codec of the last packet played; it also conceals missing ones.
   private var codec = CodecName.opus
-  /// Ticks of 48 kHz, used for all times here, per tick of the stream's clock.
+  /// 48 kHz ticks, in which all times here are counted, per tick of the stream's clock.
   private var ticks: Int64 = 1
   private var buffer = AudioPacketBuffer()
   private var delay: AudioDelay
   private var place = AudioPlace()
   private var decoder: PlayoutDecoder
 
-  /// Creates the playout of a track.
+  /// Creates a track's playout.
   /// - Parameters:
-  ///   - channels: of the output, 1 or 2.
+  ///   - channels: output channels, 1 or 2.
   ///   - minimumDelay: at most 5 s.
-  ///   - rampsGain: whether a new gain is reached over a block instead of at once.
+  ///   - rampsGain: whether a gain change is spread over a block instead of being immediate.
   package init(
     track: String, codecs: any CodecFactory, channels: Int = 1, minimumDelay: Interval = .zero,
     rampsGain: Bool = false
@@ -63,22 +63,22 @@ package struct AudioPlayout: Machine {
 
   package var deadline: Instant? { nextTick }
 
-  /// The delay of this track without regard to others of its stream.
+  /// This track's delay, ignoring other tracks in its stream.
   @inline(__always)
   package var independentDelay: Interval { delay.independent }
 
-  /// When a sample would be played without regard to other tracks; nil before the first packet.
+  /// Returns when a sample would be played, ignoring other tracks; nil before the first packet.
   package func independentPlayout(ofRTPTime time: UInt32) -> Instant? {
     delay.independentPlayout(ofRTPTime: time, lasting: ticks)
   }
 
-  /// Sets the minimum delay for audio to stay in sync with the stream's video.
+  /// Sets the minimum delay that keeps audio in sync with the stream's video.
   package mutating func align(to delay: Interval) { self.delay.align(to: delay) }
 
-  /// Sets the gain, applied before anything is counted or output.
+  /// Sets the gain, which is applied before anything is counted or output.
   package mutating func setGain(_ gain: PlayoutGain) { decoder.setGain(gain) }
 
-  /// Records a packet without audio, so that its number does not count as lost.
+  /// Records a packet without audio, so that it does not count as lost.
   package mutating func pass(_ sequence: Int64) { place.pass(sequence) }
 
   package mutating func step(
@@ -138,7 +138,7 @@ package struct AudioPlayout: Machine {
     if nextTick == nil || !place.hasPlayed { begin(at: now) }
   }
 
-  /// Forgets the packets and the position.
+  /// Drops the packets and resets the position.
   private mutating func reset() {
     counters.packetsDiscarded &+= UInt64(buffer.entries.count)
     buffer.removeAll()
@@ -146,7 +146,7 @@ package struct AudioPlayout: Machine {
     nextTick = nil
   }
 
-  /// Schedules the first block: the oldest packet at its time.
+  /// Schedules the first block: the oldest packet at its due time.
   private mutating func begin(at now: Instant) {
     guard let first = buffer.first else { return }
     place.move(to: first.frame.extendedTime)
@@ -158,7 +158,7 @@ package struct AudioPlayout: Machine {
     Interval(nanoseconds: Int64(samples) * 62_500 / 3)
   }
 
-  // MARK: - A tick
+  // MARK: - Tick
 
   private mutating func tick(_ due: Instant, at now: Instant, into outbox: inout Outbox<Output>) {
     delay.tick()
@@ -209,7 +209,7 @@ package struct AudioPlayout: Machine {
 
   // MARK: - Gaps
 
-  /// Nothing is buffered: conceals a block and holds the position for late packets.
+  /// Conceals a block because nothing is buffered, and holds the position for late packets.
   private mutating func hold(at due: Instant, into outbox: inout Outbox<Output>) {
     let isPause = delay.isQuiet || place.isFollowedBySilence
     let limit = isPause ? AudioPlayout.mostConcealedWhenQuiet : AudioPlayout.mostConcealed
@@ -223,7 +223,7 @@ package struct AudioPlayout: Machine {
     nextTick = due + interval(place.lastDuration)
   }
 
-  /// The packet that is due is missing, but a later one is buffered.
+  /// Fills the gap before a buffered packet when the packet that is due is missing.
   private mutating func bridge(
     _ gap: Int64, before head: AudioPacketBuffer.Entry, at due: Instant,
     into outbox: inout Outbox<Output>
@@ -231,7 +231,7 @@ package struct AudioPlayout: Machine {
     let isPause = place.isFollowed(by: head.frame)
     let limit = isPause ? AudioPlayout.mostConcealedWhenQuiet : AudioPlayout.mostConcealed
     guard place.concealedRun < limit, gap <= Int64(AudioPlayout.mostConcealed) else {
-      // The gap is practically silent: continue with the next packet, at its time.
+      // The gap is practically silent: continue with the next packet at its time.
       place.move(to: head.frame.extendedTime)
       nextTick = max(due, delay.dueTime(of: place.playhead))
       return
@@ -326,17 +326,17 @@ extension AudioPlayout {
 
 // MARK: - PlayoutDecoder
 
-/// The decoder of a playout, created for the first block that needs it, and the gain.
+/// A playout's decoder, created for the first block that needs it, and its gain.
 struct PlayoutDecoder {
   private let track: String
   private let channels: Int
   private let codecs: any CodecFactory
-  /// One per codec; empty for a codec whose library is missing.
+  /// One decoder per codec; nil for a codec whose library is missing.
   private var decoders: [(codec: CodecName, decoder: (any AudioDecoding)?)] = []
   /// The gain, applied before anything is counted or output.
   private var gain = PlayoutGain.unity
   private let rampsGain: Bool
-  /// The previous block's gain, for a ramp; nil before the first.
+  /// The previous block's gain, for a ramp; nil before the first block.
   private var former: PlayoutGain?
 
   init(track: String, channels: Int, codecs: any CodecFactory, rampsGain: Bool = false) {

@@ -1,16 +1,16 @@
 import RTP
 package import Wire
 
-/// Counters of an audio playout, named as in W3C inbound-rtp statistics.
+/// An audio playout's counters, named as in W3C inbound-rtp statistics.
 ///
-/// They derive from packets, times, and peak and energy of decoded blocks, so that a replay without
-/// codecs counts the same.
+/// They are derived from packets, times, and the peak and energy of decoded blocks, so that a
+/// replay without codecs counts the same.
 package struct AudioPlayoutCounters: Hashable, Sendable {
-  /// Packets too late or too early to be played, without duplicates.
+  /// Packets too late or too early to be played, excluding duplicates.
   package var packetsDiscarded: UInt64 = 0
   /// Packets received twice.
   package var packetsDuplicated: UInt64 = 0
-  /// Packets that are not valid Opus, or of another codec.
+  /// Packets that are malformed or in a codec that is not decoded.
   package var packetsMalformed: UInt64 = 0
   /// Blocks that the decoder refused, played as silence.
   package var decodingFailures: UInt64 = 0
@@ -19,11 +19,12 @@ package struct AudioPlayoutCounters: Hashable, Sendable {
   package var totalSamplesReceived: UInt64 = 0
   /// Samples that conceal lost or late ones.
   package var concealedSamples: UInt64 = 0
-  /// Those of them that are comfort noise or silence.
+  /// Concealed samples that are comfort noise or silence.
   package var silentConcealedSamples: UInt64 = 0
   /// The number of concealment events.
   package var concealmentEvents: UInt64 = 0
-  /// Samples recovered from in-band FEC, and the packets with it (W3C fecPacketsReceived).
+  /// Samples recovered from in-band FEC, and the packets that contained it (W3C
+  /// fecPacketsReceived).
   package var recoveredSamples: UInt64 = 0
   package var fecPacketsReceived: UInt64 = 0
   /// Samples inserted to lengthen the delay.
@@ -33,7 +34,7 @@ package struct AudioPlayoutCounters: Hashable, Sendable {
 
   /// Samples decoded from their own packets.
   package var jitterBufferEmittedCount: UInt64 = 0
-  /// The total time between arrival and playout of those samples, in microseconds.
+  /// The total time from arrival to playout of those samples, in microseconds.
   package var jitterBufferDelayMicroseconds: UInt64 = 0
   /// The total target delay of those samples in microseconds, and what it would have been for the
   /// network alone.
@@ -44,18 +45,18 @@ package struct AudioPlayoutCounters: Hashable, Sendable {
 
   /// The sum of squared loudness times duration, in seconds.
   package var totalAudioEnergy: Double { loudness.totalEnergy }
-  /// The root mean square of the last 100 ms, 0 to 1; nil before the first.
+  /// Root mean square over the last 100 ms, 0 to 1; nil before the first.
   package var audioLevel: Double? { loudness.level }
-  /// The level as Chromium measures it, from the loudest samples; nil before the first 100 ms.
+  /// The level as in Chromium, from the loudest samples; nil before the first 100 ms.
   package var peakAudioLevel: Double? { loudness.peakLevel }
 
-  /// The delays above in seconds.
+  /// The delays above, in seconds.
   package var jitterBufferDelay: Double { Double(jitterBufferDelayMicroseconds) / 1e6 }
   package var jitterBufferTargetDelay: Double { Double(jitterBufferTargetDelayMicroseconds) / 1e6 }
   package var jitterBufferMinimumDelay: Double {
     Double(jitterBufferMinimumDelayMicroseconds) / 1e6
   }
-  /// Duration of played audio in seconds.
+  /// The duration of the audio played, in seconds.
   package var totalSamplesDuration: Double {
     Double(totalSamplesReceived) / Double(AudioBlock.sampleRate)
   }
@@ -84,23 +85,23 @@ package struct AudioPlayoutCounters: Hashable, Sendable {
 
 // MARK: - VideoPlayoutCounters
 
-/// Counters of a video playout, named as in W3C inbound-rtp statistics.
+/// A video playout's counters, named as in W3C inbound-rtp statistics.
 package struct VideoPlayoutCounters: Hashable, Sendable {
-  /// Frames received, decoded, key frames decoded, and dropped.
+  /// Frames received and decoded, key frames decoded, and frames dropped.
   package private(set) var framesReceived: UInt64 = 0
   package private(set) var framesDecoded: UInt64 = 0
   package private(set) var keyFramesDecoded: UInt64 = 0
   package private(set) var framesDropped: UInt64 = 0
-  /// Frames of several packets, and the time from their first to their last packet in ms.
+  /// Frames made of several packets, and the time from their first to their last packet.
   package private(set) var framesAssembledFromMultiplePackets: UInt64 = 0
   package private(set) var totalAssemblyTime = Interval.zero
-  /// The sum of the quantisers of the decoded frames.
+  /// The sum of the decoded frames' quantisers.
   package private(set) var qpSum: UInt64 = 0
   /// The size of the last decoded frame.
   package private(set) var frameWidth = 0
   package private(set) var frameHeight = 0
 
-  /// Noticeable gaps between shown frames, and pauses of more than 5 s.
+  /// Noticeable gaps between shown frames, and pauses longer than 5 s.
   package private(set) var freezeCount: UInt64 = 0
   package private(set) var totalFreezesDuration = Interval.zero
   package private(set) var pauseCount: UInt64 = 0
@@ -113,10 +114,10 @@ package struct VideoPlayoutCounters: Hashable, Sendable {
   package private(set) var jitterBufferEmittedCount: UInt64 = 0
   package private(set) var jitterBufferDelay = Interval.zero
   package private(set) var jitterBufferTargetDelay = Interval.zero
-  /// What the target delays would have been for the network alone.
+  /// The target delays that the network alone would have required.
   package private(set) var jitterBufferMinimumDelay = Interval.zero
 
-  /// Whether a gap counts towards the average that it is compared with, as in libwebrtc.
+  /// Whether a gap is included in the average it is compared with, as in libwebrtc.
   private let countsGapItself: Bool
   private var lastShown: Instant?
   /// Recent gaps between shown frames in nanoseconds, oldest first.
@@ -125,12 +126,12 @@ package struct VideoPlayoutCounters: Hashable, Sendable {
 
   init(countsGapItself: Bool = false) { self.countsGapItself = countsGapItself }
 
-  /// The number of frames shown in the second before an instant.
+  /// Returns the number of frames shown in the second before an instant.
   package func framesPerSecond(at now: Instant) -> Int { rate.count(at: now.nanoseconds) }
 
-  /// A longer gap is a pause of the sender, not a freeze.
+  /// A longer gap is a pause by the sender, not a freeze.
   private static let leastPause = Interval.seconds(5)
-  /// The number of gaps in the average, and the minimum.
+  /// The number of gaps averaged, and the fewest needed.
   private static let gapsKept = 30
   private static let gapsNeeded = 5
 
@@ -151,7 +152,7 @@ package struct VideoPlayoutCounters: Hashable, Sendable {
 
   mutating func countDropped() { framesDropped &+= 1 }
 
-  /// Counts a frame that is shown.
+  /// Counts a decoded frame that is shown.
   mutating func countShown(_ decoded: DecodedVideo, isKey: Bool, at now: Instant) {
     framesDecoded &+= 1
     if isKey { keyFramesDecoded &+= 1 }
@@ -168,7 +169,8 @@ package struct VideoPlayoutCounters: Hashable, Sendable {
     lastShown = now
   }
 
-  /// A freeze is a gap of at least three times the average and 150 ms more than it.
+  /// Counts a gap; it is a freeze if it is at least three times the average and exceeds it by 150
+  /// ms.
   private mutating func countGap(_ gap: Interval) {
     totalInterFrameDelay = totalInterFrameDelay + gap
     totalSquaredInterFrameDelay += gap.seconds * gap.seconds
@@ -194,33 +196,33 @@ package struct VideoPlayoutCounters: Hashable, Sendable {
   }
 }
 
-/// The state of an audio playout as plain data, for debugging.
+/// An audio playout's state as plain data, for debugging.
 package struct AudioPlayoutSnapshot: Sendable {
-  /// Buffered packets, and the time from the next sample to the last buffered one.
+  /// Buffered packets, and the time from the next sample to the last one buffered.
   package var bufferedPackets: Int
   package var buffered: Interval
   package var targetDelay: Interval
-  /// The minimum total delay for sync with other tracks of the stream.
+  /// The minimum total delay for sync with the stream's other tracks.
   package var alignedDelay: Interval
-  /// The media time of the next sample, in ticks of 48 kHz.
+  /// Media time of the next sample, in 48 kHz ticks.
   package var playhead: Int64
   package var isSilent: Bool
   package var nextTick: Instant?
-  /// How long only concealment has been played.
+  /// The time for which only concealment has been played.
   package var concealedRun: Interval
   package var counters: AudioPlayoutCounters
 }
 
-/// The state of a video playout.
+/// A video playout's state as plain data, for debugging.
 package struct VideoPlayoutSnapshot: Sendable {
   package var waitingFrames: Int
   package var waitingBytes: Int
   /// The delay beyond the fastest transit, and its target.
   package var delay: Interval
   package var targetDelay: Interval
-  /// The minimum total delay for sync with other tracks of the stream.
+  /// The minimum total delay for sync with the stream's other tracks.
   package var alignedDelay: Interval
-  /// When the oldest frame is shown.
+  /// When the oldest frame will be shown.
   package var nextShow: Instant?
   package var counters: VideoPlayoutCounters
 }

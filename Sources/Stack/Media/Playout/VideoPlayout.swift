@@ -4,17 +4,17 @@ package import Wire
 
 /// The receiving side of a video track: adaptive delay and decoding.
 ///
-/// A frame is decoded and shown when its media time plus a transit is reached. The target transit
-/// is that of the slowest recent frames (`ArrivalSpread`); the current one follows slowly, so that
-/// the picture neither freezes nor races. A late frame is shown immediately. Frames are decoded in
-/// order of arrival, each exactly once.
+/// A frame is decoded and shown at its media time plus a transit. The target transit is that of the
+/// slowest recent frames (`ArrivalSpread`); the current one follows slowly, so that the picture
+/// neither freezes nor races. A late frame is shown immediately. Frames are decoded in order of
+/// arrival, each exactly once.
 package struct VideoPlayout: Machine {
   package enum Input {
     case frame(ReceivedFrame)
     case deadline
   }
   package enum Output {
-    /// A video frame to show now, and its encoded frame.
+    /// A video frame to show now, with its encoded frame.
     case shown(ReceivedFrame, DecodedVideo)
     /// The decoder refused a frame; a key frame is needed.
     case undecodable(ReceivedFrame)
@@ -22,29 +22,29 @@ package struct VideoPlayout: Machine {
     case passed(ReceivedFrame)
   }
 
-  /// The bounds of the delay beyond the fastest transit.
+  /// Bounds on the delay beyond the fastest transit.
   package static let leastDelay = Interval.milliseconds(10)
   package static let mostDelay = Interval.milliseconds(300)
 
   package private(set) var counters: VideoPlayoutCounters
-  /// When the oldest frame is shown.
+  /// When the oldest frame will be shown.
   ///
-  /// Cached, because every step of the peer asks for it.
+  /// Cached, because every step of the peer reads it.
   package private(set) var deadline: Instant?
   private(set) var delay: VideoDelay
   private(set) var frames = VideoFrameQueue()
   private var decoder: PlayoutVideoDecoder
   private var ssrc: UInt32?
-  /// Whether it models an observed receiver.
+  /// Whether this models an observed receiver.
   private let isWatched: Bool
 
-  /// Creates the playout of a track.
+  /// Creates a track's playout.
   /// - Parameters:
   ///   - minimumDelay: at most 5 s.
   ///   - decodes: whether frames are decoded.
   ///   - furtherDecoders: pass-through codecs that are decoded here.
-  ///   - isWatched: whether it models an observed receiver, and so behaves as browsers do: a frame
-  ///     that was repaired does not delay those after it.
+  ///   - isWatched: whether this models an observed receiver and so behaves as browsers do: a
+  ///     repaired frame does not delay the frames after it.
   package init(
     track: String, codecs: any CodecFactory, minimumDelay: Interval = .zero, decodes: Bool = true,
     furtherDecoders: [CodecName] = [], isWatched: Bool = false
@@ -56,32 +56,32 @@ package struct VideoPlayout: Machine {
       track: track, codecs: codecs, isOn: decodes, furtherDecoders: furtherDecoders)
   }
 
-  /// Whether frames of a codec are decoded rather than passed through.
+  /// Returns whether a codec's frames are decoded rather than passed through.
   package func decodes(_ codec: CodecName) -> Bool { decoder.decodes(codec) }
 
-  // Accessed with every frame: computed in place, because a call would copy the whole playout.
+  // Read for every frame: inlined, because a call would copy the playout.
 
-  /// The delay of this track without regard to others of its stream.
+  /// This track's delay, ignoring other tracks in its stream.
   @inline(__always)
   package var independentDelay: Interval { delay.independent }
 
-  /// The delay that is aimed at.
+  /// The target delay.
   @inline(__always)
   package var targetDelay: Interval { delay.target }
 
-  /// When a frame would be shown without regard to other tracks; nil before the first frame.
+  /// Returns when a frame would be shown, ignoring other tracks; nil before the first frame.
   package func independentPlayout(ofRTPTime time: UInt32) -> Instant? {
     delay.independentPlayout(ofRTPTime: time)
   }
 
-  /// Sets the minimum delay for video to stay in sync with the stream's audio.
+  /// Sets the minimum delay that keeps video in sync with the stream's audio.
   package mutating func align(to delay: Interval) {
     self.delay.align(to: delay)
     schedule()
   }
 
-  /// Has all frames wait as long as a retransmission takes, once some did: so libwebrtc does where
-  /// no forward error correction is agreed on.
+  /// Delays all frames by the time a retransmission takes, once some were retransmitted, as
+  /// libwebrtc does without negotiated forward error correction.
   package mutating func awaitRepairs(taking roundTrip: Interval?) {
     delay.awaitRepairs(taking: roundTrip)
   }
@@ -128,7 +128,7 @@ package struct VideoPlayout: Machine {
     guard let frame = frames.popFirst() else { return }
     counters.countEmitted(frame, delay, at: now)
     guard decoder.decodes(frame.codec) else {
-      // If nothing is decoded, frames that would be shown define the frame rate.
+      // If nothing is decoded, the frames that would be shown define the frame rate.
       if !decoder.isOn { counters.countShown(at: now) }
       outbox.append(.passed(frame))
       return
@@ -146,7 +146,7 @@ package struct VideoPlayout: Machine {
 
 /// Video frames waiting to be shown, in order of arrival.
 struct VideoFrameQueue {
-  /// The most waiting frames; beyond that, the oldest is shown immediately.
+  /// The maximum number of waiting frames; beyond that, the oldest is shown immediately.
   private static let mostFrames = 120
   private static let mostBytes = 32 << 20
 
@@ -157,7 +157,7 @@ struct VideoFrameQueue {
   var first: ReceivedFrame? { frames.first }
   var isEmpty: Bool { frames.isEmpty }
 
-  /// Whether more than the maximum wait.
+  /// Whether more frames or bytes than the maximum are waiting.
   var isOverfull: Bool {
     frames.count > VideoFrameQueue.mostFrames || bytes > VideoFrameQueue.mostBytes
   }
@@ -167,7 +167,7 @@ struct VideoFrameQueue {
     bytes += frame.bytes.count
   }
 
-  /// Removes the oldest frame, if any.
+  /// Removes and returns the oldest frame, if any.
   mutating func popFirst() -> ReceivedFrame? {
     let frame = frames.popFirst()
     if let frame { bytes -= frame.bytes.count }
@@ -177,37 +177,38 @@ struct VideoFrameQueue {
 
 // MARK: - VideoDelay
 
-/// The delay of video beyond the fastest transit: what arrivals require, what was requested, what
-/// the stream's audio needs, and the current delay, which follows slowly.
+/// The video delay beyond the fastest transit: what arrivals require, what was requested, what the
+/// stream's audio needs, and the current delay, which follows slowly.
 struct VideoDelay {
-  /// The RTP clock of video (RFC 7741 section 4.1).
+  /// The RTP clock rate for video (RFC 7741 section 4.1).
   private static let clockRate = 90_000
   /// The current delay changes by at most a tenth of the elapsed media time.
   private static let slowness: Int64 = 10
 
-  /// The requested minimum.
+  /// The requested minimum delay.
   private let minimum: Interval
-  /// The minimum for video to stay in sync with the stream's audio.
+  /// The minimum delay that keeps video in sync with the stream's audio.
   private(set) var aligned = Interval.zero
   private var timing = ArrivalSpread(clockRate: VideoDelay.clockRate)
   private var newestTime: Int64?
-  /// How long frames wait for packets that are sent again, once frames needed that; nil for a
-  /// receiver that does not wait for them.
+  /// The time that frames wait for retransmitted packets once some frames needed them; nil for a
+  /// receiver that does not wait.
   private var repairTime: Interval?
   private var repairs = (count: 0, last: Instant.zero)
-  /// From how many repaired frames on all of them are delayed so, and for how long after the last.
+  /// The number of repaired frames after which all frames are delayed, and how long that lasts
+  /// after the last one.
   private static let repairsNeeded = 3
   private static let repairsForgotten = Interval.seconds(60)
-  /// The delay in force.
+  /// The delay in effect.
   private(set) var current: Interval
 
-  /// The minimum is limited to 5 s.
+  /// Creates a delay; the minimum is limited to 5 s.
   init(minimum: Interval) {
     self.minimum = max(VideoPlayout.leastDelay, min(minimum, .seconds(5)))
     current = self.minimum
   }
 
-  // Accessed with every frame: computed in place, because a call would copy the whole measurement.
+  // Read for every frame: inlined, because a call would copy the measurement.
 
   /// The delay that recent arrivals require.
   @inline(__always)
@@ -220,46 +221,46 @@ struct VideoDelay {
     repairs.count >= VideoDelay.repairsNeeded ? repairTime ?? .zero : .zero
   }
 
-  /// The delay of this track without regard to others of its stream.
+  /// This track's delay, ignoring other tracks in its stream.
   @inline(__always)
   var independent: Interval { max(minimum, network) }
 
-  /// The delay that is aimed at.
+  /// The target delay.
   @inline(__always)
   var target: Interval { max(independent, aligned) }
 
-  /// The upper limit of the delay, whatever the arrivals.
+  /// The upper limit of the delay, however frames arrive.
   @inline(__always)
   private var maximum: Interval { max(VideoPlayout.mostDelay, max(minimum, aligned)) }
 
-  /// When a frame is shown; never long after its arrival, whatever its media time.
+  /// Returns when a frame is shown; never long after its arrival, whatever its media time.
   @inline(__always)
   func dueTime(of frame: ReceivedFrame) -> Instant {
     min(timing.fastestArrival(of: frame.extendedTime) + current, frame.lastArrival + maximum)
   }
 
-  /// When a frame would be shown without regard to other tracks; nil before the first frame.
+  /// Returns when a frame would be shown, ignoring other tracks; nil before the first frame.
   func independentPlayout(ofRTPTime time: UInt32) -> Instant? {
     timing.fastestArrival(ofRTPTime: time).map { $0 + independent }
   }
 
   mutating func align(to delay: Interval) { aligned = delay }
 
-  /// Resets the delay for another stream: its first frame uses the target immediately.
+  /// Resets the delay for another stream, whose first frame uses the target immediately.
   mutating func reset() {
     timing.reset()
     newestTime = nil
   }
 
-  /// Makes all frames wait long enough for repairs, once some were repaired.
+  /// Sets how long all frames wait for repairs once some were repaired.
   mutating func awaitRepairs(taking time: Interval?) { repairTime = time }
 
-  /// Counts a frame some of whose packets were lost and repaired.
+  /// Counts a frame with lost packets that were repaired.
   mutating func countRepair(at now: Instant) {
     repairs = (min(repairs.count + 1, VideoDelay.repairsNeeded), now)
   }
 
-  /// Whether nothing was measured yet.
+  /// Whether nothing has been measured yet.
   var isNew: Bool { newestTime == nil }
 
   /// Records a frame's times and moves the delay towards its target.
@@ -295,15 +296,15 @@ struct VideoDelay {
       nanoseconds: ticks * 1_000_000_000 / Int64(VideoDelay.clockRate) / VideoDelay.slowness)
     let wanted = target
     current = min(max(wanted, current - most), current + most)
-    // A late frame freezes the picture anyway, so the following frames may have its delay at once.
+    // A late frame freezes the picture anyway, so the frames after it may have its delay
+    // immediately.
     let lateness = timing.lateness(of: frame.extendedTime, arrival: frame.lastArrival)
     current = max(current, min(lateness, wanted))
     current = min(max(current, minimum), maximum)
   }
 }
 
-/// The decoder of a video playout, created for the first frame of its codec, and the codecs that
-/// are decoded.
+/// A video playout's decoder, created for the first frame of its codec, and the codecs to decode.
 struct PlayoutVideoDecoder {
   private let track: String
   private let codecs: any CodecFactory
@@ -322,14 +323,14 @@ struct PlayoutVideoDecoder {
     self.furtherDecoders = furtherDecoders
   }
 
-  /// Whether frames of a codec are decoded rather than passed through.
+  /// Returns whether a codec's frames are decoded rather than passed through.
   func decodes(_ codec: CodecName) -> Bool {
     isOn && (!codec.isPassedThrough || furtherDecoders.contains(codec))
   }
 
   mutating func decode(_ frame: ReceivedFrame) throws(CodecError) -> DecodedVideo {
     if codec != frame.codec {
-      // Try once: a missing library will not appear.
+      // Try only once: a missing library will not appear.
       codec = frame.codec
       decoder = nil
       decoder = try codecs.videoDecoder(track: track, frame.codec)

@@ -1,15 +1,15 @@
-/// Loudness in integer arithmetic: peak, energy and the level of RFC 6464.
+/// Measures loudness in integer arithmetic: peak, energy and RFC 6464 level.
 ///
-/// The level comes from a table of thresholds instead of a logarithm, so that it is the same on
-/// every machine.
+/// The level is looked up in a table of thresholds instead of computed with a logarithm, so that it
+/// is the same on every machine.
 package enum AudioMeter {
-  /// The level of silence.
+  /// The level for silence.
   package static let silence: UInt8 = 127
 
   /// The quietest level that counts as voice.
   package static let voiceThreshold: UInt8 = 50
 
-  /// The level of a block in -dBov, 0 loudest to 127 silent (RFC 6464 section 3).
+  /// Returns a block's level in -dBov, 0 loudest to 127 silent (RFC 6464 section 3).
   /// - Parameters:
   ///   - energy: the sum of squares of one channel's samples.
   ///   - frameCount: the number of samples.
@@ -27,12 +27,12 @@ package enum AudioMeter {
 
   package static func isVoice(_ level: UInt8) -> Bool { level <= voiceThreshold }
 
-  /// The share of full scale of a level, 0 to 1 (W3C audioLevel of RTP sources).
+  /// Returns a level as a fraction of full scale, 0 to 1 (W3C audioLevel of RTP sources).
   package static func linear(_ level: UInt8) -> Double {
     level >= silence ? 0 : linears[Int(level)]
   }
 
-  /// The root mean square as a share of full scale, 0 to 1.
+  /// Returns the root mean square as a fraction of full scale, 0 to 1.
   package static func rootMeanSquare(energy: Double, frameCount: Int) -> Double {
     guard frameCount > 0 else { return 0 }
     return min(1, (energy / Double(frameCount)).squareRoot() / fullScale)
@@ -52,7 +52,7 @@ package enum AudioMeter {
     return factors
   }()
 
-  /// The mean squares times 2^20 at or below which the level is at least 1, up to 126.
+  /// Mean squares times 2^20 at or below which the level is at least 1, up to 126.
   private static let thresholds: [UInt64] = [
     1_003_459_348_218_185, 797_076_092_687_729, 633_140_045_645_571, 502_921_014_790_898,
     399_484_361_884_598, 317_321_707_975_749, 252_057_592_136_070, 200_216_462_210_297,
@@ -89,11 +89,11 @@ package enum AudioMeter {
   ]
 }
 
-/// The largest absolute sample and the energy of a block of audio.
+/// A block's largest absolute sample and its energy.
 package struct Loudness: Hashable, Sendable {
-  /// The largest absolute sample of all channels.
+  /// The largest absolute sample in all channels.
   package var peak: UInt16 = 0
-  /// The sum of squares of the loudest channel's samples.
+  /// The loudest channel's sum of squares.
   package var energy: UInt64 = 0
 
   /// Measures interleaved samples.
@@ -118,18 +118,18 @@ package struct Loudness: Hashable, Sendable {
   }
 }
 
-/// The loudness of a stream of blocks: total energy, and recent level.
+/// The loudness of a sequence of blocks: total energy and recent level.
 ///
-/// W3C: the energy is the sum of squared samples as shares of full scale, times their duration; the
-/// level is the root mean square over 100 ms. Both use the loudest channel.
+/// As in W3C, the energy is the sum of squared samples, as fractions of full scale, times their
+/// duration; the level is the root mean square over 100 ms. Both use the loudest channel.
 struct LoudnessWindow: Hashable, Sendable {
-  /// In seconds (W3C totalAudioEnergy).
+  /// The total energy in seconds (W3C totalAudioEnergy).
   private(set) var totalEnergy = 0.0
-  /// The root mean square of the last full window, 0 to 1 (W3C audioLevel); nil before the first.
+  /// Root mean square of the last full window, 0 to 1 (W3C audioLevel); nil before the first.
   private(set) var level: Double?
-  /// The loudest sample of the last full window, 0 to 1; nil before the first.
+  /// The loudest sample in the last full window, 0 to 1; nil before the first.
   ///
-  /// It falls to a quarter in each window at most, as Chromium's audioLevel does.
+  /// It falls at most to a quarter of its value per window, like Chromium's audioLevel.
   private(set) var peakLevel: Double?
 
   private var peak: UInt16 = 0
@@ -139,8 +139,7 @@ struct LoudnessWindow: Hashable, Sendable {
 
   private static let windowLength = AudioBlock.sampleRate / 10
 
-  /// Takes the next block: the sum of its squared samples, the largest of them, and how many they
-  /// are.
+  /// Adds a block: its sum of squared samples, its largest sample, and the number of samples.
   mutating func add(energy blockEnergy: UInt64, peak blockPeak: UInt16, frameCount: Int) {
     let value = Double(blockEnergy)
     let scale = AudioMeter.fullScale
@@ -160,9 +159,9 @@ struct LoudnessWindow: Hashable, Sendable {
 
 // MARK: - AudioLevel
 
-/// The loudness of a moment of audio, in whole decibels below full scale (dBov).
+/// The loudness of audio at one moment, in whole decibels below full scale (dBov).
 ///
-/// Converts to the three usual scales: dBov as in RFC 6464, the share of full scale as in W3C's
+/// Converts to the three usual scales: dBov as in RFC 6464, a fraction of full scale as in W3C's
 /// `audioLevel`, and 0 to 100 as on meters.
 package struct AudioLevel: Hashable, Comparable, Sendable {
   /// Decibels relative to full scale: 0 is the loudest, -127 is silence.
@@ -173,10 +172,11 @@ package struct AudioLevel: Hashable, Comparable, Sendable {
   /// Creates a level, clamped to the range.
   package init(dbov: Int) { self.dbov = min(0, max(-127, dbov)) }
 
-  /// Creates a level from the header extension's magnitude in -dBov (RFC 6464 section 3).
+  /// Creates a level from the header extension's value in -dBov (RFC 6464 section 3).
   package init(headerExtension magnitude: UInt8) { self.init(dbov: -Int(magnitude & 0x7f)) }
 
-  /// The level nearest to a share of full scale; anything but a positive number is silence.
+  /// Creates the level nearest to a fraction of full scale; anything but a positive number is
+  /// silence.
   package init(linear share: Double) {
     guard share > 0 else {
       self = .silence
@@ -186,29 +186,30 @@ package struct AudioLevel: Hashable, Comparable, Sendable {
     var high = AudioLevel.shares.count - 1
     while low < high {
       let middle = (low + high) / 2
-      // Halfway between two levels in decibels is their geometric mean.
+      // In decibels, the geometric mean is halfway between two levels.
       let border = (AudioLevel.shares[middle] * AudioLevel.shares[middle + 1]).squareRoot()
       if share >= border { high = middle } else { low = middle + 1 }
     }
     self.init(dbov: -low)
   }
 
-  /// The share of full scale, 0 to 1; silence is 0 (W3C audioLevel of RTP sources).
+  /// The fraction of full scale, 0 to 1; silence is 0 (W3C audioLevel of RTP sources).
   package var linear: Double { dbov == -127 ? 0 : AudioLevel.shares[-dbov] }
 
-  /// 0 to 100: -60 dBov and less is 0, 0 dBov is 100, comfortable speech is 50 to 70.
+  /// The level from 0 to 100: -60 dBov and less is 0, 0 dBov is 100, comfortable speech is 50 to
+  /// 70.
   package var percent: Int {
     let scaled = 100 * (dbov + 60)
     // Rounded half up; the scale covers 60 decibels.
     return min(100, max(0, (scaled + 30) / 60))
   }
 
-  /// The level as the speaker algorithm uses it: 0 is silence, 127 the loudest.
+  /// The level as used by the speaker algorithm: 0 is silence, 127 the loudest.
   var loudness: UInt8 { UInt8(127 + dbov) }
 
   package static func < (left: AudioLevel, right: AudioLevel) -> Bool { left.dbov < right.dbov }
 
-  /// The shares of 0 to -127 dBov: 10^(dBov / 20), by squaring so that no error accumulates.
+  /// Fractions for 0 to -127 dBov: 10^(dBov / 20), by squaring so that no error accumulates.
   private static let shares: [Double] = (0...127).map { decibels in
     var share = 1.0
     var power = 0.891_250_938_133_745_6

@@ -1,37 +1,37 @@
 package import Wire
 
-/// Determines the dominant speaker by the algorithm of Volfin & Cohen, with the parameters that
+/// Determines the dominant speaker with the algorithm of Volfin & Cohen and the parameters that
 /// video bridges use.
 ///
-/// The last second of every participant is scored on three time scales. At each decision those who
-/// beat the dominant speaker on all three compete, and the best on the middle scale wins: a cough
-/// is too short for that and a murmur not loud enough. Decisions are on a grid that starts at
-/// instant zero, and ties are broken by the order of joining, so the same levels at the same
-/// instants always give the same speakers.
+/// Every participant's last second is scored on three time scales. At each decision, those who beat
+/// the dominant speaker on all three compete, and the best on the middle scale wins: a cough is too
+/// short for that, and a murmur not loud enough. Decisions are on a grid that starts at instant
+/// zero, and ties are broken by order of joining, so the same levels at the same instants always
+/// lead to the same speakers.
 package struct DominantSpeaker: Machine {
-  /// An input.
+  /// An input to the detection.
   package enum Input: Hashable, Sendable {
-    /// Adds a participant; a level of an unknown one does so too.
+    /// Adds a participant; a level from an unknown participant does too.
     case joined(Int)
     /// Removes a participant.
     case left(Int)
-    /// The level of a packet of about 20 ms.
+    /// The level of a packet lasting about 20 ms.
     case level(AudioLevel, of: Int)
-    /// The instant of `deadline` has been reached.
+    /// The instant of `deadline` was reached.
     case deadline
   }
 
-  /// An event of the detection.
+  /// An event from the detection.
   package enum Output: Hashable, Sendable {
-    /// Another participant is the dominant speaker; nil if nobody speaks any more.
+    /// Another participant is the dominant speaker; nil if no participant is speaking any more.
     case dominant(Int?)
   }
 
-  /// The configuration.
+  /// The detection's settings.
   package struct Settings: Hashable, Sendable {
     /// The time between decisions, 100 ms to 5 s.
     package var decisionInterval = Interval.milliseconds(300)
-    /// The silence after which nobody is dominant; nil keeps the last speaker.
+    /// The silence after which there is no dominant speaker; nil keeps the last one.
     package var silenceTimeout: Interval?
 
     package init() {}
@@ -43,22 +43,22 @@ package struct DominantSpeaker: Machine {
     var lastLevel: Instant
   }
 
-  /// Without a packet for longer than this a participant counts as silent, once per this time.
+  /// A participant without a packet for longer than this counts as silent, once per this time.
   private static let levelTimeout = Interval.milliseconds(40)
-  /// Without a packet for so long a participant is removed, unless it is dominant.
+  /// A participant without a packet for this long is removed unless it is dominant.
   private static let participantTimeout = Interval.seconds(3600)
-  // The minimum ratios of a challenger's scores to the dominant speaker's: e^3, e^2
-  // and e^0. The published rule compares logarithms of the ratios with 3, 2 and 0.
+  // The ratios of a challenger's scores to the dominant speaker's must exceed e^3, e^2 and e^0. The
+  // published rule compares the logarithms of the ratios with 3, 2 and 0.
   private static let immediateRatio = 20.085_536_923_187_668
   private static let mediumRatio = 7.389_056_098_930_65
   private static let longRatio = 1.0
 
   private let settings: Settings
-  /// In the order of joining.
+  /// The participants in order of joining.
   private var participants: [Participant] = []
   /// The dominant speaker; nil while there is none.
   package private(set) var dominant: Int?
-  /// When the dominant speaker last spoke within a second.
+  /// When the dominant speaker last had speech within a second.
   private var lastSpeech = Instant.zero
   private var nextCheck: Instant?
   private var nextDecision = Instant.zero
@@ -70,13 +70,13 @@ package struct DominantSpeaker: Machine {
     self.settings = settings
   }
 
-  /// When the next decision or time-out is due; nil if all are silent.
+  /// When the next decision or time-out is due; nil if all participants are silent.
   package var deadline: Instant? {
     guard let nextCheck, !isSettled else { return nil }
     return min(nextCheck, nextDecision)
   }
 
-  /// Whether time alone changes nothing: all are silent, and that was reported.
+  /// Whether time alone changes nothing: all participants are silent, and that was reported.
   private var isSettled: Bool {
     participants.allSatisfy(\.history.isSilent)
       && (participants.isEmpty || dominant != nil || settings.silenceTimeout != nil)
@@ -120,7 +120,7 @@ package struct DominantSpeaker: Machine {
     }
   }
 
-  /// The first multiple of an interval at or after an instant.
+  /// Returns the first multiple of an interval at or after an instant.
   private static func gridPoint(from now: Instant, _ interval: Interval) -> Instant {
     let rest = now.nanoseconds % interval.nanoseconds
     guard rest != 0 else { return now }
@@ -167,7 +167,7 @@ package struct DominantSpeaker: Machine {
     outbox.append(.dominant(winner))
   }
 
-  /// The best on the middle scale of those who beat a speaker on all three.
+  /// Returns, among those who beat a speaker on all three scales, the best on the middle one.
   private func challenger(of id: Int?) -> Int? {
     guard let holder = participants.first(where: { $0.id == id })?.history else { return nil }
     var best: Int?
@@ -188,36 +188,36 @@ package struct DominantSpeaker: Machine {
 
 // MARK: - SpeechHistory
 
-/// A participant's levels of the last second and their scores.
+/// A participant's levels in the last second, and their scores.
 struct SpeechHistory {
-  /// The number of levels: a second of 20 ms packets.
+  /// The number of levels: one second of 20 ms packets.
   static let length = 50
 
-  /// A level, in tenths of its range, above this is loud.
+  /// A level above this, in tenths of its range, is loud.
   private static let loudAbove: UInt8 = 7
   /// A tenth of a second with more loud levels than this is loud.
   private static let busyAbove: UInt8 = 4
   /// The noise floor rises only after this many levels above it: 15 s.
   private static let floorWindow = 750
-  /// How far above the noise floor a level must be to count.
+  /// The number of decibels above the noise floor that a level must reach to count.
   private static let floorMargin = 10
   private static let levelsPerMedium = 5
 
-  /// Loudness from 0 to 127, newest first.
+  /// Loudness values from 0 to 127, newest first.
   private var levels = [UInt8](repeating: 0, count: SpeechHistory.length)
-  /// The quietest level above silence; 0 before there is one.
+  /// The quietest level above silence; 0 before the first.
   private var floor: UInt8 = 0
   private var nextFloor: UInt8 = 0
   private var nextFloorCount = 0
 
-  /// The scores of the latest level, tenth of a second, and whole second.
+  /// The scores of the latest level, the latest tenth of a second, and the complete second.
   private(set) var immediateScore = SpeechScore.least
   private(set) var mediumScore = SpeechScore.least
   private(set) var longScore = SpeechScore.least
   /// Consecutive silent levels, at most `length`.
   private var silentCount = SpeechHistory.length
 
-  /// Whether all levels are silent, so that another one changes nothing.
+  /// Whether all levels are silent, so that another silent one changes nothing.
   var isSilent: Bool { silentCount >= SpeechHistory.length }
 
   mutating func add(_ loudness: UInt8) {
@@ -227,8 +227,8 @@ struct SpeechHistory {
     follow(loudness)
   }
 
-  /// The noise floor falls immediately and rises slowly, to the geometric mean of itself and the
-  /// quietest recent level.
+  /// Moves the noise floor: it falls immediately and rises slowly, to the geometric mean of itself
+  /// and the quietest recent level.
   private mutating func follow(_ loudness: UInt8) {
     guard loudness > 0 else { return }
     if floor == 0 || floor > loudness {
@@ -268,16 +268,16 @@ struct SpeechHistory {
   }
 }
 
-/// How strongly the activity of a window indicates speech: the scores of Volfin & Cohen.
+/// The strength with which a window's activity indicates speech: the scores of Volfin & Cohen.
 ///
-/// The score of `v` active parts of `n` is ln C(n, v) + n ln p - ln λ + λ v with p = 1/2, at least
-/// `least`. Only few values of `v` exist, so they are constants here: logarithms of different
-/// libraries differ in the last bit, and speakers must not depend on the machine.
+/// The score of `v` active parts out of `n` is ln C(n, v) + n ln p - ln λ + λ v with p = 1/2, at
+/// least `least`. Only a few values of `v` exist, so the scores are constants: logarithms of
+/// different libraries differ in the last bit, and speakers must not depend on the machine.
 package enum SpeechScore {
   /// The score of a window without activity.
   package static let least = 1e-10
 
-  /// The scores of a level by its loudness in tenths: n = 13, λ = 0.78.
+  /// The scores of one level, by its loudness in tenths (n = 13, λ = 0.78).
   package static let immediate: [Double] = [
     least, least, least, least, 0.929_830_554_713_218_8, 2.297_617_219_615_338_6,
     3.365_299_292_067_118_8, 4.145_299_292_067_119, 4.637_617_219_615_338,
@@ -285,20 +285,20 @@ package enum SpeechScore {
     3.162_497_369_480_746_6, 1.377_548_012_019_211_4,
   ]
 
-  /// The scores of a tenth of a second by its loud levels: n = 5, λ = 24.
+  /// The scores of a tenth of a second, by how many of its five levels are loud (n = 5, λ = 24).
   package static let medium: [Double] = [
     least, 18.965_648_179_286_43, 43.658_795_359_846_37, 67.658_795_359_846_38,
     90.965_648_179_286_43, 113.356_210_266_852_33,
   ]
 
-  /// The scores of a second by its loud tenths: n = 10, λ = 47.
+  /// The scores of a second, by how many of its tenths are loud (n = 10, λ = 47).
   package static let long: [Double] = [
     least, 38.520_965_685_684_53, 87.025_043_082_460_81, 135.005_872_335_472_53,
     182.565_488_123_407_96, 229.747_809_680_201_93, 276.565_488_123_407_93,
     323.005_872_335_472_53, 369.025_043_082_460_8, 414.520_965_685_684_53, 459.218_380_592_690_5,
   ]
 
-  /// The score of a count, clamped to the window.
+  /// Returns the score for a count, clamped to the window.
   static func score(_ count: UInt8, in scores: [Double]) -> Double {
     scores[min(Int(count), scores.count - 1)]
   }

@@ -1,19 +1,19 @@
 package import Wire
 
-/// Lists the loudest participants of each interval, or reports silence.
+/// Lists the loudest participants per interval, or reports silence.
 ///
 /// Levels are averaged per interval; participants with too few packets do not count. Ties are
-/// broken by the order of joining. Intervals are on a grid that starts at instant zero.
+/// broken by order of joining. Intervals are on a grid that starts at instant zero.
 package struct LoudestSpeakers: Machine {
-  /// An input.
+  /// An input to the ranking.
   package enum Input: Hashable, Sendable {
-    /// Adds a participant; a level of an unknown one does so too.
+    /// Adds a participant; a level from an unknown participant does too.
     case joined(Int)
     /// Removes a participant.
     case left(Int)
-    /// The level of a packet.
+    /// A packet's level.
     case level(AudioLevel, of: Int)
-    /// The instant of `deadline` has been reached.
+    /// The instant of `deadline` was reached.
     case deadline
   }
 
@@ -28,19 +28,19 @@ package struct LoudestSpeakers: Machine {
     }
   }
 
-  /// An event of the ranking.
+  /// An event from the ranking.
   package enum Output: Hashable, Sendable {
-    /// Those at or above the threshold, loudest first.
+    /// Participants at or above the threshold, loudest first.
     case loudest([Volume])
-    /// Nobody is at or above the threshold; reported once.
+    /// No participant is at or above the threshold; reported once.
     case silence
   }
 
-  /// The configuration.
+  /// The ranking's settings.
   package struct Settings: Hashable, Sendable {
-    /// The most participants in a report.
+    /// The maximum number of participants in a report.
     package var maxEntries = 1
-    /// The minimum mean level.
+    /// The lowest mean level listed.
     package var threshold = AudioLevel(dbov: -80)
     /// The time between reports, 250 ms to 5 s.
     package var interval = Interval.seconds(1)
@@ -55,7 +55,7 @@ package struct LoudestSpeakers: Machine {
     var count = 0
   }
 
-  /// With fewer packets in an interval a participant does not count.
+  /// A participant with fewer packets in an interval does not count.
   private static let leastPackets = 10
 
   private let settings: Settings
@@ -79,7 +79,7 @@ package struct LoudestSpeakers: Machine {
   ) {
     while let deadline, deadline < now { report(at: deadline, &outbox) }
     if deadline == nil {
-      // Skip whole intervals without levels.
+      // Skip complete intervals without levels.
       let length = settings.interval.nanoseconds
       let rest = (now.nanoseconds % length + length) % length
       nextReport = now + Interval(nanoseconds: rest == 0 ? 0 : length - rest)
@@ -126,13 +126,13 @@ package struct LoudestSpeakers: Machine {
 
 // MARK: - AudioSlots
 
-/// Selects the played participants when their number is limited: those that hold an audio slot.
+/// Selects the participants to play when their number is limited: those that hold an audio slot.
 ///
 /// A participant that speaks gets a free slot, or the slot of the one silent for longest. It keeps
-/// the slot when it falls silent, so that slots do not change with every pause. Nobody loses a slot
-/// while speaking.
+/// the slot when it stops speaking, so that slots do not change with every pause. No
+/// participant loses its slot while speaking.
 package struct AudioSlots: Sendable {
-  /// A change of the played participants.
+  /// A change in which participants are played.
   package enum Change: Hashable, Sendable {
     /// The participant is played from now on.
     case subscribed(Int)
@@ -148,18 +148,18 @@ package struct AudioSlots: Sendable {
 
   /// The default number of slots.
   package static let usualCount = 4
-  /// The minimum level of speech.
+  /// The lowest level that counts as speech.
   package static let gate = SpeechDetector.gate
-  /// A participant who spoke within this time still counts as speaking.
+  /// A participant who spoke this recently still counts as speaking.
   private static let hold = Interval.milliseconds(500)
 
   private let count: Int
-  /// In the order in which the slots were first assigned.
+  /// Slots in the order they were first assigned.
   private var slots: [Slot] = []
 
   package init(count: Int = AudioSlots.usualCount) { self.count = max(1, count) }
 
-  /// The level of every holder from 0 to 100, in the order of their slots; 0 is silence.
+  /// Every slot holder's level from 0 to 100, in slot order; 0 is silence.
   package var levels: [(participant: Int, percent: Int)] {
     slots.map { ($0.participant, $0.level.percent) }
   }
@@ -188,7 +188,7 @@ package struct AudioSlots: Sendable {
     return [.unsubscribed(former), .subscribed(participant)]
   }
 
-  /// Frees the slot of a participant that left.
+  /// Frees the slot of a participant who left.
   package mutating func remove(_ participant: Int) -> [Change] {
     guard let index = slots.firstIndex(where: { $0.participant == participant }) else { return [] }
     slots.remove(at: index)
@@ -198,23 +198,23 @@ package struct AudioSlots: Sendable {
 
 // MARK: - SpeechDetector
 
-/// Detects speech from the levels of participants: blocks above the gate, joined over pauses, long
-/// enough not to be a click.
+/// Detects speech in participants' levels: blocks above the gate, joined across pauses, long enough
+/// not to be a click.
 ///
 /// It acts only on levels and needs no deadline. Speech is reported once it is long enough, again
-/// every second, and when it is over, so that each speech is known to the second even if its end is
-/// never seen.
+/// every second, and when it is over, so that each stretch of speech is known to the second even if
+/// its end is never observed.
 package struct SpeechDetector: Sendable {
-  /// A speech as far as known.
+  /// A stretch of speech, as far as known.
   package struct Speech: Hashable, Sendable {
-    /// How far it has come.
+    /// Whether it has just begun, continues or has ended.
     package enum Phase: String, Hashable, Sendable {
       case began, lasts, ended
     }
 
     package var participant: Int
     package var phase: Phase
-    /// The start of the first block and the end of the last one above the gate.
+    /// The start of the first block and end of the last block above the gate.
     package var from: Instant
     package var to: Instant
     /// The number of blocks above the gate, and the sum of their levels in dBov.
@@ -228,7 +228,7 @@ package struct SpeechDetector: Sendable {
     var to: Instant
     var blocks = 0
     var decibels = 0
-    /// Until when it was reported; nil while it may still be a click.
+    /// Up to when it has been reported; nil while it may still be a click.
     var reported: Instant?
 
     func speech(_ phase: Speech.Phase) -> Speech {
@@ -238,22 +238,22 @@ package struct SpeechDetector: Sendable {
     }
   }
 
-  /// The minimum level of speech, as in the dominant-speaker algorithm.
+  /// The lowest level that counts as speech, as in the dominant-speaker algorithm.
   package static let gate = AudioLevel(dbov: -47)
-  /// The longest pause within a speech, and its minimum length.
+  /// The longest pause within speech, and the shortest speech.
   private static let longestPause = Interval.milliseconds(500)
   private static let shortestSpeech = Interval.milliseconds(200)
-  /// The length of a block, and how often ongoing speech is reported.
+  /// The length of a block, and the interval between reports on ongoing speech.
   private static let block = Interval.milliseconds(20)
   private static let rhythm = Interval.seconds(1)
 
-  /// In the order of their starts.
+  /// Spurts in order of their starts.
   private var spurts: [Spurt] = []
 
   package init() {}
 
-  /// Handles the level of a participant's next block; returns the speech that ended, then one that
-  /// begins or continues.
+  /// Handles the level of a participant's next block; returns speech that ended, then speech that
+  /// starts or continues.
   package mutating func observe(_ level: AudioLevel, of participant: Int, at now: Instant)
     -> [Speech]
   {
@@ -285,7 +285,7 @@ package struct SpeechDetector: Sendable {
     return told
   }
 
-  /// Ends the speech of a participant that is no longer played.
+  /// Ends the speech of a participant who is no longer played.
   package mutating func finish(_ participant: Int) -> Speech? {
     guard let index = spurts.firstIndex(where: { $0.participant == participant }) else {
       return nil

@@ -9,19 +9,19 @@ public import Wire
 package enum PeerCall: Hashable, Sendable, Codable {
   case createOffer(iceRestart: Bool)
   case createAnswer
-  /// Sets the local description; without one, the appropriate one is created first (W3C implicit
-  /// setLocalDescription).
+  /// Sets the local description; without an argument, creates the appropriate one first (W3C
+  /// implicit setLocalDescription).
   case setLocalDescription(SessionDescription?)
   case setRemoteDescription(SessionDescription)
-  /// Adds a trickled candidate; nil means that there are no more.
+  /// Adds a trickled candidate, or nil after the last one.
   case addICECandidate(CandidateInit?)
-  /// Removes candidates that the peer withdrew; working pairs with them continue.
+  /// Removes candidates that the remote peer withdrew; working pairs with them continue.
   case removeICECandidates([CandidateInit])
-  /// Changes the servers and the policy for the next gathering (W3C setConfiguration).
+  /// Changes the ICE servers and the policy for the next gathering (W3C setConfiguration).
   case setConfiguration(
     iceServers: [ICEServerConfiguration], iceTransportPolicy: ICETransportPolicy)
-  /// Limits all video, in bits per second, and sets the assumed capacity of the path; nil leaves a
-  /// value unchanged.
+  /// Limits all video, in bit/s, and sets the path's assumed capacity; nil leaves a value
+  /// unchanged.
   case limitBitrate(minimum: UInt64?, current: UInt64?, maximum: UInt64?)
   case addTrack(
     kind: MediaKind, streamIDs: [String], source: MediaSource, trackID: String? = nil,
@@ -31,38 +31,38 @@ package enum PeerCall: Hashable, Sendable, Codable {
     sendEncodings: [RTPEncoding]? = nil, isEnabled: Bool? = nil)
   case removeTrack(transceiver: UInt32)
   case setDirection(transceiver: UInt32, TransceiverDirection)
-  /// Replaces a sender's source without negotiation; nil sends nothing.
+  /// Replaces a sender's source without negotiation; with nil, nothing is sent.
   ///
   /// The new source is enabled unless stated otherwise.
   case replaceSource(transceiver: UInt32, MediaSource?, isEnabled: Bool? = nil)
-  /// Makes a sent or received track silent or black while its packets continue, or ends that (W3C
-  /// MediaStreamTrack.enabled).
+  /// Enables or disables a local or remote track, which is silent or black while disabled although
+  /// its packets continue (W3C MediaStreamTrack.enabled).
   case setEnabled(transceiver: UInt32, isInbound: Bool, isEnabled: Bool)
-  /// Sets the volume of received audio: 0 to 10.
+  /// Sets the volume of received audio, from 0 to 10.
   case setVolume(transceiver: UInt32, volume: Double)
-  /// Presses telephone keys in place of a sender's audio (W3C RTCDTMFSender insertDTMF); duration
-  /// and gap in milliseconds.
+  /// Presses telephone keys in place of a sender's audio (W3C RTCDTMFSender insertDTMF); `duration`
+  /// and `gap` are in milliseconds.
   case insertDTMF(transceiver: UInt32, tones: String, duration: UInt32, gap: UInt32)
-  /// Reads the settings of a track.
+  /// Reads a track's settings.
   case trackState(transceiver: UInt32, isInbound: Bool)
   case stopTransceiver(UInt32)
   case setStreams(transceiver: UInt32, [String])
   case setCodecPreferences(transceiver: UInt32, [RTPCodec])
   case getParameters(transceiver: UInt32)
   case setParameters(transceiver: UInt32, RTPSendParameters)
-  /// Sets the content hint of a sender's video (W3C MediaStreamTrack.contentHint).
+  /// Sets the content hint for a sender's video (W3C MediaStreamTrack.contentHint).
   case setContentHint(transceiver: UInt32, ContentHint)
-  /// Records an event of a sender's capturer in the take.
+  /// Records an event from a sender's capturer in the take.
   ///
-  /// A capturer of screens implies a content hint if there is none.
+  /// A screen capturer implies a content hint if none is set.
   case noteCapture(transceiver: UInt32, CaptureNote)
-  /// Adds all tracks of a stream, or none.
+  /// Adds all of a stream's tracks, or none.
   case addStream(MediaStreamInit)
   case removeStream(String)
-  /// Reads the sent and received streams.
+  /// Reads the local and remote streams.
   case streams
   case restartICE
-  /// Reads the pending or else current local description with the candidates gathered so far.
+  /// Reads the local description, pending or else current, with the candidates gathered so far.
   case localDescription
   /// Reads another description.
   case readDescription(DescriptionSlot)
@@ -74,15 +74,15 @@ package enum PeerCall: Hashable, Sendable, Codable {
   case setBufferedAmountLowThreshold(channel: UInt32, UInt64)
   /// Reads the data channels that are not closed.
   case dataChannels
-  /// Reads the stats of everything, or of a sender or receiver.
+  /// Reads the stats of the connection, or of a single sender or receiver.
   ///
-  /// The codecs' processing times are passed with the call, because they are measured outside.
+  /// The call carries the codecs' processing times, because they are measured elsewhere.
   case getStats(of: StatsSelector? = nil, codecTimes: [CodecTime]? = nil)
   /// Reads recently played sources (W3C getSynchronizationSources, getContributingSources).
   case sources(transceiver: UInt32)
-  /// Starts reporting the loudest voices; nil stops.
+  /// Starts reporting the loudest voices; with nil, stops.
   case observeLoudest(LoudestSettings?)
-  /// Assigns audio slots to this many received voices; nil disables slots.
+  /// Assigns audio slots to this many received voices; with nil, slots are not used.
   case limitAudioSlots(Int?)
   /// Sets whether a transceiver's audio is played without a slot.
   case exemptFromAudioSlots(transceiver: UInt32, Bool)
@@ -105,14 +105,14 @@ package enum PeerReply: Hashable, Sendable {
   case failure(PeerError)
 }
 
-/// A refused call.
+/// An error that refuses a call.
 public struct PeerError: Error, Hashable, Sendable, Codable, CustomStringConvertible {
-  /// The DOMException name that W3C prescribes: `InvalidStateError`, ...
+  /// The DOMException name that W3C prescribes, such as `InvalidStateError`.
   public var name: String
   /// The error as a sentence.
   public var message: String
 
-  /// The error's name if an identifier is used by another stream or track.
+  /// The error's name if another stream or track uses an identifier.
   public static let duplicateIDName = "DuplicateIDError"
   /// Whether a stream or track was refused because its identifier is in use.
   public var isDuplicateID: Bool { name == PeerError.duplicateIDName }
@@ -129,22 +129,22 @@ public struct PeerError: Error, Hashable, Sendable, Codable, CustomStringConvert
 
 /// A snapshot of a transceiver for applications.
 public struct TransceiverInfo: Hashable, Sendable, Codable {
-  /// The transceiver's number in its peer.
+  /// The transceiver's number within its peer.
   public var id: UInt32
-  /// Audio or video frames.
+  /// Audio or video.
   public var kind: MediaKind
-  /// The MID, once known.
+  /// The MID, once it is known.
   public var mid: String?
   /// The requested direction.
   public var direction: TransceiverDirection
   /// The negotiated direction.
   public var currentDirection: TransceiverDirection?
-  /// The peer's streams that the received track belongs to.
+  /// The remote peer's streams that the received track belongs to.
   public var remoteStreamIDs: [String]
-  /// The peer's identifier of its track; nil if it stated none, and in replies from a take.
+  /// The remote peer's identifier for its track; nil if it stated none, or in replies from a take.
   public var remoteTrackID: String?
 
-  /// The other members are not in takes.
+  /// The other members are not recorded in takes.
   private enum CodingKeys: String, CodingKey {
     case id, kind, mid, direction, currentDirection, remoteStreamIDs
   }
@@ -165,7 +165,7 @@ public struct TransceiverInfo: Hashable, Sendable, Codable {
   }
 }
 
-/// An event of a sender's capturer.
+/// An event from a sender's capturer.
 package struct CaptureNote: Hashable, Sendable, Codable {
   /// The kind of event.
   package enum Event: String, Hashable, Sendable, Codable {
@@ -175,14 +175,14 @@ package struct CaptureNote: Hashable, Sendable, Codable {
   }
 
   package var event: Event
-  /// Whether it captures a screen.
+  /// Whether the capturer captures a screen.
   package var isScreencast: Bool
   /// The requested format.
   package var width: Int
   package var height: Int
   package var framesPerSecond: Double
   package var pixelFormat: VideoPixelFormat
-  /// The device, if known.
+  /// The device's name, if known.
   package var device: String?
 
   package init(

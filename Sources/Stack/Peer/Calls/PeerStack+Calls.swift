@@ -90,7 +90,7 @@ extension PeerStack {
     return .done
   }
 
-  /// The reply with a description, if there is one.
+  /// Returns the reply with a description, if there is one.
   private func reply(_ description: SessionDescription?) -> PeerReply {
     description.map { .description($0) } ?? .done
   }
@@ -177,7 +177,7 @@ extension PeerStack {
     return TransceiverInfo(transceiver)
   }
 
-  // MARK: Parameters of senders
+  // MARK: Sender parameters
 
   private func parameters(of id: UInt32) throws(PeerError) -> RTPSendParameters {
     tracks.senders.parameters(

@@ -5,9 +5,9 @@ import RTP
 import SDP
 import Wire
 
-// Descriptions: creating, setting and reading them, and what follows.
+// Descriptions: creating, setting and reading them, and applying the results.
 extension PeerStack {
-  /// Throws if descriptions have no certificate to state.
+  /// Throws if there is no certificate for descriptions to state.
   private func checkCertificate() throws(PeerError) {
     guard let failure = bundles.all.lazy.compactMap({ $0.transport.failure }).first else { return }
     throw PeerError(name: "InvalidAccessError", message: "no DTLS transport: \(failure)")
@@ -34,7 +34,7 @@ extension PeerStack {
     if let given, given.type == .rollback || !given.sdp.isEmpty {
       description = given
     } else if let given {
-      // W3C: an empty text means the created description; here it is created if necessary.
+      // W3C: empty text stands for the created description, which is created here if necessary.
       description = given.type == .offer ? try offer() : try answer()
       description.type = given.type
     } else if negotiation.signalingState == .haveRemoteOffer
@@ -58,14 +58,15 @@ extension PeerStack {
     let wasOfferer = negotiation.signalingState == .haveLocalOffer
     let changes = try mapped { () throws(JSEPError) in try negotiation.setRemote(description) }
     prepareBundles(negotiation.transportNumbers)
-    // The first local offer collided with the peer's and was rolled back, and with it the ICE role.
+    // A remote offer makes this end controlled, unless a completed negotiation has settled the
+    // role. A first local offer that collided and was rolled back has not.
     for bundle in bundles.all where description.type == .offer {
       guard !bundle.transport.hasRole || negotiation.currentLocal == nil else { continue }
       drive(bundle, .role(.controlled))
     }
     apply(changes, isAnswerToOwnOffer: wasOfferer)
-    // A local restart that was rolled back for a colliding offer has started nevertheless: the
-    // agent continues with the peer's unchanged credentials.
+    // A local restart that was rolled back after a collision has started nevertheless: the agent
+    // continues with the remote peer's unchanged credentials.
     for bundle in bundles.all where description.type != .rollback {
       guard bundle.transport.remoteUsernameFragment == nil else { continue }
       drive(
@@ -110,7 +111,7 @@ extension PeerStack {
 
 // MARK: - Sections
 
-// Applies the result of an offer/answer exchange to the layers below.
+// Applies the result of an offer/answer exchange to the lower layers.
 extension PeerStack {
   func applySections() {
     settleLayers()
@@ -122,8 +123,8 @@ extension PeerStack {
     updateCaptures()
   }
 
-  /// Adapts the senders' encodings to the layers of their transceivers, after a remote offer
-  /// requested a simulcast or was rolled back.
+  /// Adapts the senders' encodings to their transceivers' layers after a remote offer requested
+  /// simulcast or was rolled back.
   func followLayers() {
     for transceiver in negotiation.transceivers {
       let rids = transceiver.layers.map(\.rid)
@@ -137,7 +138,7 @@ extension PeerStack {
     }
   }
 
-  /// Drops the layers that the peer refused.
+  /// Drops the layers that the remote peer refused.
   private func settleLayers() {
     for transceiver in negotiation.transceivers where !transceiver.layers.isEmpty {
       let rids = transceiver.layers.map(\.rid)
@@ -195,7 +196,7 @@ extension PeerStack {
 }
 
 extension Transceiver {
-  /// The streams to send in a section, as negotiated.
+  /// Returns the negotiated streams to send in a section.
   func sources(in section: NegotiatedSection) -> [(rid: String?, ssrc: UInt32, rtxSSRC: UInt32)] {
     let agreed = layers.filter { layer in section.sentLayers.contains { $0.rid == layer.rid } }
     guard agreed.isEmpty else { return agreed.map { ($0.rid, $0.ssrc, $0.rtxSSRC) } }
@@ -248,7 +249,7 @@ extension PeerStack {
     } catch {
       throw PeerError(name: "OperationError", message: error.description)
     }
-    // Sections after a bundle's first one have candidates of their own until they are bundled.
+    // Sections that are not a bundle's first have their own candidates until they are bundled.
     guard let index, let bundle = number.flatMap({ bundles[$0] }),
       bundle.isOfPresentGeneration(candidate)
     else { return }
@@ -258,7 +259,7 @@ extension PeerStack {
     drive(bundle, .remoteCandidate(text, parsed))
   }
 
-  /// Removes a withdrawn candidate; those of earlier generations are gone already.
+  /// Removes a withdrawn candidate; candidates from earlier generations are already gone.
   func removeRemote(_ candidate: CandidateInit) throws(PeerError) {
     guard let index = try mLineIndex(of: candidate) else {
       throw PeerError(name: "TypeError", message: "the candidate names no m-section")
@@ -278,7 +279,8 @@ extension PeerStack {
     drive(bundle, .removedRemoteCandidate(candidate.candidate, parsed))
   }
 
-  /// The m-line index that a candidate names, by MID if present; nil if it names none.
+  /// Returns the index of the m-line that a candidate names, by MID if present; returns nil if it
+  /// names none.
   private func mLineIndex(of candidate: CandidateInit) throws(PeerError) -> Int? {
     if let mid = candidate.sdpMid {
       guard let index = negotiation.remoteMLineIndex(ofMID: mid) else {
@@ -297,7 +299,7 @@ extension PeerStack {
 }
 
 extension Bundle {
-  /// Whether a candidate belongs to the peer's current ICE generation.
+  /// Returns whether a candidate belongs to the remote peer's current ICE generation.
   fileprivate func isOfPresentGeneration(_ candidate: CandidateInit?) -> Bool {
     candidate?.usernameFragment.map { $0 == transport.remoteUsernameFragment } ?? true
   }

@@ -4,7 +4,7 @@ public import Wire
 
 // The stream API from before transceivers.
 extension PeerStack {
-  /// The streams that transceivers send and receive.
+  /// Returns the streams that transceivers send and receive.
   func streams() -> MediaStreams {
     var streams = MediaStreams()
     for transceiver in negotiation.transceivers {
@@ -24,7 +24,7 @@ extension PeerStack {
     return streams
   }
 
-  /// Adds all tracks of a stream, or none.
+  /// Adds all of a stream's tracks, or none.
   func addStream(_ stream: MediaStreamInit) throws(PeerError) -> MediaStreams {
     guard !stream.tracks.isEmpty else {
       throw PeerError(name: "InvalidAccessError", message: "the stream \(stream.id) has no track")
@@ -34,7 +34,7 @@ extension PeerStack {
         name: PeerError.duplicateIDName,
         message: "a stream with the identifier \(stream.id) is sent already")
     }
-    // The negotiation is a value, so a failure half-way leaves nothing behind.
+    // The negotiation is a value, so a failure half-way leaves no trace.
     var next = negotiation
     var added: [(UInt32, MediaStreamInit.Track)] = []
     for track in stream.tracks {
@@ -52,7 +52,7 @@ extension PeerStack {
     return streams()
   }
 
-  /// Stops sending the tracks of a stream, except for those in other streams.
+  /// Stops sending a stream's tracks, except for those that belong to other streams as well.
   func removeStream(_ id: String) throws(PeerError) {
     let members = negotiation.transceivers.filter { $0.hasLocalTrack && $0.streamIDs.contains(id) }
     guard !members.isEmpty else {
@@ -69,18 +69,19 @@ extension PeerStack {
     }
   }
 
-  /// Reports which of the peer's streams began or ended since the last time.
+  /// Reports the remote streams that began or ended since the last report.
   func reportStreams() {
     guard !life.isClosed else { return }
     for event in remoteStreams.follow(streams().remote) { emit(event) }
   }
 }
 
-/// The peer's streams as last reported.
+/// The remote peer's streams as last reported.
 struct RemoteStreams {
   private var reported: [MediaStreamInfo] = []
 
-  /// Compares the current streams with the last ones; returns which began and which ended.
+  /// Compares the current streams with the last ones; returns the events for those that began or
+  /// ended.
   mutating func follow(_ streams: [MediaStreamInfo]) -> [PeerEvent] {
     defer { reported = streams }
     let added = streams.filter { stream in !reported.contains { $0.id == stream.id } }
@@ -91,17 +92,17 @@ struct RemoteStreams {
 
 // MARK: - MediaStreamInfo
 
-/// A stream to send with its tracks (the stream API from before transceivers).
+/// A stream to send, with its tracks (the stream API from before transceivers).
 public struct MediaStreamInit: Hashable, Sendable, Codable {
   /// A track and its source.
   public struct Track: Hashable, Sendable, Codable {
-    /// The track's identifier, unique among the connection's sent tracks.
+    /// The track's identifier, unique among the connection's local tracks.
     public var id: String
-    /// Audio or video frames.
+    /// Audio or video.
     public var kind: MediaKind
-    /// Where the media comes from.
+    /// The source of the media.
     public var source: MediaSource
-    /// Whether it is enabled at first; nil means yes.
+    /// Whether the track is enabled initially; nil means yes.
     public var isEnabled: Bool?
 
     /// Creates a track.
@@ -113,9 +114,9 @@ public struct MediaStreamInit: Hashable, Sendable, Codable {
     }
   }
 
-  /// The stream's identifier, unique among the connection's sent streams.
+  /// The stream's identifier, unique among the connection's local streams.
   public var id: String
-  /// The tracks, usually one of audio and one of video.
+  /// The tracks, usually an audio track and a video track.
   public var tracks: [Track]
 
   /// Creates a stream.
@@ -125,18 +126,18 @@ public struct MediaStreamInit: Hashable, Sendable, Codable {
   }
 }
 
-/// A stream that is sent or received (W3C MediaStream).
+/// A local or remote stream (W3C MediaStream).
 public struct MediaStreamInfo: Hashable, Sendable, Codable {
-  /// A track of the stream.
+  /// One of the stream's tracks.
   public struct Track: Hashable, Sendable, Codable {
-    /// The track's identifier; nil if the peer stated none.
+    /// The track's identifier; nil if the remote peer stated none.
     public var id: String?
-    /// Audio or video frames.
+    /// Audio or video.
     public var kind: MediaKind
-    /// The transceiver of the track.
+    /// The track's transceiver.
     public var transceiver: UInt32
 
-    /// Creates the description of a track.
+    /// Creates a track's description.
     public init(id: String?, kind: MediaKind, transceiver: UInt32) {
       self.id = id
       self.kind = kind
@@ -149,18 +150,18 @@ public struct MediaStreamInfo: Hashable, Sendable, Codable {
   /// The tracks in the order of their transceivers.
   public var tracks: [Track]
 
-  /// Creates the description of a stream.
+  /// Creates a stream's description.
   public init(id: String, tracks: [Track]) {
     self.id = id
     self.tracks = tracks
   }
 }
 
-/// The streams of a connection in both directions.
+/// A connection's streams in both directions.
 public struct MediaStreams: Hashable, Sendable, Codable {
-  /// The streams sent.
+  /// The streams that are sent.
   public var local: [MediaStreamInfo]
-  /// The streams received.
+  /// The streams that are received.
   public var remote: [MediaStreamInfo]
 
   /// Creates a list of streams.
@@ -171,7 +172,7 @@ public struct MediaStreams: Hashable, Sendable, Codable {
 }
 
 extension Array<MediaStreamInfo> {
-  /// Adds a track to the streams with these identifiers, creating those that are missing.
+  /// Adds a track to the streams with the given identifiers, and creates missing streams.
   mutating func add(_ track: MediaStreamInfo.Track, to names: [String]) {
     for name in names {
       if let index = firstIndex(where: { $0.id == name }) {

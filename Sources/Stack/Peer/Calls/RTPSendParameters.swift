@@ -3,29 +3,30 @@ public import Media
 import SCTP
 package import Wire
 
-/// The parameters of one encoding (W3C RTCRtpEncodingParameters).
+/// The parameters of an encoding (W3C RTCRtpEncodingParameters).
 public struct RTPEncoding: Hashable, Sendable, Codable {
-  /// Whether it is sent.
+  /// Whether the encoding is sent.
   public var active = true
-  /// The maximum bit rate in bits per second; nil leaves it to the connection.
+  /// The maximum bit rate in bit/s; nil leaves it to the connection.
   public var maxBitrate: UInt64?
   /// The maximum frame rate; nil leaves it to the source.
   public var maxFramerate: Double?
-  /// The factor, at least 1, by which both sides are scaled down; nil for audio.
+  /// The factor, at least 1, by which width and height are scaled down; nil for audio.
   public var scaleResolutionDownBy: Double?
-  /// The name of the simulcast layer; nil for the only encoding.
+  /// The simulcast layer's name; nil for the only encoding.
   ///
-  /// 1 to 16 letters and digits (RFC 8851), fixed at creation.
+  /// It consists of 1 to 16 letters and digits (RFC 8851) and is fixed at creation.
   public var rid: String?
-  /// The temporal layers of VP8: `L1T1`, `L1T2` or `L1T3` (W3C scalabilityMode); nil for one.
+  /// The temporal layers of VP8: `L1T1`, `L1T2` or `L1T3` (W3C scalabilityMode); nil for a single
+  /// layer.
   ///
-  /// Other codecs, and an application's encoders, have only one.
+  /// Other codecs, and an application's encoders, have a single layer.
   public var scalabilityMode: String?
-  /// The packets' priority in the network (W3C networkPriority), if the configuration
+  /// The priority of packets in the network (W3C networkPriority), if the configuration sets
   /// `enablesDSCP`; nil means low, the default.
   public var networkPriority: NetworkPriority?
 
-  /// Creates an encoding with these limits.
+  /// Creates an encoding with the given limits.
   public init(
     rid: String? = nil, active: Bool = true, maxBitrate: UInt64? = nil,
     maxFramerate: Double? = nil, scaleResolutionDownBy: Double? = nil,
@@ -42,7 +43,7 @@ public struct RTPEncoding: Hashable, Sendable, Codable {
 }
 
 extension RTPEncoding {
-  /// Creates layers by name, the largest first, each half the size of the one before.
+  /// Creates named layers, the largest first, each half the size of the previous one.
   package static func halved(_ rids: [String]) -> [RTPEncoding] {
     rids.prefix(SimulcastLayer.countMaximum).enumerated().map { place, rid in
       RTPEncoding(rid: rid, scaleResolutionDownBy: Double(1 << place))
@@ -50,13 +51,13 @@ extension RTPEncoding {
   }
 }
 
-/// The parameters of a sender (W3C RTCRtpSendParameters).
+/// A sender's parameters (W3C RTCRtpSendParameters).
 public struct RTPSendParameters: Hashable, Sendable, Codable {
   /// A codec with its payload type (W3C RTCRtpCodecParameters).
   public struct Codec: Hashable, Sendable, Codable {
-    /// 0 to 127.
+    /// The payload type, from 0 to 127.
     public var payloadType: UInt8
-    /// The codec of the payload type.
+    /// The payload type's codec.
     public var codec: RTPCodec
 
     /// Creates a codec with its payload type.
@@ -68,9 +69,9 @@ public struct RTPSendParameters: Hashable, Sendable, Codable {
 
   /// A header extension with its identifier (W3C RTCRtpHeaderExtensionParameters).
   public struct HeaderExtension: Hashable, Sendable, Codable {
-    /// The URI of the extension.
+    /// The extension's URI.
     public var uri: String
-    /// 1 to 14.
+    /// The identifier, from 1 to 14.
     public var id: UInt8
 
     /// Creates an extension with its identifier.
@@ -80,7 +81,7 @@ public struct RTPSendParameters: Hashable, Sendable, Codable {
     }
   }
 
-  /// Links parameters being set to those read before; each can be set once.
+  /// Links parameters to the call that read them; they can be set once.
   public var transactionId: String
   /// The encodings: one, or one per simulcast layer.
   public var encodings: [RTPEncoding]
@@ -92,11 +93,11 @@ public struct RTPSendParameters: Hashable, Sendable, Codable {
   public var cname: String
   /// Whether reduced-size RTCP was negotiated (RFC 5506); read-only.
   public var reducedSizeRTCP: Bool
-  /// What to reduce first when video is limited; nil leaves it to the content hint, and without one
+  /// The aspect of limited video to reduce first; nil follows the content hint, and without a hint
   /// nothing is reduced.
   public var degradationPreference: DegradationPreference?
 
-  /// Creates parameters; only those read from a connection can be set.
+  /// Creates parameters; only parameters that were read from a connection can be set.
   public init(
     transactionId: String, encodings: [RTPEncoding], codecs: [Codec],
     headerExtensions: [HeaderExtension], cname: String, reducedSizeRTCP: Bool
@@ -125,7 +126,7 @@ public enum NetworkPriority: String, Hashable, Sendable, Codable, CaseIterable {
 
   var rank: Int { NetworkPriority.allCases.firstIndex(of: self) ?? 1 }
 
-  /// The code point for audio or interactive video (RFC 8837 table 1).
+  /// Returns the code point for audio or interactive video (RFC 8837 table 1).
   package func codePoint(of kind: MediaKind) -> UInt8 {
     switch (self, kind) {
     case (.veryLow, _): CodePoint.lowerEffort
@@ -150,7 +151,7 @@ public enum NetworkPriority: String, Hashable, Sendable, Codable, CaseIterable {
 /// DSCP values, without the two ECN bits.
 private enum CodePoint {
   static let `default`: UInt8 = 0
-  /// CS1 (in RFC 8837 for very low priority).
+  /// CS1, which RFC 8837 uses for very low priority.
   static let lowerEffort: UInt8 = 8
   /// EF (RFC 3246).
   static let expedited: UInt8 = 46
@@ -161,21 +162,21 @@ private enum CodePoint {
   static let assured42: UInt8 = 36
 }
 
-/// The code points of sent packets, if the configuration enables marking.
+/// The code points for sent packets, if the configuration enables marking.
 struct PacketMarks {
-  /// By SSRC; only for lookups, so its order does not matter.
+  /// Code points by SSRC; used only for look-ups, so the order does not matter.
   private var bySource: [UInt32: UInt8] = [:]
-  /// The code point of the most important media.
+  /// The code point for the most important media.
   private(set) var control: UInt8 = 0
 
-  /// The code point of an RTP packet; 0 if its SSRC is unknown.
+  /// Returns an RTP packet's code point, or 0 if its SSRC is unknown.
   func mark(ofRTP packet: [UInt8]) -> UInt8 {
     guard !bySource.isEmpty, packet.count >= 12 else { return 0 }
     let source = packet[8..<12].reduce(0 as UInt32) { $0 << 8 | UInt32($1) }
     return bySource[source] ?? 0
   }
 
-  /// Replaces the marks by those of the current streams.
+  /// Replaces the marks with those for the current streams.
   mutating func set(
     _ sources: [(ssrc: UInt32, rtxSSRC: UInt32, kind: MediaKind, priority: NetworkPriority)]
   ) {
@@ -192,7 +193,7 @@ struct PacketMarks {
 }
 
 extension PeerStack {
-  /// Updates the marks, if the configuration enables marking.
+  /// Updates the marks if the configuration enables marking.
   func updateMarks() {
     guard genesis.configuration.enablesDSCP == true else { return }
     var sources: [(ssrc: UInt32, rtxSSRC: UInt32, kind: MediaKind, priority: NetworkPriority)] = []
@@ -210,11 +211,11 @@ extension PeerStack {
     marks.set(sources)
   }
 
-  /// The code point of SCTP packets: an association has only one, given by its most important
+  /// The code point for SCTP packets; an association has only one, determined by its most important
   /// channel (RFC 8837 section 5).
   var dataMark: UInt8 {
     guard genesis.configuration.enablesDSCP == true else { return 0 }
-    // With many channels every priority is probably present, so do not look at all of them.
+    // Among many channels every priority is likely present, so not all of them are examined.
     let priorities = data.channels.prefix(256).map { NetworkPriority($0.options.priority) }
     return (priorities.max { $0.rank < $1.rank } ?? .low).dataCodePoint
   }

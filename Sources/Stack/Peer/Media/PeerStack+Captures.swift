@@ -4,7 +4,7 @@ import Media
 import RTP
 import Wire
 
-// Which tracks are captured, and their encoders' bit rates.
+// Starting and stopping captures, and their encoders' bit rates.
 extension PeerStack {
   func setSource(
     _ source: MediaSource?, of id: UInt32, _ kind: MediaKind, isEnabled: Bool = true
@@ -19,7 +19,7 @@ extension PeerStack {
     updateCaptures()
   }
 
-  /// Adds a track for each encoding of a sender that has none.
+  /// Adds a track for each encoding of a sender without tracks.
   func addTracks(_ source: MediaSource, of id: UInt32, _ kind: MediaKind, isEnabled: Bool) {
     for encoding in tracks.senders.encodings(of: id, kind) {
       tracks.add(source, of: id, kind, rid: encoding.rid)
@@ -31,14 +31,14 @@ extension PeerStack {
     for index in tracks.sendingIndices(of: transceiver) { drive(sending: index, .stop) }
   }
 
-  /// Starts, stops or replaces captures to match the negotiation and the settings.
+  /// Starts, stops or replaces captures according to the negotiation and the settings.
   func updateCaptures() {
     for index in tracks.sending.indices {
       guard let start = start(of: tracks.sending[index]) else {
         if tracks.sending[index].isWanted { drive(sending: index, .stop) }
         continue
       }
-      // An encoder produces one codec, so another one continues in its place.
+      // An encoder produces a single codec, so a new one takes over.
       if tracks.sending[index].isRunning,
         tracks.sending[index].stream.codec != start.codec
           || tracks.sending[index].stream.rid != start.rid
@@ -48,7 +48,7 @@ extension PeerStack {
       }
       drive(sending: index, .encoding(start.encoding))
       let (preference, hint) = tracks.senders.adaptation(of: tracks.sending[index].transceiver)
-      // Simulcast layers keep their size; the highest is dropped first.
+      // Simulcast layers keep their size; the highest layer is dropped first.
       drive(sending: index, .adaptation(start.rid == nil ? preference : nil, hint))
       guard tracks.sending[index].stream.heldMID == nil else { continue }
       if tracks.sending[index].stream.mid != start.mid { drive(sending: index, .start(start)) }
@@ -57,11 +57,11 @@ extension PeerStack {
     updateMarks()
   }
 
-  /// The largest unit of H.264 that is sent in a single packet (RFC 6184 section 6.2): what fits
-  /// beside all header extensions, less what the library overshoots.
+  /// The largest H.264 unit that is sent in a single packet (RFC 6184 section 6.2): the space left
+  /// by all header extensions, minus the amount by which the library exceeds a limit.
   private static let unitLimit = 1_000
 
-  /// The parameters for capturing a track; nil if nothing of it should be sent now.
+  /// Returns the parameters for capturing a track, or nil if the track should not be sent now.
   func start(of track: SendingTrack) -> SendingTrack.Start? {
     guard !life.isClosed, track.source != nil,
       let section = negotiation.sections.first(where: { $0.transceiverID == track.transceiver }),
@@ -81,7 +81,7 @@ extension PeerStack {
     }
     guard let rid = track.rid, let transceiver else { return start }
     let sources = transceiver.sources(in: section)
-    // Video that arrives encoded is one stream, sent as the first layer or as the only one.
+    // Video that arrives encoded is a single stream, sent as the first layer or as the only one.
     let isFirst = rid == (sources[0].rid ?? transceiver.layers.first?.rid)
     guard isFirst || section.sentCodec?.isEncoded == true,
       let source = sources.first(where: { $0.rid == rid }) ?? (isFirst ? sources[0] : nil),
@@ -92,12 +92,12 @@ extension PeerStack {
     start.isFirst = isFirst
     let running = tracks.sendingIndices(of: track.transceiver)
       .compactMap { tracks.sending[$0].mediaOrigin }
-    // The first of them starts now, and so do those that start together with it.
+    // Without a running layer, media time starts now for all layers that start together.
     if let origin = running.min(), origin < now { start.origin = origin }
     return start
   }
 
-  /// The encoding of a track: the application's settings within the peer's limits.
+  /// Returns a track's encoding: the application's settings within the remote peer's limits.
   func encoding(of track: SendingTrack) -> RTPEncoding {
     var encoding = tracks.senders.encoding(of: track.transceiver, track.kind, rid: track.rid)
     let section = negotiation.sections.first { $0.transceiverID == track.transceiver }
@@ -118,15 +118,15 @@ extension PeerStack {
     return encoding
   }
 
-  /// Whether a section can send temporal layers: only with the library's VP8.
+  /// Returns whether a section can send temporal layers, as only the library's VP8 can.
   private func hasTemporalLayers(_ section: NegotiatedSection?) -> Bool {
     let own = genesis.configuration.ownCodecs ?? []
     return section?.sentCodec?.name == CodecName.vp8.rawValue
       && !own.contains { $0.role == .encoder && $0.codec == CodecName.vp8.rawValue }
   }
 
-  /// The limit of a transceiver's video in bits per second: from the application, the peer, and its
-  /// share of the path if that is known to be too narrow; nil for no limit.
+  /// Returns the limit for a transceiver's video in bit/s: that of the application or the remote
+  /// peer, or its share of a path that is known to be too narrow; returns nil for no limit.
   func videoLimit(of transceiver: UInt32) -> UInt64? {
     guard let index = tracks.sendingIndex(of: transceiver), tracks.sending[index].kind == .video,
       let mid = tracks.sending[index].stream.mid
@@ -143,9 +143,10 @@ extension PeerStack {
 
 // MARK: - Shares
 
-// How the bit rate of a transport is divided.
+// Dividing a transport's bit rate.
 extension PeerStack {
-  /// Divides the transport's target among video senders, and each share among the sender's layers.
+  /// Divides the transport's target among its video senders, and each share among the sender's
+  /// layers.
   func shareBitrate(of bundle: Bundle) {
     guard let total = bundle.videoBitrate else { return }
     let senders = videoSenders(of: bundle)
@@ -160,8 +161,8 @@ extension PeerStack {
     }
   }
 
-  /// The video senders that a transport carries: of each its track, or its layers with the lowest
-  /// first, including paused ones.
+  /// Returns the video senders on a transport: for each its track, or its layers from the lowest to
+  /// the highest, including paused ones.
   private func videoSenders(of bundle: Bundle) -> [[Int]] {
     var senders: [[Int]] = []
     for index in tracks.sending.indices where tracks.sending[index].kind == .video {
@@ -181,7 +182,7 @@ extension PeerStack {
     return senders.map { sender in sender.count < 2 ? sender : sender.sorted(by: isLower) }
   }
 
-  /// Whether a layer is lower than another one: smaller, or with a lower limit.
+  /// Returns whether a layer is lower than another: smaller, or with a lower limit.
   private func isLower(_ left: Int, _ right: Int) -> Bool {
     let (low, high) = (encoding(of: tracks.sending[left]), encoding(of: tracks.sending[right]))
     let (small, large) = (low.scaleResolutionDownBy ?? 1, high.scaleResolutionDownBy ?? 1)
@@ -189,7 +190,7 @@ extension PeerStack {
     return (low.maxBitrate ?? .max, left) < (high.maxBitrate ?? .max, right)
   }
 
-  /// The limit of a sender in bits per second; nil for none.
+  /// Returns a sender's limit in bit/s, or nil for none.
   private func limit(of sender: [Int]) -> UInt64? {
     let track = tracks.sending[sender[0]]
     guard track.rid != nil else { return encoding(of: track).maxBitrate }
@@ -216,7 +217,7 @@ extension PeerStack {
     }
   }
 
-  /// Divides a sender's share among its layers; those that do not fit are paused.
+  /// Divides a sender's share among its layers and pauses those that do not fit.
   private func divide(_ share: UInt64, among sender: [Int]) {
     let shares = LayerAllocation.shares(of: share, layers(of: sender))
     for (index, share) in zip(sender, shares) {
@@ -234,27 +235,27 @@ extension PeerStack {
 
 // MARK: - LayerAllocation
 
-/// Divides a sender's bit rate among its simulcast layers: the lowest first, and nothing for those
-/// that do not fit.
+/// Divides a sender's bit rate among its simulcast layers from the lowest to the highest; layers
+/// that do not fit get nothing.
 struct LayerAllocation {
   /// A layer that should be sent.
   struct Layer {
-    /// The most that is useful, in bits per second.
+    /// The highest useful bit rate in bit/s.
     var target: UInt64
-    /// Whether it is being sent; one that was paused resumes only when there is some more than it
-    /// needs, so that it does not flap.
+    /// Whether the layer is being sent; a paused layer resumes only when slightly more than its
+    /// minimum is available, so that it does not flap.
     var isSent: Bool
 
-    /// Below this a layer is worse than the next lower one.
+    /// The lowest bit rate at which the layer is better than the next lower one.
     var least: UInt64 { target / 4 }
-    /// The rate at which lower layers continue when another one is added.
+    /// The rate that the layer keeps when a higher one is added.
     fileprivate var modest: UInt64 { target / 2 }
-    /// The rate that must be available for adding it.
+    /// The rate that must be available for the layer to be sent.
     fileprivate var wanted: UInt64 { isSent ? least : least + least / 10 }
   }
 
-  /// Returns the bit rate of each layer; 0 pauses it.
-  /// - Parameter layers: the lowest first, which is always sent.
+  /// Returns each layer's bit rate; 0 pauses the layer.
+  /// - Parameter layers: the layers from the lowest, which is always sent, to the highest.
   static func shares(of total: UInt64, _ layers: [Layer]) -> [UInt64] {
     var sent = 0
     var kept: UInt64 = 0
@@ -277,13 +278,13 @@ struct LayerAllocation {
     return shares
   }
 
-  /// The useful bit rate of a frame size, in bits per second: about 200 kbit/s for 320 by 180, 670
+  /// Returns the useful bit rate for a frame size in bit/s: about 200 kbit/s for 320 by 180, 670
   /// for 640 by 360, and 2500 for 1280 by 720.
   static func target(width: Int, height: Int, dividedBy factor: Double) -> UInt64 {
     let pixels = Double(max(width, 0)) * Double(max(height, 0)) / (factor * factor)
     return 45_000 + UInt64(min(pixels, 1e9) * 2.7)
   }
 
-  /// The frame size assumed before the first frame.
+  /// The assumed frame size before the first frame.
   static let usualSize = (width: 1280, height: 720)
 }

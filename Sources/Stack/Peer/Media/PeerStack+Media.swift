@@ -4,7 +4,7 @@ import Media
 import RTP
 import Wire
 
-// Connects the flows below with the tracks above.
+// Connects the flows below to the tracks above.
 extension PeerStack {
   // MARK: Flow
 
@@ -36,7 +36,7 @@ extension PeerStack {
       if record.isInbound, record.type == "sr" { alignPlayouts() }
     case .streamBegan: break
     case .streamEnded(let mid, _):
-      // Otherwise the stream is replaced, or its end is reported as the track's.
+      // Otherwise a new stream replaces it, or its end is reported as the track's end.
       guard bundle.hasLeft(at: now),
         let section = sections.first(where: { $0.mid == mid })
       else { break }
@@ -44,11 +44,11 @@ extension PeerStack {
     }
   }
 
-  /// Requests a key frame of a section, for one layer or all.
+  /// Requests key frames for a section, for one layer or for all.
   func requestKeyframe(_ mid: String, rid: String? = nil) {
     for index in tracks.sendingIndices(ofMID: mid, .video, rid: rid) {
       drive(sending: index, .requestKeyframe)
-      // Only the peer can encode a key frame of an echoed stream.
+      // Only the remote peer can encode a key frame for an echoed stream.
       if tracks.sending[index].source == .echo, !tracks.sending[index].video.isEncoding {
         drive(bundles.carrying(mid), .requestKeyframe(mid: mid))
       }
@@ -58,7 +58,7 @@ extension PeerStack {
   // MARK: Received tracks
 
   private func play(_ frame: ReceivedFrame) {
-    // Accessed in place, because a section is large to copy.
+    // The section is accessed in place, because copying it is expensive.
     let sections = self.sections
     guard let place = sections.firstIndex(where: { $0.mid == frame.mid }) else { return }
     switch tracks.layers.decide(frame) {
@@ -83,13 +83,13 @@ extension PeerStack {
       case .audio(let block, let level, let record):
         emit(.frame(record))
         observe(record, level: level)
-        // Sending decoded media on makes this side a mixer (RFC 3550 section 7.1).
+        // Sending decoded media makes the local peer a mixer (RFC 3550 section 7.1).
         echo(
           .media(.audio(block), from: [Contributor(source: record.ssrc, level: level)]),
           of: transceiver)
       case .videoFrame(let videoFrame, let frame, let record):
         emit(.frame(record))
-        // It is not encoded again, but sent as received.
+        // The frame is sent as received, without encoding it again.
         echo(
           frame.codec.isPassedThrough ? .passOn(frame) : .media(.videoFrame(videoFrame), from: []),
           of: transceiver)
@@ -103,12 +103,12 @@ extension PeerStack {
     }
   }
 
-  /// Passes what a transceiver received to its own sender, if that echoes.
+  /// Passes media that a transceiver received to its own sender, if that echoes.
   private func echo(_ input: @autoclosure () -> SendingTrack.Input, of transceiver: UInt32) {
     feed(input(), to: transceiver, whoseSourceIs: .echo)
   }
 
-  /// Synchronises the tracks of each of the peer's streams.
+  /// Synchronises the tracks of each remote stream.
   private func alignPlayouts() {
     tracks.alignPlayouts(bundles.inboundStreams) { id in
       negotiation.transceivers.first { $0.id == id }?.remoteStreamIDs ?? []
@@ -117,7 +117,7 @@ extension PeerStack {
 
   // MARK: Sent tracks
 
-  /// Handles media from the application for a sender.
+  /// Handles an application's media for a sender.
   func capture(_ media: CapturedMedia, for transceiver: UInt32) {
     feed(
       .media(media, from: [], limit: videoLimit(of: transceiver)), to: transceiver,
@@ -162,13 +162,13 @@ extension PeerStack {
       case .failure(let reason): refuse(layer: "encoder", reason)
       }
     }
-    // A layer's useful bit rate is known once its frame size is.
+    // A layer's useful bit rate is known once the frame size is.
     if let beganLayer { shareBitrate(of: bundles.carrying(beganLayer)) }
   }
 
-  // MARK: Ends and clocks
+  // MARK: Ends and deadlines
 
-  /// Ends the playouts of all sections but these.
+  /// Ends all playouts except those of the given sections.
   func endPlayouts(besides sections: [NegotiatedSection]) {
     for transceiver in tracks.endPlayouts(besides: sections) {
       forgetSpeaker(transceiver, isInbound: true)
@@ -191,9 +191,10 @@ extension PeerStack {
 
 // Muting, volume and the end of tracks (W3C MediaStreamTrack).
 extension PeerStack {
-  /// Makes a track silent or black, or ends that; RTP continues, and what is received is counted.
+  /// Enables or disables a track; a disabled one is silent or black, but its RTP continues and is
+  /// counted.
   ///
-  /// No effect, and no event, if the state is unchanged.
+  /// If the state does not change, the call has no effect and emits no event.
   func setEnabled(
     _ isEnabled: Bool, of id: UInt32, isInbound: Bool
   ) throws(PeerError) {
@@ -220,7 +221,7 @@ extension PeerStack {
           transceiver: id, isInbound: isInbound, kind: isEnabled ? .enabled : .disabled)))
   }
 
-  /// Sets the volume of received audio, 0 to 10; kept while the track is disabled.
+  /// Sets the volume of received audio from 0 to 10; it is kept while the track is disabled.
   func setVolume(_ volume: Double, of id: UInt32) throws(PeerError) {
     try checkLive(id)
     guard try info(id).kind == .audio else {
@@ -234,7 +235,7 @@ extension PeerStack {
     if tracks.receivers.setVolume(volume, of: id) { tracks.applySettings(of: id) }
   }
 
-  /// Presses telephone keys in place of a sender's audio; an empty text stops.
+  /// Presses telephone keys in place of a sender's audio; empty text stops them.
   func insertTones(_ text: String, duration: UInt32, gap: UInt32, into id: UInt32)
     throws(PeerError)
   {
@@ -277,12 +278,12 @@ extension PeerStack {
     return index
   }
 
-  // MARK: Events of received tracks
+  // MARK: Received track events
 
-  /// Records that the peer sends a track.
+  /// Records that the remote peer sends a track.
   func beginReceiving(_ id: UInt32) { _ = tracks.receivers.setLive(true, of: id) }
 
-  /// Records whether a track receives anything.
+  /// Records whether a track receives media.
   func recordMuted(_ isMuted: Bool, of id: UInt32, _ reason: TrackChange.Reason) {
     guard tracks.receivers.setMuted(isMuted, of: id) else { return }
     notify(
@@ -301,7 +302,7 @@ extension PeerStack {
       .trackChanged(TrackChange(transceiver: id, isInbound: true, kind: .ended, reason: reason)))
   }
 
-  /// Emits an event only if genesis asks for it.
+  /// Emits an event only if the genesis requests it.
   func notify(_ notice: PeerNotice, _ event: @autoclosure () -> PeerEvent) {
     if genesis.configuration.notices?.contains(notice) == true { emit(event()) }
   }

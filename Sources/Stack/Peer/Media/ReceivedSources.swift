@@ -4,16 +4,16 @@ public import Wire
 
 /// A source that was played (W3C RTCRtpSynchronizationSource or RTCRtpContributingSource).
 public struct ReceivedSource: Hashable, Sendable, Codable {
-  /// The SSRC or CSRC.
+  /// The source's SSRC or CSRC.
   public var source: UInt32
-  /// When it was last played, in milliseconds of Unix time.
+  /// The instant at which the source was last played, in milliseconds of Unix time.
   public var timestamp: Double
-  /// The RTP timestamp then.
+  /// The RTP timestamp at that instant.
   public var rtpTimestamp: UInt32
-  /// The level from 0 to 1; nil for video, and for contributors without a level.
+  /// The audio level from 0 to 1; nil for video and for contributors without a level.
   public var audioLevel: Double?
 
-  /// Creates the description of a source.
+  /// Creates a source's description.
   public init(source: UInt32, timestamp: Double, rtpTimestamp: UInt32, audioLevel: Double?) {
     self.source = source
     self.timestamp = timestamp
@@ -22,12 +22,12 @@ public struct ReceivedSource: Hashable, Sendable, Codable {
   }
 }
 
-/// The result of getSynchronizationSources and getContributingSources: what was played in the last
-/// ten seconds, newest first (W3C section 5.3).
+/// The result of getSynchronizationSources and getContributingSources: the sources played in the
+/// last ten seconds, newest first (W3C section 5.3).
 public struct ReceivedSources: Hashable, Sendable, Codable {
-  /// The SSRCs of the track.
+  /// The track's SSRCs.
   public var synchronization: [ReceivedSource]
-  /// The sources that a mixer combined into them.
+  /// The sources that a mixer combined into the track.
   public var contributing: [ReceivedSource]
 
   /// Creates the description of a track's sources.
@@ -37,7 +37,7 @@ public struct ReceivedSources: Hashable, Sendable, Codable {
   }
 }
 
-/// The recently played sources of one track.
+/// A track's recently played sources.
 struct SourceHistory {
   private struct Entry {
     var source: UInt32
@@ -47,15 +47,15 @@ struct SourceHistory {
     var level: UInt8?
   }
 
-  /// The newest first.
+  /// The entries, newest first.
   private var entries: [Entry] = []
 
-  /// Older entries are not reported.
+  /// The age beyond which entries are not reported.
   private static let memory = Interval.seconds(10)
-  /// A limit, because the sender can name ever new contributors.
+  /// The maximum number of entries, because a sender can name new contributors endlessly.
   private static let maximum = 64
 
-  /// Records a frame that is played; the level is the sender's, or else the decoded one.
+  /// Records a frame when it is played; `level` is the sender's level, or else the decoded one.
   mutating func play(_ frame: borrowing FrameRecord, level: UInt8?, at now: Instant) {
     for contributor in frame.contributors {
       record(contributor.source, isContributor: true, contributor.level, frame.rtpTime, at: now)
@@ -95,7 +95,7 @@ struct SourceHistory {
 }
 
 extension PeerStack {
-  /// Returns the recently played sources of a received track.
+  /// Returns a received track's recently played sources.
   func sources(of transceiver: UInt32) throws(PeerError) -> ReceivedSources {
     _ = try info(transceiver)
     let track = tracks.receiving.first { $0.transceiver == transceiver }
@@ -103,22 +103,23 @@ extension PeerStack {
   }
 }
 
-/// A received block of audio or video frame, when it is played.
+/// A received audio block or video frame at the time it is played.
 public struct ReceivedMedia: Sendable {
-  /// The transceiver that received it.
+  /// The transceiver that received the media.
   public var transceiver: UInt32
-  /// When it is played.
+  /// The instant at which the media is played.
   public var at: Instant
-  /// The RTP timestamp of the packet or frame.
+  /// The packet's or frame's RTP timestamp.
   public var rtpTime: UInt32
-  /// Whether the audio is concealment, because its packet was lost or late.
+  /// Whether the audio conceals a packet that was lost or late.
   public var isConcealed: Bool
   /// The media.
   public var content: MediaContent
-  /// The sender's level in -dBov (RFC 6464), if it states one.
+  /// The sender's audio level in -dBov (RFC 6464), if it stated one.
   package var audioLevel: UInt8?
 
-  /// Creates the media of an inbound frame; nil if it was not decoded, or is outbound.
+  /// Creates the media for an inbound frame; returns nil for one that was not decoded or is
+  /// outbound.
   package init?(_ frame: FrameRecord, at: Instant) {
     guard frame.isInbound, !frame.isWithheld else { return nil }
     switch frame.decoded {

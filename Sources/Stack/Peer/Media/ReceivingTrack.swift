@@ -4,7 +4,7 @@ import Media
 import RTP
 import Wire
 
-/// The receiving side of one transceiver: a playout with its decoder.
+/// The receiving side of a transceiver: a playout with its decoder.
 struct ReceivingTrack: Machine {
   enum Input {
     case frame(ReceivedFrame)
@@ -12,13 +12,13 @@ struct ReceivingTrack: Machine {
   }
 
   enum Output {
-    /// A played block of audio, with its level in -dBov.
+    /// An audio block that was played, with its level in -dBov.
     case audio(AudioBlock, level: UInt8, FrameRecord)
-    /// A decoded video frame, and its encoded frame.
+    /// A decoded video frame and its encoded frame.
     case videoFrame(I420Buffer, ReceivedFrame, FrameRecord)
-    /// The decoder refused a frame; a key frame is needed.
+    /// A frame that the decoder refused, so that a key frame is needed.
     case undecodable(FrameRecord)
-    /// A frame that passes through undecoded, at its display time.
+    /// A frame that is passed on without decoding, at its display time.
     case passed(ReceivedFrame, FrameRecord)
   }
 
@@ -27,23 +27,23 @@ struct ReceivingTrack: Machine {
   let mid: String
   private(set) var audio: AudioPlayout?
   private(set) var video: VideoPlayout?
-  /// Empty between inputs; kept to reuse the memory.
+  /// Empty between inputs; kept to reuse memory.
   private var audioOutputs = Outbox<AudioPlayout.Output>()
   private var videoOutputs = Outbox<VideoPlayout.Output>()
-  /// The RTP time last played or shown, and when.
+  /// The RTP time that was last played or shown, and the instant.
   private(set) var lastPlayed: (rtpTime: UInt32, at: Instant)?
   private(set) var sources = SourceHistory()
   /// Whether frames are decoded.
   private let decodes: Bool
-  /// Whether the track is enabled; audio is silent otherwise.
+  /// Whether the track is enabled; the audio of a disabled track is silent.
   private var isEnabled = true
   private var blackout = Blackout()
-  /// The size in the last key frame of a codec that is not decoded.
+  /// The size stated by the last key frame of a codec that is not decoded.
   private(set) var statedSize = (width: 0, height: 0)
 
-  /// When the playout's next deadline is due.
+  /// The playout's next deadline.
   ///
-  /// Cached, because every step of the peer asks for it.
+  /// It is cached, because each step of the peer reads it.
   private(set) var deadline: Instant?
 
   init(
@@ -57,9 +57,10 @@ struct ReceivingTrack: Machine {
 
   /// Creates a track.
   /// - Parameters:
-  ///   - decodes: whether video is decoded; audio always is, by what `codecs` creates.
+  ///   - decodes: whether video is decoded; audio is always decoded, by the decoder that `codecs`
+  ///     creates.
   ///   - furtherDecoders: pass-through codecs that are decoded here.
-  ///   - isWatched: whether it models an observed receiver.
+  ///   - isWatched: whether the track models an observed receiver.
   init(
     _ number: UInt32, _ kind: MediaKind, mid: String, codecs: any CodecFactory,
     minimumDelay: Interval = .zero, decodes: Bool = true, furtherDecoders: [CodecName] = [],
@@ -96,12 +97,12 @@ struct ReceivingTrack: Machine {
     }
   }
 
-  /// Has video frames wait as long as a retransmission takes, once some needed one.
+  /// Makes video frames wait as long as a retransmission takes, once one was needed.
   mutating func awaitRepairs(taking roundTrip: Interval?) {
     video?.awaitRepairs(taking: roundTrip)
   }
 
-  /// Takes what the application set.
+  /// Applies the application's settings.
   mutating func set(_ state: TrackState) {
     isEnabled = state.isEnabled
     audio?.setGain(state.isEnabled ? PlayoutGain(volume: state.volume) : .silence)
@@ -124,7 +125,7 @@ struct ReceivingTrack: Machine {
     }
   }
 
-  // In place, because a call would copy the whole track.
+  // In place, because a call would copy the complete track.
   @inline(__always)
   private func record(of played: PlayedAudio) -> FrameRecord {
     // Concealed audio has neither bytes nor a sender's level.
@@ -153,7 +154,7 @@ struct ReceivingTrack: Machine {
     return record
   }
 
-  /// The record of a telephone event, which nothing plays.
+  /// Returns a telephone event's record; the event is never played.
   private func eventRecord(of frame: ReceivedFrame) -> FrameRecord {
     FrameRecord(
       transceiver: transceiver, kind: .audio, isInbound: true, codec: frame.codec,
@@ -216,7 +217,7 @@ struct ReceivingTrack: Machine {
 
   // MARK: Alignment
 
-  /// Adds a delay in nanoseconds to keep up with other tracks.
+  /// Adds a delay in nanoseconds to synchronise the track with others.
   mutating func align(by nanoseconds: Int64) {
     defer { deadline = earliest(audio?.nextTick, video?.deadline) }
     let extra = Interval(nanoseconds: nanoseconds)
@@ -231,12 +232,12 @@ struct ReceivingTrack: Machine {
 
 // MARK: - ReceiverTable
 
-/// The application's settings of received tracks, and their reported states.
+/// The application's settings for received tracks, and the tracks' reported states.
 struct ReceiverTable {
   private struct Receiver {
     var transceiver: UInt32
     var state = TrackState(isMuted: true)
-    /// Whether the peer's track was announced and has not ended.
+    /// Whether the remote peer announced the track and has not ended it.
     var isLive = false
   }
 
@@ -249,19 +250,19 @@ struct ReceiverTable {
   /// The transceivers whose received tracks have not ended, in order of appearance.
   var live: [UInt32] { receivers.filter(\.isLive).map(\.transceiver) }
 
-  /// Sets whether a track is enabled; false if nothing changed.
+  /// Sets whether a track is enabled; returns false if nothing changed.
   mutating func setEnabled(_ isEnabled: Bool, of transceiver: UInt32) -> Bool {
     change(transceiver, \.state.isEnabled, to: isEnabled)
   }
 
-  /// Sets the volume of a track; false if nothing changed.
+  /// Sets a track's volume; returns false if nothing changed.
   mutating func setVolume(_ volume: Double, of transceiver: UInt32) -> Bool {
     change(transceiver, \.state.volume, to: volume)
   }
 
-  /// Records whether media arrives; false if nothing changed.
+  /// Records whether media arrives; returns false if nothing changed.
   mutating func setMuted(_ isMuted: Bool, of transceiver: UInt32) -> Bool {
-    // Called for every frame, so the common case comes first.
+    // This is called for each frame, so the common case comes first.
     if let known = receivers.firstIndex(where: { $0.transceiver == transceiver }),
       receivers[known].state.isMuted == isMuted
     {
@@ -270,7 +271,7 @@ struct ReceiverTable {
     return change(transceiver, \.state.isMuted, to: isMuted)
   }
 
-  /// Records whether the peer's track is live; false if nothing changed.
+  /// Records whether the remote peer's track is live; returns false if nothing changed.
   mutating func setLive(_ isLive: Bool, of transceiver: UInt32) -> Bool {
     change(transceiver, \.isLive, to: isLive)
   }

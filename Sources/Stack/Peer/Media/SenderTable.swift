@@ -2,17 +2,17 @@ import JSEP
 import Media
 import Wire
 
-/// The application's settings of senders (W3C RTCRtpSender): their encodings, and the parameters
-/// that were read and may still be set.
+/// The application's settings for senders (W3C RTCRtpSender): their encodings, and parameters that
+/// were read and may still be set.
 struct SenderTable {
   private struct Sender {
     var transceiver: UInt32
-    /// One, or one per simulcast layer.
+    /// A single encoding, or one for each simulcast layer.
     var encodings: [RTPEncoding]
     var degradationPreference: DegradationPreference?
     var contentHint = ContentHint.none
     var isScreencast = false
-    /// The last parameters read, while they may be set.
+    /// The parameters last read, as long as they may be set.
     var lastRead: RTPSendParameters?
   }
 
@@ -22,14 +22,14 @@ struct SenderTable {
     senders.first { $0.transceiver == transceiver }?.encodings ?? [RTPEncoding(defaultsFor: kind)]
   }
 
-  /// The encoding of a sender's layer; without a name, the first.
+  /// Returns the encoding of a sender's layer, or the first one if no name is given.
   func encoding(of transceiver: UInt32, _ kind: MediaKind, rid: String?) -> RTPEncoding {
     let encodings = encodings(of: transceiver, kind)
     return encodings.first { $0.rid == rid } ?? encodings[0]
   }
 
-  /// What to reduce first of a sender's video, and its content hint; without the application's
-  /// settings, those the capturer implies.
+  /// Returns the aspect of a sender's video to reduce first, and the content hint; the capturer
+  /// implies both if the application sets neither.
   func adaptation(of transceiver: UInt32) -> (DegradationPreference?, ContentHint) {
     guard let sender = senders.first(where: { $0.transceiver == transceiver }) else {
       return (nil, .none)
@@ -39,12 +39,12 @@ struct SenderTable {
     return (sender.degradationPreference ?? hint.degradation, hint)
   }
 
-  /// Records whether a sender's video is a screen.
+  /// Records whether a sender's video shows a screen.
   mutating func setScreencast(_ isScreencast: Bool, of transceiver: UInt32, _ kind: MediaKind) {
     update(transceiver, kind) { $0.isScreencast = isScreencast }
   }
 
-  /// Records the content hint of a sender's video.
+  /// Records the content hint for a sender's video.
   mutating func setContentHint(_ hint: ContentHint, of transceiver: UInt32, _ kind: MediaKind) {
     update(transceiver, kind) { $0.contentHint = hint }
   }
@@ -61,15 +61,15 @@ struct SenderTable {
     }
   }
 
-  /// Sets the initial encodings of a transceiver.
+  /// Sets a transceiver's initial encodings.
   mutating func begin(_ transceiver: UInt32, _ kind: MediaKind, with encodings: [RTPEncoding]) {
     guard !encodings.isEmpty else { return }
     update(transceiver, kind) { $0.encodings = encodings }
   }
 
-  /// Sets the encodings of a transceiver whose layers a remote offer decides on, or restores the
-  /// former ones.
-  /// - Parameter rids: the layers; empty for one stream.
+  /// Sets the encodings of a transceiver whose layers a remote offer determines, or restores the
+  /// previous ones.
+  /// - Parameter rids: the layers; empty for a single stream.
   /// - Returns: whether anything changed.
   mutating func follow(_ rids: [String], of transceiver: UInt32, _ kind: MediaKind) -> Bool {
     let known = encodings(of: transceiver, kind).compactMap(\.rid)
@@ -97,14 +97,14 @@ struct SenderTable {
     if !kept.isEmpty { senders[index].encodings = kept }
   }
 
-  /// Invalidates parameters that were read, as every exchange does.
+  /// Invalidates parameters that were read; each exchange does so.
   mutating func endTransactions() {
     for index in senders.indices { senders[index].lastRead = nil }
   }
 
   // MARK: Parameters
 
-  /// W3C getParameters: unchanged until they are set or invalidated.
+  /// Implements W3C getParameters: the result stays the same until it is set or invalidated.
   /// - Parameter section: the transceiver's negotiated section, if any.
   mutating func parameters(
     of transceiver: TransceiverInfo, _ section: NegotiatedSection?, cname: String,
@@ -123,7 +123,7 @@ struct SenderTable {
     return parameters
   }
 
-  /// W3C setParameters.
+  /// Implements W3C setParameters.
   mutating func set(
     _ parameters: RTPSendParameters, of transceiver: TransceiverInfo
   ) throws(PeerError) {
@@ -155,7 +155,7 @@ struct SenderTable {
 
   // MARK: Bit rates
 
-  /// Divides a bit rate equally among senders; what one cannot use goes to the others.
+  /// Divides a bit rate equally among senders; a share that one cannot use goes to the others.
   static func shares(of total: UInt64, limits: [UInt64?]) -> [UInt64] {
     var shares = [UInt64](repeating: 0, count: limits.count)
     var rest = total
@@ -172,7 +172,7 @@ struct SenderTable {
 }
 
 extension NegotiatedSection {
-  /// The codecs in W3C getParameters, each with its RTX.
+  /// The codecs for W3C getParameters, each followed by its RTX codec.
   fileprivate var sendParameters: [RTPSendParameters.Codec] {
     codecs.flatMap { codec in
       let own = RTPSendParameters.Codec(
@@ -191,7 +191,7 @@ extension RTPEncoding {
     self.init(scaleResolutionDownBy: kind == .video ? 1 : nil)
   }
 
-  /// The encoding without members that do not apply to a kind (W3C addTransceiver).
+  /// Returns the encoding without members that do not apply to the kind (W3C addTransceiver).
   func suited(to kind: MediaKind) -> RTPEncoding {
     var encoding = self
     if kind == .audio {
@@ -204,7 +204,7 @@ extension RTPEncoding {
     return encoding
   }
 
-  /// The initial encodings of a transceiver (W3C addTransceiver): one without a name, or several
+  /// Returns a transceiver's initial encodings (W3C addTransceiver): one without a name, or several
   /// named layers, by default each half the size of the next.
   static func suited(
     _ encodings: [RTPEncoding], to kind: MediaKind
@@ -255,10 +255,10 @@ extension RTPEncoding {
     return TemporalPattern.counts.first { scalabilityMode == "L1T\($0)" }
   }
 
-  /// The bit rate of audio in bits per second.
+  /// Returns the audio bit rate in bit/s.
   func audioBitrate(upTo maximum: UInt32) -> UInt32 {
     guard let maxBitrate else { return maximum }
-    // Opus has no lower rate (RFC 6716 section 2.1.1).
+    // Opus has no lower bit rate (RFC 6716 section 2.1.1).
     return min(maximum, UInt32(clamping: max(maxBitrate, 6_000)))
   }
 }

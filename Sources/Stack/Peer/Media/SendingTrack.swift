@@ -3,33 +3,33 @@ import Media
 import RTP
 import Wire
 
-/// The sending side of one transceiver: a source with the encoder on its clock, and their counters.
+/// The sending side of a transceiver: a source, the encoder on its clock, and their counters.
 struct SendingTrack: Machine {
   enum Input {
-    /// Replaces the source, or removes it; nothing runs until the next start.
+    /// Replaces or removes the source; nothing runs until the next start.
     case source(MediaSource?)
-    /// Whether the source is enabled; otherwise silence or black frames are sent, and nothing of
-    /// video that arrives encoded.
+    /// Enables or disables the source; while disabled, it sends silence or black frames, or nothing
+    /// if its video arrives encoded.
     case enabled(Bool)
     case start(Start)
     case stop
     /// Pauses encoding until the next start, because the path does not carry this layer.
     case hold
-    /// Media for the encoder, the sources mixed into it, and the limit for video that arrives
-    /// encoded, in bits per second; nil for none.
+    /// Media for the encoder, with the sources mixed into it and the limit in bit/s for video that
+    /// arrives encoded; nil for no limit.
     case media(CapturedMedia, from: [Contributor], limit: UInt64? = nil)
-    /// A received frame to send as received.
+    /// Sends a received frame unchanged.
     case passOn(ReceivedFrame)
-    /// Telephone keys in place of audio.
+    /// Presses telephone keys in place of audio.
     case tones(KeyTones)
     case requestKeyframe
-    /// The share of packets that the peer reported lost, 0 to 255.
+    /// The share of packets that the remote peer reported lost, from 0 to 255.
     case lossReported(UInt8)
-    /// The bit rate of the video encoder from now on, in bits per second.
+    /// Sets the video encoder's bit rate in bit/s.
     case bitrate(UInt64)
-    /// Changes the limits while it runs.
+    /// Changes the limits while the track runs.
     case encoding(RTPEncoding)
-    /// What to reduce first of video, and its content hint.
+    /// Sets the aspect of video to reduce first, and the content hint.
     case adaptation(DegradationPreference?, ContentHint)
     case deadline
   }
@@ -39,15 +39,15 @@ struct SendingTrack: Machine {
     case frame(EncodedFrame, mid: String, FrameRecord)
     /// Audio is no longer sent.
     case audioEnded
-    /// Somebody speaks while the track is disabled, or stopped speaking.
+    /// Speech began or ended while the track is disabled.
     case mutedSpeech(isSpeaking: Bool)
-    /// Why nothing can be encoded, as a sentence.
+    /// The reason that nothing can be encoded, as a sentence.
     case failure(String)
   }
 
-  /// The parameters of a capture.
+  /// The parameters for starting a capture.
   struct Start {
-    /// The section that it feeds.
+    /// The section that the capture feeds.
     var mid: String
     /// The negotiated simulcast layer; nil for the only stream.
     var rid: String?
@@ -55,40 +55,42 @@ struct SendingTrack: Machine {
     var codec: String
     var ssrc: UInt32
     var encoding: RTPEncoding
-    /// The initial bit rate of video, in bits per second.
+    /// The initial video bit rate in bit/s.
     var videoBitrate: UInt64
-    /// The instant of media time 0 of layers that already run.
+    /// The instant of media time 0 for layers that are already running.
     var origin: Instant?
-    /// Whether a library encodes a codec that otherwise passes through.
+    /// Whether a library encodes a codec that is otherwise passed on.
     var isEncoded = false
-    /// Whether it carries video that arrives encoded: the first layer, or the only stream.
+    /// Whether the capture carries video that arrives encoded: it is the first layer, or the only
+    /// stream.
     var isFirst = true
-    /// The largest unit of H.264 in bytes; nil if the peer accepts fragments.
+    /// The largest H.264 unit in bytes; nil if the remote peer accepts fragments.
     var unitLimit: Int?
   }
 
   let transceiver: UInt32
-  /// Its simulcast layer; nil for the only stream.
+  /// The track's simulcast layer; nil for the only stream.
   let rid: String?
   let kind: MediaKind
   private let codecs: any CodecFactory
 
   private(set) var source: MediaSource?
-  /// How many sources were replaced: each attached source has its own media-source.
+  /// The number of times that the source was replaced; each attached source has its own
+  /// media-source.
   private(set) var attachment = 0
   private(set) var isEnabled = true
-  /// The stream that its frames go to.
+  /// The stream that receives the frames.
   private(set) var stream = SentStream()
   private(set) var audio: SentAudio
   private(set) var video = SentVideo()
   private(set) var totals: SendingTotals
-  /// The instant of media time 0: the first capture's start, kept by its successors on the SSRC.
+  /// The instant of media time 0: the first capture's start, which later captures on the SSRC keep.
   private var origin: Instant?
-  /// The sources mixed into the audio; empty if it was captured here.
+  /// The sources mixed into the audio; empty if it was captured locally.
   private var contributors: [Contributor] = []
-  /// When a capture's next deadline is due.
+  /// A capture's next deadline.
   ///
-  /// Cached, because every step of the peer asks for it.
+  /// It is cached, because each step of the peer reads it.
   private(set) var deadline: Instant?
 
   init(
@@ -105,7 +107,7 @@ struct SendingTrack: Machine {
   }
 
   var isRunning: Bool { stream.isFed }
-  /// Whether it should be sent if the path carries it.
+  /// Whether the track should be sent if the path can carry it.
   var isWanted: Bool { isRunning || stream.heldMID != nil }
   /// The instant of media time 0; nil before the first start.
   var mediaOrigin: Instant? { video.origin ?? origin }
@@ -165,7 +167,7 @@ struct SendingTrack: Machine {
     }
   }
 
-  // MARK: What runs
+  // MARK: Starting and stopping
 
   private mutating func replaceSource(
     _ source: MediaSource?, at now: Instant, into outbox: inout Outbox<Output>
@@ -222,7 +224,7 @@ struct SendingTrack: Machine {
     guard stream.limit(to: encoding) else { return }
     switch kind {
     case .audio:
-      // An audio encoder keeps its bit rate, so another one continues in its place.
+      // An audio encoder keeps its bit rate, so a new one takes over.
       if audio.needsRestart(within: encoding) { stop(at: now, into: &outbox) }
     case .video: video.limit(to: encoding, at: now)
     }
@@ -259,7 +261,7 @@ struct SendingTrack: Machine {
       late: video.framesLate, at: now)
     let record = stream.record(
       of: frame, from: transceiver,
-      // Telephone events come from no encoder.
+      // Telephone events have no encoder.
       outcome: frame.codec.carriesMedia ? "encoded" : "passed on", quantiser: quantiser)
     outbox.append(.frame(frame, mid: mid, record))
   }
@@ -299,7 +301,7 @@ struct SendingTrack: Machine {
 
 // MARK: - SendingTotals
 
-/// Counters of W3C media-source and outbound-rtp above the packet level.
+/// Counters for W3C media-source and outbound-rtp above the packet level.
 struct SendingTotals {
   private(set) var framesEncoded: UInt64 = 0
   private(set) var keyFramesEncoded: UInt64 = 0
@@ -307,38 +309,38 @@ struct SendingTotals {
   private(set) var encodedBytes: UInt64 = 0
   private(set) var width = 0
   private(set) var height = 0
-  /// The bytes that the target allowed for the encoded frames.
+  /// The number of bytes that the target allowed for the encoded frames.
   private(set) var targetBytes = 0.0
   private(set) var resolutionChanges: UInt64 = 0
   private(set) var rate = FrameRate(ticksPerSecond: 1_000_000_000)
   private(set) var limitation = QualityLimitation()
   /// Whether a target far below what the video needs counts as limited.
   private let followsTarget: Bool
-  /// The highest target so far, and the rate that the largest frames need, in bits per second.
+  /// The highest target so far, and the rate that the largest frames need, in bit/s.
   private var highest = (target: UInt64(0), wanted: UInt64(0))
-  /// How many late frames had been dropped when the last one was encoded.
+  /// The number of late frames dropped by the time the last one was encoded.
   private var framesLate: UInt64 = 0
   private var lastMediaTime: UInt32?
 
-  /// The assumed duration of a first frame, in units of 1/90000 s.
+  /// The assumed duration of the first frame in units of 1/90000 s.
   private static let usualTicks: UInt32 = 3000
 
   init(followsTarget: Bool = false) { self.followsTarget = followsTarget }
 
-  /// Records that encoding pauses because the path does not carry this layer.
+  /// Records that encoding pauses because the path cannot carry this layer.
   mutating func hold(at now: Instant) {
     if followsTarget { limitation.hold(at: now) }
   }
 
-  /// Records a frame that arrived encoded, and whether it was dropped to spare the path.
+  /// Records a frame that arrived encoded, and whether it was dropped to relieve the path.
   mutating func add(isThinned: Bool, at now: Instant) {
     limitation.record(isThinned: isThinned, at: now)
   }
 
   /// Counts an encoded frame.
   /// - Parameters:
-  ///   - bitrate: the target, in bits per second.
-  ///   - limit: the limit of the application and the peer.
+  ///   - bitrate: the target in bit/s.
+  ///   - limit: the limit set by the application and the remote peer.
   mutating func add(
     _ frame: EncodedFrame, quantiser: UInt8, bitrate: UInt64, limit: UInt64?, late: UInt64,
     at now: Instant
@@ -364,8 +366,8 @@ struct SendingTotals {
     framesLate = late
   }
 
-  /// Whether the path has reduced the target to a quarter of its maximum, and to half of what the
-  /// largest frames so far can use; a configured limit does not count.
+  /// Returns whether the path has reduced the target to a quarter of its maximum and to half the
+  /// rate that the largest frames so far can use; a configured limit does not count.
   private mutating func isNarrow(_ target: UInt64, _ limit: UInt64?) -> Bool {
     guard followsTarget else { return false }
     let wanted = LayerAllocation.target(width: width, height: height, dividedBy: 1)

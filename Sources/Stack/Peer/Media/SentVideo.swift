@@ -2,19 +2,19 @@ import Media
 import RTP
 import Wire
 
-/// The stream that a sending track feeds: section, layer, SSRC and limits, which are kept when it
-/// is no longer fed.
+/// The stream that a sending track feeds: its section, layer, SSRC and limits, which are kept after
+/// feeding stops.
 struct SentStream {
-  /// The section it currently feeds.
+  /// The section that the track currently feeds.
   private(set) var mid: String?
-  /// The section it would feed if the path carried it.
+  /// The section that the track would feed if the path could carry it.
   private(set) var heldMID: String?
-  /// The layer that frames are sent as.
+  /// The layer as which frames are sent.
   private(set) var rid: String?
   private(set) var codec = ""
   private(set) var ssrc: UInt32 = 0
   private(set) var encoding = RTPEncoding()
-  /// The largest unit of H.264 in bytes; nil if the peer accepts fragments.
+  /// The largest H.264 unit in bytes; nil if the remote peer accepts fragments.
   private(set) var unitLimit: Int?
 
   var isFed: Bool { mid != nil }
@@ -25,21 +25,21 @@ struct SentStream {
     unitLimit = start.unitLimit
   }
 
-  /// Stops feeding; a paused track feeds it again once the path carries it.
+  /// Stops feeding; a paused track resumes once the path can carry it.
   mutating func end(isHeld: Bool) {
     heldMID = isHeld ? mid : nil
     mid = nil
   }
 
-  /// Sets other limits; false if they are unchanged, or nothing is fed.
+  /// Sets new limits; returns false if they are unchanged or nothing is fed.
   mutating func limit(to encoding: RTPEncoding) -> Bool {
     guard isFed, encoding != self.encoding else { return false }
     self.encoding = encoding
     return true
   }
 
-  /// The record of a sent frame.
-  /// - Parameter outcome: where its bytes are from: encoded here, or passed on.
+  /// Returns a sent frame's record.
+  /// - Parameter outcome: whether the bytes were encoded here or passed on.
   func record(
     of frame: EncodedFrame, from transceiver: UInt32, outcome: String, quantiser: UInt8 = 0
   ) -> FrameRecord {
@@ -59,16 +59,16 @@ struct SentStream {
 
 // MARK: - SentAudio
 
-/// The audio of a sending track: the running capture, and the counters of its source.
+/// A sending track's audio: the running capture, and its source's counters.
 struct SentAudio {
-  /// The limit in bits per second.
+  /// The limit in bit/s.
   private let bitrateMaximum: UInt32
-  /// The running encoder's bit rate; an audio encoder keeps it.
+  /// The running encoder's bit rate, which an audio encoder keeps.
   private var bitrate: UInt32 = 0
   private var capture: AudioCapture?
-  /// The counters of earlier captures of the current source.
+  /// The counters of the current source's earlier captures.
   private var earlier = AudioCaptureCounters()
-  /// Empty between inputs; kept to reuse the memory.
+  /// Empty between inputs; kept to reuse memory.
   private var outputs = Outbox<AudioCapture.Output>()
 
   init(bitrateMaximum: UInt32) { self.bitrateMaximum = bitrateMaximum }
@@ -77,10 +77,10 @@ struct SentAudio {
   var deadline: Instant? { capture?.deadline }
   /// The instant of media time 0 of the running capture.
   var origin: Instant? { capture?.origin }
-  /// The counters of the current source.
+  /// The current source's counters.
   var counters: AudioCaptureCounters { capture?.counters ?? earlier }
 
-  /// Replaces the source; counters restart from 0.
+  /// Resets the counters for a new source.
   mutating func replaceSource() { earlier = AudioCaptureCounters() }
 
   mutating func start(
@@ -108,10 +108,10 @@ struct SentAudio {
     capture?.step(input, at: now, into: &outputs)
   }
 
-  /// The capture's next output; call until nil.
+  /// Returns the capture's next output, or nil after the last one.
   mutating func next() -> AudioCapture.Output? { outputs.next() }
 
-  /// Whether new limits need another encoder.
+  /// Returns whether new limits require a new encoder.
   func needsRestart(within encoding: RTPEncoding) -> Bool {
     bitrate != encoding.audioBitrate(upTo: bitrateMaximum)
   }
@@ -119,27 +119,27 @@ struct SentAudio {
 
 // MARK: - SentVideo
 
-/// The video of a sending track: the running capture or stream of encoded frames, its reductions,
-/// and the counters of its source.
+/// A sending track's video: the running capture or stream of encoded frames, its reductions, and
+/// its source's counters.
 struct SentVideo {
   private var capture: VideoCapture?
-  /// Replaces the capture when video arrives encoded.
+  /// Takes the capture's place while video arrives encoded.
   private var stream: StreamCapture?
-  /// How to start a capture if frames of this codec may arrive encoded or not; nil if only one is
-  /// possible.
+  /// The parameters for starting a capture if the codec's frames may arrive encoded or not; nil if
+  /// only one is possible.
   private var choice: Choice?
-  /// The counters of earlier captures of the current source.
+  /// The counters of the current source's earlier captures.
   private var earlier = VideoCaptureCounters()
-  /// Empty between inputs; kept to reuse the memory.
+  /// Empty between inputs; kept to reuse memory.
   private var outputs = Outbox<VideoCapture.Output>()
   private var adaptation = VideoAdaptation()
   private var contentHint = ContentHint.none
-  /// The encoder's bit rate in bits per second.
+  /// The encoder's bit rate in bit/s.
   private(set) var bitrate: UInt64 = 0
   /// Whether received frames are sent only from the next key frame on.
   private var waitsForKey = false
 
-  /// A codec whose frames are encoded here or passed on, depending on how they arrive.
+  /// A codec whose frames are either encoded here or passed on, depending on how they arrive.
   private struct Choice {
     var codec: CodecName
     var start: SendingTrack.Start
@@ -151,21 +151,21 @@ struct SentVideo {
   }
 
   var isEncoding: Bool { capture != nil }
-  /// Whether its video currently arrives encoded.
+  /// Whether the video currently arrives encoded.
   var comesEncoded: Bool { stream != nil }
   var deadline: Instant? { capture?.deadline }
-  /// The instant of media time 0 of what runs.
+  /// The instant of media time 0 of the running capture or stream.
   var origin: Instant? { capture?.origin ?? stream?.origin }
-  /// The counters of the current source.
+  /// The current source's counters.
   var counters: VideoCaptureCounters { capture?.counters ?? stream?.counters ?? earlier }
-  /// How many frames the running capture dropped because its clock was late.
+  /// The number of frames that the running capture dropped because its clock was late.
   var framesLate: UInt64 { capture?.counters.framesLate ?? 0 }
 
-  /// Replaces the source; counters restart from 0.
+  /// Resets the counters for a new source.
   mutating func replaceSource() { earlier = VideoCaptureCounters() }
 
   /// Starts with negotiated parameters.
-  /// - Returns: false if the source provides nothing that can be sent as that codec.
+  /// - Returns: false if the source provides no media that can be sent with the codec.
   mutating func start(
     _ start: SendingTrack.Start, track: UInt32, _ source: MediaSource, codecs: any CodecFactory,
     origin: Instant?, isEnabled: Bool, at now: Instant
@@ -182,7 +182,7 @@ struct SentVideo {
       return source == .application || source == .echo
     }
     if codec.isPassedThrough { self.choice = choice }
-    // Received frames of the codec are sent as received: nothing is encoded until other frames
+    // Received frames of the codec are sent unchanged: nothing is encoded until other frames
     // arrive, so that key frame requests reach the original sender.
     if source != .echo || !codec.isPassedThrough { encode(choice, origin: origin, at: now) }
     return true
@@ -199,8 +199,8 @@ struct SentVideo {
     drive(.start, at: now)
   }
 
-  /// Switches from passing frames on to encoding them.
-  /// - Returns: false if they cannot be encoded.
+  /// Switches from passing on frames to encoding them.
+  /// - Returns: false if the frames cannot be encoded.
   mutating func beginEncoding(at now: Instant) -> Bool {
     guard capture == nil else { return true }
     guard let choice else { return stream == nil }
@@ -233,10 +233,10 @@ struct SentVideo {
     capture?.step(input, at: now, into: &outputs)
   }
 
-  /// The capture's next output; call until nil.
+  /// Returns the capture's next output, or nil after the last one.
   mutating func next() -> VideoCapture.Output? { outputs.next() }
 
-  /// Enables or disables the source; video that arrives encoded then starts with a key frame.
+  /// Enables or disables the source; video that arrives encoded then resumes with a key frame.
   mutating func setEnabled(_ isEnabled: Bool, at now: Instant) {
     drive(.enabled(isEnabled), at: now)
     choice?.isEnabled = isEnabled
@@ -247,21 +247,21 @@ struct SentVideo {
     }
   }
 
-  // MARK: What may be spent
+  // MARK: Limits
 
   mutating func setBitrate(_ bitrate: UInt64, at now: Instant) {
     self.bitrate = bitrate
     drive(.bitrate(bitrate), at: now)
   }
 
-  /// Applies the limits of an encoding.
+  /// Applies an encoding's limits.
   mutating func limit(to encoding: RTPEncoding, at now: Instant) {
     choice?.start.encoding = encoding
     drive(limits(within: encoding), at: now)
     drive(.temporalLayers(encoding.temporalLayers ?? 1), at: now)
   }
 
-  /// Sets what to reduce first, and the content hint.
+  /// Sets the aspect of video to reduce first, and the content hint.
   mutating func adapt(
     _ preference: DegradationPreference?, _ hint: ContentHint, within encoding: RTPEncoding,
     at now: Instant
@@ -292,14 +292,14 @@ struct SentVideo {
       scaleDownBy: (encoding.scaleResolutionDownBy ?? 1) * adapted.scaleDownBy)
   }
 
-  // MARK: What comes encoded
+  // MARK: Encoded video
 
-  /// Handles a frame that the application encoded; nil if the codec was not negotiated.
+  /// Handles a frame that the application encoded; returns nil if the codec was not negotiated.
   mutating func accept(
     encoded bytes: [UInt8], _ codec: CodecName, limit: UInt64?, isEnabled: Bool, at now: Instant
   ) -> StreamCapture.Verdict? {
     if choice?.codec == codec {
-      // The other simulcast layers are encoded or not sent.
+      // The other simulcast layers are encoded, or are not sent.
       guard choice?.start.isFirst == true else { return .useless }
       beginPassing(at: now)
     }
@@ -307,7 +307,7 @@ struct SentVideo {
     return isEnabled ? stream?.accept(bytes, limit: limit, at: now) : .useless
   }
 
-  /// Handles a received frame to be sent as received; nil until a decoder can start.
+  /// Converts a received frame to be sent unchanged; returns nil until a decoder can start.
   mutating func acceptReceived(_ frame: ReceivedFrame) -> EncodedFrame? {
     guard frame.isKey || !waitsForKey else { return nil }
     waitsForKey = false

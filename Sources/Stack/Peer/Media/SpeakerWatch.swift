@@ -2,33 +2,34 @@ import Media
 import RTP
 package import Wire
 
-/// Determines who speaks, who dominates, who is loudest and who has a slot among the voices that a
-/// peer sends and receives.
+/// Determines, among a peer's local and remote voices, which ones speak, which one dominates, which
+/// are loudest and which have a slot.
 ///
-/// Speech and dominance are evaluated with blocks of audio only, so they need no deadline: a change
-/// is reported with the next block of any voice, at most 20 ms late while somebody speaks.
+/// Speech and dominance are evaluated only when an audio block arrives, so they need no deadline: a
+/// change is reported with the next block of any voice, at most 20 ms late during speech.
 struct SpeakerWatch {
   private var names = SpeakerNames()
   private var dominance = DominantSpeaker(settings: SpeakerWatch.settings)
   private var dominanceOutputs = Outbox<DominantSpeaker.Output>()
   private var speech = SpeechDetector()
-  /// Set while the application wants the loudest voices.
+  /// The detector of the loudest voices; nil unless the application requests them.
   private var loudest: LoudestSpeakers?
   private var loudestOutputs = Outbox<LoudestSpeakers.Output>()
   private var slots: AudioSlots?
   /// The transceivers that are played without a slot.
   private var exempt: Set<UInt32> = []
 
-  /// After a second of silence nobody is dominant.
+  /// The settings: after a second of silence no voice is dominant.
   private static let settings: DominantSpeaker.Settings = {
     var settings = DominantSpeaker.Settings()
     settings.silenceTimeout = .seconds(1)
     return settings
   }()
 
-  /// When the loudest are next reported; nil if that was not requested or all are silent.
+  /// The instant of the next report on the loudest voices; nil if it was not requested or all are
+  /// silent.
   ///
-  /// In place, because every step reads it, and a call would copy the whole structure.
+  /// In place, because each step reads it, and a call would copy the complete structure.
   @inline(__always)
   var deadline: Instant? { loudest?.deadline }
 
@@ -50,8 +51,8 @@ struct SpeakerWatch {
     return events
   }
 
-  /// Handles a block of audio: the levels of the voices in it if a mixer reported them, or else its
-  /// own; returns the events.
+  /// Handles an audio block: the levels of its voices if a mixer reported them, or else its own;
+  /// returns the events.
   mutating func observe(_ record: FrameRecord, level: UInt8, at now: Instant) -> [PeerEvent] {
     var events: [PeerEvent] = []
     var track = SpeakingTrack(transceiver: record.transceiver, isInbound: record.isInbound)
@@ -99,9 +100,9 @@ struct SpeakerWatch {
         blocks: speech.blocks, decibels: speech.decibels))
   }
 
-  // MARK: What the application asks for
+  // MARK: Requests
 
-  /// Starts reporting the loudest voices; nil stops.
+  /// Starts reporting the loudest voices; with nil, stops.
   mutating func observeLoudest(_ settings: LoudestSettings?) {
     loudest = settings.map { settings in
       var machine = LoudestSpeakers.Settings()
@@ -112,7 +113,7 @@ struct SpeakerWatch {
     }
   }
 
-  /// Assigns slots to this many received voices; nil plays all.
+  /// Assigns slots to this many received voices; with nil, all voices are played.
   mutating func limitSlots(_ count: Int?) -> [PeerEvent] {
     let former = slots?.levels.compactMap { names[$0.participant] } ?? []
     slots = count.map { AudioSlots(count: $0) }
@@ -167,7 +168,7 @@ struct SpeakerWatch {
   }
 }
 
-/// Numbers of voices in order of appearance, never reused.
+/// Numbers voices in order of appearance; a number is never reused.
 struct SpeakerNames {
   private struct Entry {
     var number: Int
@@ -178,12 +179,12 @@ struct SpeakerNames {
   private var entries: [Entry] = []
   private var last = 0
 
-  /// A limit, because the sender of a track can name ever new contributors.
+  /// The maximum number of voices, because a sender can name new contributors endlessly.
   private static let maximum = 64
-  /// A contributor in no packet for this long has left.
+  /// A contributor that occurs in no packet for this long has left.
   private static let patience = Interval.seconds(10)
 
-  /// Returns the number of a voice; nil if there are too many.
+  /// Returns a voice's number, or nil if there are too many voices.
   mutating func number(of track: SpeakingTrack, at now: Instant) -> Int? {
     if let index = entries.firstIndex(where: { $0.track == track }) {
       entries[index].lastHeard = now
@@ -195,18 +196,18 @@ struct SpeakerNames {
     return last
   }
 
-  /// Returns the number of a known voice.
+  /// Returns a known voice's number.
   func known(_ track: SpeakingTrack) -> Int? { entries.first { $0.track == track }?.number }
 
   subscript(number: Int) -> SpeakingTrack? { entries.first { $0.number == number }?.track }
 
-  /// Contributors that have left.
+  /// Returns the contributors that have left.
   func absent(at now: Instant) -> [SpeakingTrack] {
     entries.filter { $0.track.contributor != nil && now - $0.lastHeard > SpeakerNames.patience }
       .map(\.track)
   }
 
-  /// The contributors of a received track.
+  /// Returns a received track's contributors.
   func contributors(of transceiver: UInt32) -> [SpeakingTrack] {
     entries.map(\.track).filter {
       $0.transceiver == transceiver && $0.isInbound && $0.contributor != nil
@@ -217,7 +218,7 @@ struct SpeakerNames {
 }
 
 extension PeerStack {
-  /// Handles a block of audio.
+  /// Handles an audio block.
   func observe(_ record: FrameRecord, level: UInt8) {
     for event in speakers.observe(record, level: level, at: now) { emit(event) }
   }
@@ -231,17 +232,17 @@ extension PeerStack {
 
 // MARK: - SpeakingTrack
 
-/// A voice that a peer sends or receives: an audio track, or one mixed into it.
+/// A voice that a peer sends or receives: an audio track, or a contributor mixed into it.
 public struct SpeakingTrack: Hashable, Sendable {
   /// The transceiver's number.
   public var transceiver: UInt32
-  /// Whether it is received rather than sent.
+  /// Whether the voice is received rather than sent.
   public var isInbound: Bool
-  /// The contributing source (CSRC, RFC 3550 section 5.1) whose level a mixer reported (RFC 6465);
-  /// nil for the track itself.
+  /// The contributing source (CSRC, RFC 3550 section 5.1) for which a mixer reported a level
+  /// (RFC 6465); nil for the track itself.
   public var contributor: UInt32?
 
-  /// Creates the name of a voice.
+  /// Creates a voice's identification.
   public init(transceiver: UInt32, isInbound: Bool, contributor: UInt32? = nil) {
     self.transceiver = transceiver
     self.isInbound = isInbound
@@ -249,11 +250,11 @@ public struct SpeakingTrack: Hashable, Sendable {
   }
 }
 
-/// A speech in the take, recorded once it is too long for a click, every second while it lasts, and
-/// when it is over.
+/// An utterance in the take, recorded once it is too long for a click, every second while it lasts,
+/// and when it ends.
 package struct SpeechRecord: Hashable, Sendable {
   package var track: SpeakingTrack
-  /// `began`, `lasts` or `ended`.
+  /// The phase: `began`, `lasts` or `ended`.
   package var phase: String
   /// The start of the first block and the end of the last one above the gate.
   package var from: Instant
@@ -274,30 +275,30 @@ package struct SpeechRecord: Hashable, Sendable {
   }
 }
 
-/// One of the loudest voices with its mean level in dBov: 0 is full scale.
+/// One of the loudest voices with its mean level in dBov, where 0 is full scale.
 public struct SpeakerVolume: Hashable, Sendable {
   /// The voice.
   public var track: SpeakingTrack
-  /// From -127, silence, to 0.
+  /// The mean level, from -127 (silence) to 0.
   public var decibels: Int
 
-  /// Creates the volume of a voice.
+  /// Creates a voice's volume.
   public init(track: SpeakingTrack, decibels: Int) {
     self.track = track
     self.decibels = decibels
   }
 }
 
-/// Which of the loudest voices are reported, and how often.
+/// The selection of the loudest voices, and the interval between reports.
 public struct LoudestSettings: Hashable, Sendable, Codable {
-  /// The most voices in a report.
+  /// The maximum number of voices in a report.
   public var count: Int
   /// The minimum mean level in dBov, -127 to 0.
   public var threshold: Int
-  /// The time between reports, 250 to 5000 ms.
+  /// The time between reports, from 250 to 5000 ms.
   public var intervalMilliseconds: Int
 
-  /// Creates settings; the defaults are those of media servers.
+  /// Creates settings; the defaults are those used by media servers.
   public init(count: Int = 1, threshold: Int = -80, intervalMilliseconds: Int = 1000) {
     self.count = count
     self.threshold = threshold

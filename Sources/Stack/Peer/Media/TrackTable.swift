@@ -4,21 +4,21 @@ import Media
 import RTP
 import Wire
 
-/// The tracks of a peer in order of appearance.
+/// A peer's tracks in order of appearance.
 struct TrackTable {
   var sending: [SendingTrack] = []
   var receiving: [ReceivingTrack] = []
-  /// The application's settings of senders.
+  /// The application's settings for senders.
   var senders = SenderTable()
   var receivers = ReceiverTable()
-  /// Which simulcast layers are shown.
+  /// The choice of the simulcast layers that are shown.
   var layers = LayerChoice()
-  /// Empty between two inputs of a track; kept to reuse the memory.
+  /// Empty between a track's inputs; kept to reuse memory.
   var sent = Outbox<SendingTrack.Output>()
   var received = Outbox<ReceivingTrack.Output>()
   private let codecs: any CodecFactory
   private let configuration: PeerConfiguration
-  /// The negotiated tracks as last reported, to report only changes.
+  /// The negotiated tracks as last reported, so that only changes are reported.
   private var announced: [TrackRecord] = []
 
   init(_ configuration: PeerConfiguration, codecs: any CodecFactory) {
@@ -26,7 +26,7 @@ struct TrackTable {
     self.codecs = codecs
   }
 
-  /// When a track's next deadline is due; in place, because a call would copy the whole table.
+  /// The tracks' next deadline; in place, because a call would copy the complete table.
   @inline(__always)
   var deadline: Instant? {
     var first: Instant?
@@ -36,17 +36,17 @@ struct TrackTable {
     return first
   }
 
-  /// The track of a sender; of several layers, the first.
+  /// Returns the index of a sender's track, or of the first of several layers.
   func sendingIndex(of transceiver: UInt32) -> Int? {
     sending.firstIndex { $0.transceiver == transceiver }
   }
 
-  /// The tracks of a sender: one, or one per simulcast layer.
+  /// Returns the indices of a sender's tracks: a single one, or one for each simulcast layer.
   func sendingIndices(of transceiver: UInt32) -> [Int] {
     sending.indices.filter { sending[$0].transceiver == transceiver }
   }
 
-  /// The tracks that feed a section, or one layer of it.
+  /// Returns the indices of the tracks that feed a section, or one of its layers.
   func sendingIndices(ofMID mid: String, _ kind: MediaKind, rid: String? = nil) -> [Int] {
     sending.indices.filter {
       sending[$0].stream.mid == mid && sending[$0].kind == kind
@@ -54,7 +54,7 @@ struct TrackTable {
     }
   }
 
-  /// One track per sender: of several layers, the first that runs.
+  /// One track for each sender: the first running layer if there are several.
   var firstOfEachSender: [SendingTrack] {
     sending.indices.filter { index in
       let all = sendingIndices(of: sending[index].transceiver)
@@ -62,7 +62,8 @@ struct TrackTable {
     }.map { sending[$0] }
   }
 
-  /// The track that plays what a section receives; created with the first frame.
+  /// Returns the index of the track that plays a section's media, and creates it for the first
+  /// frame.
   mutating func receivingIndex(of section: NegotiatedSection) -> Int {
     if let known = receiving.firstIndex(where: { $0.mid == section.mid }) { return known }
     let minimum = configuration.jitterBufferMinimum ?? 0
@@ -94,21 +95,21 @@ struct TrackTable {
         limitationFollowsTarget: configuration.limitationFollowsTarget ?? false))
   }
 
-  /// Removes the tracks of a sender.
+  /// Removes a sender's tracks.
   mutating func removeSending(of transceiver: UInt32) {
     sending.removeAll { $0.transceiver == transceiver }
   }
 
-  /// Removes the layers of a sender that are no longer sent.
+  /// Removes a sender's layers that are no longer sent.
   mutating func restrictLayers(_ rids: [String], of transceiver: UInt32) {
     sending.removeAll { track in
       track.transceiver == transceiver && track.rid.map { !rids.contains($0) } ?? false
     }
   }
 
-  // MARK: What an exchange agreed on
+  // MARK: Negotiated tracks
 
-  /// Returns each direction of each track that is new or has changed.
+  /// Returns the records of all track directions that are new or have changed.
   mutating func announce(
     _ sections: [NegotiatedSection], of transceivers: [Transceiver]
   ) -> [TrackRecord] {
@@ -122,7 +123,8 @@ struct TrackTable {
     return records.filter { !announced.contains($0) }
   }
 
-  /// Ends the playouts of all sections but these; returns the transceivers of audio among them.
+  /// Ends all playouts except those of the given sections; returns the transceivers of those with
+  /// audio.
   mutating func endPlayouts(besides sections: [NegotiatedSection]) -> [UInt32] {
     func isAgreed(_ track: ReceivingTrack) -> Bool {
       sections.contains { $0.mid == track.mid && $0.direction.receives }
@@ -134,7 +136,7 @@ struct TrackTable {
 }
 
 extension TrackRecord {
-  /// Creates the record of one direction of an m-section; nil if nothing is sent in it.
+  /// Creates the record of an m-section's direction; returns nil if nothing is sent in it.
   fileprivate init?(_ section: NegotiatedSection, isInbound: Bool, sentSSRC: UInt32?) {
     let isActive = isInbound ? section.direction.receives : section.direction.sends
     guard isActive, let codec = isInbound ? section.receivedCodec : section.sentCodec
@@ -152,11 +154,11 @@ extension TrackRecord {
 
 // MARK: - Alignment
 
-// Plays audio and video together that were captured together.
+// Plays audio and video in the way they were captured: at the same time.
 extension TrackTable {
-  /// Synchronises the tracks of each of the peer's streams (W3C: the tracks of a MediaStream are
+  /// Synchronises the tracks of each remote stream (W3C: the tracks of a MediaStream are
   /// synchronized) by the sender's clock in its reports (RFC 3550 section 6.4.1).
-  /// - Parameter streams: the stream identifiers that a transceiver receives.
+  /// - Parameter streams: returns the identifiers of the streams that a transceiver receives.
   mutating func alignPlayouts(
     _ inbound: [InboundStreamCounters], streams: (_ transceiver: UInt32) -> [String]
   ) {
@@ -165,10 +167,10 @@ extension TrackTable {
 }
 
 extension [ReceivingTrack] {
-  /// The most that one track waits for another; larger offsets cannot be right.
+  /// The maximum time that one track waits for another; larger offsets cannot be right.
   private static var mostAlignment: UInt64 { 1_000_000_000 }
 
-  /// Synchronises the tracks of each stream.
+  /// Synchronises each stream's tracks.
   mutating func alignPlayouts(
     _ inbound: [InboundStreamCounters], streams: (_ track: UInt32) -> [String]
   ) {
@@ -188,7 +190,8 @@ extension [ReceivingTrack] {
 }
 
 extension ReceivingTrack {
-  /// The track's own playout delay in nanoseconds after capture by the sender's clock.
+  /// Returns the track's independent playout delay in nanoseconds after capture by the sender's
+  /// clock.
   ///
   /// The clocks are unrelated, so only differences are meaningful.
   fileprivate func lag(_ inbound: [InboundStreamCounters]) -> Int64? {
@@ -205,16 +208,16 @@ extension ReceivingTrack {
 
 // MARK: - TrackChange
 
-/// An application's settings of a track, and whether it currently carries media.
+/// An application's settings for a track, and whether the track currently carries media.
 public struct TrackState: Hashable, Sendable, Codable {
-  /// Whether the track is enabled; otherwise it is silent or black (W3C enabled).
+  /// Whether the track is enabled; a disabled track is silent or black (W3C enabled).
   public var isEnabled: Bool
-  /// The volume of received audio, 0 to 10; 1 is unchanged.
+  /// The volume of received audio, from 0 to 10; 1 leaves it unchanged.
   public var volume: Double
-  /// Whether nothing currently arrives from the peer (W3C muted); false for sent tracks.
+  /// Whether no media currently arrives from the remote peer (W3C muted); false for local tracks.
   public var isMuted: Bool
 
-  /// Creates the state of a new track.
+  /// Creates a new track's state.
   public init(isEnabled: Bool = true, volume: Double = 1, isMuted: Bool = false) {
     self.isEnabled = isEnabled
     self.volume = volume
@@ -222,9 +225,9 @@ public struct TrackState: Hashable, Sendable, Codable {
   }
 }
 
-/// A change of a track's state, with its reason if there is one.
+/// A change of a track's state, with the reason if there is one.
 public struct TrackChange: Hashable, Sendable {
-  /// The kind of change; the last three are events of the W3C's MediaStreamTrack.
+  /// The kind of change; the last three are events of W3C's MediaStreamTrack.
   public enum Kind: String, Hashable, Sendable {
     /// The application enabled the track.
     case enabled
@@ -232,7 +235,7 @@ public struct TrackChange: Hashable, Sendable {
     case disabled
     /// Media stopped arriving.
     case mute
-    /// Media arrives.
+    /// Media arrives again.
     case unmute
     /// The track has ended.
     case ended
@@ -240,11 +243,11 @@ public struct TrackChange: Hashable, Sendable {
 
   /// The reason for a change.
   public enum Reason: String, Hashable, Sendable {
-    /// The first frame arrived, or the first after a pause.
+    /// The first frame arrived, or the first frame after a pause.
     case media
-    /// The peer's description no longer sends the track.
+    /// The remote peer's description no longer sends the track.
     case removed
-    /// The peer sent BYE for the track's stream.
+    /// The remote peer sent BYE for the track's stream.
     case goodbye
     /// The transceiver was stopped, or the application stopped the track.
     case stopped
@@ -252,13 +255,13 @@ public struct TrackChange: Hashable, Sendable {
     case closed
   }
 
-  /// The transceiver of the track.
+  /// The track's transceiver.
   public var transceiver: UInt32
   /// Whether the track is received rather than sent.
   public var isInbound: Bool
   /// The kind of change.
   public var kind: Kind
-  /// The reason; nil if the application requested it.
+  /// The reason; nil if the application requested the change.
   public var reason: Reason?
 
   /// Creates a change.
@@ -272,17 +275,17 @@ public struct TrackChange: Hashable, Sendable {
 
 // MARK: - LayerChoice
 
-/// Decides which layer of a received simulcast is shown: the largest one that arrives.
+/// Decides which layer of received simulcast is shown: the largest one that arrives.
 struct LayerChoice {
-  /// The fate of a frame.
+  /// The decision about a frame.
   enum Fate {
     case shown
     case passedOver
-    /// Nothing is shown, and only a key frame of another layer can change that.
+    /// No layer can be shown until another layer's key frame arrives.
     case needsKey
   }
 
-  /// The layer of a section that is shown.
+  /// The layer that a section shows.
   private struct Shown {
     var mid: String
     var ssrc: UInt32
@@ -290,7 +293,7 @@ struct LayerChoice {
     var lastArrival: Instant
   }
 
-  /// A layer without frames for this long is replaced by a smaller one.
+  /// The time without frames after which a smaller layer replaces the layer.
   private static let patience = Interval.seconds(1)
 
   private var shown: [Shown] = []
@@ -299,7 +302,7 @@ struct LayerChoice {
     shown.first { $0.mid == mid }.map { $0.ssrc == ssrc } ?? true
   }
 
-  /// Decides about a frame; one that is not of a simulcast is always shown.
+  /// Decides whether to show a frame; a frame that is not part of simulcast is always shown.
   mutating func decide(_ frame: ReceivedFrame) -> Fate {
     guard frame.rid != nil else { return .shown }
     let place = shown.firstIndex { $0.mid == frame.mid }
@@ -325,6 +328,6 @@ struct LayerChoice {
 }
 
 extension ReceivedFrame {
-  /// The number of pixels, if the key frame states its size.
+  /// The number of pixels, or 0 if the key frame does not state its size.
   fileprivate var pixels: Int { codedSize.map { $0.width * $0.height } ?? 0 }
 }

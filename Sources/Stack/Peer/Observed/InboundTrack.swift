@@ -3,36 +3,37 @@ import Media
 import RTP
 import Wire
 
-/// A stream that an observed peer receives: its reception and its playout.
+/// A stream that an observed peer receives, with its reception and playout.
 struct InboundTrack {
-  /// How many RTX packets wait for the first packet of the stream.
+  /// The maximum number of RTX packets that wait for the stream's first packet.
   private static let earlyMaximum = 450
 
   private(set) var track: ObservedTrack
   private(set) var reception: StreamReception?
   private(set) var playout: ReceivingTrack?
-  /// The header extensions of its transport, as far as known.
+  /// The transport's header extensions, as far as known.
   private var extensions = HeaderExtensionMap()
   private let codecs: any CodecFactory
   let decodes: Bool
   private let furtherDecoders: [CodecName]
   private let playsG711: Bool
   private var early = EarlyPackets<InboundStreamCounters>()
-  /// Packets by their ECN marks: those of the stream itself, and all with its retransmissions.
+  /// Packet counts by ECN mark: for the stream's own packets, and for all packets including
+  /// retransmissions.
   private var ecn: (media: ECNCounts?, all: ECNCounts?) = (nil, nil)
-  /// Counts packets, sizes and losses as long as it is not known what the stream carries.
+  /// Counts packets, sizes and losses as long as the stream's kind is unknown.
   private var unknown: StreamReception?
-  /// Packets on the retransmission source before the stream's first packet: probes of the path, and
-  /// repairs of packets lost at its beginning.
+  /// Packets on the retransmission source before the stream's first packet: path probes, and
+  /// repairs for packets lost at the beginning.
   private var earlyRepairs: [(packet: SeenPacket, type: UInt8?, arrival: Instant)] = []
   private var earlyRepairBytes = 0
   /// Correction packets that arrived before the stream's first packet.
   private var earlyCorrections: [(header: RTPHeader, arrival: Instant)] = []
-  /// Whether a source of FlexFEC protects it.
+  /// Whether a FlexFEC source protects the stream.
   private var isProtected = false
   private let repairsFully: Bool
   private let followsRestarts: Bool
-  /// How long a retransmission takes, as far as reports show it.
+  /// The time that a retransmission takes, if reports have shown it.
   private var roundTrip: Interval?
 
   init(
@@ -52,35 +53,35 @@ struct InboundTrack {
 
   var deadline: Instant? { playout?.deadline }
 
-  /// The bytes waiting for the stream's codec.
+  /// The bytes that wait for the stream's codec to become known.
   var earlyBytes: Int { early.bytes + earlyRepairBytes }
 
-  /// The counters of the stream; nil before its first packet.
+  /// The stream's counters; nil before its first packet.
   ///
-  /// While the kind of the track is unknown, that of the counters is meaningless.
+  /// While the track's kind is unknown, the counters' kind has no meaning.
   var counters: InboundStreamCounters? {
     var counters = reception?.counters.adding(early.forgotten) ?? unknown?.counters
     counters?.ecn = ecn.all
     return counters
   }
 
-  /// Counts the ECN mark of a packet of the stream itself, when it comes.
+  /// Counts the ECN mark of a packet that belongs to the stream itself.
   mutating func count(_ mark: ECNMark?) {
     ecn.media.count(mark)
     ecn.all.count(mark)
   }
 
-  /// The same of the stream itself, without its retransmissions.
+  /// The counters of the stream's own packets, without its retransmissions.
   var mediaCounters: InboundStreamCounters? {
     var counters = reception?.mediaCounters
     counters?.ecn = ecn.media
     return counters
   }
 
-  /// Applies new knowledge; returns the frames of packets that waited for it.
+  /// Applies new knowledge; returns the frames from packets that waited for it.
   mutating func learn(_ track: ObservedTrack, at now: Instant) -> [ReceivedFrame] {
     if let former = self.track.kind, let kind = track.kind, kind != former {
-      // Its kind was wrong: the counters are kept.
+      // The kind was wrong, but the counters are kept.
       early.forget(counters)
       (reception, playout) = (nil, nil)
     }
@@ -95,7 +96,7 @@ struct InboundTrack {
     return frames
   }
 
-  /// Makes it a stream that repairs another one; returns the packets that waited.
+  /// Turns the track into a stream that repairs another one; returns the packets that waited.
   mutating func turn(into track: ObservedTrack) -> [SeenPacket] {
     self.track = track
     (reception, playout, unknown) = (nil, nil, nil)
@@ -111,12 +112,12 @@ struct InboundTrack {
 
   mutating func setExtensions(_ map: HeaderExtensionMap) { extensions = map }
 
-  /// Handles a packet of the stream itself.
+  /// Handles one of the stream's own packets.
   mutating func receive(_ packet: SeenPacket, arrival: Instant, at now: Instant)
     -> [ReceivedFrame]
   {
     guard let kind = track.kind else {
-      // Packets that wait too long are dropped but stay counted.
+      // Packets that wait too long are dropped but still counted.
       if unknown == nil {
         unknown = StreamReception(
           mid: track.key, kind: .audio, ssrc: track.ssrc, followsRestarts: followsRestarts,
@@ -147,7 +148,7 @@ struct InboundTrack {
       opened, extensions, isRetransmission: false, arrival: arrival, at: now) ?? []
   }
 
-  /// Processes repairs that arrived before the first packet of the stream.
+  /// Processes repairs that arrived before the stream's first packet.
   private mutating func receiveEarlyRepairs(at now: Instant) -> [ReceivedFrame] {
     let repairs = earlyRepairs
     (earlyRepairs, earlyRepairBytes) = ([], 0)
@@ -158,7 +159,7 @@ struct InboundTrack {
     return frames
   }
 
-  /// Begins the reception, and counts what its other source sent before it.
+  /// Begins reception, and counts packets that arrived earlier on the stream's other sources.
   private mutating func begin(_ kind: MediaKind, at arrival: Instant) {
     guard reception == nil else { return }
     reception = StreamReception(
@@ -179,17 +180,17 @@ struct InboundTrack {
     earlyCorrections = []
   }
 
-  /// Retains the packets of the stream from here on, for a FlexFEC source that protects them.
+  /// Retains the stream's packets from now on for a FlexFEC source that protects them.
   ///
-  /// - Parameter source: its SSRC, if known.
+  /// - Parameter source: the FlexFEC source's SSRC, if known.
   mutating func protect(by source: UInt32?) {
     isProtected = true
     reception?.protect(by: source)
   }
 
-  /// Receives a packet of the correcting source; returns the frames that it completes.
+  /// Handles a packet from the FlexFEC source; returns the frames that it completes.
   ///
-  /// - Parameter correction: its content; nil if it cannot be read.
+  /// - Parameter correction: the packet's content; nil if it cannot be read.
   mutating func receiveCorrection(
     _ packet: SeenPacket, _ correction: ErrorCorrection?, arrival: Instant, at now: Instant
   ) -> [ReceivedFrame] {
@@ -203,7 +204,7 @@ struct InboundTrack {
       packet.header, correction, extensions, arrival: arrival, at: now) ?? []
   }
 
-  /// Handles an RTX packet of the stream.
+  /// Handles an RTX packet for the stream.
   /// - Parameter type: the original payload type, if known.
   mutating func receiveRepair(
     _ packet: SeenPacket, of type: UInt8?, arrival: Instant, at now: Instant
@@ -227,7 +228,7 @@ struct InboundTrack {
       opened, extensions, isRetransmission: true, arrival: arrival, at: now) ?? []
   }
 
-  /// Whether a frame goes through a playout; others are reported on arrival.
+  /// Returns whether a frame is played; other frames are reported on arrival.
   func isPlayed(_ frame: ReceivedFrame) -> Bool {
     frame.kind == .video || frame.codec == .opus || playsG711 && frame.codec.isG711
   }
@@ -245,15 +246,15 @@ struct InboundTrack {
     playout?.step(.frame(frame), at: now, into: &outbox)
   }
 
-  /// Plays what is due; false if nothing is.
+  /// Plays due frames; returns false if none is due.
   mutating func playDue(at now: Instant, into outbox: inout Outbox<ReceivingTrack.Output>) -> Bool {
     guard let due = playout?.deadline, due <= now else { return false }
     playout?.step(.deadline, at: now, into: &outbox)
     return true
   }
 
-  /// Makes frames wait for retransmissions, as libwebrtc does without negotiated forward error
-  /// correction.
+  /// Makes frames wait for retransmissions, as libwebrtc does if no forward error correction is
+  /// negotiated.
   mutating func awaitRepairs(taking roundTrip: Interval) {
     guard repairsFully else { return }
     self.roundTrip = roundTrip
@@ -261,7 +262,7 @@ struct InboundTrack {
     playout?.awaitRepairs(taking: waits ? roundTrip : nil)
   }
 
-  /// Stores the playout after it was aligned with others.
+  /// Stores the playout after it was synchronised with others.
   mutating func setAligned(_ playout: ReceivingTrack) { self.playout = playout }
 
   // MARK: RTCP

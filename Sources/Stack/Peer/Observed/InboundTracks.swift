@@ -3,26 +3,26 @@ import Media
 import RTP
 import Wire
 
-/// The streams that an observed peer receives, and which of them have playouts and decoders.
+/// The streams that an observed peer receives, and the choice of those with playouts and decoders.
 struct InboundTracks {
-  /// The most streams with playouts, and with decoders; others are only counted.
+  /// The maximum number of streams with playouts, and with decoders; others are only counted.
   private static let playoutsMaximum = 256
   private static let decodersMaximum = 64
-  /// The limit in bytes, over all streams, on packets held until their codec is known.
+  /// The maximum number of bytes, over all streams, in packets that wait for their codec.
   private static let earlyBytesMaximum = 32 << 20
 
-  /// Complete frames, and the index of their stream.
+  /// Complete frames and their stream's index.
   struct Completed {
     var place: Int
     var frames: [ReceivedFrame]
   }
 
-  /// In order of discovery.
+  /// The streams in order of discovery.
   private(set) var all: [InboundTrack] = []
-  /// Index by number.
+  /// Stream indices by number.
   private var places: [UInt32: Int] = [:]
   private var extensions = HeaderExtensionMap()
-  /// Nil if nothing is decoded.
+  /// Nil if no media is decoded.
   private let codecs: (any CodecFactory)?
   private let silentCodecs = UndecodedCodecs()
   private let furtherDecoders: [CodecName]
@@ -57,7 +57,7 @@ struct InboundTracks {
 
   // MARK: Streams
 
-  /// Adds a stream, or applies new knowledge of one, for which packets may have waited.
+  /// Adds a stream or applies new knowledge about one, for which packets may have waited.
   mutating func learn(_ track: ObservedTrack, at now: Instant) -> Completed? {
     if let protected = track.protects, let place = placeOfMedia(protected) {
       all[place].protect(by: track.ssrc)
@@ -89,8 +89,8 @@ struct InboundTracks {
     return nil
   }
 
-  /// Turns a stream into one that repairs another, as its packets showed; its waiting packets are
-  /// passed to that one.
+  /// Turns a stream into one that repairs another, as its packets have shown, and passes on the
+  /// packets that waited.
   private mutating func turn(_ place: Int, into track: ObservedTrack, at now: Instant)
     -> Completed?
   {
@@ -107,7 +107,7 @@ struct InboundTracks {
     for index in all.indices { all[index].setExtensions(map) }
   }
 
-  /// Handles a packet of a stream; a retransmission goes to its original stream.
+  /// Handles a stream's packet; a retransmission is passed to the original stream.
   mutating func receive(_ packet: SeenPacket, _ stream: UInt32, at now: Instant) -> Completed? {
     guard let place = places[stream] else { return nil }
     if let protected = all[place].track.protects {
@@ -153,7 +153,7 @@ struct InboundTracks {
 
   // MARK: Playouts
 
-  /// Passes a frame to the playout of its stream; false if there is none.
+  /// Passes a frame to its stream's playout; returns false if there is none.
   mutating func play(
     _ frame: ReceivedFrame, _ place: Int, at now: Instant,
     into outbox: inout Outbox<ReceivingTrack.Output>
@@ -163,14 +163,14 @@ struct InboundTracks {
     return true
   }
 
-  /// Plays what is due of a stream; false if nothing is.
+  /// Plays a stream's due frames; returns false if none is due.
   mutating func playDue(
     _ place: Int, at now: Instant, into outbox: inout Outbox<ReceivingTrack.Output>
   ) -> Bool {
     all[place].playDue(at: now, into: &outbox)
   }
 
-  /// Synchronises audio and video of one endpoint, as endpoints do.
+  /// Synchronises audio and video from the same endpoint, as endpoints do.
   private mutating func alignPlayouts() {
     let played = all.indices.filter { all[$0].playout != nil }
     var tracks = played.compactMap { all[$0].playout }
@@ -190,14 +190,14 @@ struct InboundTracks {
     if aligns { alignPlayouts() }
   }
 
-  /// Handles a round trip to the sender of these streams.
+  /// Handles a round trip to the sender of the given streams.
   mutating func receive(roundTrip: Interval, to ssrcs: Set<UInt32>) {
     for index in all.indices where ssrcs.contains(all[index].track.ssrc) {
       all[index].receive(roundTrip: roundTrip)
     }
   }
 
-  /// Sets the round trip between the peer and its sender, which a repair needs.
+  /// Sets the round trip between the peer and its sender, which is how long a repair takes.
   mutating func awaitRepairs(taking roundTrip: Interval) {
     self.roundTrip = roundTrip
     for index in all.indices { all[index].awaitRepairs(taking: roundTrip) }

@@ -4,9 +4,9 @@ import RTP
 package import Stats
 package import Wire
 
-// The statistics of an observed peer, named as in W3C and counted as an endpoint counts.
+// An observed peer's statistics, named as in W3C and counted as an endpoint counts.
 extension ObservedPeer {
-  /// The equivalent of getStats at an instant, as far as observable.
+  /// Returns the equivalent of getStats at an instant, as far as it can be observed.
   package func report(at now: Instant) -> StatsReport {
     var report = StatsReport()
     report.objects += codecStats(at: now)
@@ -23,7 +23,7 @@ extension ObservedPeer {
     StatsBuilder(id: id, type: type, timestamp: wallClock.milliseconds(at: now))
   }
 
-  /// A name that is unique among the peers of a take.
+  /// Returns a name that is unique among a take's peers.
   private func id(_ prefix: String, _ key: some CustomStringConvertible) -> String {
     "\(prefix)\(number)-\(key)"
   }
@@ -82,7 +82,7 @@ extension ObservedPeer {
     stats.add(counters, sendDelay: nil)
     if counters.kind == .video {
       stats.set("framesSent", counters.framesSent)
-      // Frames that were encoded but not sent are invisible.
+      // Frames that were encoded but not sent cannot be observed.
       if sent.isReadable {
         stats.set("framesEncoded", counters.framesSent)
         stats.set("keyFramesEncoded", counters.keyFramesSent)
@@ -128,8 +128,8 @@ extension ObservedPeer {
     _ playout: ReceivingTrack, _ counters: InboundStreamCounters, _ decodes: Bool,
     at now: Instant, to stats: inout StatsBuilder
   ) {
-    // How long the peer delays frames is invisible: this and what follows from it come from a
-    // model.
+    // The peer's frame delay cannot be observed: this value and those that follow from it are
+    // modelled.
     stats.set("jitterBufferModel", "Retake")
     switch counters.kind {
     case .audio:

@@ -4,25 +4,25 @@ package import RTP
 package import Stats
 package import Wire
 
-/// One endpoint of an observed call: what it receives, processed as an endpoint would, and what the
-/// wire shows of what it sends.
+/// An endpoint of an observed call: processes the received packets as the endpoint would, and shows
+/// as much of the sent media as the packets reveal.
 ///
-/// It sends and requests nothing: packets that the real receiver requested arrive or do not. Jitter
-/// buffers, decoders and statistics are those of `PeerStack`.
+/// It sends and requests nothing: packets that the real receiver requested arrive or not. The
+/// jitter buffers, decoders and statistics are those of `PeerStack`.
 package struct ObservedPeer: Machine {
   package enum Input {
-    /// A stream started, or more is known of its contents.
+    /// A stream started, or its contents are better known.
     case stream(ObservedTrack)
     /// The meaning of the streams' header extensions.
     case extensions(HeaderExtensionMap)
-    /// A packet of a stream, to this peer or from it.
+    /// A stream's packet, received or sent by this peer.
     case rtp(SeenPacket, stream: UInt32, isInbound: Bool)
-    /// The packets of a compound in the clear, to this peer or from it.
+    /// The decrypted packets of a compound, received or sent by this peer.
     case rtcp([RTCPPacket], isInbound: Bool)
     /// The endpoint counts a stream without its retransmissions.
     case countsMediaAlone
     case deadline
-    /// The capture is over: emit a last sample of the stats.
+    /// The capture ended: emit the last stats sample.
     case end
   }
 
@@ -34,7 +34,7 @@ package struct ObservedPeer: Machine {
   /// The interval between samples, as for a recorder's own peers.
   package static let statsInterval = Interval.seconds(1)
 
-  /// The number of the peer, which its stats are named after.
+  /// The peer's number, which is part of its stats ids.
   let number: UInt32
   let wallClock: WallClock
   private(set) var inbound: InboundTracks
@@ -49,11 +49,12 @@ package struct ObservedPeer: Machine {
 
   /// - Parameters:
   ///   - number: the peer's number.
-  ///   - codecs: nil if nothing is decoded.
+  ///   - codecs: the codecs; nil if no media is decoded.
   ///   - furtherDecoders: pass-through codecs that are decoded here.
-  ///   - playsG711: whether G.711 has playouts, which decode it even without `codecs`.
-  ///   - countsEarlyRepeats: whether a retransmission counts if its request comes later.
-  ///   - followsRestarts: whether a stream begins anew where its numbers do, by however few.
+  ///   - playsG711: whether G.711 is played, and decoded even without `codecs`.
+  ///   - countsEarlyRepeats: whether a retransmission counts if it is requested later.
+  ///   - followsRestarts: whether a stream restarts if its sequence numbers do, however short the
+  ///     step.
   package init(
     number: UInt32, wallClock: WallClock, codecs: (any CodecFactory)?,
     furtherDecoders: [CodecName] = [], playsG711: Bool = false,
@@ -126,7 +127,7 @@ package struct ObservedPeer: Machine {
     }
   }
 
-  /// The record of a frame without a playout.
+  /// Returns the record of a frame that is not played.
   private func record(of frame: ReceivedFrame, _ number: UInt32) -> FrameRecord {
     var record = FrameRecord(
       transceiver: number, kind: frame.kind, isInbound: true, codec: frame.codec,
@@ -157,8 +158,8 @@ package struct ObservedPeer: Machine {
 
   // MARK: RTCP
 
-  /// The most reports in one datagram after which playouts are synchronised, and the most answers
-  /// to reference times; an honest datagram has a few.
+  /// The maximum number of reports in a datagram after which playouts are synchronised, and of
+  /// replies to reference times; a real datagram contains a few.
   private static let reportsMaximum = 32
 
   private mutating func receive(
@@ -208,7 +209,7 @@ package struct ObservedPeer: Machine {
     }
   }
 
-  /// Applies the remote end's report blocks on this end's streams.
+  /// Applies the remote peer's report blocks on local streams.
   private mutating func receive(answers blocks: [ReportBlock], at now: Instant) {
     if let roundTrip = outbound.receive(blocks, at: now) {
       inbound.awaitRepairs(taking: roundTrip)
@@ -227,7 +228,7 @@ package struct ObservedPeer: Machine {
     }
   }
 
-  /// Handles a receiver's reference time, or a sender's answer to it.
+  /// Handles a receiver's reference time, or a sender's reply to it.
   private mutating func receive(
     _ report: ExtendedReport, reporters: Set<UInt32>, isInbound: Bool, at now: Instant
   ) {
@@ -243,10 +244,10 @@ package struct ObservedPeer: Machine {
   }
 }
 
-/// The reference times that an observed peer sent, and the round trips that their answers show:
-/// from the point of capture to the sender and back (RFC 3611 sections 4.4 and 4.5).
+/// The reference times that an observed peer sent, and the round trips that the replies reveal:
+/// from the capture point to the sender and back (RFC 3611 sections 4.4 and 4.5).
 struct ReferenceTimes {
-  /// The most times remembered.
+  /// The maximum number of stored times.
   private static let most = 16
 
   private var sent: [(compactNTP: UInt32, at: Instant)] = []
@@ -257,25 +258,25 @@ struct ReferenceTimes {
     sent.append((UInt32(truncatingIfNeeded: time >> 16), now))
   }
 
-  /// The round trip of an answer; nil if its request was not seen.
+  /// Returns a reply's round trip, or nil if its request was not seen.
   func roundTrip(_ answer: ExtendedReport.DelayBlock, at now: Instant) -> Interval? {
     guard answer.lastReport != 0,
       let asked = sent.last(where: { $0.compactNTP == answer.lastReport })
     else { return nil }
-    // In units of 1/65536 s.
+    // The delay is in units of 1/65536 s.
     let lay = Interval(
       nanoseconds: Int64((UInt64(answer.delaySinceLastReport) * 1_000_000_000) >> 16))
     return max((now - asked.at) - lay, .zero)
   }
 }
 
-/// When the stats of an observed peer are sampled: while packets arrive, and shortly after.
+/// Determines when an observed peer's stats are sampled: while packets arrive and shortly after.
 struct SampleSchedule {
-  /// After this long without packets there is nothing to sample.
+  /// The time without packets after which sampling stops.
   private static let silence = Interval.seconds(5)
 
   private var lastPacket: Instant?
-  /// When the next sample is due, if any.
+  /// The instant of the next sample, if any.
   private(set) var due: Instant?
 
   /// Records the arrival of packets.
@@ -284,7 +285,7 @@ struct SampleSchedule {
     if due == nil { due = now + ObservedPeer.statsInterval }
   }
 
-  /// Returns whether a sample is due; missed ones are left out.
+  /// Returns whether a sample is due; missed samples are skipped.
   mutating func consumeDue(at now: Instant) -> Bool {
     guard let due, due <= now else { return false }
     let isSilent = lastPacket.map { now - $0 > SampleSchedule.silence } ?? true

@@ -3,33 +3,33 @@ import Media
 package import RTP
 package import Wire
 
-/// An RTP stream of an observed call, and what is known of its contents.
+/// An RTP stream in an observed call, with what is known about its contents.
 package struct ObservedTrack: Sendable {
-  /// Its number over all calls, which identifies it in all rows.
+  /// The stream's number over all calls, which identifies it in all rows.
   package var number: UInt32
   package var ssrc: UInt32
-  /// Whether the observed peer receives rather than sends it.
+  /// Whether the observed peer receives rather than sends the stream.
   package var isInbound: Bool
-  /// Nil while unknown.
+  /// The kind; nil while it is unknown.
   package var kind: MediaKind?
   package var mid: String
-  /// The meaning of its payload types.
+  /// The meaning of the payload types.
   package var codecs: [FlowSection.Codec] = []
-  /// The SSRC whose packets it retransmits (RFC 4588).
+  /// The SSRC whose packets this stream retransmits (RFC 4588).
   package var repairs: UInt32?
-  /// The source whose packets it recovers, where it is one of FlexFEC (RFC 8627).
+  /// The source whose packets this stream recovers, if it is a FlexFEC stream (RFC 8627).
   package var protects: UInt32?
-  /// The FlexFEC source that protects it, if a description names one (`FEC-FR`, RFC 5956).
+  /// The FlexFEC source that protects this stream, if a description names one (`FEC-FR`, RFC 5956).
   package var protectedBy: UInt32?
-  /// Whether both ends agreed on ULPFEC.
+  /// Whether both peers agreed on ULPFEC.
   package var agreesOnCorrection = false
-  /// The payload types that its own stand for where it sends packets again.
+  /// The original payload types by the payload types of their retransmissions.
   package var repeatedTypes: [UInt8: UInt8] = [:]
-  /// The fmtp values of its formats in descriptions, by payload type.
+  /// The formats' fmtp values in descriptions, by payload type.
   package var parameters: [UInt8: String] = [:]
-  /// The number of its transport; nil if statistics have no transports.
+  /// The transport's number; nil if statistics do not include transports.
   package var transport: Int?
-  /// The canonical name that the streams of one endpoint share (CNAME, RFC 3550 section 6.5.1).
+  /// The canonical name that all streams of an endpoint share (CNAME, RFC 3550 section 6.5.1).
   package var canonicalName: String?
 
   package init(
@@ -42,12 +42,12 @@ package struct ObservedTrack: Sendable {
     self.mid = mid
   }
 
-  /// The codec of a payload type, if it can be received.
+  /// Returns a payload type's codec, if it can be received.
   func codec(of payloadType: UInt8) -> FlowSection.Codec? {
     codecs.first { $0.payloadType == payloadType }
   }
 
-  /// The stream's name for the layers below, which need not know sections.
+  /// The stream's name for the lower layers, which need not know sections.
   var key: String { String(number) }
 }
 
@@ -57,7 +57,7 @@ extension CodecName {
   /// RFC 5109.
   static let errorCorrection = CodecName(rawValue: "ulpfec")
 
-  /// The form of the packets of a source that corrects errors of another one (FlexFEC).
+  /// The packet format if the codec is FlexFEC, which corrects errors in another source's packets.
   var correctionForm: ErrorCorrection.Form? {
     switch rawValue {
     case "flexfec-03": .flexFEC03
@@ -67,15 +67,15 @@ extension CodecName {
   }
 }
 
-/// An RTP packet of a call, decrypted or not.
+/// An RTP packet in a call, decrypted or not.
 package struct SeenPacket: Sendable {
   package var header: RTPHeader
-  /// Empty if it could not be decrypted.
+  /// The packet's bytes; empty if it could not be decrypted.
   package var bytes: [UInt8]
   package var isClear: Bool
-  /// When it was captured, if earlier than it is processed; nil for now.
+  /// The capture time, if the packet is processed later; nil for now.
   package var arrival: Instant?
-  /// The ECN mark of its IP header; nil where that is not known.
+  /// The ECN mark in the IP header; nil if it is unknown.
   package var ecn: ECNMark?
 
   package init(header: RTPHeader, bytes: [UInt8], isClear: Bool) {
@@ -84,36 +84,39 @@ package struct SeenPacket: Sendable {
     self.isClear = isClear
   }
 
-  /// Forgets all but the header.
+  /// Removes all but the header.
   mutating func forgetBytes() {
     (bytes, isClear) = ([], false)
   }
 
-  /// The error correction that it carries for another source's packets; nil if it cannot be read.
+  /// Returns the error correction for another source's packets, or nil if it cannot be read.
   func correction(_ track: ObservedTrack) -> ErrorCorrection? {
     guard isClear, header.payload.upperBound <= bytes.count,
       let form = track.codec(of: header.payloadType)?.name.correctionForm
     else { return nil }
-    // Contributors name what is protected (RFC 8627 section 4.2.1); one source is read.
+    // Contributors name the protected sources (RFC 8627 section 4.2.1); only packets for a single
+    // source are read.
     if form == .flexFEC, header.contributorCount > 1 { return nil }
     return ErrorCorrection(form, bytes.span.bytes.extracting(header.payload))
   }
 
-  /// The packet as a receiver sees it: the contained block of RED, or an error correction packet.
+  /// Returns the packet as a receiver sees it: the block contained in RED, or an error correction
+  /// packet.
   ///
-  /// Error correction becomes a packet without payload, so that its sequence number is not missing.
+  /// Error correction becomes a packet without payload, so that its sequence number does not count
+  /// as missing.
   ///
   /// - Parameters:
-  ///   - codec: that of the packet.
-  ///   - lead: bytes before the RED payload to keep: the original sequence number of RTX.
-  /// - Returns: nil if its blocks exceed the packet or are unknown.
+  ///   - codec: the packet's codec.
+  ///   - lead: bytes to keep before the RED payload: RTX puts the original sequence number there.
+  /// - Returns: the packet, or nil if its blocks exceed it or are unknown.
   func unwrapped(_ codec: FlowSection.Codec, _ track: ObservedTrack, after lead: Int = 0)
     -> StreamReception.Packet?
   {
     guard codec.name == .redundant else {
       return StreamReception.Packet(wire: header, header: header, bytes: bytes, codec: codec)
     }
-    // Padding alone probes the path or keeps it alive.
+    // A packet of padding alone probes the path or keeps it alive.
     guard header.payload.count > lead else {
       return track.media.map {
         StreamReception.Packet(wire: header, header: header, bytes: bytes, codec: $0)
@@ -143,7 +146,7 @@ package struct SeenPacket: Sendable {
 }
 
 extension ObservedTrack {
-  /// Whether its CNAME is a UUID, as with Firefox and aiortc: both count a stream without its
+  /// Whether the CNAME is a UUID, as with Firefox and aiortc: both count a stream without its
   /// retransmissions.
   var isNamedByUUID: Bool {
     guard var name = canonicalName.map({ $0[...] }) else { return false }
@@ -153,24 +156,24 @@ extension ObservedTrack {
       && parts.allSatisfy { $0.allSatisfy(\.isHexDigit) }
   }
 
-  /// Whether FEC may be among its packets.
+  /// Whether the stream may contain FEC packets.
   var hasCorrection: Bool { codecs.contains { $0.name == .errorCorrection } }
 
-  /// Whether its receiver may recover packets from others.
+  /// Whether the receiver may recover packets by error correction.
   var mayBeCorrected: Bool {
     agreesOnCorrection || protectedBy != nil
       || codecs.contains { $0.name == .errorCorrection || $0.name == .redundant }
   }
 
-  /// The codecs that recovered packets may carry.
+  /// The codecs that recovered packets may use.
   var mediaCodecs: [FlowSection.Codec] {
     codecs.filter { $0.name != .redundant && $0.name != .errorCorrection }
   }
 
-  /// Whether it is a stream of media, which statistics have an object for.
+  /// Whether the stream carries media, so that statistics have an object for it.
   var isMedia: Bool { repairs == nil && protects == nil }
 
-  /// The codec of its media packets, without wrappers such as RTX and RED.
+  /// The codec of the media packets, without wrappers such as RTX and RED.
   fileprivate var media: FlowSection.Codec? {
     codecs.first { $0.name != .redundant && $0.name != .errorCorrection }
   }
@@ -178,15 +181,15 @@ extension ObservedTrack {
 
 // MARK: - EarlyPackets
 
-/// Packets of an observed stream whose contents are not known yet: they are counted, which needs no
-/// clock rate, and the first ones wait to be parsed once the codec is known.
+/// Packets of an observed stream whose contents are not known yet: all are counted, which requires
+/// no clock rate, and the first ones wait to be parsed once the codec is known.
 struct EarlyPackets<Counters: Sendable>: Sendable {
   struct Packet {
     var packet: SeenPacket
     var arrival: Instant
   }
 
-  /// The most packets that wait, and the most bytes: that many full-size packets.
+  /// The maximum number of waiting packets and bytes.
   private static var countMaximum: Int { 450 }
   private static var bytesMaximum: Int { 1 << 20 }
 
@@ -203,7 +206,7 @@ struct EarlyPackets<Counters: Sendable>: Sendable {
     if packets.count > Self.countMaximum || bytes > Self.bytesMaximum { forget(counted) }
   }
 
-  /// Drops the waiting packets; their counters are kept.
+  /// Drops the waiting packets but keeps their counters.
   mutating func forget(_ counted: Counters?) {
     (packets, bytes) = ([], 0)
     forgotten = counted ?? forgotten
@@ -217,7 +220,7 @@ struct EarlyPackets<Counters: Sendable>: Sendable {
 }
 
 extension InboundStreamCounters {
-  /// The sum with the counters of earlier packets of the stream.
+  /// Returns the sum with the counters of the stream's earlier packets.
   func adding(_ earlier: InboundStreamCounters?) -> InboundStreamCounters {
     guard let earlier else { return self }
     var sum = self
@@ -233,7 +236,7 @@ extension InboundStreamCounters {
 }
 
 extension OutboundStreamCounters {
-  /// The sum with the counters of earlier packets of the stream.
+  /// Returns the sum with the counters of the stream's earlier packets.
   func adding(_ earlier: OutboundStreamCounters?) -> OutboundStreamCounters {
     guard let earlier else { return self }
     var sum = self
@@ -259,7 +262,7 @@ extension OutboundStreamCounters {
 /// Codecs for streams that are not decoded: audio becomes silence of the right length, so that
 /// playouts wait and conceal as usual; video is never decoded.
 ///
-/// G.711 is decoded anyway: it needs no library and almost no time.
+/// G.711 is decoded nevertheless: it needs no library and almost no time.
 final class UndecodedCodecs: CodecFactory {
   func audioDecoder(track: String, _ codec: CodecName, channels: Int) throws(CodecError)
     -> any AudioDecoding
@@ -302,12 +305,12 @@ private final class SilentDecoder: AudioDecoding {
 }
 
 extension ReceivedFrame {
-  /// The size of a key frame in pixels, if its bytes contain it.
+  /// A key frame's pixel size, if its bytes contain it.
   var codedSize: (width: Int, height: Int)? { codec.size(ofKeyFrame: bytes) }
 }
 
 extension CodecName {
-  /// The size of a key frame in pixels, given its first bytes.
+  /// Returns a key frame's pixel size, given its first bytes.
   func size(ofKeyFrame bytes: [UInt8]) -> (width: Int, height: Int)? {
     switch self {
     case .vp8: return VP8BitstreamHeader(bytes.span.bytes).map { ($0.width, $0.height) }
@@ -321,20 +324,20 @@ extension CodecName {
 
 // MARK: - Departures
 
-/// The last packets that an observed peer sent, by their transport-wide sequence numbers, which
-/// feedback on arrivals refers to.
+/// The last packets that an observed peer sent, by their transport-wide sequence numbers, to which
+/// arrival feedback refers.
 struct Departures {
   struct Packet {
-    /// The stream that it is of, or that it repeats a packet of.
+    /// The index of the packet's stream, or of the stream that it retransmits.
     var place: Int
     var sequence: UInt16
     var isRepeated: Bool
   }
 
-  /// How many packets are remembered: feedback comes within a second.
+  /// The number of stored packets; feedback arrives within a second.
   private static let capacity = 2048
 
-  /// Each at its number modulo the capacity; empty as long as no packet has one.
+  /// Packets by their number modulo the capacity; empty until a packet has a number.
   private var packets: [(number: UInt16, packet: Packet)?] = []
 
   mutating func record(_ number: UInt16, _ packet: Packet) {
@@ -342,8 +345,8 @@ struct Departures {
     packets[Int(number) % Departures.capacity] = (number, packet)
   }
 
-  /// The packets that feedback shows to be lost, of each stream those after the last one that
-  /// arrived or was sent again.
+  /// Returns the packets that feedback reports as lost; for each stream, only those after the last
+  /// packet that arrived or was retransmitted.
   func lostLast(_ feedback: TransportFeedback) -> [Packet] {
     guard !packets.isEmpty else { return [] }
     var lost: [Packet] = []

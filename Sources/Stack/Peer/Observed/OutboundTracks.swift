@@ -4,16 +4,17 @@ import Wire
 
 /// The streams that an observed peer sends.
 struct OutboundTracks {
-  /// In order of discovery.
+  /// The streams in order of discovery.
   private(set) var all: [OutboundTrack] = []
-  /// Index by number.
+  /// Stream indices by number.
   private var places: [UInt32: Int] = [:]
   /// Probes on RTX SSRCs before their streams were seen.
   private var earlyProbes: [(ssrc: UInt32, packet: SeenPacket)] = []
   private static let earlyMaximum = 450
   private let countsEarlyRepeats: Bool
   private let repairsFully: Bool
-  /// Where transport-wide sequence numbers are in packets.
+  /// The header extensions, which determine where packets have their transport-wide sequence
+  /// numbers.
   private var extensions = HeaderExtensionMap()
   private var departures = Departures()
 
@@ -24,7 +25,7 @@ struct OutboundTracks {
 
   mutating func setExtensions(_ map: HeaderExtensionMap) { extensions = map }
 
-  /// Adds a stream, or applies new knowledge of one.
+  /// Adds a stream or applies new knowledge about one.
   mutating func learn(_ track: ObservedTrack) {
     if let place = places[track.number] {
       for packet in all[place].learn(track) { send(packet, track.number) }
@@ -38,11 +39,11 @@ struct OutboundTracks {
     all.append(begun)
   }
 
-  /// Handles a packet of a stream; a retransmission counts for its original stream.
+  /// Handles a stream's packet; a retransmission counts for the original stream.
   mutating func send(_ packet: SeenPacket, _ stream: UInt32) {
     guard let place = places[stream] else { return }
     if let protected = all[place].track.protects {
-      // Senders count what corrects errors with the stream that it protects.
+      // Senders count error correction with the stream that it protects.
       guard let index = all.firstIndex(where: { $0.track.ssrc == protected && $0.track.isMedia })
       else { return }
       return all[index].sendCorrection(packet)
@@ -76,7 +77,7 @@ struct OutboundTracks {
     if let place = place(of: report.ssrc) { all[place].report(report, at: now) }
   }
 
-  /// Receives blocks of the receiver; returns the longest round trip that they show.
+  /// Handles the receiver's report blocks; returns the longest round trip that they show.
   @discardableResult
   mutating func receive(_ blocks: [ReportBlock], at now: Instant) -> Interval? {
     var longest: Interval?
@@ -88,10 +89,10 @@ struct OutboundTracks {
     return longest
   }
 
-  /// Receives feedback on arrivals.
+  /// Handles arrival feedback.
   ///
-  /// libwebrtc sends again at once what is lost and not followed by anything that arrived: the
-  /// receiver cannot miss it yet.
+  /// libwebrtc immediately retransmits packets that were lost after the last arrival: the receiver
+  /// cannot miss them yet.
   mutating func receive(_ feedback: TransportFeedback) {
     for lost in departures.lostLast(feedback) { all[lost.place].receive(lost: lost.sequence) }
   }
@@ -109,10 +110,10 @@ struct OutboundTracks {
 
 // MARK: - OutboundTrack
 
-/// A stream that an observed peer sends, as far as the wire shows it.
+/// A stream that an observed peer sends, as far as its packets reveal it.
 struct OutboundTrack {
   private(set) var track: ObservedTrack
-  /// How many RTX packets wait for the first packet of the stream.
+  /// The maximum number of RTX packets that wait for the stream's first packet.
   private static let earlyMaximum = 450
 
   private var emission: StreamEmission?
@@ -123,7 +124,7 @@ struct OutboundTrack {
 
   private let countsEarlyRepeats: Bool
 
-  /// Whether sizes are read of AV1, and of all layers of VP9.
+  /// Whether sizes are read for AV1, and for all layers of VP9.
   private let readsAllSizes: Bool
 
   init(_ track: ObservedTrack, countsEarlyRepeats: Bool = false, readsAllSizes: Bool = false) {
@@ -134,13 +135,13 @@ struct OutboundTrack {
 
   /// The counters; nil before the first packet.
   ///
-  /// While the kind of the track is unknown, that of the counters is meaningless.
+  /// While the track's kind is unknown, the counters' kind has no meaning.
   var counters: OutboundStreamCounters? { emission?.counters.adding(early.forgotten) ?? unknown }
 
   /// Applies new knowledge; returns the packets that waited for it.
   mutating func learn(_ track: ObservedTrack) -> [SeenPacket] {
     if let former = self.track.kind, let kind = track.kind, kind != former {
-      // Its kind was wrong: the counters are kept.
+      // The kind was wrong, but the counters are kept.
       early.forget(counters)
       emission = nil
     }
@@ -148,7 +149,7 @@ struct OutboundTrack {
     return track.kind == nil ? [] : early.removeAll().map(\.packet)
   }
 
-  /// Counts and stores a packet whose codec is unknown; false if it is known.
+  /// Counts and stores a packet if its codec is unknown; returns false otherwise.
   mutating func hold(_ packet: SeenPacket) -> Bool {
     guard track.kind == nil else { return false }
     var counted =
@@ -162,10 +163,10 @@ struct OutboundTrack {
     return true
   }
 
-  /// Whether packets were decrypted and of a known codec.
+  /// Whether any packet was decrypted and has a known codec.
   private(set) var isReadable = false
 
-  /// The frame size in a key frame.
+  /// The frame size stated by a key frame.
   var frameSize: (width: Int, height: Int)? { emission?.size }
 
   mutating func send(_ packet: SeenPacket) {
@@ -185,8 +186,8 @@ struct OutboundTrack {
     emission?.send(header, content)
   }
 
-  /// Receives a packet of the source that sends the stream's packets again; returns whether it is
-  /// a retransmission.
+  /// Handles a packet on the stream's retransmission source; returns whether it is a
+  /// retransmission.
   @discardableResult
   mutating func repeatPacket(_ packet: SeenPacket) -> Bool {
     guard emission != nil else {
@@ -198,10 +199,10 @@ struct OutboundTrack {
     return emission?.repeatPacket(packet.header, of: original) ?? false
   }
 
-  /// Receives what arrival feedback shows to be lost.
+  /// Records a packet that arrival feedback reported as lost.
   mutating func receive(lost sequence: UInt16) { emission?.receive(lost: sequence) }
 
-  /// Counts a packet of the source that corrects this one's errors (FlexFEC).
+  /// Counts a packet from the FlexFEC source that corrects this stream's errors.
   mutating func sendCorrection(_ packet: SeenPacket) { emission?.sendCorrection(packet.header) }
 
   private func content(of packet: SeenPacket) -> StreamEmission.Content? {
@@ -231,7 +232,7 @@ struct OutboundTrack {
     return content
   }
 
-  /// The size of the highest spatial layer, where a key frame states those of all (VP9).
+  /// Returns the size of the highest spatial layer, if a key frame states all sizes (VP9).
   private func layerSize(_ payload: RawSpan, _ codec: CodecName) -> (width: Int, height: Int)? {
     guard readsAllSizes, codec == .vp9 else { return nil }
     var reader = ByteReader(payload)
@@ -243,7 +244,7 @@ struct OutboundTrack {
     emission?.report(report, at: arrival)
   }
 
-  /// Receives a block of the receiver; returns the round trip that it shows.
+  /// Handles the receiver's report block; returns the round trip that it shows.
   @discardableResult
   mutating func receive(_ block: ReportBlock, at arrival: Instant) -> Interval? {
     emission?.receive(block, at: arrival) ?? nil

@@ -5,22 +5,22 @@ package import Wire
 
 /// A sender or receiver whose stats are requested (the argument of W3C getStats).
 public enum StatsSelector: Hashable, Sendable, Codable {
-  /// The sent track of a transceiver, with everything that its stats refer to.
+  /// A transceiver's local track, with all objects that its stats refer to.
   case sender(transceiver: UInt32)
-  /// The received track of a transceiver, with everything that its stats refer to.
+  /// A transceiver's received track, with all objects that its stats refer to.
   case receiver(transceiver: UInt32)
 }
 
 /// The processing time of a track's codecs.
 ///
-/// It is real time and not a function of the inputs, so the caller of getStats measures it. It is
+/// It is real time and does not depend on the inputs, so the caller of getStats measures it. It is
 /// recorded with the call, and a replay reports the recorded value.
 package struct CodecTime: Hashable, Sendable, Codable {
   package var transceiver: UInt32
-  /// Whether it is the decoder's time rather than the encoder's.
+  /// Whether this is the decoder's time rather than the encoder's.
   package var isInbound: Bool
-  /// The total time for video; for audio weighted by the samples of each packet, as the standard
-  /// sums up audio delays.
+  /// The total time for video; for audio, the total weighted by the samples in each packet, as the
+  /// standard sums up audio delays.
   package var nanoseconds: Int64
 
   package init(transceiver: UInt32, isInbound: Bool, nanoseconds: Int64) {
@@ -32,7 +32,7 @@ package struct CodecTime: Hashable, Sendable, Codable {
 
 // MARK: - StatsBuilder
 
-/// Collects the members of one stats object; nil values are left out.
+/// Collects the members of a stats object; nil values are omitted.
 package struct StatsBuilder {
   private var object: StatsObject
 
@@ -56,10 +56,10 @@ package struct StatsBuilder {
     if let value { object.members.append(StatsMember(name, .integer(Int64(clamping: value)))) }
   }
 
-  /// Sets a duration in seconds, the unit of W3C.
+  /// Sets a duration in seconds, which is the W3C unit.
   package mutating func set(_ name: String, _ value: Interval?) { set(name, value?.seconds) }
 
-  /// A nested record.
+  /// Sets a nested record.
   package mutating func set(_ name: String, _ members: [StatsMember]?) {
     if let members { object.members.append(StatsMember(name, .record(members))) }
   }
@@ -74,33 +74,33 @@ package struct StatsBuilder {
   }
 }
 
-/// Creates ids that applications cannot predict and that a replay reproduces (webrtc-stats section
-/// 8.1).
+/// Creates ids that applications cannot predict and that a replay reproduces (webrtc-stats
+/// section 8.1).
 final class StatsNames {
-  /// The object that an id stands for.
+  /// The object to which an id refers.
   private struct Thing: Hashable {
     var prefix: String
     var key: String
   }
 
-  /// The texts of certificates.
+  /// The certificates' texts.
   let certificates = CertificateTexts()
   private let salt: [UInt8]
-  /// Cached ids: each report names the same objects, and hashing them costs more than the rest of
-  /// the report.
+  /// Cached ids: all reports name the same objects, and hashing them takes longer than the rest of
+  /// a report.
   private var known: [Thing: String] = [:]
 
-  /// The most ids remembered.
+  /// The maximum number of cached ids.
   private static let limit = 1_024
 
   init(entropy: EntropyStream) { salt = entropy.bytes(16) }
 
-  /// The id of an object of one of the transports.
+  /// Returns the id of an object on a transport.
   func id(_ prefix: String, _ key: String, of transport: Int) -> String {
     id(prefix, transport == 0 ? key : "\(key) of \(transport)")
   }
 
-  /// The id for a key; the same key always has the same id.
+  /// Returns the id for a key; the same key always has the same id.
   func id(_ prefix: String, _ key: String) -> String {
     let thing = Thing(prefix: prefix, key: key)
     if let id = known[thing] { return id }
@@ -116,12 +116,12 @@ final class StatsNames {
 
 // RTP stream counters under their W3C names.
 extension StatsBuilder {
-  /// Adds the counters of a received stream.
+  /// Adds a received stream's counters.
   ///
   /// - Parameters:
-  ///   - lastPacket: the arrival of its last packet, in milliseconds of Unix time.
-  ///   - isComplete: whether packets that only probe the path count as retransmitted, which
-  ///     libwebrtc cannot distinguish from others, and audio without RTX has none.
+  ///   - lastPacket: the arrival of the last packet in milliseconds of Unix time.
+  ///   - isComplete: whether path probes count as retransmitted packets, as in libwebrtc, which
+  ///     cannot tell them apart, and streams without RTX have no such members.
   mutating func add(
     _ stream: InboundStreamCounters, lastPacket: Double?, isComplete: Bool = false
   ) {
@@ -142,11 +142,11 @@ extension StatsBuilder {
     set("nackCount", stream.nackCount)
   }
 
-  /// Adds what was counted of a sent stream.
+  /// Adds a sent stream's counters.
   ///
   /// - Parameters:
-  ///   - sendDelay: how long its packets waited to be sent; nil where that is not known.
-  ///   - withECT1: how many were sent with ECT(1); nil where that is not known.
+  ///   - sendDelay: the total time that packets waited to be sent; nil if unknown.
+  ///   - withECT1: the number of packets sent with ECT(1); nil if unknown.
   mutating func add(
     _ stream: OutboundStreamCounters, sendDelay: Interval?, withECT1: UInt64? = nil
   ) {
@@ -161,7 +161,7 @@ extension StatsBuilder {
     set("nackCount", stream.nackCount)
   }
 
-  /// Adds the peer's reports on a sent stream.
+  /// Adds the remote peer's reports on a sent stream.
   mutating func add(_ remote: RemoteInboundCounters) {
     set("packetsReceived", remote.packetsReceived)
     set("packetsLost", remote.packetsLost)
@@ -172,7 +172,7 @@ extension StatsBuilder {
     set("roundTripTimeMeasurements", remote.roundTripTimeMeasurements)
   }
 
-  /// Adds the peer's reports on its own stream.
+  /// Adds the remote peer's reports on its own stream.
   mutating func add(_ remote: RemoteOutboundCounters) {
     set("packetsSent", remote.packetsSent)
     set("bytesSent", remote.bytesSent)

@@ -5,7 +5,7 @@ import RTP
 import Stats
 import Wire
 
-// Stats objects of RTP streams.
+// Stats objects for RTP streams.
 extension StatsCollector {
   // MARK: Sent streams
 
@@ -19,14 +19,14 @@ extension StatsCollector {
     if stream.remote != nil { stats.set("remoteId", remoteInboundID(stream)) }
     stats.set("encodingIndex", encodingIndex(of: stream))
     stats.set("rid", stream.rid)
-    // All packets leave without a mark (RFC 3168 section 5: not ECN-capable).
+    // No packet is marked (RFC 3168 section 5: not ECN-capable).
     stats.add(
       stream, sendDelay: stream.totalPacketSendDelay, withECT1: isComplete ? 0 : nil)
     stats.set("active", stream.isActive && (stream.rid == nil || track?.isWanted == true))
     switch stream.kind {
     case .audio:
       if track?.audio.isRunning == true {
-        // G.711 has only this rate.
+        // G.711 has only this bit rate.
         stats.set("targetBitrate", stream.codec.isG711 ? 64_000 : Double(audioBitrate))
       }
     case .video: addEncoder(track, stream, to: &stats)
@@ -35,7 +35,7 @@ extension StatsCollector {
     return [stats.build(), remoteInbound(stream, remote, codec)]
   }
 
-  /// The index of a stream among those of its section.
+  /// Returns a stream's index among the streams in its section.
   private func encodingIndex(of stream: OutboundStreamCounters) -> Int {
     guard let rid = stream.rid, let section = sections.first(where: { $0.mid == stream.mid }) else {
       return 0
@@ -43,12 +43,12 @@ extension StatsCollector {
     return section.sentLayers.firstIndex { $0.rid == rid } ?? 0
   }
 
-  /// The video encoder's part of outbound-rtp.
+  /// Adds the video encoder's members of outbound-rtp.
   private func addEncoder(
     _ track: SendingTrack?, _ stream: OutboundStreamCounters, to stats: inout StatsBuilder
   ) {
     let totals = track?.totals ?? SendingTotals()
-    // Passed-on frames were encoded elsewhere.
+    // Frames that are passed on were encoded elsewhere.
     if !stream.codec.isPassedThrough || totals.framesEncoded > 0 {
       stats.set("framesEncoded", totals.framesEncoded)
       stats.set("keyFramesEncoded", totals.keyFramesEncoded)
@@ -57,7 +57,7 @@ extension StatsCollector {
     stats.set("framesSent", stream.framesSent)
     stats.set("hugeFramesSent", stream.hugeFramesSent)
     stats.set("totalEncodedBytesTarget", UInt64(max(0, totals.targetBytes)))
-    // Quality limitation is measured for all simulcast layers together.
+    // The encode time is measured for all simulcast layers together.
     if let track, stream.rid == nil {
       stats.set("totalEncodeTime", seconds(of: track.transceiver, isInbound: false))
     }
@@ -127,8 +127,8 @@ extension StatsCollector {
     return [stats.build(), remoteOutbound(stream, remote, codec)]
   }
 
-  /// The sender's NTP time of what is played now, in milliseconds since 1900; nil until a sender
-  /// report maps RTP times to it.
+  /// Returns the sender's NTP time for the media being played now, in milliseconds since 1900;
+  /// returns nil until a sender report maps RTP times to NTP times.
   private func playoutTimestamp(of track: ReceivingTrack, _ stream: InboundStreamCounters)
     -> Double?
   {
@@ -168,7 +168,7 @@ extension StatsCollector {
     return stats
   }
 
-  /// The processing time of a codec, if measured.
+  /// Returns a codec's processing time, if it was measured.
   private func seconds(of transceiver: UInt32, isInbound: Bool) -> Double? {
     codecTimes.first { $0.transceiver == transceiver && $0.isInbound == isInbound }
       .map { Double($0.nanoseconds) / 1e9 }
@@ -177,11 +177,11 @@ extension StatsCollector {
 
 // MARK: - Playouts
 
-// A playout's part of inbound-rtp.
+// A playout's members of inbound-rtp.
 extension StatsBuilder {
-  /// Adds the counters of an audio playout.
+  /// Adds an audio playout's counters.
   /// - Parameters:
-  ///   - discarded: packets that did not reach the playout.
+  ///   - discarded: the number of packets that did not reach the playout.
   ///   - decoding: the decoder's processing time in seconds.
   ///   - decodes: whether the audio has a level.
   mutating func add(
@@ -195,7 +195,7 @@ extension StatsBuilder {
     set("jitterBufferTargetDelay", counters.jitterBufferTargetDelay)
     set("jitterBufferMinimumDelay", counters.jitterBufferMinimumDelay)
     set("jitterBufferEmittedCount", counters.jitterBufferEmittedCount)
-    // From a sample's packet to the sample: the wait and the decoding.
+    // The time from a sample's packet to the sample: waiting and decoding.
     set("totalProcessingDelay", decoding.map { $0 + counters.jitterBufferDelay })
     set("totalSamplesReceived", counters.totalSamplesReceived)
     set("concealedSamples", counters.concealedSamples)
@@ -210,7 +210,7 @@ extension StatsBuilder {
     set("totalSamplesDuration", counters.totalSamplesDuration)
   }
 
-  /// Adds the counters of a video playout, and those of its stream.
+  /// Adds a video playout's counters and those of its stream.
   mutating func add(
     _ playout: VideoPlayout?, _ stream: InboundStreamCounters, decoding: Double?, at now: Instant
   ) {
@@ -222,7 +222,7 @@ extension StatsBuilder {
     set("totalAssemblyTime", stream.totalAssemblyTime)
     guard let counters = playout?.counters else { return }
     defer { addJitterBuffer(counters) }
-    // If nothing is decoded there is nothing to count.
+    // Without decoding there is nothing to count.
     if let codec = stream.codec, playout?.decodes(codec) == false {
       set("framesDropped", stream.framesDropped)
       return
@@ -239,13 +239,13 @@ extension StatsBuilder {
       set("powerEfficientDecoder", false)
     }
     set("totalDecodeTime", decoding)
-    // From a frame's first packet to its display: the wait and the decoding.
+    // The time from a frame's first packet to its display: waiting and decoding.
     set("totalProcessingDelay", decoding.map { $0 + counters.jitterBufferDelay.seconds })
     set("qpSum", counters.qpSum)
     addRhythm(counters)
   }
 
-  /// Adds how regularly frames were shown.
+  /// Adds the counters for the regularity of display.
   mutating func addRhythm(_ counters: VideoPlayoutCounters) {
     set("totalInterFrameDelay", counters.totalInterFrameDelay)
     set("totalSquaredInterFrameDelay", counters.totalSquaredInterFrameDelay)
@@ -255,7 +255,7 @@ extension StatsBuilder {
     set("totalFreezesDuration", counters.totalFreezesDuration)
   }
 
-  /// Adds how long frames waited.
+  /// Adds the counters for the frames' waiting times.
   mutating func addJitterBuffer(_ counters: VideoPlayoutCounters) {
     set("jitterBufferDelay", counters.jitterBufferDelay)
     set("jitterBufferTargetDelay", counters.jitterBufferTargetDelay)

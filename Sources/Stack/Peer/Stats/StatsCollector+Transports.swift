@@ -4,7 +4,7 @@ import Secure
 import Stats
 import Wire
 
-// The stats of transports: one object each, with its pairs, candidates and certificates.
+// Stats for transports: one object for each, with its pairs, candidates and certificates.
 extension StatsCollector {
   // MARK: Ids
 
@@ -56,8 +56,8 @@ extension StatsCollector {
     return stats.build()
   }
 
-  /// The local certificate, which all transports use unless their peers require different ones, and
-  /// the peer's.
+  /// Returns the local certificate, which all transports use unless their remote peers require
+  /// different ones, and the remote certificates.
   func certificateStats() -> [StatsObject] {
     var objects: [StatsObject] = []
     for bundle in bundles.all {
@@ -82,8 +82,8 @@ extension StatsCollector {
     return objects
   }
 
-  /// The certificates that the peer sent after its own: each issued the one before (RFC 5246
-  /// section 7.4.2).
+  /// Returns the certificates that the remote peer sent after its own; each issued the previous one
+  /// (RFC 5246 section 7.4.2).
   private func issuers(of bundle: Bundle) -> [[UInt8]] {
     isComplete ? bundle.transport.secured?.remoteIssuers ?? [] : []
   }
@@ -106,7 +106,7 @@ extension StatsCollector {
         let id = candidateID(candidate, bundle, isLocal: isLocal)
         guard !known.contains(id) else { continue }
         known.append(id)
-        // A reflexive or relayed candidate has the network that its packets leave by.
+        // A reflexive or relayed candidate is on the network through which its packets are sent.
         let network = isLocal && isComplete ? bundles.networkType(of: pair.base.ip) : nil
         objects.append(
           self.candidate(candidate, bundle, id: id, isLocal: isLocal, network: network))
@@ -120,7 +120,7 @@ extension StatsCollector {
   ) -> StatsObject {
     var stats = builder(isLocal ? "local-candidate" : "remote-candidate", id)
     stats.set("transportId", transportID(bundle.number))
-    // Applications must not learn the address of a peer-reflexive remote candidate.
+    // Applications must not learn a peer-reflexive remote candidate's address.
     if isLocal || candidate.kind != .peerReflexive { stats.set("address", "\(candidate.host)") }
     stats.set("port", candidate.port)
     stats.set("protocol", candidate.transport)
@@ -139,7 +139,8 @@ extension StatsCollector {
     return stats.build()
   }
 
-  /// The fragment that the candidate was signaled with, or else its side's current one.
+  /// Returns the username fragment that was signaled with the candidate, or else its side's current
+  /// one.
   private func usernameFragment(
     of candidate: ICECandidate, _ bundle: Bundle, isLocal: Bool
   ) -> String? {
@@ -188,10 +189,10 @@ extension StatsCollector {
 
 // MARK: - CertificateTexts
 
-/// Cached texts of certificates for stats: each report has the same few, and hashing and encoding
-/// one costs more than most of the report.
+/// Cached certificate texts for stats: all reports contain the same few, and hashing and encoding
+/// one takes longer than most of a report.
 final class CertificateTexts {
-  /// A certificate in stats.
+  /// A certificate's texts.
   struct Texts {
     let fingerprint: CertificateFingerprint
     let base64: String
@@ -199,10 +200,10 @@ final class CertificateTexts {
 
   private var known: [(certificate: [UInt8], texts: Texts)] = []
 
-  /// The most certificates remembered.
+  /// The maximum number of cached certificates.
   private static let limit = 8
 
-  /// Returns the texts of a certificate in DER.
+  /// Returns the texts for a certificate in DER.
   func texts(of certificate: [UInt8]) -> Texts {
     for index in known.indices where known[index].certificate == certificate {
       return known[index].texts

@@ -6,12 +6,12 @@ import SCTP
 import Stats
 package import Wire
 
-/// W3C getStats: reads the layers of a peer at an instant without changing them.
+/// Implements W3C getStats: reads a peer's layers at an instant without changing them.
 ///
-/// Members that do not apply are absent, cumulative ones start at 0; the order of objects and
-/// members is fixed. Each extension in this folder creates the objects of one layer.
+/// Members that do not apply are absent, and cumulative ones start at 0; the order of objects and
+/// members is fixed. Each extension in this folder creates one layer's objects.
 struct StatsCollector {
-  /// The instant of the report.
+  /// The report's instant.
   let now: Instant
   let wallClock: WallClock
   let names: StatsNames
@@ -20,21 +20,21 @@ struct StatsCollector {
   let data: DataTransport
   let sections: [NegotiatedSection]
   let transceivers: [Transceiver]
-  /// The audio encoder's bit rate in bits per second.
+  /// The audio encoder's bit rate in bit/s.
   let audioBitrate: UInt32
   /// The codecs' processing times, as measured by the caller.
   let codecTimes: [CodecTime]
-  /// Whether to include the members added in format 7 of takes.
+  /// Whether to include the members that were added in take format 7.
   let isComplete: Bool
 
-  /// The stats of everything, or of a sender or receiver with what they refer to.
+  /// Returns all stats, or those of a sender or receiver and the objects that these refer to.
   func report(of selector: StatsSelector?) throws(PeerError) -> StatsReport {
     let report = report(of: nil as Set<String>?)
     guard let selector else { return report }
     return try report.reachable(from: streamIDs(of: selector))
   }
 
-  /// The stats of everything, or only objects of some types, which is cheaper.
+  /// Returns all stats, or only objects of the given types, which is cheaper.
   func report(of types: Set<String>?) -> StatsReport {
     func wants(_ names: String...) -> Bool { types.map { !$0.isDisjoint(with: names) } ?? true }
     var report = StatsReport()
@@ -59,7 +59,7 @@ struct StatsCollector {
     return report
   }
 
-  /// The ids of the RTP streams of a sender or receiver.
+  /// Returns the ids of a sender's or receiver's RTP streams.
   private func streamIDs(of selector: StatsSelector) throws(PeerError) -> [String] {
     let (number, isSender) =
       switch selector {
@@ -86,10 +86,10 @@ struct StatsCollector {
     StatsBuilder(id: id, type: type, timestamp: milliseconds(now))
   }
 
-  /// The Unix time of an instant in milliseconds.
+  /// Returns an instant's Unix time in milliseconds.
   func milliseconds(_ instant: Instant) -> Double { wallClock.milliseconds(at: instant) }
 
-  // MARK: Ids of what objects of several layers refer to
+  // MARK: Shared ids
 
   func transportID(_ number: Int) -> String { names.id("T", String(number)) }
 
@@ -97,14 +97,15 @@ struct StatsCollector {
     names.id("O", String(stream.ssrc))
   }
 
-  /// A source that restarts with the same SSRC is another stream.
+  /// Returns a received stream's id; a source that restarts with the same SSRC counts as another
+  /// stream.
   func inboundID(_ stream: InboundStreamCounters) -> String {
     names.id("I", "\(stream.ssrc) \(stream.beganAt.nanoseconds)")
   }
 }
 
 extension PeerStack {
-  /// A collector for the state after the last step.
+  /// Returns a collector for the state after the last step.
   func stats(codecTimes: [CodecTime]) -> StatsCollector {
     StatsCollector(
       now: now, wallClock: genesis.wallClock, names: statsNames, bundles: bundles, tracks: tracks,
@@ -115,7 +116,7 @@ extension PeerStack {
 }
 
 extension WallClock {
-  /// Unix time in milliseconds, as for all instants in W3C.
+  /// Returns the Unix time in milliseconds, as for all instants in W3C.
   package func milliseconds(at instant: Instant) -> Double {
     Double(unixNanoseconds(at: instant) / 1000) / 1000
   }
@@ -123,9 +124,9 @@ extension WallClock {
 
 // MARK: - Codecs
 
-// Codec objects: those that a stream in this report uses.
+// Objects for the codecs that a stream in this report uses.
 extension StatsCollector {
-  /// A codec in one direction; its fmtp line depends on who receives.
+  /// A codec in one direction; its fmtp line depends on the receiver.
   private struct CodecUse: Equatable {
     var transport: Int
     var payloadType: UInt8
@@ -152,14 +153,14 @@ extension StatsCollector {
     return objects
   }
 
-  /// The id of a stream's codec; nil if it is no longer negotiated.
+  /// Returns the id of a stream's codec, or nil if it is no longer negotiated.
   func codecID(_ payloadType: UInt8?, mid: String, isInbound: Bool) -> String? {
     guard let payloadType, let (section, codec) = negotiated(payloadType, mid)
     else { return nil }
     return id(of: use(of: codec, in: section, isInbound: isInbound))
   }
 
-  /// The codecs used by the report's streams, in their order.
+  /// The codecs that the report's streams use, in the order of the streams.
   private var codecUses: [(mid: String, payloadType: UInt8, isInbound: Bool)] {
     let sent = bundles.outboundStreams.map { ($0.mid, $0.payloadType, false) }
     let received = bundles.inboundStreams.compactMap { stream in
@@ -195,9 +196,9 @@ extension StatsCollector {
 
 // MARK: - Data
 
-// W3C RTCDataChannelStats.
+// Objects for data channels (W3C RTCDataChannelStats).
 extension StatsCollector {
-  /// The channels that are not closed, oldest first.
+  /// Returns the objects for channels that are not closed, oldest first.
   func dataChannelStats() -> [StatsObject] {
     data.channels.map { channel in
       let association = data.association
@@ -219,9 +220,9 @@ extension StatsCollector {
 
 // MARK: - Sources
 
-// Stats objects of sources and playouts.
+// Stats objects for sources and playouts.
 extension StatsCollector {
-  /// One object per attached source; a replaced source is another object that counts from 0.
+  /// Returns an object for each attached source; a new source is a new object that counts from 0.
   func mediaSourceStats() -> [StatsObject] {
     tracks.firstOfEachSender.compactMap { track in
       guard let id = mediaSourceID(of: track) else { return nil }
@@ -236,7 +237,7 @@ extension StatsCollector {
     }
   }
 
-  /// The id of a sender's source, if any.
+  /// Returns the id of a sender's source, if it has one.
   func mediaSourceID(of track: SendingTrack) -> String? {
     track.source == nil ? nil : names.id("S", "\(track.transceiver) \(track.attachment)")
   }
@@ -266,10 +267,10 @@ extension StatsCollector {
       counters.framesPerSecond(atMediaTime: RTPClock.ticks(from: origin, to: now)))
   }
 
-  /// One object per audio track that is played.
+  /// Returns an object for each audio track that is played.
   ///
-  /// The playout outputs audio as it is produced: no device delays it, and missing audio is
-  /// concealed earlier, so nothing is synthesized.
+  /// The playout returns audio as it is produced: no device delays it, and missing audio is
+  /// concealed earlier, so no audio is synthesized.
   func mediaPlayoutStats() -> [StatsObject] {
     tracks.receiving.compactMap { track in
       guard let counters = track.audio?.counters else { return nil }

@@ -3,8 +3,8 @@ import ICE
 import Secure
 import Wire
 
-/// The m-sections that share a transport (RFC 9143), or a single one, with their transport and its
-/// RTP session (RFC 3550 section 3).
+/// The m-sections that share a transport (RFC 9143), or a single m-section, with the transport and
+/// the RTP session (RFC 3550 section 3).
 final class Bundle {
   private(set) var transport: PeerTransport
   private(set) var flow: MediaFlow
@@ -17,17 +17,17 @@ final class Bundle {
   private(set) var iceState = ICEConnectionState.new
   private(set) var gatheringState = ICEGatheringState.new
   private(set) var dtlsState = DTLSTransportState.new
-  /// Whether all candidates of the current generation were reported.
+  /// Whether all of the current generation's candidates were reported.
   private(set) var hasAllCandidates = false
-  /// The target of the sections' video encoders together, once known.
+  /// The combined target of the sections' video encoders, once known.
   private(set) var videoBitrate: UInt64?
-  /// The number of bundles among which the peer's bit rate is divided.
+  /// The number of bundles that share the peer's bit rate.
   private(set) var bitrateShare: UInt64 = 1
-  /// When the peer's last RTCP packet arrived, if it was a BYE.
+  /// The instant at which the remote peer's last RTCP packet arrived, if that was a BYE.
   private var goodbye: Instant?
   /// The selected pair as last reported.
   private var selectedPair: ICEPairReport?
-  /// The local ends of its sockets.
+  /// The local addresses of the bundle's sockets.
   private(set) var addresses: [SocketAddress] = []
 
   init(transport: consuming PeerTransport, flow: MediaFlow) {
@@ -35,13 +35,13 @@ final class Bundle {
     self.flow = flow
   }
 
-  /// The number of the transport.
+  /// The transport's number.
   var number: Int { transport.number }
 
-  /// The name of the DTLS association among the peer's state machines.
+  /// The DTLS association's name among the peer's state machines.
   var dtlsMachine: String { number == 0 ? "dtls" : "dtls \(number + 1)" }
 
-  /// Passes every packet in the clear to a closure, for inspecting a replay.
+  /// Passes each packet in the clear to a closure, for inspecting a replay.
   func show(packetsTo onlooker: ((ClearPacket) -> Void)?) { transport.onlooker = onlooker }
 
   // MARK: Inputs
@@ -65,11 +65,11 @@ final class Bundle {
 
   func nextFlowOutput() -> MediaFlow.Output? { flowOutputs.next() }
 
-  // MARK: What was agreed on, and told
+  // MARK: Negotiated and reported values
 
   func carry(_ mids: [String]) { self.mids = mids }
 
-  /// Sets the number of bundles that share the bit rate; false if unchanged.
+  /// Sets the number of bundles that share the bit rate; returns false if it is unchanged.
   func share(among count: UInt64) -> Bool {
     defer { bitrateShare = count }
     return bitrateShare != count
@@ -81,7 +81,7 @@ final class Bundle {
 
   func follow(_ state: ICEGatheringState) { gatheringState = state }
 
-  /// Records the state of the DTLS association; nil if unchanged.
+  /// Records the DTLS association's state; returns nil if it is unchanged.
   func follow(_ state: DTLSTransportState) -> StateTransition? {
     guard state != dtlsState else { return nil }
     defer { dtlsState = state }
@@ -91,7 +91,7 @@ final class Bundle {
   /// Records a reported candidate, or the end of candidates.
   func record(_ candidate: ICECandidate?) { hasAllCandidates = candidate == nil }
 
-  /// Records a pair report; returns a change of the selected pair.
+  /// Records a pair report; returns the reason if the selected pair changed.
   func follow(_ pair: ICEPairReport) -> SelectedPairChange.Reason? {
     let before = selectedPair
     guard pair.selected || before?.id == pair.id else { return nil }
@@ -99,10 +99,10 @@ final class Bundle {
     return pair.selected && pair.id != before?.id ? pair.reason(after: before) : nil
   }
 
-  /// Records whether an RTCP packet of the peer was a BYE.
+  /// Records whether the remote peer's RTCP packet was a BYE.
   func record(isGoodbye: Bool, at now: Instant) { goodbye = isGoodbye ? now : nil }
 
-  /// Whether the packet of this instant was a BYE.
+  /// Returns whether a BYE arrived at this instant.
   func hasLeft(at now: Instant) -> Bool { goodbye == now }
 
   // MARK: Sockets
@@ -112,17 +112,17 @@ final class Bundle {
   func unbind(_ address: SocketAddress) { addresses.removeAll { $0 == address } }
 }
 
-/// The bundles of a peer by number; there is always one.
+/// A peer's bundles by number; there is always at least one.
 struct BundleTable {
   private(set) var all: [Bundle]
-  /// The application's limits of all video since genesis.
+  /// The application's limits for all video, set after the genesis.
   private(set) var bitrateLimits: (minimum: UInt64?, maximum: UInt64?) = (nil, nil)
   /// The addresses to gather on, once known.
   private(set) var interfaces: [IPAddress]?
-  /// Of what kinds of networks the addresses are, also those that are gone; never gone through.
+  /// Each address's network type, including addresses that are gone; never iterated.
   private var networkTypes: [IPAddress: NetworkType] = [:]
 
-  /// How many addresses are remembered: a host has a few at a time.
+  /// The maximum number of stored addresses; a host has a few at a time.
   private static let networkTypesMaximum = 1_024
 
   init(_ first: Bundle) { all = [first] }
@@ -131,14 +131,14 @@ struct BundleTable {
 
   subscript(number: Int) -> Bundle? { all.first { $0.number == number } }
 
-  /// The bundle of a media section.
+  /// Returns a media section's bundle.
   func carrying(_ mid: String) -> Bundle { all.first { $0.mids.contains(mid) } ?? first }
 
   func bound(to local: SocketAddress) -> Bundle {
     all.count == 1 ? first : all.first { $0.addresses.contains(local) } ?? first
   }
 
-  /// The bundle of a request to the system; nil if it is gone.
+  /// Returns the bundle that made a system request, or nil if it is gone.
   func asking(_ request: UInt32) -> Bundle? {
     let ordinal = ICEAgent.ordinal(ofRequest: request)
     return all.count == 1 && ordinal == 0 ? first : all.first { $0.number & 0xff == ordinal }
@@ -156,7 +156,7 @@ struct BundleTable {
     networkTypes[address] = type
   }
 
-  /// The kind of network of a local address; nil if unknown.
+  /// Returns a local address's network type, or nil if it is unknown.
   func networkType(of address: IPAddress) -> NetworkType? { networkTypes[address] }
 
   mutating func add(_ bundle: Bundle) {
@@ -164,7 +164,8 @@ struct BundleTable {
     all.insert(bundle, at: place)
   }
 
-  /// Removes all bundles but those with these numbers; one always stays.
+  /// Removes and returns all bundles except those with the given numbers; removes none if that
+  /// would leave none.
   mutating func removeAll(besides numbers: [Int]) -> [Bundle] {
     let kept = all.filter { numbers.contains($0.number) }
     guard !kept.isEmpty else { return [] }
@@ -176,19 +177,19 @@ struct BundleTable {
 // MARK: - Streams
 
 extension BundleTable {
-  /// The sent streams, including former ones.
+  /// The sent streams, including earlier ones.
   var outboundStreams: [OutboundStreamCounters] { all.flatMap(\.flow.outbound) }
 
-  /// The received streams.
+  /// The received streams that have not ended.
   var inboundStreams: [InboundStreamCounters] {
     all.flatMap { $0.flow.inbound.filter { !$0.hasEnded } }
   }
 }
 
-// MARK: - States of the connection (webrtc-pc sections 4.4.2 to 4.4.4)
+// MARK: - Connection states (webrtc-pc sections 4.4.2 to 4.4.4)
 
 extension BundleTable {
-  /// W3C RTCIceConnectionState.
+  /// The combined ICE state (W3C RTCIceConnectionState).
   var iceConnectionState: ICEConnectionState {
     let states = all.map(\.iceState)
     func allAre(_ allowed: ICEConnectionState...) -> Bool {
@@ -202,14 +203,14 @@ extension BundleTable {
     return allAre(.completed, .closed) ? .completed : .connected
   }
 
-  /// W3C RTCIceGatheringState.
+  /// The combined gathering state (W3C RTCIceGatheringState).
   var iceGatheringState: ICEGatheringState {
     let states = all.map(\.gatheringState)
     if states.contains(.gathering) { return .gathering }
     return states.allSatisfy { $0 == .complete } ? .complete : .new
   }
 
-  /// W3C RTCPeerConnectionState while not closed; every step asks for it.
+  /// The connection state (W3C RTCPeerConnectionState) while not closed; read in each step.
   var connectionState: ConnectionState {
     var (isDisconnected, isNew, isUp) = (false, true, true)
     for bundle in all {
@@ -227,7 +228,7 @@ extension BundleTable {
 }
 
 extension ICEPairReport {
-  /// Why this pair replaced another one.
+  /// Returns the reason that this pair replaced another.
   fileprivate func reason(after before: ICEPairReport?) -> SelectedPairChange.Reason {
     guard let before else { return .first }
     if before.local.usernameFragment != local.usernameFragment { return .restart }

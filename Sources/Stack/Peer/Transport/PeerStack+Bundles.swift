@@ -8,13 +8,13 @@ import Wire
 
 // Creating and removing bundles, and routing inputs to them.
 extension PeerStack {
-  /// The local transports as new descriptions state them.
+  /// The local transports as stated in new descriptions.
   var localTransports: [LocalTransport] { bundles.all.map { $0.transport.localParameters } }
 
-  /// The local transports as current descriptions state them.
+  /// The local transports as stated in current descriptions.
   var presentTransports: [LocalTransport] { bundles.all.map { $0.transport.presentParameters } }
 
-  /// Creates the missing bundles with these numbers.
+  /// Creates the missing bundles among the given numbers.
   func prepareBundles(_ numbers: [Int]) {
     for number in numbers where bundles[number] == nil {
       let transport = PeerTransport(number, beside: bundles.first.transport, entropy: entropy)
@@ -31,7 +31,7 @@ extension PeerStack {
     }
   }
 
-  /// Initialises a new bundle with what is known.
+  /// Initialises a new bundle with what is already known.
   func begin(_ bundle: Bundle) {
     if let failure = bundle.transport.failure { refuse(layer: "dtls", failure) }
     if bundle.number == 0 {
@@ -43,16 +43,16 @@ extension PeerStack {
     }
   }
 
-  /// Closes bundles without sections: these joined another bundle (RFC 9143 section 7.4), were
+  /// Closes bundles without sections: these have joined another bundle (RFC 9143 section 7.4), were
   /// rejected, or were rolled back.
   func closeUnusedBundles() {
     // A pending local offer or provisional answer may still need its bundles; a remote offer
-    // replaces those created for local ones.
+    // replaces the bundles created for local offers.
     guard [.stable, .haveRemoteOffer].contains(negotiation.signalingState) else { return }
     let unused = bundles.removeAll(besides: negotiation.transportNumbers)
     guard !unused.isEmpty else { return }
     for bundle in unused { drive(bundle, PeerTransport.Input.close) }
-    // The connection may have waited for their candidates.
+    // The connection may have waited for these bundles' candidates.
     if unused.contains(where: { !$0.hasAllCandidates }),
       bundles.all.allSatisfy(\.hasAllCandidates)
     {
@@ -74,7 +74,7 @@ extension PeerStack {
         minimum: limits.minimum.map { $0 / bundle.bitrateShare }))
   }
 
-  /// Sets the limits of all video in bits per second; nil leaves a value unchanged.
+  /// Sets the limits for all video in bit/s; nil leaves a value unchanged.
   func limitBitrate(minimum: UInt64?, current: UInt64?, maximum: UInt64?) throws(PeerError) {
     var limits = bundles.bitrateLimits
     limits.minimum = minimum ?? limits.minimum
@@ -92,7 +92,7 @@ extension PeerStack {
     }
   }
 
-  /// Sets the servers and the policy for the next gathering.
+  /// Sets the ICE servers and the policy for the next gathering.
   func use(_ servers: [ICEServerConfiguration], _ policy: ICETransportPolicy) throws(PeerError) {
     var configuration = genesis.configuration
     configuration.iceServers = servers
@@ -118,12 +118,12 @@ extension PeerStack {
     driveAll(.interfaces(addresses))
   }
 
-  /// Passes an answer of the system to its bundle, if that still exists.
+  /// Passes the system's reply to the bundle, if that still exists.
   func handle(_ answer: SystemAnswer) {
     switch answer {
     case .streamAccepted(let local, _): drive(bundles.bound(to: local), .answer(answer))
     case .socketBound(let id, let address):
-      // The bundle that asked is gone.
+      // The bundle that made the request is gone.
       guard let bundle = bundles.asking(id) else {
         return emit(.request(.closeSocket(address)))
       }
@@ -151,9 +151,9 @@ extension PeerStack {
 
 // MARK: - Path
 
-// Reports of candidates and pairs in addition to their rows.
+// Reports on candidates and pairs in addition to their rows.
 extension PeerStack {
-  /// Follows the selected pair of a transport, and reports changes.
+  /// Follows a transport's selected pair and reports changes.
   func follow(_ pair: ICEPairReport, of bundle: Bundle) {
     guard let reason = bundle.follow(pair) else { return }
     notify(
@@ -165,7 +165,7 @@ extension PeerStack {
           lastReceivedMilliseconds: lastReceived(over: pair, of: bundle))))
   }
 
-  /// How long ago media or data was received over a pair.
+  /// Returns the time in milliseconds since media or data was received over a pair.
   private func lastReceived(over pair: ICEPairReport, of bundle: Bundle) -> Int64? {
     guard let remote = pair.remote.address,
       let last = bundle.transport.traffic.traffic(of: pair.id, pair.base, remote)?.received.last
@@ -194,7 +194,7 @@ extension PeerStack {
     if state == .connected { life.revoke(.iceFailed) }
   }
 
-  /// Reports why the connection is over, once per reason, unless the application is closing it.
+  /// Reports why the connection ended, once for each reason, unless the application is closing it.
   func end(_ reason: ConnectionEnd) {
     guard life.end(reason) else { return }
     notify(.connectionEnd, .connectionEnded(reason))
@@ -216,7 +216,7 @@ extension ICECandidate {
 
 // MARK: - Transport
 
-// The transports below media and data.
+// The transports of media and data.
 extension PeerStack {
   func drive(_ bundle: Bundle, _ input: consuming PeerTransport.Input) {
     guard bundle.step(input, at: now) else { return }
@@ -299,7 +299,7 @@ extension PeerStack {
     }
   }
 
-  /// Lets media flow, if SRTP was negotiated.
+  /// Enables media if SRTP was negotiated.
   private func secure(_ bundle: Bundle, _ result: DTLSResult, _ role: DTLSRole) {
     emit(
       .secured(
@@ -326,9 +326,9 @@ extension PeerStack {
   }
 }
 
-/// The sha-256 fingerprint of a certificate in DER.
+/// Returns the SHA-256 fingerprint of a certificate in DER.
 func certificateFingerprint(_ certificate: [UInt8]) -> CertificateFingerprint {
-  // Nil only for an unknown hash function.
+  // The result is nil only for an unknown hash function.
   CertificateFingerprint(algorithm: "sha-256", certificate: certificate)
     ?? CertificateFingerprint(algorithm: "sha-256", value: "")
 }

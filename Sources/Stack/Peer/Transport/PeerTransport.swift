@@ -4,16 +4,16 @@ import RTP
 package import Secure
 package import Wire
 
-/// A transport under media and data of a peer (of all of it, if everything is bundled): ICE finds a
-/// path, DTLS agrees on keys over it, and SRTP and DTLS protect the packets.
+/// A transport for a peer's media and data, or for part of them if not everything is bundled: ICE
+/// finds a path, DTLS agrees on keys over it, and SRTP and DTLS protect the packets.
 ///
 ///     descriptions ──▶ credentials, candidates, fingerprints
 ///     datagrams ◀──▶ ICE agent ── path ──▶ DTLS ── keys ──▶ SRTP ◀──▶ RTP, RTCP
 ///                                          DTLS ◀──▶ SCTP packets
 ///
-/// It routes between its parts, each of which owns its state.
+/// It passes data between its parts, each of which owns its state.
 package struct PeerTransport: Machine, ~Copyable {
-  /// Distinguishes the transports of a peer; the first is 0.
+  /// The transport's number within its peer; the first is 0.
   package let number: Int
   package private(set) var agent: ICEAgent
   private(set) var keys: TransportKeys
@@ -24,29 +24,29 @@ package struct PeerTransport: Machine, ~Copyable {
   private(set) var peer = PeerParameters()
   /// The traffic of the transport and of each pair.
   package private(set) var traffic = TrafficLedger()
-  /// Whether a description has settled the ICE role.
+  /// Whether a description has determined the ICE role.
   package private(set) var hasRole = false
   private var isClosed = false
 
-  /// Called with every packet in the clear; must not change anything.
+  /// Called with each packet in the clear; must not change anything.
   package var onlooker: ((ClearPacket) -> Void)?
 
-  /// The current step: its instant and outputs.
+  /// The current step's instant and outputs.
   private struct Step {
     var now = Instant.zero
     var outbox = Outbox<Output>()
   }
 
   private var current = Step()
-  /// The DSCP of what is being sent (RFC 2474).
+  /// The DSCP for the packet being sent (RFC 2474).
   private var codePoint: UInt8 = 0
-  /// The kernel's receive time of the last datagram, its addresses, and its ECN mark.
+  /// The kernel's receive time for the last datagram, its addresses, and its ECN mark.
   private var arrival: (at: Instant, local: SocketAddress, remote: SocketAddress, ecn: ECNMark?)?
   private var agentOutputs = Outbox<ICEAgent.Output>()
 
-  /// Creates the peer's certificate, unless some are given.
+  /// Creates the peer's certificate, unless certificates are given.
   ///
-  /// If that fails, `failure` says why, and no description can be created.
+  /// On failure, `failure` states the reason, and descriptions cannot be created.
   package init(
     entropy: Entropy, wallClock: WallClock, ice: ICESettings, certificates: [PeerCertificate],
     profiles: [SRTPProtection], security: any SecurityFactory
@@ -60,7 +60,7 @@ package struct PeerTransport: Machine, ~Copyable {
       profiles: profiles, security: security)
   }
 
-  /// Creates another transport of the same peer with the same certificates.
+  /// Creates another transport for the same peer, with the same certificates.
   package init(_ number: Int, beside first: borrowing PeerTransport, entropy: Entropy) {
     self.number = number
     onlooker = first.onlooker
@@ -141,7 +141,7 @@ package struct PeerTransport: Machine, ~Copyable {
 
   // MARK: - Descriptions
 
-  /// Passes the peer's parameters to the agent; changed credentials are an ICE restart.
+  /// Passes the remote peer's parameters to the agent; changed credentials are an ICE restart.
   private mutating func apply(_ parameters: RemoteTransport?, answersLocalOffer: Bool) {
     let taking = peer.apply(parameters, answersLocalOffer: answersLocalOffer)
     guard let remote = parameters else { return }
@@ -191,7 +191,7 @@ package struct PeerTransport: Machine, ~Copyable {
       emit(
         .datagram(Datagram(local: local, remote: remote, bytes: bytes, codePoint: codePoint)))
     case .relayed(let local, let remote, let bytes):
-      // A relay copies the mark of what it got (RFC 8656 section 13).
+      // A relay copies the mark of the packet that it received (RFC 8656 section 13).
       receive(
         Datagram(local: local, remote: remote, bytes: bytes, ecn: arrival?.ecn ?? nil),
         arrival: arrival?.at ?? .zero)
@@ -223,11 +223,10 @@ package struct PeerTransport: Machine, ~Copyable {
 
   // MARK: - DTLS
 
-  /// Starts the handshake once the roles are settled and there is a path, and with it the time
-  /// limit.
+  /// Starts the handshake and its time limit, once the roles are settled and there is a path.
   ///
-  /// Other fingerprints mean another association (RFC 8842 section 4), with whoever is at the end
-  /// of the path that ICE finds. Until then media continues with the former keys.
+  /// Different fingerprints mean a new association (RFC 8842 section 4) with the peer at the other
+  /// end of the path that ICE finds. Until then, media continues with the previous keys.
   private mutating func startDTLSIfReady() {
     guard path != nil, let remote = peer.described,
       let input = keys.begin(with: remote, pathIsOld: currentPath.isOld)
@@ -263,7 +262,7 @@ package struct PeerTransport: Machine, ~Copyable {
     emit(.secured(result, keys.role ?? .client))
   }
 
-  // MARK: - Packets in
+  // MARK: - Received packets
 
   /// Dispatches a datagram by its first byte (RFC 7983 section 7).
   private mutating func receive(_ datagram: Datagram, arrival: Instant) {
@@ -309,7 +308,7 @@ package struct PeerTransport: Machine, ~Copyable {
       datagram.bytes.count, isInbound: true, datagram.local, datagram.remote, at: now)
   }
 
-  // MARK: - Packets out
+  // MARK: - Sent packets
 
   private mutating func send(_ bytes: consuming [UInt8]) {
     guard let path else { return }
@@ -360,14 +359,14 @@ package struct PeerTransport: Machine, ~Copyable {
   }
 }
 
-// MARK: - Reading
+// MARK: - Read access
 
-// Read by descriptions, stats and debugging.
+// Members that descriptions, stats and debugging read.
 extension PeerTransport {
-  /// Why the transport cannot work at all, as a sentence.
+  /// The reason that the transport cannot be used at all, as a sentence.
   package var failure: String? { keys.failure }
 
-  /// Whether a datagram is an ICE check with this side's credentials.
+  /// Returns whether a datagram is an ICE check with the local credentials.
   package func recognizes(_ bytes: [UInt8]) -> Bool { agent.recognizes(bytes) }
 
   /// The selected path.
@@ -376,15 +375,16 @@ extension PeerTransport {
   /// The traffic counters.
   package var counters: TransportCounters { traffic.total }
 
-  /// The peer's current ICE username fragment.
+  /// The remote peer's current ICE username fragment.
   package var remoteUsernameFragment: String? { peer.usernameFragment }
 
-  /// The deadline of each layer.
+  /// Each layer's deadline.
   package var deadlines: (ice: Instant?, dtls: Instant?) { (agent.deadline, keys.deadline) }
 
   // MARK: Descriptions
 
-  /// The local parameters for new descriptions: those of the next generation, once requested.
+  /// The local parameters for new descriptions: those of the next generation, if a restart was
+  /// requested.
   package var localParameters: LocalTransport {
     guard let next = generation.next else { return presentParameters }
     return LocalTransport(
@@ -417,6 +417,6 @@ extension PeerTransport {
   /// The local certificates in DER.
   package var certificates: [[UInt8]] { keys.certificates }
 
-  /// The certificate shown to the peer, or else the first one, in DER.
+  /// The certificate that was sent to the remote peer, or else the first one, in DER.
   package var localCertificate: [UInt8]? { keys.secured?.localCertificate ?? certificates.first }
 }

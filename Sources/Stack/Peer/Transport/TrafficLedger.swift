@@ -1,13 +1,13 @@
 package import Wire
 
-/// The traffic in one direction, and its last packet.
+/// The traffic in one direction, and the instant of its last packet.
 package struct TrafficCount {
   package private(set) var packets: UInt64 = 0
   package private(set) var bytes: UInt64 = 0
-  /// When the last packet was counted; nil before the first.
+  /// The instant at which the last packet was counted; nil before the first.
   package private(set) var last: Instant?
 
-  /// Counts a packet of this size.
+  /// Counts a packet of the given size.
   mutating func add(_ size: Int, at now: Instant) {
     packets += 1
     bytes += UInt64(size)
@@ -21,20 +21,20 @@ package struct TrafficCount {
   }
 }
 
-/// The traffic of one candidate pair: the counters of W3C candidate-pair.
+/// A candidate pair's traffic: the counters of W3C candidate-pair.
 package struct PairTotals {
-  /// The number of the pair in its agent; 0 for addresses that were no pair yet.
+  /// The pair's number in its agent; 0 for addresses that were not a pair yet.
   package let pair: UInt32
   package let local: SocketAddress
   package let remote: SocketAddress
   package fileprivate(set) var sent = TrafficCount()
   package fileprivate(set) var received = TrafficCount()
-  /// Packets that the socket refused.
+  /// The packets that the socket refused.
   package fileprivate(set) var packetsDiscarded: UInt64 = 0
   package fileprivate(set) var bytesDiscarded: UInt64 = 0
 }
 
-/// The traffic of a transport without ICE's own messages.
+/// A transport's traffic without ICE's own messages.
 package struct TransportCounters: Hashable, Sendable {
   package fileprivate(set) var packetsSent: UInt64 = 0
   package fileprivate(set) var packetsReceived: UInt64 = 0
@@ -43,26 +43,27 @@ package struct TransportCounters: Hashable, Sendable {
   package fileprivate(set) var selectedPairChanges: UInt64 = 0
 }
 
-/// The traffic of a transport, in total and per candidate pair, and when ICE is informed of it.
+/// A transport's traffic, in total and for each candidate pair, and the times at which ICE is
+/// informed of it.
 ///
 /// An ICE restart creates new pairs over the same sockets; traffic between their addresses then
 /// counts for the newest pair.
 package struct TrafficLedger {
-  /// The minimum time between reports of traffic to ICE.
+  /// The minimum time between traffic reports to ICE.
   private static let reportInterval = Interval.milliseconds(500)
 
   package private(set) var total = TransportCounters()
   private var entries: [PairTotals] = []
-  /// The place of the pair counted last: the next packet most likely belongs to it too, in either
-  /// direction.
+  /// The index of the pair that was counted last; the next packet most likely belongs to it too, in
+  /// either direction.
   private var lastPlace = 0
   private var receivedToldAt = Instant(nanoseconds: .min)
   private var sentToldAt = Instant(nanoseconds: .min)
 
-  /// The most pairs distinguished; others count only in the totals.
+  /// The maximum number of pairs; traffic on others counts only in the totals.
   private static let pairsMaximum = 256
 
-  /// Records a pair that may be new.
+  /// Records a pair, which may be new.
   mutating func begin(_ pair: UInt32, _ local: SocketAddress, _ remote: SocketAddress) {
     guard entries.count < TrafficLedger.pairsMaximum,
       !entries.contains(where: { $0.pair == pair && $0.remote == remote && $0.local == local })
@@ -71,7 +72,7 @@ package struct TrafficLedger {
     lastPlace = entries.count - 1
   }
 
-  /// The traffic of a pair, if known.
+  /// Returns a pair's traffic, if it is known.
   package func traffic(of pair: UInt32, _ local: SocketAddress, _ remote: SocketAddress)
     -> PairTotals?
   {
@@ -106,7 +107,7 @@ package struct TrafficLedger {
     entries[index].bytesDiscarded &+= UInt64(max(0, bytes))
   }
 
-  /// Whether the pairs together have no more than the transport; asserted after each step in debug
+  /// Whether the pairs' traffic does not exceed the transport's; asserted after each step in debug
   /// builds.
   var isConsistent: Bool {
     var (sent, received) = (TrafficCount(), TrafficCount())
@@ -121,14 +122,14 @@ package struct TrafficLedger {
   /// Counts a change of the selected pair.
   mutating func countSelection() { total.selectedPairChanges += 1 }
 
-  /// Whether to inform ICE now of a received packet.
+  /// Returns whether to inform ICE of a received packet now.
   mutating func reportsReceived(at now: Instant) -> Bool {
     guard now - Self.reportInterval >= receivedToldAt else { return false }
     receivedToldAt = now
     return true
   }
 
-  /// Whether to inform ICE now of a sent packet.
+  /// Returns whether to inform ICE of a sent packet now.
   mutating func reportsSent(at now: Instant) -> Bool {
     guard now - Self.reportInterval >= sentToldAt else { return false }
     sentToldAt = now

@@ -6,55 +6,56 @@ package import Wire
 extension PeerTransport {
   /// An input of a transport.
   package enum Input {
-    /// A packet in the clear to send with a code point (RFC 2474); dropped while there are no keys.
+    /// A packet in the clear to send with a code point (RFC 2474); dropped as long as there are no
+    /// keys.
     case rtp([UInt8], codePoint: UInt8 = 0)
     case rtcp([UInt8], codePoint: UInt8 = 0)
     /// An SCTP packet to send.
     case data([UInt8], codePoint: UInt8 = 0)
 
-    /// A datagram and when the kernel received it.
+    /// A datagram and the kernel's receive time.
     case datagram(Datagram, arrival: Instant)
     /// The deadline was reached.
     case deadline
     /// The addresses to gather on.
     case interfaces([IPAddress])
-    /// An answer of the system to ICE.
+    /// The system's reply to ICE.
     case answer(SystemAnswer)
     case sendFailed(local: SocketAddress, remote: SocketAddress, packets: Int = 0, bytes: Int = 0)
 
-    /// The servers and the policy for the next gathering.
+    /// Sets the servers and the policy for the next gathering.
     case use([ICEServer], relayOnly: Bool)
-    /// Start gathering; candidates are reported once a local description requires them.
+    /// Starts gathering; candidates are reported once a local description requires them.
     case fillPool
     /// A local description is set: gather and report candidates.
     case gather
-    /// The ICE role according to the exchange.
+    /// The ICE role determined by the exchange.
     case role(ICERole)
-    /// The next offer starts another ICE generation.
+    /// Requests that the next offer start a new ICE generation.
     case restart
     /// An offer is about to be created.
     case offering
     /// This offer became the local description.
     case offered(String)
-    /// The parameters in the peer's description; nil if it was rolled back.
+    /// The parameters in the remote peer's description; nil if it was rolled back.
     case remote(RemoteTransport?, answersLocalOffer: Bool)
-    /// The peer signaled a candidate; also as text.
+    /// The remote peer signaled a candidate, given as text and parsed.
     case remoteCandidate(String, ICECandidate)
-    /// The peer withdrew a candidate; also as text.
+    /// The remote peer withdrew a candidate, given as text and parsed.
     case removedRemoteCandidate(String, ICECandidate)
     case remoteEndOfCandidates
     /// Closes all parts.
     case close
   }
 
-  /// A request or event of a transport.
+  /// A request or event from a transport.
   package enum Output {
     case datagram(Datagram)
-    /// A request of ICE to the system.
+    /// ICE's request to the system.
     case request(SystemRequest)
 
-    /// A packet of the peer in the clear, with the kernel's receive time and the ECN mark that it
-    /// came with, where that is known.
+    /// The remote peer's packet in the clear, with the kernel's receive time and the packet's ECN
+    /// mark, if known.
     case rtp([UInt8], arrival: Instant, ecn: ECNMark?)
     case rtcp([UInt8], arrival: Instant)
     /// A received SCTP packet.
@@ -63,30 +64,30 @@ extension PeerTransport {
     case gatheringState(ICEGatheringState)
     case iceState(ICEConnectionState)
     case dtlsState(DTLSTransportState)
-    /// A local candidate to signal; nil if there are no more.
+    /// A local candidate to signal, or nil after the last one.
     case localCandidate(ICECandidate?)
     /// A local candidate that is used without being signaled.
     case unsignaledCandidate(ICECandidate)
     case remoteCandidate(ICECandidate)
     /// Local candidates became invalid.
     case candidatesRemoved([ICECandidate])
-    /// A server provided no candidate.
+    /// A server did not provide a candidate.
     case gatheringFailed(ICEServerFailure)
     /// A pair was added or changed.
     indirect case pair(ICEPairReport)
-    /// The handshake is finished, and packets can be protected.
+    /// The handshake is complete, and packets can be protected.
     case secured(DTLSResult, DTLSRole)
-    /// Something was refused: by which layer, and why.
+    /// A layer refused an input, for the given reason.
     case refused(layer: StaticString, String)
   }
 }
 
 // MARK: - TransportKeys
 
-/// The DTLS association and its keys: role, the peer's fingerprints (RFC 8842 section 4), and SRTP
-/// with the keys (RFC 5764).
+/// The DTLS association and its keys: the role, the remote peer's fingerprints (RFC 8842
+/// section 4), and SRTP with these keys (RFC 5764).
 struct TransportKeys: ~Copyable {
-  /// Why there are no certificates, as a sentence.
+  /// The reason that there are no certificates, as a sentence.
   let failure: String?
   /// The role in the current or last association.
   private(set) var role: DTLSRole?
@@ -96,11 +97,11 @@ struct TransportKeys: ~Copyable {
   private let dtls: (any DTLSTransporting)?
   private let security: any SecurityFactory
   private var srtp: SRTPContext?
-  /// The peer's expected fingerprints.
+  /// The remote peer's expected fingerprints.
   private var remoteFingerprints: [CertificateFingerprint] = []
   private var outputs = Outbox<DTLSTransport.Output>()
 
-  /// Creates the peer's certificate, unless some are given.
+  /// Creates the peer's certificate, unless certificates are given.
   init(
     entropy: EntropyStream, wallClock: WallClock, certificates: [PeerCertificate],
     profiles: [SRTPProtection], security: any SecurityFactory
@@ -116,7 +117,7 @@ struct TransportKeys: ~Copyable {
     }
   }
 
-  /// Uses the certificates of another transport.
+  /// Uses another transport's certificates.
   init(beside first: borrowing TransportKeys, entropy: EntropyStream) {
     security = first.security
     do throws(SecureError) {
@@ -134,10 +135,10 @@ struct TransportKeys: ~Copyable {
   var fingerprints: [CertificateFingerprint] { dtls?.fingerprints ?? [] }
   var hasProtection: Bool { srtp != nil }
 
-  // MARK: The association
+  // MARK: Association
 
-  /// Returns the input that starts an association, or another one for other fingerprints; nil while
-  /// the roles are open, and if there is nothing to start.
+  /// Returns the input that starts an association, or a new one for different fingerprints; returns
+  /// nil while the roles are open or if there is nothing to start.
   /// - Parameter pathIsOld: whether the path may still lead to the previous peer.
   mutating func begin(with peer: RemoteTransport, pathIsOld: Bool) -> DTLSTransport.Input? {
     guard let dtls, let isClient = peer.localIsDTLSClient else { return nil }
@@ -160,12 +161,12 @@ struct TransportKeys: ~Copyable {
     return isOutermost
   }
 
-  /// The association's next output.
+  /// Returns the association's next output.
   mutating func next() -> DTLSTransport.Output? { outputs.next() }
 
   // MARK: Protection
 
-  /// Sets up SRTP with the keys that a finished handshake exported (RFC 5764 section 4.2).
+  /// Sets up SRTP with the keys that a complete handshake exported (RFC 5764 section 4.2).
   mutating func secure(_ result: DTLSResult) throws(SecureError) {
     srtp = try security.protection(result)
     secured = result
@@ -184,7 +185,7 @@ struct TransportKeys: ~Copyable {
 
 /// A packet before a transport protects it, or after decryption.
 package struct ClearPacket: Sendable {
-  /// The protocol of the packet.
+  /// The packet's protocol.
   package enum Kind: Sendable {
     case rtp, rtcp, sctp
   }
@@ -194,7 +195,7 @@ package struct ClearPacket: Sendable {
   package var local: SocketAddress
   package var remote: SocketAddress
   package var bytes: [UInt8]
-  /// When it was created, or when the kernel received it.
+  /// The instant at which the packet was created, or at which the kernel received it.
   package var at: Instant
 }
 

@@ -3,9 +3,9 @@ import JSEP
 import Wire
 
 /// The selected path, whether it belongs to an earlier ICE generation, and the handshake messages
-/// waiting for a first one.
+/// that wait for a first path.
 struct TransportPath {
-  /// The most DTLS datagrams that wait.
+  /// The maximum number of waiting DTLS datagrams.
   private static let waitingMaximum = 16
 
   private(set) var inUse: (local: SocketAddress, remote: SocketAddress)?
@@ -21,10 +21,10 @@ struct TransportPath {
     self.isRelayed = isRelayed
   }
 
-  /// Records that ICE looks for another path; the current one stays in use until then.
+  /// Records that ICE is looking for a new path; the current one stays in use until it is found.
   mutating func restart() { isOld = true }
 
-  /// Stores a handshake message for the path to come, up to a limit.
+  /// Stores a handshake message until there is a path, up to a limit.
   mutating func hold(_ bytes: [UInt8]) {
     if waiting.count < Self.waitingMaximum { waiting.append(bytes) }
   }
@@ -36,8 +36,8 @@ struct TransportPath {
   }
 }
 
-/// Outputs of gathering before a local description requires it (RFC 9429 section 3.5.4), held back
-/// until then.
+/// Gathering outputs that are held back until a local description requires them (RFC 9429
+/// section 3.5.4).
 struct CandidatePool {
   private var isFilling = false
   private var kept: [ICEAgent.Output] = []
@@ -46,23 +46,23 @@ struct CandidatePool {
   mutating func fill() { isFilling = true }
 
   /// Stops holding outputs back.
-  /// - Returns: those held, in order.
+  /// - Returns: the outputs that were held back, in order.
   mutating func empty() -> [ICEAgent.Output] {
     defer { (isFilling, kept) = (false, []) }
     return kept
   }
 
-  /// Discards the outputs of a former generation.
+  /// Discards the previous generation's outputs.
   mutating func restart() { kept = [] }
 
-  /// Holds back an output of gathering; false for others, and once the pool is released.
+  /// Holds back a gathering output; returns false for other outputs and once the pool is released.
   mutating func holdsBack(_ output: ICEAgent.Output) -> Bool {
     guard isFilling else { return false }
     switch output {
     case .localCandidate, .gatheringState, .gatheringFailed, .unsignaledCandidate:
       kept.append(output)
     case .candidatesRemoved(let gone):
-      // They were never reported.
+      // These candidates were never reported.
       kept.removeAll { entry in
         guard case .localCandidate(let candidate?) = entry else { return false }
         return gone.contains(candidate)
@@ -75,10 +75,10 @@ struct CandidatePool {
 
 // MARK: - LocalGathering
 
-/// The state of gathering: the addresses, whether it was requested before they are known, and the
-/// candidates of the current generation.
+/// The state of gathering: the addresses, whether gathering was requested before they are known,
+/// and the current generation's candidates.
 struct LocalGathering {
-  /// The candidates of the current generation, as text for descriptions.
+  /// The current generation's candidates, as text for descriptions.
   private(set) var candidates: [String] = []
   private(set) var isComplete = false
   /// The default destination (RFC 9429 section 5.2.1).
@@ -93,7 +93,8 @@ struct LocalGathering {
     return state == .new ? nil : .interfaces(addresses)
   }
 
-  /// Starts gathering, or defers it until the addresses are known; nil if it has started.
+  /// Starts gathering, or defers it until the addresses are known; returns nil if it is deferred or
+  /// has already started.
   mutating func begin(_ state: ICEGatheringState) -> ICEAgent.Input? {
     guard let interfaces else {
       isWanted = true
@@ -104,18 +105,18 @@ struct LocalGathering {
     return .gather(interfaces)
   }
 
-  /// Stores a candidate for descriptions; nil means there are no more.
+  /// Stores a candidate for descriptions, or nil after the last one.
   mutating func store(_ candidate: ICECandidate?) {
     guard let candidate else {
       isComplete = true
       return
     }
     candidates.append(candidate.description)
-    // The protocol of media sections is UDP.
+    // Media sections use UDP.
     if defaultAddress == nil, !candidate.isTCP { defaultAddress = candidate.address }
   }
 
-  /// Discards the candidates of a former generation and requests those of the next.
+  /// Discards the previous generation's candidates and requests those of the next.
   mutating func restart() {
     candidates = []
     isComplete = false
@@ -126,12 +127,12 @@ struct LocalGathering {
 
 // MARK: - LocalRestart
 
-/// An ICE restart: whether it is requested, which credentials offers state for it, and whether such
-/// an offer was set (RFC 9429 section 5.2.1).
+/// An ICE restart: whether it was requested, the credentials that offers state for it, and whether
+/// such an offer was set (RFC 9429 section 5.2.1).
 struct LocalRestart {
-  /// The credentials that offers state until one of them is set.
+  /// The credentials that offers state until one of the offers is set.
   private(set) var next: ICECredentials?
-  /// Whether an ICE restart was requested and not offered yet.
+  /// Whether an ICE restart was requested but has not been offered.
   private var isWanted = false
   private let entropy: EntropyStream
 
@@ -143,26 +144,26 @@ struct LocalRestart {
     if state != .new { isWanted = true }
   }
 
-  /// Draws new credentials for an offer if a restart is requested.
+  /// Draws new credentials for an offer if a restart was requested.
   mutating func prepare() {
     guard isWanted, next == nil else { return }
     next = ICECredentials(from: entropy)
   }
 
-  /// The credentials of the generation that this offer starts; nil if it starts none.
+  /// Returns the credentials of the generation that this offer starts, or nil if it starts none.
   mutating func begin(offered text: String) -> ICECredentials? {
     guard let next, text.contains("a=ice-ufrag:\(next.usernameFragment)") else { return nil }
     end()
     return next
   }
 
-  /// The credentials for answering a restart of the peer.
+  /// Returns the credentials for answering the remote peer's restart.
   mutating func answer() -> ICECredentials {
     end()
     return ICECredentials(from: entropy)
   }
 
-  /// Records that the credentials to be replaced are gone.
+  /// Ends the request, because new credentials are now in use.
   private mutating func end() {
     next = nil
     isWanted = false
@@ -171,27 +172,27 @@ struct LocalRestart {
 
 // MARK: - PeerParameters
 
-/// The ICE generation and the known candidates in the peer's descriptions.
+/// The ICE generation and the known candidates in the remote peer's descriptions.
 struct PeerParameters {
-  /// How parameters compare with the previous ones.
+  /// The difference between new parameters and the previous ones.
   enum Change: Equatable {
-    /// There are none, or the credentials are unchanged.
+    /// There are no parameters, or the credentials are unchanged.
     case sameGeneration
     /// They are the first credentials, or those for the local generation.
     case credentials
-    /// The peer restarted ICE, which this side has to answer (RFC 8445 section 9).
+    /// The remote peer restarted ICE, which the local peer has to answer (RFC 8445 section 9).
     case restart
   }
 
-  /// The most candidates remembered; further signaled ones are refused.
+  /// The maximum number of stored candidates; further signaled candidates are refused.
   private static let candidatesMaximum = 200
 
   private(set) var described: RemoteTransport?
-  /// The peer's current ICE username fragment.
+  /// The remote peer's current ICE username fragment.
   private(set) var usernameFragment: String?
   private var candidates: [String] = []
 
-  /// Applies a description's parameters; nil if it was rolled back.
+  /// Applies a description's parameters; nil if the description was rolled back.
   mutating func apply(_ parameters: RemoteTransport?, answersLocalOffer: Bool) -> Change {
     described = parameters
     guard let new = parameters?.usernameFragment, new != usernameFragment else {
@@ -203,14 +204,14 @@ struct PeerParameters {
     return isRestart ? .restart : .credentials
   }
 
-  /// Records a candidate in a description; false if it is known.
+  /// Records a candidate in a description; returns false if it is known already.
   mutating func describe(_ line: String) -> Bool {
     guard !candidates.contains(line) else { return false }
     candidates.append(line)
     return true
   }
 
-  /// Records a trickled candidate; false if there are too many.
+  /// Records a trickled candidate; returns false if there are too many.
   mutating func signal(_ line: String) -> Bool {
     guard candidates.count < Self.candidatesMaximum else { return false }
     candidates.append(line)
@@ -220,7 +221,7 @@ struct PeerParameters {
   /// Forgets a withdrawn candidate, so that it can be added again.
   mutating func forget(_ line: String) { candidates.removeAll { $0 == line } }
 
-  /// Forgets a former generation.
+  /// Forgets the previous generation.
   mutating func restart() {
     usernameFragment = nil
     candidates = []

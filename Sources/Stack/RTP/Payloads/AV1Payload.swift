@@ -1,7 +1,7 @@
 package import Wire
 
 /// The contents of an AV1 packet (AOM, RTP payload format for AV1, section 4): an aggregation
-/// header, then OBUs or fragments of them, without the size fields that files use.
+/// header, then OBUs or OBU fragments without the size fields used in files.
 package struct AV1Payload: Hashable, Sendable {
   /// Whether the first element continues one of the previous packet.
   package private(set) var continues: Bool
@@ -22,7 +22,7 @@ package struct AV1Payload: Hashable, Sendable {
     continues = header & AV1Payload.continuesBit != 0
     isContinued = header & AV1Payload.isContinuedBit != 0
     beginsSequence = header & AV1Payload.sequenceBit != 0
-    // 0 means any number of elements, each with its length.
+    // 0 stands for any number of elements, each with its length.
     let count = Int(header >> 4 & 3)
     var reader = ByteReader(payload)
     guard (try? reader.skip(1)) != nil else { return nil }
@@ -41,7 +41,7 @@ package struct AV1Payload: Hashable, Sendable {
 
   // MARK: Frames
 
-  /// Returns the whole payload; the OBUs are reassembled across packets by `join`.
+  /// Returns the payload unchanged; `join` reassembles the OBUs across packets.
   static func videoFrame(_ payload: RawSpan) -> VideoPacket? {
     guard let read = AV1Payload(payload) else { return nil }
     var packet = VideoPacket(.slice(0..<payload.byteCount))
@@ -59,14 +59,14 @@ package struct AV1Payload: Hashable, Sendable {
       }
     }
     guard !read.continues else { return packet }
-    // Only these units, which come before all others, mark the first packet of a frame.
+    // Only these units, which precede all others, mark a frame's first packet.
     let isFirst = read.beginsSequence || first == .sequenceHeader || first == .temporalDelimiter
     packet.beginning = isFirst ? .certain : .possible
     return packet
   }
 
   /// Reassembles the OBUs into a temporal unit in the file format: a delimiter, then all OBUs with
-  /// their sizes (AV1 section 7.5).
+  /// sizes (AV1 section 7.5).
   static func join(_ packets: [ArraySlice<UInt8>]) -> [UInt8] {
     var stream = ByteWriter(capacity: packets.reduce(16) { $0 + $1.count })
     stream.append(AV1Unit.delimiter)
@@ -101,8 +101,8 @@ package struct AV1Payload: Hashable, Sendable {
 
   // MARK: Packets
 
-  /// Packetizes a temporal unit: OBUs follow each other and continue in the next packet when one is
-  /// full.
+  /// Packetizes a temporal unit: OBUs follow one another, and an OBU continues in the next packet
+  /// when one is full.
   static func split(_ frame: PayloadFormat.Frame) -> [PayloadShare] {
     let bytes = frame.frame.bytes.span.bytes
     let all = AV1Unit.units(of: bytes)
@@ -142,7 +142,7 @@ package struct AV1Payload: Hashable, Sendable {
     var payload: Range<Int>
     var length: Int { header.count + payload.count }
 
-    /// Splits off bytes at the front, at least the header.
+    /// Splits off `count` bytes at the front, at least the header.
     mutating func removeFirst(_ count: Int) -> Part {
       let end = payload.lowerBound + max(0, count - header.count)
       let first = Part(header: header, payload: payload.lowerBound..<end)
@@ -151,7 +151,7 @@ package struct AV1Payload: Hashable, Sendable {
     }
   }
 
-  /// Builds a packet from its fragments; the last one's payload is taken from the frame.
+  /// Builds a packet from its fragments; the last fragment's payload stays a range of the frame.
   private static func share(of bytes: RawSpan, _ parts: [Part], _ flags: UInt8) -> PayloadShare {
     guard let last = parts.last else { return PayloadShare(prefix: .none, range: 0..<0) }
     var prefix = ByteWriter()
@@ -175,9 +175,9 @@ extension PayloadFormat {
 }
 
 extension FormatRules {
-  /// Formats differ in profile.
+  /// Formats differ by profile.
   ///
-  /// Level and tier are up to each side, because any can be received (AV1 RTP section 7).
+  /// Each side chooses level and tier, because any can be received (AV1 RTP section 7).
   static let av1 = FormatRules(
     variant: FormatRules.profile("profile", usual: "0").variant,
     answer: { parameters in
@@ -211,7 +211,7 @@ package struct AV1UnitType: RawRepresentable, Hashable, Sendable {
 /// An open bitstream unit and the ranges of its parts (AV1 section 5.3).
 package struct AV1Unit: Hashable, Sendable {
   package private(set) var type: AV1UnitType
-  /// The header with its size bit cleared: one byte, and another one if there are layers.
+  /// The header with its size bit cleared: one byte, two with layers.
   package private(set) var header: [UInt8]
   /// The range after the header and the size.
   package private(set) var payload: Range<Int>
@@ -259,7 +259,7 @@ package struct AV1Unit: Hashable, Sendable {
         look.size = try? size(ofSequence: bytes.extracting(unit.payload))
       case .frame, .frameHeader:
         look.hasFrame = true
-        // Which frames are referenced later is deep in the header, so assume all are.
+        // The header states deep inside which frames are referenced later, so assume all are.
         look.isReference = true
         if hasSequence, beginsKeyFrame(bytes.extracting(unit.payload)) { look.isKey = true }
       default: break
@@ -268,7 +268,7 @@ package struct AV1Unit: Hashable, Sendable {
     return look
   }
 
-  /// Whether a frame header starts a key frame (section 5.9.2); false for still pictures.
+  /// Returns whether a frame header starts a key frame (section 5.9.2); false for still pictures.
   static func beginsKeyFrame(_ payload: RawSpan) -> Bool {
     guard payload.byteCount > 0 else { return false }
     // Bits: show_existing_frame, then frame_type, 0 for key frames.
@@ -308,7 +308,7 @@ extension BitReader {
     }
   }
 
-  /// Parses `uvlc()` (AV1 section 4.10.3).
+  /// Skips `uvlc()` (AV1 section 4.10.3).
   private mutating func skipVariableLength() throws(ReadError) {
     var zeros = 0
     while try !flag() { zeros += 1 }
@@ -317,8 +317,7 @@ extension BitReader {
 }
 
 extension ByteReader {
-  /// Parses an unsigned LEB128 number of at most 8 bytes, below 2^32 (AV1 section
-  /// 4.10.5).
+  /// Parses an unsigned LEB128 number of at most 8 bytes, below 2^32 (AV1 section 4.10.5).
   mutating func littleEndianBase128() throws(ReadError) -> Int {
     var value: UInt64 = 0
     for index in 0..<8 {

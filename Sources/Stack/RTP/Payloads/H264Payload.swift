@@ -19,22 +19,22 @@ package struct H264UnitType: RawRepresentable, Hashable, Sendable {
   /// FU-A: a fragment of a unit (RFC 6184 section 5.8).
   package static let fragment = H264UnitType(rawValue: 28)
 
-  /// Whether it is a type of H.264 itself rather than of the payload format.
+  /// Whether the type is defined by H.264 itself rather than by the payload format.
   var isPlain: Bool { (1...23).contains(rawValue) }
-  /// Whether its presence marks a key frame.
+  /// Whether a unit of this type marks a key frame.
   var isKey: Bool { self == .instantRefreshSlice || self == .sequenceParameters }
 }
 
 /// The contents of an H.264 packet as part of a byte stream with start codes (RFC 6184, H.264 annex
-/// B), for packetization modes 0 and 1.
+/// B), in packetization mode 0 or 1.
 package struct H264Payload: Hashable, Sendable {
   package static let startCode: [UInt8] = [0, 0, 0, 1]
 
-  /// Whole units, or the next part of a fragmented one.
+  /// Complete units, or the next part of a fragmented unit.
   package private(set) var bytes: [UInt8] = []
-  /// The first unit; nil if the packet continues one.
+  /// The first unit's type; nil if the packet continues a unit.
   package private(set) var firstUnit: H264UnitType?
-  /// Whether this packet shows that a decoder can start with the frame.
+  /// Whether this packet shows that a decoder can start with its frame.
   package private(set) var isKey = false
 
   /// Parses a payload; nil if it is malformed or of another packetization mode.
@@ -115,7 +115,7 @@ package struct H264Payload: Hashable, Sendable {
     return look
   }
 
-  /// The ranges of the units, without start codes and the zero bytes between them.
+  /// Returns the units' ranges, without start codes and the zero bytes between them.
   package static func units(of stream: RawSpan) -> [Range<Int>] {
     var units: [Range<Int>] = []
     var begin: Int?
@@ -137,7 +137,7 @@ package struct H264Payload: Hashable, Sendable {
 
 extension PayloadShare {
   /// Packetizes a byte stream as single units and FU-A fragments (RFC 6184 sections 5.6 and 5.8);
-  /// empty if a unit is too large and must not be fragmented.
+  /// empty if a unit is too large and fragments are not allowed.
   static func h264(_ frame: EncodedFrame, limit: Int, fragments: Bool) -> [PayloadShare] {
     let bytes = frame.bytes.span.bytes
     var shares: [PayloadShare] = []
@@ -166,7 +166,7 @@ extension PayloadShare {
 
 // MARK: - H264Profile
 
-/// A profile of H.264; several byte patterns mean the same one (RFC 6184 section 8.1, table 5).
+/// An H.264 profile; several byte patterns denote the same one (RFC 6184 section 8.1, table 5).
 package enum H264Profile: Hashable, Sendable {
   case constrainedBaseline
   case baseline
@@ -174,10 +174,10 @@ package enum H264Profile: Hashable, Sendable {
   case extended
   case high
   case constrainedHigh
-  /// Any other profile: `profile_idc` and the bits of `profile-iop`.
+  /// Any other profile: `profile_idc` and the `profile-iop` byte.
   case other(UInt8, UInt8)
 
-  /// The byte patterns: `profile_idc`, the constraint bits that count, and their values.
+  /// Byte patterns: `profile_idc`, the relevant constraint bits, and their values.
   private static let spellings: [(idc: UInt8, mask: UInt8, bits: UInt8, profile: H264Profile)] = [
     (0x42, 0x4f, 0x40, .constrainedBaseline), (0x4d, 0x8f, 0x80, .constrainedBaseline),
     (0x58, 0xcf, 0xc0, .constrainedBaseline), (0x42, 0x4f, 0x00, .baseline),
@@ -192,13 +192,13 @@ package enum H264Profile: Hashable, Sendable {
   }
 }
 
-/// The parameter `profile-level-id` of H.264.
+/// H.264's parameter `profile-level-id`.
 package struct H264ProfileLevelID: Hashable, Sendable {
-  /// The value that browsers assume if the parameter is missing: constrained baseline, level 3.1.
+  /// The value that browsers assume when the parameter is missing: constrained baseline, level 3.1.
   package static let usual = "42e01f"
 
   package var profile: H264Profile
-  /// Ten times the level.
+  /// The level times ten.
   package var level: UInt8
 
   /// Parses six hexadecimal digits.
@@ -211,9 +211,9 @@ package struct H264ProfileLevelID: Hashable, Sendable {
 }
 
 extension FormatRules {
-  /// Formats differ in packetization mode and profile.
+  /// Formats differ by packetization mode and profile.
   ///
-  /// The level is up to each side, because any can be received (RFC 6184 section 8.2.2).
+  /// Each side chooses its level, because any can be received (RFC 6184 section 8.2.2).
   static let h264 = FormatRules(
     variant: { h264Variant($0) },
     answer: { parameters in
@@ -232,7 +232,7 @@ extension FormatRules {
     return .h264(packetizationMode: mode, id.profile)
   }
 
-  /// The fmtp value of H.264 in the order that browsers use.
+  /// Returns the H.264 fmtp value in the order browsers use.
   static func h264(_ profileLevelID: String, mode: UInt8) -> String {
     "level-asymmetry-allowed=1;packetization-mode=\(mode);profile-level-id=\(profileLevelID)"
   }

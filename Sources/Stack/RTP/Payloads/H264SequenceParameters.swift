@@ -2,19 +2,19 @@ package import Wire
 
 /// The values of a sequence parameter set (H.264 section 7.3.2.1.1).
 package struct H264SequenceParameters: Hashable, Sendable {
-  /// The parameter `profile-level-id` of SDP: the first three bytes of the set.
+  /// SDP's `profile-level-id`: the first three bytes of the set.
   package private(set) var profileLevelID: UInt32
-  /// The identifier by which slices refer to the set.
+  /// The identifier by which picture parameter sets refer to this one.
   package private(set) var number: UInt32
   /// The size in pixels after cropping.
   package private(set) var width = 0
   package private(set) var height = 0
   /// Whether frames may be coded as fields.
   package private(set) var isInterlaced = false
-  /// The frame timing, if the set carries it.
+  /// The frame timing, if the set includes it.
   package private(set) var timing: Timing?
 
-  /// A clock of which a frame lasts two ticks, one per field (section E.2.1).
+  /// A clock with two ticks per frame, one per field (section E.2.1).
   package struct Timing: Hashable, Sendable {
     package var ticksPerSecond: UInt32
     package var ticksPerField: UInt32
@@ -27,12 +27,12 @@ package struct H264SequenceParameters: Hashable, Sendable {
 
   /// The largest accepted width or height, in macroblocks of 16 pixels.
   private static let sideMaximum: UInt32 = 1024
-  /// The profiles whose sets carry chroma format, bit depth and scaling lists.
+  /// Profiles whose sets include chroma format, bit depth and scaling lists.
   private static let highProfiles: [UInt32] = [
     100, 110, 122, 244, 44, 83, 86, 118, 128, 138, 139, 134, 135,
   ]
 
-  /// Parses a whole unit including its header.
+  /// Parses a unit including its header.
   package init(parsing unit: RawSpan) throws(ReadError) {
     let bytes = H264Payload.withoutEmulationPrevention(unit)
     var reader = BitReader(bytes.span.bytes)
@@ -80,14 +80,14 @@ package struct H264SequenceParameters: Hashable, Sendable {
   }
 }
 
-/// The beginning of a slice header (H.264 section 7.3.3).
+/// A slice header's start (H.264 section 7.3.3).
 package struct H264SliceHeader: Hashable, Sendable {
   /// Whether it is the first slice of its frame; slices arrive in order.
   package var beginsVideoFrame: Bool
   /// Whether it is a B slice: it also refers to later frames, which are then decoded before it.
   package var isBidirectional: Bool
 
-  /// Parses the front of a whole unit including its header.
+  /// Parses the start of a unit including its header.
   package init(parsing unit: RawSpan) throws(ReadError) {
     let front = unit.extracting(0..<min(unit.byteCount, 16))
     let bytes = H264Payload.withoutEmulationPrevention(front)
@@ -155,7 +155,7 @@ extension BitReader {
     return sampling
   }
 
-  /// Section 7.3.2.1.1.1: signed differences until the next scale is 0.
+  /// Skips a scaling list (section 7.3.2.1.1.1): signed differences until the next scale is 0.
   private mutating func skipScaling(count: Int) throws(ReadError) {
     var scale: Int64 = 8
     for _ in 0..<count {
@@ -209,10 +209,10 @@ extension BitReader {
 
 // MARK: - H264Quantisers
 
-/// Parses the quantisers of H.264 slices coded without fields, slice groups and weighted
-/// prediction, as in the baseline profile (H.264 section 7.3.3).
+/// Parses the quantisers of H.264 slices without fields, slice groups and weighted prediction, as
+/// in the baseline profile (H.264 section 7.3.3).
 package struct H264Quantisers: Sendable {
-  /// The parameter sets' values that slice headers depend on; nil until they arrive.
+  /// The parameter set values that slice headers depend on; nil until received.
   private var sequence: (frameNumberBits: Int, orderType: UInt32, orderBits: Int)?
   private var initialQuantiser: Int?
 
@@ -236,12 +236,14 @@ package struct H264Quantisers: Sendable {
     return count == 0 ? nil : UInt8(clamping: sum / count)
   }
 
-  /// Returns the first `count` bytes of a unit, or all of a shorter one.
+  /// Returns the first `count` bytes of a unit, or all of a shorter one, without emulation
+  /// prevention bytes.
   private static func front(of unit: RawSpan, _ count: Int) -> [UInt8] {
     H264Payload.withoutEmulationPrevention(unit.extracting(0..<min(unit.byteCount, count)))
   }
 
-  /// Section 7.3.2.1.1; nil for profiles that code slices differently.
+  /// Parses a sequence parameter set (section 7.3.2.1.1); nil for profiles that code slices
+  /// differently.
   private static func sequence(_ unit: RawSpan) throws(ReadError)
     -> (frameNumberBits: Int, orderType: UInt32, orderBits: Int)?
   {
@@ -258,7 +260,7 @@ package struct H264Quantisers: Sendable {
     return (Int(frameNumberBits) + 4, orderType, Int(orderBits) + 4)
   }
 
-  /// Section 7.3.2.2.
+  /// Returns a picture parameter set's initial QP (section 7.3.2.2); nil with slice groups.
   private static func initialQuantiser(_ unit: RawSpan) throws(ReadError) -> Int? {
     let bytes = H264Quantisers.front(of: unit, 32)
     var reader = BitReader(bytes.span.bytes)
@@ -281,7 +283,7 @@ package struct H264Quantisers: Sendable {
     let isKey = H264UnitType(rawValue: header) == .instantRefreshSlice
     _ = try reader.exponentialGolomb()  // first_mb_in_slice
     let type = try reader.exponentialGolomb() % 5
-    // P and I; the baseline profile has no other slices.
+    // P and I; the baseline profile has no other slice types.
     guard type == 0 || type == 2 else { throw .malformed }
     _ = try reader.exponentialGolomb()  // pic_parameter_set_id
     try reader.skip(sequence.frameNumberBits)
@@ -329,7 +331,7 @@ extension BitReader {
   }
 }
 
-/// Reads bits from borrowed bytes, the highest bit of each byte first, never past their end.
+/// Reads bits from borrowed bytes, highest bit of each byte first; never reads past their end.
 package struct BitReader: ~Escapable {
   private let bytes: RawSpan
   private var position = 0

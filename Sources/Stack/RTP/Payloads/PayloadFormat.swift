@@ -1,17 +1,17 @@
 package import Wire
 
-/// How frames of a codec are split into packets and reassembled.
+/// The rules by which a codec's frames are split into packets and reassembled.
 package struct PayloadFormat: Sendable {
   /// A frame to packetize, with the values that payload descriptors need.
   package struct Frame: Hashable, Sendable {
     package var frame: EncodedFrame
     /// The picture ID, 15 bits.
     package var pictureID: UInt16
-    /// The TL0PICIDX: number of the last base layer frame.
+    /// The TL0PICIDX: the number of the last base layer frame.
     package var baseIndex: UInt8
     /// The largest payload in bytes.
     package var limit: Int
-    /// Whether units of H.264 may be fragmented (packetization mode 1).
+    /// Whether H.264 units may be fragmented (packetization mode 1).
     package var fragments: Bool
 
     package init(
@@ -33,7 +33,7 @@ package struct PayloadFormat: Sendable {
   package var split: @Sendable (Frame) -> [PayloadShare]
   /// Parses a video payload; nil if it is malformed, empty, or audio.
   package var read: @Sendable (RawSpan) -> VideoPacket?
-  /// nil if a frame is the plain concatenation of its packets.
+  /// Joins packets; nil if a frame is the plain concatenation of its packets.
   package var join: Join?
 
   package init(
@@ -49,7 +49,7 @@ package struct PayloadFormat: Sendable {
   static let whole = PayloadFormat(
     split: { [PayloadShare(prefix: .none, range: 0..<$0.frame.bytes.count)] }, read: { _ in nil })
 
-  /// RFC 7741.
+  /// VP8 (RFC 7741).
   static let vp8 = PayloadFormat(
     split: { frame in
       frame.split { isFirst, _ in
@@ -60,7 +60,7 @@ package struct PayloadFormat: Sendable {
     },
     read: { VideoPacket(vp8: $0) })
 
-  /// RFC 9628, in flexible mode.
+  /// VP9 (RFC 9628), in flexible mode.
   static let vp9 = PayloadFormat(
     split: { frame in
       frame.split { isFirst, isLast in
@@ -70,7 +70,7 @@ package struct PayloadFormat: Sendable {
     },
     read: { VideoPacket(vp9: $0) })
 
-  /// RFC 6184.
+  /// H.264 (RFC 6184).
   static let h264 = PayloadFormat(
     split: { PayloadShare.h264($0.frame, limit: $0.limit, fragments: $0.fragments) },
     read: { VideoPacket(h264: $0) })
@@ -90,7 +90,7 @@ extension PayloadFormat.Frame {
 
 // MARK: - PayloadShare
 
-/// One packet's share of a frame: the payload descriptor and a range of the frame's bytes.
+/// One packet's share of a frame: a payload descriptor and a range of the frame's bytes.
 package struct PayloadShare: Hashable, Sendable {
   package var prefix: PayloadPrefix
   package var range: Range<Int>
@@ -105,7 +105,7 @@ package struct PayloadShare: Hashable, Sendable {
   ///   - pictureID: 15 bits.
   ///   - baseIndex: the TL0PICIDX.
   ///   - limit: the largest payload in bytes.
-  ///   - fragments: whether units of H.264 may be fragmented (packetization mode 1).
+  ///   - fragments: whether H.264 units may be fragmented (packetization mode 1).
   package static func all(
     of frame: EncodedFrame, pictureID: UInt16, baseIndex: UInt8 = 0, limit: Int,
     fragments: Bool = true
@@ -121,7 +121,7 @@ package struct PayloadShare: Hashable, Sendable {
 package struct PayloadPrefix: Hashable, Sendable {
   /// The length in bytes.
   package private(set) var length = 0
-  /// Up to eight bytes in one word, the first in the low byte, to save an allocation per packet.
+  /// Up to eight bytes in one word, first byte lowest, to save an allocation per packet.
   private var few: UInt64 = 0
   /// The bytes if there are more than eight.
   private var many: [UInt8] = []
@@ -167,7 +167,8 @@ package struct PayloadPrefix: Hashable, Sendable {
     return PayloadPrefix { descriptor.write(into: &$0) }
   }
 
-  /// Flexible mode: every frame names the one before it, so no pattern has to be signaled.
+  /// Returns a descriptor in flexible mode: every frame names the one before it, so no pattern has
+  /// to be signaled.
   static func vp9(pictureID: UInt16, isKey: Bool, isFirst: Bool, isLast: Bool) -> PayloadPrefix {
     var descriptor = VP9Descriptor()
     descriptor.pictureID = PictureID(pictureID)
@@ -179,7 +180,7 @@ package struct PayloadPrefix: Hashable, Sendable {
     return PayloadPrefix { descriptor.write(into: &$0) }
   }
 
-  /// The header of an FU-A fragment (RFC 6184 section 5.8).
+  /// Returns an FU-A fragment's header (RFC 6184 section 5.8).
   static func h264Fragment(unitHeader: UInt8, isFirst: Bool, isLast: Bool) -> PayloadPrefix {
     PayloadPrefix([
       unitHeader & 0xe0 | H264UnitType.fragment.rawValue,
@@ -192,7 +193,7 @@ package struct PayloadPrefix: Hashable, Sendable {
 
 /// Splits a frame's bytes into packets of nearly equal size.
 ///
-/// Equal sizes keep a small last packet from overtaking the others.
+/// With equal sizes, no small last packet overtakes the others.
 package struct PayloadSplit: Hashable, Sendable {
   /// The length of the frame in bytes.
   package let length: Int
@@ -216,9 +217,9 @@ package struct PayloadSplit: Hashable, Sendable {
 
 // MARK: - VideoPacket
 
-/// A packet's contribution to its frame, whatever the codec.
+/// A packet's contribution to its frame, independent of the codec.
 package struct VideoPacket: Hashable, Sendable {
-  /// The start of a frame, as a packet shows it.
+  /// Whether a packet is the first of its frame.
   package enum Beginning: Hashable, Sendable {
     /// It continues a frame.
     case no
@@ -228,7 +229,7 @@ package struct VideoPacket: Hashable, Sendable {
     case certain
   }
 
-  /// The bytes that it adds to the frame.
+  /// The bytes a packet adds to its frame.
   package enum Content: Hashable, Sendable {
     /// A range of the payload.
     case slice(Range<Int>)
@@ -237,11 +238,11 @@ package struct VideoPacket: Hashable, Sendable {
   }
 
   package var beginning = Beginning.no
-  /// Whether this packet shows that a decoder can start with the frame.
+  /// Whether this packet shows that a decoder can start with its frame.
   package var isKey = false
-  /// What the payload descriptor says about the frames that this one depends on.
+  /// The frames that this one depends on, according to the payload descriptor.
   package enum Dependency: Hashable, Sendable {
-    /// The temporal layer and TL0PICIDX; a sync frame depends on the base layer alone (RFC 7741
+    /// Temporal layer and TL0PICIDX; a sync frame depends only on the base layer (RFC 7741
     /// section 4.2, RFC 9628 section 4.2).
     case layer(temporal: UInt8, base: UInt8, isSync: Bool)
     /// The frames it depends on, as distances back (RFC 9628 section 4.2).
@@ -274,7 +275,8 @@ package struct VideoPacket: Hashable, Sendable {
     isKey = payload.byte(at: reader.offset) & 1 == 0
   }
 
-  /// All layers of a frame are one frame here, because libvpx decodes them one after the other.
+  /// Combines all layers of a picture into one frame, because libvpx decodes them one after the
+  /// other.
   init?(vp9 payload: RawSpan) {
     var reader = ByteReader(payload)
     guard let descriptor = try? VP9Descriptor(parsing: &reader), !reader.isAtEnd else { return nil }
@@ -298,14 +300,14 @@ package struct VideoPacket: Hashable, Sendable {
     content = .bytes(read.bytes)
     isKey = read.isKey
     guard let first = read.firstUnit else { return }
-    // Only these units, which come before all others, mark the first packet of a frame.
+    // Only these units, which precede all others, mark a frame's first packet.
     let isFirst = first == .sequenceParameters || first == .accessUnitDelimiter
     beginning = isFirst ? .certain : .possible
   }
 }
 
-/// A picture ID, which has the same form in VP8 and VP9 (RFC 7741 section 4.2, RFC 9628 section
-/// 4.2).
+/// A picture ID, which has the same form in VP8 and VP9 (RFC 7741 section 4.2, RFC 9628
+/// section 4.2).
 package struct PictureID: Hashable, Sendable {
   package var number: UInt16
   /// Whether the number has 15 bits instead of 7.
@@ -319,7 +321,7 @@ package struct PictureID: Hashable, Sendable {
   /// The length in bytes.
   package var length: Int { isLong ? 2 : 1 }
 
-  /// Whether the frame comes directly after another one, across wrap-arounds.
+  /// Returns whether the frame directly follows `other`, across wrap-arounds.
   package func follows(_ other: PictureID) -> Bool {
     let mask: UInt16 = isLong ? 0x7fff : 0x7f
     return number & mask == (other.number &+ 1) & mask

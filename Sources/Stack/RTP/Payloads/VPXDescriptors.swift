@@ -1,20 +1,20 @@
 package import Wire
 
-/// The payload descriptor of VP8 (RFC 7741 section 4.2).
+/// The VP8 payload descriptor (RFC 7741 section 4.2).
 package struct VP8Descriptor: Hashable, Sendable {
   /// Whether no other frame refers to this one.
   package var isNonReference = false
   /// Whether the packet begins a partition.
   package var beginsPartition = false
-  /// The partition that the packet starts or continues.
+  /// The partition in the packet.
   package var partition: UInt8 = 0
   package var pictureID: PictureID?
-  /// TL0PICIDX: the running number of base layer frames.
+  /// TL0PICIDX: counts base layer frames.
   package var baseLayerIndex: UInt8?
   package var temporalLayer: UInt8?
   /// Whether the frame depends only on the base layer.
   package var isLayerSync = false
-  /// KEYIDX: the running number of key frames, 5 bits.
+  /// KEYIDX: counts key frames, 5 bits.
   package var keyIndex: UInt8?
 
   package init(beginsPartition: Bool, pictureID: PictureID?) {
@@ -71,7 +71,7 @@ package struct VP8Descriptor: Hashable, Sendable {
   }
 }
 
-/// The first bytes of a VP8 frame (RFC 6386 section 9.1).
+/// A VP8 frame's first bytes (RFC 6386 section 9.1).
 package struct VP8FrameHeader: Hashable, Sendable {
   package var isKey: Bool
   /// The size in pixels; 0 unless it is a key frame.
@@ -92,7 +92,7 @@ package struct VP8FrameHeader: Hashable, Sendable {
 
 // MARK: - VP9Descriptor
 
-/// The payload descriptor of VP9 (RFC 9628 section 4.2).
+/// The VP9 payload descriptor (RFC 9628 section 4.2).
 package struct VP9Descriptor: Hashable, Sendable {
   /// The packet's position among the layers of its frame.
   package struct Layer: Hashable, Sendable {
@@ -102,7 +102,7 @@ package struct VP9Descriptor: Hashable, Sendable {
     package var isSwitchingPoint = false
     /// The spatial layer, 0 to 7.
     package var spatial: UInt8
-    /// Whether the layer is predicted from the one below in the same frame.
+    /// Whether the layer is predicted from the next lower one in the same frame.
     package var isInterLayerPredicted = false
 
     package init(temporal: UInt8, spatial: UInt8) {
@@ -113,7 +113,7 @@ package struct VP9Descriptor: Hashable, Sendable {
 
   /// Whether the frame depends on earlier frames.
   package var isInterPredicted = false
-  /// Whether packets name the frames they depend on instead of following a pattern.
+  /// Whether packets name the frames they depend on instead of following a fixed pattern.
   package var isFlexible = false
   /// Whether the packet starts a layer frame.
   package var beginsFrame = false
@@ -127,12 +127,12 @@ package struct VP9Descriptor: Hashable, Sendable {
   package var baseLayerIndex: UInt8?
   /// The frames it depends on, as distances back: at most three, 7 bits each.
   package var references: [UInt8] = []
-  /// The layers and the frame pattern; present in packets that start key frames.
+  /// The layers and the frame pattern; present in packets that start a key frame.
   package var structure: VP9ScalabilityStructure?
 
   package init() {}
 
-  /// Whether the packet is the first of the lowest layer.
+  /// Whether the packet is the first in the lowest layer.
   package var beginsVideoFrame: Bool { beginsFrame && (layer?.spatial ?? 0) == 0 }
 
   /// Parses a descriptor; the VP9 data follows.
@@ -193,9 +193,9 @@ package struct VP9Descriptor: Hashable, Sendable {
   }
 }
 
-/// The spatial layers and the frame pattern of a stream (RFC 9628 section 4.2.1).
+/// A stream's spatial layers and frame pattern (RFC 9628 section 4.2.1).
 package struct VP9ScalabilityStructure: Hashable, Sendable {
-  /// A frame of the pattern.
+  /// A frame in the pattern.
   package struct GroupPicture: Hashable, Sendable {
     package var temporal: UInt8
     package var isSwitchingPoint: Bool
@@ -211,9 +211,9 @@ package struct VP9ScalabilityStructure: Hashable, Sendable {
 
   /// The number of spatial layers, 1 to 8.
   package var layerCount: Int
-  /// The size of each layer, if present.
+  /// Each layer's size, if present.
   package var sizes: [(width: UInt16, height: UInt16)] = []
-  /// The frames of the pattern, at most 255; nil if there is none.
+  /// The pattern's frames, at most 255; nil without a pattern.
   package var group: [GroupPicture]?
 
   package init(layerCount: Int) { self.layerCount = layerCount }
@@ -274,11 +274,11 @@ package struct VP9ScalabilityStructure: Hashable, Sendable {
 
 // MARK: - VP9FrameHeader
 
-/// The first bytes of a VP9 frame (VP9 bitstream specification section 6.2).
+/// A VP9 frame's first bytes (VP9 bitstream specification section 6.2).
 package struct VP9FrameHeader: Hashable, Sendable {
   /// Whether a decoder can start here.
   package var isKey = false
-  /// show_existing_frame: nothing is coded, an earlier frame is shown again.
+  /// Whether nothing is coded and an earlier frame is shown again (show_existing_frame).
   package var showsExisting = false
   /// The size in pixels; 0 if it is inherited from an earlier frame.
   package var width = 0
@@ -321,7 +321,7 @@ extension BitReader {
     guard try bits(24) == 0x49_8342 else { throw .malformed }
   }
 
-  /// Section 6.2.2: depth, colour space, range and sampling.
+  /// Skips depth, colour space, range and sampling (section 6.2.2).
   fileprivate mutating func skipColour(profile: UInt32) throws(ReadError) {
     if profile >= 2 { try skip(1) }
     let isRGB = try bits(3) == 7

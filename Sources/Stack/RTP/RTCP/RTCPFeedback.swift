@@ -1,6 +1,6 @@
 import Wire
 
-/// A request for lost packets (RFC 4585 section 6.2.1).
+/// A request to retransmit packets: a generic NACK (RFC 4585 section 6.2.1).
 package struct GenericNACK: Hashable, Sendable {
   package var senderSSRC: UInt32
   package var mediaSSRC: UInt32
@@ -48,7 +48,7 @@ package struct GenericNACK: Hashable, Sendable {
   }
 }
 
-/// A PLI: a frame cannot be decoded (RFC 4585 section 6.3.1).
+/// A PLI: the receiver cannot decode a frame (RFC 4585 section 6.3.1).
 package struct PictureLoss: Hashable, Sendable {
   package var senderSSRC: UInt32
   package var mediaSSRC: UInt32
@@ -73,7 +73,7 @@ package struct PictureLoss: Hashable, Sendable {
 
 /// A FIR: a request for key frames (RFC 5104 section 4.3.1).
 package struct FullIntraRequest: Hashable, Sendable {
-  /// A source and the request's sequence number; the same number is a repetition.
+  /// A source and the request's sequence number; an unchanged number is a repetition.
   package struct Entry: Hashable, Sendable {
     package var ssrc: UInt32
     package var number: UInt8
@@ -94,7 +94,7 @@ package struct FullIntraRequest: Hashable, Sendable {
 
   init(parsing reader: inout ByteReader) throws(ReadError) {
     senderSSRC = try reader.uint32()
-    try reader.skip(4)  // The header's media SSRC is unused; the sources are in the entries.
+    try reader.skip(4)  // The header's media SSRC is unused: the entries name the sources.
     entries = []
     while reader.remaining >= 8 {
       entries.append(Entry(ssrc: try reader.uint32(), number: try reader.uint8()))
@@ -114,12 +114,13 @@ package struct FullIntraRequest: Hashable, Sendable {
   }
 }
 
-/// REMB: the bit rate that a receiver estimates (draft-alvestrand-rmcat-remb-03 section 2.2).
+/// REMB: the receiver's estimate of the available bit rate (draft-alvestrand-rmcat-remb-03
+/// section 2.2).
 package struct MaximumBitrate: Hashable, Sendable {
   static let identifier: UInt32 = 0x5245_4d42  // "REMB"
 
   package var senderSSRC: UInt32
-  /// Bits per second for all sources together; the wire format keeps 18 significant bits.
+  /// Bits per second for all sources together; 18 significant bits on the wire.
   package var bitrate: UInt64
   package var ssrcs: [UInt32]
 
@@ -165,7 +166,7 @@ package struct TransportFeedback: Hashable, Sendable {
   package struct Arrival: Hashable, Sendable {
     /// The packet's number relative to the base.
     package var offset: UInt16
-    /// The time since the reference time in units of 250 µs.
+    /// The time since the reference time, in units of 250 µs.
     package var ticks: Int32
 
     package init(offset: UInt16, ticks: Int32) {
@@ -174,20 +175,20 @@ package struct TransportFeedback: Hashable, Sendable {
     }
   }
 
-  /// Ticks of 250 µs in the 64 ms unit of the reference time.
+  /// 250 µs ticks in the 64 ms unit of the reference time.
   package static let ticksPerReference: Int64 = 256
 
   package var senderSSRC: UInt32
   package var mediaSSRC: UInt32
-  /// The transport-wide sequence number of the first packet reported.
+  /// Transport-wide sequence number of the first packet reported.
   package var base: UInt16
-  /// The number of packets reported, whether they arrived or not.
+  /// The number of packets reported, received or not.
   package var count: UInt16
-  /// The reference time in units of 64 ms, a 24-bit signed number that wraps around.
+  /// Reference time in units of 64 ms: a signed 24-bit number that wraps around.
   package var reference: Int32
   /// The feedback packet count.
   package var number: UInt8
-  /// The packets that arrived, by ascending offset.
+  /// The packets that arrived, in ascending order of offset.
   package var arrivals: [Arrival]
 
   package init(
@@ -211,7 +212,7 @@ package struct TransportFeedback: Hashable, Sendable {
     reference = Int32(bitPattern: try reader.uint24() << 8) >> 8
     number = try reader.uint8()
     arrivals = []
-    // The deltas come after all chunks: a first pass finds them, a second one reads both.
+    // Deltas follow all chunks: a first pass finds them, a second one reads both.
     var deltas = ByteReader(reader.rest())
     var seen = 0
     while seen < Int(count) {
@@ -307,7 +308,7 @@ struct StatusChunk {
     return PacketStatus(rawValue: UInt8(symbol))
   }
 
-  /// Writes the statuses, each time as the kind of chunk that covers the most of them.
+  /// Writes the statuses, always choosing the chunk type that covers most of them.
   static func write(_ statuses: [PacketStatus], into writer: inout ByteWriter) {
     var index = 0
     while index < statuses.count {
@@ -321,7 +322,7 @@ struct StatusChunk {
         index += run
         continue
       }
-      // A vector chunk covers a fixed number of packets, so only the last one may be short.
+      // A vector chunk covers a fixed number of packets, so only the last chunk may be short.
       let isNarrow = narrow == 14 || index + narrow == statuses.count
       let used = isNarrow ? narrow : min(7, statuses.count - index)
       var chunk: UInt16 = isNarrow ? 0x8000 : 0xc000

@@ -12,7 +12,7 @@ package enum RTCPPacket: Hashable, Sendable {
   case maximumBitrate(MaximumBitrate)
   case transportFeedback(TransportFeedback)
   case extendedReport(ExtendedReport)
-  /// A packet that is skipped, such as APP; its sender is 0 if it has none.
+  /// A packet that is skipped, such as APP; `ssrc` is 0 if it names no sender.
   case other(type: RTCPType, format: UInt8, ssrc: UInt32, length: Int)
 
   /// Parses the body of a packet according to its header.
@@ -70,7 +70,7 @@ package enum RTCPPacket: Hashable, Sendable {
 
 /// The packets of one RTCP datagram (RFC 3550 section 6.1; alone or compound, RFC 5506).
 package struct RTCPCompound: Hashable, Sendable {
-  /// The packets that were parsed, in order.
+  /// The packets parsed, in order.
   package var packets: [RTCPPacket] = []
   /// The number of malformed packets, which are left out.
   package var malformedCount = 0
@@ -128,7 +128,7 @@ extension ByteWriter {
   }
 }
 
-/// The packet type of an RTCP packet.
+/// An RTCP packet type.
 package struct RTCPType: RawRepresentable, Hashable, Sendable {
   package var rawValue: UInt8
   package init(rawValue: UInt8) { self.rawValue = rawValue }
@@ -146,7 +146,7 @@ package struct RTCPType: RawRepresentable, Hashable, Sendable {
   package static let extendedReport = RTCPType(rawValue: 207)
 }
 
-/// The format of a feedback message: its FMT field.
+/// A feedback message's format, from the FMT field.
 package struct FeedbackFormat: RawRepresentable, Hashable, Sendable {
   package var rawValue: UInt8
   package init(rawValue: UInt8) { self.rawValue = rawValue }
@@ -215,7 +215,7 @@ package struct SourceDescription: Hashable, Sendable {
   }
 }
 
-/// Sources that leave (RFC 3550 section 6.6).
+/// Sources that are leaving (RFC 3550 section 6.6).
 package struct Goodbye: Hashable, Sendable {
   package var ssrcs: [UInt32]
   package var reason: String

@@ -3,17 +3,17 @@ import Wire
 /// A receiver's report on one source (RFC 3550 section 6.4.1).
 package struct ReportBlock: Hashable, Sendable {
   package var ssrc: UInt32
-  /// The share of packets lost since the last report, in 1/256.
+  /// The fraction of packets lost since the last report, in 1/256.
   package var fractionLost: UInt8
   /// The total number of packets lost, negative after duplicates; 24 bits on the wire.
   package var cumulativeLost: Int32
-  /// The extended highest sequence number received.
+  /// The highest sequence number received, extended by its cycles.
   package var highestSequence: UInt32
-  /// The interarrival jitter in units of the RTP timestamp.
+  /// Interarrival jitter in RTP timestamp units.
   package var jitter: UInt32
-  /// The middle 32 bits of the NTP time of the last sender report; 0 if there was none.
+  /// The middle 32 bits of the last sender report's NTP time; 0 if there was none.
   package var lastSenderReport: UInt32
-  /// The time since that sender report in 1/65536 s.
+  /// The time since that sender report, in 1/65536 s.
   package var delaySinceLastSenderReport: UInt32
 
   package init(
@@ -53,9 +53,9 @@ package struct ReportBlock: Hashable, Sendable {
 /// A sender's report on its own stream (RFC 3550 section 6.4.1).
 package struct SenderReport: Hashable, Sendable {
   package var ssrc: UInt32
-  /// The wall clock as a 64-bit NTP time.
+  /// The wall clock time in 64-bit NTP format.
   package var ntpTime: UInt64
-  /// The same instant in the stream's timestamps.
+  /// The same instant as an RTP timestamp.
   package var rtpTime: UInt32
   package var packetCount: UInt32
   /// Payload bytes sent, without headers and padding.
@@ -122,15 +122,15 @@ package struct ReceiverReport: Hashable, Sendable {
 
 // MARK: - RTCPExtendedReport
 
-/// Extended reports; only the blocks for receivers' round trips are parsed (RFC 3611).
+/// Extended reports; only the blocks for the receiver's round trip are parsed (RFC 3611).
 package struct ExtendedReport: Hashable, Sendable {
   /// The answer to a receiver's reference time (RFC 3611 section 4.5).
   package struct DelayBlock: Hashable, Sendable {
     /// The receiver being answered.
     package var ssrc: UInt32
-    /// The middle 32 bits of its NTP time.
+    /// The middle 32 bits of that receiver's NTP time.
     package var lastReport: UInt32
-    /// The time since then in 1/65536 s.
+    /// The time since its reference time, in 1/65536 s.
     package var delaySinceLastReport: UInt32
 
     package init(ssrc: UInt32, lastReport: UInt32, delaySinceLastReport: UInt32) {
@@ -141,7 +141,7 @@ package struct ExtendedReport: Hashable, Sendable {
   }
 
   package var ssrc: UInt32
-  /// The NTP time at which a receiver sent the report (RFC 3611 section 4.4).
+  /// NTP time at which a receiver sent the report (RFC 3611 section 4.4).
   package var receiverReferenceTime: UInt64?
   package var delays: [DelayBlock]
 

@@ -1,14 +1,14 @@
-/// The error code of a room: an open type, so that a service's own codes survive.
+/// A room's error code: an open type, so that a service's own codes are preserved.
 ///
-/// The codes are those of the room SDK whose names the API follows; where a protocol has no code,
-/// the nearest one is used.
+/// The codes are those of the room SDK whose names the API follows; for a protocol without codes,
+/// the closest one is used.
 public struct RoomErrorCode: RawRepresentable, Hashable, Sendable, Codable {
   /// The code.
   public let rawValue: Int
-  /// Creates an error code, known or not.
+  /// Creates an error code, whether or not it is known.
   public init(rawValue: Int) { self.rawValue = rawValue }
 
-  /// No error; the result of a successful sign-in.
+  /// No error: the result of a successful sign-in.
   public static let none = RoomErrorCode(rawValue: 0)
 
   // Signing in.
@@ -28,20 +28,20 @@ public struct RoomErrorCode: RawRepresentable, Hashable, Sendable, Codable {
   // Local media.
   /// The camera could not be opened.
   public static let cameraFailed = RoomErrorCode(rawValue: 1201)
-  /// Local media was started before there was a capturer.
+  /// Local media was started without a capturer.
   public static let capturerMissing = RoomErrorCode(rawValue: 1202)
 
-  /// The identifier of the room is not 1 to 32 letters, digits and hyphens.
+  /// The room identifier is not 1 to 32 letters, digits and hyphens.
   public static let invalidRoomID = RoomErrorCode(rawValue: 1301)
 
   // Received video.
-  /// The video is subscribed to already.
+  /// The video is already subscribed to.
   public static let alreadySubscribed = RoomErrorCode(rawValue: 1321)
-  /// More videos than the room may receive.
+  /// The room may not receive any more videos.
   public static let receiversExhausted = RoomErrorCode(rawValue: 1322)
-  /// The list has nothing to subscribe to.
+  /// The list contains nothing to subscribe to.
   public static let nothingToSubscribe = RoomErrorCode(rawValue: 1323)
-  /// The list has nothing to unsubscribe from.
+  /// The list contains nothing to unsubscribe from.
   public static let nothingToUnsubscribe = RoomErrorCode(rawValue: 1324)
   /// There is no receiving connection.
   public static let noDownConnection = RoomErrorCode(rawValue: 1325)
@@ -49,7 +49,7 @@ public struct RoomErrorCode: RawRepresentable, Hashable, Sendable, Codable {
   public static let noFreeReceiver = RoomErrorCode(rawValue: 1326)
   /// The video is not subscribed to.
   public static let notSubscribed = RoomErrorCode(rawValue: 1327)
-  /// Nobody publishes that video.
+  /// No participant publishes that video.
   public static let noSuchMedia = RoomErrorCode(rawValue: 1328)
   /// The service did not add the receiver.
   public static let subscribeFailed = RoomErrorCode(rawValue: 1329)
@@ -97,7 +97,7 @@ public struct RoomErrorCode: RawRepresentable, Hashable, Sendable, Codable {
   public static let updateFailed = RoomErrorCode(rawValue: 1449)
   /// Received media could not be assigned a receiver.
   public static let assignFailed = RoomErrorCode(rawValue: 1452)
-  /// A message of the service was unreadable.
+  /// A message from the service was unreadable.
   public static let unreadableMessage = RoomErrorCode(rawValue: 1461)
   /// A user message is unreadable or has no valid addressee.
   public static let userMessageInvalid = RoomErrorCode(rawValue: 1471)
@@ -109,18 +109,18 @@ public struct RoomErrorCode: RawRepresentable, Hashable, Sendable, Codable {
   public static let invalidState = RoomErrorCode(rawValue: 1901)
   /// An argument is invalid.
   public static let invalidArgument = RoomErrorCode(rawValue: 1902)
-  /// The room's protocol does not support that.
+  /// The room's protocol does not support the operation.
   public static let notSupported = RoomErrorCode(rawValue: 1903)
-  /// An internal error.
+  /// An internal error occurred.
   public static let internalError = RoomErrorCode(rawValue: 1904)
   /// A frame could not be encoded for the screen sharing socket.
   public static let shareEncodingFailed = RoomErrorCode(rawValue: 1905)
-  /// The screen sharing process and the room cannot reach each other.
+  /// The screen sharing process and the room cannot connect to each other.
   public static let shareUnreachable = RoomErrorCode(rawValue: 1906)
   /// The screen sharing process found no room.
   public static let shareRoomMissing = RoomErrorCode(rawValue: 1907)
 
-  /// The meaning of the code as a sentence; for an unknown code in a known range, that of the
+  /// The code's meaning as a sentence; for an unknown code in a known range, the meaning of the
   /// range.
   public var meaning: String {
     RoomErrorCode.meanings.first { $0.code == rawValue }?.meaning
@@ -128,7 +128,7 @@ public struct RoomErrorCode: RawRepresentable, Hashable, Sendable, Codable {
       ?? "The service reports error \(rawValue)."
   }
 
-  /// All codes with a meaning of their own, in order.
+  /// All codes with their own meaning, in order.
   package static var known: [RoomErrorCode] { meanings.map { RoomErrorCode(rawValue: $0.code) } }
 
   private static let ranges: [(range: ClosedRange<Int>, meaning: String)] = [

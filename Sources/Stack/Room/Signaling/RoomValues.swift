@@ -2,19 +2,19 @@ package import Wire
 
 /// The parameters for joining a room.
 package struct RoomJoin: Hashable, Sendable, Codable {
-  /// The name or number of the room, or the channel of a Sora server.
+  /// The room's name or number, or the channel on a Sora server.
   package var room: String
   /// The direction of media.
   package var role: ConnectionRole
-  /// The name of this participant for others; empty for none.
+  /// The local participant's displayed name; empty for none.
   package var displayName: String
   /// The requested identifier; nil lets the server choose.
   package var participant: String?
   /// The token from the sign-in or for the room, if any.
   package var token: String?
-  /// Metadata for the service or others, as JSON, if any.
+  /// Metadata for the service or other participants, as JSON, if any.
   package var metadata: String?
-  /// How many voices the service should send at once; nil for all.
+  /// The number of voices that the service should send at once; nil for all.
   package var voices: UInt32?
 
   package init(
@@ -30,11 +30,11 @@ package struct RoomJoin: Hashable, Sendable, Codable {
   }
 }
 
-/// The progress of joining, as far as signaling knows.
+/// The progress of joining, as far as signaling is concerned.
 package enum JoinStage: String, Hashable, Sendable, Codable {
   /// The transport is open.
   case opened
-  /// The session on the server exists.
+  /// The session exists on the server.
   case attached
   /// The request to join was sent.
   case joining
@@ -44,7 +44,7 @@ package enum JoinStage: String, Hashable, Sendable, Codable {
 package struct JoinedRoom: Hashable, Sendable, Codable {
   /// The local participant's identifier.
   package var participant: String
-  /// The server's name of the session, if it has one.
+  /// The server's name for the session, if it has one.
   package var session: String?
   /// The other participants, in the server's order.
   package var participants: [ParticipantInfo]
@@ -61,7 +61,7 @@ package struct ParticipantInfo: Hashable, Sendable, Codable {
   /// The participant's identifier in the room.
   package var id: String
   package var displayName: String
-  /// Metadata of the participant or the service, as JSON, if any.
+  /// Metadata from the participant or the service, as JSON, if any.
   package var metadata: String?
   package var media: [PublishedMedia]
 
@@ -75,13 +75,13 @@ package struct ParticipantInfo: Hashable, Sendable, Codable {
   }
 }
 
-/// Why a participant left.
+/// The reason that a participant left.
 package enum LeaveCause: String, Hashable, Sendable, Codable {
   case left, kicked, timedOut
 }
 
-/// Identifies published media in its room; assigned by the signaling machine and never reused in a
-/// session.
+/// Identifies published media in its room; assigned by the signaling machine and not reused within
+/// a session.
 package struct MediaID: Hashable, Comparable, Sendable, Codable {
   package var number: UInt32
   package init(_ number: UInt32) { self.number = number }
@@ -102,11 +102,11 @@ package struct PublishedMedia: Hashable, Sendable, Codable {
   package var id: MediaID
   package var owner: String
   package var kind: MediaKind
-  /// Whether its owner has switched it on.
+  /// Whether the owner has switched the media on.
   package var isActive: Bool
-  /// Whether it is played even if others are louder.
+  /// Whether the media is played even if other voices are louder.
   package var isAlwaysOn: Bool
-  /// The owner's label: `screen`, ...
+  /// The owner's label, such as `screen`.
   package var extraValue: String
   /// The layers to choose from; empty if there is no choice.
   package var profiles: [VideoProfile]
@@ -125,14 +125,14 @@ package struct PublishedMedia: Hashable, Sendable, Codable {
   }
 }
 
-/// The description of local media for others.
+/// Local media as described to other participants.
 package struct LocalMediaInfo: Hashable, Sendable, Codable {
   package var id: LocalMediaID
   package var kind: MediaKind
   package var isActive: Bool
   package var isAlwaysOn: Bool
   package var extraValue: String
-  /// The rids of its layers, the smallest first; empty for one layer.
+  /// The layers' rids, smallest first; empty for a single layer.
   package var layers: [String]
 
   package init(
@@ -174,11 +174,11 @@ package struct LocalMediaPlace: Hashable, Sendable, Codable {
 package struct SendLayer: Hashable, Sendable, Codable {
   package var rid: String
   package var isActive: Bool
-  /// In bits per second.
+  /// The maximum bit rate in bit/s.
   package var maximumBitrate: UInt64?
   package var maximumFrameRate: Double?
   package var scaleResolutionDownBy: Double?
-  /// For example `L1T3` (W3C scalabilityMode).
+  /// The scalability mode, such as `L1T3` (W3C scalabilityMode).
   package var scalabilityMode: String?
 
   package init(
@@ -195,25 +195,25 @@ package struct SendLayer: Hashable, Sendable, Codable {
   }
 }
 
-/// The layer of a received video.
+/// A received video's layer.
 public enum VideoProfile: String, Hashable, Sendable, Codable, CaseIterable {
-  /// No choice.
+  /// There is no choice of layers.
   case empty
-  /// The smallest.
+  /// The smallest layer.
   case low
-  /// The middle one.
+  /// The middle layer.
   case mid
-  /// The largest.
+  /// The largest layer.
   case high
 }
 
-/// A message from a participant to others.
+/// A message from one participant to others.
 package struct UserMessage: Hashable, Sendable, Codable {
   /// The sender; empty in a message to send.
   package var sender: String
   /// The addressees; empty for all.
   package var targets: [String]
-  /// The application's type of message.
+  /// The message's type, defined by the application.
   package var type: String
   package var text: String
 
@@ -225,10 +225,10 @@ package struct UserMessage: Hashable, Sendable, Codable {
   }
 }
 
-/// A failure of signaling.
+/// A signaling failure.
 package struct SignalingFailure: Error, Hashable, Sendable, Codable {
   package var code: RoomErrorCode
-  /// The explanation of the server or the machine.
+  /// The explanation from the server or the machine.
   package var message: String
   /// Whether the room cannot continue.
   package var isCritical: Bool
@@ -249,15 +249,15 @@ package struct SignalingFailure: Error, Hashable, Sendable, Codable {
   }
 }
 
-/// The end of a room.
+/// The ending of a room.
 package struct RoomEnding: Hashable, Sendable, Codable {
-  /// The kind of end.
+  /// The reason that a room ended.
   package enum Reason: String, Hashable, Sendable, Codable {
-    /// This participant left, or the transport is lost.
+    /// The local participant left, or the transport was lost.
     case disconnected
     /// The room no longer exists.
     case destroyed
-    /// The service or a moderator removed this participant.
+    /// The service or a moderator removed the local participant.
     case kicked
   }
 

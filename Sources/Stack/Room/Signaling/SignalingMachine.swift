@@ -2,11 +2,11 @@ package import Peer
 package import SDP
 package import Wire
 
-/// A signaling protocol of rooms without sockets, clock or randomness of its own.
+/// A room's signaling protocol, without sockets, clock or randomness of its own.
 ///
 /// It is part of a room. Its inputs are transport events, connection reports and the room's
 /// intents; its outputs are frames, requests, orders to connections and events for the room.
-/// Whatever a server sends leads to events or is ignored.
+/// Anything a server sends leads to events or is ignored.
 ///
 /// Random values, such as transaction names, come from the stream `signaling` of the room's
 /// entropy. The entropy is a class, so copies of the machine share the stream.
@@ -14,21 +14,21 @@ package protocol SignalingMachine: Machine
 where Input == SignalingInput, Output == SignalingOutput {
   /// The name by which a configuration selects the protocol: `janus`, `sora`, `room`, `whip`.
   static var name: String { get }
-  /// What the protocol supports, so that a room can refuse the rest by itself.
+  /// The protocol's abilities, so that the room can refuse other calls by itself.
   var abilities: SignalingAbilities { get }
-  /// The state for debugging: names and values in order.
+  /// The state for debugging, as names and values in order.
   var status: [(name: String, value: String)] { get }
 
   /// Creates a machine that waits for its first intent, which is `join`.
   init(_ configuration: SignalingConfiguration, entropy: Entropy)
 }
 
-/// The protocol and server of a room; part of its genesis.
+/// A room's protocol and server; part of its genesis.
 package struct SignalingConfiguration: Hashable, Sendable, Codable {
   package var protocolName: String
   /// The server's URLs: `wss://host/path`, `https://host/path`; several are tried in order.
   package var urls: [String]
-  /// Options specific to the protocol, in its own terms (`plugin`, `spotlight`, ...).
+  /// Options of the protocol, in its own terms (`plugin`, `spotlight`, ...).
   package var options: [String: String]
 
   package init(protocolName: String, urls: [String], options: [String: String] = [:]) {
@@ -38,28 +38,28 @@ package struct SignalingConfiguration: Hashable, Sendable, Codable {
   }
 }
 
-/// What a signaling protocol supports.
+/// A signaling protocol's abilities.
 package struct SignalingAbilities: OptionSet, Hashable, Sendable, Codable {
   package let rawValue: UInt32
   package init(rawValue: UInt32) { self.rawValue = rawValue }
 
   /// Sending and receiving use separate connections.
   package static let separateConnections = SignalingAbilities(rawValue: 1)
-  /// Received media is selected individually; otherwise everything is received.
+  /// Received media is subscribed to individually; otherwise all media is received.
   package static let subscriptions = SignalingAbilities(rawValue: 2)
-  /// Messages between participants.
+  /// Participants can send messages to each other.
   package static let messages = SignalingAbilities(rawValue: 4)
-  /// Selecting the layer of a received video.
+  /// A received video's layer can be selected.
   package static let profiles = SignalingAbilities(rawValue: 8)
-  /// Pausing a received video.
+  /// A received video can be paused.
   package static let pausing = SignalingAbilities(rawValue: 16)
   /// The server selects whose audio is sent to whom.
   package static let audioSelection = SignalingAbilities(rawValue: 32)
-  /// Extra values and active states reach the others.
+  /// Extra values and active states are sent to the other participants.
   package static let mediaUpdates = SignalingAbilities(rawValue: 64)
   /// Only audio can be published.
   package static let audioOnly = SignalingAbilities(rawValue: 128)
-  /// The server offers, and so decides on the layers of local video.
+  /// The server makes the offers and thereby determines the layers of local video.
   package static let serverOffers = SignalingAbilities(rawValue: 256)
   /// The server reports whose audio it sends; otherwise all received audio is played.
   package static let reportedVoices = SignalingAbilities(rawValue: 512)
@@ -76,7 +76,7 @@ package struct SignalingProtocols: Sendable {
     makers[type.name] = { Protocol($0, entropy: $1) }
   }
 
-  /// Creates a machine of the configured protocol; nil if it is unknown.
+  /// Creates a machine for the configured protocol; returns nil if the protocol is unknown.
   package func machine(_ configuration: SignalingConfiguration, entropy: Entropy)
     -> (any SignalingMachine)?
   {
@@ -84,7 +84,7 @@ package struct SignalingProtocols: Sendable {
   }
 }
 
-// MARK: - SignalingProtocols: All
+// MARK: - All protocols
 
 extension SignalingProtocols {
   /// All supported room protocols.
@@ -101,33 +101,34 @@ extension SignalingProtocols {
 
 // MARK: - SignalingInput
 
-/// An input of a signaling machine.
+/// An input for a signaling machine.
 package enum SignalingInput: Hashable, Sendable, Codable {
-  /// Its deadline was reached.
+  /// The machine's deadline was reached.
   case deadline
-  /// An event of one of its transports.
+  /// An event from one of the machine's transports.
   case transport(TransportID, TransportEvent)
-  /// The result of an HTTP request.
+  /// An HTTP request's result.
   case response(RequestID, HTTPResult)
-  /// An intent of the room.
+  /// The room's intent.
   case intent(RoomIntent)
-  /// A report of one of its connections.
+  /// A report from one of the machine's connections.
   case connection(ConnectionID, ConnectionReport)
 }
 
 /// An event of a transport.
 package enum TransportEvent: Hashable, Sendable, Codable {
-  /// It is open; the subprotocol that the server chose.
+  /// The transport opened, with the subprotocol that the server chose.
   case opened(subprotocol: String?)
   /// A complete message arrived.
   case frame(SignalingFrame)
-  /// The server closed it (RFC 6455 section 7.4), or confirmed a local close.
+  /// The server closed the transport (RFC 6455 section 7.4), or confirmed that the client closed
+  /// it.
   case closed(code: UInt16, reason: String)
-  /// It could not be opened, or broke, for the reason given.
+  /// The transport could not be opened, or broke, for the given reason.
   case failed(String)
 }
 
-/// An intent of the room.
+/// The room's intent.
 package enum RoomIntent: Hashable, Sendable, Codable {
   /// Joins a room; the machine opens the transports it needs.
   case join(RoomJoin)
@@ -135,40 +136,40 @@ package enum RoomIntent: Hashable, Sendable, Codable {
   case publish(PublicationRequest)
   /// Unpublishes local media; answered by `localUnpublished`.
   case unpublish(ActionID, [LocalMediaID])
-  /// Local media has another extra value or was switched on or off.
+  /// Changes local media's extra value, or switches the media on or off.
   case updateLocal(LocalMediaInfo)
-  /// Subscribes to media of others; answered by `result`, and by `assigned` once it is received.
+  /// Subscribes to remote media; answered by `result`, and by `assigned` once it is received.
   case subscribe(ActionID, [MediaID])
-  /// Unsubscribes.
+  /// Unsubscribes from remote media; answered by `result`.
   case unsubscribe(ActionID, [MediaID])
   /// Selects another layer of a received video.
   case setProfile(ActionID, MediaID, VideoProfile)
   /// Pauses or resumes a received video.
   case setPaused(ActionID, MediaID, Bool)
-  /// Sends a message to participants; to all if there are no targets.
+  /// Sends a message to participants, or to all if there are no targets.
   case sendMessage(ActionID, UserMessage)
-  /// Restarts ICE on a connection, after a network change or a failure.
+  /// Restarts ICE on a connection after a network change or a failure.
   case restartICE(ConnectionID)
-  /// The local addresses changed, so transports are probably dead.
+  /// Reports that the local addresses changed, so that transports probably no longer work.
   ///
   /// The machine keeps them, or opens new ones and resumes.
   case networkChanged
-  /// A new token that replaces the one of the join.
+  /// Replaces the token that was used to join.
   case renewToken(String)
-  /// Leaves; answered by `ended`, even if the server does not answer in time.
+  /// Leaves the room; answered by `ended`, even if the server does not reply in time.
   case leave
 }
 
-/// A report of a connection to the signaling machine.
+/// A report from a connection to the signaling machine.
 package enum ConnectionReport: Hashable, Sendable, Codable {
-  /// The requested offer or answer, already set as local description; `media` has the sections of
+  /// The requested offer or answer, already set as local description; `media` lists the sections of
   /// local media.
   case description(SessionDescription, media: [LocalMediaPlace])
   /// A description was refused or could not be created.
   case refused(PeerError)
-  /// A local candidate; nil means there are no more (W3C end-of-candidates).
+  /// A local candidate, or nil after the last one (W3C end-of-candidates).
   case candidate(CandidateInit?)
-  /// The overall state of the connection (W3C connectionState).
+  /// The connection's overall state (W3C connectionState).
   case state(PeerState)
   /// A data channel opened.
   case channelOpened(label: String)
@@ -180,20 +181,20 @@ package enum ConnectionReport: Hashable, Sendable, Codable {
   case stats(ActionID, String)
 }
 
-/// The states of a connection (W3C RTCPeerConnectionState).
+/// A connection's states (W3C RTCPeerConnectionState).
 package enum PeerState: String, Hashable, Sendable, Codable {
   case new, connecting, connected, disconnected, failed, closed
 }
 
 // MARK: - SignalingOutput
 
-/// An output of a signaling machine.
+/// An output from a signaling machine.
 package enum SignalingOutput: Hashable, Sendable, Codable {
   /// Opens, uses or closes a transport.
   case transport(TransportID, TransportRequest)
-  /// An HTTP request; answered by `response`.
+  /// Sends an HTTP request; answered by `response`.
   case request(RequestID, ServiceRequest)
-  /// A request to a connection of the room.
+  /// Makes a request to one of the room's connections.
   case connection(ConnectionID, ConnectionRequest)
   /// An event for the room.
   case event(SignalingEvent)
@@ -204,7 +205,7 @@ package enum TransportRequest: Hashable, Sendable, Codable {
   /// Opens a WebSocket (RFC 6455); answered by `opened` or `failed`.
   case open(url: String, subprotocols: [String], headers: [HTTPField])
   case send(SignalingFrame)
-  /// Answered by `closed`.
+  /// Closes the transport; answered by `closed`.
   case close(code: UInt16, reason: String)
 }
 
@@ -214,16 +215,16 @@ package enum ConnectionRequest: Hashable, Sendable, Codable {
   ///
   /// If it sends, local media is added before the first offer.
   case open(ConnectionRole, ICEServers)
-  /// Creates an offer with all local media of the connection, sets it, and returns it as
+  /// Creates an offer with all of the connection's local media, sets it, and returns it as
   /// `description`.
   case makeOffer(iceRestart: Bool)
   /// Sets the remote description.
   ///
   /// An offer is answered by `description` with the answer.
   case setRemote(SessionDescription)
-  /// Adds a remote candidate; nil means there are no more.
+  /// Adds a remote candidate, or nil after the last one.
   case addCandidate(CandidateInit?)
-  /// The layers that the server wants of a sent section.
+  /// Sets the layers that the server requests for a sent section.
   case setLayers(mid: String, [SendLayer])
   /// Creates a data channel.
   case createChannel(label: String, isOrdered: Bool, maximumRetransmits: UInt16?, id: UInt16?)
@@ -235,14 +236,14 @@ package enum ConnectionRequest: Hashable, Sendable, Codable {
 
 /// The direction of a connection's media.
 package enum ConnectionRole: String, Hashable, Sendable, Codable {
-  /// Sending only.
+  /// Send only.
   case up
-  /// Receiving only.
+  /// Receive only.
   case down
   case both
 }
 
-/// The ICE servers of a connection, from the service.
+/// A connection's ICE servers, as the service provides them.
 package struct ICEServers: Hashable, Sendable, Codable {
   package var servers: [ICEServerConfiguration]
   package var policy: ICETransportPolicy
@@ -255,41 +256,41 @@ package struct ICEServers: Hashable, Sendable, Codable {
   }
 }
 
-/// An event of a signaling machine for its room.
+/// An event from a signaling machine for its room.
 package enum SignalingEvent: Hashable, Sendable, Codable {
   /// The progress of joining.
   case progress(JoinStage)
-  /// The room was joined: the participants present and their media.
+  /// The room was joined; lists the participants present and their media.
   case joined(JoinedRoom)
   case participantEntered(ParticipantInfo)
-  /// Follows `unpublished` for everything that the participant published.
+  /// A participant left; follows `unpublished` for everything that it published.
   case participantLeft(String, LeaveCause)
   /// A participant published more media.
   case published(owner: String, [PublishedMedia])
   case unpublished(owner: String, [MediaID])
-  /// Published media has another extra value or other profiles, or was switched on or off.
+  /// Published media changed its extra value or its profiles, or was switched on or off.
   case mediaChanged(PublishedMedia)
-  /// A participant starts or stops speaking; with its level in dBov (0 to -127) if known.
+  /// A participant started or stopped speaking, with the level in dBov (0 to -127) if known.
   case talking(participant: String, Bool, level: Int?)
-  /// The voices currently sent, if the service limits their number: all of them.
+  /// All voices that are currently sent, if the service limits their number.
   case voices([MediaID])
-  /// Media of another participant is received in a section of a connection from now on.
+  /// A connection's section now receives a remote participant's media.
   case assigned(MediaID, ConnectionID, mid: String)
-  /// It is no longer received.
+  /// The media is no longer received.
   case unassigned(MediaID)
-  /// Local media was published under a number that others see.
+  /// Local media was published, under a number that other participants see.
   case localPublished(LocalMediaID, MediaID)
   case localUnpublished(LocalMediaID)
-  /// The server switched local media off or on (muted by a moderator).
+  /// The server switched local media off or on, as when a moderator mutes it.
   case localMuted(LocalMediaID, Bool)
-  /// The result of an action.
+  /// An action's result.
   case result(ActionID, SignalingFailure?)
   case message(UserMessage)
-  /// A notification of the service in its own terms, as JSON.
+  /// A notification from the service in its own terms, as JSON.
   case notification(type: String, String)
-  /// The server redirects to another one; the machine follows by itself.
+  /// The server redirected the client to another one, which the machine follows by itself.
   case redirected(String)
-  /// The transport was lost and the machine is reconnecting, or has rejoined the room.
+  /// The transport was lost, and the machine is reconnecting or has rejoined the room.
   case reconnecting(attempt: Int, reason: String)
   case reconnected
   /// A failure; `ended` follows if it is critical.
@@ -302,7 +303,7 @@ package enum SignalingEvent: Hashable, Sendable, Codable {
 
 // MARK: - SignalingValues
 
-/// Identifies a transport of a signaling machine; never reused.
+/// Identifies one of a signaling machine's transports; never reused.
 package struct TransportID: Hashable, Sendable, Codable {
   package var number: UInt32
   package init(_ number: UInt32) { self.number = number }
@@ -314,7 +315,7 @@ package struct RequestID: Hashable, Sendable, Codable {
   package init(_ number: UInt32) { self.number = number }
 }
 
-/// Identifies a connection of a signaling machine; never reused.
+/// Identifies one of a signaling machine's connections; never reused.
 package struct ConnectionID: Hashable, Sendable, Codable {
   package var number: UInt32
   package init(_ number: UInt32) { self.number = number }
@@ -326,13 +327,13 @@ package struct ActionID: Hashable, Sendable, Codable {
   package init(_ number: UInt32) { self.number = number }
 }
 
-/// One complete message of a transport or data channel.
+/// One complete message on a transport or data channel.
 package enum SignalingFrame: Hashable, Sendable, Codable {
   case text(String)
   case binary([UInt8])
 }
 
-/// A header field of HTTP.
+/// An HTTP header field.
 package struct HTTPField: Hashable, Sendable, Codable {
   package var name: String
   package var value: String
@@ -358,10 +359,10 @@ package struct ServiceRequest: Hashable, Sendable, Codable {
   }
 }
 
-/// The result of an HTTP request.
+/// An HTTP request's result.
 package enum HTTPResult: Hashable, Sendable, Codable {
   /// The response, with its header fields in order.
   case answered(status: Int, fields: [HTTPField], body: [UInt8])
-  /// There was no response, for the reason given.
+  /// No response arrived, for the given reason.
   case failed(String)
 }

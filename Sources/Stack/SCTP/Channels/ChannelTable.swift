@@ -6,14 +6,14 @@ enum ChannelOutcome {
   case useless
   case message(DataChannelNumber, binary: Bool, [UInt8])
   case failed(SCTPFailure)
-  /// The peer announced a channel, which now has a place.
+  /// The peer announced a channel, which now has this place.
   case announced(Int)
-  /// The announced channel is not possible: it is closed and not answered (RFC 8832 section 6).
+  /// The announced channel is impossible: it is closed without an answer (RFC 8832 section 6).
   case refused(UInt16)
 }
 
-/// The data channels of an association, by place, number and stream: their streams, announcements
-/// and ends (RFC 8832, RFC 8831 section 6).
+/// An association's data channels by place, number and stream: their streams, announcements and
+/// closing (RFC 8832, RFC 8831 section 6).
 struct ChannelTable {
   private var slots: [Channel] = []
   private var free: [Int] = []
@@ -28,7 +28,7 @@ struct ChannelTable {
   /// The places of all channels, oldest channel first.
   var places: [Int] { byNumber.map(\.place) }
 
-  /// The channel at a place; places are reused after a channel was removed.
+  /// The channel at a place; places are reused after a channel is removed.
   subscript(place: Int) -> Channel { slots[place] }
 
   mutating func add(_ options: DataChannelInit, state: DataChannelState) -> Int {
@@ -59,7 +59,7 @@ struct ChannelTable {
     byNumber.remove(at: index)
   }
 
-  /// The place of the channel that has a stream.
+  /// Returns the place of the channel on a stream.
   func place(ofStream stream: UInt16) -> Int? {
     guard Int(stream) < byStream.count, byStream[Int(stream)] >= 0 else { return nil }
     return Int(byStream[Int(stream)])
@@ -67,7 +67,7 @@ struct ChannelTable {
 
   func place(of number: DataChannelNumber) -> Int? { index(of: number).map { byNumber[$0].place } }
 
-  /// The lowest free stream of a parity below a bound.
+  /// Returns the lowest free stream of a parity below a bound.
   func freeStream(isEven: Bool, below bound: Int) -> UInt16? {
     for stream in stride(from: isEven ? 0 : 1, to: min(bound, 65535), by: 2)
     where place(ofStream: UInt16(stream)) == nil {
@@ -88,18 +88,19 @@ struct ChannelTable {
 
   // MARK: Opening
 
-  /// Releases the stream of a channel that was refused.
+  /// Releases the stream of a refused channel.
   mutating func refuse(_ place: Int) { slots[place].assign(nil) }
 
-  /// Assigns a channel without a stream the lowest free one (RFC 8832 section 6); nil when there is
-  /// none.
+  /// Assigns the lowest free stream to a channel that has none (RFC 8832 section 6); returns nil if
+  /// none is free.
   mutating func assignFreeStream(to place: Int, isEven: Bool, below bound: Int) -> UInt16? {
     guard let stream = freeStream(isEven: isEven, below: bound) else { return nil }
     assign(stream, to: place)
     return stream
   }
 
-  /// Opens a channel that waited for the association; its announcement unless it is negotiated.
+  /// Opens a channel that was waiting for the association; returns its announcement unless it is
+  /// negotiated.
   mutating func open(_ place: Int) -> OutgoingMessage? {
     slots[place].open()
     guard slots[place].options.negotiated else {
@@ -111,8 +112,8 @@ struct ChannelTable {
 
   // MARK: Messages
 
-  /// Creates a message for a channel (RFC 8831 section 6.6): an empty one has one byte, and it is
-  /// ordered until the peer knows of the channel (RFC 8832 section 6).
+  /// Creates a message for a channel (RFC 8831 section 6.6): an empty one has one byte, and
+  /// messages are ordered until the peer knows the channel (RFC 8832 section 6).
   mutating func message(_ bytes: [UInt8], binary: Bool, on place: Int) -> OutgoingMessage {
     slots[place].countSent(bytes.count)
     let kind: PayloadProtocol
@@ -130,8 +131,9 @@ struct ChannelTable {
   /// Handles a complete message from a stream.
   ///
   /// - Parameters:
-  ///   - most: the maximum size of a message.
-  ///   - isClient: whether this side is the DTLS client, so that the peer has the odd streams.
+  ///   - most: the maximum message size.
+  ///   - isClient: whether the local peer is the DTLS client, so that the remote peer uses odd
+  ///     streams.
   ///   - bound: the number of streams.
   mutating func receive(
     _ message: ReceivedMessage, most: Int, isClient: Bool, below bound: Int
@@ -175,16 +177,16 @@ struct ChannelTable {
 
   // MARK: Closing
 
-  /// Starts to close a channel; false when it is not open.
+  /// Starts closing a channel; returns false if it is not open.
   mutating func beginClosing(_ place: Int) -> Bool { slots[place].beginClosing() }
 
-  /// Whether the stream of a closing channel should be reset now, for the first time.
+  /// Returns true once, when the stream of a closing channel should be reset.
   mutating func wantReset(_ place: Int) -> Bool { slots[place].wantReset() }
 
   /// Records that the reset of a channel's stream was requested.
   mutating func recordResetRequest(_ place: Int) { slots[place].recordResetRequest() }
 
-  /// Records the response for a stream; returns the channel that is then closed on both sides.
+  /// Records the response for a stream; returns the channel if it is now closed in both directions.
   mutating func recordResetResponse(stream: UInt16) -> Int? {
     guard let place = place(ofStream: stream), slots[place].recordResetResponse() else {
       return nil
@@ -192,28 +194,28 @@ struct ChannelTable {
     return place
   }
 
-  /// Whether there is a channel at a place, and it has a stream.
+  /// Returns whether there is a channel at a place and it has a stream.
   func isOnStream(_ place: Int) -> Bool {
     slots[place].state != .closed && slots[place].options.id != nil
   }
 
-  /// Records that the peer reset the stream of a channel; returns whether it is closed on both
-  /// sides.
+  /// Records that the peer reset a channel's stream; returns whether the channel is closed in both
+  /// directions.
   mutating func recordIncomingReset(_ place: Int) -> Bool { slots[place].recordIncomingReset() }
 }
 
 // MARK: - Channel
 
-/// A data channel: its options, state and traffic.
+/// A data channel's options, state and traffic.
 struct Channel {
-  /// The progress of the reset of the stream to the peer (RFC 8831 section 6.7).
+  /// The progress of resetting the outgoing stream (RFC 8831 section 6.7).
   enum OutgoingReset {
     case none, wanted, asked, done
   }
 
-  /// The outcome of a message.
+  /// A message's outcome.
   enum Arrival {
-    /// A part of a message, or useless.
+    /// A part of a message; nothing to deliver yet.
     case nothing
     case useless
     case tooLarge
@@ -224,12 +226,12 @@ struct Channel {
   private(set) var options: DataChannelInit
   private(set) var state: DataChannelState
   private(set) var counters = DataChannelCounters()
-  /// Whether the peer knows of the channel, so that messages may overtake the announcement.
+  /// Whether the peer knows the channel, so that messages may overtake the announcement.
   private(set) var isConfirmed = false
   private(set) var outgoingReset = OutgoingReset.none
-  /// Whether the peer reset the stream to this side.
+  /// Whether the peer has reset the incoming stream.
   private(set) var isIncomingReset = false
-  /// The outcome of a message in deprecated parts.
+  /// The parts so far of a message sent in deprecated parts.
   private var parts: [UInt8] = []
 
   init(number: DataChannelNumber, options: DataChannelInit, state: DataChannelState) {
@@ -240,20 +242,20 @@ struct Channel {
 
   mutating func assign(_ stream: UInt16?) { options.id = stream }
 
-  /// Records that the peer knows of the channel (RFC 8832 section 6).
+  /// Records that the peer knows the channel (RFC 8832 section 6).
   mutating func confirm() { isConfirmed = true }
 
   mutating func open() { state = .open }
 
-  /// Starts to close the channel; false when it is not open.
+  /// Starts closing the channel; returns false if it is not open.
   mutating func beginClosing() -> Bool {
     guard state == .open else { return false }
     state = .closing
     return true
   }
 
-  /// Requests a reset of the outgoing stream once the channel closes; false when that was done
-  /// before.
+  /// Requests a reset of the outgoing stream once the channel is closing; returns false if already
+  /// requested.
   mutating func wantReset() -> Bool {
     guard state == .closing, outgoingReset == .none else { return false }
     outgoingReset = .wanted
@@ -262,15 +264,16 @@ struct Channel {
 
   mutating func recordResetRequest() { outgoingReset = .asked }
 
-  /// Records the response to the reset request; returns whether the channel is closed on both
-  /// sides.
+  /// Records the response to the reset request; returns whether the channel is closed in both
+  /// directions.
   mutating func recordResetResponse() -> Bool {
     guard outgoingReset == .asked else { return false }
     outgoingReset = .done
     return isIncomingReset
   }
 
-  /// Records that the peer reset its stream; returns whether the channel is closed on both sides.
+  /// Records that the peer reset its stream; returns whether the channel is closed in both
+  /// directions.
   mutating func recordIncomingReset() -> Bool {
     isIncomingReset = true
     return outgoingReset == .done
@@ -282,7 +285,8 @@ struct Channel {
     counters.bytesSent += UInt64(bytes)
   }
 
-  /// Handles a message from the peer, which shows that it knows the channel (RFC 8832 section 6).
+  /// Handles a message from the peer, which proves that the peer knows the channel (RFC 8832
+  /// section 6).
   mutating func receive(
     _ kind: PayloadProtocol, _ bytes: [UInt8], most: Int
   ) -> Arrival {
@@ -314,14 +318,14 @@ struct Channel {
 
 // MARK: - ChannelMessage
 
-/// A message of the protocol that opens channels (RFC 8832 section 5).
+/// A message of the Data Channel Establishment Protocol (RFC 8832 section 5).
 enum ChannelMessage: Hashable {
   case open(DataChannelInit)
   case acknowledgement
 
   private static let openType: UInt8 = 3
   private static let acknowledgementType: UInt8 = 2
-  /// The bit of the channel type that means unordered delivery.
+  /// The channel type bit for unordered delivery.
   private static let unordered: UInt8 = 0x80
 
   /// The encoded message.

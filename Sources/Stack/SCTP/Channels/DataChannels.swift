@@ -1,13 +1,13 @@
 import Wire
 
-/// Identifies a data channel of one association: a number in order of creation.
+/// Identifies a data channel within its association, in order of creation.
 ///
-/// Both sides' channels are counted; a number is never reused.
+/// Channels of both peers are counted; a number is never reused.
 package struct DataChannelNumber: Hashable, Comparable, Sendable, CustomStringConvertible {
   /// The number, from 0.
   package var rawValue: UInt32
 
-  /// Creates a number.
+  /// Creates a channel number.
   package init(_ rawValue: UInt32) { self.rawValue = rawValue }
 
   package static func < (left: DataChannelNumber, right: DataChannelNumber) -> Bool {
@@ -17,7 +17,7 @@ package struct DataChannelNumber: Hashable, Comparable, Sendable, CustomStringCo
   package var description: String { "\(rawValue)" }
 }
 
-/// The share of a channel beside the others (RFC 8831 section 6.4).
+/// A channel's share of the bandwidth relative to the others (RFC 8831 section 6.4).
 public enum DataChannelPriority: UInt16, Hashable, Sendable, Codable {
   /// Half of the usual share.
   case veryLow = 128
@@ -28,7 +28,8 @@ public enum DataChannelPriority: UInt16, Hashable, Sendable, Codable {
   /// Four times the usual share.
   case high = 1024
 
-  /// The class of a number from the wire (RFC 8832 section 8.2.1 names the four).
+  /// Creates the priority class nearest to a number on the wire (RFC 8832 section 8.2.1 names the
+  /// four).
   package init(weight: UInt16) {
     switch weight {
     case ...128: self = .veryLow
@@ -39,26 +40,26 @@ public enum DataChannelPriority: UInt16, Hashable, Sendable, Codable {
   }
 }
 
-/// The options of a data channel (W3C RTCDataChannelInit).
+/// A data channel's options (W3C RTCDataChannelInit).
 public struct DataChannelInit: Hashable, Sendable, Codable {
-  /// The label, any text up to 65,535 bytes of UTF-8.
+  /// The label: any text of up to 65,535 bytes in UTF-8.
   public var label: String
-  /// The subprotocol, any text up to 65,535 bytes of UTF-8.
+  /// The subprotocol: any text of up to 65,535 bytes in UTF-8.
   public var `protocol`: String
-  /// Whether messages arrive in the order in which they were sent.
+  /// Whether messages arrive in the order they were sent.
   public var ordered: Bool
-  /// How many milliseconds a message is retransmitted; nil for no limit.
+  /// The number of milliseconds for which a message is retransmitted; nil for no limit.
   public var maxPacketLifeTime: UInt16?
   /// The maximum number of retransmissions of a message; nil for no limit.
   public var maxRetransmits: UInt16?
-  /// Whether the application created the channel on both sides, so it is not announced.
+  /// Whether the applications create the channel on both sides, so that it is not announced.
   public var negotiated: Bool
-  /// The stream, which a negotiated channel must specify; otherwise the association may choose it.
+  /// The stream; required for a negotiated channel, otherwise the association may choose it.
   public var id: UInt16?
-  /// The share of this channel beside the others.
+  /// The channel's share relative to the others.
   public var priority: DataChannelPriority
 
-  /// Creates a description; without arguments a reliable and ordered channel.
+  /// Creates options; without arguments, for a reliable and ordered channel.
   public init(
     label: String = "", protocol: String = "", ordered: Bool = true,
     maxPacketLifeTime: UInt16? = nil, maxRetransmits: UInt16? = nil, negotiated: Bool = false,
@@ -75,36 +76,36 @@ public struct DataChannelInit: Hashable, Sendable, Codable {
   }
 }
 
-/// The life of a data channel (W3C RTCDataChannelState).
+/// A data channel's state (W3C RTCDataChannelState).
 public enum DataChannelState: String, Hashable, Sendable, Codable {
   /// The association is not established yet.
   case connecting
   /// Messages can be sent.
   case open
-  /// Messages sent before are still delivered.
+  /// Earlier messages are still being delivered.
   case closing
   /// The channel is closed.
   case closed
 }
 
-/// The traffic of a channel (W3C RTCDataChannelStats).
+/// A channel's traffic (W3C RTCDataChannelStats).
 package struct DataChannelCounters: Hashable, Sendable {
   /// Messages passed to `send`.
   package var messagesSent: UInt64 = 0
-  /// Bytes of these messages.
+  /// Bytes in messages passed to `send`.
   package var bytesSent: UInt64 = 0
   /// Messages delivered.
   package var messagesReceived: UInt64 = 0
-  /// Bytes of these messages.
+  /// Bytes in messages delivered.
   package var bytesReceived: UInt64 = 0
-  /// Messages that were abandoned, wholly or in part, because of the channel's limits.
+  /// Messages abandoned, completely or in part, because of the channel's limits.
   package var messagesAbandoned: UInt64 = 0
 
   /// Creates counters at zero.
   package init() {}
 }
 
-/// Why a channel cannot be made or a message cannot be sent.
+/// The reason that a channel cannot be created or a message cannot be sent.
 package enum DataChannelRefusal: Hashable, Sendable {
   /// The association has ended (InvalidStateError).
   case closed
@@ -116,7 +117,7 @@ package enum DataChannelRefusal: Hashable, Sendable {
   case bufferFull
   /// The label or the protocol is too long, or both limits are given (TypeError).
   case malformed
-  /// The stream is taken or does not exist, or no stream is free (OperationError).
+  /// The stream is in use or does not exist, or none is free (OperationError).
   case noStream
 }
 
@@ -124,13 +125,13 @@ package enum DataChannelRefusal: Hashable, Sendable {
 
 /// The outcome of a message from the peer.
 enum Delivery {
-  /// It was delivered, stored, or carried out.
+  /// It was delivered, stored or acted on.
   case taken
   case useless
   case failed(SCTPFailure)
 }
 
-/// The lives of the data channels: when they open (RFC 8832 section 6) and when their streams are
+/// Opens and closes data channels: when they open (RFC 8832 section 6) and when their streams are
 /// reset (RFC 8831 section 6.7).
 struct DataChannels {
   typealias Output = SCTPAssociation.Output
@@ -147,7 +148,7 @@ struct DataChannels {
 
   // MARK: Opening
 
-  /// Adds a channel; false when it is refused.
+  /// Adds a channel; returns false if it is refused.
   mutating func open(
     _ options: DataChannelInit, _ refusal: DataChannelRefusal?, _ sender: inout Sender,
     into outbox: inout Outbox<Output>
@@ -168,7 +169,7 @@ struct DataChannels {
     return true
   }
 
-  /// Assigns channels their streams once the role is known (RFC 8832 section 6).
+  /// Assigns streams to channels once the role is known (RFC 8832 section 6).
   mutating func assignStreams(
     isEven: Bool, below bound: Int, _ sender: inout Sender, into outbox: inout Outbox<Output>
   ) {
@@ -184,7 +185,7 @@ struct DataChannels {
 
   /// Opens the channels that waited for the association.
   ///
-  /// They are open at once, as in browsers; until the peer knows them, they send in order.
+  /// They open immediately, as in browsers; until the peer knows them, they send in order.
   mutating func openWaiting(
     below bound: Int, _ sender: inout Sender, into outbox: inout Outbox<Output>
   ) {
@@ -211,7 +212,7 @@ struct DataChannels {
     sender.enqueue(message, limitedBy: table[place].options, on: place, at: now)
   }
 
-  /// Delivers a complete message of a stream, or carries it out.
+  /// Delivers a complete message from a stream, or acts on it.
   mutating func deliver(
     _ message: ReceivedMessage, _ parameters: SCTPParameters, below bound: Int,
     _ sender: inout Sender, into outbox: inout Outbox<Output>
@@ -234,7 +235,7 @@ struct DataChannels {
       outbox.append(.channelOpened(table[place].number))
       return .taken
     case .refused(let stream):
-      // It is closed and not answered (RFC 8832 section 6).
+      // It is closed without an answer (RFC 8832 section 6).
       if let place = table.place(ofStream: stream) {
         beginClosing(place, sender, into: &outbox)
       } else if Int(stream) < bound {
@@ -244,7 +245,7 @@ struct DataChannels {
     }
   }
 
-  /// Handles a queue that became shorter.
+  /// Handles the change after a queue became shorter.
   mutating func apply(_ change: QueueChange, into outbox: inout Outbox<Output>) {
     if change.isDrained { wantReset(change.place) }
     if change.isLow { outbox.append(.bufferedAmountLow(table[change.place].number)) }
@@ -252,7 +253,7 @@ struct DataChannels {
 
   // MARK: Closing
 
-  /// Closes a channel once everything sent on it is acknowledged.
+  /// Closes a channel once everything sent on it has been acknowledged.
   mutating func close(
     _ place: Int, _ sender: inout Sender, into outbox: inout Outbox<Output>
   ) {
@@ -287,8 +288,8 @@ struct DataChannels {
 
   // MARK: Resets
 
-  /// Creates a request to reset the streams of closing channels whose data the peer has; without
-  /// resets these channels end now.
+  /// Prepares a request to reset the streams of closing channels whose data is acknowledged; if the
+  /// peer does not support resets, closes these channels instead.
   ///
   /// - Parameter most: how many streams fit into a request; nil if the peer does not support
   ///   resets.
@@ -311,7 +312,7 @@ struct DataChannels {
     return resets.ask(for: streams, most: most ?? 0, lastNumber: sender.sent.nextNumber &- 1)
   }
 
-  /// Closes the channels whose streams the peer has reset; an empty list means all.
+  /// Closes the channels whose streams the peer reset; an empty list means all.
   mutating func closeByPeer(
     _ streams: [UInt16], _ sender: inout Sender, into outbox: inout Outbox<Output>
   ) {
@@ -326,7 +327,7 @@ struct DataChannels {
     }
   }
 
-  /// Removes the channels whose streams are reset in both directions.
+  /// Removes channels whose streams are reset in both directions.
   mutating func finishReset(
     of streams: [UInt16], _ sender: inout Sender, into outbox: inout Outbox<Output>
   ) {

@@ -7,52 +7,52 @@ enum ResetOutcome {
   /// The peer requests more streams (RFC 6525 section 5.2.5).
   case addStreams(UInt16, request: UInt32)
   case respond(ControlChunk)
-  /// Restart the peer's streams, all if empty; `respond` first.
+  /// Reset the peer's streams (all if empty), after sending the response.
   case perform([UInt16], ControlChunk)
-  /// The local request is not done yet and is repeated later.
+  /// The local request is still in progress at the peer and is repeated later.
   case askLater
-  /// The streams of the local request are reset, or never will be.
+  /// The streams in the local request are reset, or never will be.
   case done([UInt16])
 }
 
-/// Owns requests to reset streams in both directions, their sequence numbers and responses (RFC
-/// 6525 section 5, RFC 8831 section 6.7).
+/// Owns the requests to reset streams in both directions, with their sequence numbers and responses
+/// (RFC 6525 section 5, RFC 8831 section 6.7).
 struct StreamResets {
-  /// A request to reset the streams to the peer, waiting for its response.
+  /// A request to reset outgoing streams, waiting for its response.
   private struct Request {
     var number: UInt32
-    /// The last chunk sent when the request was created; unchanged when the request is repeated.
+    /// The last chunk sent when the request was created; repetitions keep it.
     var lastNumber: UInt32
     var streams: [UInt16]
   }
 
-  /// A request of the peer that waits for data.
+  /// The peer's request, waiting for data.
   private struct Deferred {
     var number: UInt32
     var lastNumber: Int64
-    /// The streams; empty means all.
+    /// The streams; all if empty.
     var streams: [UInt16]
   }
 
-  /// Places of channels whose stream is to be reset once their data is acknowledged.
+  /// The places of channels whose stream is to be reset once their data is acknowledged.
   private(set) var wanted: [Int] = []
-  /// The number of the peer's next request.
+  /// The sequence number of the peer's next request.
   private(set) var expectedRequest: UInt32 = 0
-  /// The number of the next request.
+  /// The sequence number of the next local request.
   private var nextRequest: UInt32 = 0
   private var pending: Request?
-  /// Streams on which the peer announced an invalid channel.
+  /// Streams on which the peer announced invalid channels.
   private var refused: [UInt16] = []
   private var lastResult = ResetResult.nothingToDo
   private var deferred: Deferred?
 
-  /// Counts local requests from the number of the first chunk on (RFC 6525 section 4.1).
+  /// Numbers local requests from the first chunk's number (RFC 6525 section 4.1).
   mutating func start(firstNumber: UInt32) { nextRequest = firstNumber }
 
-  /// Expects the peer's requests from the number of its first chunk on.
+  /// Expects the peer's requests to be numbered from its first chunk's number.
   mutating func establish(firstNumber: UInt32) { expectedRequest = firstNumber }
 
-  // MARK: Own requests
+  // MARK: Local requests
 
   /// Whether a request is needed and none is pending.
   var mayAsk: Bool { pending == nil && !(wanted.isEmpty && refused.isEmpty) }
@@ -60,10 +60,10 @@ struct StreamResets {
   /// Whether a request is pending.
   var isPending: Bool { pending != nil }
 
-  /// Records that a closing channel has sent all and wants its stream reset.
+  /// Records that a closing channel has sent everything and wants its stream reset.
   mutating func want(_ place: Int) { wanted.append(place) }
 
-  /// A channel that has ended needs no reset any more.
+  /// Removes a channel that ended and needs no reset any more.
   mutating func forget(_ place: Int) { wanted.removeAll { $0 == place } }
 
   /// Records a stream on which the peer announced an invalid channel.
@@ -71,11 +71,11 @@ struct StreamResets {
     if refused.count < SCTPLimits.channels { refused.append(stream) }
   }
 
-  /// Creates a request for streams, and for refused ones as far as there is room.
+  /// Creates a request for streams, and for refused streams while there is room.
   ///
   /// - Parameters:
   ///   - most: how many streams fit into a request; 0 if the peer does not support resets.
-  ///   - lastNumber: the last chunk that was sent.
+  ///   - lastNumber: the last chunk sent.
   /// - Returns: whether there is a request.
   mutating func ask(for streams: [UInt16], most: Int, lastNumber: UInt32) -> Bool {
     let asked = streams + refused.prefix(max(0, most - streams.count))
@@ -86,7 +86,7 @@ struct StreamResets {
     return true
   }
 
-  /// The chunk of the pending request (RFC 6525 section 4.1).
+  /// The pending request as a chunk (RFC 6525 section 4.1).
   var request: ControlChunk? {
     guard let pending else { return nil }
     var value = ByteWriter(capacity: 12 + 2 * pending.streams.count)
@@ -104,19 +104,19 @@ struct StreamResets {
     }
     guard let request = pending, request.number == sequence else { return .nothing }
     if ResetResult(rawValue: word) == .inProgress {
-      // Repeated later with a new number, for peers that answer a number only once.
+      // Repeated later under a new number, for peers that answer each number only once.
       pending?.number = nextRequest
       nextRequest &+= 1
       return .askLater
     }
-    // A peer that refuses will do so again; only its side of the channel remains.
+    // A peer that refuses would refuse again; only its direction of the channel remains.
     pending = nil
     return .done(request.streams)
   }
 
-  // MARK: Requests of the peer
+  // MARK: Remote requests
 
-  /// Handles a parameter of a RE-CONFIG chunk.
+  /// Handles a parameter in a RE-CONFIG chunk.
   mutating func receive(
     _ type: ParameterType, _ value: RawSpan, _ numbers: ReceivedNumbers
   ) -> ResetOutcome {
@@ -130,7 +130,8 @@ struct StreamResets {
     }
   }
 
-  /// Lets the peer add streams (RFC 6525 section 5.2.5); data channels need no other request.
+  /// Handles a request to add streams (RFC 6525 section 5.2.5); data channels need no other
+  /// request.
   private mutating func receiveOtherRequest(
     _ type: ParameterType, _ value: RawSpan
   ) -> ResetOutcome {
@@ -144,14 +145,14 @@ struct StreamResets {
     return .respond(Self.response(sequence, .denied))
   }
 
-  /// Answers a request for more streams.
+  /// Creates the response to a request for more streams.
   mutating func answer(_ request: UInt32, isDone: Bool) -> ControlChunk {
     lastResult = isDone ? .performed : .denied
     return Self.response(request, lastResult)
   }
 
-  /// The response to an unexpected request: for a repeated one, the earlier response; nil for the
-  /// expected one, after which the next number is expected (RFC 6525 section 5.2.1).
+  /// Returns the response to an unexpected request, the earlier response if it is a repetition; nil
+  /// for the expected request, after which the next number is expected (RFC 6525 section 5.2.1).
   private mutating func answerUnlessNext(_ sequence: UInt32) -> ControlChunk? {
     guard sequence == expectedRequest else {
       let isRepeated = sequence == expectedRequest &- 1
@@ -173,13 +174,13 @@ struct StreamResets {
     while let stream = try? reader.uint16() { streams.append(stream) }
     deferred = Deferred(number: sequence, lastNumber: numbers.extend(last), streams: streams)
     if let due = removeDeferred(numbers) { return due }
-    // The final response follows when the data has arrived, whether or not the request is repeated.
+    // The final response follows once the data has arrived, whether or not the request is repeated.
     lastResult = .inProgress
     return .respond(Self.response(sequence, .inProgress))
   }
 
-  /// Returns the deferred request of the peer, once all data that it sent before has arrived; nil
-  /// before that (RFC 6525 section 5.2.2).
+  /// Returns the peer's deferred request once all data it sent before the request has arrived; nil
+  /// until then (RFC 6525 section 5.2.2).
   mutating func removeDeferred(_ numbers: ReceivedNumbers) -> ResetOutcome? {
     guard let request = deferred, numbers.cumulative >= request.lastNumber else { return nil }
     deferred = nil

@@ -1,6 +1,6 @@
 import Wire
 
-/// The type of a chunk (RFC 9260 section 3.2 and its extensions).
+/// A chunk's type (RFC 9260 section 3.2 and its extensions).
 struct ChunkType: RawRepresentable, Hashable, Sendable {
   var rawValue: UInt8
 
@@ -19,17 +19,17 @@ struct ChunkType: RawRepresentable, Hashable, Sendable {
   static let shutdownComplete = ChunkType(rawValue: 14)
   /// Data that may interleave with other messages (RFC 8260 section 2.1).
   static let interleavedData = ChunkType(rawValue: 64)
-  /// Requests to reset streams and their answers (RFC 6525 section 3.1).
+  /// Requests to reset streams, and responses (RFC 6525 section 3.1).
   static let reconfiguration = ChunkType(rawValue: 130)
   /// Padding (RFC 4820 section 3).
   static let padding = ChunkType(rawValue: 132)
-  /// Makes the receiver skip abandoned data (RFC 3758 section 3.2).
+  /// Tells the receiver to skip abandoned data (RFC 3758 section 3.2).
   static let forward = ChunkType(rawValue: 192)
-  /// The same for interleaved data (RFC 8260 section 2.3).
+  /// Tells the receiver to skip abandoned interleaved data (RFC 8260 section 2.3).
   static let interleavedForward = ChunkType(rawValue: 194)
 
-  /// Whether a packet may contain the chunk there: some must be alone, a cookie must be first (RFC
-  /// 9260 sections 5.1 and 6.10).
+  /// Returns whether the chunk may be at this position in a packet: some must be alone, a cookie
+  /// must be first (RFC 9260 sections 5.1 and 6.10).
   func mayStand(isFirst: Bool, isAlone: Bool) -> Bool {
     switch self {
     case .initiation, .initiationAcknowledgement, .shutdownComplete: isAlone
@@ -38,13 +38,13 @@ struct ChunkType: RawRepresentable, Hashable, Sendable {
     }
   }
 
-  /// Whether an unknown chunk of this type is skipped; otherwise it ends the packet.
+  /// Whether an unknown chunk of this type is skipped rather than ending the packet.
   var isSkippedWhenUnknown: Bool { rawValue & 0x80 != 0 }
   /// Whether an unknown chunk of this type is reported to the peer.
   var isReportedWhenUnknown: Bool { rawValue & 0x40 != 0 }
 }
 
-/// The type of a parameter inside a chunk (RFC 9260 section 3.2.1 and its extensions).
+/// A parameter type within a chunk (RFC 9260 section 3.2.1 and its extensions).
 struct ParameterType: RawRepresentable, Hashable, Sendable {
   var rawValue: UInt16
 
@@ -63,14 +63,15 @@ struct ParameterType: RawRepresentable, Hashable, Sendable {
   static let addOutgoingStreamsRequest = ParameterType(rawValue: 17)
   static let addIncomingStreamsRequest = ParameterType(rawValue: 18)
   static let ecnCapable = ParameterType(rawValue: 0x8000)
-  /// The packets of the sender of this parameter need no checksum (RFC 9653 section 4).
+  /// States that packets sent to the sender of this parameter may omit the checksum (RFC 9653
+  /// section 4).
   static let zeroChecksumAcceptable = ParameterType(rawValue: 0x8001)
-  /// The chunk types that the sender supports besides the basic ones (RFC 5061 section 4.2.7).
+  /// Lists chunk types that the sender supports besides the basic ones (RFC 5061 section 4.2.7).
   static let supportedExtensions = ParameterType(rawValue: 0x8008)
   static let forwardSupported = ParameterType(rawValue: 0xc000)
 }
 
-/// Why an ERROR or ABORT chunk was sent (RFC 9260 section 3.3.10).
+/// The cause of an ERROR or ABORT chunk (RFC 9260 section 3.3.10).
 struct ErrorCause: RawRepresentable, Hashable, Sendable {
   var rawValue: UInt16
 
@@ -86,20 +87,20 @@ struct ErrorCause: RawRepresentable, Hashable, Sendable {
   static let userInitiated = ErrorCause(rawValue: 12)
   static let protocolViolation = ErrorCause(rawValue: 13)
 
-  /// Whether the cause may contain a reason as text.
+  /// Whether the cause may include a reason as text.
   var hasText: Bool { self == .userInitiated || self == .protocolViolation }
 }
 
-/// The type of a message (RFC 8831 section 8).
+/// The payload protocol identifier of a message (RFC 8831 section 8).
 struct PayloadProtocol: RawRepresentable, Hashable, Sendable {
   var rawValue: UInt32
 
   static let control = PayloadProtocol(rawValue: 50)
   static let string = PayloadProtocol(rawValue: 51)
-  /// A part of a binary message that ends with a `binary` one; obsolete.
+  /// A part of a binary message whose last part is `binary`; obsolete.
   static let binaryPart = PayloadProtocol(rawValue: 52)
   static let binary = PayloadProtocol(rawValue: 53)
-  /// A part of a text that ends with a `string` one; obsolete.
+  /// A part of a text message whose last part is `string`; obsolete.
   static let stringPart = PayloadProtocol(rawValue: 54)
   static let emptyString = PayloadProtocol(rawValue: 56)
   static let emptyBinary = PayloadProtocol(rawValue: 57)
@@ -112,7 +113,7 @@ struct DataFlags: OptionSet, Hashable, Sendable {
   static let end = DataFlags(rawValue: 1)
   static let beginning = DataFlags(rawValue: 2)
   static let unordered = DataFlags(rawValue: 4)
-  /// The receiver should acknowledge at once.
+  /// Asks the receiver to acknowledge immediately.
   static let immediate = DataFlags(rawValue: 8)
 }
 
@@ -129,12 +130,12 @@ struct ResetResult: RawRepresentable, Hashable, Sendable {
 
 // MARK: - SCTPText
 
-/// An SCTP packet as text, for people who examine a take; accepts any bytes.
+/// Describes SCTP packets in text for people who examine a take; accepts any bytes.
 package enum SCTPText {
-  /// The maximum number of chunks in the text.
+  /// The maximum number of chunks described.
   private static let chunksMaximum = 16
 
-  /// The chunks of a packet on one line: `SCTP SACK up to 7, DATA 12 ...`.
+  /// Returns a packet's chunks on one line: `SCTP SACK up to 7, DATA 12 ...`.
   package static func title(_ packet: RawSpan) -> String {
     var chunks: [String] = []
     var reader = ByteReader(packet)

@@ -2,16 +2,16 @@ import Wire
 
 /// The decision about a packet.
 enum PacketAdmission {
-  /// It belongs to the association: its chunks should be read.
+  /// It belongs to the association: read its chunks.
   case chunks
-  /// It is stored until the start, or dropped.
+  /// It was stored until the start, or dropped.
   case nothing
-  /// It belongs to another association and is answered with a chunk and its own tag.
+  /// It belongs to another association and is answered with a chunk under its own tag.
   case answer(ControlChunk, tag: UInt32)
 }
 
-/// Packets before their chunks are read: those received before the start, and counters of received
-/// and useless ones (RFC 9260 sections 8.4 and 8.5).
+/// Admits packets before their chunks are read; stores those received before the start, and counts
+/// received and useless ones (RFC 9260 sections 8.4 and 8.5).
 struct PacketReader {
   /// Packets received before the start.
   private(set) var early: [[UInt8]] = []
@@ -22,16 +22,16 @@ struct PacketReader {
   /// Counts a useless packet or chunk.
   mutating func drop() { dropped += 1 }
 
-  /// Returns the packets that arrived before the start, to be handled now.
+  /// Removes and returns the packets received before the start.
   mutating func removeEarly() -> [[UInt8]] {
     defer { early = [] }
     return early
   }
 
-  /// Drops the packets that arrived before the start.
+  /// Drops the packets received before the start.
   mutating func end() { early = [] }
 
-  /// Classifies a packet by its header and the state of the association.
+  /// Decides how to treat a packet, by its header and the association's state.
   mutating func admit(
     _ bytes: [UInt8], _ parameters: SCTPParameters, _ handshake: Handshake
   ) -> PacketAdmission {
@@ -60,20 +60,21 @@ struct PacketReader {
 struct ChunkReader: ~Escapable {
   private var reader: ByteReader
   private var isFirst = true
-  /// The type of the chunk that was read last.
+  /// Type of the last chunk read.
   private(set) var type = ChunkType.padding
   private(set) var flags: UInt8 = 0
 
-  /// Begins after the header of a packet.
+  /// Starts after a packet's header.
   @_lifetime(copy packet)
   init(_ packet: RawSpan) throws(ReadError) {
     reader = ByteReader(packet)
     try reader.skip(PacketBuilder.header)
   }
 
-  /// The body of the next chunk; nil at the end of the packet.
+  /// Returns the body of the next chunk; nil at the end of the packet.
   ///
-  /// A chunk of a type not permitted there is malformed, like a truncated one.
+  /// A chunk type that is not allowed at its position counts as malformed, as does a truncated
+  /// chunk.
   @_lifetime(copy self)
   mutating func next() throws(ReadError) -> RawSpan? {
     guard reader.remaining >= 4 else { return nil }
@@ -93,18 +94,18 @@ struct ChunkReader: ~Escapable {
 
 // MARK: - PacketHeader
 
-/// The header of an intact packet, and to which association it belongs (RFC 9260 sections 8.4 and
+/// An intact packet's header, and the association to which it belongs (RFC 9260 sections 8.4 and
 /// 8.5).
 struct PacketHeader: Hashable {
   /// The verification tag.
   let tag: UInt32
-  /// The type of the first chunk.
+  /// The first chunk's type.
   let first: ChunkType
-  /// Whether the first chunk's T bit states that the tag is reflected: it is the sender's own,
-  /// copied from the packet that this one answers.
+  /// Whether the first chunk's T bit says that the tag is reflected: the sender's own tag, copied
+  /// from the packet being answered.
   let isReflected: Bool
 
-  /// Reads the header; nil unless the packet is long enough, between the two ports, and unaltered.
+  /// Parses the header; nil unless the packet is long enough, for these ports, and intact.
   init?(_ bytes: [UInt8], _ parameters: SCTPParameters) {
     guard bytes.count >= PacketBuilder.header + 4, bytes.count <= 65536 else { return nil }
     var reader = ByteReader(bytes.span.bytes)
@@ -115,37 +116,38 @@ struct PacketHeader: Hashable {
     self.tag = tag
     first = ChunkType(rawValue: bytes[PacketBuilder.header])
     isReflected = bytes[PacketBuilder.header + 1] & 1 == 1
-    // INIT and COOKIE ECHO always have their checksum (RFC 9653 section 5.2).
+    // INIT and COOKIE ECHO always have a checksum (RFC 9653 section 5.2).
     let mayLackChecksum = first != .initiation && first != .cookieEcho
     if checksum == 0, parameters.offersZeroChecksum, mayLackChecksum { return }
     guard CRC32C.checksum(of: bytes.span.bytes).byteSwapped == checksum else { return nil }
   }
 
-  /// Whether a packet belongs to the association (RFC 9260 section 8.5).
+  /// Returns whether a packet belongs to the association (RFC 9260 section 8.5).
   func belongs(localTag: UInt32, remoteTag: UInt32) -> Bool {
     switch first {
     case .initiation: return tag == 0
     case .abort: return tag == (isReflected ? remoteTag : localTag) && tag != 0
     case .shutdownComplete where isReflected: return tag == remoteTag && tag != 0
-    // The cookie of a restarted peer has the tag offered in the answer.
+    // The cookie of a restarted peer has the tag offered in the INIT ACK.
     case .cookieEcho: return tag != 0
     default: return tag == localTag
     }
   }
 
-  /// The answer to a packet of another association, with its tag: the end of an older association
-  /// while a new one begins (section 9.2), and anything once the association is over (section 8.4).
+  /// Returns the answer to a packet of another association: SHUTDOWN COMPLETE to an older
+  /// association while a new one starts (section 9.2), or ABORT once the association has ended
+  /// (section 8.4).
   func answerOutOfTheBlue(_ phase: AssociationPhase, _ bytes: [UInt8]) -> ControlChunk? {
     guard phase == .ended || phase.isHandshake, tag != 0, !Self.hasAbort(bytes) else { return nil }
     switch first {
     case .shutdownAcknowledgement: return ControlChunk(type: .shutdownComplete, flags: 1)
-    // A packet without a tag begins another association, which is not accepted here.
+    // An INIT has no tag and starts another association, which is not accepted here.
     case .initiation, .shutdownComplete, .cookieAcknowledgement, .error: return nil
     default: return phase == .ended ? ControlChunk(type: .abort, flags: 1) : nil
     }
   }
 
-  /// Whether a packet ends an association itself, or its chunks are incomplete.
+  /// Returns whether a packet contains an ABORT or an incomplete chunk.
   private static func hasAbort(_ bytes: [UInt8]) -> Bool {
     var reader = ByteReader(bytes.span.bytes)
     guard (try? reader.skip(PacketBuilder.header)) != nil else { return true }
@@ -163,9 +165,9 @@ struct PacketHeader: Hashable {
 
 // MARK: - CRC32C
 
-/// The checksum of SCTP packets: CRC32c, eight bytes at a time (RFC 9260 appendix A).
+/// The checksum of SCTP packets: CRC32c, computed eight bytes at a time (RFC 9260 appendix A).
 enum CRC32C {
-  /// The location of the checksum in the common header.
+  /// Location of the checksum in the common header.
   private static let field = 8..<12
 
   /// Eight tables of 256 words: table `k` advances a byte over `k` more bytes.
@@ -183,7 +185,7 @@ enum CRC32C {
     return tables
   }()
 
-  /// The checksum of a packet whose checksum field counts as zero; the field is little-endian.
+  /// Returns a packet's checksum, counting the checksum field as zero; the field is little-endian.
   static func checksum(of packet: RawSpan) -> UInt32 {
     guard packet.byteCount >= field.upperBound else { return 0 }
     var remainder: UInt32 = .max
@@ -193,14 +195,14 @@ enum CRC32C {
     return ~remainder
   }
 
-  /// The CRC32c of any bytes.
+  /// Returns the CRC32c of any bytes.
   static func value(of bytes: RawSpan) -> UInt32 { ~advance(.max, over: bytes) }
 
   private static func advance(_ start: UInt32, over bytes: RawSpan) -> UInt32 {
     let table = tables.span
     var remainder = start
     var offset = 0
-    // The indices into the tables are bytes plus a multiple of 256 below 2048.
+    // Table indices are a byte plus a multiple of 256, below 2048.
     while offset + 8 <= bytes.byteCount {
       let eight = UInt64(
         littleEndian: unsafe bytes.unsafeLoadUnaligned(

@@ -1,20 +1,20 @@
 import Wire
 
-/// The space in the packet under way.
+/// Space left in the packet being built.
 struct PacketSpace {
-  /// How many bytes of chunks still fit.
+  /// Bytes of chunks that still fit.
   var room: Int
-  /// Whether it has no chunk.
+  /// Whether it has no chunks.
   var isEmpty: Bool
-  /// Whether it has a chunk of data.
+  /// Whether it has a data chunk.
   var hasData: Bool
 }
 
-/// The destination of packets.
+/// The values that packets need to reach the peer.
 struct PacketDestination {
-  /// The tag of the peer.
+  /// The peer's verification tag.
   var tag: UInt32
-  /// Whether packets have their checksum (RFC 9653).
+  /// Whether packets need a checksum (RFC 9653).
   var needsChecksum: Bool
 }
 
@@ -25,18 +25,18 @@ struct PacketWriter {
   private var remotePort: UInt16 = 5000
   /// The largest packet in bytes.
   private(set) var limit = 1160
-  /// How many packets were finished.
+  /// The number of packets finished.
   private(set) var sent: UInt64 = 0
 
-  /// How many bytes of chunks a packet has room for.
+  /// Bytes of chunks that fit into a packet.
   var capacity: Int { limit - PacketBuilder.header }
 
-  /// The space in the packet under way.
+  /// Space left in the packet being built.
   var space: PacketSpace {
     PacketSpace(room: builder.room, isEmpty: builder.isEmpty, hasData: builder.hasData)
   }
 
-  /// Applies the ports and the size of packets.
+  /// Applies the ports and the packet size.
   mutating func start(_ parameters: SCTPParameters) {
     localPort = parameters.localPort
     remotePort = parameters.remotePort
@@ -44,7 +44,7 @@ struct PacketWriter {
     builder = PacketBuilder(limit: limit)
   }
 
-  /// Appends a control chunk to the packet under way, or to a new one when it does not fit.
+  /// Appends a control chunk to the packet being built, or to a new one if it does not fit.
   mutating func append(
     _ chunk: ControlChunk, to peer: PacketDestination,
     into outbox: inout Outbox<SCTPAssociation.Output>
@@ -84,7 +84,7 @@ struct PacketWriter {
     if !builder.isBegun { builder.begin(from: localPort, to: remotePort, tag: peer.tag) }
   }
 
-  /// Sends the packet under way, if it has a chunk.
+  /// Sends the packet being built if it has a chunk.
   mutating func emit(
     to peer: PacketDestination, into outbox: inout Outbox<SCTPAssociation.Output>
   ) {
@@ -93,7 +93,8 @@ struct PacketWriter {
     outbox.append(.packet(builder.finish(checksum: peer.needsChecksum)))
   }
 
-  /// Sends a separate packet with its checksum; the packet under way must have been sent.
+  /// Sends chunks in a packet of their own with a checksum; the packet being built must have been
+  /// sent.
   mutating func emit(
     _ chunks: [ControlChunk], tag: UInt32, into outbox: inout Outbox<SCTPAssociation.Output>
   ) {
@@ -108,25 +109,25 @@ struct PacketWriter {
 
 /// Builds one SCTP packet, chunk by chunk (RFC 9260 section 3).
 struct PacketBuilder {
-  /// The length of the common header.
+  /// The common header's length.
   static let header = 12
 
   private var writer = ByteWriter()
   private let limit: Int
 
-  /// Whether the packet has a chunk of data.
+  /// Whether the packet has a data chunk.
   private(set) var hasData = false
 
-  /// Creates a builder of packets up to a size.
+  /// Creates a builder for packets of up to `limit` bytes.
   init(limit: Int) { self.limit = limit }
 
-  /// Whether the packet has no chunk.
+  /// Whether the packet has no chunks.
   var isEmpty: Bool { writer.count <= Self.header }
 
-  /// How many bytes of chunks still fit.
+  /// Bytes of chunks that still fit.
   var room: Int { limit - max(writer.count, Self.header) }
 
-  /// Begins a packet; the previous one must have been finished.
+  /// Starts a packet; the previous one must have been finished.
   mutating func begin(from localPort: UInt16, to remotePort: UInt16, tag: UInt32) {
     writer = ByteWriter(capacity: limit)
     hasData = false
@@ -136,17 +137,17 @@ struct PacketBuilder {
     writer.uint32(0)
   }
 
-  /// Whether a packet was begun.
+  /// Whether a packet was started.
   var isBegun: Bool { writer.count > 0 }
 
-  /// Appends a whole control chunk and its padding.
+  /// Appends a complete control chunk with padding.
   mutating func chunk(_ type: ChunkType, flags: UInt8 = 0, _ body: [UInt8] = []) {
     header(type, flags: flags, length: body.count)
     writer.append(body)
     pad(body.count)
   }
 
-  /// Appends a chunk of data from two parts: fields, and borrowed bytes.
+  /// Appends a data chunk from two parts: fields and borrowed bytes.
   mutating func chunk(
     _ type: ChunkType, flags: UInt8, fields: [6 of UInt32], count: Int, _ rest: RawSpan
   ) {
@@ -158,7 +159,7 @@ struct PacketBuilder {
     pad(length)
   }
 
-  /// Completes the packet, computes its checksum if asked, and returns it.
+  /// Finishes the packet, with its checksum if requested, and returns it.
   mutating func finish(checksum: Bool) -> [UInt8] {
     if checksum {
       let sum = CRC32C.checksum(of: writer.bytes.span.bytes).byteSwapped
@@ -181,7 +182,7 @@ struct PacketBuilder {
 }
 
 extension ByteWriter {
-  /// Appends a parameter or an error cause with its padding (RFC 9260 section 3.2.1).
+  /// Appends a parameter or error cause with padding (RFC 9260 section 3.2.1).
   mutating func parameter(_ type: UInt16, _ value: [UInt8] = []) {
     uint16(type)
     uint16(UInt16(truncatingIfNeeded: value.count + 4))
@@ -191,7 +192,8 @@ extension ByteWriter {
 }
 
 extension ByteReader {
-  /// The next parameter or error cause with its padding; nil at the end or if it is incomplete.
+  /// Returns the next parameter or error cause and skips its padding; nil at the end or if
+  /// incomplete.
   @_lifetime(copy self)
   mutating func parameter(_ type: inout UInt16) -> RawSpan? {
     guard remaining >= 4, let number = try? uint16(), let length = try? uint16(), length >= 4,

@@ -1,41 +1,41 @@
 import Wire
 
-/// How many bytes may be in flight: slow start and congestion avoidance (RFC 9260 section 7.2).
+/// Limits the bytes in flight: slow start and congestion avoidance (RFC 9260 section 7.2).
 struct CongestionWindow {
   /// The window in bytes.
   private(set) var bytes: Int
-  /// The last number in flight when losses were seen; recovery ends when it is acknowledged.
+  /// The last number in flight when a loss was detected; recovery ends once it is acknowledged.
   private(set) var recoveryPoint: UInt32?
-  /// Whether only one packet may be in flight: after a timeout, until data is acknowledged.
+  /// Whether only one packet may be in flight, from a timeout until data is acknowledged.
   private(set) var isProbing = false
-  /// The largest chunk of data that a packet carries, with its header (PMDCS).
+  /// The largest data chunk that fits into a packet, including its header (PMDCS).
   private let chunkSize: Int
   private var threshold = Int.max
   private var credit = 0
 
-  /// No path of data channels needs more, and sums cannot overflow.
+  /// No data channel path needs more, and sums cannot overflow.
   private static let maximum = 64 << 20
 
-  /// Creates the window of a new path.
+  /// Creates the window for a new path.
   init(packetSize: Int) {
     chunkSize = packetSize - PacketBuilder.header
-    // The window for IPv6, which makes the same number of packets over IPv4 (section 7.2.1).
+    // The window for IPv6, which allows the same number of packets over IPv4 (section 7.2.1).
     bytes = min(4 * chunkSize, max(2 * chunkSize, 4344))
   }
 
   /// Grows the window after an acknowledgement.
   ///
   /// - Parameters:
-  ///   - acknowledged: bytes that became acknowledged, cumulatively or in gap reports.
+  ///   - acknowledged: newly acknowledged bytes, cumulatively or in gap reports.
   ///   - flight: bytes that were in flight before.
   mutating func acknowledge(_ acknowledged: Int, flight: Int) {
     guard acknowledged > 0 else { return }
     isProbing = false
-    // A window that is not filled proves nothing about the path.
+    // A window that is not full proves nothing about the path.
     guard flight >= bytes else { return }
     if bytes > threshold {
-      // A chunk per round trip, in steps as fine as the acknowledgements: growing by whole chunks
-      // would make the window half a chunk smaller on average.
+      // One chunk per round trip, in steps as fine as the acknowledgements: growing by complete
+      // chunks would make the window half a chunk smaller on average.
       credit += acknowledged * chunkSize
       let gain = credit / bytes
       credit -= gain * bytes
@@ -49,15 +49,15 @@ struct CongestionWindow {
   /// Records that nothing is in flight any more.
   mutating func drain() { credit = 0 }
 
-  /// Ends the recovery when all that was in flight at its beginning is acknowledged.
+  /// Ends recovery once everything that was in flight at its start is acknowledged.
   mutating func advance(to cumulative: UInt32) {
     guard let point = recoveryPoint, !point.isNewer(than: cumulative) else { return }
     recoveryPoint = nil
   }
 
-  /// Halves the window, once per round trip, when acknowledgements show a loss.
+  /// Halves the window, once per round trip, after acknowledgements showed a loss.
   ///
-  /// - Returns: whether a recovery began.
+  /// - Returns: whether a recovery started.
   mutating func lose(lastInFlight: UInt32) -> Bool {
     guard recoveryPoint == nil else { return false }
     shrink()
@@ -74,12 +74,12 @@ struct CongestionWindow {
     isProbing = true
   }
 
-  /// Halves the window for each timeout of silence (RFC 9260 section 7.2.1).
+  /// Halves the window for each timeout spent silent (RFC 9260 section 7.2.1).
   mutating func idle(for silence: Interval, timeout: Interval) {
     let least = 4 * chunkSize
     var left = silence
     while left > timeout, bytes > least {
-      // Slow start then returns to the former window quickly.
+      // Slow start then returns to the old window quickly.
       if left == silence { threshold = bytes }
       bytes = max(bytes / 2, least)
       left = left - timeout
@@ -94,18 +94,17 @@ struct CongestionWindow {
 
 // MARK: - RoundTrip
 
-/// The retransmission timeout: round trips of single chunks by Karn's rule, and how long to wait
-/// for an acknowledgement (RFC 9260 section 6.3.1).
+/// The retransmission timeout, from round trips of single chunks by Karn's rule (RFC 9260
+/// section 6.3.1).
 ///
-/// Timeouts are shorter than those of section 16, like those of browsers: ICE is responsible for
-/// liveness.
+/// Timeouts are shorter than in section 16, as in browsers: ICE checks liveness.
 struct RoundTrip {
-  /// The smoothed round-trip time; nil before a measurement.
+  /// Smoothed round-trip time; nil before the first measurement.
   private(set) var smoothed: Interval?
-  /// How long to wait for an acknowledgement.
+  /// The time to wait for an acknowledgement.
   private(set) var timeout = SCTPLimits.initialTimeout
   private var variation = Interval.zero
-  /// The one chunk whose round trip is being measured.
+  /// The chunk whose round trip is being measured.
   private var timed: (number: UInt32, at: Instant)?
 
   /// The number of the chunk whose round trip is being measured.
@@ -125,12 +124,12 @@ struct RoundTrip {
     settle()
   }
 
-  /// Measures the round trip of a chunk that is sent now, unless another's is being measured.
+  /// Starts measuring a chunk's round trip unless another one's is being measured.
   mutating func begin(_ number: UInt32, at now: Instant) {
     if timed == nil { timed = (number, now) }
   }
 
-  /// Measures the round trip of the timed chunk if it was sent only once (rule C5).
+  /// Ends the timed chunk's measurement; it counts if the chunk was sent only once (rule C5).
   mutating func finish(_ number: UInt32, transmissions: Int, at now: Instant) {
     guard let timed, timed.number == number else { return }
     if transmissions == 1 { measure(now - timed.at) }

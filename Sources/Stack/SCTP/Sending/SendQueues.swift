@@ -8,14 +8,15 @@ struct OutgoingMessage {
   var payloadProtocol: PayloadProtocol
   var ordered: Bool
   var limits: MessageLimits
-  /// Its bytes that count as buffered: none for announcements and the empty message.
+  /// The number of its bytes that count as buffered: 0 for messages about the channel and for empty
+  /// messages.
   var buffered: UInt64
-  /// The message's number among all messages of the association, assigned by the queue.
+  /// The message's number within the association, assigned by the queue.
   var number: UInt64 = 0
 }
 
 extension OutgoingMessage {
-  /// A message about a channel itself (RFC 8832 section 5).
+  /// Creates a message about the channel itself (RFC 8832 section 5).
   init(_ message: ChannelMessage) {
     self.init(
       bytes: message.bytes, payloadProtocol: .control, ordered: true, limits: MessageLimits(),
@@ -23,9 +24,9 @@ extension OutgoingMessage {
   }
 }
 
-/// A change in the queue of a channel.
+/// A change in a channel's queue.
 struct QueueChange: Hashable {
-  /// The place of the channel.
+  /// The channel's place.
   var place: Int
   /// Whether the buffered amount fell to the threshold.
   var isLow = false
@@ -33,38 +34,37 @@ struct QueueChange: Hashable {
   var isDrained = false
 }
 
-/// The send queues of the channels, the choice of the next message (RFC 8831 section 6.4), the
-/// buffered amounts, and the numbers of messages in their streams (RFC 9260 section 6.5, RFC 8260
-/// section 2.2).
+/// The channels' send queues: the choice of the next message (RFC 8831 section 6.4), buffered
+/// amounts, and message numbers within streams (RFC 9260 section 6.5, RFC 8260 section 2.2).
 struct SendQueues {
-  /// The queue of a channel and its stream to the peer.
+  /// A channel's queue and its outgoing stream.
   private struct Queue {
-    /// The stream; nil before it has one.
+    /// The stream; nil until assigned.
     var stream: UInt16?
-    /// How much a byte advances the virtual time.
+    /// The amount by which each byte advances the virtual time.
     var cost: UInt64 = 1
     /// Messages not sent completely, oldest first.
     var messages = Deque<OutgoingMessage>()
-    /// How many bytes of the first message were sent, and in how many parts.
+    /// Bytes and parts of the first message sent so far.
     var sentOfFirst = 0
     var partsOfFirst: UInt32 = 0
-    /// The unsent bytes of messages from `send`.
+    /// Unsent bytes of messages passed to `send`.
     var bufferedAmount: UInt64 = 0
     var lowThreshold: UInt64 = 0
-    /// The virtual time of the channel in the schedule.
+    /// The channel's virtual time in the schedule.
     var turn: UInt64 = 0
-    /// The numbers of the next ordered message, and of the next unordered interleaved one.
+    /// Numbers of the next ordered message and the next unordered interleaved one.
     var nextOrdered: UInt32 = 0
     var nextUnordered: UInt32 = 0
-    /// The last chunk on the stream, which must be acknowledged before the stream is reset.
+    /// The stream's last chunk, which must be acknowledged before the stream is reset.
     var lastNumber: UInt32?
-    /// Messages that were abandoned.
+    /// The number of abandoned messages.
     var abandoned: UInt64 = 0
   }
 
   private var queues: [Queue] = []
   private var schedule = SendSchedule()
-  /// The channel whose message was begun and must be finished before others may send.
+  /// The channel in the middle of a message, which must be finished before others may send.
   private var unfinished: Int?
   private var nextMessage: UInt64 = 0
 
@@ -100,7 +100,7 @@ struct SendQueues {
     queues[place].lowThreshold = threshold
   }
 
-  // MARK: Reading
+  // MARK: State
 
   func bufferedAmount(of place: Int) -> UInt64 { queues[place].bufferedAmount }
   func lowThreshold(of place: Int) -> UInt64 { queues[place].lowThreshold }
@@ -108,16 +108,16 @@ struct SendQueues {
   func lastNumber(of place: Int) -> UInt32? { queues[place].lastNumber }
   func isEmpty(_ place: Int) -> Bool { queues[place].messages.isEmpty }
 
-  /// The messages that a channel has not sent completely, oldest first.
+  /// Returns the channel's messages not sent completely, oldest first.
   func messages(of place: Int) -> Deque<OutgoingMessage> { queues[place].messages }
 
-  /// The message that a channel sends next or has begun to send.
+  /// Returns the message that a channel is sending or sends next.
   func first(of place: Int) -> OutgoingMessage? { queues[place].messages.first }
 
-  /// How many bytes of that message were sent.
+  /// Returns how many bytes of that message were sent.
   func sentOfFirst(of place: Int) -> Int { queues[place].sentOfFirst }
 
-  /// Whether a channel has begun a message and not finished it.
+  /// Returns whether a channel is in the middle of this message.
   func hasBegun(_ message: UInt64, on place: Int) -> Bool {
     queues[place].sentOfFirst > 0 && queues[place].messages.first?.number == message
   }
@@ -136,7 +136,8 @@ struct SendQueues {
     }
   }
 
-  /// A chunk with the next bytes of a channel's first message, whose turn begins with it.
+  /// Removes the next bytes of a channel's first message as a chunk; the channel's turn starts with
+  /// it.
   mutating func removePart(
     of message: OutgoingMessage, _ place: Int, count: Int, header: Int, number: UInt32
   ) -> SentChunk {
@@ -155,7 +156,7 @@ struct SendQueues {
     return chunk
   }
 
-  /// A chunk that is never sent: the end of a message that was begun and then abandoned.
+  /// Creates a chunk that is never sent, as the end of a message abandoned in the middle.
   mutating func makeEnd(of message: OutgoingMessage, _ place: Int, number: UInt32) -> SentChunk {
     var end = chunk(
       of: message, place, flags: message.ordered ? .end : [.end, .unordered], number: number)
@@ -163,7 +164,7 @@ struct SendQueues {
     return end
   }
 
-  /// An empty chunk at the position that the channel's message has reached.
+  /// Creates an empty chunk at the position that the channel's message has reached.
   private mutating func chunk(
     of message: OutgoingMessage, _ place: Int, flags: DataFlags, number: UInt32
   ) -> SentChunk {
@@ -187,11 +188,11 @@ struct SendQueues {
     return change
   }
 
-  /// Removes the first message of a channel's queue, sent or abandoned.
+  /// Removes a channel's first message after it was sent or abandoned.
   ///
   /// - Parameters:
-  ///   - numbered: whether it used a number of the stream.
-  ///   - unsent: its bytes that counted as buffered until now.
+  ///   - numbered: whether it used a stream number.
+  ///   - unsent: its bytes that still counted as buffered.
   mutating func finishFirst(_ place: Int, numbered: Bool, unsent: UInt64, interleaves: Bool)
     -> QueueChange
   {
@@ -211,17 +212,17 @@ struct SendQueues {
     return QueueChange(place: place, isLow: isLow, isDrained: isDrained)
   }
 
-  /// Counts a message as abandoned if its stream still belongs to a channel.
+  /// Counts a message as abandoned if its stream still belongs to the channel.
   mutating func countAbandoned(_ place: Int, stream: UInt16) {
     if queues[place].stream == stream { queues[place].abandoned += 1 }
   }
 
-  /// Counts the first message of a channel as abandoned.
+  /// Counts a channel's first message as abandoned.
   mutating func countAbandoned(_ place: Int) { queues[place].abandoned += 1 }
 
-  /// Ends the turn of a channel, which gets another one if it has more to send.
+  /// Ends a channel's turn; it gets another one if it has more to send.
   ///
-  /// - Returns: whether it has nothing more.
+  /// - Returns: whether it has nothing more to send.
   mutating func endTurn(_ place: Int) -> Bool {
     if unfinished == place { unfinished = nil } else { schedule.remove(place) }
     if queues[place].messages.isEmpty { return true }
@@ -229,7 +230,7 @@ struct SendQueues {
     return false
   }
 
-  /// Whether the buffered amount fell to the threshold.
+  /// Lowers the buffered amount; returns whether it fell to the threshold.
   private mutating func lowerBuffered(_ place: Int, by amount: UInt64) -> Bool {
     guard amount > 0 else { return false }
     let before = queues[place].bufferedAmount
@@ -239,8 +240,8 @@ struct SendQueues {
     return before > threshold && after <= threshold
   }
 
-  /// Whether each buffered amount is that of the waiting messages; long queues are not summed up,
-  /// because this runs after every step of a debug build.
+  /// Whether each buffered amount matches the waiting messages; long queues are not summed, because
+  /// this runs after every step in debug builds.
   var isConsistent: Bool {
     queues.prefix(64).allSatisfy { queue in
       guard queue.messages.count <= 64 else { return true }
@@ -251,10 +252,11 @@ struct SendQueues {
   }
 }
 
-/// Schedules the channels: each gets a share of the bytes by its priority (RFC 8831 section 6.4).
+/// Schedules channels so that each gets a share of the bytes by its priority (RFC 8831
+/// section 6.4).
 ///
-/// A channel's virtual time advances by its sent bytes over its weight; the channel furthest behind
-/// is next.
+/// A channel's virtual time advances by bytes sent divided by its weight; the channel furthest
+/// behind is next.
 struct SendSchedule {
   private struct Turn: Comparable {
     var time: UInt64
@@ -266,7 +268,7 @@ struct SendSchedule {
   }
 
   private var turns = Heap<Turn>()
-  /// The time of the channel that was served last.
+  /// The virtual time of the channel served last.
   private(set) var now: UInt64 = 0
 
   /// The channel whose turn it is.

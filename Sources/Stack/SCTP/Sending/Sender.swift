@@ -1,15 +1,15 @@
 import DequeModule
 import Wire
 
-/// The next part of the packet under way.
+/// The next step in filling a packet.
 enum SendStep {
-  /// A chunk to be written; the first unacknowledged one restarts the timer.
+  /// Write a chunk; sending the first unacknowledged one restarts the timer.
   case chunk(SentChunk, number: UInt32, restartsTimer: Bool, QueueChange)
   /// A message was abandoned.
   case changed(QueueChange)
 }
 
-/// The kind of an acknowledgement.
+/// An acknowledgement's outcome.
 enum AcknowledgementOutcome {
   /// Truncated, or older than the last one.
   case useless
@@ -17,24 +17,24 @@ enum AcknowledgementOutcome {
   case applied(AcknowledgementEffects)
 }
 
-/// The effects of an acknowledgement.
+/// Effects of an acknowledgement.
 struct AcknowledgementEffects {
-  /// How the retransmission timer changes (RFC 9260 section 6.3.2).
+  /// The changes of the retransmission timer (RFC 9260 section 6.3.2).
   var timer: [SCTPAction] = []
   var isCutOff = false
   var changes: [QueueChange] = []
 }
 
-/// The sending of data: what may go when (RFC 9260 section 6.1), the losses that SACKs and timeouts
-/// show (sections 6.3.3 and 7.2.4), and messages that are abandoned (RFC 3758).
+/// Sends data: what may be sent when (RFC 9260 section 6.1), losses shown by SACKs and timeouts
+/// (sections 6.3.3 and 7.2.4), and abandoned messages (RFC 3758).
 ///
-/// It departs from RFC 9260 on purpose in these points:
-/// - Bursts are limited by the window alone (section 6.1, rule D): a message of some packets would
-/// wait for round trips that it does not need.
-/// - A closed receive window is probed at once while nothing is in flight (rule A waits for a
-/// timeout): a peer whose window is smaller than a message opens it when the message is whole.
-/// - A chunk that was sent again is deemed lost again when chunks sent after it come (section 7.2.4
-///   waits for a timeout).
+/// It departs from RFC 9260 on purpose:
+/// - Only the window limits bursts (section 6.1, rule D): otherwise a message of several packets
+///   would wait for round trips it does not need.
+/// - A closed receive window is probed immediately while nothing is in flight (rule A waits for a
+///   timeout): a peer whose window is smaller than a message opens it once the message is complete.
+/// - A retransmitted chunk counts as lost again when chunks sent after it are acknowledged
+///   (section 7.2.4 waits for a timeout).
 struct Sender {
   /// The sender's counters.
   struct Counters: Hashable {
@@ -49,31 +49,31 @@ struct Sender {
   var roundTrip = RoundTrip()
   var queues = SendQueues()
   private(set) var counters = Counters()
-  /// The receive window last advertised by the peer.
+  /// The peer's last advertised receive window.
   private(set) var peerWindow = 0
-  /// How many bytes of chunks a packet has room for.
+  /// Bytes of chunks that fit into a packet.
   private var capacity = 1160 - PacketBuilder.header
   private var interleaves = false
   /// Whether the peer can skip abandoned messages.
   private var canForward = false
   private var lastSent: Instant?
-  /// Whether one packet of lost chunks may be sent regardless of the congestion window (section
-  /// 7.2.4).
+  /// Whether one packet of lost chunks may be sent regardless of the congestion window
+  /// (section 7.2.4).
   private var isFastRetransmitDue = false
-  /// The rest of that packet's space.
+  /// Space left in that packet.
   private var freeRoom = 0
   private var isForwardDue = false
-  /// The last FORWARD-TSN: its number, and its time.
+  /// The number and time of the last FORWARD-TSN.
   private var forwardSent: (number: UInt32, at: Instant)?
 
-  /// An acknowledgement of data that was never sent (RFC 9260 section 12.2.3).
+  /// The peer acknowledged data that was never sent (RFC 9260 section 12.2.3).
   private static let impossible = SCTPFailure(
     cause: .protocolViolation, reason: "the peer acknowledged what was not sent")
 
-  /// The length of the fixed part of a DATA or I-DATA chunk with its header.
+  /// The length of the fixed part of a DATA or I-DATA chunk, including its header.
   private var dataHeader: Int { interleaves ? 20 : 16 }
 
-  /// Begins with a packet size and the number of the first chunk.
+  /// Sets the packet size and the first chunk's number.
   mutating func start(packetSize: Int, firstNumber: UInt32) {
     window = CongestionWindow(packetSize: packetSize)
     capacity = packetSize - PacketBuilder.header
@@ -110,7 +110,7 @@ struct Sender {
     queues.enqueue(message, on: place)
   }
 
-  /// Whether all data of a channel is acknowledged, so that its stream may be reset.
+  /// Returns whether all of a channel's data is acknowledged, so that its stream may be reset.
   func isAcknowledged(_ place: Int) -> Bool {
     queues.lastNumber(of: place).map { sent.place(of: $0) < 0 } ?? true
   }
@@ -120,7 +120,7 @@ struct Sender {
 
   // MARK: Sending
 
-  /// Starts to fill packets.
+  /// Starts filling packets.
   mutating func beginFilling(_ space: PacketSpace, at now: Instant) {
     freeRoom = isFastRetransmitDue ? space.room : 0
     isFastRetransmitDue = false
@@ -129,7 +129,7 @@ struct Sender {
     }
   }
 
-  /// The next part of the packet under way; nil when nothing may be sent.
+  /// Returns the next step in filling a packet; nil if nothing may be sent.
   mutating func next(_ space: PacketSpace, at now: Instant) -> SendStep? {
     sent.lostCount > 0 ? nextLost(space, at: now) : nextNew(space, at: now)
   }
@@ -137,7 +137,7 @@ struct Sender {
   private mutating func nextLost(_ space: PacketSpace, at now: Instant) -> SendStep? {
     while let index = sent.firstLost() {
       if isOver(sent.chunks[index], at: now) {
-        // Its time expired while the window was closed.
+        // It expired while the window was closed.
         if let change = abandon(index) { return .changed(change) }
         continue
       }
@@ -147,7 +147,7 @@ struct Sender {
       if isFree { freeRoom -= chunk.size }
       sent.resend(at: index)
       counters.chunksRetransmitted += 1
-      // Later chunks may be acknowledged only together with this one (RFC 9260 section 6.3.1, rule
+      // Later chunks may only be acknowledged together with this one (RFC 9260 section 6.3.1, rule
       // C5).
       if let timed = roundTrip.timedNumber, sent.place(of: timed) >= index { roundTrip.cancel() }
       lastSent = now
@@ -158,7 +158,7 @@ struct Sender {
     return nextNew(space, at: now)
   }
 
-  /// Whether the congestion window permits a chunk (RFC 9260 section 6.1, rule B).
+  /// Returns whether the congestion window allows a chunk (RFC 9260 section 6.1, rule B).
   private func mayFly(_ size: Int, _ space: PacketSpace) -> Bool {
     // The packet that reaches the window is filled; it exceeds the window by less than a packet.
     if space.hasData, size <= space.room { return true }
@@ -166,15 +166,15 @@ struct Sender {
     return sent.flight < window.bytes && !(window.isProbing && sent.flight > 0)
   }
 
-  /// Whether the peer has room for a chunk; one may always be in flight (RFC 9260 section 6.1,
-  /// rule A).
+  /// Returns whether the peer has room for a chunk; one may always be in flight (RFC 9260
+  /// section 6.1, rule A).
   private func fitsPeer(_ size: Int) -> Bool {
     sent.flight == 0 || sent.flight + size <= peerWindow
   }
 
-  /// The number of bytes of a message in the next chunk.
+  /// Returns how many bytes of a message go into the next chunk.
   ///
-  /// A message that needs several packets anyway begins in the remaining space of the current one.
+  /// A message that needs several packets anyway starts in the space left in the current one.
   private func partSize(of message: OutgoingMessage, rest: Int, _ space: PacketSpace) -> Int {
     let most = capacity - dataHeader
     guard rest > most || message.bytes.count > most, !space.isEmpty else {
@@ -218,7 +218,8 @@ struct Sender {
     return .chunk(chunk, number: number, restartsTimer: false, change)
   }
 
-  /// A chunk with the numbers that the peer should skip, when it is due (RFC 3758 section 3.5).
+  /// Returns a chunk with the numbers that the peer should skip, if one is due (RFC 3758
+  /// section 3.5).
   mutating func makeForward(at now: Instant) -> ControlChunk? {
     guard isForwardDue else { return nil }
     isForwardDue = false
@@ -231,14 +232,14 @@ struct Sender {
 
   // MARK: Acknowledgements
 
-  /// Handles the body of a SACK (RFC 9260 section 6.2.1).
+  /// Handles a SACK's body (RFC 9260 section 6.2.1).
   mutating func acknowledge(_ body: RawSpan, at now: Instant) -> AcknowledgementOutcome {
     var reader = ByteReader(body)
     guard let cumulative = try? reader.uint32(), let space = try? reader.uint32(),
       let gaps = try? reader.uint16(), (try? reader.uint16()) != nil
     else { return .useless }
     let passed = sent.place(of: cumulative) + 1
-    // Older than the last one.
+    // It is older than the last acknowledgement.
     guard passed >= 0 else { return .useless }
     guard passed <= sent.count else { return .failed(Self.impossible) }
     let flight = sent.flight
@@ -249,7 +250,7 @@ struct Sender {
       return .failed(Self.impossible)
     }
     if progress.bytes > 0 { roundTrip.settle() }
-    // During a recovery that advances, all missing reports count (section 7.2.4).
+    // In a recovery that advances, all missing reports count (section 7.2.4).
     let isRecovering = window.recoveryPoint != nil && progress.advanced
     window.advance(to: cumulative)
     window.acknowledge(progress.bytes, flight: flight)
@@ -268,7 +269,7 @@ struct Sender {
     return .applied(effects)
   }
 
-  /// Treats the cumulative number of a SHUTDOWN as an acknowledgement without gaps (section 9.2).
+  /// Treats the cumulative number in a SHUTDOWN as an acknowledgement without gaps (section 9.2).
   mutating func acknowledge(shutdown cumulative: UInt32, at now: Instant) -> AcknowledgementOutcome
   {
     var body = ByteWriter()
@@ -279,7 +280,7 @@ struct Sender {
     return acknowledge(bytes.span.bytes, at: now)
   }
 
-  /// Repeats the numbers to skip: unchanged ones once in a round trip, new ones at once, because
+  /// Schedules FORWARD-TSN: unchanged numbers once per round trip, new ones immediately, because
   /// there may be no other packet whose acknowledgement triggers it.
   private mutating func wantForward(at now: Instant) {
     guard sent.abandonedPrefix > 0 else { return }
@@ -290,7 +291,7 @@ struct Sender {
     }
   }
 
-  /// Counts missing reports of a chunk; the third one marks it as lost (section 7.2.4).
+  /// Counts missing reports for chunks; the third marks a chunk as lost (section 7.2.4).
   private mutating func strike(
     by newest: UInt32, at now: Instant, _ changes: inout [QueueChange]
   ) {
@@ -317,7 +318,7 @@ struct Sender {
     window.timeOut()
     roundTrip.cancel()
     var changes: [QueueChange] = []
-    // The gap report about the very next chunk was revoked: the peer dropped its data.
+    // The peer revoked its gap report for the very next chunk: it dropped the data.
     let isTakenBack = sent.chunks.first?.fate == .acknowledged
     for index in 0..<sent.count {
       let fate = sent.chunks[index].fate
@@ -329,7 +330,7 @@ struct Sender {
     return changes
   }
 
-  // MARK: Giving up
+  // MARK: Abandoning
 
   /// Marks a chunk as lost; its message is abandoned if its limits are reached.
   private mutating func lose(_ index: Int, at now: Instant) -> QueueChange? {
@@ -338,13 +339,13 @@ struct Sender {
     return nil
   }
 
-  /// Whether a lost chunk is abandoned instead of retransmitted.
+  /// Returns whether a lost chunk is abandoned instead of retransmitted.
   private func isOver(_ chunk: SentChunk, at now: Instant) -> Bool {
     !chunk.limits.isReliable && canForward
       && chunk.limits.isOver(transmissions: chunk.transmissions, at: now)
   }
 
-  /// Abandons the message of a chunk: its other chunks, and its unsent rest.
+  /// Abandons a chunk's message: its other chunks and its unsent rest.
   private mutating func abandon(_ index: Int) -> QueueChange? {
     let message = sent.chunks[index].message
     let place = sent.chunks[index].channel
@@ -355,10 +356,10 @@ struct Sender {
     return nil
   }
 
-  /// Abandons the message that a channel has begun to send.
+  /// Abandons the message that a channel is in the middle of sending.
   ///
-  /// A last chunk that is never sent gets a number, so that the peer can skip to it even if it has
-  /// acknowledged all the others.
+  /// A final chunk that is never sent gets a number, so that the peer can skip to it even if it has
+  /// acknowledged all others.
   private mutating func abandonBegun(_ place: Int) -> QueueChange? {
     guard let message = queues.first(of: place) else { return nil }
     queues.countAbandoned(place)
@@ -370,6 +371,6 @@ struct Sender {
     return queues.finishFirst(place, numbered: true, unsent: unsent, interleaves: interleaves)
   }
 
-  /// Whether the bytes in flight and the buffered amounts equal the sums over chunks and messages.
+  /// Whether the bytes in flight and the buffered amounts match the chunks and messages.
   var isConsistent: Bool { sent.isConsistent && queues.isConsistent }
 }

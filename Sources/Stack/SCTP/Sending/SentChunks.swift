@@ -1,12 +1,12 @@
 import DequeModule
 import Wire
 
-/// A DATA or I-DATA chunk with a number that the peer has not acknowledged cumulatively.
+/// A DATA or I-DATA chunk whose number is not yet acknowledged cumulatively.
 struct SentChunk {
   enum Fate {
     /// In flight.
     case outstanding
-    /// Lost: to be retransmitted.
+    /// Lost; to be retransmitted.
     case lost
     /// Acknowledged in a gap report.
     case acknowledged
@@ -14,34 +14,34 @@ struct SentChunk {
     case abandoned
   }
 
-  /// The whole message, which its chunks share.
+  /// The complete message, shared by its chunks.
   var bytes: [UInt8]
   var offset: Int
   var count: Int
-  /// The size that counts in the windows: payload and header.
+  /// Bytes that count in the windows: payload and header.
   var size: Int
-  /// The message among all messages of the association.
+  /// The message's number within the association.
   var message: UInt64
-  /// The place of the channel, in whose queue the rest of the message may wait.
+  /// The channel's place; the rest of the message may wait in its queue.
   var channel: Int
   var stream: UInt16
   var flags: DataFlags
   var payloadProtocol: PayloadProtocol
-  /// The stream sequence number, or the message identifier if messages interleave.
+  /// Stream sequence number, or message identifier if messages interleave.
   var order: UInt32
-  /// The place of the chunk in its message.
+  /// The chunk's position in its message.
   var part: UInt32
   var limits: MessageLimits
   var fate = Fate.outstanding
-  /// How often the chunk was sent.
+  /// The number of times that the chunk was sent.
   var transmissions = 1
-  /// How many acknowledgements reported later chunks but not this one.
+  /// The number of acknowledgements that reported later chunks but not this one.
   var strikes = 0
-  /// Only chunks from this number on were sent after this one.
+  /// Chunks from this number on were sent after this one's last transmission.
   var strikeFloor: UInt32
 }
 
-/// How long and how often a message is retransmitted (RFC 3758 section 3.5, RFC 7496).
+/// Limits on retransmitting a message (RFC 3758 section 3.5, RFC 7496).
 struct MessageLimits {
   /// When it is abandoned.
   var expiry: Instant?
@@ -51,7 +51,7 @@ struct MessageLimits {
   /// Whether the message is never abandoned.
   var isReliable: Bool { expiry == nil && retransmissions == nil }
 
-  /// Whether a chunk sent this often is abandoned instead of retransmitted.
+  /// Returns whether a chunk sent this often is abandoned instead of retransmitted.
   func isOver(transmissions: Int, at now: Instant) -> Bool {
     if let expiry, now >= expiry { return true }
     if let retransmissions, transmissions > retransmissions { return true }
@@ -61,19 +61,19 @@ struct MessageLimits {
 
 // MARK: - SentChunks
 
-/// The chunks that are not acknowledged cumulatively, in order of their numbers: in flight, lost,
-/// acknowledged in gap reports (RFC 9260 section 6.2.1) or abandoned (RFC 3758).
+/// Chunks not acknowledged cumulatively, in numerical order: in flight, lost, acknowledged in gap
+/// reports (RFC 9260 section 6.2.1) or abandoned (RFC 3758).
 struct SentChunks {
-  /// The number of the first chunk, or of the next one to be sent if empty.
+  /// The number of the first chunk, or of the next chunk to send if empty.
   private(set) var firstNumber: UInt32
   private(set) var chunks = Deque<SentChunk>()
-  /// The bytes of outstanding chunks.
+  /// Bytes in outstanding chunks.
   private(set) var flight = 0
-  /// How many chunks are lost.
+  /// The number of lost chunks.
   private(set) var lostCount = 0
   /// No chunk before this place is lost.
   private var lostHint = 0
-  /// The number of abandoned chunks at the front: the peer is asked to skip them.
+  /// The number of abandoned chunks at the front, which the peer is asked to skip.
   private(set) var abandonedPrefix = 0
 
   init(firstNumber: UInt32) { self.firstNumber = firstNumber }
@@ -83,10 +83,10 @@ struct SentChunks {
   /// The number of the next new chunk.
   var nextNumber: UInt32 { firstNumber &+ UInt32(truncatingIfNeeded: chunks.count) }
 
-  /// The number of the chunk at a place.
+  /// Returns the number of the chunk at a place.
   func number(at index: Int) -> UInt32 { firstNumber &+ UInt32(truncatingIfNeeded: index) }
 
-  /// The place of a number, which may lie outside.
+  /// Returns a number's place, which may be out of range.
   func place(of number: UInt32) -> Int { Int(Int32(bitPattern: number &- firstNumber)) }
 
   mutating func append(_ chunk: SentChunk) {
@@ -95,7 +95,7 @@ struct SentChunks {
     extendAbandonedPrefix()
   }
 
-  /// The place of the first lost chunk.
+  /// Returns the place of the first lost chunk.
   mutating func firstLost() -> Int? {
     guard lostCount > 0 else { return nil }
     while lostHint < chunks.count, chunks[lostHint].fate != .lost { lostHint += 1 }
@@ -105,7 +105,7 @@ struct SentChunks {
   /// Marks a chunk as lost, to be retransmitted.
   mutating func lose(at index: Int) { set(.lost, at: index) }
 
-  /// Changes the fate of a chunk and updates the sums.
+  /// Changes a chunk's fate and updates the sums.
   private mutating func set(_ fate: SentChunk.Fate, at index: Int) {
     let old = chunks[index].fate
     guard old != fate else { return }
@@ -133,9 +133,10 @@ struct SentChunks {
     chunks[index].strikeFloor = nextNumber
   }
 
-  /// Counts a report of later chunks; three mean a loss (RFC 9260 section 7.2.4).
+  /// Counts a report of later chunks; returns true at the third, which means a loss (RFC 9260
+  /// section 7.2.4).
   ///
-  /// Chunks count only if they were sent after the last transmission of this one.
+  /// Only chunks sent after this one's last transmission count.
   mutating func strike(at index: Int, by newest: UInt32) -> Bool {
     guard chunks[index].fate == .outstanding, !chunks[index].strikeFloor.isNewer(than: newest)
     else { return false }
@@ -143,7 +144,7 @@ struct SentChunks {
     return chunks[index].strikes >= 3
   }
 
-  /// Removes a number of chunks at the front.
+  /// Removes chunks at the front.
   private mutating func removeFirst(_ number: Int) {
     for index in 0..<number {
       switch chunks[index].fate {
@@ -171,9 +172,9 @@ struct SentChunks {
 // MARK: - Acknowledgements
 
 extension SentChunks {
-  /// The changes by one SACK.
+  /// Changes made by one SACK.
   struct Progress: Hashable {
-    /// Newly acknowledged bytes, cumulatively or in gap reports.
+    /// Bytes newly acknowledged, cumulatively or in gap reports.
     var bytes = 0
     /// The highest number newly acknowledged in a gap report.
     var newest: UInt32?
@@ -185,7 +186,7 @@ extension SentChunks {
     var isCutOff = false
   }
 
-  /// Marks a number of chunks at the front as acknowledged and removes them.
+  /// Acknowledges and removes chunks at the front.
   mutating func acknowledgeFirst(
     _ number: Int, at now: Instant, _ roundTrip: inout RoundTrip, _ progress: inout Progress
   ) {
@@ -204,7 +205,7 @@ extension SentChunks {
     removeFirst(number)
   }
 
-  /// Handles gap reports; false if they cover unsent chunks.
+  /// Handles gap reports; returns false if they cover unsent chunks.
   mutating func acknowledge(
     gaps: Int, _ reader: inout ByteReader, at now: Instant, _ roundTrip: inout RoundTrip,
     _ progress: inout Progress
@@ -215,7 +216,7 @@ extension SentChunks {
         progress.isCutOff = true
         return true
       }
-      // The first place after the cumulative number has the offset 1. Blocks ascend.
+      // Offset 1 is the first place after the cumulative number. Blocks ascend.
       let first = Int(start) - 1
       let last = Int(end) - 1
       guard first >= next, first <= last else { return true }
@@ -235,12 +236,12 @@ extension SentChunks {
   }
 }
 
-// MARK: - Giving up
+// MARK: - Abandoning
 
 extension SentChunks {
-  /// Abandons the chunks of a message, given the place of one of them (RFC 3758 section 3.5).
+  /// Abandons a message's chunks, given the place of one of them (RFC 3758 section 3.5).
   mutating func abandon(_ message: UInt64, around index: Int, interleaves: Bool) {
-    // The chunks of a message are adjacent unless messages interleave.
+    // A message's chunks are adjacent unless messages interleave.
     var first = index
     var last = index
     while first > 0, interleaves || chunks[first - 1].message == message { first -= 1 }
@@ -251,8 +252,9 @@ extension SentChunks {
     extendAbandonedPrefix()
   }
 
-  /// The body of a FORWARD-TSN or I-FORWARD-TSN chunk for the abandoned chunks at the front, and
-  /// the number to skip to; nil if there are none (RFC 3758 section 3.2, RFC 8260 section 2.3.1).
+  /// Returns the body of a FORWARD-TSN or I-FORWARD-TSN chunk for the abandoned chunks at the
+  /// front, and the number to skip to; nil if there are none (RFC 3758 section 3.2, RFC 8260
+  /// section 2.3.1).
   func forward(room: Int, interleaves: Bool) -> (body: [UInt8], end: UInt32)? {
     guard abandonedPrefix > 0 else { return nil }
     let entry = interleaves ? 8 : 4
@@ -288,8 +290,8 @@ extension SentChunks {
     return (writer.bytes, number(at: end - 1))
   }
 
-  /// Whether the sums are those of the chunks; long queues are summed up only occasionally, because
-  /// this runs after every step of a debug build.
+  /// Whether the sums match the chunks; long queues are summed only occasionally, because this runs
+  /// after every step in debug builds.
   var isConsistent: Bool {
     guard count <= 256 || count & 1023 == 0 else { return flight >= 0 && lostCount >= 0 }
     return flight == chunks.reduce(0) { $1.fate == .outstanding ? $0 + $1.size : $0 }

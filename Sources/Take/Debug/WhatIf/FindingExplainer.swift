@@ -5,12 +5,12 @@ import Replay
 package import Tape
 package import Wire
 
-/// Reruns a session with changes, to say for each finding with a freeze or concealment what would
-/// have avoided it.
+/// Reruns a session with changes to explain what would have avoided each finding's freezes and
+/// concealment.
 ///
-/// The loop is open: the remote side sends what it sent in the recording. That shows the effect of
-/// a buffer or a packet at the receiver, but not what the sender would have done, so nothing is
-/// said about that.
+/// The loop is open: the remote side sends what it sent in the recording. That shows how a buffer
+/// or a packet affects the receiver, but not what the sender would have done, so explanations do
+/// not cover that.
 package struct FindingExplainer {
   private let path: String
   private let codecs: () -> any CodecFactory
@@ -50,7 +50,7 @@ package struct FindingExplainer {
     self.codecs = codecs
   }
 
-  /// The explanations of findings that have one, by index.
+  /// Returns explanations by finding index, where there is one.
   ///
   /// - Parameter progress: called with a description of the current run and its time.
   package func explain(progress: (String, Instant) -> Void) throws(TapeError) -> [Int: String] {
@@ -89,7 +89,7 @@ package struct FindingExplainer {
     ).merging(unseen) { one, _ in one }
   }
 
-  /// Findings about an end that the take does not have.
+  /// Returns texts for findings about the remote side's media, which the take lacks.
   private func findingsOfOthers() -> [Int: String] {
     var texts: [Int: String] = [:]
     for (index, finding) in findings.enumerated()
@@ -153,8 +153,8 @@ package struct FindingExplainer {
     return places
   }
 
-  /// The duration of freezes and concealment at the places: freezes from a second before to a
-  /// second after; concealment over the whole session, since its counter is cumulative.
+  /// Returns the duration of freezes and concealment at the places: freezes from a second before to
+  /// a second after; concealment over the entire session, since its counter is cumulative.
   private func harm(_ places: [Place], _ outcomes: [PeerOutcome], _ recorded: [PeerOutcome])
     -> Harm
   {
@@ -190,8 +190,8 @@ package struct FindingExplainer {
     try FreeRun(path: path, changes: changes, codecs: codecs).run { progress(what, $0) }
   }
 
-  /// Media packets that one peer of the take sent and another did not receive, with their expected
-  /// arrival times.
+  /// Returns media packets that one peer of the take sent and another did not receive, with their
+  /// expected arrival times.
   private func lostPackets() throws(TapeError) -> [FreeRun.LostPacket] {
     let connection = try TakeFile.openForQueries(path)
     do throws(SQLiteError) {
@@ -214,7 +214,7 @@ package struct FindingExplainer {
   private func lostPackets(
     _ connection: borrowing SQLiteConnection, _ from: Int64, _ to: Int64, _ delay: Int64
   ) throws(SQLiteError) -> [FreeRun.LostPacket] {
-    // The path of most packets.
+    // The path with the most packets.
     let paths = try connection.prepare(
       """
       SELECT local, remote FROM path JOIN packet_store USING (path)

@@ -4,19 +4,19 @@ import Replay
 package import Tape
 package import Wire
 
-/// Runs the stack freely on the inputs of a take, reporting outcomes instead of comparing.
+/// Runs the stack freely on a take's inputs, reporting outcomes instead of comparing.
 ///
 /// Inputs arrive in an open loop: at their recorded times, whatever the stack does. Only deadlines
-/// are the stack's own. Without changes, the result is the recorded session.
+/// follow the stack. Without changes, the result is the recorded session.
 package final class FreeRun {
-  /// The changes relative to the recording.
+  /// The differences between a run and the recording.
   package struct Changes: Sendable {
     package var edits: [PacketEdit] = []
-    /// Modifies the configuration of every peer.
+    /// Modifies every peer's configuration.
     package var configure: @Sendable (inout PeerConfiguration) -> Void = { _ in }
     /// The peer whose inputs are changed; nil for all.
     package var peer: UInt32?
-    /// The seed of random edits.
+    /// The seed for random edits.
     package var seed: UInt64 = 1
     /// Packets lost in the recording that arrive in this run, in time order.
     package var delivered: [LostPacket] = []
@@ -28,7 +28,7 @@ package final class FreeRun {
 
   /// A packet that was lost in the recording.
   package struct LostPacket: Sendable {
-    /// The number of the receiving peer.
+    /// The receiving peer's number.
     package var peer: UInt32
     package var at: Instant
     package var datagram: Datagram
@@ -49,23 +49,23 @@ package final class FreeRun {
   }
 
   private struct Driven {
-    /// The number of the actor in the take.
+    /// The actor's number in the take.
     var number: UInt32
-    /// The number of its peer.
+    /// Its peer's number.
     var peer: UInt32
     var machine: PeerMachine
     var outcome: PeerOutcome
-    /// The time of the last input; time never goes back.
+    /// The time of the last input; it never decreases.
     var at: Instant
-    /// The offset that was added to the peer's own times.
+    /// The offset added to the peer's recorded times.
     var clock: Interval
-    /// The minimum delay of its jitter buffers.
+    /// Its jitter buffers' minimum delay.
     var buffer: Interval
     var recordedDeadline: Instant?
     /// Whether the frames in flight at its end were awaited.
     var isDrained = false
 
-    /// The deadline of the peer on the take's clock.
+    /// The peer's deadline on the take's clock.
     var deadline: Instant? { machine.deadline.map { $0 + clock } }
   }
 
@@ -75,23 +75,22 @@ package final class FreeRun {
   private var editor: PacketEditor
   private var memory = RowMemory()
   private var peers: [Driven] = []
-  /// The actors that are not endpoints and are omitted.
+  /// Actors that are not endpoints and are omitted.
   package private(set) var others: [String] = []
   private var held: [Held] = []
   private var order = 0
   private var outbox = Outbox<PeerOutput>()
 
-  /// A live recorder serves a deadline slightly late; until then none is added.
+  /// A live recorder serves a deadline slightly late; within this time no deadline is added.
   private static let patience = Interval.milliseconds(5)
-  /// A process that serves a deadline later than this was not running meanwhile.
+  /// A process that serves a deadline later than this was not running in the meantime.
   private static let stall = Interval.milliseconds(50)
-  /// How long a peer is run after its end to show the frames that it has, beyond the delay of its
-  /// jitter buffers.
+  /// The time that a peer runs after its end to show the frames that it has, beyond its jitter
+  /// buffers' delay.
   private static let drain = Interval.milliseconds(1500)
   /// The maximum number of wake-ups at one instant.
   private static let wakesMaximum = 10_000
 
-  /// Opens a take.
   package init(path: String, changes: Changes, codecs: @escaping () -> any CodecFactory)
     throws(TapeError)
   {
@@ -106,13 +105,13 @@ package final class FreeRun {
     }
   }
 
-  /// The time of the take's last step, for progress.
+  /// Returns the time of the take's last step, for progress.
   package func lastTime() throws(TapeError) -> Instant? { try reader.lastTime() }
 
   /// The number of datagrams that each edit changed.
   package var changed: [Int] { editor.changed }
 
-  /// Runs to the end of the take and returns the outcome of each peer.
+  /// Runs to the end of the take; returns each peer's outcome.
   package func run(progress: (Instant) -> Void = { _ in }) throws(TapeError) -> [PeerOutcome] {
     var end = Instant.zero
     while let chunk = try reader.chunk(steps: 64) {
@@ -142,18 +141,18 @@ package final class FreeRun {
 
   // MARK: Time
 
-  /// The time before the next step up to which the recorded process was running: a stopped process
-  /// shows nothing, however long its buffers are.
+  /// Returns the time up to which the recorded process was running before the next step: a stopped
+  /// process shows nothing, however long its buffers are.
   private func awake(before next: Instant) -> Instant {
     let due = peers.compactMap { $0.clock == .zero ? $0.recordedDeadline : nil }.min()
     guard let due, due + FreeRun.stall < next else { return next }
     return due
   }
 
-  /// Waits for frames that arrived before the end of a peer and were not shown yet, so that the
-  /// same frames count for any buffer size.
+  /// Waits for frames that arrived before a peer's end but were not shown yet, so that the same
+  /// frames count for any buffer size.
   ///
-  /// Other outputs in that time do not count, because there is no recording of it.
+  /// Other outputs from that time do not count, because it is not in the recording.
   private func drain(_ index: Int) {
     guard !peers[index].isDrained else { return }
     peers[index].isDrained = true
@@ -195,7 +194,7 @@ package final class FreeRun {
     }
     switch input {
     case .deadline:
-      // The stack may have another deadline than in the recording.
+      // The stack's deadline may differ from the recorded one.
       guard let due = driven(peer)?.deadline, due <= at else { return }
       self.step(peer, .deadline, at: at)
     case .genesis(var genesis):
@@ -267,7 +266,7 @@ package final class FreeRun {
       input = .datagram(datagram, arrival: arrival - clock)
     }
     peers[index].machine.step(input, at: now - clock, into: &outbox)
-    // What a peer does while frames are awaited counts at its recorded end.
+    // Whatever a peer does while frames are awaited counts at its recorded end.
     let told = peers[index].isDrained ? instant : now
     while let output = outbox.next() { peers[index].outcome.record(output, at: told) }
   }

@@ -2,12 +2,12 @@ package import Replay
 import Tape
 package import Wire
 
-/// A change to some of the received datagrams of a take.
+/// A change to some of the datagrams received in a take.
 ///
 ///     drop 'packet rtp ssrc=1 from=1.2s to=1.5s'      corrupt 'packet rtp probability=2%'
 ///     delay '80ms packet rtp every=10'                 duplicate 'packet stun'
 package struct PacketEdit: Hashable, Sendable, CustomStringConvertible {
-  /// The kind of change.
+  /// The change made to each selected datagram.
   package enum Action: Hashable, Sendable {
     case drop
     case delay(Interval)
@@ -23,7 +23,7 @@ package struct PacketEdit: Hashable, Sendable, CustomStringConvertible {
   let to: StepCondition?
   /// Applies to every n-th selected datagram, starting with the first.
   let every: Int
-  /// The probability in thousandths, drawn from a seed.
+  /// The probability of the edit in thousandths, drawn from a seed.
   let share: UInt64
   /// The edit as written.
   package let description: String
@@ -95,7 +95,7 @@ package struct PacketEdit: Hashable, Sendable, CustomStringConvertible {
     return place
   }
 
-  /// Whether a step is within the edit's part of the take, bounds included.
+  /// Returns whether a step is within the edit's part of the take, bounds included.
   func covers(_ step: StepHead) -> Bool {
     let isLate = from.map {
       $0.stepNumber.map { step.number >= $0 } ?? ($0.instant ?? .zero <= step.at)
@@ -121,8 +121,8 @@ extension PacketEdit.Action {
 /// Decides which edits apply to each datagram.
 struct PacketEditor {
   private let edits: [PacketEdit]
-  /// The number of datagrams that each edit selected per peer, so that `every` is even within one
-  /// peer's stream.
+  /// The number of datagrams that each edit selected per peer, so that `every` counts each peer's
+  /// datagrams alone.
   private var counts: [[UInt32: Int]]
   private let chance: EntropyStream
   /// The number of datagrams that each edit changed.
@@ -136,7 +136,7 @@ struct PacketEditor {
       .stream("what-if")
   }
 
-  /// The edits that apply to a step, in order.
+  /// Returns the edits that apply to a step, in order.
   mutating func actions(
     _ step: TapeChunk.Step, _ rows: RowList, _ memory: RowMemory
   ) -> [PacketEdit.Action] {

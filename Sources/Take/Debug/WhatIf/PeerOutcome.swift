@@ -4,13 +4,13 @@ import Stats
 import Tape
 import Wire
 
-/// The outcome of a session for one peer, as its user would have perceived it.
+/// A session's outcome for one peer, as its user would have perceived it.
 package struct PeerOutcome: Sendable, Codable {
   private enum CodingKeys: CodingKey {
     case peer, label, states, freezes, measures, refusals
   }
 
-  /// A time in which video was frozen.
+  /// A period in which a received track's video was frozen.
   package struct Freeze: Hashable, Sendable, Codable {
     package var fromNanoseconds: Int64
     package var toNanoseconds: Int64
@@ -37,7 +37,7 @@ package struct PeerOutcome: Sendable, Codable {
   package private(set) var states: [State] = []
   package private(set) var freezes: [Freeze] = []
   package private(set) var measures: [Measure] = []
-  /// What was refused, and how often.
+  /// The refusals, with counts.
   package private(set) var refusals: [String] = []
 
   private var shown: [(track: UInt32, rule: FreezeRule)] = []
@@ -47,7 +47,8 @@ package struct PeerOutcome: Sendable, Codable {
   private var late: [(name: String, count: Int)] = []
   /// The highest sequence number sent on each stream.
   private var highest: [UInt32: UInt16] = [:]
-  /// Packets that the remote peer requested in the recording and that this run did not send.
+  /// The number of packets that the remote peer requested in the recording but this run did not
+  /// send.
   private var unsent = 0
   private var sentBytes = 0
   private var sentPackets = 0
@@ -59,7 +60,7 @@ package struct PeerOutcome: Sendable, Codable {
     self.label = label
   }
 
-  // MARK: Collecting
+  // MARK: Collection
 
   mutating func record(_ output: PeerOutput, at now: Instant) {
     switch output {
@@ -89,11 +90,11 @@ package struct PeerOutcome: Sendable, Codable {
     record(frame, at: now)
   }
 
-  /// More streams than any session has.
+  /// The maximum number of streams, which no real session reaches.
   private static let streamMaximum = 4_096
 
   private mutating func countSent(_ bytes: [UInt8]) {
-    // RTP, by its version and second byte (RFC 5761 section 4).
+    // RTP, judging by its version and second byte (RFC 5761 section 4).
     guard bytes.count >= 12, bytes[0] >> 6 == 2, !(192...223).contains(bytes[1]) else { return }
     let sequence = UInt16(bytes[2]) << 8 | UInt16(bytes[3])
     let ssrc = bytes[8..<12].reduce(UInt32(0)) { $0 << 8 | UInt32($1) }
@@ -108,7 +109,7 @@ package struct PeerOutcome: Sendable, Codable {
     var sequences: [UInt16]
   }
 
-  /// Counts the packets requested by a step's NACKs that this run did not send.
+  /// Counts the packets that a step's NACKs request but this run did not send.
   mutating func countUnsent(_ step: TapeChunk.Step, _ rows: RowList) {
     for row in step.rows where rows.table(row) == .rtcp {
       guard rows[row, column: "type"] == .text("nack"),
@@ -132,8 +133,8 @@ package struct PeerOutcome: Sendable, Codable {
       return
     }
     if frame.kind == .audio {
-      // Concealment of loss and blocks added to slow down have the same outcome; the statistics
-      // distinguish them.
+      // Concealed loss and blocks added to slow down have the same outcome; statistics tell them
+      // apart.
       guard frame.outcome != "concealed" else { return }
       var count = 0
       if case .audio(let block) = frame.decoded { count = block.frameCount }
@@ -174,7 +175,7 @@ package struct PeerOutcome: Sendable, Codable {
     hasFinalReport = true
   }
 
-  // MARK: The result
+  // MARK: Result
 
   mutating func finish(at end: Instant, stats: StatsReport) {
     sample(stats)
@@ -249,13 +250,13 @@ package struct PeerOutcome: Sendable, Codable {
   }
 }
 
-/// The definition of a freeze: a gap of at least three times the average and at least 150 ms longer
-/// than it (W3C freezeCount).
+/// Detects freezes: gaps of at least three times the average that exceed it by at least 150 ms (W3C
+/// freezeCount).
 struct FreezeRule: Sendable {
   private var last: Instant?
   private var gaps: [Int64] = []
 
-  /// Handles a displayed frame; returns the time of the previous one if the gap was a freeze.
+  /// Handles a displayed frame; returns the previous one's time if the gap was a freeze.
   mutating func show(at now: Instant) -> Instant? {
     defer { last = now }
     guard let last else { return nil }

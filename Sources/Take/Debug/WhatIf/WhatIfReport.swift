@@ -3,14 +3,14 @@ package import Queries
 import Replay
 import Wire
 
-/// A comparison of a recorded session with a run under changes.
+/// Compares a recorded session with a run under changes.
 package struct WhatIfReport: Sendable {
   package let path: String
-  /// Descriptions of the changes, with the number of affected datagrams where that can be counted.
+  /// The changes, described with the number of affected datagrams where it can be counted.
   package let changes: [String]
   package let recorded: [PeerOutcome]
   package let changed: [PeerOutcome]
-  /// The actors that are not endpoints and were omitted.
+  /// Actors that are not endpoints and were omitted.
   package let others: [String]
 
   package init(
@@ -27,7 +27,7 @@ package struct WhatIfReport: Sendable {
     return "Left out, because only endpoints can be changed: \(others.joined(separator: ", "))."
   }
 
-  /// The assumptions of the comparison.
+  /// The assumptions behind the comparison.
   package static let meaning =
     "Open loop: what came in is what was recorded, whatever the stack did; what the other side "
     + "would have sent in answer (retransmissions, key frames, another bit rate) is not known."
@@ -88,7 +88,7 @@ package struct WhatIfReport: Sendable {
     return value.rounded() == value ? String(Int64(saturating: value)) : decimal(value, 1)
   }
 
-  /// Freezes in one outcome that overlap none of the other.
+  /// Returns freezes in one outcome that overlap none in the other.
   private func freezes(_ outcome: PeerOutcome, missingIn other: PeerOutcome) -> [PeerOutcome.Freeze]
   {
     outcome.freezes.filter { freeze in
@@ -107,7 +107,8 @@ package struct WhatIfReport: Sendable {
     }
   }
 
-  /// The number of displayed frames of a track: with fewer frames, longer gaps are normal.
+  /// Returns the number of a track's frames that were displayed: with fewer frames, longer gaps are
+  /// normal.
   private func shown(_ outcome: PeerOutcome, _ track: UInt32) -> Double {
     outcome.measures.first { $0.name == "track \(track) video frames shown" }?.value ?? 0
   }
@@ -117,10 +118,10 @@ package struct WhatIfReport: Sendable {
       + "for \(Int(saturating: (freeze.seconds * 1000).rounded())) ms"
   }
 
-  /// The report as text: the differences, and freezes that disappeared or were added.
+  /// The report as text: the differences, and freezes that disappeared or appeared.
   package var text: String { text() }
 
-  /// The report as text for a terminal.
+  /// Returns the report as text for a terminal.
   package func text(_ look: TableLook = TableLook()) -> String {
     var lines =
       changes.map { "what if: \($0)" } + [Self.meaning] + (otherText.map { [$0] } ?? []) + [""]

@@ -2,7 +2,7 @@ public import Media
 package import RTP
 import Wire
 
-/// A video frame of an H.264 byte stream.
+/// A video frame in an H.264 byte stream.
 package struct H264AccessUnit: Hashable, Sendable {
   /// Its units with start codes; a key frame begins with all parameter sets.
   package var bytes: [UInt8]
@@ -10,17 +10,17 @@ package struct H264AccessUnit: Hashable, Sendable {
   package var isKey: Bool
 }
 
-/// Why an H.264 byte stream cannot be read or sent.
+/// An error in an H.264 byte stream, or a feature that cannot be sent.
 package enum H264Error: Error, Hashable, Sendable, CustomStringConvertible {
   /// The file does not begin with a start code.
   case noByteStream
-  /// An invalid unit; its number from 0.
+  /// An invalid unit, with its number from 0.
   case malformedUnit(Int)
-  /// A unit or a video frame exceeds the limit; the number of the unit from 0.
+  /// A unit or video frame over the size limit, with the unit's number from 0.
   case tooLarge(Int)
   /// Video frames refer to later ones.
   case bidirectional
-  /// Video frames are made of fields.
+  /// Video frames consist of fields.
   case interlaced
 
   package var description: String {
@@ -41,8 +41,8 @@ package enum H264Error: Error, Hashable, Sendable, CustomStringConvertible {
   }
 }
 
-/// Splits an H.264 byte stream (annex B) into video frames, from pieces of any size: append bytes
-/// with `append`, then read video frames with `next` until it returns nil.
+/// Splits an H.264 byte stream (annex B) into video frames: append pieces of any size, then call
+/// `next` until it returns nil.
 ///
 /// Everything before the first key frame is skipped.
 package struct H264Reader {
@@ -59,13 +59,13 @@ package struct H264Reader {
     let unit: [UInt8]
   }
 
-  /// Where the unit that was read last begins, in bytes from the beginning of the file.
+  /// The offset of the last unit, in bytes from the start of the file.
   package private(set) var unitPosition = 0
   /// The latest sequence parameter set.
   package private(set) var parameters: H264SequenceParameters?
 
   private var buffer = PieceBuffer()
-  /// How many bytes of the buffer were scanned, and how many zeros are at their end.
+  /// The number of scanned bytes in the buffer, and of zeros at their end.
   private var scanned = 0
   private var zeros = 0
   private var hasBegun = false
@@ -74,7 +74,7 @@ package struct H264Reader {
   private var failure: H264Error?
 
   private var sets: [ParameterSet] = []
-  /// The units of the incomplete video frame.
+  /// The incomplete video frame's units.
   private var units: [[UInt8]] = []
   private var unitBytes = 0
   private var hasSlices = false
@@ -82,16 +82,14 @@ package struct H264Reader {
   private var hasHadKey = false
   private var ready: H264AccessUnit?
 
-  /// Creates a reader at the beginning of a file.
   package init() {}
 
-  /// Appends the next bytes of the file.
   package mutating func append(_ piece: RawSpan) { buffer.append(piece) }
 
   /// Marks the end of the file, which completes the last video frame.
   package mutating func finish() { isEnded = true }
 
-  /// The next video frame, or nil when more bytes are needed or the file has ended.
+  /// Returns the next video frame; nil if more bytes are needed or the file has ended.
   package mutating func next() throws(H264Error) -> H264AccessUnit? {
     if let failure { throw failure }
     do throws(H264Error) {
@@ -167,7 +165,7 @@ package struct H264Reader {
       if hasSlices { endFrame() }
       try add(unit)
     case .accessUnitDelimiter: if hasSlices { endFrame() }
-    // The rest is filling, ends, or for decoders of other kinds (table 7-1).
+    // The rest is filler, end markers, or for other kinds of decoders (table 7-1).
     default: break
     }
   }
@@ -183,7 +181,7 @@ package struct H264Reader {
     try add(unit)
   }
 
-  /// Stores a parameter set, replacing an earlier one with its number.
+  /// Stores a parameter set, replacing an earlier one with the same number.
   private mutating func store(_ type: H264UnitType, _ number: UInt32, _ unit: [UInt8])
     throws(H264Error)
   {
@@ -209,7 +207,7 @@ package struct H264Reader {
     units.append(unit)
   }
 
-  /// Completes the video frame, if it is decodable.
+  /// Completes the video frame if it is decodable.
   private mutating func endFrame() {
     defer {
       units = []
@@ -237,28 +235,26 @@ package struct H264Reader {
 
 // MARK: - H264FileSource
 
-/// Encoded video frames from an H.264 byte stream, optionally repeated.
+/// Provides encoded video frames from an H.264 byte stream, optionally repeated.
 public struct H264FileSource: TimedMedia {
   private var file: RepeatedFile<H264Reader>
   private var count: Int64 = 0
 
   /// The frame rate.
   public let framesPerSecond: Double
-  /// The `profile-level-id` of SDP that the video frames require (RFC 6184 section 8.1).
+  /// The `profile-level-id` in SDP that the video frames require (RFC 6184 section 8.1).
   public let profileLevelID: String
-  /// The size of the first video frames in pixels.
+  /// The first video frames' width in pixels.
   public let width: Int
-  /// The size of the first video frames in pixels.
+  /// The first video frames' height in pixels.
   public let height: Int
 
-  /// The maximum number of video frames examined before any is sent.
+  /// The number of video frames examined before any is sent.
   private static let previewMaximum = 64
 
-  /// Opens a file and reads its first video frames, so that a file that cannot be sent is refused
-  /// at once.
+  /// Opens a file and reads its first video frames, so that an unusable file is refused at once.
   ///
-  /// - Parameter framesPerSecond: the frame rate; nil for that of the file, or 30 if it states
-  ///   none.
+  /// - Parameter framesPerSecond: the frame rate; nil for the file's rate, or 30 if it states none.
   public init(path: String, loops: Bool, framesPerSecond: Double? = nil) throws(MediaFileError) {
     file = try RepeatedFile(path: path, loops: loops)
     while file.count < H264FileSource.previewMaximum, try file.nextOnce() != nil {}
@@ -274,7 +270,7 @@ public struct H264FileSource: TimedMedia {
     try file.restart()
   }
 
-  /// The next video frame and its time.
+  /// Returns the next video frame and its time.
   public mutating func next() throws(MediaFileError) -> (
     media: MediaContent, nanoseconds: Int64
   )? {
@@ -284,7 +280,7 @@ public struct H264FileSource: TimedMedia {
     return (content(videoFrame), Int64(min(seconds * 1e9, 9e18)))
   }
 
-  /// The next key frame of the file, where sending continues; the frame rate is unchanged.
+  /// Returns the file's next key frame, where sending continues; the frame rate is unchanged.
   public mutating func nextKeyFrame() throws(MediaFileError) -> MediaContent? {
     while let videoFrame = try file.next() {
       if videoFrame.isKey { return content(videoFrame) }

@@ -4,13 +4,13 @@ import Wire
 
 /// An error in an IVF file.
 package enum IVFError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// The file does not begin with the magic word.
+  /// The file does not begin with the magic number.
   case notIVF
   /// An unsupported codec, by its four letters.
   case codec(String)
-  /// A video frame whose stated size exceeds the limit.
+  /// A video frame with a stated size over the limit.
   case tooLong
-  /// The file ends within a video frame.
+  /// The file ends inside a video frame.
   case truncated
   /// The decoder refused a video frame.
   case undecodable(String)
@@ -28,7 +28,7 @@ package enum IVFError: Error, Hashable, Sendable, CustomStringConvertible {
 
 /// Reads IVF from pieces of any size: encoded video frames with their times.
 struct IVFReader {
-  /// The header of the file.
+  /// The file's header.
   struct Header {
     var fourCC: String
     var width: Int
@@ -36,7 +36,6 @@ struct IVFReader {
     var ticksPerSecond: Double
   }
 
-  /// An encoded video frame.
   struct Frame {
     var bytes: [UInt8]
     /// In ticks.
@@ -44,7 +43,7 @@ struct IVFReader {
   }
 
   private(set) var header: Header?
-  /// Where the current header or frame begins in the file, in bytes; errors name it.
+  /// The offset of the current header or frame in the file, in bytes; errors state it.
   private(set) var partPosition = 0
   private var buffer = PieceBuffer()
   private var frame: (count: Int, time: UInt64)?
@@ -68,7 +67,7 @@ struct IVFReader {
     return true
   }
 
-  /// A number of several bytes, little-endian.
+  /// Parses a little-endian number of several bytes.
   private func number(_ bytes: [UInt8], _ start: Int, _ count: Int) -> UInt64 {
     (0..<count).reduce(0) { $0 | UInt64(bytes[start + $1]) << UInt64(8 * $1) }
   }
@@ -107,9 +106,9 @@ extension IVFReader: PieceReader {
   }
 }
 
-/// The bytes of an IVF file: encoded video frames with their times, all numbers little-endian.
+/// Writes IVF: encoded video frames with their times, all numbers little-endian.
 package enum IVFWriter {
-  /// The header of the file: 32 bytes.
+  /// Returns the file's header: 32 bytes.
   package static func header(
     fourCC: String, width: Int, height: Int, ticksPerSecond: UInt32, frameCount: Int
   ) -> [UInt8] {
@@ -120,13 +119,13 @@ package enum IVFWriter {
     append(UInt64(UInt16(clamping: width)), 2, to: &bytes)
     append(UInt64(UInt16(clamping: height)), 2, to: &bytes)
     append(UInt64(ticksPerSecond), 4, to: &bytes)
-    append(1, 4, to: &bytes)  // a tick is so many parts of that
+    append(1, 4, to: &bytes)  // the denominator of a tick
     append(UInt64(UInt32(clamping: frameCount)), 4, to: &bytes)
     append(0, 4, to: &bytes)
     return bytes
   }
 
-  /// The header of a video frame.
+  /// Returns a video frame's header.
   package static func frameHeader(byteCount: Int, time: UInt64) -> [UInt8] {
     var bytes: [UInt8] = []
     append(UInt64(UInt32(clamping: byteCount)), 4, to: &bytes)
@@ -141,14 +140,14 @@ package enum IVFWriter {
 
 // MARK: - IVFFileSource
 
-/// Decoded video frames from an IVF file with VP8 or VP9, optionally repeated.
+/// Provides decoded video frames from an IVF file with VP8 or VP9, optionally repeated.
 public struct IVFFileSource: TimedMedia {
   private let path: String
   private var file: RepeatedFile<IVFReader>
   private var decoder: any VideoDecoding
   private let codec: CodecName
   private let secondsPerTick: Double
-  /// The beginning of the current repetition, and the time and interval of the last video frame.
+  /// The start of the current repetition, and the last video frame's time and interval.
   private var roundBegan = 0.0
   private var last: (time: Double, step: Double)?
 
@@ -159,7 +158,7 @@ public struct IVFFileSource: TimedMedia {
   /// The frame rate, from the first two video frames.
   public let framesPerSecond: Double
 
-  /// Opens a file and reads its first video frames, so that one without any is refused at once.
+  /// Opens a file and reads its first video frames, so that a file without any is refused at once.
   public init(path: String, loops: Bool) throws(MediaFileError) {
     self.path = path
     file = try RepeatedFile(path: path, loops: loops)
@@ -191,14 +190,14 @@ public struct IVFFileSource: TimedMedia {
     }
   }
 
-  /// The next video frame and its time.
+  /// Returns the next video frame and its time.
   public mutating func next() throws(MediaFileError) -> (
     media: MediaContent, nanoseconds: Int64
   )? {
     guard let piece = try file.next() else { return nil }
     let step = last?.step ?? 1 / framesPerSecond
     if file.count == 1, let last {
-      // The file repeats after the interval of its last video frames.
+      // The file repeats after the interval between its last video frames.
       roundBegan = last.time + step
       decoder = try IVFFileSource.decoder(codec, path)
     }

@@ -1,6 +1,6 @@
 import RTP
 
-/// Writes encoded video frames of H.264 into a fragmented MP4 file (ISO/IEC 14496-12 and -15), one
+/// Writes encoded H.264 video frames into a fragmented MP4 file (ISO/IEC 14496-12 and -15), one
 /// fragment from each key frame to the next.
 package struct MP4Writer {
   private struct I420Buffer {
@@ -15,7 +15,7 @@ package struct MP4Writer {
   private var parameters: (sequence: [UInt8], videoFrame: [UInt8])?
 
   /// - Parameters:
-  ///   - width: the width, if the sequence parameter set does not state it.
+  ///   - width: the width to use if the sequence parameter set states none.
   ///   - height: the height, likewise.
   package init(width: Int, height: Int) {
     self.width = width
@@ -24,8 +24,8 @@ package struct MP4Writer {
 
   /// Adds the next video frame, a byte stream with start codes (H.264 annex B).
   ///
-  /// - Parameter milliseconds: since the beginning of the file; video frames that are not later
-  ///   than the previous one are moved after it.
+  /// - Parameter milliseconds: the time since the start of the file; video frames that are not
+  ///   later than the previous one are moved after it.
   package mutating func add(_ videoFrame: [UInt8], at milliseconds: Int64, isKey: Bool) {
     let at = max(milliseconds, (videoFrames.last?.at ?? -1) + 1)
     var bytes: [UInt8] = []
@@ -48,7 +48,7 @@ package struct MP4Writer {
     (width, height) = (set.width, set.height)
   }
 
-  /// The units between start codes.
+  /// Returns the units between start codes.
   private static func units(of stream: [UInt8]) -> [ArraySlice<UInt8>] {
     var found: [ArraySlice<UInt8>] = []
     var begin: Int?
@@ -64,7 +64,7 @@ package struct MP4Writer {
     return found
   }
 
-  /// The whole file; nil without parameter sets, because it could not be decoded.
+  /// Returns the complete file; nil without parameter sets, because it could not be decoded.
   package func file() -> [UInt8]? {
     guard let parameters, parameters.sequence.count >= 4, !parameters.videoFrame.isEmpty else {
       return nil
@@ -137,7 +137,8 @@ package struct MP4Writer {
           "mdia", Self.box("mdhd", media) + Self.box("hdlr", handler) + information))
   }
 
-  /// Parameter sets may also be in the stream, if the size changes (`avc3`).
+  /// Returns the sample entry; parameter sets may also be in the stream if the size changes
+  /// (`avc3`).
   private func entry(_ parameters: (sequence: [UInt8], videoFrame: [UInt8])) -> [UInt8] {
     let (sequence, videoFrame) = parameters
     let configuration: [UInt8] =
@@ -175,7 +176,7 @@ package struct MP4Writer {
                   + Self.long(UInt64(max(videoFrames[range.lowerBound].at, 0))))
               + Self.box("trun", run)))
     }
-    // The samples begin after the header of the next box.
+    // The samples begin after the next box's header.
     let length = boxes(offset: 0).count
     let data = range.flatMap { videoFrames[$0].bytes }
     return boxes(offset: UInt32(clamping: length + 8)) + Self.box("mdat", data)

@@ -1,7 +1,7 @@
 import Media
 import Wire
 
-/// The identification header of Opus (RFC 7845 section 5.1).
+/// The Opus identification header (RFC 7845 section 5.1).
 enum OpusHead {
   static func bytes(channels: Int, preSkip: Int) -> [UInt8] {
     let skip = UInt16(clamping: preSkip)
@@ -11,26 +11,26 @@ enum OpusHead {
   }
 }
 
-/// Writes packets of Opus as they are into an Ogg file (RFC 3533, RFC 7845).
+/// Writes Opus packets unchanged into an Ogg file (RFC 3533, RFC 7845).
 ///
-/// Pages are simple enough that libogg, which computes their checksum and little more, would need
-/// more code around it than stands here.
+/// Pages are so simple that calling libogg, which computes their checksum and little more, would
+/// need more code than writing them.
 package struct OggOpusFile {
   private let file: MediaFile
   private var lengths: [UInt8] = []
   private var body: [UInt8] = []
-  /// The samples at 48 kHz at the end of the last packet.
+  /// The end of the last packet, in samples at 48 kHz.
   private var position: Int64 = 0
   private var pageBegin: Int64 = 0
   private var sequence: UInt32 = 0
 
-  /// A page holds a second, so that players find their place.
+  /// A page lasts a second, so that players can seek.
   private static let longestPage: Int64 = 48_000
   private static let serial: UInt32 = 0x7265_7461
 
-  /// Begins a file with its two headers.
+  /// Starts a file with its two headers.
   ///
-  /// - Parameter preSkip: the samples at 48 kHz that a player leaves out at the beginning.
+  /// - Parameter preSkip: how many samples at 48 kHz a player skips at the start.
   package init(_ file: MediaFile, channels: Int, preSkip: Int) throws(MediaFileError) {
     self.file = file
     try writePage(OpusHead.bytes(channels: channels, preSkip: preSkip), flags: 2, at: 0)
@@ -40,10 +40,10 @@ package struct OggOpusFile {
       flags: 0, at: 0)
   }
 
-  /// Adds the next packet, which lasts so many samples at 48 kHz.
+  /// Adds the next packet, which lasts this many samples at 48 kHz.
   package mutating func add(_ packet: [UInt8], samples: Int) throws(MediaFileError) {
     let count = packet.count / 255 + 1
-    // No packet is on two pages: none of Opus has more than 61,440 bytes.
+    // No packet spans two pages: Opus packets have at most 61,440 bytes.
     guard count <= 255 else { return }
     if lengths.count + count > 255 || position - pageBegin >= Self.longestPage {
       try flush(isLast: false)
@@ -81,7 +81,8 @@ package struct OggOpusFile {
     try file.write(page)
   }
 
-  /// The CRC of RFC 3533 section 6: of 32 bits with 0x04c11db7, not reflected, from zero.
+  /// Returns the CRC from RFC 3533 section 6: 32 bits, polynomial 0x04c11db7, not reflected,
+  /// starting at zero.
   private static func checksum(_ page: [UInt8]) -> UInt32 {
     page.reduce(0) { $0 << 8 ^ table[Int(UInt8($0 >> 24) ^ $1)] }
   }
@@ -101,52 +102,52 @@ extension [UInt8] {
 
 // MARK: - OpusTimeline
 
-/// Lays received packets of Opus on one clock without a gap, decoding nothing.
+/// Places received Opus packets on one clock without gaps, decoding nothing.
 ///
-/// In place of packets that were lost, and of the silence that a sender did not send (DTX), stand
-/// packets without data, which ask the player's decoder to conceal (RFC 7845 section 4.1): a byte
-/// each, in the mode, bandwidth and channels of the packet before.
+/// Packets without data replace lost packets and the silence that a sender omits (DTX): they make
+/// the player's decoder conceal (RFC 7845 section 4.1). Each has one byte, with the previous
+/// packet's mode, bandwidth and channels.
 package struct OpusTimeline {
-  /// A packet in its place.
+  /// A packet with its position.
   package struct Piece {
     package var bytes: [UInt8]
-    /// Samples at 48 kHz from the beginning.
+    /// In samples at 48 kHz from the start.
     package var position: Int64
-    /// How many samples it lasts.
+    /// Its duration in samples.
     package var samples: Int
-    /// Whether it stands for one that is not there.
+    /// Whether it replaces a missing packet.
     package var isFiller: Bool
   }
 
-  /// Where the next packet begins.
+  /// The position of the next packet.
   package private(set) var end: Int64 = 0
-  /// How many samples are concealed.
+  /// The number of concealed samples.
   package private(set) var concealed: Int64 = 0
-  /// How many samples of pauses were left out, as no call is that long.
+  /// The number of samples cut from pauses, because no call is that long.
   package private(set) var leftOut: Int64 = 0
-  /// How many packets came twice, came too late, or are none.
+  /// The number of packets dropped as duplicate, too late, or invalid.
   package private(set) var dropped = 0
 
   private var last: (time: UInt32, at: Int64, position: Int64, samples: Int, toc: UInt8)?
   private var rest: Int64
 
-  /// Begins at 0.
+  /// Starts at 0.
   ///
-  /// - Parameter limit: for how many samples fillers may stand in all. No call pauses longer than a
-  ///   day; a wrong date must not fill a disk.
+  /// - Parameter limit: how many samples fillers may replace altogether: no call pauses longer than
+  ///   a day, and a wrong date must not fill a disk.
   package init(concealing limit: Int64 = 24 * 3_600 * 48_000) { rest = limit }
 
-  /// A packet whose time goes back by less came late; one that goes back further begins anew.
+  /// A packet whose time goes back by less is late; beyond that, the clock restarts.
   private static let lateness: Int64 = 5 * 48_000
-  /// A packet whose time runs ahead of its arrival by more begins anew.
+  /// A packet whose time is further ahead of its arrival restarts the clock.
   private static let lead: Int64 = 10 * 48_000
 
-  /// Places the next packet behind the last, with fillers before it.
+  /// Places the next packet after the last, with fillers before it.
   ///
   /// - Parameters:
   ///   - time: its RTP time.
-  ///   - nanoseconds: when it was played or sent, which says how long a pause is where the RTP
-  ///     times of a sender begin anew.
+  ///   - nanoseconds: when it was played or sent, which measures the pause if the sender's RTP
+  ///     times restart.
   package mutating func place(
     _ packet: [UInt8], time: UInt32, atNanoseconds nanoseconds: Int64,
     _ emit: (Piece) throws(MediaFileError) -> Void
@@ -189,15 +190,16 @@ package struct OpusTimeline {
     }
   }
 
-  /// A packet without data of up to 20 ms: of the same mode where that has one so short, else CELT
-  /// of the same bandwidth (RFC 6716 table 2).
+  /// Returns a packet without data for up to 20 ms: in the same mode if that has such a short
+  /// frame, otherwise CELT with the same bandwidth (RFC 6716 table 2).
   private static func filler(_ toc: UInt8, upTo samples: Int64) -> (toc: UInt8, samples: Int) {
     let configuration = toc >> 3
     let stereo = toc & 4
     let lengths: [Int] = [960, 480, 240]
     let length: Int = lengths.first { samples >= Int64($0) } ?? 120
     if configuration < 16, length >= 480 {
-      // SILK has 10 and 20 ms at the front of each four, the hybrid mode of each two.
+      // SILK begins each group of four configurations with 10 and 20 ms, the hybrid mode each group
+      // of two.
       let base = configuration & (configuration < 12 ? ~3 : ~1)
       return ((base | (length == 480 ? 0 : 1)) << 3 | stereo, length)
     }

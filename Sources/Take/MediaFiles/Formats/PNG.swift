@@ -3,19 +3,19 @@ package import Media
 
 /// Writes video frames as PNG files (RFC 2083).
 package enum PNG {
-  /// The file of an I420 video frame, converted with the BT.601 matrix in limited range.
+  /// Returns an I420 video frame as a PNG file, converted with the BT.601 matrix in limited range.
   package static func file(_ videoFrame: I420Buffer) -> [UInt8] {
     let (width, height) = (videoFrame.width, videoFrame.height)
     var header: [UInt8] = []
     header.append(big: UInt32(clamping: width))
     header.append(big: UInt32(clamping: height))
-    // 8 bits, colour, deflate, no filter choice, not interlaced.
+    // 8 bits, colour, deflate, adaptive filtering, not interlaced.
     header += [8, 2, 0, 0, 0]
     return [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a] + chunk("IHDR", header)
       + chunk("IDAT", compressed(rows(videoFrame))) + chunk("IEND", [])
   }
 
-  /// The rows in RGB, each after a byte for "no filter".
+  /// Returns the rows in RGB, each preceded by a byte for "no filter".
   private static func rows(_ videoFrame: I420Buffer) -> [UInt8] {
     let (width, height) = (videoFrame.width, videoFrame.height)
     let half = (width + 1) / 2
@@ -41,7 +41,7 @@ package enum PNG {
     return rows
   }
 
-  /// A zlib stream (RFC 1950); empty without memory for it.
+  /// Returns a zlib stream (RFC 1950); empty if memory runs out.
   private static func compressed(_ bytes: [UInt8]) -> [UInt8] {
     var length = compressBound(UInt(bytes.count))
     return [UInt8](unsafeUninitializedCapacity: Int(length)) { buffer, count in

@@ -1,15 +1,15 @@
 public import Media
 import Wire
 
-/// Why a WAV file cannot be read.
+/// An error in a WAV file.
 package enum WAVError: Error, Hashable, Sendable, CustomStringConvertible {
   /// The file does not begin with RIFF and WAVE.
   case notWAV
-  /// The data begin before the format is known, or the format chunk is too short.
+  /// The data begins before the format is known, or the format chunk is too short.
   case malformedFormat
-  /// Samples that are not 16-bit PCM: the format tag and the bits per sample.
+  /// Samples that are not 16-bit PCM, with the format tag and the bits per sample.
   case unsupportedSamples(format: UInt16, bits: UInt16)
-  /// Not one or two channels.
+  /// A number of channels other than one or two.
   case unsupportedChannels(UInt16)
   /// A sampling rate below 8 kHz or above 192 kHz.
   case unsupportedRate(UInt32)
@@ -35,7 +35,7 @@ package enum WAVError: Error, Hashable, Sendable, CustomStringConvertible {
 }
 
 extension WAVError {
-  /// The common name of a WAVEFORMATEX format tag, to follow a number of bits.
+  /// Returns a WAVEFORMATEX format tag's common name, for use after a number of bits.
   private static func name(ofFormat tag: UInt16) -> String {
     switch tag {
     case 1: ""
@@ -47,9 +47,8 @@ extension WAVError {
   }
 }
 
-/// The format of a WAV file of 16-bit PCM.
+/// The format of a 16-bit PCM WAV file.
 package struct WAVFormat: Hashable, Sendable {
-  /// 1 or 2.
   package var channels: Int
   /// In Hz.
   package var sampleRate: Int
@@ -62,8 +61,8 @@ package struct WAVFormat: Hashable, Sendable {
 
 // MARK: - WAVReader
 
-/// Reads 16-bit PCM WAV from pieces of any size and converts it to 48 kHz: append bytes with
-/// `append`, then read blocks with `next` until it returns nil; after `finish` read the rest.
+/// Reads 16-bit PCM WAV from pieces of any size and converts it to 48 kHz: append pieces, call
+/// `next` until it returns nil, and after `finish` call `rest`.
 package struct WAVReader {
   private enum Phase {
     case riff
@@ -76,7 +75,7 @@ package struct WAVReader {
     case failed(WAVError)
   }
 
-  /// The format, once it was read.
+  /// The format; nil until it was read.
   package private(set) var format: WAVFormat?
 
   /// The offset of the chunk being read.
@@ -87,14 +86,12 @@ package struct WAVReader {
   /// Whether the file states its length.
   private var hasLength = true
   private var resampler: Resampler?
-  /// Samples at 48 kHz that wait for `next`.
+  /// Samples at 48 kHz waiting for `next`.
   private var samples: [Int16] = []
   private var taken = 0
 
-  /// Creates a reader at the beginning of a file.
   package init() {}
 
-  /// Appends the next bytes of the file.
   package mutating func append(_ piece: RawSpan) throws(WAVError) {
     buffer.append(piece)
     do throws(WAVError) {
@@ -105,7 +102,8 @@ package struct WAVReader {
     }
   }
 
-  /// The next block of this many samples per channel at 48 kHz, or nil when more bytes are needed.
+  /// Returns the next block of this many samples per channel at 48 kHz; nil if more bytes are
+  /// needed.
   package mutating func next(frameCount: Int = 960) -> AudioBlock? {
     guard let format, frameCount > 0 else { return nil }
     let count = frameCount * format.channels
@@ -120,7 +118,7 @@ package struct WAVReader {
     return block
   }
 
-  /// Marks the end of the file; then `next` and `rest` return the remaining audio.
+  /// Marks the end of the file; `next` and `rest` then return the remaining audio.
   package mutating func finish() throws(WAVError) {
     switch phase {
     case .failed(let error): throw error
@@ -133,7 +131,7 @@ package struct WAVReader {
     phase = .end
   }
 
-  /// The last block, shorter than the others, after `finish`.
+  /// Returns the last block, which is shorter than the others, after `finish`.
   package mutating func rest() -> AudioBlock? {
     guard let format, samples.count > taken else { return nil }
     let block = AudioBlock(samples: Array(samples[taken...]), channels: format.channels)
@@ -142,7 +140,7 @@ package struct WAVReader {
     return block
   }
 
-  /// Reads the next part of the file; false when more bytes are needed.
+  /// Reads the next part of the file; returns false if more bytes are needed.
   private mutating func advance() throws(WAVError) -> Bool {
     switch phase {
     case .riff:
@@ -169,7 +167,8 @@ package struct WAVReader {
     }
   }
 
-  /// Programs that write to a pipe leave 0 or almost all ones as length.
+  /// Returns whether a stated length is real: programs that write to a pipe leave 0 or almost all
+  /// ones.
   private static func isLength(_ number: UInt64) -> Bool { (1..<0xFFFF_FF00).contains(number) }
 
   private mutating func beginChunk() throws(WAVError) -> Bool {
@@ -191,7 +190,7 @@ package struct WAVReader {
     return true
   }
 
-  /// The WAVEFORMATEX structure, and its extensible form.
+  /// Parses the WAVEFORMATEX structure, or its extensible form.
   private mutating func parseFormat(_ bytes: [UInt8]) throws(WAVError) {
     var tag = UInt16(number(bytes, at: 0, count: 2))
     let channels = UInt16(number(bytes, at: 2, count: 2))
@@ -233,9 +232,9 @@ package struct WAVReader {
 
 /// Writes 16-bit PCM WAV: the header, then samples.
 package enum WAVWriter {
-  /// The header of a file.
+  /// Returns a file's header.
   ///
-  /// - Parameter dataByteCount: the number of bytes of samples; nil if not known yet.
+  /// - Parameter dataByteCount: how many bytes of samples follow; nil if not known yet.
   package static func header(_ format: WAVFormat, dataByteCount: Int?) -> [UInt8] {
     let size = dataByteCount.map { UInt32(clamping: $0) } ?? .max
     let width = UInt32(2 * format.channels)
@@ -255,7 +254,7 @@ package enum WAVWriter {
     return bytes
   }
 
-  /// Samples as bytes; a block without content is silence.
+  /// Returns the samples as bytes; a block without content is silence.
   package static func samples(_ block: AudioBlock) -> [UInt8] {
     guard !block.samples.isEmpty else {
       return Array(repeating: 0, count: 2 * max(0, block.frameCount) * block.channels)
@@ -278,12 +277,12 @@ package enum WAVWriter {
 
 // MARK: - G711WAVWriter
 
-/// A WAV file of G.711 as received (WAVE_FORMAT_MULAW and WAVE_FORMAT_ALAW), 8 kHz in one channel,
-/// with silence where nothing was played.
+/// A WAV file with G.711 as received (WAVE_FORMAT_MULAW and WAVE_FORMAT_ALAW), 8 kHz in one
+/// channel, with silence where nothing was played.
 package struct G711WAVWriter {
   /// The maximum silence in all pauses together, in samples: ten minutes.
   private static let silenceMaximum = 4_800_000
-  /// Shorter gaps between blocks, in samples, are not pauses.
+  /// The shortest gap between blocks that counts as a pause, in samples.
   private static let pauseMinimum = 800
   private static let rate = 8_000
 
@@ -293,7 +292,7 @@ package struct G711WAVWriter {
 
   package init(isALaw: Bool) { self.isALaw = isALaw }
 
-  /// Appends a payload that was played at a time, in milliseconds since the first one.
+  /// Appends a payload that was played at a time, in milliseconds since the first payload.
   package mutating func add(_ payload: [UInt8], at milliseconds: Int64) {
     let place = Int(clamping: milliseconds).multipliedReportingOverflow(by: 8).partialValue
     let pause = place.subtractingReportingOverflow(samples.count).partialValue
@@ -305,7 +304,7 @@ package struct G711WAVWriter {
     samples.append(contentsOf: payload)
   }
 
-  /// The whole file; nil without audio.
+  /// Returns the complete file; nil without audio.
   package func file() -> [UInt8]? {
     guard !samples.isEmpty, let size = UInt32(exactly: samples.count + 50) else { return nil }
     var bytes = Array("RIFF".utf8)
@@ -332,7 +331,7 @@ package struct G711WAVWriter {
   }
 }
 
-/// Audio from a WAV file in blocks of 20 ms at 48 kHz, optionally repeated.
+/// Provides audio from a WAV file in blocks of 20 ms at 48 kHz, optionally repeated.
 public struct WAVFileSource: TimedMedia {
   private var file: RepeatedFile<WAVReader>
   private var frameCount: Int64 = 0
@@ -342,7 +341,7 @@ public struct WAVFileSource: TimedMedia {
     file = try RepeatedFile(path: path, loops: loops)
   }
 
-  /// The next block and its time.
+  /// Returns the next block and its time.
   public mutating func next() throws(MediaFileError) -> (
     media: MediaContent, nanoseconds: Int64
   )? {

@@ -1,8 +1,8 @@
-/// Writes encoded frames into a WebM file as they come (Matroska, RFC 9559), so that a call of
-/// hours needs no more memory than some seconds of it.
+/// Writes encoded frames into a WebM file as they arrive (Matroska, RFC 9559), so that a call of
+/// hours needs no more memory than a few seconds.
 ///
-/// The format is written here rather than by libwebm, as the page's files are (`WebMWriter`): what
-/// one track needs of it is a page of code, and libwebm has no interface of C.
+/// Like `WebMWriter`, it does without libwebm: a single track needs little code, and libwebm has no
+/// C interface.
 package struct WebMFile {
   private struct Cluster {
     var begin: Int64
@@ -15,32 +15,32 @@ package struct WebMFile {
   private let information: [UInt8]
   private let tracks: [UInt8]
   private var cluster: Cluster?
-  /// The times of clusters that a player can begin with, and where they stand in the segment.
+  /// The times of clusters where players can start, with their positions in the segment.
   private var points: [(time: Int64, position: Int)] = []
-  /// How many bytes the segment has.
+  /// The segment's size in bytes.
   private var size = 0
   private var last: Int64 = -1
-  /// How many frames were added.
+  /// The number of frames added.
   package private(set) var frameCount = 0
 
   /// The longest cluster, in milliseconds: a block stores its time as a signed 16-bit offset from
   /// its cluster's.
   private static let longestCluster: Int64 = 30_000
   private static let usualCluster: Int64 = 5_000
-  /// A cluster stays in memory until it is complete.
+  /// The largest cluster, in bytes: a cluster stays in memory until it is complete.
   private static let largestCluster = 8 << 20
 
-  /// Begins a file.
+  /// Starts a file.
   ///
   /// - Parameters:
-  ///   - preSkip: the samples at 48 kHz that a player of Opus leaves out at the beginning.
+  ///   - preSkip: how many Opus samples at 48 kHz a player skips at the start.
   ///   - configuration: what a video codec needs before its first frame.
   package init(
     _ file: MediaFile, _ content: WebMWriter.Content, preSkip: Int = 0, configuration: [UInt8] = []
   ) throws(MediaFileError) {
     self.file = file
     if case .video = content { isVideo = true } else { isVideo = false }
-    // The duration comes last, where its place is known.
+    // The duration comes last, so that its position is known.
     information = EBML.element(
       [0x15, 0x49, 0xa9, 0x66],
       EBML.element([0x2a, 0xd7, 0xb1], EBML.number(1_000_000))
@@ -56,7 +56,7 @@ package struct WebMFile {
 
   private var segmentOffset: Int { WebMWriter.head.count + 12 }
 
-  /// Where the parts of the segment are (`SeekHead`); always equally long.
+  /// Returns the positions of the segment's parts (`SeekHead`), always with the same length.
   private func index(cues: Int) -> [UInt8] {
     func index(_ length: Int) -> [UInt8] {
       let places: [([UInt8], Int)] = [
@@ -82,8 +82,8 @@ package struct WebMFile {
 
   /// Adds the next frame.
   ///
-  /// - Parameter milliseconds: since the beginning of the file; frames that are not later than the
-  ///   one before are moved behind it.
+  /// - Parameter milliseconds: the time since the start of the file; frames that are not later than
+  ///   the previous one are moved after it.
   package mutating func add(
     _ frame: [UInt8], at milliseconds: Int64, isKey: Bool
   ) throws(MediaFileError) {
@@ -114,7 +114,7 @@ package struct WebMFile {
     try put(open.blocks)
   }
 
-  /// Completes the file: the index that players seek by, and how long it lasts.
+  /// Completes the file with the index for seeking and the duration.
   ///
   /// - Parameter milliseconds: how long the last frame lasts.
   package mutating func finish(lastFrame milliseconds: Int64) throws(MediaFileError) {
@@ -138,11 +138,11 @@ package struct WebMFile {
   }
 }
 
-/// What a decoder of AV1 needs to know before the first frame (AV1 Codec ISO Media File Format
-/// Binding, section 2.3), and frames as files have them.
+/// The data that an AV1 decoder needs before the first frame (AV1 Codec ISO Media File Format
+/// Binding, section 2.3), and frames in file format.
 package enum AV1File {
-  /// `av1C` of a temporal unit that begins with a sequence header; empty where the header has what
-  /// WebRTC never sends.
+  /// Returns `av1C` for a temporal unit that begins with a sequence header; empty if the header
+  /// contains what WebRTC never sends.
   package static func configuration(_ unit: [UInt8]) -> [UInt8] {
     guard let header = sequenceHeader(unit) else { return [] }
     let body = header.dropFirst(header.count > 1 && header[header.startIndex + 1] < 0x80 ? 2 : 3)
@@ -154,7 +154,7 @@ package enum AV1File {
     if bits.read(1) == 1 {
       level = bits.read(5)
     } else {
-      // Timing and operating points of decoders: no encoder for calls writes them.
+      // Timing and decoder operating points: no encoder for calls writes them.
       guard profile == 0, bits.read(1) == 0 else { return [] }
       _ = bits.read(1)
       _ = bits.read(5)
@@ -167,7 +167,7 @@ package enum AV1File {
     return [0x81, UInt8(profile << 5 | level), UInt8(tier << 7) | 0x0c, 0] + header
   }
 
-  /// A temporal unit without its delimiter, as Matroska has it.
+  /// Returns a temporal unit without its delimiter, as Matroska requires.
   package static func withoutDelimiter(_ unit: [UInt8]) -> [UInt8] {
     unit.starts(with: [0x12, 0x00]) ? Array(unit.dropFirst(2)) : unit
   }
@@ -192,7 +192,7 @@ package enum AV1File {
     return nil
   }
 
-  /// Reads bits, the highest first; zeros behind the end.
+  /// Reads bits, highest first; zeros after the end.
   private struct Bits {
     let bytes: [UInt8]
     var place = 0

@@ -1,9 +1,9 @@
-/// Writes encoded frames into a WebM file (Matroska, RFC 9559): one track of VP8, VP9, AV1 or Opus,
+/// Writes encoded frames into a WebM file (Matroska, RFC 9559): one VP8, VP9, AV1 or Opus track,
 /// with an index for seeking.
 package struct WebMWriter {
-  /// The content of the track.
+  /// The track's codec and format.
   package enum Content: Hashable, Sendable {
-    /// `V_VP8`, `V_VP9` or `V_AV1`, and the size of the video frames.
+    /// `V_VP8`, `V_VP9` or `V_AV1`, and the video frames' size.
     case video(codec: String, width: Int, height: Int)
     /// Opus with this many channels.
     case opus(channels: Int)
@@ -29,11 +29,11 @@ package struct WebMWriter {
 
   package init(_ content: Content) { self.content = content }
 
-  /// Returns the `TrackEntry` element of a track.
+  /// Returns a track's `TrackEntry` element.
   ///
   /// - Parameters:
-  ///   - preSkip: the samples at 48 kHz that a player of Opus leaves out at the beginning.
-  ///   - configuration: what the codec needs before its first frame (`CodecPrivate`) of video.
+  ///   - preSkip: how many Opus samples at 48 kHz a player skips at the start.
+  ///   - configuration: what a video codec needs before its first frame (`CodecPrivate`).
   static func entry(
     _ content: Content, preSkip: Int = 0, configuration: [UInt8] = []
   ) -> [UInt8] {
@@ -65,18 +65,18 @@ package struct WebMWriter {
     }
   }
 
-  /// What every file begins with.
+  /// The header that every file begins with.
   static var head: [UInt8] { EBML.element([0x1a, 0x45, 0xdf, 0xa3], header) }
 
-  /// The WebM name of a codec of a take; nil if the format does not support it.
+  /// Returns the WebM name of a take's codec; nil if the format does not support it.
   package static func videoCodec(_ name: String) -> String? {
     ["vp8": "V_VP8", "vp9": "V_VP9", "av1": "V_AV1"][name]
   }
 
   /// Adds the next frame.
   ///
-  /// - Parameter milliseconds: since the beginning of the file; frames that are not later than the
-  ///   previous one are moved after it.
+  /// - Parameter milliseconds: the time since the start of the file; frames that are not later than
+  ///   the previous one are moved after it.
   package mutating func add(_ frame: [UInt8], at milliseconds: Int64, isKey: Bool) {
     let at = max(milliseconds, last + 1)
     last = at
@@ -96,7 +96,6 @@ package struct WebMWriter {
     clusters[place].blocks += frame
   }
 
-  /// The whole file.
   package func file() -> [UInt8] {
     let information = EBML.element(
       [0x15, 0x49, 0xa9, 0x66],
@@ -110,7 +109,7 @@ package struct WebMWriter {
         [0x1f, 0x43, 0xb6, 0x75],
         EBML.element([0xe7], EBML.number(UInt64(max(cluster.begin, 0)))) + cluster.blocks)
     }
-    // Positions have a fixed width, so that the length of the index is known before it is written.
+    // Positions have a fixed width, so that the index's length is known before it is written.
     let front = information.count + tracks.count
     let begin = front + cues(bodies, from: 0).count
     let index = cues(bodies, from: begin)
@@ -144,13 +143,13 @@ package struct WebMWriter {
   }
 }
 
-/// Elements of EBML (RFC 8794).
+/// EBML elements (RFC 8794).
 enum EBML {
   static func element(_ name: [UInt8], _ body: [UInt8]) -> [UInt8] {
     head(name, length: body.count) + body
   }
 
-  /// A name and a length of as few bytes as hold it, for elements of which there are many.
+  /// Returns a name and a length in as few bytes as possible, for frequent elements.
   static func shortHead(_ name: [UInt8], length: Int) -> [UInt8] {
     var count = 1
     while count < 8, length >= 1 << (7 * count) - 1 { count += 1 }
@@ -159,7 +158,7 @@ enum EBML {
     return name + size
   }
 
-  /// A name and a length in eight bytes, which fits any.
+  /// Returns a name and a length in eight bytes, which fits any length.
   static func head(_ name: [UInt8], length: Int) -> [UInt8] {
     var size = wide(UInt64(length))
     size[0] = 0x01

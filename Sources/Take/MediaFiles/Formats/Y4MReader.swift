@@ -1,7 +1,7 @@
 public import Media
 import Wire
 
-/// The stream header of a YUV4MPEG2 file.
+/// A YUV4MPEG2 file's stream header.
 package struct Y4MHeader: Hashable, Sendable {
   /// The size in pixels.
   package var width: Int
@@ -17,24 +17,24 @@ package struct Y4MHeader: Hashable, Sendable {
     self.rateDenominator = rateDenominator
   }
 
-  /// The frame rate as a whole number, at least 1.
+  /// The frame rate as an integer, at least 1.
   package var framesPerSecond: Int {
     guard rateDenominator > 0 else { return 30 }
     return max(1, (rateNumerator + rateDenominator / 2) / rateDenominator)
   }
 }
 
-/// Why a YUV4MPEG2 file cannot be read.
+/// An error in a YUV4MPEG2 file.
 package enum Y4MError: Error, Hashable, Sendable, CustomStringConvertible {
   /// The file does not begin with the magic word.
   case notY4M
-  /// A header line without end, or a parameter with an invalid value.
+  /// A header line that does not end, or a parameter with an invalid value.
   case malformedHeader(String)
-  /// Samples other than 8-bit 4:2:0; the value of the parameter C.
+  /// Samples other than 8-bit 4:2:0, with the parameter C's value.
   case unsupportedColourSpace(String)
-  /// A frame does not begin with the word FRAME; its number from 0.
+  /// A frame that does not begin with the word FRAME, with its number from 0.
   case malformedFrame(Int)
-  /// The file ended inside a header or a frame; the number of whole frames before.
+  /// The file ended inside a header or frame, after this many complete frames.
   case truncated(afterFrames: Int)
 
   package var description: String {
@@ -56,8 +56,7 @@ package enum Y4MError: Error, Hashable, Sendable, CustomStringConvertible {
 
 // MARK: - Y4MReader
 
-/// Reads YUV4MPEG2 from pieces of any size: append bytes with `append`, then read video frames with
-/// `next` until it returns nil.
+/// Reads YUV4MPEG2 from pieces of any size: append pieces, then call `next` until it returns nil.
 package struct Y4MReader {
   /// The maximum length of a header line, in bytes.
   private static let longestLine = 4_096
@@ -71,23 +70,21 @@ package struct Y4MReader {
     case failed(Y4MError)
   }
 
-  /// The stream header, once it was read.
+  /// The stream header; nil until it was read.
   package private(set) var header: Y4MHeader?
-  /// The offset of the header or the frame being read.
+  /// The offset of the header or frame being read.
   package private(set) var partPosition = 0
-  /// How many video frames were read.
+  /// The number of video frames read.
   package private(set) var frameCount = 0
 
   private var buffer = PieceBuffer()
   private var phase = Phase.header
 
-  /// Creates a reader at the beginning of a file.
   package init() {}
 
-  /// Appends the next bytes of the file.
   package mutating func append(_ piece: RawSpan) { buffer.append(piece) }
 
-  /// The next video frame, or nil when more bytes are needed.
+  /// Returns the next video frame; nil if more bytes are needed.
   package mutating func next() throws(Y4MError) -> I420Buffer? {
     do throws(Y4MError) {
       while true {
@@ -133,14 +130,14 @@ package struct Y4MReader {
 
   private static let magic = Array("YUV4MPEG2".utf8)
 
-  /// Checks the magic word; false when more bytes are needed.
+  /// Checks the magic word; returns false if more bytes are needed.
   private func checkMagic() throws(Y4MError) -> Bool {
     let count = min(buffer.count, Y4MReader.magic.count)
     for index in 0..<count where buffer[index] != Y4MReader.magic[index] { throw .notY4M }
     return count == Y4MReader.magic.count
   }
 
-  /// The next line without its end, or nil when it is incomplete.
+  /// Returns the next line without its line break; nil if it is incomplete.
   private mutating func line() throws(Y4MError) -> String? {
     guard let end = buffer.firstIndex(of: 0x0A, within: Y4MReader.longestLine) else {
       if buffer.count >= Y4MReader.longestLine {
@@ -192,7 +189,7 @@ package struct Y4MReader {
     header.rateDenominator = Int(denominator)
   }
 
-  /// 4:2:0 with any siting of the chroma samples, 8 bits each.
+  /// Accepts 8-bit 4:2:0 with any siting of the chroma samples; throws for anything else.
   private static func checkColourSpace(_ value: Substring) throws(Y4MError) {
     guard ["420", "420jpeg", "420mpeg2", "420paldv"].contains(value) else {
       throw .unsupportedColourSpace(String(value))
@@ -202,14 +199,13 @@ package struct Y4MReader {
 
 /// Writes YUV4MPEG2: the header, then each video frame.
 package enum Y4MWriter {
-  /// The stream header.
   package static func header(_ header: Y4MHeader) -> [UInt8] {
     let rate = "F\(header.rateNumerator):\(header.rateDenominator)"
     let line = "YUV4MPEG2 W\(header.width) H\(header.height) \(rate) Ip A1:1 C420jpeg\n"
     return Array(line.utf8)
   }
 
-  /// One video frame; a blank one is grey.
+  /// Returns a video frame's bytes; a blank frame is grey.
   package static func frame(_ videoFrame: I420Buffer) -> [UInt8] {
     let size = I420Buffer.byteCount(width: videoFrame.width, height: videoFrame.height)
     var bytes = Array("FRAME\n".utf8)
@@ -225,15 +221,15 @@ package enum Y4MWriter {
 
 // MARK: - Y4MFileSource
 
-/// Video frames from a YUV4MPEG2 file, optionally repeated.
+/// Provides video frames from a YUV4MPEG2 file, optionally repeated.
 public struct Y4MFileSource: TimedMedia {
   private var file: RepeatedFile<Y4MReader>
   private let secondsPerFrame: Double
   private var count: Int64 = 0
 
-  /// The width of the video frames.
+  /// The video frames' width.
   public let width: Int
-  /// The height of the video frames.
+  /// The video frames' height.
   public let height: Int
   /// The frame rate.
   public var framesPerSecond: Double { 1 / secondsPerFrame }
@@ -246,11 +242,11 @@ public struct Y4MFileSource: TimedMedia {
     height = header.height
     let isKnown = header.rateNumerator > 0 && header.rateDenominator > 0
     let seconds = Double(header.rateDenominator) / Double(header.rateNumerator)
-    // A file may state any rate; more than a thousand video frames per second exceeds any screen.
+    // A file may state any rate; more than a thousand video frames per second exceeds any screen's.
     secondsPerFrame = max(isKnown ? seconds : 1 / 30, 0.001)
   }
 
-  /// The next video frame and its time.
+  /// Returns the next video frame and its time.
   public mutating func next() throws(MediaFileError) -> (
     media: MediaContent, nanoseconds: Int64
   )? {
@@ -267,7 +263,7 @@ extension Y4MReader: PieceReader {
   static var emptiness: String { "the file holds no video frame: convert it anew" }
 
   func place(of fault: Y4MError, after count: Int) -> (videoFrame: Int?, byteOffset: Int?) {
-    // A header that cannot be read has no video frame yet.
+    // An unreadable header has no video frame yet.
     header == nil ? (nil, nil) : (count + 1, partPosition)
   }
 }

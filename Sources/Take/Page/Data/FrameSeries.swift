@@ -1,21 +1,21 @@
 import Stats
 import Tape
 
-/// The frames of a take by peer, direction and track; reading can be continued later.
+/// A take's frames by peer, direction and track; reading can continue later.
 struct FrameSeries {
-  /// The outcomes of frames; the page uses the index in this list.
+  /// The frame outcomes; the page uses the index in this list.
   private static let outcomes = [
     "encoded", "decoded", "recovered", "concealed", "undecodable", "not decoded", "passed on",
-    // Outcomes of blocks at the device of an audio session.
+    // Outcomes of blocks at an audio session's device.
     "captured", "mixed", "filler", "played", "silence",
   ]
 
   private struct Format {
     var place: Int
-    /// Twice the index of the outcome, plus 1 if a decoder can start here.
+    /// Twice the outcome's index, plus 1 if a decoder can start here.
     var flags: Int64
     var isVideo: Bool
-    /// For received video that was displayed.
+    /// Whether it is received video that was displayed.
     var isShown: Bool
     var width: Int64
     var height: Int64
@@ -29,7 +29,7 @@ struct FrameSeries {
     var kind: String
   }
 
-  /// The frame size of a run of frames with the same codec.
+  /// The frame size in a run of frames with the same codec.
   private struct Size {
     var at: Int64
     var width: Int64
@@ -43,7 +43,7 @@ struct FrameSeries {
     var size = PageColumn(.values)
     var flags = PageColumn(.values)
     var rtpTime = PageColumn(.steps)
-    /// The quantizer of a video frame, or the audio peak from 0 to 255.
+    /// A video frame's quantizer, or the audio peak from 0 to 255.
     var measure = PageColumn(.values)
     var bins = FrameBins()
     var sizes: [Size] = []
@@ -53,13 +53,13 @@ struct FrameSeries {
   private var formats: [Int64: Format] = [:]
   private var tracks: [Track] = []
   private var row: Int64 = 0
-  /// The time of the last frame in nanoseconds since the start of the take.
+  /// The last frame's time, in nanoseconds since the start of the take.
   private(set) var end: Int64 = 0
 
-  /// A limit, since a crafted take can change the size with each frame.
+  /// The maximum number of sizes, because a crafted take can change the size with each frame.
   private static let sizeMaximum = 20_000
 
-  /// Reads the frames since the last call.
+  /// Reads the frames added since the last call.
   mutating func read(_ connection: borrowing SQLiteConnection) throws(SQLiteError) {
     try readFormats(connection)
     let rows = try connection.prepare(
@@ -137,12 +137,12 @@ struct FrameSeries {
             ("flags", tracks[place].flags.drain()), ("rtpTime", tracks[place].rtpTime.drain()),
             ("measure", tracks[place].measure.drain()),
           ],
-          // The page needs all values of device blocks, not only an overview.
+          // The page needs every device block's values, not only an overview.
           overview: track.key.kind == "pcm" ? [] : overview))
     }
   }
 
-  /// The rows of the view `freeze` as a JSON array: `[peer, track, from, to, text]`.
+  /// The rows of the `freeze` view as a JSON array: `[peer, track, from, to, text]`.
   var freezes: String {
     let rows = tracks.flatMap { track in
       track.freezes.gaps.map {
@@ -157,7 +157,7 @@ struct FrameSeries {
     StatsValue.number((Double(nanoseconds) / 1e4).rounded() / 1e5).json
   }
 
-  /// The frame sizes of each track and when they began, as a JSON array: `[peer, direction, track,
+  /// Each track's frame sizes and when they began, as a JSON array: `[peer, direction, track,
   /// seconds, width, height]`.
   var sizes: String {
     let rows = tracks.flatMap { track in
@@ -170,7 +170,7 @@ struct FrameSeries {
   }
 }
 
-/// The freezes of a track, by the rule of the view `freeze`: after 5 gaps, a gap between displayed
+/// A track's freezes, by the rule of the `freeze` view: after 5 gaps, a gap between displayed
 /// frames of at least three times the mean of the last 30 gaps and at least 150 ms more.
 struct FreezeLog {
   private var last: Int64?

@@ -2,14 +2,14 @@ import RTP
 import Stats
 import Tape
 
-/// The packets of a take by peer, direction and stream; reading can be continued later.
+/// A take's packets by peer, direction and stream; reading can continue later.
 struct PacketSeries {
   /// The kind of a datagram (RFC 7983).
   private enum Kind {
     case rtp, rtcp, stun, dtls, turn, other
   }
 
-  /// A peer and a direction; an observed packet belongs to two of them.
+  /// A peer and a direction; an observed packet has two.
   private struct End: Hashable {
     var peer: Int64
     var direction: String
@@ -20,10 +20,10 @@ struct PacketSeries {
     var kind: Kind
     var ssrc: Int64?
     var payloadType: Int64?
-    /// Whether its payload type is that of media rather than repair or padding.
+    /// Whether its payload type is for media rather than repair or padding.
     var isMedia = true
     var at = PageColumn(.steps)
-    /// For RTP twice the size, plus 1 with the marker.
+    /// For RTP, twice the size, plus 1 if the marker is set.
     var size = PageColumn(.values)
     var sequence = PageColumn(.steps)
     var rtpTime = PageColumn(.steps)
@@ -37,14 +37,14 @@ struct PacketSeries {
     var ssrc: Int64?
   }
 
-  /// Identifies packets of the same streams, one at each end of their path.
+  /// Identifies packets of the same streams, one stream at each end of their path.
   private struct Source: Hashable {
     var path: Int64
     var kind: Kind
     var ssrc: Int64?
   }
 
-  /// The totals of a peer in one direction.
+  /// A peer's totals in one direction.
   struct Total {
     let peer: Int64
     let direction: String
@@ -59,24 +59,24 @@ struct PacketSeries {
   private var endsOfPath: [Int64: [Int]] = [:]
   private var streams: [Stream] = []
   private var places: [Key: Int] = [:]
-  /// The streams of a source.
+  /// Each source's streams.
   private var placesOfSource: [Source: [Int]] = [:]
-  /// A hash table of recent sources, which need no search.
+  /// A hash table of recent sources, which saves the search.
   private var latest = [(source: Source, places: [Int])?](repeating: nil, count: latestCount)
   private var row: Int64 = 0
-  /// The payload types of media by end; all others repair or pad.
+  /// Media payload types by end; all others repair or pad.
   private var media: [End: Set<Int64>] = [:]
 
-  /// A power of two, larger than the number of concurrent streams in a call.
+  /// A power of two, above the number of concurrent streams in a call.
   private static let latestCount = 64
 
   /// The number of packets read so far.
   private(set) var count = 0
 
-  /// Returns a copy that includes further packets up to a row.
+  /// Returns a copy that also includes packets up to a row.
   func read(_ path: String, through last: Int64) throws(TapeError) -> PacketSeries {
     var later = self
-    // Rows refer to other tables, so all of them are read from one snapshot.
+    // Rows refer to other tables, so all are read from one snapshot.
     let connection = try TakeFile.openSnapshot(path)
     do throws(SQLiteError) {
       try later.read(connection, through: last)
@@ -86,7 +86,7 @@ struct PacketSeries {
     return later
   }
 
-  /// Reads the packets since the last call, up to a row.
+  /// Reads the packets added since the last call, up to a row.
   mutating func read(_ connection: borrowing SQLiteConnection, through last: Int64 = .max)
     throws(SQLiteError)
   {
@@ -209,7 +209,7 @@ struct PacketSeries {
     return streams.count - 1
   }
 
-  /// If no track says otherwise, packets are media.
+  /// Returns whether a stream carries media; true unless a track says otherwise.
   private func isMedia(_ stream: Stream) -> Bool {
     guard let type = stream.payloadType, let types = media[ends[stream.end]] else { return true }
     return types.contains(type)
@@ -259,7 +259,7 @@ struct PacketSeries {
 
 // MARK: - LossLog
 
-/// Finds the missing packets of a received RTP stream by its sequence numbers.
+/// Finds a received RTP stream's missing packets by sequence number.
 struct LossLog {
   /// The fate of a packet that was missing when a later one arrived.
   enum Fate: Int64 {
@@ -274,19 +274,19 @@ struct LossLog {
     var at: Int64
     var number: Int64
     var fate = Fate.lost
-    /// The timestamps of the preceding and following packet.
+    /// The timestamps of the preceding and the following packet.
     var before: Int64
     var after: Int64
   }
 
   private var entries: [Entry] = []
-  /// The indexes of missing numbers in `entries`.
+  /// The indexes of missing sequence numbers in `entries`.
   private var missing: [Int64: Int] = [:]
   private var highest: Int64?
   private var lastTime: Int64 = 0
   private var lastSequence: Int64 = 0
   private var nearRestarts = NearRestarts()
-  /// The step to the packet before, where numbers may begin anew with that.
+  /// The step to the previous packet, if the sequence numbers may restart with it.
   private var doubtfulStep: Int?
 
   /// A larger jump is a restart (RFC 3550 appendix A.1).
@@ -326,7 +326,8 @@ struct LossLog {
     self.highest = highest &+ difference
   }
 
-  /// Begins with the packet before where this one bears out that numbers began anew with it.
+  /// Starts over with the previous packet if this one confirms that sequence numbers restarted with
+  /// it.
   private mutating func findRestart(_ sequence: Int64, _ rtpTime: Int64) {
     let mayBegin = nearRestarts.mayBegin(
       UInt16(truncatingIfNeeded: sequence), UInt32(truncatingIfNeeded: rtpTime))
@@ -338,8 +339,8 @@ struct LossLog {
     doubtfulStep = mayBegin ? step : nil
   }
 
-  /// Adds a retransmission of any stream (RFC 4588: it has the original timestamp); returns whether
-  /// it may repeat a packet that is missing here.
+  /// Adds a retransmission from any stream (RFC 4588: it has the original timestamp); returns
+  /// whether it may repeat a packet missing here.
   mutating func repaired(rtpTime: Int64) -> Bool {
     for place in entries.indices.suffix(Self.searchMaximum).reversed() {
       let entry = entries[place]
@@ -353,11 +354,11 @@ struct LossLog {
 
   private func isBetween(_ time: Int64, _ before: Int64, _ after: Int64) -> Bool {
     let length = UInt32(truncatingIfNeeded: after &- before)
-    // Timestamps of neighbours are close, also across the wraparound.
+    // Neighbours' timestamps are close, even across the wraparound.
     return length < 1 << 31 && UInt32(truncatingIfNeeded: time &- before) <= length
   }
 
-  /// Time, sequence number and fate of each missing packet.
+  /// Each missing packet's time, sequence number and fate.
   var columns: [(name: String, column: PageColumn)] {
     var at = PageColumn(.steps)
     var sequence = PageColumn(.steps)

@@ -5,7 +5,7 @@ import Wire
 
 /// The results of the page's queries.
 enum PageAnswers {
-  /// Consecutive rows of one curve or list of events.
+  /// Consecutive rows of one curve or event list.
   private struct Run {
     var facts: [(String, StatsValue?)]
     var key: [Value]
@@ -13,7 +13,7 @@ enum PageAnswers {
     var value = PageColumn(.values)
   }
 
-  /// Time spans as a JSON array: `[peer, subject, from, to, text]`; nil if there are none.
+  /// Returns time spans as a JSON array: `[peer, subject, from, to, text]`; nil if there are none.
   static func spans(_ query: PageQuery, _ connection: borrowing SQLiteConnection)
     throws(SQLiteError) -> String?
   {
@@ -28,15 +28,15 @@ enum PageAnswers {
     return items.isEmpty ? nil : "[" + items.joined(separator: ",") + "]"
   }
 
-  /// A limit, since a crafted take can have as many as it has bytes.
+  /// The maximum number of spans, because a crafted take can have as many as it has bytes.
   private static let spanMaximum = 20_000
 
   private static func seconds(_ value: Double) -> String {
     StatsValue.number((value * 1e5).rounded() / 1e5).json
   }
 
-  /// The series of several queries (in any other form), in order; nil if the take has changed since
-  /// a moment.
+  /// Returns the series of several queries (in any form but spans), in order; nil if the take has
+  /// changed since a moment.
   static func series(_ queries: [PageQuery], path: String, at moment: PageMoment)
     throws(TapeError) -> [PageSeries]?
   {
@@ -53,7 +53,7 @@ enum PageAnswers {
 
   private static let cacheKilobytes = 64_000
 
-  /// The series of several queries (in any other form), in order.
+  /// Returns the series of several queries (in any form but spans), in order.
   static func series(
     _ queries: [PageQuery], path: String, _ connection: borrowing SQLiteConnection
   ) throws(TapeError) -> [PageSeries] {
@@ -75,7 +75,7 @@ enum PageAnswers {
     var run: Run?
     while try rows.step() {
       guard !rows.isNull(columns + 1) else { continue }
-      // Most rows continue the run, which is checked without copying their values.
+      // Most rows continue the run; the check copies none of their values.
       if run.map({ run in !(0..<columns).allSatisfy { rows.has(run.key[$0], $0) } }) ?? true {
         let key = (0..<columns).map { rows.value($0) ?? .null }
         if run?.key != key {
@@ -95,7 +95,7 @@ enum PageAnswers {
       what: query.what, facts: run.facts, columns: [("at", run.at), ("value", run.value)])
   }
 
-  /// The nearest whole number to any value.
+  /// Returns the nearest integer to any value.
   private static func whole(_ value: Double) -> Int64 {
     Int64(saturating: value)
   }
@@ -140,13 +140,13 @@ extension Value {
   }
 }
 
-/// The size of a take at a moment: reads through several connections are consistent if it is equal.
+/// A take's size at a moment: reads through several connections are consistent if it is equal.
 struct PageMoment: Equatable, Sendable {
-  /// The last packet of that moment.
+  /// The last packet at that moment.
   let lastPacket: Int64
   private let ends: [Int64]
 
-  /// The moment of a snapshot, which begins here.
+  /// Records the moment of a snapshot, which begins here.
   init(_ connection: borrowing SQLiteConnection) throws(SQLiteError) {
     var ends: [Int64] = []
     for query in Self.queries { ends.append(try connection.integer(query) ?? 0) }
@@ -175,7 +175,7 @@ struct PageFindings {
   var json: String { "[" + found.findings.map { json($0) }.joined(separator: ",\n") + "]" }
 
   private func json(_ finding: Finding) -> String {
-    // The longest first, since some places show only one.
+    // The longest first, because some places show only one.
     let sorted = finding.detections.sorted {
       ($0.length, $1.fromNanoseconds) > ($1.length, $0.fromNanoseconds)
     }

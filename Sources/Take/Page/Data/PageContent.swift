@@ -2,8 +2,8 @@ import Queries
 import Stats
 package import Tape
 
-/// Everything that the page of a take shows: a JSON object, and the bytes of the columns that it
-/// refers to.
+/// Everything that a take's page shows: a JSON object, and the bytes of the columns that it refers
+/// to.
 ///
 /// This is the contract between Swift and the page's script, described in the article on the page:
 /// only `columns.js` parses the bytes, and only `take.js` the object. While a take grows, its
@@ -16,16 +16,16 @@ package struct PageContent: Sendable {
 
   package init(path: String) { self.path = path }
 
-  /// The result of a read: the members of the object in order, and the columns.
+  /// The result of a read: the object's members in order, and the columns.
   package struct Reading: Sendable {
     fileprivate var members: [(String, String)]
     package fileprivate(set) var columns: [UInt8]
-    /// The number of bytes of `columns` that a page needs to draw the whole take; the values of
+    /// The number of bytes of `columns` that a page needs to draw the entire take; the values of
     /// long series follow.
     package fileprivate(set) var earlyCount: Int
     package fileprivate(set) var title: String
 
-    /// The object with additional members, whose values are JSON.
+    /// Returns the object with additional members, whose values are JSON.
     package func object(with more: [(String, String)]) -> String {
       "{" + (members + more).map { "\(jsonString($0.0)):\($0.1)" }.joined(separator: ",\n") + "}"
     }
@@ -37,15 +37,15 @@ package struct PageContent: Sendable {
   /// Reads the take, or what was added since the last call.
   ///
   /// - Parameters:
-  ///   - keepsMessages: whether to include the texts of signaling messages.
-  ///   - shortMaximum: longer series of packets and frames get an overview, and their values follow
+  ///   - keepsMessages: whether to include signaling messages' texts.
+  ///   - shortMaximum: longer packet and frame series get an overview, and their values come after
   ///     all others.
   ///   - tell: called with what is being read.
   package mutating func read(
     keepsMessages: Bool = true, shortMaximum: Int = .max, tell: (String) -> Void = { _ in }
   ) throws(TapeError) -> Reading {
-    // Packets are by far the most rows, followed by reports and statistics: both are read on
-    // separate threads, from the same moment as the rest.
+    // Packets are by far the most rows, then reports and statistics: both are read on separate
+    // threads, from the same moment as the rest.
     let (path, former) = (path, packets)
     let connection = try TakeFile.openSnapshot(path)
     let moment: PageMoment
@@ -99,9 +99,9 @@ package struct PageContent: Sendable {
       title: PageContent.title(of: info))
   }
 
-  /// Reads new packets, frames and states only.
+  /// Reads only new packets, frames and states.
   ///
-  /// This is what must be fast while a take is being recorded; everything else stays as it was.
+  /// This must be fast while a take is being recorded; everything else stays as it was.
   package mutating func readBriefly() throws(TapeError) -> Reading {
     let connection = try TakeFile.openSnapshot(path)
     var list = PageSeriesList()
@@ -134,15 +134,15 @@ package struct PageContent: Sendable {
       members: members, columns: list.bytes, earlyCount: list.earlyCount, title: "")
   }
 
-  /// The findings of a take as JSON.
+  /// Returns a take's findings as JSON.
   package static func findings(path: String) throws(TapeError) -> String {
     PageFindings(try TakeFindings(path: path)).json
   }
 
-  /// The label of a take, or else the names in it, or else its file name.
+  /// Returns a take's label, or else the names in it, or else its file name.
   static func title(of info: TakeInfo) -> String {
     if !info.label.isEmpty { return info.label }
-    // The connections of a room are named after it.
+    // A room's connections are named after it.
     if let room = info.actors.first(where: { $0.kind == "room" && !$0.label.isEmpty }) {
       return room.label
     }
@@ -188,7 +188,7 @@ package struct PageContent: Sendable {
     return "[" + objects.joined(separator: ",") + "]"
   }
 
-  /// Rows `[seconds, step, peer, lane, what]`.
+  /// Returns rows `[seconds, step, peer, lane, what]`.
   private static func entries(of timeline: Timeline) -> String {
     let rows = timeline.entries.prefix(entryMaximum).map { entry in
       "[\(StatsValue.number((Double(entry.atNanoseconds) / 1e4).rounded() / 1e5).json),"
@@ -198,7 +198,7 @@ package struct PageContent: Sendable {
     return "[" + rows.joined(separator: ",\n") + "]"
   }
 
-  /// A limit; `retake timeline` lists all events.
+  /// The maximum number of entries; `retake timeline` lists all events.
   private static let entryMaximum = 20_000
 
   private static let queries: String = {

@@ -1,7 +1,7 @@
 /// A query whose result the page draws; the page shows the SQL so that users can check the numbers
 /// with `retake sql`.
 package struct PageQuery: Sendable {
-  /// The shape of the result.
+  /// The columns that a query returns, which determine how the page draws its result.
   package enum Form: Hashable, Sendable {
     /// Columns peer, subject, from_s, to_s, text: time spans.
     case spans
@@ -25,10 +25,10 @@ package struct PageQuery: Sendable {
   /// The queries whose results are series.
   static let inSeries: [PageQuery] = curves + [reports, messages]
 
-  /// The end of the take, also for one that was cut short.
+  /// The end of the take, even if it was cut off.
   private static let end = "coalesce((SELECT at_ns FROM ending), (SELECT max(at_ns) FROM tape))"
 
-  // MARK: - What lasted
+  // MARK: - Spans
 
   package static let spans: [PageQuery] = [
     PageQuery(
@@ -77,7 +77,7 @@ package struct PageQuery: Sendable {
         """),
   ]
 
-  // MARK: - What went up and down
+  // MARK: - Curves
 
   package static let curves: [PageQuery] = [
     PageQuery(
@@ -171,7 +171,7 @@ package struct PageQuery: Sendable {
         """),
   ]
 
-  // MARK: - What came and went
+  // MARK: - Events
 
   package static let reports = PageQuery(
     name: "rtcp", form: .events,
@@ -194,10 +194,9 @@ package struct PageQuery: Sendable {
       ORDER BY 1, 3, 2, row
       """)
 
-  // MARK: - What is read in one pass
+  // MARK: - Equivalents
 
-  /// Queries for what the page computes from every packet and frame; they return the same per
-  /// second.
+  /// Queries that return, per second, what the page computes from every packet and frame.
   package static let equivalents: [(name: String, sql: String)] = [
     (
       "packets",

@@ -4,7 +4,7 @@ import Stats
 import Tape
 import Wire
 
-/// Rows of a take as JSON for the page's texts and tables.
+/// Returns a take's rows as JSON for the page's texts and tables.
 enum PageRows {
   /// A list on the page, with its statement; columns keep their names.
   struct List {
@@ -71,7 +71,7 @@ enum PageRows {
           max(made.max_packet_life_time) AS maxPacketLifeTime
         FROM channel AS made GROUP BY made.peer, made.channel ORDER BY 1, 2
         """),
-    // The last sample of each object.
+    // Each object's last sample.
     List(
       name: "stats",
       sql: """
@@ -79,8 +79,8 @@ enum PageRows {
         WHERE row IN (SELECT max(row) FROM stat GROUP BY peer, id)
         ORDER BY peer, type, id LIMIT 1000
         """),
-    // Who entered and left a room, and which track carried whose media when. The view
-    // `participant_track` has the same, but scans all rows for each of them.
+    // When participants entered and left a room, and when a track carried their media. The
+    // `participant_track` view has the same, but scans all rows for each of them.
     List(
       name: "presence",
       sql: """
@@ -101,7 +101,7 @@ enum PageRows {
         )
         WHERE carried = 1 ORDER BY row LIMIT 5000
         """),
-    // The configuration of a connection, without the secrets of its servers.
+    // A connection's configuration, without its servers' secrets.
     List(
       name: "settings",
       sql: """
@@ -128,7 +128,7 @@ enum PageRows {
         """),
   ]
 
-  /// The rows of a statement as a JSON array of objects.
+  /// Returns the rows of a statement as a JSON array of objects.
   static func json(_ sql: String, _ connection: borrowing SQLiteConnection) throws(SQLiteError)
     -> String
   {
@@ -148,11 +148,11 @@ enum PageRows {
 
 // MARK: - PageCover
 
-/// Replaces IP addresses and mDNS names by consistent names.
+/// Replaces IP addresses and mDNS names with consistent names.
 struct AddressCover {
   private var names: [String: String] = [:]
 
-  /// The text with every address replaced.
+  /// Returns the text with every address replaced.
   mutating func covered(_ text: some StringProtocol) -> String {
     let bytes = Array(text.utf8)
     var output: [UInt8] = []
@@ -188,8 +188,8 @@ struct AddressCover {
     return name
   }
 
-  /// The length of an address at the start of a run of digits, dots and colons; nil if there is
-  /// none.
+  /// Returns the length of an address at the start of a run of digits, dots and colons; nil if
+  /// there is none.
   private func addressLength(_ run: ArraySlice<UInt8>, followed next: UInt8?) -> Int? {
     if next.map({ !Self.isWord($0) }) ?? true, Self.isAddress(run, AF_INET6) { return run.count }
     let version4 = run.prefix { $0 == UInt8(ascii: ".") || Self.isDigit($0) }
@@ -197,7 +197,7 @@ struct AddressCover {
     return Self.isAddress(end, AF_INET) ? end.count : nil
   }
 
-  /// The length of an mDNS name (RFC 8839 section 5.1: a UUID and `.local`).
+  /// Returns an mDNS name's length (RFC 8839 section 5.1: a UUID and `.local`).
   private func localNameLength(_ text: ArraySlice<UInt8>) -> Int? {
     let name = text.prefix(42)
     guard name.count == 42, name.suffix(6).elementsEqual(".local".utf8),

@@ -1,22 +1,22 @@
 import Stats
 
-/// The values of one thing: the packets of a stream, the frames of a track, a curve.
+/// The values of one subject: a stream's packets, a track's frames, a curve.
 struct PageSeries: Sendable {
   typealias Columns = [(name: String, column: PageColumn)]
 
-  /// The kind: `packets`, `lost`, `frames`, `rtcp`, `curve`, `messages`.
+  /// The kind: `packets`, `lost`, `frames`, `rtcp`, `curve` or `messages`.
   let what: String
-  /// The identity within its kind: peer, direction, ssrc and so on.
+  /// The facts that identify it within its kind: peer, direction, ssrc and so on.
   let facts: [(String, StatsValue?)]
   var columns: Columns
-  /// Aggregated values, for drawing the whole take before all values are loaded.
+  /// Aggregated values, for drawing the entire take before all values are loaded.
   var overview: Columns = []
 }
 
-/// All series of a page with their columns concatenated: first those that a page needs at once,
-/// then the values of long series, which have an overview in the first part.
+/// A page's series with their columns concatenated: first those that a page needs at once, then the
+/// values of long series, whose overview is in the first part.
 struct PageSeriesList {
-  /// The location of a column in its part.
+  /// The position of a column in its part.
   private struct Place {
     var name: String
     var begin: Int
@@ -30,7 +30,7 @@ struct PageSeriesList {
     var overview: [Place] = []
   }
 
-  /// Longer series have their values in the second part, and an overview.
+  /// The length up to which a series has no overview and all its values in the first part.
   private let shortMaximum: Int
   private var entries: [Entry] = []
   private var early: [UInt8] = []
@@ -69,7 +69,7 @@ struct PageSeriesList {
   /// The bytes of all columns.
   var bytes: [UInt8] { late.isEmpty ? early : early + late }
 
-  /// A JSON array with each series and the locations of its columns in `bytes`.
+  /// A JSON array with each series and the positions of its columns in `bytes`.
   var json: String {
     let objects = entries.map { entry in
       let isLong = !entry.overview.isEmpty
@@ -90,7 +90,7 @@ struct PageSeriesList {
 
 // MARK: - PageBins
 
-/// The bytes of a stream in bins of half a second; empty bins are omitted.
+/// A stream's bytes in bins of half a second; empty bins are omitted.
 struct PacketBins: Sendable {
   private var bin: Int64 = 0
   private var sum: Int64 = 0
@@ -119,7 +119,7 @@ struct PacketBins: Sendable {
   }
 }
 
-/// The outcomes of a track's frames in bins of half a second.
+/// A track's frame outcomes in bins of half a second.
 struct FrameBins: Sendable {
   /// A bin that has frames.
   private struct Bin {
@@ -139,7 +139,7 @@ struct FrameBins: Sendable {
   private var recovered = PageColumn(.values)
 
   /// - Parameters:
-  ///   - outcome: the index of the outcome.
+  ///   - outcome: the outcome's index.
   ///   - measure: the audio peak.
   mutating func add(outcome: Int64, measure: Int64, at units: Int64) {
     let now = PageTime.bin(units)
@@ -178,7 +178,7 @@ struct FrameBins: Sendable {
 
 // MARK: - PageColumn
 
-/// Integers in a compact encoding: one column of a series, such as the times of its packets.
+/// Integers in a compact encoding: one column of a series, such as its packets' times.
 ///
 /// Each number is a zigzag varint: the sign in the lowest bit, then seven bits per byte, low ones
 /// first, with the highest bit set in all bytes but the last. `columns.js` decodes them.
@@ -221,10 +221,10 @@ struct PageColumn: Sendable {
   }
 }
 
-/// The time unit of pages: 10 µs since the start of the take, as integers.
+/// The pages' time unit: 10 µs since the start of the take, as integers.
 enum PageTime {
   static func units(_ nanoseconds: Int64) -> Int64 { nanoseconds / 10_000 }
 
-  /// The half second that contains a time.
+  /// Returns the half second that contains a time.
   static func bin(_ units: Int64) -> Int64 { units / 50_000 }
 }

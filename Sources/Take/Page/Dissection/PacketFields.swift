@@ -3,19 +3,19 @@ package import Wire
 /// Dissects a packet into fields with their positions: STUN (RFC 8489), DTLS (RFC 6347 and 9147),
 /// RTP and RTCP (RFC 3550), SCTP (RFC 9260), TURN channel headers (RFC 8656).
 ///
-/// The stack's machines parse the fields they act upon; this parses for display, as far as
-/// possible, any bytes.
+/// The stack's machines parse the fields they act upon; this parses any bytes, as far as possible,
+/// for display.
 package struct PacketFields: Sendable {
   /// A field with its formatted value and position.
   package struct Field: Hashable, Sendable {
     package let name: String
     package let value: String
-    /// The offset of its first byte in the packet, and its length in bytes.
+    /// Its first byte's offset in the packet, and its length in bytes.
     package let from: Int
     package let length: Int
   }
 
-  /// The fields of one protocol, or of one of several records or reports in a packet.
+  /// The fields of one protocol, or of one record or report among several in a packet.
   package struct Layer: Hashable, Sendable {
     package let name: String
     package internal(set) var fields: [Field]
@@ -27,7 +27,7 @@ package struct PacketFields: Sendable {
   /// Dissects a packet.
   ///
   /// - Parameters:
-  ///   - kind: the protocol as in the view `packet`, or `sctp` for the contents of DTLS.
+  ///   - kind: the protocol as in the `packet` view, or `sctp` for what DTLS contains.
   ///   - isClear: whether RTP and RTCP are decrypted; otherwise only their headers are readable.
   package init(_ bytes: [UInt8], kind: String, isClear: Bool = false) {
     guard let first = bytes.first else { return }
@@ -49,7 +49,7 @@ package struct PacketFields: Sendable {
     }
   }
 
-  /// The protocol within a TURN channel, by its first byte (RFC 7983 section 7).
+  /// Returns the protocol inside a TURN channel, by its first byte (RFC 7983 section 7).
   private static func kind(after reader: FieldReader) -> String {
     switch reader.next ?? 0xff {
     case 0..<4: "stun"
@@ -58,7 +58,7 @@ package struct PacketFields: Sendable {
     }
   }
 
-  /// Summarizes a packet in one line by its first characteristic field; the beginning of the packet
+  /// Summarizes a packet in one line by its first characteristic field; the start of the packet
   /// suffices.
   package static func line(_ bytes: [UInt8], kind: String) -> String {
     let layers = PacketFields(bytes, kind: kind).layers
@@ -94,16 +94,16 @@ package struct PacketFields: Sendable {
 
 /// Reads numbers and bytes sequentially, recording each as a field with its position.
 struct FieldReader {
-  /// There are fewer bytes than the field has.
+  /// Thrown if fewer bytes are left than a field has.
   struct End: Error {}
 
   let bytes: [UInt8]
-  /// The offset of the next byte.
+  /// The next byte's offset.
   var at: Int
   private(set) var fields: [PacketFields.Field] = []
-  /// A limit per layer, since a packet of 64 KiB could have as many fields.
+  /// A limit per layer, because a packet of 64 KiB could have as many fields.
   private static let fieldMaximum = 1_000
-  /// The maximum number of bytes shown of a field.
+  /// The maximum number of a field's bytes to show.
   private static let shownMaximum = 24
 
   init(_ bytes: [UInt8], at begin: Int = 0) {
@@ -119,7 +119,7 @@ struct FieldReader {
   /// Whether another field may be added.
   var hasRoom: Bool { fields.count < Self.fieldMaximum }
 
-  /// The next number of at most four bytes, as a part of a field.
+  /// Returns the next number of at most four bytes, as part of a field.
   mutating func number(_ length: Int) throws(End) -> Int {
     guard left >= length else { throw End() }
     let value = bytes[at..<(at + length)].reduce(0) { $0 << 8 | Int($1) }
@@ -127,7 +127,7 @@ struct FieldReader {
     return value
   }
 
-  /// The next number as a field.
+  /// Reads the next number as a field and returns it.
   @discardableResult
   mutating func field(
     _ name: String, _ length: Int, words: (Int) -> String = { String($0) }
@@ -138,14 +138,14 @@ struct FieldReader {
     return value
   }
 
-  /// The next bytes, or the remaining ones if there are fewer, as a field.
+  /// Adds the next bytes, or all remaining ones if there are fewer, as a field.
   mutating func block(_ name: String, _ length: Int, words: ([UInt8]) -> String = Self.text) {
     let from = at
     let part = part(length)
     add(name, words(part), from: from)
   }
 
-  /// The next bytes, or the remaining ones if there are fewer.
+  /// Returns the next bytes, or the remaining ones if there are fewer.
   mutating func part(_ length: Int) -> [UInt8] {
     let end = min(at + max(length, 0), bytes.count)
     defer { at = end }
@@ -158,7 +158,7 @@ struct FieldReader {
     fields.append(.init(name: name, value: value, from: from, length: at - from))
   }
 
-  /// Reads a layer; if the bytes end too early, a last field says so.
+  /// Reads a layer; if the bytes end too early, its last field says so.
   mutating func layer(_ name: String, _ read: (inout FieldReader) throws(End) -> Void)
     -> PacketFields.Layer
   {
@@ -176,9 +176,9 @@ struct FieldReader {
 
   private static let cutShort = "cut short"
 
-  // MARK: Words
+  // MARK: Formatting
 
-  /// Bytes in hexadecimal, shortened if there are many.
+  /// Formats bytes in hexadecimal, shortened if there are many.
   static func text(_ bytes: [UInt8]) -> String {
     let shown = bytes.prefix(shownMaximum).map { hexadecimal([$0]) }.joined(separator: " ")
     return bytes.count > shownMaximum ? "\(shown) … (\(bytes.count) bytes)" : shown

@@ -1,4 +1,4 @@
-/// The fields of an RTP packet (RFC 3550 section 5.1), with its header extensions (RFC 8285).
+/// An RTP packet's fields (RFC 3550 section 5.1), with its header extensions (RFC 8285).
 enum RTPFields {
   static func layer(_ reader: inout FieldReader, isClear: Bool) -> PacketFields.Layer {
     reader.layer("RTP") { (reader) throws(FieldReader.End) in
@@ -37,8 +37,8 @@ enum RTPFields {
   }
 }
 
-/// The fields of the packets in an RTCP compound: reports (RFC 3550 section 6.4) and feedback
-/// (RFC 4585 section 6).
+/// The fields of an RTCP compound's packets: reports (RFC 3550 section 6.4) and feedback (RFC 4585
+/// section 6).
 enum RTCPFields {
   private static let types = [
     200: "sender report", 201: "receiver report", 202: "source description", 203: "goodbye",
@@ -118,7 +118,7 @@ enum RTCPFields {
 
 // MARK: - STUNFields
 
-/// The fields of a STUN message (RFC 8489 section 5), with the attributes of ICE and TURN.
+/// A STUN message's fields (RFC 8489 section 5), with ICE and TURN attributes.
 enum STUNFields {
   private static let methods = [
     1: "Binding", 3: "Allocate", 4: "Refresh", 6: "Send", 7: "Data", 8: "CreatePermission",
@@ -156,7 +156,7 @@ enum STUNFields {
     }
   }
 
-  /// The method and the class, whose bits lie between those of the method.
+  /// Returns the method and the class, whose bits are interleaved.
   private static func type(_ type: Int) -> String {
     let method = (type & 0x0f) | ((type >> 1) & 0x70) | ((type >> 2) & 0xf80)
     let kind = ((type >> 4) & 1) | ((type >> 7) & 2)
@@ -180,8 +180,8 @@ enum STUNFields {
     }
   }
 
-  /// An address (section 14.1), which may be XORed with the cookie and transaction id (section
-  /// 14.2).
+  /// Returns an address (section 14.1), which may be XORed with the cookie and transaction id
+  /// (section 14.2).
   private static func address(_ part: [UInt8], key: [UInt8]) -> String? {
     guard part.count >= 8 else { return nil }
     func clear(_ bytes: ArraySlice<UInt8>) -> [UInt8] {
@@ -201,8 +201,8 @@ enum STUNFields {
 
 // MARK: - DTLSFields
 
-/// The fields of DTLS records (RFC 6347 section 4.1, RFC 9147 section 4), the beginning of
-/// unencrypted handshake messages, and SCTP packets, which DTLS carries.
+/// The fields of DTLS records (RFC 6347 section 4.1, RFC 9147 section 4) and the start of
+/// unencrypted handshake messages; also SCTP packets, which DTLS carries.
 enum DTLSFields {
   private static let types = [
     20: "change cipher spec", 21: "alert", 22: "handshake", 23: "application data",
@@ -265,7 +265,7 @@ enum DTLSFields {
   }
 }
 
-/// The fields of an SCTP packet (RFC 9260 section 3).
+/// An SCTP packet's fields (RFC 9260 section 3).
 enum SCTPFields {
   private static let chunks = [
     0: "DATA", 1: "INIT", 2: "INIT ACK", 3: "SACK", 4: "HEARTBEAT", 5: "HEARTBEAT ACK",

@@ -4,9 +4,9 @@ import Wire
 
 /// The schema for writing queries: tables and views with their columns and comments.
 package enum PageSchema {
-  /// The relations as a JSON array of `{name, kind, comment, columns: [{name, comment}]}`.
+  /// Returns the relations as a JSON array of `{name, kind, comment, columns: [{name, comment}]}`.
   ///
-  /// They are in schema order, without storage tables, each of which has a view.
+  /// They are in schema order, without storage tables, since each of those has a view.
   package static func json(path: String) throws(TapeError) -> String {
     let connection = try TakeFile.openForQueries(path)
     do throws(SQLiteError) {
@@ -34,7 +34,7 @@ package enum PageSchema {
     "from_ns": "nanoseconds since the take began", "to_ns": "nanoseconds since the take began",
   ]
 
-  /// The columns visible to queries, according to SQLite.
+  /// Returns the columns that queries can see, according to SQLite.
   private static func columns(
     of relation: SchemaComments.Relation, _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> [JSONText] {
@@ -49,7 +49,7 @@ package enum PageSchema {
   }
 }
 
-/// The comments of the schema, by table or view and by column.
+/// The schema's comments, by table or view and by column.
 struct SchemaComments {
   struct Relation {
     let name: String
@@ -60,15 +60,15 @@ struct SchemaComments {
     var columns: [String: String] = [:]
   }
 
-  /// In schema order; a relation of a later format is at the place of its migration.
+  /// In schema order; a later format's relations come in its migration's place.
   static let all: [Relation] = TakeSchema.migrations.flatMap { SchemaComments($0).relations }
 
   private(set) var relations: [Relation] = []
   private var before: [Substring] = []
-  /// The comment of a CASE whose column name follows at its end.
+  /// The comment on a CASE, whose column name follows at its end.
   private var pending = ""
 
-  /// Parses the text of a migration line by line, in the layout of `Schema/`.
+  /// Parses a migration's text line by line, in the layout of `Schema/`.
   init(_ sql: String) {
     var open: Relation?
     for line in sql.split(separator: "\n", omittingEmptySubsequences: false) {
@@ -118,19 +118,19 @@ struct SchemaComments {
     }
   }
 
-  /// The line without its trailing comment; no string in the schema contains two hyphens.
+  /// Returns the line without its trailing comment; no string in the schema contains two hyphens.
   private static func code(_ line: Substring) -> Substring {
     line[..<(line.firstRange(of: "--")?.lowerBound ?? line.endIndex)].trimmedAtEnd
   }
 
-  /// The column that a line of a table declares: its first word.
+  /// Returns the column that a table's line declares: its first word.
   private static func declared(_ code: Substring) -> [String] {
     [String(code.trimmed.prefix { $0.isLetter || $0.isNumber || $0 == "_" })]
   }
 
-  /// The column whose definition ends on a line of a view: `...
+  /// Returns the column whose definition a view's line ends with `AS name,`.
   ///
-  /// AS name,`. A definition of several lines, such as a CASE, is named on its last line.
+  /// A definition of several lines, such as a CASE, is named on its last line.
   private static func named(_ code: Substring) -> [String] {
     let words = code.split { " ,;()".contains($0) }
     guard words.count > 1, words[words.count - 2] == "AS", let name = words.last else {

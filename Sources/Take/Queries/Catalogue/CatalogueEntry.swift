@@ -4,22 +4,22 @@ import Wire
 
 /// Settings for reading takes into a catalogue.
 package struct CatalogueReading: Sendable {
-  /// Selects the part of a take for findings and speakers; nil skips the take.
+  /// Selects the part of a take for findings and speakers; returning nil skips the take.
   package typealias Selection = @Sendable (_ take: String) -> TakeSelection?
-  /// Returns explanations for findings, by their index, from replaying a take with changes.
+  /// Explains findings, by index, by replaying a take with changes.
   package typealias Explanation =
     @Sendable (_ take: String, [Finding]) throws(TapeError) -> [Int: String]
 
   let rules: [FindingRule]
   let selection: Selection?
   let explanation: Explanation?
-  /// Whether the rows are those that a catalogue keeps, without a selection or other rules.
+  /// Whether the rows are those that a catalogue stores, without a selection or other rules.
   let isUsual: Bool
 
   /// Whether takes may be skipped.
   package var isPart: Bool { selection != nil }
 
-  /// Creates settings; by default, all of a take is read with the rules of this version.
+  /// Creates settings; by default, entire takes are read with this version's rules.
   package init(
     rules: [FindingRule]? = nil, selection: Selection? = nil, explanation: Explanation? = nil
   ) {
@@ -30,26 +30,25 @@ package struct CatalogueReading: Sendable {
   }
 }
 
-/// The rows of a take in a catalogue.
+/// A take's rows in a catalogue.
 ///
-/// They are all read here, in one pass over the take and through one connection.
+/// They are read here in one pass over the take, through one connection.
 struct CatalogueEntry: Sendable {
-  /// Stands for the take's path in stored results: a Unicode noncharacter, which does not occur in
-  /// text.
+  /// Stands for the take's path in stored results: a Unicode noncharacter, which no text contains.
   static let placeholder = Unicode.Scalar(0xfdd5 as UInt32).map { String($0) } ?? "TAKE"
   /// The time limit for reading one take, in seconds; a crafted file could take forever.
   private static let secondsMaximum = 300.0
-  /// The size limits of a text in a row and of a stored result, in bytes.
+  /// The size limits of a row's text and of a stored result, in bytes.
   private static let textMaximum = 4_000
   private static let documentMaximum = 4 << 20
 
   private(set) var rows: [(relation: String, values: [[Value]])] = []
-  /// The relations that have more rows than a catalogue keeps.
+  /// The relations that have more rows than a catalogue stores.
   private(set) var cut: [String] = []
 
-  /// Reads a take; nil if the reading skips it.
+  /// Reads a take; fails if the settings skip it.
   ///
-  /// - Parameter short: reads one take after the other; nil where there is but one.
+  /// - Parameter short: reads one take after another; nil for a single take.
   init?(
     path: String, reading: CatalogueReading, through short: ShortTakes? = nil,
     isWanted: @escaping @Sendable () -> Bool
@@ -60,7 +59,7 @@ struct CatalogueEntry: Sendable {
       part = chosen
     }
     let limit = TakeFile.largestOnPage
-    // Parts of takes, and rules of others, leave a connection as another one than it was.
+    // Partial takes and other rules change the connection, so it is not shared.
     if let short, reading.isUsual {
       self = try short.read(path, largestValue: limit) { (connection) throws(TapeError) in
         try Self(path, connection, reading, part, isWanted)
@@ -127,7 +126,7 @@ struct CatalogueEntry: Sendable {
     rows.append((CatalogueSchema.document.name, [[.text(kind), .text(json)]]))
   }
 
-  // MARK: What a take has by itself
+  // MARK: Rows
 
   private mutating func readRelations(_ path: String, _ connection: borrowing SQLiteConnection)
     throws(TapeError)
@@ -152,7 +151,7 @@ struct CatalogueEntry: Sendable {
     }
   }
 
-  // MARK: What verbs say
+  // MARK: Documents
 
   private mutating func readSpeakers(_ speakers: SpeakerTimeline) {
     add(
@@ -201,7 +200,8 @@ struct CatalogueEntry: Sendable {
 // MARK: Values
 
 extension CatalogueEntry {
-  /// The columns `label` to `keeps_media` of a `take` row, except for the duration and the end.
+  /// Returns the columns `label` to `keeps_media` of a `take` row, except for the duration and the
+  /// end.
   private static func header(_ connection: borrowing SQLiteConnection) throws(SQLiteError)
     -> [Value]
   {
@@ -216,7 +216,7 @@ extension CatalogueEntry {
 
   private static let trafficParts: Int64 = 60
 
-  /// The bytes on the wire in each part of the take.
+  /// Returns the bytes on the wire in each part of the take.
   private static func traffic(_ connection: borrowing SQLiteConnection) throws(SQLiteError)
     -> [Int64]
   {
@@ -234,7 +234,7 @@ extension CatalogueEntry {
     return values
   }
 
-  /// The columns `bytes` to `traffic` of a `take` row.
+  /// Returns the columns `bytes` to `traffic` of a `take` row.
   private static func values(_ summary: TakeSummary, _ info: TakeInfo, _ traffic: [Int64])
     -> [Value]
   {
@@ -293,11 +293,11 @@ extension CatalogueEntry {
   }
 }
 
-/// A finding as a row of a catalogue.
+/// A finding as a catalogue row.
 struct FindingRow: Sendable {
   var values: [Value]
 
-  /// The rows of all findings, each followed by its symptoms.
+  /// Returns rows for all findings, each followed by its symptoms.
   static func all(of found: TakeFindings) -> [FindingRow] {
     var rows: [FindingRow] = []
     func add(_ finding: Finding, parent: Int?, depth: Int) {

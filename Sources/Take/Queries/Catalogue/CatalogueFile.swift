@@ -11,11 +11,11 @@ final class CatalogueDatabase {
   init(_ connection: consuming SQLiteConnection) { self.connection = connection }
 }
 
-/// The catalogue file of one folder: beside the takes, or in the user's cache if that folder is not
+/// A folder's catalogue file: beside the takes, or in the user's cache if the folder is not
 /// writable.
 ///
-/// A file is complete when it gets its name and is never changed afterwards. When two processes
-/// write one at once, the later replaces the other's; readers continue with the file that they have
+/// A file is complete once it gets its name, and never changes afterwards. If two processes write a
+/// file at once, the later one replaces the other's; readers continue with the file that they have
 /// open.
 struct CatalogueFile {
   /// The file's name in the folder, which lists of takes ignore.
@@ -33,7 +33,7 @@ struct CatalogueFile {
     self.places = places
   }
 
-  /// The cache folder of the user (XDG Base Directory Specification); nil without a home directory.
+  /// The user's cache folder (XDG Base Directory Specification); nil without a home directory.
   private static var cache: String? {
     let environment = ProcessInfo.processInfo.environment
     if let chosen = environment["XDG_CACHE_HOME"], chosen.hasPrefix("/") {
@@ -52,7 +52,7 @@ struct CatalogueFile {
 
   // MARK: Reading
 
-  /// Opens the existing file, if this build made it.
+  /// Opens the existing file if this build wrote it.
   func existing() -> (database: CatalogueDatabase, path: String)? {
     for path in places {
       if let database = try? Self.open(path) { return (database, path) }
@@ -60,7 +60,7 @@ struct CatalogueFile {
     return nil
   }
 
-  /// Opens a file; nil if this build did not make it.
+  /// Opens a file; returns nil if this build did not write it.
   private static func open(_ path: String) throws(SQLiteError) -> CatalogueDatabase? {
     var status = stat()
     // A file that another user owns or can write is not trusted.
@@ -82,7 +82,7 @@ struct CatalogueFile {
     return CatalogueDatabase(connection)
   }
 
-  /// Identifies this build, since the rules of another build may find other things.
+  /// Identifies this build, because another build's rules may find other things.
   private static let build: String = {
     var status = stat()
     guard stat("/proc/self/exe", &status) == 0 else { return retakeVersion }
@@ -92,12 +92,11 @@ struct CatalogueFile {
 
   // MARK: Writing
 
-  /// A catalogue file under construction.
   struct Draft {
     let database: CatalogueDatabase
-    /// Whether it started as a copy of the existing one.
+    /// Whether it started as a copy of the existing file.
     let isCopy: Bool
-    /// The temporary and final paths; nil if the file is not kept.
+    /// The temporary and final paths; nil if the file is not stored.
     fileprivate let paths: (temporary: String, final: String)?
 
     /// Renames the file to its final name; open connections stay valid.
@@ -116,11 +115,11 @@ struct CatalogueFile {
     }
   }
 
-  /// Starts a new file, with the contents of an existing one if given.
+  /// Starts a new file, with an existing file's contents if given.
   func draft(copying existing: String?) throws(SQLiteError) -> Draft {
     for place in places where Self.mayStand(at: place) {
       let folder = FileBytes.folder(of: place)
-      // The folder of the takes exists; the cache folder may have to be created.
+      // The takes' folder exists; the cache folder may have to be created.
       if FileBytes.kind(of: folder) == nil {
         guard place != places.first, case .success = NewFile.makeFolder(folder) else { continue }
       }
@@ -145,7 +144,7 @@ struct CatalogueFile {
     return try Self.unkept()
   }
 
-  /// Whether the path is free or holds an older catalogue.
+  /// Returns whether the path is free or has an older catalogue.
   private static func mayStand(at path: String) -> Bool {
     var status = stat()
     guard lstat(path.systemPath, &status) == 0 else { return errno == ENOENT }
@@ -162,7 +161,7 @@ struct CatalogueFile {
   private static func prepare(_ connection: borrowing SQLiteConnection, isNew: Bool)
     throws(SQLiteError)
   {
-    // Nobody reads it before it is complete, and it is discarded if that fails.
+    // It has no readers before it is complete, and it is discarded if that fails.
     try connection.execute("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF")
     guard isNew else { return }
     for statement in CatalogueSchema.creation { try connection.execute(statement) }

@@ -8,7 +8,7 @@ struct CataloguePart {
   private(set) var cut: [String] = []
   /// The selected takes that have rows, with their entry numbers.
   private(set) var chosen: [(entry: Int64, path: String)] = []
-  /// The number of takes read now, and of new ones left for later.
+  /// The number of takes read now, and of new takes left for later.
   private(set) var readCount = 0
   private(set) var waitingCount = 0
 
@@ -24,13 +24,13 @@ struct CataloguePart {
   private enum Outcome: Sendable {
     case read(CatalogueEntry)
     case failed(TapeError)
-    /// The reading skips the take.
+    /// The settings skip the take.
     case leftOut
   }
 
-  /// Opens the catalogue of a folder and reads new and changed takes.
+  /// Opens a folder's catalogue and reads new and changed takes.
   ///
-  /// - Parameter isWhole: whether the entries are all takes of the folder, so that others are
+  /// - Parameter isWhole: whether the entries are all of the folder's takes, so that others are
   ///   removed.
   init(
     _ group: (folder: String, entries: [TakeList.Entry]), isWhole: Bool,
@@ -93,7 +93,7 @@ struct CataloguePart {
     let insert = try database.connection.prepare("INSERT INTO chosen (entry, path) VALUES (?, ?)")
     for take in chosen { try insert.insert([.integer(take.entry), .text(take.path)]) }
     for relation in CatalogueSchema.relations + [CatalogueSchema.document] {
-      // Takes in list order, and the rows of each in their order.
+      // Takes in list order, and each take's rows in their order.
       try database.connection.execute(
         """
         CREATE TEMP VIEW \(relation.name) AS
@@ -104,7 +104,7 @@ struct CataloguePart {
     try database.connection.execute("PRAGMA query_only = ON")
   }
 
-  // MARK: The file
+  // MARK: Reading
 
   private static func known(_ database: CatalogueDatabase) throws(SQLiteError)
     -> [String: Known]
@@ -165,7 +165,7 @@ struct CataloguePart {
       case .leftOut: break
       case .read(let entry): try writer.insert(next, name: name, stamp: stamp, entry)
       case .failed(let error):
-        // An error of the system may not recur, so the take is read again next time.
+        // A system error may not recur, so the take is read again next time.
         try writer.insert(
           next, name: name, stamp: error.kind == .invalid ? stamp : "", error,
           kind: Self.kinds.firstIndex(of: error.kind) ?? 0)
@@ -176,7 +176,7 @@ struct CataloguePart {
   }
 }
 
-/// Writes the rows of takes into a catalogue.
+/// Writes takes' rows into a catalogue.
 private final class EntryWriter {
   private let database: CatalogueDatabase
   private let entry: SQLiteStatement

@@ -3,16 +3,16 @@ import Wire
 
 /// The tables that queries on a catalogue can name.
 ///
-/// Those with the name of a take's view or table have its columns after a column `take`; the others
+/// Those named like a take's view or table have its columns after a `take` column; the others
 /// summarize takes.
 package enum CatalogueSchema {
-  /// A table of a catalogue.
+  /// A catalogue's table.
   struct Relation: Sendable {
     var name: String
     var columns: [String]
-    /// Descriptions of the columns; empty for a table of takes, which the schema of takes explains.
+    /// The columns' meanings; empty for a take's table, which the schema of takes explains.
     var meanings: [String] = []
-    /// What it is for.
+    /// The table's purpose.
     var purpose: String
 
     /// The name of the table that stores the rows.
@@ -20,15 +20,15 @@ package enum CatalogueSchema {
     var isOfTakes: Bool { meanings.isEmpty }
   }
 
-  /// The tables and views of takes that a catalogue copies: up to a few hundred rows per take.
+  /// The takes' tables and views that a catalogue copies: up to a few hundred rows per take.
   ///
-  /// Names that this version's schema does not have are skipped.
+  /// Names that this version's schema lacks are skipped.
   private static let kept = [
     "peer", "actor", "state", "track", "selected_pair", "stream", "participant",
     "participant_track", "speaker", "coverage", "first_frame", "milestone", "gap", "tag",
   ]
 
-  /// The maximum number of rows per table and take; answers mention what is cut.
+  /// The maximum number of rows per table and take; answers mention anything cut.
   static let mostRows = 5_000
 
   /// All tables that queries can name, in the order of the printed schema.
@@ -125,7 +125,7 @@ package enum CatalogueSchema {
       "silent_ns": "how much of that is silence",
     ])
 
-  /// Summaries under names that takes do not use.
+  /// Summaries, under names that takes do not use.
   static let summaries = [connection, quality, finding, voice]
 
   private static let own = [take] + summaries
@@ -136,7 +136,7 @@ package enum CatalogueSchema {
 
   /// The version of the file's layout.
   static let version: Int64 = 1
-  /// "RTKC": the application_id of a catalogue.
+  /// "RTKC": a catalogue's application_id.
   static let applicationID: Int64 = 0x5254_4b43
 
   /// The statements that create the tables in an empty file.
@@ -160,7 +160,7 @@ package enum CatalogueSchema {
     columns.map { "\"\($0)\"" }.joined(separator: ", ")
   }
 
-  /// Creates empty tables of these names, to check whether they can answer a query.
+  /// Creates empty tables with these names, to check whether they can answer a query.
   static func emptyRelations() throws(SQLiteError) -> SQLiteConnection {
     let connection = try SQLiteConnection(path: ":memory:", mode: .readWrite)
     for relation in relations {
@@ -169,7 +169,7 @@ package enum CatalogueSchema {
     return connection
   }
 
-  /// The documentation of the tables and their columns.
+  /// Documents the tables and their columns.
   package static var text: String {
     var text = "-- What a query over a folder, or over several takes, can name besides.\n"
     for relation in relations {

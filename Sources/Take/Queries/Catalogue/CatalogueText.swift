@@ -1,9 +1,9 @@
 package import Tape
 import Wire
 
-// The output of verbs for many takes, read from the catalogue: a line or a few per take.
+// The output of verbs for many takes, read from the catalogue: one or a few lines per take.
 extension TakeCatalogue {
-  /// The findings of all takes, each with its symptoms.
+  /// Returns all takes' findings, each with its symptoms.
   package func findingsText(_ look: TableLook = TableLook()) throws(TapeError) -> String {
     let rows = try read { (connection) throws(SQLiteError) in
       let found = try connection.prepare(
@@ -41,7 +41,7 @@ extension TakeCatalogue {
     severity == "critical" || severity == "high" ? .bad : nil
   }
 
-  /// One line per take.
+  /// Returns one line per take, summarizing it.
   package func summaryText(_ look: TableLook = TableLook()) throws(TapeError) -> String {
     let rows = try read { (connection) throws(SQLiteError) in
       let found = try connection.prepare(
@@ -87,7 +87,7 @@ extension TakeCatalogue {
     ]
   }
 
-  /// One line per take about its contents.
+  /// Returns one line per take about its contents.
   package func infoText(_ look: TableLook = TableLook()) throws(TapeError) -> String {
     let rows = try read { (connection) throws(SQLiteError) in
       let found = try connection.prepare(
@@ -121,7 +121,7 @@ extension TakeCatalogue {
     ).text(look)
   }
 
-  /// The speaking times of each take.
+  /// Returns each take's speaking times.
   package func speakersText(_ look: TableLook = TableLook()) throws(TapeError) -> String {
     let rows = try read { (connection) throws(SQLiteError) in
       let found = try connection.prepare(
@@ -150,7 +150,7 @@ extension TakeCatalogue {
     ).text(look)
   }
 
-  /// The rules among the given ones that found something.
+  /// Returns those of the given rules that found something.
   package func foundRules(_ rules: [FindingRule]) throws(TapeError) -> [FindingRule] {
     let ids = try read { (connection) throws(SQLiteError) in
       let found = try connection.prepare("SELECT DISTINCT id FROM finding")
@@ -161,8 +161,8 @@ extension TakeCatalogue {
     return rules.filter { ids.contains($0.id) }
   }
 
-  /// The takes with findings of these severities or worse, or with these ids: the number of
-  /// findings, and the first one.
+  /// Returns the takes with findings that are this severe or worse, or have these ids: the number
+  /// of findings, and the first one.
   package func offences(severities: [FindingSeverity], ids: [String]) throws(TapeError)
     -> [(take: String, count: Int, first: String)]
   {

@@ -1,8 +1,8 @@
 import Wire
 
-// The output of a comparison of folders.
+// Output for comparisons of folders.
 extension FolderDiff {
-  /// The differences as tables.
+  /// Returns the differences as tables.
   package func text(_ look: TableLook = TableLook()) -> String {
     var text = zip(folders, takes).map { "\($0): \(counted($1, "take"))" }
       .map(PrintableText.line).joined(separator: "\n")
@@ -43,7 +43,7 @@ extension FolderDiff {
     }
   }
 
-  /// Whether a difference is better or worse.
+  /// Returns whether a difference is better or worse.
   private func verdict(_ row: Row) -> String {
     guard row.differs else { return "" }
     let (first, second) = (row.sides[0], row.sides[1])

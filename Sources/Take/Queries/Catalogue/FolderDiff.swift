@@ -1,26 +1,26 @@
 package import Tape
 import Wire
 
-/// A comparison of the takes in two folders: medians and quantiles, findings, and pairs of takes
-/// with the same label.
+/// Compares the takes in two folders: medians and quantiles, findings, and pairs of takes with the
+/// same label.
 package struct FolderDiff: Sendable {
   /// A quantity measured for each take.
   struct Measure: Sendable {
     /// The name in JSON, which ends in the unit.
     var name: String
     var title: String
-    /// The unit for display, and the factor for values in it.
+    /// The unit to display, and the factor that converts values to it.
     var unit: String
     var scale: Double
     /// The smallest significant difference, besides a tenth of the value.
     var least: Double
     /// Whether higher values are worse; nil if neither direction is.
     var moreIsWorse: Bool?
-    /// An expression over a row of the table `take`.
+    /// An expression over a row of the `take` table.
     var sql: String
   }
 
-  /// The distribution of a measure over the takes of one folder.
+  /// A measure's distribution over one folder's takes.
   struct Distribution: Sendable {
     var count = 0
     var low = 0.0
@@ -28,7 +28,7 @@ package struct FolderDiff: Sendable {
     var high = 0.0
   }
 
-  /// A measure compared between the folders.
+  /// A measure, compared between the folders.
   struct Row: Sendable {
     var measure: Measure
     var sides: [Distribution]
@@ -41,7 +41,7 @@ package struct FolderDiff: Sendable {
     var differs = false
   }
 
-  /// The number of takes with a finding in each folder.
+  /// The number of takes in each folder that have a finding.
   struct Found: Sendable {
     var id: String
     var severity: FindingSeverity
@@ -56,14 +56,14 @@ package struct FolderDiff: Sendable {
     var values: [Double]
   }
 
-  /// The folders as named by the user, and the number of takes in each.
+  /// The folders as the user named them, and the number of takes in each.
   package let folders: [String]
   let takes: [Int]
   private(set) var rows: [Row] = []
   private(set) var findings: [Found] = []
   /// The largest changes between takes with the same label.
   private(set) var changes: [Change] = []
-  /// The number of labels in both folders, and the labels that are in one only.
+  /// The number of labels in both folders, and the labels in only one.
   private(set) var commonLabels = 0
   private(set) var onlyLabels: [[String]] = []
 
@@ -121,11 +121,11 @@ package struct FolderDiff: Sendable {
       + "AND kind = '\(kind)')"
   }
 
-  // MARK: Comparing
+  // MARK: Comparison
 
-  /// The values of one folder.
+  /// One folder's values.
   private struct Side {
-    /// The values of each measure, one per take; and the same by label.
+    /// Each measure's values, one per take, and the same by label.
     var values = [[Double]](repeating: [], count: measures.count)
     var labelled: [String: [[Double]]] = [:]
     /// The number of takes with a finding, by its id.
@@ -168,7 +168,6 @@ package struct FolderDiff: Sendable {
     }
   }
 
-  /// Compares two catalogues.
   package init(
     _ first: TakeCatalogue, _ second: TakeCatalogue, folders: [String]
   ) throws(TapeError) {

@@ -8,11 +8,11 @@ package enum ParallelTakes {
   /// not make memory grow.
   private static let ahead = 4
 
-  /// Runs `work` for each index below `count` and delivers its values on the caller's thread.
+  /// Runs `work` for each index below `count`, and delivers its values on the caller's thread.
   ///
   /// - Parameters:
   ///   - jobs: the number of threads.
-  ///   - discard: receives values that are not delivered, in case a producer waits for its reader.
+  ///   - discard: receives undelivered values, in case a producer waits for its reader.
   ///   - work: posts one value, when it is done or earlier.
   ///   - deliver: receives the values in index order; an error ends all work.
   package static func run<Value: Sendable, Failure: Error>(
@@ -25,9 +25,9 @@ package enum ParallelTakes {
       deliver: deliver)
   }
 
-  /// The same, where each thread has something of its own that it works with.
+  /// Runs `work` as above, passing it a tool that belongs to its thread.
   ///
-  /// - Parameter tool: makes that, once on each thread.
+  /// - Parameter tool: makes the tool, once on each thread.
   static func run<Tool, Value: Sendable, Failure: Error>(
     _ count: Int, jobs: Int, discard: @escaping @Sendable (Value) -> Void = { _ in },
     tool: @escaping @Sendable () -> Tool,
@@ -52,7 +52,7 @@ package enum ParallelTakes {
     for index in 0..<count { try deliver(index, board.value(at: index)) }
   }
 
-  /// The next index, and values that were posted but not delivered.
+  /// Holds the next index, and values that were posted but not delivered.
   private final class Board<Value: Sendable>: Sendable {
     private struct State {
       var next = 0
@@ -117,13 +117,13 @@ package enum ParallelTakes {
   }
 }
 
-/// Passes the rows of one take to the printing thread, with a bounded queue.
+/// Passes one take's rows to the printing thread, through a bounded queue.
 final class RowChannel: Sendable {
   /// A chunk of a query's result.
   enum Piece: Sendable {
     case columns([String])
     case rows([[Value]])
-    /// The end of the result; with an error if it is incomplete.
+    /// The end of the result, with an error if it is incomplete.
     case end(TapeError?)
   }
 
@@ -141,7 +141,7 @@ final class RowChannel: Sendable {
     for _ in 0..<RowChannel.depth { room.signal() }
   }
 
-  /// Enqueues a piece when there is room; returns false after `cancel`.
+  /// Enqueues a piece once there is room; returns false after `cancel`.
   func put(_ piece: Piece) -> Bool {
     room.wait()
     let isWanted = state.withLock { state in

@@ -7,7 +7,7 @@ package final class TakeCatalogue {
   /// Callbacks for cancellation and progress.
   package struct Progress: Sendable {
     package var isWanted: @Sendable () -> Bool
-    /// Called after each take that was read.
+    /// Called after each take was read.
     package var report: @Sendable (_ done: Int, _ count: Int) -> Void
 
     package init(
@@ -21,16 +21,16 @@ package final class TakeCatalogue {
 
   /// The takes that could not be read, in order.
   package let failures: [TapeError]
-  /// Tables of which not all rows are kept, as in `calls/a.take: state`.
+  /// Tables without all of their rows, as in `calls/a.take: state`.
   package let cut: [String]
   /// The number of takes in the catalogue.
   package let takeCount: Int
-  /// The number of new takes that were not read because of `readMaximum`.
+  /// The number of new takes not read because of `readMaximum`.
   package let waitingCount: Int
-  /// Has the relations as tables or views with a column `take`.
+  /// The database, with the relations as tables or views with a `take` column.
   private let database: CatalogueDatabase
 
-  /// Reads new takes and opens the catalogue of the listed ones.
+  /// Reads new takes and opens the listed takes' catalogue.
   ///
   /// - Parameters:
   ///   - jobs: the number of takes read in parallel.
@@ -60,7 +60,7 @@ package final class TakeCatalogue {
     waitingCount = parts.reduce(0) { $0 + $1.waitingCount }
   }
 
-  /// Copies the rows of several catalogues into one database.
+  /// Copies several catalogues' rows into one database.
   private static func joint(_ parts: [CataloguePart]) throws(SQLiteError) -> CatalogueDatabase {
     let joint = try SQLiteConnection(path: "", mode: .readWrite)
     try joint.execute("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; BEGIN")
@@ -93,15 +93,15 @@ package final class TakeCatalogue {
     }
   }
 
-  // MARK: Questions
+  // MARK: Queries
 
-  /// Whether a query names only tables that catalogues have.
+  /// Returns whether a query names only tables that catalogues have.
   package static func answers(_ sql: String) -> Bool {
     guard let empty = try? CatalogueSchema.emptyRelations() else { return false }
     return (try? empty.prepare(sql)) != nil
   }
 
-  /// Answers one query; the catalogue cannot be used afterwards.
+  /// Answers a query; the catalogue cannot be used afterwards.
   ///
   /// - Returns: the number of rows.
   package func answer(
@@ -113,7 +113,7 @@ package final class TakeCatalogue {
       isWanted: isWanted, write: write)
   }
 
-  /// Passes on the stored JSON results of a verb, take by take in order.
+  /// Passes on a verb's stored JSON results, take by take in order.
   package func documents(_ kind: String, _ body: (String) -> Void) throws(TapeError) {
     try read { (connection) throws(SQLiteError) in
       let rows = try connection.prepare("SELECT take, json FROM document WHERE kind = '\(kind)'")

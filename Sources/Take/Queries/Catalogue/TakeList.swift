@@ -6,18 +6,18 @@ import Wire
 ///
 /// Every verb that works on several takes uses this list.
 package struct TakeList: Sendable {
-  /// A take of the list.
+  /// A take of the list, with its path as named and as its catalogue stores it.
   package struct Entry: Sendable, Hashable {
     /// The path relative to the working directory.
     package var path: String
-    /// The folder that was named, or that of the file; `.` for the working directory.
+    /// The folder that was named, or the file's folder; `.` for the working directory.
     package var folder: String
     /// The path below that folder.
     package var name: String
   }
 
   package private(set) var entries: [Entry] = []
-  /// Folders that are listed completely, so that other entries of their catalogues are obsolete.
+  /// Folders that are listed completely, so that other entries in their catalogues are obsolete.
   package private(set) var wholeFolders: [String] = []
   /// The paths as the user named them, for messages.
   package let title: String
@@ -79,10 +79,10 @@ package struct TakeList: Sendable {
   }
 }
 
-/// Detects changes of a file: its size, times and inode, and those of its write-ahead log.
+/// Detects changes to a file by the size, times and inode of the file and its write-ahead log.
 ///
-/// The time of the last status change cannot be set by the file's author, so a catalogue that was
-/// copied along with its takes is not trusted.
+/// A file's author cannot set the time of the last status change, so a catalogue that was copied
+/// along with its takes is not trusted.
 package struct TakeStamp: Hashable, Sendable {
   /// One line; empty if the file does not exist.
   package let text: String

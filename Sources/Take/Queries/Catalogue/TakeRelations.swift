@@ -4,7 +4,7 @@ import Wire
 /// Summary tables for a query on one take: `finding`, `quality`, `connection` and `voice_total`,
 /// with the columns that they have in a catalogue except `take`.
 package enum TakeRelations {
-  /// The summary tables that a query may name.
+  /// Returns the summary tables that a query may name.
   static func named(in sql: String) -> [CatalogueSchema.Relation] {
     let words = Set(
       sql.lowercased().split { !($0.isLetter || $0.isNumber || $0 == "_") }.map(String.init))

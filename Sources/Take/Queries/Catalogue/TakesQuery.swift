@@ -1,26 +1,26 @@
 package import Tape
 import Wire
 
-/// One query run on each of many takes, with the results concatenated in the order of the takes and
-/// a column for the take.
+/// Runs a query on each of many takes; the results are concatenated in take order, with a column
+/// for the take.
 ///
-/// The takes are read in parallel, with few rows waiting for those of earlier takes.
+/// The takes are read in parallel, with few rows waiting for earlier takes' rows.
 package struct TakesQuery: Sendable {
   let takes: [String]
   let sql: String
   let jobs: Int
   let isWanted: @Sendable () -> Bool
-  /// The columns of the query, without the one for the take.
+  /// The query's columns, without the one for the take.
   package let columns: [String]
 
   static let takeColumn = "take"
-  /// The size of a piece in rows and in bytes.
+  /// The size of a piece, in rows and in bytes.
   private static let pieceRows = 256
   private static let pieceBytes = 64 << 10
 
   /// Compiles a query against an empty take.
   ///
-  /// - Throws: errors in the query, with the place `SQLConsole.queryPlace`.
+  /// - Throws: an error in the query, with the place `SQLConsole.queryPlace`.
   package init(
     _ list: TakeList, sql: String, jobs: Int, isWanted: @escaping @Sendable () -> Bool
   ) throws(TapeError) {
@@ -61,9 +61,9 @@ package struct TakesQuery: Sendable {
 
   // MARK: Running
 
-  /// Runs the query and delivers its rows, each after its take.
+  /// Runs the query and delivers its rows, each preceded by its take.
   ///
-  /// - Returns: the errors of takes whose rows are missing or incomplete.
+  /// - Returns: the errors for takes whose rows are missing or incomplete.
   func run<Failure: Error>(
     _ deliver: ([Value]) throws(Failure) -> Void
   ) throws(Failure) -> [TapeError] {
@@ -150,7 +150,7 @@ package struct TakesQuery: Sendable {
 
   /// Prints all rows.
   ///
-  /// - Returns: the number of rows, and the errors of failed takes.
+  /// - Returns: the number of rows, and the failed takes' errors.
   package func print(
     format: SQLConsole.Format, look: TableLook, write: @escaping (String) -> Void
   ) -> (rows: Int, failures: [TapeError]) {
@@ -160,9 +160,9 @@ package struct TakesQuery: Sendable {
     return (printer.count, failures)
   }
 
-  /// Collects all rows in a table `rows` and prints the result of a second query on it.
+  /// Collects all rows in a table `rows` and prints a second query's result.
   ///
-  /// - Returns: the number of rows of the second query, and the errors of failed takes.
+  /// - Returns: the number of rows that the second query returned, and the failed takes' errors.
   package func print(
     over second: String, format: SQLConsole.Format, look: TableLook,
     write: @escaping (String) -> Void
@@ -172,7 +172,7 @@ package struct TakesQuery: Sendable {
     let united: CatalogueDatabase
     do throws(SQLiteError) {
       united = CatalogueDatabase(try Self.table(names))
-      // Errors in it are reported before all takes are read.
+      // Errors in the second query are reported before all takes are read.
       _ = try united.connection.prepare(second)
       let marks = names.map { _ in "?" }.joined(separator: ", ")
       let insert = try united.connection.prepare("INSERT INTO rows VALUES (\(marks))")
@@ -207,7 +207,7 @@ package struct TakesQuery: Sendable {
 }
 
 extension Value {
-  /// The approximate memory of the value.
+  /// About how much memory the value uses, in bytes.
   fileprivate var byteCount: Int {
     switch self {
     case .text(let text): 16 + text.utf8.count

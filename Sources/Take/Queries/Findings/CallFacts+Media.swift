@@ -102,7 +102,7 @@ extension CallFacts {
     var isVideo: Bool
     var isKey: Bool
     var isGood: Bool
-    /// For audio only.
+    /// The block's outcome; for audio only.
     var block: VoiceFacts.Outcome
     var source: Int64
     var width: Int32
@@ -199,7 +199,7 @@ extension CallFacts.Track {
     }
   }
 
-  /// The index of a time in `voices`.
+  /// Returns a time's index in `voices`.
   func second(of at: Int64) -> Int {
     Int(min(max(at / 1_000_000_000, 0), Int64(CallFacts.most)))
   }
@@ -207,16 +207,16 @@ extension CallFacts.Track {
 
 // MARK: - Agreements
 
-// Negotiated media, and times without media that contradict it.
+// Negotiated media, and times without media despite the negotiation.
 
 extension CallFacts {
-  /// Two seconds or more without media in a direction in which it was negotiated.
+  /// Two seconds or more without media in a direction for which it was negotiated.
   struct SilentWay {
     var peer: Int64
     var direction: WireDirection
     var from: Int64
     var to: Int64
-    /// Whether there is no packet before or after it within the negotiated time.
+    /// Whether no packet precedes or follows it within the negotiated time.
     var isWhole: Bool
     /// The number of packets in the other direction.
     var others: Int64
@@ -241,7 +241,7 @@ extension CallFacts {
     }
   }
 
-  /// Whether a kind of media was negotiated at a time and for the two seconds after.
+  /// Returns whether a kind of media was negotiated at a time and for the next two seconds.
   func isAgreed(_ peer: Int64, _ direction: WireDirection, _ kind: String, at: Int64) -> Bool {
     agreements.contains {
       $0.peer == peer && $0.direction == direction && $0.kind == kind && $0.from <= at
@@ -249,7 +249,7 @@ extension CallFacts {
     }
   }
 
-  /// The time in which a peer was connected; for an observed peer it follows from its packets.
+  /// Returns the period in which a peer was connected; for an observed peer, its packets show it.
   func live(_ peer: Peer) -> ClosedRange<Int64>? {
     if let live = peer.live,
       states.contains(where: {
@@ -266,7 +266,7 @@ extension CallFacts {
     return first...max(first, last)
   }
 
-  /// Finds times in which media passed in one direction only.
+  /// Finds periods in which media passed in one direction only.
   func silentWays() -> [SilentWay] {
     var found: [SilentWay] = []
     for peer in peers {
@@ -302,7 +302,8 @@ extension CallFacts {
     }
   }
 
-  /// The number of reports on sent streams within a time, and the loss that they add.
+  /// Returns the number of reports on sent streams that arrived in a period, and the loss that they
+  /// add.
   func reports(to peer: Int64, from: Int64, to: Int64) -> (count: Int, lost: Int64) {
     var former: [Int64: Int64] = [:]
     var (count, lost): (Int, Int64) = (0, 0)

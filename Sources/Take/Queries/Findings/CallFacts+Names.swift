@@ -1,6 +1,6 @@
 import Tape
 
-// Facts about peers, their states, and the contents of streams.
+// Facts about peers, their states, and what streams carry.
 
 extension CallFacts {
   mutating func readPeers(_ connection: borrowing SQLiteConnection) throws(SQLiteError) {
@@ -29,8 +29,7 @@ extension CallFacts {
     }
   }
 
-  /// Determines what streams carry, from rows of tracks and formats and from SSRC lines in
-  /// descriptions.
+  /// Determines what streams carry, from track and format rows and from SSRC lines in descriptions.
   mutating func nameStreams(_ connection: borrowing SQLiteConnection) throws(SQLiteError) {
     let rows = try connection.prepare(
       """
@@ -79,7 +78,7 @@ extension CallFacts {
   }
 
   /// Assigns repair streams to the streams that they repair: by `a=ssrc-group:FID` (RFC 5576
-  /// section 4.2), else to the only video in that direction.
+  /// section 4.2), or else to the only video in that direction.
   private mutating func findRepairs(_ connection: borrowing SQLiteConnection) throws(SQLiteError) {
     var groups: [Int64: Int64] = [:]
     let texts = try connection.prepare(
@@ -119,10 +118,10 @@ extension CallFacts {
     }
   }
 
-  /// Copies the track of the original to a repair stream.
+  /// Copies the original stream's track to a repair stream.
   ///
-  /// If no description names the original, it is the only video sent in that direction, if there is
-  /// exactly one.
+  /// If no description names the original, it is the video sent in that direction, provided there
+  /// is only one.
   private mutating func adopt(_ place: Int) {
     let stream = streams[place]
     let others = streams.filter {
@@ -140,15 +139,15 @@ extension CallFacts {
     streams[place].mid = media.mid
   }
 
-  /// Pairs the peers that are the two ends of a connection: by streams that one sends and the other
-  /// receives, else by mirrored pairs of addresses.
+  /// Pairs the peers at the two ends of a connection: by streams that one sends and the other
+  /// receives, or else by mirrored addresses.
   mutating func joinPeers() {
     for (one, other) in mirrored { join(one, other) }
     var sent: [Int64: Stream] = [:]
     for stream in streams where stream.direction == .outbound { sent[stream.ssrc] = stream }
     for stream in streams where stream.direction == .inbound {
       guard let sender = sent[stream.ssrc], sender.peer != stream.peer,
-        // A server forwards a stream after it has received it.
+        // A server forwards a stream only after receiving it.
         sender.first <= stream.first
       else { continue }
       join(stream.peer, sender.peer)
@@ -156,8 +155,8 @@ extension CallFacts {
     for place in peers.indices { peers[place].live = liveTime(of: peers[place]) }
   }
 
-  /// Pairs ends without any packet of each other by their signaling: one received what the other
-  /// sent.
+  /// Pairs ends that have no packets from each other by their signaling: one received what the
+  /// other sent.
   mutating func joinBySignaling(_ connection: borrowing SQLiteConnection) throws(SQLiteError) {
     guard peers.contains(where: { $0.other == nil }), peers.count <= 1000 else { return }
     let rows = try connection.prepare(
@@ -195,7 +194,7 @@ extension CallFacts {
   }
 
   mutating func readUnseen(_ connection: borrowing SQLiteConnection) throws(SQLiteError) {
-    // Counters of later rows include those of earlier rows of the kind.
+    // Later rows' counters include those of earlier rows of the same kind.
     let missing = try connection.prepare(
       """
       SELECT what, reason FROM coverage WHERE row IN (SELECT max(row) FROM coverage GROUP BY what)
@@ -205,7 +204,7 @@ extension CallFacts {
       let (what, reason) = missing.values(String.self, String.self)
       if let text = CoverageText.text(what: what, reason: reason) { unseen.append(text) }
     }
-    // Packets missing in a capture look like lost ones.
+    // Packets missing from a capture look like lost ones.
     let gaps = try connection.prepare(
       """
       SELECT peer, from_ns, to_ns, what, reason FROM coverage

@@ -165,7 +165,7 @@ extension CallFacts.Way {
 
   mutating func finish() { quiet.append(CallFacts.Quiet(from: lastMedia, to: .max)) }
 
-  /// The number of RTP packets in a time, rounded to intervals.
+  /// Returns the number of RTP packets in a period, rounded to intervals.
   package func count(from: Int64, to: Int64, interval: Int64) -> Int64 {
     let first = max(0, from / interval +| 1)
     let last = min(Int64(packets.count), to / interval)
@@ -173,7 +173,7 @@ extension CallFacts.Way {
     return packets[Int(first)..<Int(last)].reduce(0) { $0 +| Int64($1) }
   }
 
-  /// Whether a packet other than RTP passed in a time.
+  /// Returns whether a packet other than RTP passed in a period.
   package func hasOther(from: Int64, to: Int64) -> Bool {
     var (low, high) = (0, others.count)
     while low < high {
@@ -209,7 +209,8 @@ extension CallFacts.Stream {
     enter(sight, interval, begins: false)
   }
 
-  /// Enters a packet, or lets it wait for the next one where numbers may begin anew with it.
+  /// Enters a packet, or holds it until the next one shows whether sequence numbers restart with
+  /// it.
   private mutating func consider(_ sight: PacketSight, _ mayBegin: Bool, _ interval: Int64) {
     let isFar = beginsAnew(sight, after: tail)
     guard isFar || mayBegin else { return enter(sight, interval, begins: false) }
@@ -217,7 +218,7 @@ extension CallFacts.Stream {
     tail.pendingIsNear = !isFar
   }
 
-  /// Enters a packet that may begin numbers by few of them, which the next packet shows.
+  /// Enters a held packet that may restart sequence numbers nearby; the next packet decides.
   private mutating func settle(_ pending: PacketSight, next: PacketSight?, _ interval: Int64) {
     func step(_ from: Int64, _ to: Int64) -> Int {
       Int(((to &- from &+ 32_768) & 65_535) &- 32_768)
@@ -241,7 +242,7 @@ extension CallFacts.Stream {
 
   private mutating func enter(_ sight: PacketSight, _ interval: Int64, begins: Bool) {
     let index = max(0, sight.at / interval -| first / interval)
-    // A clock that jumped would add an interval for all the time between.
+    // If the clock jumped, every interval in between would be added.
     let place = Int(min(index, Int64(CallFacts.most) *| 10))
     while buckets.count <= place { buckets.append(CallFacts.Bucket()) }
     var bucket = buckets[place]
@@ -318,7 +319,7 @@ extension CallFacts.Stream {
     }
   }
 
-  /// Whether the sender restarted its sequence numbers, by the rule of the view `loss`.
+  /// Returns whether the sender restarted its sequence numbers, by the rule of the `loss` view.
   private func beginsAnew(_ sight: PacketSight, after tail: StreamTail) -> Bool {
     let step = ((sight.sequence &- tail.sequence &+ 32_768) & 65_535) &- 32_768
     let ticks = ((sight.rtpTime &- tail.rtpTime &+ 0x8000_0000) & 0xffff_ffff) &- 0x8000_0000
@@ -358,8 +359,8 @@ extension CallFacts.Stream {
     tail = StreamTail()
   }
 
-  /// Packets last multiples of 2.5 ms; a step longer than usual is a pause if the packet arrived
-  /// later by as much.
+  /// Judges the steps between packets, which last multiples of 2.5 ms; a longer step than usual is
+  /// a pause if the packet arrived that much later.
   private mutating func judgeSteps() {
     steps = tail.steps.reduce(0) { $0 +| $1.count }
     guard clockRate > 0,

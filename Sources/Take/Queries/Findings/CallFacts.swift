@@ -1,30 +1,30 @@
 import Tape
 import Wire
 
-/// A take summarized for rules in Swift, in one pass over each of its tables.
+/// A take's facts for rules in Swift, from one pass over each of its tables.
 ///
-/// Packets are counted per stream and interval, so memory depends on the length of the call, not on
-/// the number of packets.
+/// Packets are counted per stream and interval, so memory depends on the call's length, not on the
+/// number of packets.
 package struct CallFacts: Sendable {
-  /// A peer of the take and its connection.
+  /// A peer in the take and its connection.
   package struct Peer: Sendable {
     package var number: Int64
     package var label: String
-    /// Whether an observer saw it, rather than Retake being this end.
+    /// Whether an observer saw it; otherwise Retake was this end.
     package var isObserved: Bool
-    /// Whether another stack reported it about itself.
+    /// Whether another stack reported about itself.
     package var isReported = false
-    /// The number of its machine.
+    /// Its machine's number.
     package var actor: Int64
     /// The peer at the other end, if the take has it.
     package var other: Int64?
     /// The first and last time at which it was connected; nil if it never was.
     ///
-    /// For an observed peer, its first and last media packet.
+    /// For an observed peer, the times of its first and last media packet.
     package var live: ClosedRange<Int64>?
   }
 
-  /// A transition of a state machine.
+  /// A state machine's transition.
   package struct State: Sendable {
     package var peer: Int64
     package var at: Int64
@@ -33,7 +33,7 @@ package struct CallFacts: Sendable {
     package var to: String
   }
 
-  /// A time for which a capture may lack packets.
+  /// A period for which a capture may lack packets.
   struct Unseen: Sendable {
     var peer: Int64?
     var from: Int64
@@ -51,43 +51,43 @@ package struct CallFacts: Sendable {
     case media
     /// Retransmissions (RFC 4588).
     case repair
-    /// Forward error correction, or comfort noise as a stream of its own.
+    /// Forward error correction, or comfort noise as a separate stream.
     case redundancy
   }
 
-  /// The packets of one interval of `intervalNanoseconds`.
+  /// The packets in one interval of `intervalNanoseconds`.
   package struct Bucket: Sendable, Hashable {
     package var packets: Int32 = 0
     package var bytes: Int32 = 0
-    /// Packets missing before those of this interval, less those that arrived later.
+    /// Packets missing before this interval's, minus those that arrived later.
     package var lost: Int32 = 0
     /// The number of gaps in the sequence numbers.
     package var holes: Int32 = 0
     /// Packets that arrived after one with a higher number.
     package var reordered: Int32 = 0
     package var duplicates: Int32 = 0
-    /// The number of packets whose spacing could be compared with that of their timestamps, and the
-    /// sum of the differences in microseconds (RFC 3550 section 6.4.1).
+    /// The number of packets whose spacing is comparable with their timestamps, and the sum of the
+    /// differences in microseconds (RFC 3550 section 6.4.1).
     package var spaced: Int32 = 0
     package var jitterMicroseconds: Int32 = 0
     /// The last packet's delay relative to the stream's minimum so far, in microseconds.
     package var latenessMicroseconds: Int32 = 0
   }
 
-  /// A time without packets of a stream.
+  /// A period without packets in a stream.
   package struct Gap: Sendable, Hashable {
     package var from: Int64
-    /// nil if no packet follows before the end of the take.
+    /// The next packet's time; nil if none follows before the end of the take.
     package var to: Int64?
-    /// The number of missing sequence numbers across the gap, and the advance of the stream's
+    /// The number of sequence numbers missing across the gap, and the advance of the stream's
     /// clock.
     package var missing: Int64
     package var ticks: Int64
-    /// Of the last packet before the gap.
+    /// The payload type of the last packet before the gap.
     package var payloadType: Int64
   }
 
-  /// A time without RTP packets in one direction.
+  /// A period without RTP packets in one direction.
   package struct Quiet: Sendable, Hashable {
     /// `.min` if no packet precedes it.
     package var from: Int64
@@ -101,17 +101,17 @@ package struct CallFacts: Sendable {
     package var direction: WireDirection
     /// RTP packets per interval from the start of the take.
     package var packets: [Int32] = []
-    /// Two seconds or longer, including those before the first packet and after the last.
+    /// Pauses of two seconds or longer, including those before the first packet and after the last.
     package var quiet: [Quiet] = []
-    /// The times of datagrams that are not RTP, including RTCP.
+    /// The times of all datagrams other than RTP; those with RTCP are included.
     package var others: [Int64] = []
-    /// The first and last RTP or RTCP packet.
+    /// The times of the first and last RTP or RTCP packet.
     package var first: Int64?
     package var last: Int64 = 0
     var lastMedia = Int64.min
   }
 
-  /// A time for which sending or receiving a kind of media was negotiated.
+  /// A period for which sending or receiving a kind of media was negotiated.
   package struct Agreement: Sendable {
     package var peer: Int64
     package var direction: WireDirection
@@ -153,25 +153,25 @@ package struct CallFacts: Sendable {
     package var lost: Int64 = 0
     package var reordered: Int64 = 0
     package var duplicates: Int64 = 0
-    /// Starting with the interval of `first`.
+    /// From the interval of `first` on.
     package var buckets: [Bucket] = []
     /// The first gaps of at least `CallFacts.leastGap`.
     package var gaps: [Gap] = []
     /// The first bursts of at least `CallFacts.leastBurst`; a late packet does not end one.
     package var bursts: [Burst] = []
-    /// Restarts of the sequence numbers: the time, and the numbers before and after.
+    /// The restarts of the sequence numbers: the time, and the numbers before and after.
     package var restarts: [(at: Int64, before: Int64, after: Int64)] = []
-    /// For audio: the number of steps between timestamps of consecutive packets, how many of them
-    /// are not the length of a packet, and when.
+    /// For audio: the number of timestamp steps between consecutive packets, how many of them are
+    /// not a packet's length, and when.
     package var steps: Int64 = 0
     package var unevenSteps: Int64 = 0
     package var unevenTime: ClosedRange<Int64>?
-    /// For a stream with statistics but no packets.
+    /// The counters of a stream that has statistics but no packets.
     package var counted: CountedStream?
     var tail = StreamTail()
   }
 
-  /// A request of a receiver: NACK, PLI or FIR.
+  /// A receiver's request: NACK, PLI or FIR.
   package struct Demand: Sendable {
     /// The feedback message (RFC 4585, RFC 5104).
     package enum Kind: Sendable { case nack, pli, fir }
@@ -185,7 +185,7 @@ package struct CallFacts: Sendable {
     package var packets: Int64
   }
 
-  /// A report block: a receiver's statistics of a stream.
+  /// A report block: a receiver's statistics about a stream.
   package struct Report: Sendable {
     package var peer: Int64
     package var at: Int64
@@ -204,7 +204,7 @@ package struct CallFacts: Sendable {
     package var sinceLastSent: Int64 = 0
   }
 
-  /// A sender report.
+  /// An RTCP sender report's counters (RFC 3550 section 6.4.1).
   package struct SenderReport: Sendable {
     package var peer: Int64
     package var at: Int64
@@ -231,15 +231,15 @@ package struct CallFacts: Sendable {
     package var isGood: Bool
   }
 
-  /// The audio blocks of a second.
+  /// A second's audio blocks.
   package struct Voice: Sendable, Hashable {
     package var blocks: Int32 = 0
     package var concealed: Int32 = 0
-    /// Recovered from in-band redundancy.
+    /// Blocks recovered from in-band redundancy.
     package var recovered: Int32 = 0
-    /// Concealed without a loss: the sender paused, or playout slowed down.
+    /// Blocks concealed without a loss: the sender paused, or playout slowed down.
     package var spared: Int32 = 0
-    /// The times of the first and last concealed block that was not spared.
+    /// The times of the first and last concealed blocks that are not in `spared`.
     package var firstConcealed: Int64 = 0
     package var lastConcealed: Int64 = 0
   }
@@ -247,7 +247,7 @@ package struct CallFacts: Sendable {
   /// The level over 100 ms.
   package struct Level: Sendable {
     package var at: Int64
-    /// The root mean square of the samples, from 0 to 32,768.
+    /// The samples' root mean square, from 0 to 32,768.
     package var rms: Float
     package var peak: Int32
     /// From the audio level extension, in dBov (negative); nil if packets do not have it.
@@ -255,16 +255,16 @@ package struct CallFacts: Sendable {
     package var isVoice: Bool
   }
 
-  /// The media of a transceiver in one direction.
+  /// A transceiver's media in one direction.
   package struct Track: Sendable {
     package var peer: Int64
     package var track: Int64
     package var direction: WireDirection
     package var kind: String
     package var codec: String
-    /// The SSRCs of its frames.
+    /// Its frames' SSRCs.
     package var sources: [Int64] = []
-    /// For video, in time order.
+    /// Video frames in time order; empty for audio.
     package var pictures: [Picture] = []
     /// The times at which key frames were encoded or displayed, in order.
     package var keys: [Int64] = []
@@ -288,17 +288,17 @@ package struct CallFacts: Sendable {
   /// The times at which each peer received reports, with or without blocks, in order.
   package var reportTimes: [Int64: [Int64]] = [:]
   package var tracks: [Track] = []
-  /// Kinds of things that could not be seen, without duplicates.
+  /// The kinds of things that could not be seen, without duplicates.
   package var unseen: [String] = []
-  /// Times for which the capture lacks packets.
+  /// Periods for which the capture lacks packets.
   var gapsOfSight: [Unseen] = []
-  /// Long times between displayed video frames.
+  /// Long gaps between displayed video frames.
   var pictureGaps: [PictureGap] = []
-  /// Playout of audio, by block.
+  /// Audio playout, by block.
   var voices = VoiceFacts()
   /// Further facts for rules about the network.
   package var network = NetworkFacts()
-  /// Counters of streams as reported by another stack, in time order.
+  /// Another stack's counters of its streams, in time order.
   var countedSamples: [CountedSample] = []
   /// Further facts for rules about audio and video.
   package var perception = PerceptionFacts()
@@ -312,7 +312,7 @@ package struct CallFacts: Sendable {
   /// The peer of each pair of addresses, and pairs of peers with mirrored addresses.
   var addresses: [String: Int64] = [:]
   var mirrored: [(Int64, Int64)] = []
-  /// The SQL condition that selects rows of packets and frames.
+  /// The SQL condition that selects packet and frame rows.
   let part: String
 
   /// - Parameter selection: limits the packets and frames.
@@ -342,28 +342,28 @@ package struct CallFacts: Sendable {
 
   package func peer(_ number: Int64) -> Peer? { peers.first { $0.number == number } }
 
-  /// A stream of a peer; nil if it has no packet.
+  /// Returns a peer's stream; nil if it has no packet.
   package func stream(_ peer: Int64, _ direction: WireDirection, _ ssrc: Int64) -> Stream? {
     streams.first { $0.ssrc == ssrc && $0.peer == peer && $0.direction == direction }
   }
 
-  /// The same stream at its other end, if the take has that.
+  /// Returns the same stream at its other end, if the take has that end.
   package func otherEnd(of stream: Stream) -> Stream? {
     guard let other = peer(stream.peer)?.other else { return nil }
     return self.stream(other, stream.direction == .inbound ? .outbound : .inbound, stream.ssrc)
   }
 
-  /// All that a peer received, or sent.
+  /// Returns everything that a peer received, or sent.
   package func way(_ peer: Int64, _ direction: WireDirection) -> Way? {
     ways.first { $0.peer == peer && $0.direction == direction }
   }
 
-  /// The media of a transceiver in a direction.
+  /// Returns a transceiver's media in a direction.
   package func track(_ peer: Int64, _ track: Int64, _ direction: WireDirection) -> Track? {
     tracks.first { $0.track == track && $0.peer == peer && $0.direction == direction }
   }
 
-  /// Returns the runs of intervals that satisfy a condition, as bounds in nanoseconds.
+  /// Returns runs of intervals that satisfy a condition, as bounds in nanoseconds.
   ///
   /// Runs up to `tolerance` intervals apart are joined.
   package func runs(
@@ -388,7 +388,7 @@ package struct CallFacts: Sendable {
     return runs
   }
 
-  /// The sum of the intervals of a stream that overlap a time.
+  /// Returns the sum of a stream's intervals that overlap a period.
   package func sum(of stream: Stream, from: Int64, to: Int64) -> Bucket {
     let origin = stream.first / intervalNanoseconds
     let first = max(0, from / intervalNanoseconds -| origin)

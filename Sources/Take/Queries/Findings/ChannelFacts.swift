@@ -2,24 +2,23 @@ import Observer
 import Tape
 import Wire
 
-/// SCTP chunks that were sent, retransmitted and acknowledged, for connections whose keys the take
-/// has.
+/// Sent, retransmitted and acknowledged SCTP chunks, for connections whose keys the take has.
 ///
-/// Both ends show losses: the sender sees acknowledgements with gaps and retransmits.
+/// Losses show at both ends: the sender receives acknowledgements with gaps and retransmits.
 package struct ChannelFacts: Sendable {
   /// The data chunks that a peer sent, or received.
   package struct Way: Sendable {
     package var peer: Int64
     package var direction: WireDirection
-    /// Distinct chunks, and retransmissions.
+    /// The number of distinct chunks, and of retransmissions.
     package var chunks: Int64 = 0
     package var repeated: Int64 = 0
-    /// Numbers skipped when later chunks arrived.
+    /// The number of sequence numbers skipped when later chunks arrived.
     package var skipped: Int64 = 0
     /// Acknowledgements of these chunks, and those with gap blocks (RFC 9260 section 3.3.4).
     package var acknowledgements: Int64 = 0
     package var withGaps: Int64 = 0
-    /// The first and last time of a retransmission or a gap block.
+    /// The times of the first and last retransmissions or gap blocks.
     package var firstTrouble: Int64 = .max
     package var lastTrouble: Int64 = .min
     /// The longest time between a chunk and the retransmission that was acknowledged: how far the
@@ -59,12 +58,12 @@ package struct ChannelFacts: Sendable {
     }
   }
 
-  /// Whether a datagram is DTLS, by its first byte (RFC 7983).
+  /// Returns whether a datagram is DTLS, by its first byte (RFC 7983).
   static func mayCarry(_ head: [UInt8]) -> Bool {
     head.first.map { (20...63).contains($0) } ?? false
   }
 
-  /// Adds a datagram, with its sender and receiver as far as the take has them.
+  /// Adds a datagram, with its sender and receiver if the take has them.
   mutating func add(
     _ bytes: [UInt8], _ ends: [(peer: Int64, direction: WireDirection)], _ at: Int64
   ) {
@@ -77,7 +76,7 @@ package struct ChannelFacts: Sendable {
     followers[first.peer, default: DTLSFollower()].receive(bytes, from: sender, log, into: &events)
     for case .data(let from, let packet) in events {
       for end in ends {
-        // Independent of the order of the records, an end's outgoing data is what it sent.
+        // Whatever the order of the rows, an end's outgoing data is what it sent.
         let isSent = (from == 0) == (end.peer == first.peer)
         read(packet, end.peer, isSent ? .outbound : .inbound, at)
       }
@@ -86,7 +85,7 @@ package struct ChannelFacts: Sendable {
 
   // MARK: SCTP
 
-  /// Parses the chunks of a packet (RFC 9260 section 3).
+  /// Parses a packet's chunks (RFC 9260 section 3).
   private mutating func read(
     _ packet: [UInt8], _ peer: Int64, _ direction: WireDirection, _ at: Int64
   ) {
@@ -135,7 +134,7 @@ package struct ChannelFacts: Sendable {
     }
     let step = Int32(bitPattern: number &- highest)
     guard abs(Int64(step)) < 1 << 24 else {
-      // The numbers are those of a new association.
+      // A new association has restarted the numbers.
       ways[place].highest = number
       ways[place].times.removeAll(keepingCapacity: true)
       ways[place].chunks +|= 1

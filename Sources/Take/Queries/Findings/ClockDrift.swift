@@ -1,19 +1,19 @@
 import Wire
 
-/// By how much the media clock of a stream goes faster or slower than time at the recorder.
+/// The drift of a stream's media clock relative to time at the recorder.
 ///
-/// The delay of the fastest packet of each second has neither the jitter of the path nor what one
-/// packet waited. A clock that drifts moves it by the same amount every second. What moves it
-/// otherwise is left out: a way that became longer, and samples that a process without its
-/// processor never captured, come at once, and what is before them does not compare with what is
-/// after. A queue that fills and empties, and a machine under load, move it differently in each
-/// third of the time.
+/// The fastest packet in each second has no jitter and waited for no other packet. A drifting clock
+/// moves its delay by the same amount every second. Other movements are excluded: a longer path,
+/// and samples that a starved process never captured, move it at once, so that delays before and
+/// after do not compare; a queue that fills and empties, and a machine under load, move it
+/// differently in each third of the time.
 struct ClockDrift: Sendable {
-  /// Microseconds a second, which are parts of a million; above zero where media comes too slowly.
+  /// In millionths, that is microseconds per second; positive if media arrives too slowly.
   private(set) var partsPerMillion: Double
-  /// In milliseconds, over the seconds that compare.
+  /// In milliseconds, over the comparable seconds.
   private(set) var total: Double
-  /// How far nine in ten of the seconds are from the line at most, in milliseconds.
+  /// The largest distance from the line among the nearest nine tenths of the seconds, in
+  /// milliseconds.
   private(set) var off: Double
   /// The first and the last second.
   private(set) var first: Int64
@@ -25,19 +25,19 @@ struct ClockDrift: Sendable {
     var delay: Double
   }
 
-  /// A step from one second to the next that differs from the usual one by more is none of a clock.
+  /// A step between two seconds that differs from the usual one by more is not due to the clock.
   private static let leastStep = 1500.0
-  /// Fewer seconds in a row say nothing.
+  /// The fewest consecutive seconds that are compared.
   private static let leastRow = 5
-  /// More points are joined, since all are compared with each other.
+  /// More points are merged, because each is compared with all others.
   private static let most = 240
 
   /// - Parameters:
-  ///   - seconds: of one stream, in order.
-  ///   - starved: seconds in which the process that recorded had no processor.
-  ///   - least: how many seconds have to compare.
-  /// - Returns: nil where there is no drift that each third of the stream bears out, or more than
-  ///   a fifth of the seconds do not compare.
+  ///   - seconds: one stream's seconds, in order.
+  ///   - starved: seconds in which the recording process got no processor time.
+  ///   - least: how many seconds must be comparable.
+  /// - Returns: nil unless each third of the stream confirms the drift and at least four fifths of
+  ///   the seconds are comparable.
   init?(_ seconds: [StreamTiming.Second], starved: Set<Int64> = [], least: Int) {
     let usable = seconds.filter { $0.packets >= 5 && !starved.contains($0.second) }
     let rows = Self.rows(usable)
@@ -62,7 +62,7 @@ struct ClockDrift: Sendable {
     (first, last) = (Int64(saturating: begin.second), Int64(saturating: end.second))
   }
 
-  /// Seconds that follow each other, cut where their delays do not compare.
+  /// Returns runs of consecutive seconds, cut where their delays do not compare.
   private static func rows(_ seconds: [StreamTiming.Second]) -> [[Point]] {
     var runs: [[StreamTiming.Second]] = []
     for second in seconds {
@@ -80,10 +80,10 @@ struct ClockDrift: Sendable {
     return points.flatMap(cut).filter { $0.count >= leastRow }
   }
 
-  /// Parts a run where the delay went elsewhere at once, and stayed there.
+  /// Splits a run where the delay jumped to another level and stayed there.
   private static func cut(_ run: [Point]) -> [[Point]] {
     guard run.count >= leastRow else { return [] }
-    // One second alone that is off is no change of the level.
+    // A single outlying second does not change the level.
     let levels = run.indices.map { place in
       middle(of: run[max(0, place - 1)...min(run.count - 1, place + 1)].map(\.delay))
     }
@@ -100,7 +100,7 @@ struct ClockDrift: Sendable {
     return rows
   }
 
-  /// The same rows with fewer points: the fastest packet of several seconds stands for them.
+  /// Returns the same rows with fewer points: the fastest packet of several seconds replaces them.
   private static func thinned(_ rows: [[Point]]) -> [[Point]] {
     let count = rows.reduce(0) { $0 + $1.count }
     let width = max(1, (count + most - 1) / most)
@@ -112,8 +112,8 @@ struct ClockDrift: Sendable {
     }
   }
 
-  /// The middle of the slopes between all points of a row and all later ones of it (Theil and Sen):
-  /// up to a quarter of the points may be anywhere.
+  /// Returns the median slope between all points of a row and its later ones (Theil-Sen): up to a
+  /// quarter of the points may be anywhere.
   private static func slope(_ rows: [[Point]]) -> Double? {
     var slopes: [Double] = []
     for row in rows {
@@ -127,9 +127,9 @@ struct ClockDrift: Sendable {
     return slopes.count >= 6 ? middle(of: slopes) : nil
   }
 
-  /// Whether four in five seconds moved the delay by about as much as the slope says.
+  /// Returns whether four in five seconds moved the delay by about the slope.
   ///
-  /// Samples that were dropped now and then make stairs, which have a slope as well.
+  /// Samples dropped now and then make stairs, which have a slope too.
   private static func isSteady(_ rows: [[Point]], _ slope: Double) -> Bool {
     let bound = max(1000, abs(slope) / 2)
     var (steady, all) = (0, 0)
@@ -143,7 +143,8 @@ struct ClockDrift: Sendable {
     return steady * 5 >= all * 4
   }
 
-  /// How far nine in ten of the points are from the lines at most, in microseconds.
+  /// Returns the largest distance from the lines among the nearest nine tenths of the points, in
+  /// microseconds.
   private static func distance(_ rows: [[Point]], _ slope: Double) -> Double {
     var distances: [Double] = []
     for row in rows {

@@ -1,6 +1,6 @@
 import Wire
 
-/// Unencrypted contents of datagrams other than RTP and RTCP: STUN messages and DTLS headers.
+/// The unencrypted contents of datagrams other than RTP and RTCP: STUN messages and DTLS headers.
 package struct DatagramFacts: Sendable {
   /// A Binding request with its retransmissions.
   package struct Check: Sendable {
@@ -9,11 +9,11 @@ package struct DatagramFacts: Sendable {
     package var path: Int64
     /// The time of the response; nil if there was none.
     package var answered: Int64?
-    /// Whether that was an error.
+    /// Whether the response was an error.
     package var isRefused = false
   }
 
-  /// An error response of a STUN or TURN server, or of the remote peer.
+  /// An error response from a STUN or TURN server, or from the remote peer.
   package struct Refusal: Sendable {
     package var peer: Int64
     package var at: Int64
@@ -59,10 +59,10 @@ package struct DatagramFacts: Sendable {
   }
 
   package private(set) var checks: [Check] = []
-  /// The number of checks that each peer received, and the times of the first and last.
+  /// The number of checks that each peer received, and the arrival of the first and last.
   package private(set) var incoming: [(peer: Int64, count: Int64, first: Int64, last: Int64)] = []
   package private(set) var refusals: [Refusal] = []
-  /// Those that a peer itself answered with.
+  /// The error responses that a peer itself sent.
   package private(set) var localRefusals: [Refusal] = []
   package private(set) var messages: [Message] = []
   package private(set) var alerts: [Alert] = []
@@ -87,7 +87,8 @@ package struct DatagramFacts: Sendable {
     var digest: UInt64
   }
 
-  /// Whether the whole datagram is needed and not only its head, as for handshakes and STUN errors.
+  /// Returns whether the entire datagram is needed rather than only its head, as for handshakes and
+  /// STUN errors.
   static func needsAll(_ head: [UInt8]) -> Bool {
     guard let first = head.first else { return false }
     return first == 22 || first == 1
@@ -112,7 +113,7 @@ package struct DatagramFacts: Sendable {
   ) {
     guard bytes.count >= 20, number(bytes, 4, 4) == 0x2112_a442 else { return }
     let type = Int(number(bytes, 0, 2))
-    // The class bits lie between those of the method (RFC 8489 section 5).
+    // The class bits are interleaved with the method's (RFC 8489 section 5).
     let method = type & 0x000f | (type & 0x00e0) >> 1 | (type & 0x3e00) >> 2
     let name = Transaction(
       peer: peer, one: number(bytes, 8, 8), two: UInt32(truncatingIfNeeded: number(bytes, 16, 4)))
@@ -148,7 +149,7 @@ package struct DatagramFacts: Sendable {
     }
   }
 
-  /// The ERROR-CODE attribute (RFC 8489 section 14.8).
+  /// Returns the ERROR-CODE attribute (RFC 8489 section 14.8).
   private func errorCode(_ bytes: [UInt8]) -> Int? {
     var place = 20
     while place +| 4 <= bytes.count {
@@ -197,7 +198,7 @@ package struct DatagramFacts: Sendable {
       }
       let length = Int(field(9, 3))
       let end = min(bytes.endIndex, place +| 12 +| length)
-      // A new handshake numbers its messages from 0 again, with other contents.
+      // A new handshake numbers its messages from 0 again, but they differ in content.
       let digest = bytes[place..<end].reduce(0xcbf2_9ce4_8422_2325 as UInt64) {
         ($0 ^ UInt64($1)) &* 0x100_0000_01b3
       }

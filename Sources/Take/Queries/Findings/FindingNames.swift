@@ -29,7 +29,7 @@ package struct FindingNames: Sendable {
     if count == 1, let only = facts.peers.first, only.label.isEmpty {
       labels[only.number] = "this side"
     }
-    // Without the state that only counting packets needs.
+    // Omits the state that only packet counting needs.
     streams = facts.streams.map {
       var stream = $0
       (stream.buckets, stream.gaps, stream.bursts) = ([], [], [])
@@ -37,26 +37,26 @@ package struct FindingNames: Sendable {
     }
   }
 
-  /// The name of a peer of the take.
+  /// Returns a peer's name.
   package func end(_ peer: Int64) -> String { labels[peer] ?? "peer \(peer)" }
 
-  /// The name of a peer's other end.
+  /// Returns the name of a peer's other end.
   package func otherEnd(of peer: Int64) -> String { others[peer].map(end) ?? "the other side" }
 
-  /// A direction by name, as in `caller to callee`.
+  /// Returns a direction by name, as in `caller to callee`.
   func way(_ peer: Int64, _ direction: WireDirection) -> String {
     direction == .inbound
       ? "\(otherEnd(of: peer)) to \(end(peer))" : "\(end(peer)) to \(otherEnd(of: peer))"
   }
 
-  /// As in `caller's video to callee`.
+  /// Returns a name such as `caller's video to callee`.
   package func media(of detection: Detection) -> String {
     guard let direction = detection.direction else { return end(detection.peer) }
     let receiver = direction == .inbound ? end(detection.peer) : otherEnd(of: detection.peer)
     return "\(stream(of: detection)) to \(receiver)"
   }
 
-  /// As in `caller's video`.
+  /// Returns a name such as `caller's video`.
   package func stream(of detection: Detection) -> String {
     guard let direction = detection.direction else { return end(detection.peer) }
     let stream = streams.first {
@@ -75,7 +75,7 @@ package struct FindingNames: Sendable {
     return "\(sender)'s \(kind.isEmpty ? "media" : isScreen ? "screen" : kind)"
   }
 
-  /// Rules that a peer's packets fire and that are about whoever sent them.
+  /// Rules that fire on a peer's packets but are about their sender.
   private static let aboutSender: Set = ["peer-starved", "wall-clock-jump", "address-changed"]
 
   func subject(of finding: Finding, _ scope: FindingRule.Scope, _ ends: FindingEnds) -> String {
@@ -100,17 +100,17 @@ package struct FindingNames: Sendable {
 
 /// Maps detections to their subject, whichever end saw them.
 struct FindingEnds: Sendable {
-  /// The subject that the detections of one finding share.
+  /// The common subject of a finding's detections.
   struct Subject: Hashable, Sendable {
     /// The sender and the receiver; negative if the take has only the other one.
     var from: Int64
     var to: Int64
-    /// The index of the stream in the facts; -1 for all streams.
+    /// The stream's index in the facts; -1 for all streams.
     var stream: Int64
   }
 
   private var others: [Int64: Int64] = [:]
-  /// The index of a stream by SSRC and by transceiver, the same at both ends.
+  /// A stream's index by SSRC and by transceiver, the same at both ends.
   private var bySource: [Source: Int64] = [:]
   private var byTrack: [Source: Int64] = [:]
 
@@ -123,7 +123,7 @@ struct FindingEnds: Sendable {
 
   init(_ facts: CallFacts) {
     for peer in facts.peers { others[peer.number] = peer.other }
-    // Simulcast layers and repairs of a transceiver are one stream, named by the sender.
+    // A transceiver's simulcast layers and repairs are one stream, named by the sender.
     let sorted = facts.streams.sorted {
       ($0.direction == .outbound ? 0 : 1, $0.role == .media ? 0 : 1, $0.first)
         < ($1.direction == .outbound ? 0 : 1, $1.role == .media ? 0 : 1, $1.first)
@@ -149,7 +149,7 @@ struct FindingEnds: Sendable {
     }
   }
 
-  /// The stream that a detection is about; nil if none or unknown.
+  /// Returns the stream that a detection is about; nil if none or unknown.
   func stream(of detection: Detection) -> Int64? {
     guard let direction = detection.direction else { return nil }
     if let ssrc = detection.ssrc,
@@ -162,14 +162,14 @@ struct FindingEnds: Sendable {
     return byTrack[Source(peer: detection.peer, direction: direction, number: track)]
   }
 
-  /// The sender and receiver of a detection's subject; 0 for an unknown end.
+  /// Returns the sender and receiver of what a detection is about; 0 for an unknown end.
   func flow(of detection: Detection) -> (from: Int64, to: Int64)? {
     guard let direction = detection.direction else { return nil }
     let other = others[detection.peer] ?? -detection.peer
     return direction == .inbound ? (other, detection.peer) : (detection.peer, other)
   }
 
-  /// Identifies a connection by the lower number of its two peers.
+  /// Returns the lower number of a connection's two peers, which identifies it.
   func connection(of peer: Int64) -> Int64 { min(peer, others[peer] ?? peer) }
 
   func subject(of detection: Detection, _ scope: FindingRule.Scope) -> Subject {
@@ -188,7 +188,7 @@ struct FindingEnds: Sendable {
     }
   }
 
-  /// Whether the subject of a cause includes that of a symptom.
+  /// Returns whether a cause with a scope affects a symptom's subject.
   func isAbout(_ cause: Detection, _ scope: FindingRule.Scope, _ symptom: Detection) -> Bool {
     if scope == .call { return true }
     guard connection(of: cause.peer) == connection(of: symptom.peer) else { return false }
@@ -199,7 +199,7 @@ struct FindingEnds: Sendable {
       || cause.kind == symptom.kind
   }
 
-  /// The joint impact of detections; overlapping times of one stream count once.
+  /// Returns detections' joint impact; overlapping times of the same stream count once.
   func impact(of detections: [Detection]) -> FindingImpact {
     var impact = FindingImpact()
     func seconds(_ member: KeyPath<FindingImpact, Double>) -> Double {

@@ -1,11 +1,12 @@
 import Tape
 import Wire
 
-// Rules about what both ends were told of each other and do not share: roles, passwords, numbers.
+// Rules about what both ends were told about each other but do not share: roles, passwords,
+// numbers.
 
 extension FindingRule {
-  /// Who is server of DTLS waits for a ClientHello; where both are, nobody says anything, and where
-  /// both are client, nobody answers (RFC 8842 section 5).
+  /// A DTLS server waits for a ClientHello: if both ends are servers, neither starts, and if both
+  /// are clients, neither answers (RFC 8842 section 5).
   static let rolesClash = FindingRule(
     id: "dtls-roles-clash", severity: .high, title: "DTLS roles that do not fit",
     scope: .connection,
@@ -59,8 +60,8 @@ extension FindingRule {
     return found
   }
 
-  /// What is known of a handshake in which nothing was sent or came; nil where it was this side's
-  /// part to begin.
+  /// Describes a handshake in which nothing was sent or received; returns nil if this side had to
+  /// start it.
   private static func waitingWords(
     _ peer: CallFacts.Peer, _ facts: CallFacts, _ waited: Int64
   ) -> String? {
@@ -72,16 +73,16 @@ extension FindingRule {
         : "both ends waited \(seconds) s as server for the other's ClientHello (a=setup:passive)"
     }
     let answer = facts.network.exchanges(of: peer.number).last?.answer
-    // Who answered `active`, or was answered `passive`, has to begin.
+    // The end that answered `active`, or was answered `passive`, has to start.
     guard let answer, answer.setup != (answer.isLocal ? "active" : "passive") else { return nil }
     return "no ClientHello came in \(seconds) s, and the other side had to begin: it waits as "
       + "server too, or its DTLS does not get through"
   }
 
-  /// A check whose MESSAGE-INTEGRITY was made with another password is answered with 401 (RFC 8445
-  /// section 7.3): signaling mixed up or changed `a=ice-pwd`, or the descriptions of two calls.
+  /// A check with MESSAGE-INTEGRITY from another password is answered with 401 (RFC 8445 section
+  /// 7.3): signaling changed `a=ice-pwd`, or mixed up two calls' descriptions.
   ///
-  /// Checks that were on their way while ICE began anew are refused, too.
+  /// Checks in flight during an ICE restart are refused too.
   static let wrongPassword = FindingRule(
     id: "ice-password-wrong", severity: .high, title: "Wrong ICE password",
     scope: .connection,
@@ -128,11 +129,11 @@ extension FindingRule {
     return found
   }
 
-  /// Both ends send by numbers that mean another codec to the other: a program between them wrote
-  /// its own `a=rtpmap` lines.
+  /// Each end sends payload types that mean another codec to the other: a program between them
+  /// wrote its own `a=rtpmap` lines.
   ///
-  /// RFC 3264 section 6.1 lets an answer number codecs anew, so that numbers alone prove nothing:
-  /// only what came and could not be decoded does.
+  /// RFC 3264 section 6.1 lets an answer renumber codecs, so numbers alone prove nothing; only
+  /// media that arrived and could not be decoded does.
   static let crossedTypes = FindingRule(
     id: "payload-types-crossed", severity: .high, title: "Payload type that means another codec",
     scope: .flow,
@@ -150,7 +151,7 @@ extension FindingRule {
       let own = facts.network.descriptions(of: stream.peer)
       guard let local = own.last(where: \.isLocal) else { continue }
       let remote = own.last { !$0.isLocal }
-      // What the sender itself was told and says, where the take has it.
+      // The codecs in the sender's own descriptions, if the take has them.
       let sender = facts.peer(stream.peer)?.other.flatMap { other in
         facts.network.descriptions(of: other).last { !$0.isLocal }
       }
@@ -180,8 +181,8 @@ extension FindingRule {
     return track.kind != "video" || track.pictures.contains(where: \.isGood)
   }
 
-  /// Whole frames come, and the decoder makes nothing of any: they are of another codec than agreed
-  /// on, or of a profile that it lacks.
+  /// Complete frames arrive and the decoder accepts none: they have another codec than negotiated,
+  /// or a profile that it lacks.
   static let undecodable = FindingRule(
     id: "video-undecodable", severity: .high, title: "Video that cannot be decoded",
     thresholds: [
@@ -206,7 +207,8 @@ extension FindingRule {
           Double(track.pictures.count) >= limits["least_frames"],
           Double(last &- shown) / 1e6 >= limits["least_ms"]
         else { return nil }
-        // From the first packet on: what is of another codec makes no frame for a while.
+        // From the first packet on, because packets of another codec do not form a frame for a
+        // while.
         let came = facts.streams.first {
           $0.peer == track.peer && $0.track == track.track && $0.direction == .inbound
             && $0.role == .media
@@ -222,15 +224,15 @@ extension FindingRule {
       }
   }
 
-  /// Streams of an endpoint whose packets came without a loss and made no frame at all: they begin
-  /// otherwise than those of the codec that was agreed on.
+  /// Finds an endpoint's streams whose packets arrived without loss but never formed a frame: they
+  /// do not begin like the negotiated codec's packets.
   private static func unassembled(_ facts: CallFacts, _ limits: Limits) -> [Detection] {
     facts.streams.compactMap { stream -> Detection? in
       guard stream.direction == .inbound, stream.role == .media, stream.kind == "video",
         let peer = facts.peer(stream.peer), !peer.isObserved, !peer.isReported,
         Double(stream.last &- stream.first) / 1e6 >= limits["least_ms"], stream.packets >= 30,
         stream.lost *| 50 <= stream.expected,
-        // Layers and streams of which another one is shown are not put together.
+        // Layers are not assembled while another one is shown.
         !facts.tracks.contains(where: {
           $0.peer == stream.peer && $0.direction == .inbound && $0.kind == "video"
             && !$0.pictures.isEmpty && ($0.track == stream.track || stream.track == nil)

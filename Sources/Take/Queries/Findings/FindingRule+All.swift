@@ -17,10 +17,10 @@ extension FindingRule {
       mutedSpeech, speechWhileMuted, limited,
     ] + perceptionRules
 
-  /// The rule with an id, if there is one.
+  /// Returns the rule with an id, if there is one.
   package static func named(_ id: String) -> FindingRule? { all.first { $0.id == id } }
 
-  /// The ids of rules that can cause this one, the most likely first.
+  /// The ids of rules that can cause this one, most likely first.
   package var allCauses: [String] {
     (Self.networkCauses[id] ?? []) + (Self.perceptionCauses[id] ?? []) + causes
   }

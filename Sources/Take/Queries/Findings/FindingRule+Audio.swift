@@ -101,12 +101,12 @@ extension FindingRule {
       FROM numbered GROUP BY peer, track, run
       """, detector: findConcealment)
 
-  /// A participant who is silent usually listens.
+  /// Detects a microphone that delivers only digital silence.
   ///
-  /// Reported is a microphone that delivers nothing but digital silence from its first block to its
-  /// last, for ten seconds or more, or for half a minute in which nobody else speaks.
+  /// A silent participant is usually listening, so it must be silent from its first block to its
+  /// last: for ten seconds or more, or for half a minute if no other participant speaks.
   ///
-  /// Muted microphones and silence that is not transmitted (DTX) do not count.
+  /// Muted microphones and untransmitted silence (DTX) do not count.
   static let silence = FindingRule(
     id: "silent-audio", severity: .low, title: "Digital silence",
     thresholds: [.init("least_unspoken_s", 30, "s", "in which nobody else speaks; ORC")],

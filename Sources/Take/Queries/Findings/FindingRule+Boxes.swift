@@ -1,14 +1,14 @@
 import Tape
 import Wire
 
-// Rules about boxes on the way: NATs that map anew, tunnels that carry no large packets, and
-// firewalls that let no data channel through.
+// Rules about middleboxes: NATs that change mappings, tunnels that drop large packets, and
+// firewalls that block data channels.
 
 extension FindingRule {
-  /// A NAT that restarted or forgot, or a machine that went over to another network: packets come
-  /// from an address that nobody signaled, and what is sent to the old one is lost.
+  /// A NAT restarted or lost a mapping, or a machine moved to another network: packets arrive from
+  /// an address that was not signaled, and packets to the old one are lost.
   ///
-  /// A path that ICE agreed on, or chose among candidates, is none of this.
+  /// A path that ICE negotiated, or selected among candidates, does not count.
   static let addressChanged = FindingRule(
     id: "address-changed", severity: .medium, title: "Network address changed",
     scope: .connection,
@@ -61,7 +61,7 @@ extension FindingRule {
     return found
   }
 
-  /// Whether a negotiation, such as one that restarts ICE, came just before.
+  /// Returns whether a negotiation, such as an ICE restart, happened just before.
   private static func wasNegotiated(_ peer: Int64, _ at: Int64, _ facts: CallFacts) -> Bool {
     facts.perception.negotiations.contains {
       $0.peer == peer && at -| $0.at <= 3_000_000_000 && $0.at -| at <= 500_000_000
@@ -72,8 +72,8 @@ extension FindingRule {
     address[..<(address.lastIndex(of: ":") ?? address.endIndex)]
   }
 
-  /// How many packets of media went on to an address from which nothing came any more, and when
-  /// the last of them did.
+  /// Returns the number of media packets that were still sent to an address that had fallen silent,
+  /// and the time of the last one.
   private static func toOld(_ use: NetworkFacts.PathUse, _ facts: CallFacts)
     -> (count: Int64, last: Int64)
   {
@@ -88,7 +88,7 @@ extension FindingRule {
     return (sent ?? 0, back.lastMedia)
   }
 
-  /// Whether an address is that of a candidate which the other side named.
+  /// Returns whether an address is one of the remote peer's signaled candidates.
   private static func wasSignaled(
     _ address: String, _ peer: Int64, _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> Bool {
@@ -103,10 +103,10 @@ extension FindingRule {
     return false
   }
 
-  // MARK: Sizes
+  // MARK: Packet sizes
 
-  /// A tunnel or a VPN with a smaller MTU whose notice nobody gets (RFC 8899 section 1): all that
-  /// is larger is lost, and what is smaller arrives.
+  /// A tunnel or VPN has a smaller MTU, and its notices do not get through (RFC 8899 section 1):
+  /// all larger packets are lost, smaller ones arrive.
   static let largePacketsLost = FindingRule(
     id: "large-packets-lost", severity: .high, title: "Large packets lost", scope: .flow,
     thresholds: [
@@ -121,7 +121,7 @@ extension FindingRule {
       """,
     detector: findLostSizes)
 
-  /// A packet that was sent: how large it was, and whether it arrived.
+  /// A sent packet's size, and whether it arrived.
   private struct Sent {
     var at: Int64
     var size: Int64
@@ -137,7 +137,8 @@ extension FindingRule {
       if !isWhole { found += try findMissingSizes(peer, limits, facts, connection) }
       guard !peer.isObserved else { continue }
       if let other = peer.other, facts.peer(other)?.isObserved == false {
-        // By both ends: what went out of this one and came to the other.
+        // Both ends are in the take: compares the packets sent by this end with those received by
+        // the other.
         let lost = facts.streams.filter {
           $0.peer == other && $0.direction == .inbound && $0.kind == "video"
         }.reduce(Int64(0)) { $0 +| $1.lost }
@@ -154,8 +155,8 @@ extension FindingRule {
     return found
   }
 
-  /// What a receiver alone can tell: larger packets came before, none comes any more, and nothing
-  /// that it asks for comes again.
+  /// Finds what a receiver alone can tell: larger packets arrived before, none does now, and
+  /// requested retransmissions do not arrive either.
   private static func findMissingSizes(
     _ peer: CallFacts.Peer, _ limits: Limits, _ facts: CallFacts,
     _ connection: borrowing SQLiteConnection
@@ -184,7 +185,7 @@ extension FindingRule {
       var before: [Int64] = []
       var since: [Int64] = []
       while try rows.step() {
-        // A loss shows with the packet after it, and what came just before it may be large.
+        // A loss shows only with the next packet, and packets just before it may be large.
         if rows.integer(0) < first &- 100_000_000 {
           before.append(rows.integer(1))
         } else if rows.integer(0) > first &+ 200_000_000, rows.integer(0) <= last {
@@ -193,7 +194,7 @@ extension FindingRule {
       }
       let most = since.max() ?? 0
       let large = before.filter { $0 > most &+ most / 50 }
-      // As many of them as before would have come by now.
+      // At the earlier rate, this many would have arrived by now.
       let expected = Double(since.count) * Double(large.count) / Double(max(1, before.count))
       guard since.count >= 30, large.count >= 20, expected >= limits["least_lost"] else { continue }
       found.append(
@@ -243,7 +244,8 @@ extension FindingRule {
     return sent
   }
 
-  /// Packets of streams of which the other side asks for some again: those are lost there, or late.
+  /// Returns packets of streams whose retransmission the remote side requests: it lost some of
+  /// them, or received them late.
   private static func requestedPackets(
     of peer: Int64, _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> [Sent] {
@@ -270,11 +272,11 @@ extension FindingRule {
     return sent
   }
 
-  /// Whether one size parts what was lost from what arrived.
+  /// Returns a detection if one size separates lost packets from those that arrived.
   private static func lostSizes(
     _ all: [Sent], _ limits: Limits, _ peer: Int64, _ source: String, _ facts: CallFacts
   ) -> Detection? {
-    // From the first loss that is followed by no larger packet that arrived.
+    // From the first loss after which no larger packet arrived.
     let lost = all.filter { !$0.hasArrived }
     guard Double(lost.count) >= limits["least_lost"] else { return nil }
     let sizes = lost.map(\.size).sorted()
@@ -283,7 +285,7 @@ extension FindingRule {
     let sorted = all.sorted { ($0.at, $0.size) < ($1.at, $1.size) }
     let lastLarge = sorted.last { $0.hasArrived && $0.size >= least }?.at ?? .min
     let firstLost = sorted.first { !$0.hasArrived && $0.size >= least && $0.at > lastLarge }?.at
-    // What was sent last may be on its way still.
+    // The last packets sent may still be in flight.
     guard let from = firstLost, let to = lost.map(\.at).max(), facts.end &- from > 1_000_000_000
     else { return nil }
     let time = sorted.filter { $0.at >= from && $0.at <= min(to, facts.end &- 1_000_000_000) }
@@ -307,10 +309,10 @@ extension FindingRule {
         share: Double(large.count) / Double(max(1, time.count)), count: Int64(large.count)))
   }
 
-  // MARK: Channels
+  // MARK: Data channels
 
-  /// A data channel that its application made and that never opened, although DTLS did: SCTP does
-  /// not get through, or the other side has none.
+  /// The application created a data channel that never opened, although DTLS connected: SCTP does
+  /// not get through, or the remote side has none.
   static let channelNotOpen = FindingRule(
     id: "channel-not-open", severity: .high, title: "Data channel that does not open",
     scope: .connection,

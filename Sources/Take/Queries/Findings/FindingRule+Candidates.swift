@@ -90,7 +90,7 @@ extension FindingRule {
       FROM asked LEFT JOIN unconnected USING (peer) GROUP BY asked.peer
       """)
 
-  /// Each side has addresses of one family, and they differ.
+  /// Each side has addresses from one family only, and the families differ.
   static let familyMismatch = FindingRule(
     id: "family-mismatch", severity: .high, title: "No address family in common",
     scope: .connection,
@@ -113,8 +113,8 @@ extension FindingRule {
       WHERE own.has_four + theirs.has_four = 1 AND own.has_six + theirs.has_six = 1
       """)
 
-  /// Addresses that are reachable only within their network (RFC 1918, RFC 3927, RFC 4193, RFC
-  /// 6598), and mDNS names (RFC 8828), which hide such addresses.
+  /// Addresses reachable only within their network (RFC 1918, RFC 3927, RFC 4193, RFC 6598), and
+  /// mDNS names (RFC 8828), which hide such addresses.
   private static let isPrivate = """
     (address LIKE '10.%' OR address LIKE '192.168.%' OR address LIKE '169.254.%'
             OR address LIKE '172.%' AND CAST(substr(address, 5) AS INTEGER) BETWEEN 16 AND 31
@@ -126,7 +126,7 @@ extension FindingRule {
   /// Telnyx 33005, if it had consequences.
   ///
   /// Host candidates suffice within one network and between public addresses; if checks fail there,
-  /// the reason is another. Whether two private networks are the same cannot be known; then
+  /// the reason lies elsewhere. It is unknown whether two private networks are the same; then
   /// `checks-unanswered` reports the facts.
   static let onlyHostCandidates = FindingRule(
     id: "only-host-candidates", severity: .medium, title: "Host candidates alone",
@@ -171,8 +171,7 @@ extension FindingRule {
           SELECT peer FROM candidate_pair GROUP BY peer HAVING max(requests_sent) > 0)
       """)
 
-  /// Checks that are sent and never answered, for 5 s as in webrtc-inspector's
-  /// `ice_stuck_checking`.
+  /// Checks that stay unanswered for 5 s, as in webrtc-inspector's `ice_stuck_checking`.
   static let checksUnanswered = FindingRule(
     id: "checks-unanswered", severity: .high, title: "Connectivity checks not answered",
     scope: .connection,
@@ -228,9 +227,9 @@ extension FindingRule {
           WHERE machine = 'ice-connection' AND to_state IN ('connected', 'completed'))
       """)
 
-  // MARK: The pair in use
+  // MARK: The selected pair
 
-  /// A relay costs delay and money, and another pair that works shows that it is not needed.
+  /// A relay costs delay and money, and another working pair shows that it is not needed.
   static let needlessRelay = FindingRule(
     id: "needless-relay", severity: .low, title: "Relay although a direct path worked",
     scope: .connection,

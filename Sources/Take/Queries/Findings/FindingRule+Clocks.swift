@@ -5,9 +5,9 @@ import Wire
 // Rules about media clocks and wall clocks.
 
 extension FindingRule {
-  /// A sender's sample clock that runs faster or slower than the local one.
+  /// A sender's sample clock that runs faster or slower than the local clock.
   ///
-  /// Receivers stretch audio to compensate, up to some 200 ppm without an audible effect.
+  /// Receivers stretch audio to compensate, inaudibly up to some 200 ppm.
   static let clockDrift = FindingRule(
     id: "clock-drift", severity: .low, title: "Media clock that drifts",
     thresholds: [
@@ -31,7 +31,7 @@ extension FindingRule {
     var found: [Detection] = []
     for (place, stream) in facts.streams.enumerated()
     where stream.role == .media && stream.kind == "audio" {
-      // The sender's clock also shows in what it sends; an observer has both ends of each packet.
+      // A sender's clock also shows in what it sends; an observer has both ends of each packet.
       guard stream.direction == .inbound || facts.peer(stream.peer)?.isObserved != true,
         !isStarved(stream, facts, limits),
         let drift = ClockDrift(
@@ -56,8 +56,8 @@ extension FindingRule {
     return found
   }
 
-  /// Whether who sent a stream stood still again and again: it captured nothing meanwhile, and its
-  /// timestamps count what it captured.
+  /// Returns whether a stream's sender stalled again and again: it captured nothing meanwhile, and
+  /// its timestamps count what it captured.
   private static func isStarved(
     _ stream: CallFacts.Stream, _ facts: CallFacts, _ limits: Limits
   ) -> Bool {
@@ -66,7 +66,7 @@ extension FindingRule {
     return Double(during.count) * limits["stop_s"] * 1e9 >= Double(stream.last -| stream.first)
   }
 
-  /// The seconds in which the process that recorded a peer did not get to its steps.
+  /// Returns the seconds in which the process recording a peer fell behind with its steps.
   private static func lateSeconds(of peer: Int64, _ facts: CallFacts) -> Set<Int64> {
     guard let actor = facts.peer(peer)?.actor else { return [] }
     var seconds: Set<Int64> = []
@@ -78,7 +78,7 @@ extension FindingRule {
     return seconds
   }
 
-  /// Chromium's event log viewer uses ten seconds; no queue and no pause explains three.
+  /// Chromium's event log viewer uses ten seconds; neither a queue nor a pause explains three.
   static let mediaClockJump = FindingRule(
     id: "media-clock-jump", severity: .medium, title: "Timestamps that jump",
     thresholds: [
@@ -157,7 +157,7 @@ extension FindingRule {
 
 extension FindingRule {
   /// Received packets with the part of their stream that they belong to: a restart of the sequence
-  /// numbers begins a part, as in the view `loss`.
+  /// numbers begins a part, as in the `loss` view.
   static let sequenceParts = """
       numbered AS (
         SELECT peer, ssrc, row, at_ns, sequence, rtp_time,
@@ -198,7 +198,7 @@ extension FindingRule {
       )
     """
 
-  /// A part of a single packet is not a restart but a stray packet.
+  /// A part with a single packet is a stray packet, not a restart.
   static let sequenceRestart = FindingRule(
     id: "sequence-restart", severity: .medium, title: "Sequence numbers began anew",
     sql: """
@@ -214,7 +214,7 @@ extension FindingRule {
       WHERE begins AND size > 1 AND former_size > 1
       """, detector: findRestarts)
 
-  /// A paused stream also has reports without packets, but their counters stand still.
+  /// A paused stream also has reports without packets, but its counters do not move.
   static let rtcpOfOtherSource = FindingRule(
     id: "rtcp-other-ssrc", severity: .low, title: "Sender reports of another source",
     sql: """
@@ -246,7 +246,7 @@ extension FindingRule {
 
   /// Packets of these codecs last multiples of 2.5 ms.
   ///
-  /// A longer step is a pause if the packet arrived later by as much.
+  /// A longer step is a pause if the packet arrived that much later.
   static let unevenTimestamps = FindingRule(
     id: "uneven-timestamps", severity: .medium, title: "Uneven timestamps",
     thresholds: [

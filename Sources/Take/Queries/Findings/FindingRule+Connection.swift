@@ -144,9 +144,9 @@ extension FindingRule {
       ORDER BY ssrc, rtcp.row
       """, detector: findLossAtPeer)
 
-  /// Covers frames whose quality the encoder reports as limited.
+  /// Frames whose quality the encoder reports as limited.
   ///
-  /// A target that fell to a quarter is a limit too, unless the application set it.
+  /// A target bit rate that fell to a quarter is a limit too, unless the application set it.
   static let limited = FindingRule(
     id: "encoder-limited", severity: .low, title: "Encoder held down",
     sumsUp: true,
@@ -226,8 +226,8 @@ extension FindingRule {
     dataBehindLoss, channelNotOpen, estimateLow, pacerDelay,
   ]
 
-  /// Causes of other rules' detections among these rules; they precede the causes that a rule names
-  /// itself.
+  /// The rules among these that can cause other rules' detections; they precede the causes that a
+  /// rule itself names.
   static let networkCauses: [String: [String]] = [
     "never-connected": [
       "dtls-roles-clash", "ice-password-wrong", "fingerprint-mismatch", "dtls-failed",

@@ -4,11 +4,11 @@ import Wire
 // Rules about devices that work badly, and encoders that stop.
 
 extension FindingRule {
-  /// A voice far below what listeners turn up: a microphone's gain at its least, or the wrong
-  /// microphone.
+  /// A voice too quiet for listeners to turn up: the microphone's gain is at its minimum, or it is
+  /// the wrong microphone.
   ///
-  /// ITU-T P.56 speech is at some -26 dBov; 18 dB less is hard to follow. A room that only murmurs
-  /// does not go up and down as syllables do.
+  /// Speech by ITU-T P.56 is at some -26 dBov; 18 dB less is hard to follow. Background murmur does
+  /// not rise and fall as syllables do.
   static let quietMicrophone = FindingRule(
     id: "microphone-quiet", severity: .low, title: "Voice hardly audible", scope: .stream,
     thresholds: [
@@ -37,7 +37,7 @@ extension FindingRule {
       let soft = Double(sorted[sorted.count / 4]) / 32_768
       guard loud <= limits["most_level"], loud > limits["least_level"],
         loud >= limits["least_swing"] * soft,
-        // Two seconds of it at least.
+        // At least two seconds are that loud.
         levels.count(where: { Double($0.rms) / 32_768 >= loud / 2 }) >= 20,
         !facts.perception.isOff(
           track.peer, track.track, track.direction, from: first.at, to: last.at)
@@ -55,9 +55,11 @@ extension FindingRule {
     return "\(value / 100).\(value % 100 < 10 ? "0" : "")\(value % 100) %"
   }
 
-  /// Blocks of sound that never reached the application: an overloaded audio thread, or a driver.
+  /// Blocks of audio that never reached the application: the audio thread is overloaded, or a
+  /// driver fails.
   ///
-  /// What an application holds back while nobody speaks are whole pauses; these are short and many.
+  /// An application that holds audio back during silence leaves long pauses; these are short and
+  /// many.
   static let microphoneGaps = FindingRule(
     id: "microphone-gaps", severity: .medium, title: "Microphone that loses samples",
     scope: .stream,
@@ -73,7 +75,7 @@ extension FindingRule {
       """,
     detector: findMicrophoneGaps)
 
-  /// The samples of a second of a track, and the pauses between them that are too long.
+  /// A track's samples in a second, and the overlong pauses between them.
   private struct CapturedSecond {
     var second: Int64
     var samples: Int64 = 0
@@ -107,7 +109,7 @@ extension FindingRule {
       seconds[name]?[place].samples +|= samples
       if let former = before[name] {
         let pause = at &- former.at
-        // In nanoseconds, one and a half times what the block before it lasts.
+        // In nanoseconds, one and a half times the previous block's duration.
         if pause > former.samples *| 31_250, pause < 300_000_000 {
           seconds[name]?[place].gaps +|= 1
         }
@@ -128,8 +130,8 @@ extension FindingRule {
       }
   }
 
-  /// The same by packets: their timestamps go on without a hole and more slowly than time, by whole
-  /// packets, and never catch up.
+  /// Finds remote microphones' gaps by packets: their timestamps continue without a hole, but
+  /// slower than real time and in steps of full packets, and they never catch up.
   private static func findGapsOfOthers(_ facts: CallFacts, _ limits: Limits) -> [Detection] {
     facts.streams.indices.flatMap { place in
       slowRuns(place, facts).filter {
@@ -146,9 +148,10 @@ extension FindingRule {
     }
   }
 
-  /// Times in which a received voice came more slowly than it is played, and by which share.
+  /// Returns the periods in which received speech arrived more slowly than it is played, and by
+  /// what share.
   ///
-  /// What waits in a queue is later by parts of a packet, and in time again when that is empty.
+  /// Packets waiting in a queue are late by parts of a packet, and on time again once it is empty.
   static func slowRuns(_ place: Int, _ facts: CallFacts)
     -> [(from: Int64, to: Int64, share: Double)]
   {
@@ -172,7 +175,7 @@ extension FindingRule {
       let (first, end) = (seconds[from], seconds[last])
       let sum = facts.sum(
         of: stream, from: first.second *| 1_000_000_000, to: end.second *| 1_000_000_000)
-      // It stays as late as it got.
+      // The delay must not decrease again.
       let later = seconds[last...].dropFirst().prefix { $0.part == end.part }.map(\.least).min()
       guard last - from >= 3, sum.lost <= 1, sum.reordered <= 1,
         later ?? end.median >= end.median &- (end.median &- first.median) / 3
@@ -190,7 +193,7 @@ extension FindingRule {
     -> [(from: Int64, to: Int64, share: Double, gaps: Int64)]
   {
     let isHit = seconds.indices.map { place in
-      // Two seconds together: blocks do not end with them.
+      // Two seconds together, because blocks do not end with a second.
       let pair = seconds[max(0, place - 1)...place]
       guard pair.count == 2, pair[place].second == pair[place - 1].second + 1 else { return false }
       let share = 1 - Double(pair.reduce(0) { $0 +| $1.samples }) / 96_000
@@ -209,7 +212,7 @@ extension FindingRule {
       defer { place = last + 1 }
       let part = seconds[place...last]
       guard Double(part.count) >= limits["least_time"] else { continue }
-      // The last one may be cut short.
+      // The last one may be incomplete.
       let whole = part.count > 2 ? part.dropLast() : part
       let sum = whole.reduce(0) { $0 +| $1.samples }
       runs.append(
@@ -222,8 +225,8 @@ extension FindingRule {
     return runs
   }
 
-  /// How many frames a second the application handed in between two instants; nil where it did not
-  /// all the time.
+  /// Returns the number of frames per second that the application delivered between two instants;
+  /// nil if it did not deliver all the time.
   private static func captured(
     _ facts: CallFacts, _ peer: Int64, _ from: Int64, _ to: Int64
   ) -> Double? {
@@ -233,7 +236,7 @@ extension FindingRule {
     }.map { Double($0.count) * 1e9 / Double($0.to &- $0.from) }
   }
 
-  /// Frames go in and none comes out, and nobody asked for that: an encoder that hangs.
+  /// Frames enter and none leaves, although nothing stopped the encoder on purpose: it hangs.
   static let stoppedEncoder = FindingRule(
     id: "encoder-stopped", severity: .high, title: "Encoder stopped", scope: .stream,
     thresholds: [
@@ -254,7 +257,8 @@ extension FindingRule {
     let cameras = CameraRates(facts)
     return facts.perception.series("outbound-rtp", "video").flatMap { series -> [Detection] in
       let peer = series[0].peer
-      // Of several cameras nobody knows whose frames these are; a layer may be left out.
+      // With several cameras it is unknown whose frames these are, and a simulcast layer may be
+      // left out.
       guard cameras.hasOne(peer), series[0].rid.isEmpty else { return [] }
       let points = series.points { before, after in
         guard

@@ -5,7 +5,7 @@ import Wire
 
 extension FindingRule {
   /// An encoder whose target is at a configured limit: a bandwidth line in the remote description
-  /// (RFC 8866 section 5.8), or a parameter of the application.
+  /// (RFC 8866 section 5.8), or an application's parameter.
   static let cappedEncoder = FindingRule(
     id: "encoder-capped", severity: .low, title: "Encoder held down by a limit", scope: .stream,
     thresholds: [
@@ -53,7 +53,7 @@ extension FindingRule {
     return found
   }
 
-  /// The lowest limit in force at an instant, and its origin.
+  /// Returns the lowest limit in force at an instant, and where it comes from.
   private static func cap(
     _ facts: CallFacts, _ peer: Int64, _ track: Int64?, at: Int64
   ) -> (limit: Int64, by: String)? {
@@ -170,8 +170,7 @@ extension FindingRule {
     }
   }
 
-  /// An encoder that skips source frames although no limit of the path or the application explains
-  /// it.
+  /// An encoder that skips source frames, although neither the path nor the application limits it.
   static let encoderBehind = FindingRule(
     id: "encoder-behind-source", severity: .low, title: "Frames left out before the encoder",
     scope: .stream,
@@ -330,7 +329,7 @@ extension FindingRule {
   ) throws(SQLiteError) -> [Detection] {
     let least = Int(saturating: limits["least_changes"])
     return facts.tracks.compactMap { track -> Detection? in
-      // Frames of layers that are sent at once alternate between sizes.
+      // Frames of simultaneous layers alternate between sizes.
       let layers = facts.streams.count {
         $0.peer == track.peer && $0.track == track.track && $0.direction == track.direction
           && $0.role == .media
@@ -354,7 +353,7 @@ extension FindingRule {
   }
 }
 
-/// The frame rates of cameras, by peer and sample of statistics.
+/// Cameras' frame rates, by peer and statistics sample.
 struct CameraRates {
   private var rates: [Int64: [Int64: Double]] = [:]
   private var cameras: [Int64: Int] = [:]
@@ -368,7 +367,8 @@ struct CameraRates {
     }
   }
 
-  /// Whether a peer has exactly one camera: with several it is unknown whose frames are encoded.
+  /// Returns whether a peer has exactly one camera: with several it is unknown whose frames are
+  /// encoded.
   func hasOne(_ peer: Int64) -> Bool { cameras[peer] == 1 }
 
   func rate(_ peer: Int64, _ call: Int64) -> Double? { rates[peer]?[call] }

@@ -6,7 +6,7 @@ import Wire
 extension FindingRule {
   /// ObserveRTC's longPcConnectionEstablishment.
   ///
-  /// It names the phase that was slow: the answer, candidates and checks, or the handshake.
+  /// It names the slow phase: the answer, candidates and checks, or the handshake.
   static let slowConnect = FindingRule(
     id: "slow-connect", severity: .medium, title: "Slow to connect", scope: .connection,
     thresholds: [
@@ -112,7 +112,7 @@ extension FindingRule {
     return found
   }
 
-  /// The name of an alert (RFC 8446 section 6).
+  /// Returns an alert's name (RFC 8446 section 6).
   private static func name(ofAlert code: UInt8) -> String {
     switch code {
     case 10: "unexpected message"
@@ -136,8 +136,8 @@ extension FindingRule {
     }
   }
 
-  /// One second is the first timeout of DTLS 1.2 (RFC 6347 section 4.2.4.1): a longer handshake
-  /// lost or delayed a flight.
+  /// One second is DTLS 1.2's first timeout (RFC 6347 section 4.2.4.1): a longer handshake lost or
+  /// delayed a flight.
   static let slowHandshake = FindingRule(
     id: "slow-handshake", severity: .low, title: "Slow DTLS handshake", scope: .connection,
     thresholds: [
@@ -183,7 +183,7 @@ extension FindingRule {
     for direction in [WireDirection.outbound, .inbound] {
       let names = repeated.filter { $0.direction == direction }
       guard let first = names.first else { continue }
-      // A flight is identified by its first message.
+      // A flight's first message identifies it.
       let times = names.filter { $0.type == first.type }.count
       words.append(
         "\(direction == .outbound ? "its own" : "the other side's") "
@@ -213,7 +213,7 @@ extension FindingRule {
 
   // MARK: Consent
 
-  /// Media arrives but checks are not answered: RFC 7675 makes the sender stop all the same.
+  /// Media arrives but checks are not answered: RFC 7675 makes the sender stop anyway.
   static let consentLost = FindingRule(
     id: "consent-lost", severity: .high, title: "Consent lost while media came",
     scope: .connection,
@@ -315,7 +315,7 @@ extension FindingRule {
     return openRuns(checks).last { ($0.last?.at ?? 0) > at -| 10_000_000_000 } ?? []
   }
 
-  /// The number of media packets that a peer received in a time.
+  /// Returns the number of media packets that a peer received in a period.
   static func media(to peer: Int64, _ from: Int64, _ to: Int64, _ facts: CallFacts) -> Int64 {
     guard from <= to else { return 0 }
     return facts.streams.reduce(0) { sum, stream in

@@ -1,13 +1,13 @@
 import Tape
 import Wire
 
-// Rules about late video: repairs, and key frames that clog a path.
+// Rules about late video: repairs, and key frames that congest a path.
 
 extension FindingRule {
-  /// One very late packet raised the delay of everything after it: a receiver that waits for
-  /// retransmissions learns how long they take and delays its frames by that.
+  /// One very late packet delayed everything after it: a receiver that waits for retransmissions
+  /// learns how long they take, and delays its frames by that.
   ///
-  /// Known from libwebrtc's video jitter estimator, and measured on it.
+  /// libwebrtc's video jitter estimator does this, as measurements confirm.
   static let lateRepairDelay = FindingRule(
     id: "late-repair-delay", severity: .medium, title: "Delay raised by a late repair",
     scope: .stream,
@@ -41,7 +41,7 @@ extension FindingRule {
       var place = 4
       while place +| hold < delays.count {
         let earlier = delays[max(0, place -| 5)..<place].compactMap { $0 }
-        // Before the first picture there is nothing to compare with.
+        // Before the first frame there is nothing to compare with.
         let before = earlier.count >= 3 ? median(earlier) : Int64.max / 2
         let after = delays[(place +| 1)...(place +| hold)].compactMap { $0 }
         guard let lowest = after.min(), after.count == hold,
@@ -81,7 +81,7 @@ extension FindingRule {
     return found
   }
 
-  /// The median delay of the frames in each second of the take, relative to media time, in
+  /// Returns the frames' median delay in each second of the take, relative to media time, in
   /// nanoseconds.
   private static func secondDelays(_ track: CallFacts.Track) -> [Int64?] {
     var seconds: [[Int64]] = []
@@ -131,7 +131,7 @@ extension FindingRule {
         track.pictures.filter {
           $0.isKey && Double($0.size) >= limits["least_factor"] * Double(usual)
         }.map(\.rtpTime))
-      // For a frame with lost packets, the spread is that of its repairs.
+      // If a frame lost packets, its spread is due to their repairs.
       let large = slow.filter { frame in
         keys.contains(frame.rtpTime)
           && facts.sum(of: stream, from: frame.from, to: frame.to).lost == 0
@@ -159,8 +159,8 @@ extension FindingRule {
 // Rules about streams that pause or stop arriving.
 
 extension FindingRule {
-  /// A stream of which nothing arrived for three seconds or more although it was sent, or together
-  /// with which everything else stopped.
+  /// A stream from which nothing arrived for three seconds or more, although it was sent or
+  /// everything else stopped too.
   ///
   /// If the sender paused, nothing is missing.
   static let streamGap = FindingRule(
@@ -241,8 +241,7 @@ extension FindingRule {
       FROM judged WHERE is_sent OR is_last AND NOT is_alive
     """
 
-  /// An audio sender that sent nothing for a while: muted by removing the microphone, or a
-  /// suspended page.
+  /// An audio sender that paused: its microphone was removed, or its page suspended.
   static let pausedAudio = FindingRule(
     id: "audio-paused", severity: .low, title: "Audio paused by its sender",
     sql: """

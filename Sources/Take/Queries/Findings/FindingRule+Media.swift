@@ -1,10 +1,10 @@
 // Rules about media of any kind that does not arrive.
 
 extension FindingRule {
-  // MARK: What was agreed on
+  // MARK: Negotiated media
 
-  /// The negotiated directions as `agreed`: a row for each time in which a peer's direction was
-  /// active for a kind of media; the empty kind is active while any is.
+  /// The negotiated directions as `agreed`: a row for each period in which a peer's direction was
+  /// active for a kind of media; the empty kind is active while any other is.
   ///
   /// Only answers count: an offer alone changes nothing. Without descriptions, a track is active
   /// from its agreement until the remote peer ends it. Observed media is active from its first
@@ -70,7 +70,7 @@ extension FindingRule {
         )
     """
 
-  /// The times in which each peer was connected: `live`.
+  /// The periods in which each peer was connected: `live`.
   static let lives = """
         -- From when to when each peer was connected; that of one that was only seen shows in its
         -- packets.
@@ -91,7 +91,7 @@ extension FindingRule {
   /// `agreed` and `live` together.
   static let agreements = "\(agreed),\n\(lives)"
 
-  /// The times in which a peer should have received or sent media: `span`.
+  /// The periods in which a peer should have received or sent media: `span`.
   private static let spans = """
         span AS MATERIALIZED (
           SELECT agreed.peer AS peer, direction, max(agreed.from_ns, live.from_ns) AS from_ns,
@@ -106,10 +106,10 @@ extension FindingRule {
 
   // MARK: Times without packets
 
-  /// Two seconds or more without packets of a received stream: `pause`.
+  /// Two seconds or more without packets in a received stream: `pause`.
   ///
-  /// It has the number of packets missing when the stream continues. The last one lasts until the
-  /// end of the connection.
+  /// Each has the number of packets missing when the stream continues. The last one lasts until the
+  /// connection ends.
   static let pauses = """
         came AS (
           SELECT path_end.peer AS peer, packet_store.row AS row, at_ns,
@@ -189,11 +189,10 @@ extension FindingRule {
 
   // MARK: One way
 
-  /// Media in one direction only: the remote peer sends and nothing arrives; or it receives nothing
-  /// of what is sent, according to its reports; or this side sends nothing although that was
-  /// negotiated.
+  /// Media in one direction only: the remote peer sends and nothing arrives; or its reports show
+  /// that it receives nothing; or this side sends nothing although it negotiated to.
   ///
-  /// A path that is dead both ways does not count.
+  /// A path that is dead in both directions does not count.
   static let oneWay = FindingRule(
     id: "one-way-media", severity: .high, title: "Media in one direction only", scope: .flow,
     causes: ["disconnected"],

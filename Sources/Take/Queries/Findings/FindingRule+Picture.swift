@@ -4,7 +4,7 @@ import Wire
 // Rules about received video: key frame requests, decoders, repairs.
 
 extension FindingRule {
-  /// A receiver keeps requesting a key frame while the sender keeps sending, and none arrives.
+  /// A receiver keeps requesting a key frame while the sender keeps sending, but none arrives.
   ///
   /// Whatever was lost before, this is why there is no picture.
   static let unansweredRequests = FindingRule(
@@ -58,7 +58,7 @@ extension FindingRule {
     return found
   }
 
-  /// Returns the times from the first of several requests to the next key frame.
+  /// Returns the periods from the first of several requests to the next key frame.
   private static func waits(
     _ requests: [Int64], _ keys: [Int64], end: Int64
   ) -> [(from: Int64, to: Int64, requests: Int)] {
@@ -134,7 +134,7 @@ extension FindingRule {
     }
   }
 
-  /// Video packets arrive without loss, and the decoder outputs nothing.
+  /// Video packets arrive without loss, but the decoder outputs nothing.
   static let stuckDecoder = FindingRule(
     id: "decoder-stuck", severity: .high, title: "Decoder shows nothing of what comes",
     scope: .stream,

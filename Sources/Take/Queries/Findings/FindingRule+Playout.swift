@@ -1,10 +1,10 @@
 import Tape
 import Wire
 
-// Rules about the playout of received media, according to statistics.
+// Rules about how received media is played, according to statistics.
 
 extension FindingRule {
-  /// Causes of a buffer that grows or runs empty.
+  /// Possible causes of a buffer that grows or runs empty.
   private static let buffering = [
     "process-starved", "peer-starved", "path-became-longer", "path-stalled", "standing-queue",
     "high-jitter", "loss-burst", "loss", "reordering",
@@ -115,7 +115,7 @@ extension FindingRule {
     }
   }
 
-  /// Packets arrive and the buffer emits nothing: the track is not played.
+  /// Packets arrive but the buffer emits nothing: the track is not played.
   static let notPlayed = FindingRule(
     id: "audio-not-played", severity: .medium, title: "Audio received and never played",
     thresholds: [
@@ -180,8 +180,8 @@ extension FindingRule {
     }
   }
 
-  /// Concealment of 150 ms or more is an interruption; more than a second of it in a call is what
-  /// users complain about.
+  /// Concealment of 150 ms or more is an interruption; users complain about more than a second of
+  /// it in a call.
   static let audioOutage = FindingRule(
     id: "audio-interrupted", severity: .medium, title: "Audio interrupted",
     thresholds: [
@@ -227,7 +227,7 @@ extension FindingRule {
     return found
   }
 
-  /// Whether packets of a stream are missing or late around a time.
+  /// Returns whether a stream's packets are missing or late around a time.
   static func isMissing(
     _ stream: CallFacts.Stream, _ from: Int64, _ to: Int64, _ facts: CallFacts
   ) -> Bool {
@@ -239,7 +239,7 @@ extension FindingRule {
     }
   }
 
-  /// Audio and video of one participant that are not played in sync.
+  /// One participant's audio and video that are not played in sync.
   ///
   /// Broadcasters accept audio that is 90 ms early or 185 ms late (ITU-R BT.1359); the clocks in
   /// sender reports are accurate to some 40 ms.
@@ -296,7 +296,7 @@ extension FindingRule {
     return found
   }
 
-  /// The difference between the capture times of the video and the audio being played, in
+  /// Returns the difference between the capture times of the video and the audio being played, in
   /// milliseconds.
   private static func distances(_ audio: [StatSample], _ video: [StatSample]) -> [StatPoint] {
     var times: [Int64: Double] = [:]
@@ -308,8 +308,8 @@ extension FindingRule {
       guard let playout = sample[.estimatedPlayoutTimestamp], let sound = times[sample.call],
         let before = previous, before.at < sample.at
       else { continue }
-      // While the video is frozen, its estimated playout time is meaningless.
-      // A screen that changes now and then has no picture for most of the sound.
+      // While video is frozen, its estimated playout time is meaningless. A rarely changing screen
+      // has no frame for most of the audio.
       if let frames = sample[.framesDecoded], let former = before.frames,
         frames - former < 4 * Double(sample.at &- before.at) / 1e9
       {

@@ -4,7 +4,7 @@ import Wire
 // Rules about late, duplicate and retransmitted packets.
 
 extension FindingRule {
-  /// libwebrtc counts a late packet as lost until it arrives; LiveKit subtracts it then.
+  /// libwebrtc counts a late packet as lost until it arrives; LiveKit then subtracts it.
   static let reordering = FindingRule(
     id: "reordering", severity: .low, title: "Packets out of order", scope: .flow,
     thresholds: [
@@ -26,13 +26,13 @@ extension FindingRule {
     for (place, stream) in facts.streams.enumerated()
     where stream.direction == .inbound && stream.role == .media {
       let asked = requests(for: stream, facts)
-      // A few milliseconds behind the following packets do no harm.
+      // Arriving a few milliseconds after the following packets does no harm.
       let displaced = facts.perception.displaced[place]?.packets ?? 0
       let hasRepairs = facts.streams.contains {
         $0.role == .repair && $0.peer == stream.peer && $0.direction == .inbound
           && $0.original == stream.ssrc
       }
-      // Without a stream of their own, retransmissions arrive late in this one.
+      // Without a repair stream, retransmissions arrive late in this one.
       let late = min(
         displaced,
         hasRepairs || asked == 0 ? stream.reordered : max(0, stream.reordered -| asked))
@@ -89,7 +89,7 @@ extension FindingRule {
     return found
   }
 
-  /// From the first interval that satisfies a condition to the last.
+  /// Returns the time from the first interval that satisfies a condition to the last.
   private static func span(
     of stream: CallFacts.Stream, _ facts: CallFacts, where holds: (CallFacts.Bucket) -> Bool
   ) -> (from: Int64, to: Int64)? {
@@ -98,7 +98,7 @@ extension FindingRule {
     return (max(first.lowerBound, stream.first), min(last.upperBound, stream.last))
   }
 
-  /// The number of packets of a stream that its receiver requested with NACKs.
+  /// Returns the number of a stream's packets that its receiver requested with NACKs.
   private static func requests(
     for stream: CallFacts.Stream, _ facts: CallFacts, _ from: Int64 = .min, _ to: Int64 = .max
   ) -> Int64 {
@@ -148,7 +148,7 @@ extension FindingRule {
     return found + findUnrepairedAtPeer(facts, limits)
   }
 
-  /// Finds the same in the receiver's reports.
+  /// Finds unrepaired loss in the receiver's reports.
   private static func findUnrepairedAtPeer(_ facts: CallFacts, _ limits: Limits) -> [Detection] {
     var found: [Detection] = []
     for peer in lonelySenders(facts) {
@@ -179,8 +179,8 @@ extension FindingRule {
     return found
   }
 
-  /// The repair mechanisms that were not negotiated for a stream; nil if one was, or if it is
-  /// unknown.
+  /// Returns the repair mechanisms that were not negotiated for a stream; nil if one was, or if it
+  /// is unknown.
   private static func missingRepairs(_ stream: CallFacts.Stream, _ facts: CallFacts) -> String? {
     guard let type = stream.payloadTypes.max(by: { $0.packets < $1.packets })?.type else {
       return nil
@@ -195,7 +195,7 @@ extension FindingRule {
     }
     let asked = requests(for: stream, facts)
     if !hasDemands && asked == 0 { return "no NACK" }
-    // Some stacks retransmit within the stream itself, which shows as late or duplicate packets.
+    // Some stacks retransmit within the stream, which shows as late or duplicate packets.
     let hasStream = sides.allSatisfy { side in side.contains { $0.repaired.contains(type) } }
     let isCorrected = sides.allSatisfy { side in
       side.contains { $0.codecs.values.contains { ["ulpfec", "flexfec-03"].contains($0) } }
@@ -206,7 +206,7 @@ extension FindingRule {
     return nil
   }
 
-  /// Requests without effect: retransmissions take another path, or the sender no longer has the
+  /// Requests without effect: retransmissions are lost too, or the sender no longer has the
   /// packets.
   static let repairsMissing = FindingRule(
     id: "repairs-missing", severity: .medium, title: "Retransmissions lost",
@@ -259,7 +259,7 @@ extension FindingRule {
     return try found + findRepairsLostAtPeer(facts, limits, connection)
   }
 
-  /// A retransmission after its frame was due repairs nothing.
+  /// A retransmission that arrives after its frame was due repairs nothing.
   static let lateRepair = FindingRule(
     id: "late-repair", severity: .low, title: "Retransmissions that come late",
     thresholds: [

@@ -67,7 +67,7 @@ extension FindingRule {
     return found + findReportsNotArriving(facts, limits)
   }
 
-  /// Streams that are sent and do not arrive according to the remote peer's reports.
+  /// Streams that are sent but do not arrive, according to the remote peer's reports.
   static let sentNotArriving = FindingRule(
     id: "sent-not-arriving", severity: .high, title: "Sent but not arriving",
     thresholds: [
@@ -108,8 +108,8 @@ extension FindingRule {
     return found
   }
 
-  /// Times in which the remote peer reported without counting anything new of a stream: its block
-  /// is unchanged or, as for a silent source (RFC 3550 section 6.4), left out.
+  /// Returns the periods in which the remote peer reported nothing new about a stream: its block is
+  /// unchanged or, as for a silent source (RFC 3550 section 6.4), left out.
   private static func standing(
     _ reports: [CallFacts.Report], of stream: CallFacts.Stream, _ facts: CallFacts
   ) -> [(from: Int64, to: Int64, count: Int)] {
@@ -121,7 +121,7 @@ extension FindingRule {
     // A peer that never reported on the stream may not report at all.
     guard let last = reports.last?.at else { return times }
     let later = (facts.reportTimes[stream.peer] ?? []).filter { $0 > last && $0 <= stream.last }
-    // Each source may have a report interval of its own, of five seconds or more.
+    // Each source may have its own report interval, of five seconds or more.
     let usual =
       reports.count > 1
       ? (last -| reports[0].at) / Int64(reports.count - 1)
@@ -132,8 +132,8 @@ extension FindingRule {
     return times
   }
 
-  /// Times between two blocks on a stream across which several reports had none and nearly all of
-  /// its packets were lost.
+  /// Returns the periods between two blocks on a stream in which several reports had none and
+  /// nearly all of its packets were lost.
   private static func leftOut(
     _ reports: [CallFacts.Report], of stream: CallFacts.Stream, _ facts: CallFacts
   ) -> [(from: Int64, to: Int64, count: Int)] {

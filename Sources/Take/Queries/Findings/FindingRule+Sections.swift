@@ -52,7 +52,7 @@ extension FindingRule {
           let answered = exchange.answer.sections[place]
           let name = "\(offered.kind) \(offered.mid)"
           if !answered.isRejected { agreed.insert(name) }
-          // A section that was in use is stopped deliberately.
+          // A section that was in use is stopped on purpose.
           guard answered.isRejected, !offered.isRejected, offered.sends || offered.receives,
             !agreed.contains(name), told.insert(name).inserted
           else { continue }
@@ -76,9 +76,9 @@ extension FindingRule {
     return found
   }
 
-  /// One side offers media, and the other never agrees to receive it.
+  /// One side offers media that the other never agrees to receive.
   ///
-  /// A hold is different: there, media was negotiated before.
+  /// In a hold, by contrast, media was negotiated before.
   static let directionRefused = FindingRule(
     id: "direction-refused", severity: .high, title: "Media left out by its direction",
     scope: .connection, silentUnder: ["section-rejected"],
@@ -126,7 +126,7 @@ extension FindingRule {
 
   // MARK: Packets
 
-  /// A receiver drops packets of unknown payload types; ex_webrtc's debugging guide begins with
+  /// A receiver drops packets with unknown payload types; ex_webrtc's debugging guide begins with
   /// this.
   static let payloadTypeUnknown = FindingRule(
     id: "payload-type-unknown", severity: .high, title: "Payload type that nobody negotiated",
@@ -203,8 +203,8 @@ extension FindingRule {
     return found
   }
 
-  /// Packets of a negotiated payload type whose source no m-section claims: the mid or an SSRC line
-  /// is missing.
+  /// Packets with a negotiated payload type but a source that no m-section claims: the mid or an
+  /// SSRC line is missing.
   static let mediaWithoutTransceiver = FindingRule(
     id: "media-without-transceiver", severity: .medium, title: "Media that no transceiver takes",
     scope: .flow,
@@ -267,8 +267,8 @@ extension FindingRule {
 // Rules about session descriptions.
 
 extension FindingRule {
-  /// A section of an offer that was rejected because the peer has none of its codecs, while the
-  /// offer as a whole was accepted.
+  /// A section that an accepted offer contained and the answer rejected, because the peer has none
+  /// of its codecs.
   static let refusedSection = FindingRule(
     id: "refused-section", severity: .high, title: "Section of an offer refused",
     scope: .connection,

@@ -1,7 +1,7 @@
 import Tape
 import Wire
 
-// Problems on the path to a receiver that only its sender can see: from feedback, reports and
+// Problems on the path to a receiver that only its sender can see, from feedback, reports and
 // requests. If the take has the receiver too, the receiver's view is better.
 
 extension FindingRule {
@@ -12,16 +12,17 @@ extension FindingRule {
 
   // MARK: Queues
 
-  /// The additional one-way delay of a peer's packets over their minimum, at a time.
+  /// The excess of a peer's one-way packet delay over its minimum, at a time.
   struct OutboundWait {
     var from: Int64
     var to: Int64
-    /// The excess of the 20th percentile and of the median, in microseconds.
+    /// The excess at the 20th percentile and at the median, in microseconds.
     var low: Int64
     var wait: Int64
   }
 
-  /// The delays of a peer's packets by transport-wide feedback, or by round trips without feedback.
+  /// Returns the delays of a peer's packets by transport-wide feedback, or without feedback, by
+  /// round trips.
   static func outboundWaits(of peer: CallFacts.Peer, _ facts: CallFacts)
     -> (waits: [OutboundWait], isByFeedback: Bool)
   {
@@ -58,14 +59,14 @@ extension FindingRule {
     }
   }
 
-  /// The part of round trips that the return path does not explain.
+  /// Returns the part of round trips that the return path does not explain.
   private static func roundTripWaits(of peer: CallFacts.Peer, _ facts: CallFacts)
     -> [OutboundWait]
   {
     let trips = facts.network.sending.roundTrips[peer.number] ?? []
     guard let best = trips.map(\.nanoseconds).min() else { return [] }
     let back = inboundWaits(to: peer, facts)
-    // Who stands still answers late, and so does what is held up on its way back.
+    // A process that stalls answers late, and so do packets held up on the way back.
     let silences = facts.network.way(peer.number, .inbound)?.silences ?? []
     return trips.map { trip in
       let second = trip.at / 1_000_000_000
@@ -78,7 +79,7 @@ extension FindingRule {
     }
   }
 
-  /// A time in which a peer's packets were delayed.
+  /// A period in which a peer's packets were delayed.
   struct OutboundQueue {
     var from: Int64
     var to: Int64
@@ -95,7 +96,7 @@ extension FindingRule {
     var run: [OutboundWait] = []
     func close() {
       defer { run = [] }
-      // A pause of a process delays some packets, and round trips are few.
+      // A stalled process delays some packets, and round trips are few.
       guard run.count >= 3, let first = run.first, let last = run.last else { return }
       let inner = (run.count > 4 ? Array(run.dropFirst().dropLast()) : run).map(\.wait).sorted()
       let middle = inner[inner.count / 2]
@@ -141,8 +142,8 @@ extension FindingRule {
     return found
   }
 
-  /// Whether the way to this side became longer by as much at about the time at which a queue seems
-  /// to begin: another route is longer both ways.
+  /// Returns whether the path to this side became longer by about as much when a queue seems to
+  /// begin: another route is longer both ways.
   private static func followsInboundStep(
     _ queue: OutboundQueue, _ peer: CallFacts.Peer, _ facts: CallFacts
   ) -> Bool {
@@ -152,7 +153,7 @@ extension FindingRule {
     }
   }
 
-  /// Whether round trips of that time, if there are any, are longer as well.
+  /// Returns whether round trips at that time, if there are any, are longer as well.
   ///
   /// Feedback names the first of several packets, which may have waited longest for the others.
   private static func isConfirmed(
@@ -164,7 +165,8 @@ extension FindingRule {
     return Double(inside[inside.count / 4]) * 1000 >= on / 2
   }
 
-  /// Whether most audio reports of that time state jitter: packets in one queue keep their spacing.
+  /// Returns whether most audio reports at that time show jitter: packets in one queue keep their
+  /// spacing.
   private static func isJitter(_ queue: OutboundQueue, of peer: Int64, _ facts: CallFacts) -> Bool {
     let clocks = facts.streams.filter {
       $0.peer == peer && $0.direction == .outbound && $0.kind == "audio" && $0.clockRate > 0
@@ -181,8 +183,8 @@ extension FindingRule {
     return reports.count >= 2 && jittery.count *| 2 > reports.count
   }
 
-  /// Finds times from which on every packet was delayed equally, by feedback alone: round trips do
-  /// not tell the direction.
+  /// Finds the times from which every packet is delayed equally, by feedback alone: round trips do
+  /// not reveal the direction.
   static func findOutboundSteps(_ facts: CallFacts, _ limits: Limits) -> [Detection] {
     var found: [Detection] = []
     for peer in lonelySenders(facts) {
@@ -213,9 +215,9 @@ extension FindingRule {
 
   // MARK: Jitter
 
-  /// Finds times in which the receiver's reports state jitter (RFC 3550 section 6.4.1).
+  /// Finds periods in which the receiver's reports show jitter (RFC 3550 section 6.4.1).
   ///
-  /// For video, the packets of one frame count too, which are sent one after another.
+  /// For video, the packets within a frame count too, although they are sent one after another.
   static func findJitterAtPeer(_ facts: CallFacts, _ limits: Limits) -> [Detection] {
     var found: [Detection] = []
     for peer in lonelySenders(facts) {
@@ -249,8 +251,8 @@ extension FindingRule {
 
   // MARK: Reports
 
-  /// Finds times in which the remote peer refers to an old sender report although newer ones were
-  /// sent: RTCP does not arrive there while media does.
+  /// Finds periods in which the remote peer refers to an old sender report although newer ones were
+  /// sent: media arrives there, but RTCP does not.
   static func findReportsNotArriving(_ facts: CallFacts, _ limits: Limits) -> [Detection] {
     var found: [Detection] = []
     for peer in lonelySenders(facts) {
@@ -267,7 +269,7 @@ extension FindingRule {
           guard let first = run.first, let last = run.last, run.count >= 3,
             last.highest &- first.highest >= Int64(saturating: limits["least_packets"])
           else { continue }
-          // The time at which the referenced report was sent, or the first of all.
+          // The time at which the report that the first block refers to was sent.
           let from = first.at &- first.sinceLastSent *| 1_000_000_000 / 65_536
           let missed = own.filter { $0 > from && $0 < last.at &- 300_000_000 }
           guard missed.count >= 3, let since = missed.first,
@@ -286,7 +288,8 @@ extension FindingRule {
     return found
   }
 
-  /// Reports whose numbers go on by far more than was sent: somebody on the way numbers anew.
+  /// Finds reports whose sequence numbers advance far more than was sent: a middlebox renumbers
+  /// packets.
   static func findRestartsAtPeer(_ facts: CallFacts) -> [Detection] {
     var found: [Detection] = []
     for peer in lonelySenders(facts) {
@@ -297,7 +300,7 @@ extension FindingRule {
         }
         for (before, after) in zip(reports, reports.dropFirst()) where after.at > before.at {
           let sent = Int64(facts.sum(of: stream, from: before.at, to: after.at).packets)
-          // Reports of one interval are of packets before it, too; a wrap of the numbers is 65,536.
+          // An interval's reports also cover packets before it; sequence numbers wrap at 65,536.
           let grown = after.highest &- before.highest
           guard grown.magnitude >= UInt64(3_000 +| 4 *| max(0, sent)), grown.magnitude < 60_000
           else { continue }
@@ -316,11 +319,11 @@ extension FindingRule {
 
   // MARK: Repairs
 
-  /// NACKs of a receiver for one stream.
+  /// A receiver's NACKs for one stream.
   private struct Requested {
     var peer: Int64
     var ssrc: Int64
-    /// Distinct packets, and the total number of requests.
+    /// The number of distinct packets, and of requests altogether.
     var packets: Int64
     var requests: Int64
     var from: Int64
@@ -349,8 +352,8 @@ extension FindingRule {
     return found
   }
 
-  /// Packets that the remote peer requests with NACKs but does not count as lost: they arrived
-  /// late.
+  /// Finds packets that the remote peer requests with NACKs but does not count as lost: they
+  /// arrived late.
   static func findReorderingAtPeer(
     _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> [Detection] {
@@ -380,7 +383,7 @@ extension FindingRule {
     return found
   }
 
-  /// Packets that the remote peer keeps requesting although they were retransmitted.
+  /// Finds packets that the remote peer keeps requesting although they were retransmitted.
   static func findRepairsLostAtPeer(
     _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> [Detection] {
@@ -407,14 +410,14 @@ extension FindingRule {
 }
 
 extension CallFacts {
-  /// The number of repair packets for a stream that a peer sent in a time.
+  /// Returns the number of repair packets that a peer sent for a stream in a period.
   fileprivate func repairs(of peer: Int64, _ ssrc: Int64, from: Int64, to: Int64) -> Int64 {
     streams.filter {
       $0.role == .repair && $0.original == ssrc && $0.peer == peer && $0.direction == .outbound
     }.reduce(0) { $0 +| Int64(sum(of: $1, from: from, to: to).packets) }
   }
 
-  /// The loss of everything that a peer sent in a time, by the remote peer's reports.
+  /// Returns the loss of everything that a peer sent in a period, by the remote peer's reports.
   func lossAtPeer(of peer: Int64, _ from: Int64, _ to: Int64) -> (lost: Int64, expected: Int64) {
     var former: [Int64: Report] = [:]
     var (lost, expected): (Int64, Int64) = (0, 0)

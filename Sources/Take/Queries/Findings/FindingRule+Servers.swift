@@ -56,7 +56,7 @@ extension FindingRule {
       WHERE NOT is_gone GROUP BY failure.peer
       """)
 
-  /// The same for observed calls, since the responses of servers are not encrypted.
+  /// A server that refuses in an observed call, since servers' responses are not encrypted.
   ///
   /// A client's first 401 is the challenge (RFC 8489 section 9.2.4), and 438 asks for a fresh
   /// nonce.
@@ -80,7 +80,7 @@ extension FindingRule {
       }
       let challenges = all.filter { $0.code == 401 }
       let named = all.filter { ![401, 438, 300].contains($0.code) }
-      // The first is the challenge; a client with the right password gets no third one.
+      // The first one is the challenge; a client with the right password gets no third one.
       let refused = named.isEmpty && challenges.count >= 3 ? challenges : named
       guard let first = refused.first, let last = refused.last else { continue }
       found.append(
@@ -137,7 +137,7 @@ extension FindingRule {
       WHERE first.at_ns - gathering.at_ns > :least_ms * 1000000
       """)
 
-  /// A system that refuses a socket, or datagrams that it does not send.
+  /// A system that refuses a socket, or that does not send datagrams.
   static let socketRefused = FindingRule(
     id: "socket-refused", severity: .medium, title: "Socket refused by the system", scope: .end,
     sql: """

@@ -1,12 +1,12 @@
 import Tape
 import Wire
 
-// Rules about the calls of a negotiation and their order.
+// Rules about the API calls in a negotiation and their order.
 
 extension FindingRule {
-  /// The `Failure` of each call in rtcstats-features.
+  /// rtcstats-features' `Failure` of each call.
   ///
-  /// A failure that succeeds on the next attempt is a transient problem of the application, such as
+  /// A call that succeeds on the next attempt had a transient problem in the application, such as
   /// glare.
   static let descriptionRefused = FindingRule(
     id: "description-refused", severity: .medium, title: "Description refused", scope: .connection,
@@ -28,7 +28,7 @@ extension FindingRule {
         AND NOT (error LIKE 'InvalidStateError%' AND arguments ->> '$._0.type' = 'answer')
       """)
 
-  /// Telnyx 33006 and 33007: an application that handles a message twice.
+  /// Telnyx 33006 and 33007: the application handles a message twice.
   static let answerWithoutOffer = FindingRule(
     id: "answer-without-offer", severity: .low, title: "Answer to no offer", scope: .connection,
     sql: """
@@ -39,7 +39,7 @@ extension FindingRule {
         AND error LIKE 'InvalidStateError%' AND arguments ->> '$._0.type' = 'answer'
       """)
 
-  /// `pendingNegotiationAtEnd` of rtcstats-features.
+  /// rtcstats-features' `pendingNegotiationAtEnd`.
   static let negotiationOpen = FindingRule(
     id: "negotiation-open", severity: .medium, title: "Offer without an answer",
     scope: .connection,
@@ -63,7 +63,7 @@ extension FindingRule {
             AND state.at_ns > open.from_ns)
       """)
 
-  /// rtcstats calls more than a second high; a person who has to accept takes longer.
+  /// rtcstats calls more than a second high; a user who has to accept takes longer.
   static let slowSignaling = FindingRule(
     id: "slow-signaling", severity: .low, title: "Slow answer to an offer", scope: .connection,
     thresholds: [
@@ -96,7 +96,7 @@ extension FindingRule {
         AND reply_at_ns - at_ns > :least_ms * 1000000
       """)
 
-  /// A restart without an answer leaves the broken path in use (Telnyx 47001).
+  /// A restart without an answer leaves the broken path selected (Telnyx 47001).
   static let restartUnfinished = FindingRule(
     id: "restart-unfinished", severity: .high, title: "ICE restart not finished",
     scope: .connection,
@@ -137,7 +137,7 @@ extension FindingRule {
       GROUP BY peer, done_ns
       """)
 
-  /// An application whose `negotiationneeded` handler triggers itself.
+  /// The application's `negotiationneeded` handler triggers itself.
   ///
   /// Once a second may be a meeting that participants are joining.
   static let renegotiationStorm = FindingRule(
@@ -175,7 +175,7 @@ extension FindingRule {
   /// DTLS 1.2 numbers its records in the clear, so losses show without keys.
   ///
   /// SCTP retransmits lost data, and everything behind it on an ordered channel waits. With keys,
-  /// the sender shows losses by its retransmissions and by gaps in acknowledgements.
+  /// losses show at the sender as retransmissions and gaps in acknowledgements.
   static let dataBehindLoss = FindingRule(
     id: "data-behind-loss", severity: .medium, title: "Data channel behind lost packets",
     scope: .flow,
@@ -219,7 +219,7 @@ extension FindingRule {
     }
     for way in facts.network.channels.ways {
       let isLonely = facts.peer(way.peer).map { $0.other == nil || $0.isObserved } ?? true
-      // Without DTLS 1.2 record numbers, a receiver shows losses by the chunk numbers.
+      // Without DTLS 1.2 record numbers, losses show at a receiver by the chunk numbers.
       let isCounted = facts.network.datagrams.records.contains {
         $0.peer == way.peer && $0.direction == .inbound
       }
@@ -258,7 +258,7 @@ extension FindingRule {
     ]
   }
 
-  /// The latency of the slowest message, if the take has both ends.
+  /// Returns the slowest message's latency, if the take has both ends.
   private static func delayWords(
     _ peer: Int64, _ facts: CallFacts, _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> String {

@@ -1,10 +1,10 @@
 import Tape
 import Wire
 
-// Rules about silence of all protocols, and who is responsible.
+// Rules about silences of all protocols, and which side causes them.
 
 extension FindingRule {
-  /// No packets of any protocol arrive: no media, checks or reports.
+  /// No packets of any protocol arrive: neither media nor checks nor reports.
   ///
   /// Missing sequence numbers distinguish a dead path from a sender that stopped.
   static let pathDead = FindingRule(
@@ -80,8 +80,8 @@ extension FindingRule {
       impact: FindingImpact(withoutMedia: seconds, count: silence.missing))
   }
 
-  /// The number of media packets that the other end sent during a silence; nil if it is not in the
-  /// take.
+  /// Returns the number of media packets that the other end sent during a silence; nil if it is not
+  /// in the take.
   private static func sentMeanwhile(
     to peer: CallFacts.Peer, _ silence: NetworkFacts.Silence, _ facts: CallFacts
   ) -> Int64? {
@@ -97,7 +97,7 @@ extension FindingRule {
     }
   }
 
-  /// Whether the remote peer announced that it leaves.
+  /// Returns whether the remote peer announced that it was leaving.
   private static func saidGoodbye(_ peer: Int64, _ at: Int64, _ facts: CallFacts) -> Bool {
     facts.states.contains {
       $0.peer == peer && $0.at >= at -| 2_000_000_000 && $0.to == "closed"
@@ -106,9 +106,9 @@ extension FindingRule {
     }
   }
 
-  // MARK: Who did not run
+  // MARK: Stalled processes
 
-  /// A machine that was not run at its deadline: the processor was busy, or the previous step took
+  /// A machine that did not run at its deadline: the processor was busy, or the previous step took
   /// too long.
   ///
   /// The tape has both times.
@@ -176,7 +176,7 @@ extension FindingRule {
     return groups
   }
 
-  /// The reason for a silence of every protocol that ended without loss.
+  /// The cause of a silence in all protocols at once that ended without loss.
   private enum Silencer { case sender, path, unknown }
 
   /// Everything stops, then continues with a burst and without loss: it was not sent.
@@ -217,8 +217,8 @@ extension FindingRule {
     }
   }
 
-  /// The same, but the sender continued sending: a link that holds packets up without losing them,
-  /// as radio does.
+  /// Everything stops and continues likewise, but the sender kept sending: a link holds packets up
+  /// without losing them, as radio does.
   static let pathStalled = FindingRule(
     id: "path-stalled", severity: .low, title: "Packets held up on the way", scope: .flow,
     thresholds: [
@@ -262,7 +262,7 @@ extension FindingRule {
       }
       for silence in way.silences where silence.length >= least && live.contains(silence.from) {
         let expected = Double(silence.pace) * Double(silence.length) / 1e9
-        // A pause of the sender ends without a burst, and so does an increase of the path's delay.
+        // A sender's pause ends without a burst, and so does an increase in the path's delay.
         let usual = Double(silence.pace) * 0.06
         let isBurst = Double(silence.burst) >= limits["least_burst"] * usual + 2
         let lateness = limits["least_lateness_ms"] * 1e6
@@ -281,8 +281,8 @@ extension FindingRule {
     return held
   }
 
-  /// Whether what came long after a silence was as late as what came right after it: then nothing
-  /// stood still, the way became longer.
+  /// Returns whether packets long after a silence were as late as those right after it: then
+  /// nothing stalled, but the path became longer.
   private static func staysLate(
     _ silence: NetworkFacts.Silence, _ peer: Int64, _ facts: CallFacts
   ) -> Bool {
@@ -300,7 +300,7 @@ extension FindingRule {
       else { continue }
       rises.append((after.low -| before.low) *| 1_000)
     }
-    // What a microphone lost meanwhile makes its own stream late, and no other one.
+    // Samples that a microphone lost meanwhile delay its own stream, but no other.
     guard let least = rises.min() else { return false }
     return least *| 10 > silence.length *| 6
   }
@@ -314,7 +314,7 @@ extension FindingRule {
       }
       return isSilent ? .sender : .path
     }
-    // Media captured during the silence would arrive late by the time that it waited.
+    // Media captured during the silence would be late by the time it waited.
     return silence.lateness *| 10 > silence.length *| 6 ? .unknown : .sender
   }
 }

@@ -4,10 +4,10 @@ import Wire
 // Rules about cameras and screens.
 
 extension FindingRule {
-  /// A camera that stops delivering frames while it should.
+  /// A camera that stops delivering frames when it should not.
   ///
-  /// A screen delivers none while its content does not change; changes of the track by the
-  /// application or by negotiation are intended.
+  /// A screen delivers none while its content does not change; changes that the application or a
+  /// negotiation makes to the track are intended.
   static let stoppedCamera = FindingRule(
     id: "camera-stopped", severity: .high, title: "Camera stopped", scope: .stream,
     thresholds: [
@@ -67,7 +67,7 @@ extension FindingRule {
     return found
   }
 
-  /// Whether a peer's process was active at least every second of a time.
+  /// Returns whether a peer's process was active in every second of a period.
   private static func runsOn(
     _ facts: CallFacts, _ peer: Int64, from: Int64, to: Int64
   ) -> Bool {
@@ -102,8 +102,8 @@ extension FindingRule {
 
   /// A camera never delivers the same picture twice, because its sensor is noisy.
   ///
-  /// A screen does, and so does a capturer that hangs. For received video, equal digests of
-  /// pictures show it, or frame sizes: a repeated picture needs next to no bits.
+  /// A screen does, and so does a capturer that hangs. In received video, equal picture digests
+  /// reveal it, or frame sizes: a repeated picture needs next to no bits.
   static let stuckCamera = FindingRule(
     id: "camera-repeats", severity: .high, title: "Camera repeats one picture", scope: .stream,
     thresholds: [
@@ -161,7 +161,7 @@ extension FindingRule {
     return found
   }
 
-  /// Times in which the frames of a track are almost empty.
+  /// Returns the periods in which a track's frames were almost empty.
   private static func smallRuns(
     of track: CallFacts.Track, _ limits: Limits
   ) -> [ClosedRange<Int64>] {
@@ -204,8 +204,8 @@ extension FindingRule {
     return values.sorted()[values.count / 2]
   }
 
-  /// Whether a track behaved like a screen: by its pauses, or by a content hint of its sender's
-  /// application.
+  /// Returns whether a track behaved like a screen: by its pauses, or by a content hint from its
+  /// sender's application.
   private static func isScreen(
     _ facts: CallFacts, _ peer: Int64, _ track: Int64, _ direction: WireDirection, before: Int64
   ) -> Bool {
@@ -223,8 +223,8 @@ extension FindingRule {
     return gaps.count { $0 > 700_000_000 } >= 2
   }
 
-  /// A covered lens, a capturer without permission, or a camera in use by another program: frames
-  /// of a single dark shade.
+  /// Frames of a single dark shade: the lens is covered, the capturer lacks permission, or another
+  /// program uses the camera.
   ///
   /// A disabled track also sends such frames; a receiver cannot tell the difference.
   static let blackCamera = FindingRule(
@@ -245,7 +245,7 @@ extension FindingRule {
     for still in facts.perception.stills where still.shade != nil {
       let seconds = Double(still.to -| still.from) / 1e9
       let sender = still.direction == .inbound ? facts.peer(still.peer)?.other : still.peer
-      // Disabled at the end that the take has: intended.
+      // The application disabled it, according to the recorded end, so it is intended.
       let isOff =
         sender.map { sender in
           facts.perception.isOff(

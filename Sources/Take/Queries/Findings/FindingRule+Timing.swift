@@ -4,10 +4,11 @@ import Wire
 // Rules about arrival times: jitter, queues, path changes, clocks.
 
 extension FindingRule {
-  /// RFC 3550 jitter, watched as Twilio and Telnyx do: above 30 ms in three of five seconds.
+  /// RFC 3550 jitter above 30 ms (the limit of Twilio, Telnyx and testRTC) in three of five seconds
+  /// (as Twilio counts).
   ///
   /// For video, only the first packet of each frame counts, because the others are sent one after
-  /// another. A queue or a stalled process delays many packets equally and swings little.
+  /// another. A queue or a stalled process delays many packets equally, so jitter stays low.
   static let highJitter = FindingRule(
     id: "high-jitter", severity: .medium, title: "Jitter", scope: .flow,
     thresholds: [
@@ -66,7 +67,7 @@ extension FindingRule {
     return found + findJitterAtPeer(facts, limits)
   }
 
-  /// The share of a second's packets that arrived after later ones.
+  /// Returns the share of a second's packets that arrived after later ones.
   private static func reordered(
     _ stream: CallFacts.Stream, _ second: Int64, _ facts: CallFacts
   ) -> Double {
@@ -77,8 +78,8 @@ extension FindingRule {
 
   // MARK: Queues
 
-  /// The minimum additional delay over all streams of a direction in a second, relative to the best
-  /// of the call.
+  /// The minimum additional delay across all of a direction's streams in a second, relative to the
+  /// call's best.
   private struct Wait {
     var second: Int64
     var least: Int64
@@ -87,9 +88,9 @@ extension FindingRule {
     var leap: Int64
   }
 
-  /// The additional delay of packets to a peer per second, relative to their best.
+  /// Returns the additional delay of packets to a peer per second, relative to their best.
   ///
-  /// Delays at the sender are subtracted if the take has it.
+  /// Delays at the sender are subtracted if the take has the sender.
   private static func waits(to peer: CallFacts.Peer, _ facts: CallFacts) -> [Wait] {
     var waits: [Int64: Wait] = [:]
     for (place, stream) in facts.streams.enumerated()
@@ -109,7 +110,7 @@ extension FindingRule {
         }
       }
       for (second, excess) in zip(timing.seconds, timing.excess) where second.packets >= 5 {
-        // The best of the part, derived from the median and its excess.
+        // The part's best delay, derived from the median and its excess.
         let best = second.median -| excess
         let own = held[second.second] ?? 0
         let wait = Wait(
@@ -129,7 +130,7 @@ extension FindingRule {
     return waits.values.sorted { $0.second < $1.second }
   }
 
-  /// Runs of seconds with delayed packets, and how the delay arose.
+  /// Returns runs of seconds with delayed packets, and how the delay arose.
   private static func waitRuns(
     _ waits: [Wait], on: Int64, off: Int64
   ) -> [(part: ArraySlice<Wait>, isStep: Bool)] {
@@ -145,7 +146,7 @@ extension FindingRule {
         waits[max(0, begin -| 1)...min(begin +| 1, waits.count - 1)].map(\.leap).max() ?? 0
       let inner = part.count > 2 ? part.dropFirst().dropLast() : part
       let spreads = inner.map(\.spread).sorted()
-      // As flat as the way was before: a busy machine or a radio moves packets by itself.
+      // As flat as the path was before: a busy machine or a radio link makes delays vary anyway.
       let usual = waits[max(0, begin -| 10)..<begin].map(\.spread).sorted()
       let usualSpread = usual.count >= 3 ? usual[usual.count / 2] : 0
       let isFlat = spreads[spreads.count / 2] < max(25_000, min(usualSpread, 80_000) *| 3 / 2)
@@ -213,8 +214,8 @@ extension FindingRule {
     return found + findOutboundQueues(facts, limits)
   }
 
-  /// Whether packets are lost as of a queue that is full from its first second to its last: one
-  /// large frame fills it, and then each packet waits as long as every other one.
+  /// Returns whether losses look like those of a queue that stays full: a large frame fills it, and
+  /// then every packet waits equally long.
   private static func isOverflowing(
     _ part: ArraySlice<Wait>, _ peer: Int64, _ facts: CallFacts
   ) -> Bool {
@@ -222,13 +223,14 @@ extension FindingRule {
     let (from, to) = (first.second *| 1_000_000_000, (last.second +| 1) *| 1_000_000_000)
     let inside = packets(to: peer, from, to, facts)
     let before = packets(to: peer, 0, from -| 1, facts)
-    // What was lost before, too, is not lost for the queue.
+    // Loss at the earlier rate is not due to the queue.
     let usual = Double(before.lost) / Double(max(1, before.lost +| before.packets))
     let share = Double(inside.lost) / Double(max(1, inside.lost +| inside.packets))
     return inside.lost >= 4 && share >= 0.02 + 1.5 * usual
   }
 
-  /// The additional delay of the path to a peer per second, relative to its best, in microseconds.
+  /// Returns the additional delay on the path to a peer per second, relative to its best, in
+  /// microseconds.
   static func inboundWaits(to peer: CallFacts.Peer, _ facts: CallFacts) -> [Int64: Int64] {
     var sum: [Int64: Int64] = [:]
     for wait in waits(to: peer, facts) { sum[wait.second] = max(0, wait.median) }
@@ -265,7 +267,7 @@ extension FindingRule {
       """,
     detector: findLongerPaths)
 
-  /// From when on each packet to a peer took as much longer as every other one, and how much, in
+  /// Returns the times from which every packet to a peer was delayed equally, and by how much, in
   /// microseconds.
   static func steps(to peer: CallFacts.Peer, _ facts: CallFacts) -> [(from: Int64, wait: Int64)] {
     waitRuns(waits(to: peer, facts), on: 80_000, off: 40_000).compactMap { run in

@@ -34,7 +34,7 @@ extension FindingRule {
       FROM waiting WHERE to_ns - from_ns >= 2000000000
       """, detector: findMissingKeyFrames)
 
-  /// The duration of an answered key frame request: it links a loss to a freeze.
+  /// The duration of an answered key frame request, which links a loss to a freeze.
   static let lateKeyFrame = FindingRule(
     id: "key-frame-late", severity: .info, title: "Late key frame",
     thresholds: [
@@ -47,10 +47,10 @@ extension FindingRule {
       WHERE direction = 'out' AND type IN ('pli', 'fir') ORDER BY row
       """, detector: findLateKeyFrames)
 
-  /// Long times between displayed video frames: `gap`, with the number of packets that arrived and
-  /// that are missing, and how long the sender sent nothing.
+  /// Long gaps between displayed video frames: `gap`, with the numbers of packets that arrived and
+  /// that are missing, and the time for which the sender sent nothing.
   ///
-  /// Only rows within such a time are examined, bounded by the row numbers of the two frames.
+  /// Only rows within such a gap are examined, bounded by the two frames' row numbers.
   private static let gaps = """
         coming AS MATERIALIZED (SELECT path, peer FROM path_end WHERE direction = 'in'),
         shown AS (
@@ -122,7 +122,7 @@ extension FindingRule {
     """
 
   /// If the sender had no frame for a while, as with a static screen, no packet is missing and the
-  /// stream's clock advanced by the length of the pause: that is not a freeze.
+  /// stream's clock advanced by the pause: that is not a freeze.
   static let freeze = FindingRule(
     id: "freeze", severity: .high, title: "Freeze",
     causes: [
@@ -143,8 +143,8 @@ extension FindingRule {
         OR coalesce(paused_ns, 0) < 0.8 * (gap.to_ns - gap.from_ns)
       """, detector: findFreezes)
 
-  /// Longer than a freeze, or until the end; unless both sides negotiated that, or the sender said
-  /// goodbye.
+  /// Longer than a freeze, or until the end, unless both sides negotiated that or the sender
+  /// announced its end with BYE.
   static let stopped = FindingRule(
     id: "video-stopped", severity: .high, title: "Picture stopped",
     causes: [
@@ -202,8 +202,8 @@ extension FindingRule {
         )
       """, detector: findVideoPauses)
 
-  /// The time from the connection and the first packet to the first picture, in calls whose
-  /// beginning was seen.
+  /// The time from the connection and the first packet to the first frame, in calls whose start was
+  /// seen.
   static let lateFrame = FindingRule(
     id: "late-first-frame", severity: .high, title: "Late first picture",
     thresholds: [.init("least_s", 3, "s", "from connected and first packet to picture")],
@@ -243,6 +243,9 @@ extension FindingRule {
           FROM stream JOIN connected ON connected.peer = stream.peer
           JOIN came ON came.peer = stream.peer AND came.ssrc = stream.ssrc
           LEFT JOIN shown ON shown.peer = stream.peer AND shown.track = stream.track
+          -- Streams of a call that began before the take have no first picture in it.
+          WHERE first_ns > 2000000000 OR NOT EXISTS
+            (SELECT 1 FROM coverage WHERE what = 'late-start' AND coverage.peer IS NULL)
         )
       SELECT peer, from_ns, to_ns,
         iif(shown_ns IS NULL, 'no picture of video track ' || track || ' was shown in ',

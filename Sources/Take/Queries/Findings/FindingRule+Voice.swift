@@ -1,12 +1,12 @@
 import Tape
 import Wire
 
-// Rules about microphones, and about agreements on audio.
+// Rules about microphones, and about negotiated audio.
 
 extension FindingRule {
   /// A microphone that delivers almost nothing although it is not muted.
   ///
-  /// Whether the sender of received audio is muted is unknown, so there it is informational.
+  /// It is unknown whether the sender of received audio is muted, so there it is informational.
   static let silentMicrophone = FindingRule(
     id: "microphone-without-signal", severity: .medium, title: "Microphone without a signal",
     scope: .stream,
@@ -36,7 +36,7 @@ extension FindingRule {
         let (from, to) = (track.levels[first].at -| 100_000_000, track.levels[next -| 1].at)
         let isAll = first == 0 && next == isSilent.endIndex
         let least = isAll ? limits["least_silence_from_start"] : limits["least_silence"]
-        // A sender that pauses (DTX) sends a block now and then.
+        // A sender that pauses (DTX) still sends a block now and then.
         let isFlowing = Double(next - first) >= 0.5 * Double(to - from) / 1e8
         guard Double(to -| from) / 1e9 >= least, isFlowing,
           !facts.perception.isOff(
@@ -55,7 +55,7 @@ extension FindingRule {
     return found
   }
 
-  /// Whether the sender of a received track disabled audio, if the take has it.
+  /// Returns whether a received track's sender disabled audio, if the take has the sender.
   private static func isMutedAtSource(
     _ facts: CallFacts, _ track: CallFacts.Track, to: Int64
   ) -> Bool {
@@ -67,7 +67,7 @@ extension FindingRule {
     }
   }
 
-  /// Samples that keep reaching full scale during speech; undistorted speech has peaks four times
+  /// Samples that keep reaching full scale during speech; undistorted speech peaks at four times
   /// its RMS (a crest factor of 12 dB).
   static let clippedMicrophone = FindingRule(
     id: "clipped-microphone", severity: .medium, title: "Clipped audio", scope: .stream,
@@ -189,7 +189,7 @@ extension FindingRule {
     }
   }
 
-  /// Telephone keypad tones (RFC 4733): harmless, and the reason why speech pauses.
+  /// Telephone keypad tones (RFC 4733): harmless, but they explain why speech pauses.
   static let dialTones = FindingRule(
     id: "dtmf", severity: .info, title: "Keypad tones", scope: .stream,
     sql: """
@@ -252,8 +252,8 @@ extension FindingRule {
     flushedBuffer, notPlayed, synthesizedPlayout, audioOutage, audioVideoApart,
   ]
 
-  /// Causes of other rules' detections among these rules; they precede the causes that a rule names
-  /// itself.
+  /// The rules among these that can cause other rules' detections; they precede the causes that a
+  /// rule itself names.
   static let perceptionCauses: [String: [String]] = [
     "freeze": [
       "key-frame-requests-unanswered", "camera-stopped", "camera-repeats", "simulcast-layer-ended",

@@ -16,7 +16,7 @@ package struct FindingRule: Sendable {
     case connection
     /// One end: its process, microphone, camera or interfaces.
     case end
-    /// The whole take.
+    /// The entire take.
     case call
   }
 
@@ -29,7 +29,7 @@ package struct FindingRule: Sendable {
     package let value: Double
     /// `ms`, `s`, `%`, `packets` and so on; empty for a ratio.
     package let unit: String
-    /// What it bounds and its origin, as in `more is loss; RKB networkaudiolossout`.
+    /// Its meaning and origin, as in `more is loss; RKB networkaudiolossout`.
     package let source: String
 
     package init(_ name: String, _ value: Double, _ unit: String, _ source: String) {
@@ -43,13 +43,13 @@ package struct FindingRule: Sendable {
   /// The effective thresholds, for a rule in Swift.
   package struct Limits: Sendable {
     var values: [String: Double] = [:]
-    /// The value of a threshold; 0 for an unknown name.
+    /// A threshold's value; 0 for an unknown name.
     package subscript(name: String) -> Double { values[name] ?? 0 }
   }
 
-  /// Detects in Swift.
+  /// Finds detections in Swift.
   ///
-  /// The result must not depend on the order of a dictionary.
+  /// The result must not depend on a dictionary's order.
   package typealias Detector =
     @Sendable (CallFacts, Limits, borrowing SQLiteConnection) throws(SQLiteError) -> [Detection]
 
@@ -62,14 +62,14 @@ package struct FindingRule: Sendable {
   package let title: String
   package let scope: Scope
   package let thresholds: [Threshold]
-  /// The ids of rules that can cause this one, the most likely first.
+  /// The ids of rules that can cause this one, most likely first.
   package let causes: [String]
   /// The ids of rules that suppress this one if they fired about the same subject at the same time.
   package let silentUnder: [String]
-  /// Whether it aggregates rows of packets, frames or statistics, so that for a part of a take it
-  /// must see only the rows of that part.
+  /// Whether it aggregates packet, frame or statistics rows, so that for a part of a take it must
+  /// see only that part's rows.
   package let sumsUp: Bool
-  /// Whether it only links a cause to a symptom and is not a finding by itself.
+  /// Whether it only links a cause to a symptom and is never a finding itself.
   package let isLink: Bool
   /// One statement, with thresholds as `:name`.
   ///
@@ -116,18 +116,17 @@ package struct FindingRule: Sendable {
     }
   }
 
-  /// Marks the place where an aggregating query is restricted to a part of the take: see
-  /// `sql(of:)`.
+  /// Marks where an aggregating query is restricted to a part of the take; see `sql(of:)`.
   static let window = "/* only a part */"
 
-  /// The query restricted to a part of the take.
+  /// Returns the query restricted to a part of the take.
   func sql(of selection: TakeSelection) -> String {
     let (from, to) = (selection.fromNanoseconds, selection.toNanoseconds)
     return from == .min && to == .max
       ? sql : sql.replacing(Self.window, with: "AND at_ns BETWEEN \(from) AND \(to)")
   }
 
-  /// The end of the take, also for one that was cut short.
+  /// The end of the take, even if it was cut off.
   static let end = TakeInfo.end
 }
 
@@ -137,20 +136,20 @@ package struct FindingRule: Sendable {
 package struct Finding: Sendable {
   package var id: String
   package var title: String
-  /// The worst of its own and its symptoms' severity.
+  /// The worst severity among the cause and its symptoms.
   package var severity: FindingSeverity
   package var scope: FindingRule.Scope
   /// The affected stream or direction, as in `caller's video to callee` or `from caller to callee`.
   package var subject: String
-  /// The detections in time order, of one stream or of several that one fault affected.
+  /// The detections in time order, from one stream or from several that the same fault affected.
   package var detections: [Detection]
   /// The joint impact of the cause and its symptoms.
   package var impact: FindingImpact
-  /// Its symptoms, the worst first.
+  /// Its symptoms, worst first.
   package var symptoms: [Finding]
-  /// The stream of its worst detection if several were affected, as in `callee's audio`.
+  /// The stream with the worst detection if several were affected, as in `callee's audio`.
   package var worstStream: String?
-  /// Gaps in what could be seen at that time, which weaken the finding.
+  /// The gaps in visibility at that time, which weaken the finding.
   package var doubts: [String] = []
   /// The result of replaying it with changes, if requested.
   package var explanation: String?
@@ -188,7 +187,7 @@ extension Detection {
   package var length: Int64 { toNanoseconds &- fromNanoseconds }
 }
 
-/// The severity of a finding, in the terms of rtcstats.
+/// A finding's severity, in rtcstats' terms.
 package enum FindingSeverity: Int, Sendable, Hashable, Comparable, CaseIterable {
   /// Informational; nothing is wrong.
   case info = 1
@@ -205,7 +204,7 @@ package enum FindingSeverity: Int, Sendable, Hashable, Comparable, CaseIterable 
 
   package var name: String { "\(self)" }
 
-  /// Creates the severity of a name; nil for other words.
+  /// Finds the severity with a name; fails for other words.
   package init?(name: String) {
     guard let found = Self.allCases.first(where: { $0.name == name }) else { return nil }
     self = found
@@ -222,19 +221,19 @@ package enum WireDirection: String, Sendable, Hashable, Comparable {
   package static func < (one: Self, other: Self) -> Bool { one.rawValue < other.rawValue }
 }
 
-/// The known impact of a fault.
+/// A fault's known impact.
 ///
-/// Overlapping times of one subject count once.
+/// Overlapping times of the same subject count once.
 package struct FindingImpact: Sendable, Hashable {
   /// Seconds of frozen video.
   package var frozenSeconds = 0.0
-  /// Seconds of audio that were concealed.
+  /// Seconds of concealed audio.
   package var concealedSeconds = 0.0
   /// Seconds without expected media.
   package var withoutMediaSeconds = 0.0
   /// The largest additional delay on the path.
   package var delayMilliseconds = 0.0
-  /// The affected share from 0 to 1: packets lost, frames dropped.
+  /// The affected share, from 0 to 1: packets lost, frames dropped.
   package var share = 0.0
   /// The number of packets, frames or requests.
   package var count: Int64 = 0
@@ -257,18 +256,18 @@ package struct FindingImpact: Sendable, Hashable {
   package var harmSeconds: Double { frozenSeconds + concealedSeconds + withoutMediaSeconds }
 }
 
-/// One occurrence of a problem, at one peer and time.
+/// One occurrence of a problem, at a peer and time.
 package struct Detection: Sendable, Hashable {
-  /// The id of its rule.
+  /// Its rule's id.
   package var rule: String
   package var peer: Int64
   package var fromNanoseconds: Int64
   package var toNanoseconds: Int64
   /// The measurement as a sentence, without a subject if the rule's title has one.
   package var evidence: String
-  /// The affected stream, if any; for a repair stream, that of the media.
+  /// The affected stream, if any; for a repair stream, the media stream's SSRC.
   package var ssrc: Int64?
-  /// The number of the transceiver, if known.
+  /// The transceiver's number, if known.
   package var track: Int64?
   /// Whether the affected media is received or sent by the peer.
   package var direction: WireDirection?
@@ -285,7 +284,7 @@ package struct Detection: Sendable, Hashable {
   ) {
     self.rule = rule
     self.peer = peer
-    // Never ends before it begins, whatever the rows say.
+    // A detection never ends before it begins, whatever the rows say.
     fromNanoseconds = min(from, to)
     toNanoseconds = max(from, to)
     self.evidence = evidence
@@ -304,13 +303,13 @@ package struct Detection: Sendable, Hashable {
 }
 
 extension Detection {
-  /// The optional columns of a query; further columns are only displayed.
+  /// A query's optional columns; further columns are only displayed.
   static let optionalColumns = [
     "ssrc", "track", "direction", "kind", "severity", "frozen_s", "concealed_s",
     "without_media_s", "delay_ms", "share", "count",
   ]
 
-  /// Reads a row of a rule's query.
+  /// Reads a row from a rule's query.
   init(_ rule: String, _ row: borrowing SQLiteStatement, _ columns: [String: Int]) {
     func number(_ name: String) -> Int64? {
       guard let column = columns[name], !row.isNull(column) else { return nil }

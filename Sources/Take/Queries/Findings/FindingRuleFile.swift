@@ -35,7 +35,7 @@ package enum FindingRuleFile {
 
   private static let largest = 4 << 20
 
-  /// All rules, as changed and extended by a file.
+  /// Returns all rules, as changed and extended by a file.
   package static func rules(path: String) throws(TapeError) -> [FindingRule] {
     let bytes: [UInt8]
     switch FileBytes.read(path, atMost: largest) {

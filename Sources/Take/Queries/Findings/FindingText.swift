@@ -2,8 +2,8 @@ import Tape
 import Wire
 
 extension TakeFindings {
-  /// The findings as text, each with its symptoms indented; optionally followed by the queries that
-  /// found them.
+  /// Returns the findings as text, each with its symptoms indented; optionally followed by the
+  /// queries that found them.
   package func text(_ look: TableLook = TableLook(), showsQueries: Bool = false) -> String {
     guard !findings.isEmpty else { return nothing + "\n" }
     var text = TextTable(
@@ -27,7 +27,7 @@ extension TakeFindings {
         + "\(unseen.joined(separator: "; "))"
   }
 
-  /// The worst findings, for a screen with other contents.
+  /// Returns the worst findings, for a screen with other contents.
   func shortText(_ look: TableLook) -> String {
     guard !findings.isEmpty else { return nothing + "\n" }
     let most = 12
@@ -43,7 +43,7 @@ extension TakeFindings {
     return text
   }
 
-  /// The table rows: a line per finding, followed by one per symptom.
+  /// The table rows: one per finding, followed by one per symptom.
   var rows: [[String]] {
     var rows: [[String]] = []
     func add(_ finding: Finding, _ depth: Int) {
@@ -66,10 +66,11 @@ extension TakeFindings {
     return rows
   }
 
-  /// As in `Packet loss from caller to callee: 36 of 128 packets lost (28.1 %)`.
+  /// Returns a sentence such as `Packet loss from caller to callee: 36 of 128 packets lost (28.1
+  /// %)`.
   package func sentence(of finding: Finding) -> String { finding.text }
 
-  /// The findings as a JSON object.
+  /// Returns the findings as a JSON object.
   package func json(take: String) -> String {
     JSONText.object([
       ("take", .text(take)),
@@ -139,7 +140,7 @@ extension TakeFindings {
 }
 
 extension Finding {
-  /// The finding as a sentence: the problem, the subject, the extent, and what weakens it.
+  /// The finding as a sentence: the problem, its subject and extent, and what weakens it.
   package var text: String {
     guard let worst else { return title }
     let head = subject.isEmpty ? title : "\(title)\(scope == .stream ? "," : "") \(subject)"
@@ -159,7 +160,7 @@ extension Finding {
     return text
   }
 
-  /// A command that shows the worst part of the finding.
+  /// Returns a command that shows the finding's worst part.
   package func command(take: String) -> String {
     let from = max(0, (worst?.fromNanoseconds ?? 0) / 1_000_000 -| 500)
     let to = (worst?.toNanoseconds ?? 0) / 1_000_000 +| 500
@@ -170,13 +171,13 @@ extension Finding {
 
 /// Wording that findings share.
 enum FindingWords {
-  /// Small numbers as words.
+  /// Returns small numbers as words.
   static func number(_ count: Int) -> String {
     let words = ["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
     return words.indices.contains(count) ? words[count] : "\(count)"
   }
 
-  /// The impact in words, as in `2.1 s frozen, 0.6 s concealed`.
+  /// Returns the impact in words, as in `2.1 s frozen, 0.6 s concealed`.
   static func cost(_ impact: FindingImpact) -> String {
     [
       (impact.frozenSeconds, "frozen"), (impact.concealedSeconds, "concealed"),

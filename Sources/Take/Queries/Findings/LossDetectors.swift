@@ -17,9 +17,9 @@ extension FindingRule {
     Threshold("least_burst", 5, "packets", "missing in a row; concealment and FEC bridge fewer")
   ]
 
-  /// Finds times in which a stream lost packets, joining those with calm between them.
+  /// Finds periods in which a stream lost packets, joining those only a short calm apart.
   ///
-  /// Losses in bursts alone are reported as bursts.
+  /// Losses that occur only in bursts are reported as bursts.
   static func findLoss(
     _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> [Detection] {
@@ -34,7 +34,7 @@ extension FindingRule {
         let sum = facts.sum(of: stream, from: from, to: to -| 1)
         let (lost, expected) = (Int64(sum.lost), Int64(sum.packets +| sum.lost))
         guard Double(lost) >= limits["least_lost"], sum.holes >= 2 else { continue }
-        // With few packets, the share is that of the whole stream.
+        // With few packets, the share over the entire stream counts.
         let isLong = Double(expected) >= limits["least_expected"]
         let share = isLong ? (lost, expected) : (stream.lost, stream.expected)
         guard Double(share.1) >= limits["least_expected"],
@@ -94,7 +94,7 @@ extension FindingRule {
         report.highest &- report.lost)
     }
     let withReports = Set(order.map(\.peer))
-    // Takes of other stacks' reports have only samples of statistics.
+    // Takes with another stack's reports have only statistics samples.
     let samples = try connection.prepare(
       """
       SELECT peer, at_ns, members ->> '$.ssrc', members ->> '$.packetsLost',
@@ -143,7 +143,7 @@ extension FindingRule {
     for (before, report) in zip(reports, reports.dropFirst()) {
       let lost = report.lost &- before.lost
       let received = report.received &- before.received
-      // The counters of a report start at zero again when the stream restarts.
+      // A report's counters start at zero again when the stream restarts.
       guard lost >= 0, received >= 0, lost &+ received < 1 << 31 else {
         end()
         continue
@@ -199,7 +199,7 @@ extension FindingRule {
       for ssrc in reporting.subtracting(known).sorted()
       where facts.stream(peer.number, .inbound, ssrc) == nil {
         let own = reports.filter { $0.ssrc == ssrc }
-        // Reports of a paused stream show that nothing is sent.
+        // A paused stream's reports show that nothing is sent.
         guard let first = own.first, let last = own.last,
           own.contains(where: { $0.packets > first.packets })
         else { continue }
@@ -236,7 +236,7 @@ extension FindingRule {
 }
 
 extension CallFacts {
-  /// The number of repair packets of a stream received in a time.
+  /// Returns the number of a stream's repair packets that were received in a period.
   func repairs(of stream: Stream, from: Int64, to: Int64) -> Int64 {
     streams.filter {
       $0.role == .repair && $0.original == stream.ssrc && $0.peer == stream.peer

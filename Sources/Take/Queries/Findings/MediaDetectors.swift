@@ -27,8 +27,8 @@ extension FindingRule {
     return found + standingReports(facts)
   }
 
-  /// Whether the missing media had been sent: sequence numbers are missing, or a sender report
-  /// counts it.
+  /// Returns whether the missing media had been sent: sequence numbers are missing, or a sender
+  /// report counts it.
   private static func wasSent(_ gap: CallFacts.SilentWay, _ facts: CallFacts) -> Bool {
     let streams = facts.streams.filter { $0.peer == gap.peer && $0.direction == .inbound }
     if gap.isWhole, !streams.contains(where: { $0.first < gap.from }) { return true }
@@ -53,8 +53,8 @@ extension FindingRule {
     return false
   }
 
-  /// Whether the other direction worked meanwhile: a path that is dead both ways is reported
-  /// elsewhere.
+  /// Returns whether the other direction worked meanwhile: a path that is dead in both directions
+  /// is reported elsewhere.
   private static func arrivedThere(_ gap: CallFacts.SilentWay, _ facts: CallFacts) -> Bool {
     // Reports must have arrived within six seconds of the end.
     let after = gap.to &+ 6_000_000_000
@@ -65,7 +65,7 @@ extension FindingRule {
     return Double(gap.others - lost) * 1e9 >= 5 * Double(gap.length)
   }
 
-  /// Whether the application had removed the source.
+  /// Returns whether the application had removed the source.
   private static func hadNothingToSend(
     _ gap: CallFacts.SilentWay, _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> Bool {
@@ -77,7 +77,8 @@ extension FindingRule {
       """) == 1
   }
 
-  /// Reports in which a sent stream stands still, from the second one on, though it is being sent.
+  /// Finds reports in which a sent stream stands still, from the second one on, although it is
+  /// being sent.
   private static func standingReports(_ facts: CallFacts) -> [Detection] {
     var found: [Detection] = []
     for stream in facts.streams where stream.direction == .outbound {
@@ -110,7 +111,7 @@ extension FindingRule {
 
   // MARK: Streams
 
-  /// A pause of a negotiated stream.
+  /// A negotiated stream's pause.
   private struct LongPause {
     var stream: CallFacts.Stream
     var from: Int64
@@ -184,7 +185,7 @@ extension FindingRule {
     return found
   }
 
-  /// Whether sender reports show that more of a stream was sent meanwhile.
+  /// Returns whether sender reports show that more of a stream was sent meanwhile.
   private static func countedOn(
     _ stream: CallFacts.Stream, _ from: Int64, _ to: Int64, _ facts: CallFacts
   ) -> Bool {
@@ -195,7 +196,7 @@ extension FindingRule {
     return zip(reports, reports.dropFirst()).contains { $0.packets < $1.packets }
   }
 
-  /// Whether both sides negotiated the end of a track, or its sender said goodbye.
+  /// Returns whether both sides negotiated a track's end, or its sender announced it with BYE.
   private static func wasEnded(
     _ stream: CallFacts.Stream, _ from: Int64, _ to: Int64,
     _ connection: borrowing SQLiteConnection
@@ -214,7 +215,7 @@ extension FindingRule {
 }
 
 extension CallFacts {
-  /// Whether a peer received anything but the silent stream in a time.
+  /// Returns whether a peer received anything but the silent stream in a period.
   fileprivate func hasOthers(than stream: Stream, from: Int64, to: Int64) -> Bool {
     guard let way = way(stream.peer, .inbound) else { return false }
     if way.hasOther(from: from, to: to) { return true }

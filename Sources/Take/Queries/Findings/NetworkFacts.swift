@@ -1,10 +1,9 @@
 package import Tape
 import Wire
 
-/// Facts for rules about the network: delays of packets, silences, checks, handshakes and
-/// descriptions.
+/// Facts for rules about the network: packet delays, silences, checks, handshakes and descriptions.
 package struct NetworkFacts: Sendable {
-  /// All that a peer sent or received, of any protocol.
+  /// Everything that a peer sent or received, in any protocol.
   package struct Way: Sendable {
     package var peer: Int64
     package var direction: WireDirection
@@ -22,46 +21,46 @@ package struct NetworkFacts: Sendable {
     var pace = Pace()
   }
 
-  /// A time without packets of any protocol, and what followed it.
+  /// A period without packets in any protocol, and what followed it.
   package struct Silence: Sendable {
     package var from: Int64
     package var to: Int64
-    /// RTP packets in the second before.
+    /// The number of RTP packets in the second before.
     package var pace: Int64
-    /// RTP packets in the 60 ms after its end, and the number of their streams.
+    /// The numbers of RTP packets and of their streams in the 60 ms after its end.
     package var burst: Int64 = 0
     package var streams: Int64 = 0
     /// The number of sequence numbers that the streams skipped.
     package var missing: Int64 = 0
-    /// The increase of delay of the first of these packets, in nanoseconds.
+    /// The increase in delay at the first of these packets, in nanoseconds.
     package var lateness: Int64 = 0
 
     package var length: Int64 { to -| from }
   }
 
-  /// Packets of media over one path, seen from one end.
+  /// Media packets on one path, seen from one end.
   package struct PathUse: Sendable {
     package var path: Int64
     package var peer: Int64
     package var direction: WireDirection
     package var local: String
     package var remote: String
-    /// How many packets of RTP, and when the first and the last of them passed.
+    /// The number of RTP packets, and the times of the first and the last.
     package var media: Int64 = 0
     package var firstMedia: Int64 = 0
     package var lastMedia: Int64 = 0
   }
 
-  /// Delays of packets per stream, by its index in `CallFacts.streams`.
+  /// Packet delays per stream, by its index in `CallFacts.streams`.
   package private(set) var timings: [StreamTiming] = []
   package private(set) var ways: [Way] = []
   package private(set) var pathUses: [PathUse] = []
   package internal(set) var datagrams = DatagramFacts()
-  /// Senders' knowledge of the path from them.
+  /// The senders' knowledge of the path from them.
   package private(set) var sending = SenderFacts()
   /// Data channel chunks that were sent, acknowledged and retransmitted.
   package private(set) var channels = ChannelFacts()
-  /// Steps of endpoints that ran 100 ms or more after their deadline.
+  /// Steps in which an endpoint ran 100 ms or more after its deadline.
   package private(set) var lateSteps: [StepTimes.Late] = []
   package private(set) var descriptions: [SignaledDescription] = []
 
@@ -75,7 +74,7 @@ package struct NetworkFacts: Sendable {
 
   /// Receives an RTP packet in the common pass; `stream` is its index in `CallFacts.streams`.
   ///
-  /// Does nothing: clock rates are known only after that pass, so these facts make their own.
+  /// Does nothing: clock rates are known only after that pass, so these facts need their own.
   mutating func add(_ sight: PacketSight, _ stream: Int) {}
 
   /// Reads the other tables.
@@ -99,9 +98,9 @@ package struct NetworkFacts: Sendable {
   /// One end of a path.
   private struct End {
     var way: Int
-    /// Its place among `pathUses`; nil beyond the most of them.
+    /// Its index in `pathUses`; nil beyond the limit.
     var use: Int?
-    /// The indexes of its streams.
+    /// Its streams' indexes.
     var streams: [Int64: Int]
   }
 
@@ -214,7 +213,7 @@ package struct NetworkFacts: Sendable {
       ways[way].silences[silence].lateness, step.lateness)
   }
 
-  /// The packets that a peer sent or received.
+  /// Returns the packets that a peer sent or received.
   package func way(_ peer: Int64, _ direction: WireDirection) -> Way? {
     ways.first { $0.peer == peer && $0.direction == direction }
   }
@@ -243,7 +242,7 @@ extension NetworkFacts.Way {
   }
 }
 
-/// A sliding count of packets in tenths of a second.
+/// A sliding count of packets, in tenths of a second.
 struct Pace: Sendable {
   private var counts = [Int64](repeating: 0, count: 16)
   private var slots = [Int64](repeating: -1, count: 16)
@@ -256,7 +255,7 @@ struct Pace: Sendable {
     counts[place] +|= 1
   }
 
-  /// The number of packets in the second before a time.
+  /// Returns the number of packets in the second before a time.
   func packets(before at: Int64) -> Int64 {
     let last = at / Self.slot
     return zip(slots, counts).reduce(0) { sum, entry in
@@ -265,7 +264,7 @@ struct Pace: Sendable {
   }
 }
 
-/// Reads datagrams from the pieces of a byte stream.
+/// Reads datagrams from a byte stream stored in pieces.
 struct WirePieces: ~Copyable {
   private var rows: SQLiteStatement
   private var piece: Int64 = -1
@@ -276,7 +275,7 @@ struct WirePieces: ~Copyable {
     rows = try connection.prepare("SELECT bytes FROM wire WHERE piece = ?1")
   }
 
-  /// The bytes at a position; fewer if the take lacks them.
+  /// Returns the bytes at a position; fewer if the take lacks them.
   mutating func read(_ position: Int64, _ count: Int64) throws(SQLiteError) -> [UInt8] {
     guard position >= 0, count > 0 else { return [] }
     var result: [UInt8] = []

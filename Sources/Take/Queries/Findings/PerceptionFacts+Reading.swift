@@ -33,7 +33,7 @@ extension PerceptionFacts {
     }
   }
 
-  /// Reads when there were descriptions, and the remote peer's limits for video.
+  /// Reads when descriptions were set, and the remote peer's limits for video.
   mutating func readDescriptions(_ connection: borrowing SQLiteConnection) throws(SQLiteError) {
     let rows = try connection.prepare(
       """
@@ -52,8 +52,8 @@ extension PerceptionFacts {
     }
   }
 
-  /// The bandwidth that a description allows for video, in bits per second (RFC 8866 section 5.8,
-  /// RFC 3890).
+  /// Returns the bandwidth that a description allows for video, in bits per second (RFC 8866
+  /// section 5.8, RFC 3890).
   private static func videoLimit(_ description: String) -> Int64? {
     let bytes = Array(description.utf8)
     guard let section = place(behind: "m=video ", in: bytes[...]) else { return nil }
@@ -72,7 +72,7 @@ extension PerceptionFacts {
     return nil
   }
 
-  /// Where a text ends that stands first in some bytes.
+  /// Returns the index after the first occurrence of a text in the bytes; nil if there is none.
   private static func place(behind text: String, in bytes: ArraySlice<UInt8>) -> Int? {
     let wanted = Array(text.utf8)
     var place = bytes.startIndex
@@ -160,9 +160,9 @@ extension PerceptionFacts {
         shade: Self.shade(run.mark, size.0, size.1, isDecoded: name.isInbound)))
   }
 
-  /// The luma of the single-shade frame that has a digest; nil if none matches.
+  /// Returns the luma of the single-shade frame with this digest; nil if none matches.
   ///
-  /// Only dark shades are tried, as of muted cameras, covered lenses and idle capturers.
+  /// Only dark shades are tried, as from muted cameras, covered lenses and idle capturers.
   private static func shade(
     _ mark: [UInt8], _ width: Int64, _ height: Int64, isDecoded: Bool
   ) -> Int? {
@@ -209,8 +209,8 @@ extension PerceptionFacts {
     }
   }
 
-  /// Audio is concealed in blocks of 10 or 20 ms; 150 ms in a row are an interruption (W3C
-  /// interruptionCount, as proposed).
+  /// Reads concealed audio, which comes in blocks of 10 or 20 ms; 150 ms in a row are an
+  /// interruption (W3C interruptionCount, as proposed).
   mutating func readConcealments(_ connection: borrowing SQLiteConnection) throws(SQLiteError) {
     var open: [Name: Concealment] = [:]
     func isLong(_ run: Concealment) -> Bool { run.to &- run.from >= 130_000_000 }

@@ -18,7 +18,7 @@ package struct PerceptionFacts: Sendable {
     package var limit: Int64?
   }
 
-  /// A time in which the frames of a track were all equal.
+  /// A period in which all of a track's frames were equal.
   package struct Still: Sendable {
     package var peer: Int64
     package var track: Int64
@@ -42,7 +42,7 @@ package struct PerceptionFacts: Sendable {
     package var longestGap: Int64
   }
 
-  /// Consecutive concealed blocks of audio.
+  /// Consecutive concealed audio blocks.
   package struct Concealment: Sendable {
     package var peer: Int64
     package var track: Int64
@@ -72,7 +72,7 @@ package struct PerceptionFacts: Sendable {
     package var to: String
   }
 
-  /// Packets of a stream that arrived noticeably later than following ones.
+  /// A stream's packets that arrived noticeably later than following ones.
   package struct Displaced: Sendable {
     package var packets: Int64 = 0
     package var from: Int64
@@ -88,17 +88,18 @@ package struct PerceptionFacts: Sendable {
   package var codecChanges: [CodecChange] = []
   /// The times at which peers exchanged descriptions.
   package var negotiations: [(peer: Int64, at: Int64)] = []
-  /// The remote peer's limit for sent video in bits per second, and since when (`b=`).
+  /// The remote peer's limit for sent video in bits per second, and the time from which it applies
+  /// (`b=`).
   package var lines: [(peer: Int64, at: Int64, limit: Int64)] = []
-  /// The CNAME of each source (RFC 3550 section 6.5.1).
+  /// Each source's CNAME (RFC 3550 section 6.5.1).
   package var names: [Int64: String] = [:]
   package var samples: [StatSample] = []
 
-  /// By the index of the stream.
+  /// By the stream's index.
   package var displaced: [Int: Displaced] = [:]
-  /// The most recent packets of each stream.
+  /// Each stream's most recent packets.
   private var latest: [[(sequence: Int64, at: Int64)]] = []
-  /// The frame that is currently arriving, by stream.
+  /// The frame currently arriving on each stream.
   private var arriving: [SlowFrame] = []
 
   init() {}
@@ -176,9 +177,9 @@ package struct PerceptionFacts: Sendable {
     try readSamples(connection)
   }
 
-  // MARK: Questions
+  // MARK: Look-up
 
-  /// Whether a track was disabled at some time between two instants, as far as this end knows.
+  /// Returns whether a track was known to be disabled at some time between two instants.
   package func isOff(
     _ peer: Int64, _ track: Int64?, _ direction: WireDirection, from: Int64, to: Int64
   ) -> Bool {
@@ -196,7 +197,7 @@ package struct PerceptionFacts: Sendable {
     return !isOn
   }
 
-  /// Whether the application or a negotiation changed what a peer sends around an instant.
+  /// Returns whether the application or a negotiation changed what a peer sends around an instant.
   package func isMeant(_ peer: Int64, at: Int64, within nanoseconds: Int64 = 1_500_000_000) -> Bool
   {
     negotiations.contains { $0.peer == peer && abs($0.at &- at) <= nanoseconds }
@@ -206,7 +207,7 @@ package struct PerceptionFacts: Sendable {
       }
   }
 
-  /// Whether a transceiver sends a screen, according to its content hint.
+  /// Returns whether a transceiver sends a screen, according to its content hint.
   package func isScreen(_ peer: Int64, _ track: Int64) -> Bool {
     changes.contains { $0.peer == peer && $0.track == track && $0.name == "setContentHint" }
   }

@@ -3,7 +3,7 @@ import Wire
 /// Finds problems in another stack's counters if the take has no frames, under the ids of the rules
 /// that use frames.
 enum ReportedDetectors {
-  /// All detections in the samples of reported connections, for the given rules.
+  /// Returns all detections in reported connections' samples, for the given rules.
   static func found(_ facts: CallFacts, rules: [FindingRule]) -> [Detection] {
     guard !facts.countedSamples.isEmpty else { return [] }
     let ids = Set(rules.map(\.id))
@@ -47,13 +47,14 @@ enum ReportedDetectors {
     }
   }
 
-  /// Rules that need frames, packets or responses, which no report has.
+  /// Rules that need frames, packets or responses, which reports lack.
   static let unreported: Set<String> = [
     "late-first-frame", "name-unresolved", "key-frame-late", "no-key-frame", "media-not-played",
   ]
 
-  /// No frame for more than five seconds after the first; if no packets arrived either, as when a
-  /// server withholds a video, it is a pause.
+  /// Finds periods of more than five seconds without a new frame, once there has been one.
+  ///
+  /// A period with fewer than five packets per second is a pause, as when a server withholds video.
   private static func stops(
     _ stream: CallFacts.Stream, _ samples: [CountedSample]
   ) -> [Detection] {
@@ -88,7 +89,7 @@ enum ReportedDetectors {
     return found
   }
 
-  /// Concealed samples that are not silent, by their share of the playout.
+  /// Finds concealed samples that are not silent, by their share of the playout.
   private static func concealment(
     _ stream: CallFacts.Stream, _ samples: [CountedSample], _ leastShare: Double
   ) -> [Detection] {

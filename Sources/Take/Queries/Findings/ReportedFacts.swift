@@ -1,7 +1,7 @@
 import Tape
 import Wire
 
-/// Another stack's counters of a stream, from its statistics.
+/// Another stack's counters for a stream, from its statistics.
 package struct CountedStream: Sendable {
   package var width: Int32 = 0
   package var height: Int32 = 0
@@ -12,11 +12,11 @@ package struct CountedStream: Sendable {
   package var freezes: Int64 = 0
   package var frozenSeconds = 0.0
   package var concealedShare: Double?
-  /// The id of the stats object, which identifies its samples.
+  /// The stats object's id, which identifies its samples.
   var id = ""
 }
 
-/// A sample of a stream's counters as another stack reported it; missing counters are nil.
+/// A sample of another stack's counters for a stream; missing counters are nil.
 struct CountedSample {
   var peer: Int64
   var at: Int64
@@ -39,7 +39,7 @@ struct CountedSample {
 }
 
 extension CallFacts {
-  /// Reads streams of connections that have statistics but no packets.
+  /// Reads the streams of connections that have statistics but no packets.
   ///
   /// The growth of a counter is spread evenly between two samples, so that rules see it as if the
   /// packets had passed one by one; details between samples are lost.
@@ -75,7 +75,7 @@ extension CallFacts {
     return streams.count - 1
   }
 
-  /// Adds the stream to its direction, for rules about all streams of one.
+  /// Adds the stream to its direction, for rules about all of a direction's streams.
   private mutating func addWay(of stream: Stream) {
     let place =
       ways.firstIndex { $0.peer == stream.peer && $0.direction == stream.direction } ?? ways.count
@@ -88,11 +88,11 @@ extension CallFacts {
 }
 
 extension CallFacts.Stream {
-  /// Adds the growth of counters since the previous sample.
+  /// Adds the counters' growth since the previous sample.
   fileprivate mutating func count(
     _ sample: CountedSample, since before: CountedSample, _ interval: Int64
   ) {
-    // A counter that fell has restarted, with another object of the same id.
+    // A counter that fell has restarted, with another object under the same id.
     let packets = max(0, (sample.packets ?? 0) -| (before.packets ?? 0))
     let bytes = max(0, (sample.bytes ?? 0) -| (before.bytes ?? 0))
     let lost = max(0, (sample.lost ?? 0) -| (before.lost ?? 0))
@@ -121,7 +121,7 @@ extension CallFacts.Stream {
     last = max(last, sample.at)
   }
 
-  /// Applies values of a sample that cover the whole life of the stream.
+  /// Applies a sample's values that cover the stream's entire life.
   fileprivate mutating func conclude(_ sample: CountedSample) {
     packets = max(packets, sample.packets ?? 0)
     bytes = max(bytes, sample.bytes ?? 0)
@@ -148,7 +148,7 @@ extension CallFacts.Stream {
 }
 
 extension CountedSample {
-  /// All samples of reported connections, in order.
+  /// Returns all samples of reported connections, in order.
   fileprivate static func all(_ connection: borrowing SQLiteConnection, _ part: String)
     throws(SQLiteError) -> [CountedSample]
   {

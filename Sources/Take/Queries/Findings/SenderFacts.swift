@@ -2,20 +2,20 @@ import Tape
 import Wire
 
 /// A peer's knowledge of the path to its receiver: arrival times from transport-wide feedback, and
-/// round trips of reports and checks.
+/// round trips from reports and checks.
 package struct SenderFacts: Sendable {
-  /// One-way delays of the packets of a second.
+  /// The one-way delays of a second's packets.
   package struct Second: Sendable, Hashable {
     package var second: Int64
     package var samples: Int32
     /// The 20th percentile and the median in microseconds, relative to an unknown constant.
     package var low: Int64
     package var delay: Int64
-    /// Delays are comparable within a part only.
+    /// Delays are comparable only within a part.
     package var part: Int32
   }
 
-  /// A round trip of a check, or of a sender report and its answer.
+  /// The round trip of a check, or of a sender report and its answer.
   package struct RoundTrip: Sendable, Hashable {
     package var at: Int64
     package var nanoseconds: Int64
@@ -26,20 +26,21 @@ package struct SenderFacts: Sendable {
     var row: Int64
     var peer: Int64
     var at: Int64
-    /// The number of the first packet in it, and how many of its packets arrived.
+    /// The number of its first packet, and how many of its packets arrived.
     var base: Int
     var arrived: Int64
     /// The reference time, in units of 64 ms modulo 2^24.
     var reference: Int64
   }
 
-  /// A peer's packets while the take is read.
+  /// A peer's packets while the take is being read.
   fileprivate struct Sending {
-    /// When the packet of each transport-wide number was last sent, and whether it was video.
+    /// For each transport-wide number, the time at which it was last sent, and whether the packet
+    /// was video.
     var times = [Int64](repeating: .min, count: 65_536)
     var isVideo = [Bool](repeating: false, count: 65_536)
     var reference: Int64?
-    /// The reference time without its wrap at 24 bits.
+    /// The reference time, unwrapped beyond 24 bits.
     var unwrapped: Int64 = 0
     var lanes = [Lane(), Lane()]
   }
@@ -65,7 +66,7 @@ package struct SenderFacts: Sendable {
 
   init() {}
 
-  /// The seconds of a peer's audio or video; empty without feedback.
+  /// Returns the seconds of a peer's audio or video; empty without feedback.
   package func seconds(of peer: Int64, isVideo: Bool) -> [Second] {
     sendings[peer]?.lanes[isVideo ? 1 : 0].seconds ?? []
   }
@@ -132,7 +133,7 @@ package struct SenderFacts: Sendable {
     }
     var told: Set<[Int64]> = []
     for report in facts.reports where report.direction == .inbound && report.lastSent != 0 {
-      // All blocks of a packet refer to the same report.
+      // All blocks in a packet refer to the same report.
       guard told.insert([report.peer, report.at, report.lastSent]).inserted,
         // Conversion to microseconds rounds the fraction.
         let own = (-2...2).lazy.compactMap({ sent[report.peer]?[report.lastSent &+ $0] }).first,

@@ -1,12 +1,12 @@
 package import Tape
 import Wire
 
-/// A session description that a peer sent or received, as far as rules examine it.
+/// The parts that rules examine of a session description that a peer sent or received.
 package struct SignaledDescription: Sendable {
-  /// Whether it is an offer or an answer.
+  /// The description's type; provisional answers count as answers.
   package enum Kind: Sendable, Hashable { case offer, answer }
 
-  /// An m-section.
+  /// An m-section, with the attributes that rules examine.
   package struct Section: Sendable, Hashable {
     package var kind = ""
     package var port: Int64 = 0
@@ -16,7 +16,7 @@ package struct SignaledDescription: Sendable {
     package var sends = true
     package var receives = true
     package var formats: [Int64] = []
-    /// The encoding names of the formats, in lower case.
+    /// The formats' encoding names, in lower case.
     package var codecs: [Int64: String] = [:]
     /// The formats with NACK (`a=rtcp-fb: nack`); -1 means all.
     package var nacked: Set<Int64> = []
@@ -31,7 +31,7 @@ package struct SignaledDescription: Sendable {
 
   package var peer: Int64
   package var at: Int64
-  /// Whether it is the peer's own rather than the remote one's.
+  /// Whether it is the peer's own description rather than the remote one.
   package var isLocal: Bool
   package var kind: Kind
   package var sections: [Section] = []
@@ -40,12 +40,12 @@ package struct SignaledDescription: Sendable {
   package var namedCandidates = 0
   /// The first `a=ice-pwd`, which is unique to the description.
   package var password = ""
-  /// The first `a=setup` in it: `actpass`, `active`, `passive`; empty without one.
+  /// The first `a=setup` in it: `actpass`, `active` or `passive`; empty without one.
   package var setup = ""
-  /// A hash of the lines except those that change each time: o= and candidates.
+  /// A hash of the lines, except those that change each time: o= and candidates.
   package var fingerprint: UInt64 = 0
 
-  /// The codec of a format in lower case; nil if it does not name one.
+  /// Returns a format's codec in lower case; nil if the description does not name it.
   package func codec(_ format: Int64) -> String? {
     for section in sections where !section.isRejected {
       if let codec = section.codecs[format] { return codec }
@@ -53,12 +53,12 @@ package struct SignaledDescription: Sendable {
     return nil
   }
 
-  /// The formats of all sections that are not rejected.
+  /// The formats in all sections that are not rejected.
   package var formats: Set<Int64> {
     Set(sections.filter { !$0.isRejected }.flatMap(\.formats))
   }
 
-  /// Parses the text of a description line by line, ignoring unknown lines.
+  /// Parses a description's text line by line, ignoring unknown lines.
   init(peer: Int64, at: Int64, isLocal: Bool, kind: Kind, text: String) {
     (self.peer, self.at, self.isLocal, self.kind) = (peer, at, isLocal, kind)
     var direction = Section()
@@ -85,7 +85,7 @@ package struct SignaledDescription: Sendable {
     }
   }
 
-  /// The lines of a text; by bytes, which takes a twentieth of the time, where each is a character.
+  /// Returns a text's lines; splits ASCII by bytes, which takes a twentieth of the time.
   private static func lines(of text: String) -> [Substring] {
     guard text.utf8.allSatisfy({ $0 < 0x80 }) else {
       return text.split(whereSeparator: \.isNewline)
@@ -153,15 +153,15 @@ package struct SignaledDescription: Sendable {
 }
 
 extension Substring {
-  /// Whether its first bytes are those of a text.
+  /// Returns whether it begins with a text, by bytes.
   fileprivate func starts(_ text: String) -> Bool { utf8.starts(with: text.utf8) }
 }
 
 extension SignaledDescription {
-  /// Returns the descriptions of all peers, in the order in which they were set or seen.
+  /// Returns all peers' descriptions, in the order in which they were set or seen.
   ///
-  /// For an endpoint, those that the application set count, since a description in signaling may
-  /// have been discarded. For observed peers, those in signaling.
+  /// An endpoint's are those that the application set, since a signaled description may have been
+  /// discarded; an observed peer's are those in signaling.
   static func read(_ connection: borrowing SQLiteConnection, _ facts: CallFacts)
     throws(SQLiteError) -> [SignaledDescription]
   {
@@ -226,14 +226,14 @@ extension SignaledDescription {
 }
 
 extension NetworkFacts {
-  /// An offer with its answer, at a peer.
+  /// An offer and its answer, as signaled by one peer.
   package struct Exchange: Sendable {
     package var peer: Int64
     package var offer: SignaledDescription
     package var answer: SignaledDescription
   }
 
-  /// The exchanges of a peer, in order.
+  /// Returns a peer's exchanges, in order.
   package func exchanges(of peer: Int64) -> [Exchange] {
     var exchanges: [Exchange] = []
     var offers: [Bool: SignaledDescription] = [:]
@@ -263,10 +263,10 @@ extension NetworkFacts {
     return pairs
   }
 
-  /// The codecs by payload type that a peer may receive, or send; empty if no description names
-  /// them.
+  /// Returns the codecs, by payload type, that a peer may receive or send; empty if no description
+  /// names them.
   ///
-  /// An answer may renumber the codecs of an offer, so both sides must name a codec.
+  /// An answer may renumber an offer's codecs, so both sides must name a codec.
   package func agreedFormats(of peer: Int64, _ direction: WireDirection) -> [Int64: String] {
     let own = descriptions(of: peer)
     var names: [Bool: Set<String>] = [:]

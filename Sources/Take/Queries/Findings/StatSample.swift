@@ -1,7 +1,7 @@
 import Tape
 import Wire
 
-/// A stats sample of one stream, source or playout, as far as rules examine it.
+/// The members that rules examine of a stats sample of a stream, source or playout.
 package struct StatSample: Sendable {
   /// The numeric members, in the order of the query's columns.
   package enum Member: String, CaseIterable, Sendable {
@@ -20,7 +20,7 @@ package struct StatSample: Sendable {
 
   package var peer: Int64
   package var at: Int64
-  /// The number of the getStats call.
+  /// The getStats call's number.
   package var call: Int64
   package var type: String
   package var ssrc: Int64?
@@ -37,7 +37,7 @@ package struct StatSample: Sendable {
     return value.isNaN ? nil : value
   }
 
-  /// The growth of a member since an earlier sample; nil if it fell or is missing.
+  /// Returns a member's increase since an earlier sample; nil if it fell or is missing.
   package func growth(_ member: Member, since other: StatSample) -> Double? {
     guard let now = self[member], let before = other[member], now >= before else { return nil }
     return now - before
@@ -53,7 +53,7 @@ struct StatPoint {
   var value: Double
 }
 
-/// A time in which a value exceeded its threshold.
+/// A period in which a value exceeded its threshold.
 struct StatRun {
   var from: Int64
   var to: Int64
@@ -63,11 +63,11 @@ struct StatRun {
 }
 
 extension StatRun {
-  /// Returns times from a value above `on` until one below `off`, with a minimum length in
-  /// nanoseconds.
+  /// Returns the periods from a value above `on` until a value below `off`, with a minimum length
+  /// in nanoseconds.
   ///
-  /// A pause of more than five seconds between samples ends a run, because the values in between
-  /// are unknown.
+  /// A pause of more than five seconds between samples ends a run, because values in between are
+  /// unknown.
   static func runs(
     _ points: [StatPoint], on: Double, off: Double, least nanoseconds: Int64
   ) -> [StatRun] {
@@ -134,7 +134,8 @@ extension PerceptionFacts {
     }
   }
 
-  /// The samples of each object of a type, in time order, optionally of one kind of media.
+  /// Returns each object's samples in time order, for objects of a type and optionally a kind of
+  /// media.
   func series(_ type: String, _ kind: String = "") -> [[StatSample]] {
     struct Thing: Hashable {
       var peer: Int64
@@ -158,7 +159,7 @@ extension PerceptionFacts {
 }
 
 extension [StatSample] {
-  /// A value for each two consecutive samples.
+  /// Returns a value for each two consecutive samples.
   func points(_ value: (_ before: StatSample, _ after: StatSample) -> Double?) -> [StatPoint] {
     zip(self, dropFirst()).compactMap { before, after in
       value(before, after).map { StatPoint(from: before.at, to: after.at, value: $0) }

@@ -2,7 +2,7 @@ import RTP
 import Tape
 import Wire
 
-/// The state of a stream while its packets are read.
+/// A stream's state while its packets are being read.
 struct StreamTail: Sendable {
   /// The highest sequence number so far, unwrapped, and its packet.
   var highest: Int64 = 0
@@ -17,9 +17,9 @@ struct StreamTail: Sendable {
   var window = [UInt64](repeating: 0, count: 16)
   /// The minimum delay so far: arrival time minus media time, in nanoseconds.
   var leastDelay = Int64.max
-  /// A packet with a distant number: a restart, or an outlier.
+  /// A packet with a distant sequence number: a restart, or an outlier.
   var pending: PacketSight?
-  /// Whether that one goes back by so few numbers that it may as well be late.
+  /// Whether the pending packet goes back so little that it may simply be late.
   var pendingIsNear = false
   var nearRestarts = NearRestarts()
   /// Whether its timestamps advance by packet lengths, so that deviations are judged.
@@ -28,7 +28,7 @@ struct StreamTail: Sendable {
   /// The advance of its media time, in units of its clock.
   var mediaTicks: Int64 = 0
 
-  /// Timestamp steps of one length.
+  /// Timestamp steps of the same length.
   struct StepLength: Sendable {
     var ticks: Int64
     var count: Int64 = 0
@@ -68,20 +68,20 @@ struct StreamTail: Sendable {
 
 // MARK: - PictureGaps
 
-/// A long time between displayed video frames.
+/// A long gap between displayed video frames.
 struct PictureGap: Sendable {
   var peer: Int64
   var track: Int64
   var ssrc: Int64
   var from: Int64
   var to: Int64
-  /// Whether it lasts until the end of the connection.
+  /// Whether it lasts until the connection ends.
   var isLast: Bool
   /// The mean of the thirty preceding frame intervals in nanoseconds; nil if it is not a freeze by
-  /// the rule of freezeCount.
+  /// freezeCount's rule.
   var freezeMean: Double?
-  /// The packets received and missing meanwhile, and how long the sender sent nothing: no packet
-  /// arrived, and the stream's clock advanced by as much.
+  /// The numbers of packets that arrived and that are missing meanwhile, and the time for which the
+  /// sender sent nothing: no packet arrived, and the stream's clock advanced by as much.
   var packets: Int64 = 0
   var missing: Int64 = 0
   var paused: Int64 = 0
@@ -95,11 +95,11 @@ struct PictureGap: Sendable {
   var isPause: Bool { missing == 0 && Double(paused) >= 0.8 * Double(length) }
 
   fileprivate static let least: Int64 = 150_000_000
-  /// Longer gaps are pauses rather than freezes (freezeCount of webrtc-stats).
+  /// Longer gaps are pauses rather than freezes (webrtc-stats' freezeCount).
   static let longestFreeze: Int64 = 5_000_000_000
   private static let most = 5000
 
-  /// All gaps of a take, in order.
+  /// Returns all of a take's gaps, in order.
   static func all(_ facts: CallFacts, _ connection: borrowing SQLiteConnection)
     throws(SQLiteError) -> [PictureGap]
   {
@@ -122,7 +122,7 @@ struct PictureGap: Sendable {
     // The preceding frame intervals, as in freezeCount.
     var times: [Int64] = []
     var sum: Int64 = 0
-    // The first frame within a second before each.
+    // The first frame within a second before each gap.
     var second = 0
     for place in shown.indices.dropFirst() {
       let (before, next) = (shown[place -| 1], shown[place])
@@ -159,7 +159,7 @@ struct PictureGap: Sendable {
     return found
   }
 
-  /// The packets of a stream from shortly before the gap on.
+  /// A stream's packets from shortly before the gap on.
   private static let packetQuery = """
     SELECT packet_store.row, at_ns, sequence & 0xffff, packet_store.rtp_time & 0xffffffff
     FROM packet_store JOIN path_end USING (path)
@@ -193,7 +193,7 @@ struct PictureGap: Sendable {
 }
 
 extension CallFacts {
-  /// The end of the take or of the peer's connection, whichever is first.
+  /// Returns the end of the take or of the peer's connection, whichever is first.
   func lastMoment(of peer: Int64) -> Int64 {
     let closed = states.first {
       $0.peer == peer && $0.machine == "connection" && $0.to == "closed"

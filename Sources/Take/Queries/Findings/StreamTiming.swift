@@ -1,8 +1,8 @@
 import Wire
 
-/// Arrival times of a stream's packets compared with their timestamps.
+/// Compares a stream's arrival times with its timestamps.
 package struct StreamTiming: Sendable {
-  /// The packets of a second, one per timestamp.
+  /// A second's packets, one per timestamp.
   package struct Second: Sendable, Hashable {
     package var second: Int64
     package var packets: Int32
@@ -14,18 +14,18 @@ package struct StreamTiming: Sendable {
     package var high: Int64
     /// The interarrival jitter at its end, in microseconds (RFC 3550 section 6.4.1).
     package var jitter: Int64
-    /// Packets whose spacing changed by 15 ms or more.
+    /// The number of packets whose spacing changed by 15 ms or more.
     package var swings: Int32
-    /// The largest increase of delay from one packet to the next, in microseconds.
+    /// The largest increase in delay from one packet to the next, in microseconds.
     package var leap: Int64
-    /// Delays are comparable within a part only; a pause or a clock change begins another.
+    /// Delays are comparable only within a part; a pause or a clock change begins another.
     package var part: Int32
   }
 
   /// Timestamps that advanced differently than time.
   package struct Jump: Sendable, Hashable {
     package var at: Int64
-    /// The excess advance in nanoseconds; negative means backwards.
+    /// The advance of timestamps beyond that of time, in nanoseconds; negative means backwards.
     package var length: Int64
   }
 
@@ -39,7 +39,7 @@ package struct StreamTiming: Sendable {
 
   package private(set) var seconds: [Second] = []
   package private(set) var jumps: [Jump] = []
-  /// The last silence after which a packet of the stream arrived; maintained by the caller.
+  /// The last silence after which a packet arrived on this stream; maintained by the caller.
   var silence = -1
 
   private let clockRate: Int64
@@ -49,7 +49,7 @@ package struct StreamTiming: Sendable {
   private var rtpTime: Int64 = 0
   /// Arrival time minus media time, in nanoseconds.
   private var delay: Int64 = 0
-  /// That of the first packet with the latest timestamp.
+  /// The delay of the first packet with the latest timestamp.
   private var firstDelay: Int64 = 0
   private var jitter: Int64 = 0
   private var part: Int32 = 0
@@ -57,8 +57,7 @@ package struct StreamTiming: Sendable {
   private var wasSilent = false
   private var current: (second: Int64, swings: Int32, leap: Int64) = (.min, 0, 0)
   private var delays: [Int64] = []
-  /// The least delay of this part, and when the last pause of a stream that goes on ended, in
-  /// nanoseconds.
+  /// The least delay in this part, and the end of the stream's last pause, in nanoseconds.
   private var leastDelay: Int64 = 0
   private var resumed = Int64.min / 2
   private var ranAhead = false
@@ -67,10 +66,11 @@ package struct StreamTiming: Sendable {
   private static let pause: Int64 = 1_000_000_000
   private static let swing: Int64 = 15_000_000
   private static let leap: Int64 = 150_000_000
-  /// Packets of silence are farther apart (DTX), and speech after it may begin later by its clock.
+  /// Silence packets are farther apart (DTX), and speech after them may begin later on the media
+  /// clock.
   private static let silence: Int64 = 150_000_000
   private static let shift: Int64 = 40_000_000
-  /// What was captured meanwhile comes at once after a pause of this length, within that time.
+  /// The minimum pause after which media captured meanwhile arrives at once, and for how long.
   private static let halt: Int64 = 150_000_000
   private static let burst: Int64 = 60_000_000
   private static let most = 200_000
@@ -87,7 +87,7 @@ package struct StreamTiming: Sendable {
     }
     let numbers = ((sequence &- self.sequence &+ 32_768) & 65_535) &- 32_768
     guard numbers > 0 || numbers <= -100 else {
-      // A packet that was overtaken counts as jitter, and its delay is not representative.
+      // An overtaken packet counts as jitter, and its delay is not representative.
       if numbers < 0 { addLate(at, rtpTime) }
       return nil
     }
@@ -102,17 +102,17 @@ package struct StreamTiming: Sendable {
       begin(at)
       return Step(numbers: numbers, lateness: 0)
     }
-    // Queued packets arrive in a row, each earlier by at most its own length. One that is further
-    // ahead has a different time of its sender's clock, which stopped or lost samples.
-    // So has one that begins to talk out of silence, when the application was late with it.
+    // Queued packets arrive in a row, each earlier by at most its own length. If a packet is
+    // further ahead, its sender's clock changed: it stopped or lost samples. The same holds if the
+    // first packet after a silence is late.
     let isAnew = numbers == 1 && (late <= -Self.leap || wasSilent && late >= Self.shift)
     wasSilent = numbers == 1 && media >= Self.silence && clockRate != 90_000
     if passed >= Self.pause || abs(numbers) >= 3000 || isAnew {
       begin(at)
       return Step(numbers: numbers, lateness: max(0, late))
     }
-    // Who stood still and hands in what its device kept may count that twice: no way gets shorter
-    // like this.
+    // A stalled sender may count audio buffered in its device twice when it resumes: no path gets
+    // shorter this way.
     if ranAhead, at &- resumed > Self.burst {
       begin(at)
       return Step(numbers: numbers, lateness: max(0, late))
@@ -130,7 +130,7 @@ package struct StreamTiming: Sendable {
     return Step(numbers: numbers, lateness: late)
   }
 
-  /// Adds the change of delay to the jitter and returns it.
+  /// Adds the change in delay to the jitter and returns it.
   private mutating func spread(to delay: Int64) -> Int64 {
     let change = delay &- firstDelay
     firstDelay = delay
@@ -145,8 +145,8 @@ package struct StreamTiming: Sendable {
     if abs(change) >= Self.swing { current.swings +|= 1 }
   }
 
-  /// Neither a pause nor a queue moves timestamps three seconds ahead, and nothing moves them back
-  /// while the sequence numbers advance.
+  /// Returns whether timestamps jumped: neither a pause nor a queue moves them three seconds ahead,
+  /// and nothing moves them back while sequence numbers advance.
   private func isJump(_ numbers: Int64, _ media: Int64, _ late: Int64) -> Bool {
     guard (1...100).contains(numbers) else { return false }
     return late <= -3_000_000_000 || media <= -1_000_000_000
@@ -187,9 +187,9 @@ package struct StreamTiming: Sendable {
 
   mutating func finish() { flush() }
 
-  /// The median excess delay of each second, in microseconds.
+  /// Each second's median excess delay, in microseconds.
   ///
-  /// It is relative to the minimum of the whole part; clock drift up to 150 ppm adds nothing.
+  /// It is relative to the part's minimum; clock drift up to 150 ppm adds nothing.
   package var excess: [Int64] {
     guard !seconds.isEmpty else { return [] }
     var best = seconds.map(\.least)

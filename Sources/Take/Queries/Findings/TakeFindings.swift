@@ -1,15 +1,15 @@
 package import Tape
 import Wire
 
-/// The problems of a take: causes with their symptoms, as `retake findings` prints them.
+/// A take's problems: causes with their symptoms, as `retake findings` prints them.
 package struct TakeFindings: Sendable {
-  /// The causes, the most costly first.
+  /// The causes, most costly first.
   package private(set) var findings: [Finding] = []
   /// All detections in time order, without causes and symptoms.
   package private(set) var detections: [Detection] = []
-  /// Kinds of things that could not be seen, which weaken the findings.
+  /// The kinds of things that could not be seen, which weaken the findings.
   package private(set) var unseen: [String] = []
-  /// A description of what was examined, as in `4 streams of RTP over 12.0 s`.
+  /// A summary of what was examined, as in `4 streams of RTP over 12.0 s`.
   package private(set) var looked = ""
   /// The rules that were applied.
   package private(set) var rules: [FindingRule]
@@ -17,7 +17,7 @@ package struct TakeFindings: Sendable {
   /// The data that the rules examined.
   let facts: CallFacts
 
-  /// Applies rules to a take and keeps what touches a part of it.
+  /// Applies rules to a take and keeps the detections that touch a part of it.
   package init(
     path: String, selection: TakeSelection = TakeSelection(),
     rules: [FindingRule] = FindingRule.all
@@ -26,7 +26,7 @@ package struct TakeFindings: Sendable {
   }
 
   /// Applies rules through an open connection; with a selection, the connection is restricted to
-  /// its rows afterwards.
+  /// the selection's rows afterwards.
   init(
     path: String, _ connection: borrowing SQLiteConnection,
     _ selection: TakeSelection = TakeSelection(), _ rules: [FindingRule] = FindingRule.all
@@ -59,7 +59,7 @@ package struct TakeFindings: Sendable {
       add(ReportedDetectors.found(ofPart, rules: rules), selection)
       unseen = facts.unseen
       looked = facts.looked
-      // Some are found by tenths of a second, the last of which is not whole.
+      // Some are found in tenths of a second, the last of which may reach beyond the end.
       for place in detections.indices where detections[place].fromNanoseconds < facts.end {
         detections[place].toNanoseconds = min(detections[place].toNanoseconds, facts.end)
       }
@@ -70,7 +70,7 @@ package struct TakeFindings: Sendable {
     }
   }
 
-  /// Adds the results of replaying with changes to findings, by index.
+  /// Adds the results of replaying with changes, by finding index.
   package mutating func explain(_ texts: [Int: String]) {
     for place in findings.indices { findings[place].explanation = texts[place] }
   }
@@ -123,7 +123,7 @@ package struct TakeFindings: Sendable {
 }
 
 extension CallFacts {
-  /// A description of what was examined.
+  /// A summary of what was examined.
   var looked: String {
     var parts = [counted(Int64(peers.count), "peer")]
     let media = streams.count { $0.role == .media }
@@ -139,11 +139,11 @@ extension CallFacts {
 
 // MARK: - FindingTree
 
-/// Separates causes from symptoms.
+/// Distinguishes causes from symptoms.
 ///
 /// A detection is a symptom of another if its rule names the other's as a cause, both are about the
 /// same subject, and it began while the other lasted or soon after. The remaining detections are
-/// causes; those of one rule about one subject form a finding.
+/// causes; those from the same rule about the same subject form a finding.
 struct FindingTree {
   private(set) var findings: [Finding] = []
 
@@ -156,10 +156,10 @@ struct FindingTree {
   /// The index of each detection's cause.
   private var parents: [Int?]
 
-  /// How long before its cause a symptom may begin: values per second begin with the second, and a
-  /// freeze begins with the frame before the lost one.
+  /// The maximum time by which a symptom may begin before its cause: per-second values begin with
+  /// the second, and a freeze begins with the frame before the lost one.
   private static let lead: Int64 = 1_200_000_000
-  /// How long after its cause a symptom may begin.
+  /// The maximum time by which a symptom may begin after its cause.
   private static let lag: Int64 = 3_000_000_000
 
   init(_ found: [Detection], rules: [FindingRule], facts: CallFacts, names: FindingNames) {
@@ -212,7 +212,7 @@ struct FindingTree {
       let symptom = detections[place]
       for cause in rules[symptom.rule]?.allCauses ?? [] {
         let candidates = (places[cause] ?? []).filter { isCause($0, of: place) }
-        // The latest beginning before it is the nearest.
+        // The latest one that begins before it is the nearest.
         guard let best = candidates.max(by: { nearness($0, place) < nearness($1, place) }) else {
           continue
         }
@@ -238,7 +238,7 @@ struct FindingTree {
       symptom.toNanoseconds >= cause.fromNanoseconds,
       ends.isAbout(cause, rules[cause.rule]?.scope ?? .stream, symptom)
     else { return false }
-    // Cycles are avoided.
+    // Avoids cycles.
     var above = parents[one]
     var steps = 0
     while let place = above, steps < 100 {
@@ -291,7 +291,7 @@ struct FindingTree {
     return finding
   }
 
-  /// The gaps in what could be seen at that time.
+  /// Returns descriptions of what could not be seen while they lasted.
   private func doubts(of found: [Detection]) -> [String] {
     var doubts: [String] = []
     for gap in gaps where found.contains(where: { gap.weakens($0) }) && !doubts.contains(gap.text) {
@@ -306,7 +306,7 @@ struct FindingTree {
 
   /// Orders findings by impact, then by severity and length.
   ///
-  /// A problem that may be intended follows the others, however long it lasted.
+  /// A problem that may be intended comes after the others, however long it lasted.
   private func isWorse(_ one: Finding, _ other: Finding) -> Bool {
     func rank(_ finding: Finding) -> (Int, Double, Int, Int64) {
       let place = finding.severity == .critical ? 2 : finding.severity >= .medium ? 1 : 0

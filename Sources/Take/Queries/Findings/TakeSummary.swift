@@ -1,9 +1,9 @@
 package import Tape
 import Wire
 
-/// A call on one screen: participants, path, media and quality, and problems.
+/// Summarizes a call on one screen: participants, path, media and quality, and problems.
 package struct TakeSummary: Sendable {
-  /// One end of a connection with its path.
+  /// One end of a connection, with its path.
   struct Connection: Sendable {
     var peer: Int64
     var name: String
@@ -54,7 +54,7 @@ package struct TakeSummary: Sendable {
     var level: Double?
   }
 
-  /// The name of the take in texts and JSON.
+  /// The take's name in texts and JSON.
   var path: String
   package let findings: TakeFindings
   let label: String
@@ -215,10 +215,10 @@ package struct TakeSummary: Sendable {
 }
 
 extension TakeSummary {
-  /// The number of streams in the text; further ones are only counted.
+  /// The maximum number of streams in the text; further streams are only counted.
   private static let mediaMaximum = 16
 
-  /// The summary as printed text.
+  /// Returns the summary as printed text.
   package func text(_ look: TableLook = TableLook()) -> String {
     var text = head + "\n"
     if !media.isEmpty {
@@ -277,10 +277,10 @@ extension TakeSummary {
     ]
   }
 
-  /// The size limit of the JSON in bytes, since it is passed to programs and language models.
+  /// The JSON's size limit in bytes, because it is passed to programs and language models.
   private static let largest = 19_000
 
-  /// The summary as a JSON object of less than 20 kB; lists that are cut have their full count.
+  /// The summary as a JSON object of less than 20 kB; cut lists state their full count.
   package var json: String {
     for (streams, count, depth) in [(40, 20, 3), (24, 12, 2), (12, 8, 2), (8, 5, 1), (4, 3, 0)] {
       let text = json(streams, count, depth, length: 600)
@@ -348,7 +348,7 @@ extension TakeSummary {
     return .object(members)
   }
 
-  /// Converts milliseconds to whole nanoseconds.
+  /// Converts milliseconds to integral nanoseconds.
   private static func nanoseconds(_ milliseconds: Double) -> JSONText {
     .integer(Int64(saturating: max(min(milliseconds, 9e9), 0) * 1e6))
   }

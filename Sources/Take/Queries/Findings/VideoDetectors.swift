@@ -1,14 +1,14 @@
 import Tape
 import Wire
 
-// Rules about video that is received.
+// Rules about received video.
 
 extension FindingRule {
   static func findFreezes(
     _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> [Detection] {
     facts.pictureGaps.compactMap { gap in
-      // Of a screen that did not change for a part of it, only the rest was too long.
+      // If a screen did not change for a part of it, only the rest was too long.
       guard let mean = gap.freezeMean, !gap.isPause,
         Double(gap.length &- gap.paused) >= max(3 * mean, mean + 150e6)
       else { return nil }
@@ -22,15 +22,15 @@ extension FindingRule {
     }
   }
 
-  /// Longer than a freeze, or until the end; unless both sides negotiated that, or the sender said
-  /// goodbye.
+  /// Finds gaps that are longer than a freeze or last until the end, unless both sides negotiated
+  /// that or the sender announced its end with BYE.
   static func findStops(
     _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> [Detection] {
     var found: [Detection] = []
     for gap in facts.pictureGaps {
       let hasPackets = Double(gap.packets) >= 5 * gap.seconds
-      // What was lost shortly before the end may be under way once more.
+      // Packets lost shortly before the end may be on their way again.
       let isOver = gap.isLast && hasPackets && gap.seconds > (gap.missing > 0 ? 1 : 2)
       guard gap.length > PictureGap.longestFreeze || isOver, gap.isLast || !gap.isPause
       else { continue }
@@ -55,7 +55,7 @@ extension FindingRule {
     return found
   }
 
-  /// A static screen or a disabled camera: nothing was sent, and nothing is missing.
+  /// Finds static screens and disabled cameras: nothing was sent, and nothing is missing.
   static func findVideoPauses(
     _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> [Detection] {
@@ -105,7 +105,7 @@ extension FindingRule {
     }
   }
 
-  /// Answered key frame requests that are not findings by themselves but explain a freeze.
+  /// Finds answered key frame requests, which are not findings by themselves but explain a freeze.
   static func findLateKeyFrames(
     _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> [Detection] {
@@ -163,12 +163,16 @@ extension FindingRule {
     return waits
   }
 
-  /// Finds received video whose first picture came late, measured from the connection or the first
+  /// Finds received video whose first frame came late, measured from the connection or the first
   /// packet, whichever is later; only in calls whose start was seen.
   static func findLateFirstFrames(
     _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> [Detection] {
     var found: [Detection] = []
+    // Streams of a call that began before the take have no first picture in it.
+    let beganBefore =
+      try connection.integer(
+        "SELECT 1 FROM coverage WHERE what = 'late-start' AND peer IS NULL LIMIT 1") != nil
     let announced = try connection.prepare(
       """
       SELECT DISTINCT peer, ssrc & 0xffffffff, track FROM track
@@ -180,6 +184,7 @@ extension FindingRule {
       let (peer, ssrc, track) = announced.values(Int64.self, Int64.self, Int64.self)
       guard let connected = facts.connected(peer), let stream = facts.stream(peer, .inbound, ssrc)
       else { continue }
+      guard !beganBefore || stream.first > 2_000_000_000 else { continue }
       let shown = facts.track(peer, track, .inbound)?.pictures.first(where: \.isGood)
       let from = max(connected, stream.first)
       let to = shown?.at ?? stream.last
@@ -204,7 +209,7 @@ extension FindingRule {
 }
 
 extension CallFacts {
-  /// The first time at which a peer was connected, as far as it was seen.
+  /// Returns the time at which a peer was first seen to be connected.
   fileprivate func connected(_ peer: Int64) -> Int64? {
     let own = states.filter { $0.peer == peer }
     let machine = own.contains { $0.machine == "connection" } ? "connection" : "ice-connection"
@@ -213,7 +218,7 @@ extension CallFacts {
 }
 
 extension CallFacts.Track {
-  /// The time of the first displayed key frame after a time.
+  /// Returns the time at which the first key frame after a given time was displayed.
   fileprivate func keyFrame(after at: Int64) -> Int64? {
     var (low, high) = (0, keys.count)
     while low < high {
@@ -229,8 +234,7 @@ extension CallFacts.Track {
 // Rules about audio.
 
 extension FindingRule {
-  /// Finds consecutive seconds of which a fifth was concealed, excluding concealment without a
-  /// loss.
+  /// Finds consecutive seconds with a fifth concealed, excluding concealment without a loss.
   static func findConcealment(
     _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> [Detection] {
@@ -269,7 +273,7 @@ extension FindingRule {
     return found
   }
 
-  /// The usual length of a block.
+  /// A block's usual length.
   private static let blockNanoseconds: Int64 = 20_000_000
 
   static func findSilence(

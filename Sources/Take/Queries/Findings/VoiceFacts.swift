@@ -3,10 +3,9 @@ import Wire
 
 /// Audio playout: which concealed blocks hide a loss, and where there was only digital silence.
 struct VoiceFacts: Sendable {
-  /// The outcome of a block.
   enum Outcome: Sendable {
     case decoded, recovered, concealed
-    /// Not decoded here, or forwarded.
+    /// Forwarded, or not decoded here.
     case untouched
 
     init(_ outcome: String) {
@@ -20,7 +19,6 @@ struct VoiceFacts: Sendable {
     }
   }
 
-  /// A block of audio.
   struct Block: Sendable {
     var row: Int64
     var at: Int64
@@ -61,7 +59,7 @@ struct VoiceFacts: Sendable {
     var source: Int64
   }
 
-  /// The state of a track while its blocks are read.
+  /// A track's state while its blocks are being read.
   private struct Playing: Sendable {
     /// The last block that was not concealed, and the concealed blocks since then.
     var former: Block?
@@ -139,7 +137,7 @@ struct VoiceFacts: Sendable {
     sources[stream]?.add(arrival)
   }
 
-  /// Receives a block of a track; blocks come in order.
+  /// Receives a track's block; blocks arrive in order.
   mutating func add(_ block: Block, _ place: Int, _ track: inout CallFacts.Track) {
     while playing.count <= place {
       playing.append(Playing())
@@ -165,8 +163,8 @@ struct VoiceFacts: Sendable {
 
   // MARK: Concealment
 
-  /// Separates concealed blocks that hide a loss from those where the sender paused (DTX) or
-  /// stopped, or where the playout slowed down (insertedSamplesForDeceleration).
+  /// Separates concealed blocks that hide a loss from those in which the sender paused (DTX) or
+  /// stopped, or playout slowed down (insertedSamplesForDeceleration).
   private mutating func judge(_ place: Int, next: Block?, _ track: inout CallFacts.Track) {
     let (former, concealed) = (playing[place].former, playing[place].concealed)
     guard !concealed.isEmpty else { return }
@@ -186,7 +184,7 @@ struct VoiceFacts: Sendable {
         let past = self.arrival(of: former, Name(peer: track.peer, source: former.source))
         if let arrival, let past {
           let step = Int64(Int16(bitPattern: arrival.sequence &- past.sequence))
-          // Numbers that began anew say nothing of what is missing between.
+          // Restarted numbers do not show how many are missing in between.
           let isAnew = step <= 0 || step >= 3000 && step / 2 > missing ?? step
           lost = isAnew ? 0 : step -| 1 -| recovered
         }
@@ -201,7 +199,7 @@ struct VoiceFacts: Sendable {
     }
   }
 
-  /// The packet of a block: the first one with its timestamp.
+  /// Returns a block's packet: the first one with its timestamp.
   private mutating func arrival(of block: Block, _ name: Name) -> Arrival? {
     guard let place = places[name] else { return nil }
     return sources[place]?.arrival(at: UInt32(truncatingIfNeeded: block.rtpTime))

@@ -3,33 +3,33 @@ import Wire
 
 /// The first place where the stack behaved differently from the recording, in protocol terms.
 package struct Divergence: Hashable, Sendable, Codable {
-  /// The number of preceding inputs that are listed.
+  /// The number of preceding inputs to list.
   package static let historyLength = 10
 
   package var step: Int
   package var atNanoseconds: Int64
   package var actor: UInt32
-  /// The number of the peer that the actor is; nil if it is not an endpoint.
+  /// The actor's peer number; nil if it is not an endpoint.
   package var peer: UInt32?
   package var peerLabel: String
-  /// `ice`, `dtls`, `rtp`, `rtcp`, `signaling`, `media`, `stats`, `api`, `timer`, `entropy` and so
-  /// on.
+  /// One of `ice`, `dtls`, `rtp`, `rtcp`, `signaling`, `media`, `stats`, `api`, `timer`, `entropy`
+  /// and so on.
   package var layer: String
-  /// The output that differs, as in `packet out STUN Binding request to 127.0.0.1:5000`.
+  /// The differing output, as in `packet out STUN Binding request to 127.0.0.1:5000`.
   package var what: String
   /// The differing field: a column, or the protocol's field and offset for wire bytes.
   package var field: String
   package var recorded: String
   package var replayed: String
-  /// The input of the step.
+  /// The step's input.
   package var input: String
-  /// The inputs of the preceding steps, latest last.
+  /// The preceding steps' inputs, latest last.
   package var previous: [String]
   /// The fields of both messages side by side; empty if only the machine's state differs.
   package var fields: [FieldPair]
-  /// The state of the peer after the step: deadline, random bytes, and pending wake-ups.
+  /// The peer's state after the step: deadline, random bytes, and pending wake-ups.
   package var inside: [FieldPair]
-  /// The first output in which a difference of state shows; nil if the step itself shows it, or no
+  /// The first output in which a difference in state shows; nil if the step itself shows it, or no
   /// output does soon.
   package var shows: String?
   /// Other differences after the step that may point to the cause.
@@ -148,7 +148,7 @@ private struct Finding {
       recorded = recordedText?.title ?? "nothing"
       replayed = replayedText?.title ?? "nothing"
     case .value(let before, let after, let column):
-      // The replayed row determines the layer, because the file may be altered.
+      // The replayed row determines the layer, because the file may have been altered.
       layer = RowText(right, after).layer
       let isInput = inputRows.contains(before)
       what = (isInput ? "input " : "") + RowText(left, before, isInput: isInput).title
@@ -177,7 +177,7 @@ private struct Finding {
     replayed = excerpt(new, around: offset)
   }
 
-  /// Sets a short text completely, and of a long one the part around the first difference.
+  /// Sets a short text completely, and a long one only around the first difference.
   private mutating func setText(_ name: String, _ old: String, _ new: String) {
     field = name
     let longest = 100

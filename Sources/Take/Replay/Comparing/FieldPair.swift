@@ -3,10 +3,10 @@ import SCTP
 import Tape
 import Wire
 
-/// A field in which two messages are compared.
+/// A field that is compared between two messages.
 package struct FieldPair: Hashable, Sendable, Codable {
   package var name: String
-  /// The recorded value; nil if the recording does not have the field.
+  /// The recorded value; nil if the recording lacks the field.
   package var recorded: String?
   package var replayed: String?
 
@@ -14,7 +14,7 @@ package struct FieldPair: Hashable, Sendable, Codable {
 }
 
 extension FieldPair {
-  /// Decodes the two rows of a difference into fields side by side.
+  /// Decodes a difference's two rows into fields side by side.
   ///
   /// - Parameter open: decrypts a DTLS record if its keys are known.
   static func pairs(
@@ -35,11 +35,11 @@ extension FieldPair {
         right.table($0) == .packet
       } ?? false
     guard isPacket else { return distinctive(pairs) }
-    // The columns of a packet repeat what its bytes contain.
+    // A packet's columns repeat what its bytes contain.
     return distinctive(pairs.filter { !$0.isEqual || !Table.packet.columnNames.contains($0.name) })
   }
 
-  /// Reduces many fields to the differing ones, and the first ones that identify the message.
+  /// Reduces many fields to the differing ones, and the first ones, which identify the message.
   private static func distinctive(_ pairs: [FieldPair]) -> [FieldPair] {
     guard pairs.count > FieldPair.manyFields, pairs.contains(where: { !$0.isEqual }) else {
       return pairs.map(\.withoutSecrets)
@@ -48,7 +48,7 @@ extension FieldPair {
       .map(\.element.withoutSecrets)
   }
 
-  /// A copy for display: passwords and tokens are replaced by whether they are equal.
+  /// A copy for display: it only shows whether passwords and tokens are equal.
   var withoutSecrets: FieldPair {
     var pair = self
     if SecretText.isSecret(field: name) {
@@ -69,8 +69,8 @@ extension FieldPair {
 
   /// Compares the recorded and the actual state after the step.
   ///
-  /// The recording has only the earliest deadline and the total of random bytes; the layers they
-  /// belong to are known only from the machine.
+  /// The recording has only the earliest deadline and the total of random bytes; only the machine
+  /// knows which layers they belong to.
   static func inside(
     _ finding: StepCheck.Finding, _ snapshot: (any MachineSnapshot)?
   ) -> [FieldPair] {
@@ -114,7 +114,7 @@ extension FieldPair {
     instant.map { exactTimeText($0.nanoseconds) } ?? "none"
   }
 
-  /// The pairs as aligned lines with a mark at differing ones; empty if there are none.
+  /// Returns the pairs as aligned lines with a mark at differing ones; empty if there are none.
   ///
   /// - Parameter marksNew: whether a field that only the replay has counts as different.
   static func table(_ pairs: [FieldPair], title: String, marksNew: Bool) -> [String] {
@@ -175,7 +175,7 @@ extension FieldPair {
       }
       let other = rest.remove(at: index)
       var pair = FieldPair(name: field.name, recorded: field.value, replayed: other.value)
-      // For long bytes, the place where they differ is shown.
+      // For long bytes, show where they differ.
       if let bytes = field.bytes, let others = other.bytes, bytes != others,
         max(bytes.count, others.count) > DecodedField.shownBytes
       {
@@ -189,14 +189,14 @@ extension FieldPair {
   }
 }
 
-/// A decoded field of a message, with its formatted value.
+/// A message's decoded field, with its formatted value.
 struct DecodedField {
   var name: String
   var value: String
   /// The bytes behind the value, which may show only some of them.
   var bytes: [UInt8]?
 
-  /// The number of bytes that are shown of a field.
+  /// The number of a field's bytes to show.
   static let shownBytes = 16
 
   init(_ name: String, _ value: String) {
@@ -219,15 +219,15 @@ struct DecodedField {
 
 // MARK: - DocumentFields
 
-/// The members of a JSON document, including the lines of session descriptions in it, so that a
+/// A JSON document's members, including the lines of session descriptions in it, so that a
 /// difference between documents is a field rather than a long text.
 struct DocumentFields {
   private(set) var all: [(name: String, value: String)] = []
 
-  /// The maximum nesting depth that is split up.
+  /// The maximum nesting depth to split up.
   private static let depth = 6
 
-  /// Splits a document; nil if the text is not a JSON object or array.
+  /// Splits a document; fails if the text is not a JSON object or array.
   init?(_ text: String) {
     guard let first = text.utf8.first, first == UInt8(ascii: "{") || first == UInt8(ascii: "["),
       let value = try? JSONValue(parsing: text)
@@ -254,7 +254,7 @@ struct DocumentFields {
     }
   }
 
-  /// Adds the lines of a description by section and type, numbering lines of the same type.
+  /// Adds a description's lines by section and type, numbering lines of the same type.
   private mutating func addDescription(_ text: String, at path: String) {
     var section = "session"
     var sections = 0
@@ -264,7 +264,7 @@ struct DocumentFields {
         sections += 1
         section = "m-section \(sections)"
       }
-      // An attribute is identified by its name, another line by its type (RFC 8866 section 5).
+      // An attribute's name identifies it, another line's type does (RFC 8866 section 5).
       let isAttribute = line.hasPrefix("a=")
       let key = "\(section) \(isAttribute ? line.prefix { $0 != ":" } : line.prefix(2))"
       let count = counts[key, default: 0] + 1

@@ -4,9 +4,9 @@ import Synchronization
 import Tape
 import Wire
 
-/// The results of executing the first steps of a chunk.
+/// The result of executing a chunk's first steps.
 struct ExecutedChunk: Sendable {
-  /// The outputs of a step, and the state of the machine after it.
+  /// A step's outputs, and the machine's state after it.
   struct Step: Sendable {
     var outputs: any RecordedOutputs
     var deadline: Instant?
@@ -14,7 +14,7 @@ struct ExecutedChunk: Sendable {
   }
 
   let chunk: TapeChunk
-  /// The executed steps, possibly not all of the chunk.
+  /// The executed steps, possibly not all of the chunk's.
   var steps: [Step] = []
 
   init(_ chunk: TapeChunk) {
@@ -30,7 +30,7 @@ struct ExecutedChunk: Sendable {
 ///
 /// One thread compares while another may read the result.
 final class StepCheck: Sendable {
-  /// A difference with all data for the report about it.
+  /// A difference with all data for reporting it.
   struct Finding: Sendable {
     var difference: StepDifference
     var step: TapeChunk.Step
@@ -43,7 +43,7 @@ final class StepCheck: Sendable {
 
   private let comparison: Mutex<Comparison>
 
-  /// Starts the check of a take.
+  /// Starts checking a take.
   ///
   /// - Parameter comparesMedia: false if nothing was decoded.
   init(_ header: TakeHeader, comparesMedia: Bool) {
@@ -51,11 +51,11 @@ final class StepCheck: Sendable {
   }
 
   var finding: Finding? { comparison.withLock { $0.finding } }
-  /// The first differing output after a difference of state that no output showed at first.
+  /// The first differing output after a difference in state that no output showed at first.
   var consequence: Finding? { comparison.withLock { $0.consequence } }
   /// Whether the check has found everything it looks for.
   var isDone: Bool { comparison.withLock { $0.isDone } }
-  /// The number of steps that were equal.
+  /// The number of equal steps.
   var steps: Int { comparison.withLock { $0.steps } }
   /// The time of the last equal step.
   var at: Instant { comparison.withLock { $0.at } }
@@ -63,10 +63,10 @@ final class StepCheck: Sendable {
   /// Locks and unlocks once in this file's code; `TapeWalk.prepareForCopy` explains why.
   static func useLock() { Mutex(0).withLock { $0 += 1 } }
 
-  /// Compares the executed steps of a chunk; does nothing when the check is done.
+  /// Compares a chunk's executed steps; does nothing once the check is done.
   func compare(_ executed: ExecutedChunk) { comparison.withLock { $0.compare(executed) } }
 
-  /// Compares one executed step; does nothing when the check is done.
+  /// Compares one executed step; does nothing once the check is done.
   func compare(
     _ step: TapeChunk.Step, _ rows: RowList, _ result: ExecutedChunk.Step
   ) {
@@ -74,17 +74,18 @@ final class StepCheck: Sendable {
   }
 }
 
-/// The state of a comparison.
+/// A comparison's state.
 private struct Comparison {
   private(set) var finding: StepCheck.Finding?
   private(set) var consequence: StepCheck.Finding?
-  /// Whether the finding and the consequence are set; checked at every step, and the values are
+  /// Whether the finding and the consequence are set; every step checks these, and the values are
   /// large.
   private var hasFinding = false
   private var hasConsequence = false
   var isDone: Bool { hasFinding && (hasConsequence || stepsAfter >= Comparison.outlook) }
 
-  /// The number of steps in which a difference of state is followed until an output shows it.
+  /// The maximum number of steps for which a difference in state is followed until an output shows
+  /// it.
   private static let outlook = 4_096
   private var stepsAfter = 0
   private(set) var steps = 0
@@ -117,7 +118,7 @@ private struct Comparison {
     remember([step])
   }
 
-  /// Compares one of several steps; the arrays are passed whole, because copying an element would
+  /// Compares one of several steps; the arrays are passed in full, because copying an element would
   /// retain every part of it.
   private mutating func compare(
     _ steps: [TapeChunk.Step], _ rows: RowList, _ results: [ExecutedChunk.Step], _ index: Int
@@ -137,7 +138,7 @@ private struct Comparison {
       } else {
         finding = found
         hasFinding = true
-        // A difference that the step itself shows needs no search for its consequence.
+        // If the step itself shows a difference, its consequence need not be sought.
         if !difference.isInside { stepsAfter = Comparison.outlook }
       }
     }
@@ -163,11 +164,11 @@ private struct Comparison {
       head: head, deadline: results[index].deadline, entropyDrawn: results[index].entropyDrawn)
   }
 
-  /// Remembers equal steps, until there is a difference.
+  /// Remembers equal steps until a difference is found.
   private mutating func remember(_ steps: ArraySlice<TapeChunk.Step>) {
     guard !hasFinding else { return }
     let length = Divergence.historyLength
-    // A slice: `suffix` of a sequence would copy every step to find the last ones.
+    // A slice: on a sequence, `suffix` would copy every step to find the last ones.
     let last: ArraySlice<TapeChunk.Step> = steps.suffix(length)
     if history.count + last.count > 2 * length {
       history.removeFirst(min(history.count, length))
@@ -178,20 +179,20 @@ private struct Comparison {
 
 // MARK: - CheckLine
 
-/// Runs a check, on its own thread if codecs run: they would otherwise wait while frames are
-/// digested.
+/// Runs a check, on its own thread if codecs run: they would otherwise wait while digests of frames
+/// are computed.
 ///
 /// Without codecs, rows are produced and compared while the outputs are still in the processor's
 /// caches, and their memory is reused immediately.
 final class CheckLine: Sendable {
   private let check: StepCheck
   private let recycle: @Sendable (consuming TapeChunk) -> Void
-  /// The queue of the thread; nil without one.
+  /// The thread's queue; nil without a thread.
   private let queue: BoundedQueue<ExecutedChunk>?
   private let hasFinding = Mutex(false)
   private let done = DispatchSemaphore(value: 0)
 
-  /// The capacity of the queue: decoded video frames stay in memory until they are compared.
+  /// The queue's capacity: decoded video frames stay in memory until they are compared.
   private static let depth = 8
 
   /// - Parameters:
@@ -234,7 +235,7 @@ final class CheckLine: Sendable {
     return queue.put(executed) && !hasFinding.withLock { $0 }
   }
 
-  /// Waits until all submitted chunks are compared; called once.
+  /// Waits until all submitted chunks are compared; call it once.
   func finish() {
     guard let queue else { return }
     queue.finish()
@@ -246,9 +247,9 @@ final class CheckLine: Sendable {
 
 /// The first difference between a re-executed step and its recording.
 enum StepDifference {
-  /// A column of two rows of one table; the row numbers are indexes into the two lists.
+  /// A column in two rows of the same table; the row numbers are indexes into the two lists.
   case value(recorded: Int, replayed: Int, column: Int)
-  /// Rows of different tables, or a row that is on one side only.
+  /// Rows from different tables, or a row that only one side has.
   case row(recorded: Int?, replayed: Int?)
   case deadline(recorded: Instant?, replayed: Instant?)
   case entropy(recorded: UInt64, replayed: UInt64)
@@ -261,7 +262,7 @@ enum StepDifference {
     }
   }
 
-  /// Compares the rows of a step; nil if they are equal.
+  /// Compares a step's rows; fails if they are equal.
   init?(
     recorded: borrowing RowList, _ range: Range<Int>, replayed: borrowing RowList,
     comparesMedia: Bool
@@ -285,7 +286,7 @@ enum StepDifference {
     return nil
   }
 
-  /// Compares the state of the machine after a step; nil if it is equal.
+  /// Compares the machine's state after a step; fails if it is equal.
   init?(head: StepHead, deadline: Instant?, entropyDrawn: UInt64) {
     if head.deadline != deadline {
       self = .deadline(recorded: head.deadline, replayed: deadline)

@@ -3,7 +3,7 @@ import Tape
 
 // Conditions on members of stats objects.
 extension StepCondition {
-  /// The types of objects that have the members of all tests.
+  /// Returns the types of objects that have every test's member.
   static func statsTypes(of tests: [Test]) throws(ConditionError) -> Set<String> {
     let members = tests.map(\.field).filter { !["type", "id", "peer"].contains($0) }
     for member in members where StatsMembers.types(with: [member]).isEmpty {
@@ -24,7 +24,7 @@ extension StepCondition {
     return types
   }
 
-  /// Whether the stats of a peer satisfy the condition.
+  /// Returns whether a peer's stats satisfy the condition.
   package func matches(_ report: StatsReport, of peer: UInt32) -> Bool {
     tests.allSatisfy { $0.field != "peer" || $0.holds(String(peer)) }
       && report.objects.contains(where: matches)
@@ -36,12 +36,12 @@ extension StepCondition {
     var threshold: Double
     /// The amount by which the member may fall for a moment.
     var slack: Double
-    /// Further tests, on members that never change during the life of an object.
+    /// Further tests, on members that never change during an object's life.
     var others: [Test]
   }
 
-  /// The threshold of a condition that only growth can satisfy: the samples in a take then bracket
-  /// the moment at which it is reached.
+  /// The threshold of a condition that only growth can satisfy: a take's samples then bracket the
+  /// moment at which it is reached.
   var growth: Growth? {
     guard subject == .stat else { return nil }
     let thresholds = tests.filter { $0.comparison.hasPrefix(">") }
@@ -54,7 +54,7 @@ extension StepCondition {
       member: thresholds[0].field, threshold: threshold, slack: slack, others: others)
   }
 
-  /// Members that are constant during the life of an object.
+  /// Members that are constant during an object's life.
   private static let lasting: Set<String> = ["type", "id", "peer", "kind", "ssrc", "mid"]
 
   private func matches(_ object: StatsObject) -> Bool {
@@ -75,7 +75,6 @@ extension StepCondition {
 }
 
 extension StepCondition.Test {
-  /// Validates the test.
   func check() throws(ConditionError) {
     guard !value.isEmpty else { throw ConditionError("\(field)\(comparison) takes a value") }
     let isOrder = comparison.hasPrefix("<") || comparison.hasPrefix(">")
@@ -90,7 +89,7 @@ extension StepCondition.Test {
     "ssrc", "step", "track", "transport_sequence", "width",
   ]
 
-  /// Whether a value satisfies the comparison; numbers are compared numerically.
+  /// Returns whether a value satisfies the comparison; numbers are compared numerically.
   func holds(_ actual: String) -> Bool {
     if comparison == "~" { return actual.contains(value) }
     if let left = Double(actual), let right = Double(value) {
@@ -115,8 +114,8 @@ extension StepCondition.Test {
 
 // Completion of conditions.
 extension StepCondition {
-  /// The words that may follow some words of a condition, in place of the last one being typed:
-  /// subjects first, then the words of that subject's rows.
+  /// Returns the words that may follow `words` in a condition, in place of the last one being
+  /// typed: subjects first, then words for that subject's rows.
   package static func completions(after words: [String], _ last: String) -> [String] {
     guard let subject = words.first else {
       return Table.allCases.map(\.name) + subjects
@@ -135,7 +134,7 @@ extension StepCondition {
       + Self.fields(of: tables).map { $0 + "=" }
   }
 
-  /// The plain words that describe rows of a table.
+  /// Returns the plain words that describe rows in tables.
   private static func vocabulary(of tables: [Table], after words: [String]) -> [String] {
     let directions = ["in", "out"]
     return tables.flatMap { table -> [String] in
@@ -158,12 +157,12 @@ extension StepCondition {
 
   private static let protocols = ["stun", "dtls", "rtp", "rtcp"]
 
-  /// The RTCP types as rows name them.
+  /// RTCP types as rows name them.
   private static let reports = [
     "sr", "rr", "sdes", "bye", "nack", "pli", "fir", "remb", "transport-cc", "xr",
   ]
 
-  /// The states of each state machine, as W3C and RFC 9429 name them.
+  /// Each state machine's states, as W3C and RFC 9429 name them.
   private static let stateNames = [
     "signaling": [
       "stable", "have-local-offer", "have-remote-offer", "have-local-pranswer",
@@ -196,7 +195,7 @@ extension StepCondition {
 
 /// Suggestions for misspelt words.
 package enum Nearest {
-  /// Returns up to three similar words of a list, the most similar first.
+  /// Returns up to three similar words from a list, most similar first.
   ///
   /// Similar words are a prefix of each other or differ in few letters: missing, added, replaced,
   /// or swapped with the next.
@@ -215,14 +214,14 @@ package enum Nearest {
         found.append((limit + 1, candidate))
       }
     }
-    // Equal distances keep the order of the list.
+    // Equal distances keep the list's order.
     return found.enumerated().sorted {
       ($0.element.distance, $0.offset) < ($1.element.distance, $1.offset)
     }.prefix(3).map(\.element.word)
   }
 
-  /// The end of a message that rejects a word: `; did you mean a or b?`, or the list of all words
-  /// if none is similar.
+  /// Returns the end of a message that rejects a word: `; did you mean a or b?`, or the list of all
+  /// words if none is similar.
   package static func hint(_ word: String, among known: some Sequence<String>) -> String {
     let near = words(to: word, among: known)
     return near.isEmpty
@@ -233,7 +232,7 @@ package enum Nearest {
   /// Longer words are not compared.
   private static let longest = 40
 
-  /// The edit distance of two words (optimal string alignment).
+  /// Returns the edit distance between two words (optimal string alignment).
   private static func distance(_ left: [Unicode.Scalar], _ right: [Unicode.Scalar]) -> Int {
     var rows = [Array(0...right.count)]
     for (i, letter) in left.enumerated() {

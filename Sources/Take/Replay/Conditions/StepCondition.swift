@@ -8,8 +8,7 @@ package import Wire
 ///     frame in video key   event refused   call createOffer   message offer   stat freezeCount>0
 ///
 /// After the subject, all plain words must describe the row, and all tests `field=value` (also
-/// `!=`, `<`, `<=`, `>`, `>=`, and `~` for "contains") must hold; fields are the columns of the
-/// take.
+/// `!=`, `<`, `<=`, `>`, `>=`, and `~` for "contains") must hold; fields are the take's columns.
 package struct StepCondition: Hashable, Sendable, CustomStringConvertible {
   /// The subject of a condition.
   enum Subject: Hashable, Sendable {
@@ -30,7 +29,7 @@ package struct StepCondition: Hashable, Sendable, CustomStringConvertible {
   let subject: Subject
   let words: [String]
   let tests: [Test]
-  /// The types of stats objects that the condition needs; nil if it is not about stats.
+  /// The stats object types that the condition needs; nil if it is not about stats.
   package let statsTypes: Set<String>?
   /// The condition as written.
   package let description: String
@@ -79,7 +78,7 @@ package struct StepCondition: Hashable, Sendable, CustomStringConvertible {
     try checkFields()
   }
 
-  /// Whether a replay stops before the step of the condition rather than after it.
+  /// Whether a replay stops before the condition's step rather than after it.
   package var stopsBefore: Bool {
     switch subject {
     case .step, .time: true
@@ -90,7 +89,7 @@ package struct StepCondition: Hashable, Sendable, CustomStringConvertible {
   /// Whether the condition needs the machine's stats and not only a step's rows.
   package var needsStats: Bool { subject == .stat }
 
-  /// Whether the rows of a step decide.
+  /// Whether the condition is decided by a step's rows.
   package var isAboutRows: Bool {
     if case .rows = subject { return true }
     return false
@@ -105,7 +104,7 @@ package struct StepCondition: Hashable, Sendable, CustomStringConvertible {
   static let examples =
     "try 12.3s, step:120, 'state ice-connection failed', 'packet rtcp pli' or 'stat freezeCount>0'"
 
-  // MARK: Reading
+  // MARK: Parsing
 
   private static func place(_ first: String, _ rest: inout [String]) throws(ConditionError)
     -> Subject?
@@ -149,7 +148,7 @@ package struct StepCondition: Hashable, Sendable, CustomStringConvertible {
     case "pair": return [.candidatePair]
     case "call": return [.callRequest]
     case "packet" where words.contains("rtcp") && (words.count > 1 || !tests.isEmpty):
-      // The contents of an SRTCP compound have rows of their own.
+      // The contents of an SRTCP compound have their own rows.
       words.removeAll { $0 == "rtcp" }
       return [.rtcp]
     default: break
@@ -181,7 +180,7 @@ package struct StepCondition: Hashable, Sendable, CustomStringConvertible {
 
   /// Rejects a misspelt state.
   ///
-  /// A word that resembles no known state may be a state of another machine.
+  /// A word that resembles no known state may be another machine's state.
   private func checkStates() throws(ConditionError) {
     let named = tests.filter { ["machine", "from_state", "to_state"].contains($0.field) }
     for word in words + named.filter({ $0.comparison.hasSuffix("=") }).map(\.value)
@@ -194,7 +193,7 @@ package struct StepCondition: Hashable, Sendable, CustomStringConvertible {
     }
   }
 
-  /// The state machines of a connection with their states, spelt as in W3C where W3C has them.
+  /// A connection's state machines with their states, named as by W3C where W3C defines them.
   static let states = [
     "signaling", "ice-connection", "ice-gathering", "connection", "dtls", "sctp", "establishment",
     "new", "checking", "connecting", "connected", "completed", "disconnected", "failed", "closed",
@@ -202,7 +201,7 @@ package struct StepCondition: Hashable, Sendable, CustomStringConvertible {
     "have-local-pranswer", "have-remote-pranswer", "establishing", "established", "timed-out",
   ]
 
-  /// The fields of tables: their columns, and those that views add.
+  /// Returns the tables' fields: their columns, and those that views add.
   static func fields(of tables: [Table]) -> [String] {
     var names: [String] = []
     for table in tables {
@@ -218,7 +217,7 @@ package struct StepCondition: Hashable, Sendable, CustomStringConvertible {
 
   // MARK: Matching
 
-  /// Whether an executed step satisfies the condition; `stats` is called only if needed.
+  /// Returns whether an executed step satisfies the condition; `stats` is called only if needed.
   package func matches(
     _ step: TapeChunk.Step, _ rows: RowList, _ memory: RowMemory, stats: () -> StatsReport
   ) -> Bool {
@@ -236,7 +235,7 @@ package struct StepCondition: Hashable, Sendable, CustomStringConvertible {
     }
   }
 
-  /// Whether a row satisfies the condition.
+  /// Returns whether a row satisfies the condition.
   func matches(_ facts: RowFacts) -> Bool {
     tests.allSatisfy { test in facts.field(test.field).map(test.holds) ?? false }
       && words.allSatisfy(facts.has)
@@ -251,7 +250,7 @@ package struct ConditionError: Error, Hashable, Sendable, CustomStringConvertibl
 }
 
 extension StepCondition {
-  /// Whether the time or step of the condition comes before a step; for places only.
+  /// Returns whether the condition's time or step is before a step; only for places.
   package func isReached(before step: StepHead) -> Bool {
     switch subject {
     case .step(let number): step.number >= number
@@ -262,13 +261,13 @@ extension StepCondition {
 }
 
 extension StepCondition {
-  /// The step number of the condition, if it has one.
+  /// The condition's step number, if it has one.
   package var stepNumber: Int? {
     if case .step(let number) = subject { return number }
     return nil
   }
 
-  /// The time of the condition, if it has one.
+  /// The condition's time, if it has one.
   package var instant: Instant? {
     if case .time(let instant) = subject { return instant }
     return nil
@@ -279,7 +278,7 @@ extension StepCondition {
 }
 
 extension StepCondition {
-  /// Whether the condition selects the datagram that is the input of a step.
+  /// Returns whether the condition selects a step's input datagram.
   ///
   /// Rows about its contents count too, such as its RTCP blocks.
   package func selects(_ step: TapeChunk.Step, _ rows: RowList, _ memory: RowMemory) -> Bool {

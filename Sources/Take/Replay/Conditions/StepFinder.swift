@@ -2,11 +2,11 @@ package import Tape
 import Wire
 
 /// Finds the steps whose rows satisfy a condition by reading tables, without running the stack:
-/// scanning a table of an hour is fast.
+/// scanning an hour's table is fast.
 package final class StepFinder {
   let path: String
   let connection: SQLiteConnection
-  /// The format of the take, which determines its columns.
+  /// The take's format, which determines its columns.
   private let format: Int64
   private var memory = RowMemory()
 
@@ -25,14 +25,14 @@ package final class StepFinder {
     }
   }
 
-  /// The first step after another whose rows satisfy a condition; nil if there is none, or if the
-  /// condition is not about rows.
+  /// Returns the first step after another whose rows satisfy a condition; nil if there is none, or
+  /// if the condition is not about rows.
   package func first(_ condition: StepCondition, after step: Int) throws(TapeError) -> Int? {
     try find(condition, "row >= \(Int64(step + 1) << 16)", "ASC") { $0.min() }
   }
 
-  /// The last step before another whose rows satisfy a condition; nil if there is none, or if the
-  /// condition is not about rows.
+  /// Returns the last step before another whose rows satisfy a condition; nil if there is none, or
+  /// if the condition is not about rows.
   package func last(_ condition: StepCondition, before step: Int) throws(TapeError) -> Int? {
     try find(condition, "row < \(Int64(step) << 16)", "DESC") { $0.max() }
   }
@@ -54,7 +54,7 @@ package final class StepFinder {
     return among(found)
   }
 
-  /// The columns of a table in the take's format.
+  /// Returns a table's columns in the take's format.
   private func columns(of table: Table) -> [String] { table.columnNames(format: format) }
 
   private struct Head {
@@ -64,7 +64,7 @@ package final class StepFinder {
     var isInput: Bool
   }
 
-  /// Visits the rows of a query until the body returns true.
+  /// Visits a query's rows until the body returns true.
   private func scan(
     _ table: Table, _ sql: String, _ body: (RowList, Head) -> Bool
   ) throws(TapeError) {
@@ -111,12 +111,12 @@ package final class StepFinder {
     }
   }
 
-  /// Lists the columns of a table, with an expression for its streamed bytes.
+  /// Returns a table's columns as a list, with an expression for its streamed bytes.
   private func list(_ table: Table, bytes: String) -> String {
     columns(of: table).map { $0 == "bytes" ? bytes : "store.\($0)" }.joined(separator: ", ")
   }
 
-  /// An SQL condition that excludes datagrams early, so that their bytes are not read.
+  /// Returns an SQL condition that excludes datagrams early, so that their bytes are not read.
   private func narrowed(_ condition: StepCondition) -> String {
     var terms = ""
     for word in condition.words {
@@ -139,11 +139,11 @@ package final class StepFinder {
 // MARK: - Stats
 
 extension StepFinder {
-  /// The ranges of steps within which a condition on a cumulative member becomes true; nil if the
-  /// samples in the take cannot tell.
+  /// Returns the ranges of steps within which a condition on a cumulative member becomes true; nil
+  /// if the take's samples cannot tell.
   ///
   /// A counter that is below the threshold in one sample and above it in the next reaches it in
-  /// between; when a stream ended, it may have done so after the last sample.
+  /// between; if the stream ended, the counter may have reached it after the last sample.
   package func spans(of condition: StepCondition, stepCount: Int) throws(TapeError)
     -> [ClosedRange<Int>]?
   {
@@ -183,9 +183,9 @@ extension StepFinder {
     return samples.spans(stepCount: stepCount)
   }
 
-  /// The samples of the objects that a condition is about.
+  /// Samples of the objects that a condition is about.
   private struct Samples {
-    /// The steps with samples of each peer.
+    /// Each peer's steps with samples.
     var steps: [Int64: [Int]] = [:]
     private var objects: [String: Object] = [:]
     private var spans: [ClosedRange<Int>] = []
@@ -212,7 +212,7 @@ extension StepFinder {
       objects[name] = object
     }
 
-    /// The last sample of a peer before a step.
+    /// Returns a peer's last sample before a step.
     private func sample(of peer: Int64, before step: Int) -> Int? {
       guard let steps = steps[peer] else { return nil }
       var (low, high) = (0, steps.count)
@@ -223,14 +223,14 @@ extension StepFinder {
       return low > 0 ? steps[low - 1] : nil
     }
 
-    /// The ranges in order, merged where they overlap.
+    /// Returns the ranges in order, merged where they overlap.
     func spans(stepCount: Int) -> [ClosedRange<Int>] {
       var spans = spans
       for object in objects.values where object.value <= growth.threshold + growth.slack {
         let next = steps[object.peer]?.first { $0 > object.last } ?? stepCount
         spans.append(min(object.last + 1, next)...next)
       }
-      // An object that is in no sample may have existed before the first or after the last one.
+      // An object in no sample may have existed before the first or after the last one.
       for steps in steps.values {
         spans.append(1...(steps.first ?? stepCount))
         spans.append(min((steps.last ?? 0) + 1, stepCount)...stepCount)

@@ -2,8 +2,8 @@ import Secure
 import Tape
 import Wire
 
-/// Handshakes of DTLS as they are on the wire (RFC 6347 section 4.2): what tells one association
-/// from others is replaced, and what was offered and chosen stays.
+/// Redacts DTLS handshakes as they are on the wire (RFC 6347 section 4.2): whatever identifies an
+/// association is replaced, offers and choices stay.
 enum HandshakeText {
   /// A message, or a part of one.
   private struct Part {
@@ -28,7 +28,7 @@ enum HandshakeText {
     return found
   }
 
-  /// The fragment of a record with other random values, certificates, keys and signatures.
+  /// Returns a record's fragment with other random values, certificates, keys and signatures.
   static func replaced(_ bytes: [UInt8], _ standIns: StandIns) -> [UInt8] {
     var made = bytes
     for part in parts(bytes) {
@@ -37,7 +37,7 @@ enum HandshakeText {
       case 1 where part.isFirst, 2 where part.isFirst:
         made.replaceSubrange(part.body, with: hello(body, standIns))
       case 3, 4, 11, 12, 15, 16:
-        // Lengths in front of a certificate and of a cookie stay.
+        // Lengths in front of a certificate and a cookie stay.
         let kept = part.isFirst ? (part.type == 11 ? 6 : part.type == 3 ? 3 : 0) : 0
         guard body.count > kept else { continue }
         made.replaceSubrange(
@@ -50,7 +50,8 @@ enum HandshakeText {
     return made
   }
 
-  /// A ClientHello or ServerHello with another random value and session (RFC 5246 section 7.4.1).
+  /// Returns a ClientHello or ServerHello with another random value and session (RFC 5246 section
+  /// 7.4.1).
   private static func hello(_ body: [UInt8], _ standIns: StandIns) -> [UInt8] {
     guard body.count > 34 else { return body }
     var made = body
@@ -68,14 +69,14 @@ enum HandshakeText {
 
   // MARK: Following
 
-  /// What the hellos of an association say.
+  /// The contents of an association's hello messages.
   struct Hellos {
     var clientRandom: [UInt8]?
     var serverRandom: [UInt8]?
     var suite: UInt16?
     var profile: UInt16?
 
-    /// The name of the cipher suite, as far as its keys depend on it.
+    /// The name of a cipher suite with the same key derivation; empty for other suites.
     var suiteName: String {
       switch suite {
       case 0xc02b, 0xc02f: "TLS_ECDHE_WITH_AES_128_GCM_SHA256"
@@ -85,13 +86,13 @@ enum HandshakeText {
       }
     }
 
-    /// The name of the SRTP profile.
+    /// The SRTP profile's name.
     var profileName: String {
       let known = SRTPProtection.allCases.first { $0.profile.rawValue == profile }
       return known?.rawValue ?? ""
     }
 
-    /// Learns from a datagram; false when it has no hello.
+    /// Learns from a datagram; returns false if it has no hello.
     mutating func learn(_ datagram: [UInt8]) -> Bool {
       var isNew = false
       for record in DTLSRecord.all(in: datagram) where record.epoch == 0 && record.type == 22 {
@@ -119,7 +120,7 @@ enum HandshakeText {
       offset += 5
       while offset + 4 <= body.count {
         let length = Int(body.span.bytes.uint16(at: offset + 2))
-        // use_srtp (RFC 5764 section 4.1.1): one profile behind the length of the list.
+        // use_srtp (RFC 5764 section 4.1.1): one profile after the list's length.
         if body.span.bytes.uint16(at: offset) == 14, offset + 8 <= body.count {
           profile = body.span.bytes.uint16(at: offset + 6)
         }

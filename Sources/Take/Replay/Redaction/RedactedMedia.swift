@@ -4,10 +4,10 @@ import SCTP
 import Tape
 import Wire
 
-/// Replaces what RTP, RTCP and SCTP carry in the clear, at the same length.
+/// Replaces what RTP, RTCP and SCTP carry in the clear, keeping lengths.
 ///
-/// Of media nothing stays but the heads that say where a frame begins, whether it is a key frame
-/// and how large its picture is: the same in packets and in the frames that they make up.
+/// Media keeps only the headers that show where a frame begins, whether it is a key frame and how
+/// large its picture is; packets and the frames assembled from them stay consistent.
 final class RedactedMedia {
   private let text: RedactedText
   private let types: PayloadTypeNames
@@ -63,18 +63,18 @@ final class RedactedMedia {
       + [UInt8](repeating: filler, count: max(0, bytes.count - start))
   }
 
-  /// A whole frame, or its first part.
+  /// Returns a redacted frame, or its first part.
   static func frame(_ bytes: [UInt8], _ codec: String) -> [UInt8] {
     switch codec {
     case "opus": return filled(bytes, from: 2)
     case "vp8":
       var made = filled(bytes, from: 1)
-      // The start code and the size of a key frame (RFC 6386 section 9.1).
+      // A key frame's start code and size (RFC 6386 section 9.1).
       if let first = bytes.first, first & 1 == 0, bytes.count >= 10 {
         made.replaceSubrange(3..<10, with: bytes[3..<10])
       }
       return made
-    // What says that it is a key frame (VP9 bitstream specification, section 6.2).
+    // The bytes that show a key frame (VP9 bitstream specification, section 6.2).
     case "vp9": return filled(bytes, from: 6)
     case "h264": return byteStream(bytes)
     case "av1": return units(bytes)
@@ -82,7 +82,7 @@ final class RedactedMedia {
     }
   }
 
-  /// Payloads with older ones in front (RFC 2198 section 3).
+  /// Redacts a payload with redundant blocks (RFC 2198 section 3).
   private func redundant(_ bytes: [UInt8], _ peer: UInt32) -> [UInt8] {
     var heads: [(type: UInt8, length: Int?)] = []
     var offset = 0
@@ -114,7 +114,7 @@ final class RedactedMedia {
     unit.first.map { $0 & 31 } == sequenceParameters ? unit : filled(unit, from: 1)
   }
 
-  /// Units in a payload (RFC 6184 section 5.2).
+  /// Redacts the units in a payload (RFC 6184 section 5.2).
   private func h264(_ bytes: [UInt8]) -> [UInt8] {
     switch bytes[0] & 31 {
     case 24:
@@ -132,7 +132,7 @@ final class RedactedMedia {
     }
   }
 
-  /// Units with start codes between (H.264 annex B).
+  /// Redacts units separated by start codes (H.264 annex B).
   private static func byteStream(_ bytes: [UInt8]) -> [UInt8] {
     var made: [UInt8] = []
     var start = 0
@@ -153,7 +153,7 @@ final class RedactedMedia {
 
   // MARK: AV1
 
-  /// A unit, or the first part of one: its head stays, and of frames the byte with their type.
+  /// Redacts a unit, or the first part of one: its header stays, and a frame's byte with its type.
   private static func obu(_ bytes: [UInt8]) -> [UInt8] {
     guard let first = bytes.first else { return bytes }
     let type = first >> 3 & 15
@@ -176,7 +176,7 @@ final class RedactedMedia {
     return made + [UInt8](repeating: filler, count: max(0, bytes.count - made.count))
   }
 
-  /// Elements of a payload (AV1 RTP payload format, section 4.4).
+  /// Redacts a payload's elements (AV1 RTP payload format, section 4.4).
   private func av1(_ bytes: [UInt8]) -> [UInt8] {
     let count = Int(bytes[0] >> 4 & 3)
     var continues = bytes[0] & 0x80 != 0
@@ -207,7 +207,7 @@ final class RedactedMedia {
 
   // MARK: RTCP
 
-  /// Whether bytes are a compound packet that nothing protects.
+  /// Returns whether bytes are an unprotected compound packet.
   static func isClearRTCP(_ bytes: [UInt8]) -> Bool {
     var offset = 0
     while offset + 4 <= bytes.count {
@@ -217,7 +217,7 @@ final class RedactedMedia {
     return offset == bytes.count
   }
 
-  /// A compound packet with other names (RFC 3550 sections 6.5 to 6.7).
+  /// Returns a compound packet with other names (RFC 3550 sections 6.5 to 6.7).
   func rtcp(_ bytes: [UInt8]) -> [UInt8] {
     var made = bytes
     var offset = 0
@@ -254,7 +254,7 @@ final class RedactedMedia {
     }
   }
 
-  /// A text behind its length.
+  /// Replaces a text that follows its length.
   private func replaceText(_ bytes: inout [UInt8], _ place: Int, _ end: Int) {
     let range = place + 1..<min(end, place + 1 + Int(bytes[place]))
     guard !range.isEmpty else { return }
@@ -266,12 +266,12 @@ final class RedactedMedia {
 
 // MARK: - RedactedSCTP
 
-/// Replaces what data channels carry, in packets of SCTP.
+/// Replaces what data channels carry, in SCTP packets.
 struct RedactedSCTP {
-  /// The protocol of the message that a stream is in the middle of.
+  /// The protocol of each stream's incomplete message.
   private var protocols: [UInt16: UInt32] = [:]
 
-  /// A message at the same length: text stays text.
+  /// Returns a replacement message with the same length: text stays text.
   static func message(_ bytes: [UInt8], isBinary: Bool) -> [UInt8] {
     [UInt8](repeating: isBinary ? 0xaa : UInt8(ascii: "x"), count: bytes.count)
   }
@@ -325,7 +325,7 @@ struct RedactedSCTP {
     }
   }
 
-  /// DATA_CHANNEL_OPEN with another label and protocol (RFC 8832 section 5.1).
+  /// Replaces the label and protocol in DATA_CHANNEL_OPEN (RFC 8832 section 5.1).
   private func opening(_ bytes: [UInt8], _ text: RedactedText) -> [UInt8] {
     guard bytes.count >= 12, bytes[0] == 3 else { return bytes }
     var made = bytes
@@ -341,7 +341,7 @@ struct RedactedSCTP {
     return made
   }
 
-  /// CRC32c (RFC 9260 appendix A).
+  /// Returns the CRC32c (RFC 9260 appendix A).
   private static func checksum(_ bytes: [UInt8]) -> UInt32 {
     var sum = ~UInt32(0)
     for byte in bytes {
@@ -354,11 +354,11 @@ struct RedactedSCTP {
 
 // MARK: - PayloadTypeNames
 
-/// What payload types stand for, as the descriptions of a take say.
+/// The meaning of payload types, according to a take's descriptions.
 struct PayloadTypeNames {
   struct Entry {
     var name: String
-    /// The payload type of what is sent again.
+    /// The payload type of the packets that it retransmits.
     var apt: UInt8?
   }
 

@@ -6,14 +6,14 @@ import Secure
 import Tape
 import Wire
 
-/// Replaces what datagrams carry by what stands for it, at the same length, with the integrity,
-/// checksums and protection made anew.
+/// Replaces what datagrams carry, keeping lengths, and recomputes integrity, checksums and
+/// protection.
 final class RedactedPackets {
   private let text: RedactedText
   private let media: RedactedMedia
   private var standIns: StandIns { text.standIns }
   private var parts: Redaction.Parts { standIns.parts }
-  /// Passwords of ICE, and keys of TURN by name, realm and password.
+  /// ICE passwords, and TURN keys by name, realm and password.
   private let secrets: STUNSecrets
   private var associations: [UInt32: [RedactedAssociation]] = [:]
   /// The last channel messages' protocols, by association and stream.
@@ -29,7 +29,7 @@ final class RedactedPackets {
     }
   }
 
-  /// A datagram of a peer; 0 for one that an observer saw.
+  /// Redacts a peer's datagram; the peer is 0 for datagrams that an observer saw.
   func datagram(_ bytes: [UInt8], of peer: UInt32, isInbound: Bool) -> [UInt8] {
     guard let first = bytes.first else { return bytes }
     if first >= 0x40, first < 0x50 { return channel(bytes, of: peer, isInbound) }
@@ -39,7 +39,7 @@ final class RedactedPackets {
     case .rtp: return rtp(bytes, of: peer, isInbound, isRTCP: false)
     case .rtcp: return rtp(bytes, of: peer, isInbound, isRTCP: true)
     default:
-      // Nobody knows what it is.
+      // The protocol is unknown.
       return [first] + [UInt8](repeating: 0xaa, count: bytes.count - 1)
     }
   }
@@ -96,7 +96,7 @@ final class RedactedPackets {
     return made
   }
 
-  /// What stands for the value of an attribute, at the same length.
+  /// Returns a replacement for an attribute's value, with the same length.
   private func value(_ old: [UInt8], _ type: STUNAttributeType, _ message: STUNMessage) -> [UInt8] {
     func words(_ part: Redaction.Parts) -> [UInt8] {
       Array(standIns.word(String(decoding: old, as: UTF8.self), part).utf8)
@@ -136,7 +136,7 @@ final class RedactedPackets {
     guard let end = SocketAddress(stun: old.span.bytes, maskedBy: transaction) else { return old }
     let new = standIns.address(end)
     guard new != end, new.ip.isIPv4 == end.ip.isIPv4 else { return old }
-    // Both are masked alike, so what differs between the addresses differs between the values.
+    // Both are masked alike, so the values differ where the addresses do.
     let change = zip(end.ip.bytes, new.ip.bytes).map { $0 ^ $1 }
     return Array(old.prefix(4)) + zip(old.dropFirst(4), change).map { $0 ^ $1 }
   }
@@ -146,7 +146,7 @@ final class RedactedPackets {
   private func dtls(_ bytes: [UInt8], of peer: UInt32, _ isInbound: Bool) -> [UInt8] {
     var made: [UInt8] = []
     var offset = 0
-    // Records of DTLS 1.3 have another head (RFC 9147 section 4).
+    // DTLS 1.3 records have another header (RFC 9147 section 4).
     while offset < bytes.count, bytes[offset] & 0xe0 != 0x20,
       let record = DTLSRecord.read(bytes.span.bytes, at: &offset)
     {
@@ -158,7 +158,7 @@ final class RedactedPackets {
         copy.fragment = HandshakeText.replaced(record.fragment, standIns)
       }
       made += copy.bytes
-      // The version in the head is the sender's.
+      // The version in the header is the sender's.
       if before + 2 < made.count { made[before + 1] = bytes[before + 1] }
       if before + 2 < made.count { made[before + 2] = bytes[before + 2] }
     }
@@ -166,12 +166,12 @@ final class RedactedPackets {
     guard !rest.isEmpty, !parts.isDisjoint(with: [.keys, .names, .messages]) else {
       return made + rest
     }
-    // The head, with the lowest bits of a number, stays.
+    // The header stays, with the lowest bits of a number.
     return made + rest.prefix(5)
       + standIns.noise("record", rest, count: max(0, rest.count - 5))
   }
 
-  /// Which keys of an association a packet may be under: of a call that was only seen, either.
+  /// Returns which of an association's keys may protect a packet: for an observed call, either.
   private func directions(_ isInbound: Bool, of peer: UInt32) -> [Bool] {
     peer == 0 ? [true, false] : [isInbound]
   }
@@ -223,7 +223,7 @@ final class RedactedPackets {
     return RedactedMedia.isClearRTCP(bytes) ? media.rtcp(bytes) : hidden(bytes, isRTCP: true)
   }
 
-  /// A protected packet that no key opened, with noise behind its head.
+  /// Returns a protected packet that no key opened, with noise after its header.
   private func hidden(_ bytes: [UInt8], isRTCP: Bool) -> [UInt8] {
     var head = 8
     if !isRTCP {
@@ -238,16 +238,16 @@ final class RedactedPackets {
 
 // MARK: - RedactedAssociation
 
-/// The keys of a DTLS association, and those that stand for them.
+/// A DTLS association's keys, and their replacements.
 final class RedactedAssociation {
   private let records: [(old: DTLSRecordProtection, new: DTLSRecordProtection)?]
   private let packets: [SRTPPair?]
-  /// What was protected anew of late: a packet that the network doubled stays doubled.
+  /// Recent packets with their new protection: packets that the network duplicated stay duplicates.
   private var recentPackets: [[UInt8]: [UInt8]] = [:]
   private var recentOrder: [[UInt8]] = []
   private static let recentMaximum = 1_024
 
-  /// Opens with the old key of a direction and protects with the new one.
+  /// Decrypts with a direction's old key and protects with the new one.
   private final class SRTPPair {
     var context: SRTPContext
     init?(_ profile: SRTPProfile, old: [UInt8], new: [UInt8]) {
@@ -258,7 +258,7 @@ final class RedactedAssociation {
     }
   }
 
-  /// - Parameter found: the association as the take tells of it.
+  /// - Parameter found: the association as found in the take.
   init?(_ found: RedactionSurvey.Association, _ text: RedactedText) {
     guard let role = DTLSRole(rawValue: found.role) else { return nil }
     let old = found.secrets
@@ -336,11 +336,11 @@ final class RedactedAssociation {
 
 // MARK: - STUNSecrets
 
-/// The passwords with which messages of STUN and TURN are protected.
+/// The passwords that protect STUN and TURN messages.
 final class STUNSecrets {
-  /// Passwords of ICE (RFC 8489 section 9.1), the one that fitted last in front.
+  /// ICE passwords (RFC 8489 section 9.1), with the last matching one in front.
   private var passwords: [String] = []
-  /// Names and passwords of TURN servers, and the realms that servers named (section 9.2).
+  /// TURN names and passwords, and the realms that servers named (section 9.2).
   private var accounts: [(name: String, password: String)] = []
   private var realms: [String] = []
   private var longTerm: [(old: [UInt8], new: [UInt8])] = []
@@ -358,7 +358,7 @@ final class STUNSecrets {
     accounts.append((name, password))
   }
 
-  /// The key that protects a message in its new form; nil where no known password protects it.
+  /// Returns the key that protects a message in its new form; nil if no known password protects it.
   func newKey(of message: STUNMessage, _ text: RedactedText) -> [UInt8]? {
     if let index = passwords.firstIndex(where: {
       message.verifiesIntegrity(key: Array($0.utf8))
@@ -370,7 +370,7 @@ final class STUNSecrets {
     return longTerm.first { message.verifiesIntegrity(key: $0.old) }?.new
   }
 
-  /// What stands for a realm, which is the name of a host mostly.
+  /// Returns a replacement for a realm, which usually is a host's name.
   func realm(_ old: [UInt8], _ text: RedactedText) -> String {
     let name = String(decoding: old, as: UTF8.self)
     let host = text.host(name)

@@ -4,8 +4,8 @@ import Room
 import Tape
 import Wire
 
-/// The rows of a take with everything replaced that is to go: of the inputs, which a stack is then
-/// driven with anew, and of the outputs, which stand for themselves where it cannot be.
+/// Redacts a take's rows: the inputs, with which a stack is then driven again, and the outputs,
+/// which are used as they are if that is impossible.
 final class RedactedRows {
   private let text: RedactedText
   private let packets: RedactedPackets?
@@ -13,19 +13,19 @@ final class RedactedRows {
   private var codecs: [Int64: String] = [:]
   private var blankContents: Set<Int64> = []
   private var kinds: [UInt32: MachineKind] = [:]
-  /// Whose words the JSON of the row under way is.
+  /// The author of the JSON in the row being redacted.
   private var author = RedactedText.Author.anybody
-  /// What the streams of randomness of an actor gave.
+  /// The random bytes that each actor's streams yielded.
   var drawn: [UInt32: [String: String]] = [:]
 
-  /// - Parameter packets: replaces what datagrams carry; nil leaves them alone.
+  /// - Parameter packets: redacts datagrams; nil leaves them unchanged.
   init(_ text: RedactedText, _ packets: RedactedPackets?) {
     (self.text, self.packets) = (text, packets)
   }
 
   private var parts: Redaction.Parts { text.standIns.parts }
 
-  /// The rows of a step.
+  /// Returns a step's redacted rows.
   func mapped(_ step: TapeChunk.Step, _ rows: RowList) -> RowList {
     var copy = RowList()
     let actor = step.head.actor
@@ -79,7 +79,7 @@ final class RedactedRows {
     }
   }
 
-  /// JSON, or the words of an argument that is none.
+  /// Redacts a call's argument: JSON, or any other text.
   private func arguments(_ old: String, _ rows: RowList, _ row: Int) -> String {
     if let call = CallRequestRow(rows, row), call.name == "keyLog" || call.name == "srtpKey" {
       return keyed(old, as: call.name == "keyLog" ? "keylog" : "srtpkey")
@@ -136,7 +136,7 @@ final class RedactedRows {
     row + 1 < rows.count && CaptureRow(rows, row + 1)?.kind.hasPrefix("relayed ") == true
   }
 
-  /// A content without what it shows: frames keep their heads, samples become silence.
+  /// Returns media without its picture or sound: frames keep their headers, samples become silence.
   private func blank(_ old: [UInt8], _ rows: RowList, _ row: Int) -> [UInt8] {
     for next in (row + 1)..<max(row + 1, min(rows.count, row + 4)) {
       guard let capture = CaptureRow(rows, next) else { continue }
@@ -150,7 +150,7 @@ final class RedactedRows {
     return [UInt8](repeating: 0, count: old.count)
   }
 
-  /// Samples of 16 bits, or floating-point ones of 32, that only are as loud as others were.
+  /// Returns samples, 16-bit or 32-bit floating-point, that are only as loud as the original.
   private static func hum(_ old: [UInt8], samples count: Int) -> [UInt8] {
     var made: [UInt8] = []
     made.reserveCapacity(old.count)
@@ -181,8 +181,8 @@ final class RedactedRows {
     return made + [UInt8](repeating: 0, count: max(0, old.count - made.count))
   }
 
-  /// Whether a content goes whole: audio and video of an endpoint are told by their lengths alone
-  /// where recorded frames stand in for the codecs.
+  /// Returns whether content is removed completely: if recorded frames replace the codecs, an
+  /// endpoint's audio and video are described by their lengths alone.
   private func dropsContent(of step: TapeChunk.Step, _ rows: RowList, _ row: Int) -> Bool {
     guard parts.contains(.media), kinds[step.head.actor] ?? .endpoint == .endpoint,
       let content = ContentRow(rows, row)
@@ -196,9 +196,9 @@ final class RedactedRows {
     return false
   }
 
-  // MARK: What belongs together
+  // MARK: Dependent values
 
-  /// Learns from a row, and makes anew what depends on its other values.
+  /// Learns from a row, and recomputes what depends on its other values.
   private func finish(
     _ values: inout [Value], _ table: Table, _ rows: RowList, _ row: Int, _ actor: UInt32
   ) {
@@ -239,7 +239,7 @@ final class RedactedRows {
     }
   }
 
-  /// The configuration of a machine whose seed is another one.
+  /// Returns a machine's configuration with the bytes drawn under its old seed.
   private func settings(_ configuration: String, _ table: Table, _ actor: UInt32) -> String {
     let scripts = drawn[actor]
     if table == .peer {
@@ -247,7 +247,7 @@ final class RedactedRows {
         scripts != nil || !settings.certificates.isEmpty && parts.contains(.keys)
       else { return configuration }
       settings.drawnBytes = scripts ?? settings.drawnBytes
-      // Recorded DTLS results stand in for those that they made.
+      // Recorded DTLS results replace those made with the certificates.
       if parts.contains(.keys) { settings.certificates = [] }
       return CanonicalJSON.text(settings)
     }

@@ -2,11 +2,11 @@ import FoundationEssentials
 import Tape
 import Wire
 
-// JSON and session descriptions, in which everything else stays as it is written.
+// Redacts JSON and session descriptions; everything else in them stays as written.
 extension RedactedText {
   // MARK: JSON
 
-  /// JSON with other strings; numbers, order and spaces stay.
+  /// Redacts JSON strings; numbers, order and spaces stay.
   func json(_ text: String, depth: Int = 0) -> String {
     let bytes = Array(text.utf8)
     var made: [UInt8] = []
@@ -43,7 +43,7 @@ extension RedactedText {
     return String(decoding: made, as: UTF8.self)
   }
 
-  /// The name of a member: those of formats stay, and those that name somebody do not.
+  /// Redacts a member's name: format keys stay, keys that identify a person or host do not.
   private func key(_ text: String) -> String {
     let isName = text.utf8.allSatisfy { byte in
       switch byte {
@@ -63,9 +63,9 @@ extension RedactedText {
 
   // MARK: Descriptions
 
-  /// A session description, or some of its lines.
+  /// Redacts a session description, or some of its lines.
   func sdp(_ text: String) -> String {
-    // By bytes, because Swift takes CR and LF together for one character.
+    // By bytes, because Swift treats CR LF as a single character.
     text.utf8.split(separator: 10, omittingEmptySubsequences: false).map { line in
       let isReturned = line.last == UInt8(ascii: "\r")
       let bare = String(decoding: isReturned ? line.dropLast() : line, as: UTF8.self)
@@ -91,7 +91,7 @@ extension RedactedText {
     return String(line.prefix(2)) + made
   }
 
-  /// Fields with spaces between, of which some are addresses or names; numbers stay.
+  /// Redacts fields separated by spaces, some of which are addresses or names; numbers stay.
   private func fields(_ text: String, _ part: Redaction.Parts) -> String {
     text.split(separator: " ", omittingEmptySubsequences: false).map { field in
       if let list = addressList(String(field)) { return list }
@@ -126,7 +126,8 @@ extension RedactedText {
     }
   }
 
-  /// Fields of which the first says how the others are secret.
+  /// Redacts fields with secrets; an SRTP key keeps its parameters, and a fingerprint counts as a
+  /// secret.
   private func secretFields(_ text: String) -> String {
     text.split(separator: " ", omittingEmptySubsequences: false).map { field in
       if field.hasPrefix("inline:") {
@@ -139,7 +140,7 @@ extension RedactedText {
     }.joined(separator: " ")
   }
 
-  /// A candidate attribute (RFC 8839 section 5.1), with or without `a=` in front.
+  /// Redacts a candidate attribute (RFC 8839 section 5.1), with or without `a=` in front.
   func candidate(_ text: String) -> String {
     var fields = text.split(separator: " ", omittingEmptySubsequences: false).map(String.init)
     guard fields.count >= 6 else { return free(text) }
@@ -157,9 +158,9 @@ extension RedactedText {
   }
 }
 
-/// A string of JSON as it is written.
+/// A JSON string as written.
 enum JSONLiteral {
-  /// Where the string that begins at a quotation mark ends.
+  /// Returns the end of the string that begins at a quotation mark.
   static func end(_ bytes: [UInt8], from start: Int) -> Int? {
     var index = start + 1
     while index < bytes.count {
@@ -173,7 +174,7 @@ enum JSONLiteral {
     return nil
   }
 
-  /// The text that a string, with its quotation marks, stands for.
+  /// Returns the text that a string, with its quotation marks, stands for.
   static func text(_ literal: ArraySlice<UInt8>) -> String {
     let inner = literal.dropFirst().dropLast()
     guard inner.contains(UInt8(ascii: "\\")) else { return String(decoding: inner, as: UTF8.self) }

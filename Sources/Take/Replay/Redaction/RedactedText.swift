@@ -3,26 +3,25 @@ import FoundationEssentials
 import Tape
 import Wire
 
-/// Replaces names, secrets and addresses in texts: descriptions, JSON, addresses of the web, and
-/// what people write.
+/// Replaces names, secrets and addresses in texts: descriptions, JSON, URLs, and what people write.
 ///
-/// What comes from outside is replaced unless it is known to say nothing (`value`); in what Retake
-/// itself said (`free`) that alone is replaced which was replaced elsewhere.
+/// Text from outside is replaced unless it is known to be harmless (`value`); in Retake's own text
+/// (`free`), only what was replaced elsewhere is.
 struct RedactedText {
   let standIns: StandIns
-  /// Whose words values are where no key says that somebody chose them.
+  /// The author of values whose key does not show that a user chose them.
   enum Author {
     case anybody
-    /// An application that calls a machine of Retake: names of the API stay.
+    /// An application that calls a Retake machine: API names stay.
     case caller
-    /// A machine of Retake, which only repeats names that were in its inputs.
+    /// A Retake machine, which only repeats names from its inputs.
     case machine
   }
   private var author = Author.anybody
 
   init(standIns: StandIns) { self.standIns = standIns }
 
-  /// The same for texts of somebody else.
+  /// Returns a copy for another author's texts.
   func by(_ author: Author) -> RedactedText {
     var copy = self
     copy.author = author
@@ -31,7 +30,7 @@ struct RedactedText {
 
   private typealias Parts = Redaction.Parts
 
-  /// Keys of JSON whose values are secrets.
+  /// JSON keys whose values are secrets.
   private static let secretKeys: Set<String> = [
     "credential", "password", "passwd", "pwd", "token", "access_token", "accesstoken", "apikey",
     "api_key", "apisecret", "api_secret", "secret", "pin", "authorization", "mastersecret",
@@ -40,12 +39,12 @@ struct RedactedText {
     "auth", "bearer", "signature", "jwt", "srtpkey", "nonce", "admin_key", "adminkey", "_key",
     "icetoken", "session_secret",
   ]
-  /// Those of them that never hold a word of a protocol.
+  /// Keys among those whose values are never protocol words.
   private static let surelySecretKeys: Set<String> = [
     "credential", "password", "passwd", "pwd", "token", "access_token", "accesstoken", "apikey",
     "api_key", "apisecret", "api_secret", "secret", "pin", "admin_key", "adminkey", "jwt",
   ]
-  /// Keys whose values are bytes in base64 that show whose they are.
+  /// Keys whose values are identifying bytes in base64.
   private static let certificateKeys: Set<String> = [
     "certificate", "localcertificate", "remotecertificate", "base64certificate", "remoteissuers",
     "privatekey",
@@ -54,23 +53,23 @@ struct RedactedText {
   private static let hostKeys: Set<String> = [
     "ip", "address", "host", "hostname", "server", "relatedaddress", "domain", "fqdn", "addr",
   ]
-  /// Keys whose values are what people said.
+  /// Keys whose values are messages that people wrote.
   private static let messageKeys: Set<String> = [
     "text", "message", "body", "msg", "content", "payload",
   ]
-  /// Keys under which even a number may name somebody.
+  /// Keys under which even a number may identify a person.
   private static let personalKeys: Set<String> = [
     "display", "displayname", "name", "user", "userid", "caller", "callee", "phone", "from", "to",
     "email",
   ]
-  /// Keys of Retake's own machines whose values somebody chose.
+  /// Keys of Retake's machines whose values a user chose.
   private static let chosenKeys: Set<String> = [
     "label", "protocol", "trackid", "streamids", "streamid", "id", "name", "displayname",
     "display", "room", "roomid", "extravalue", "participant", "participants", "owner", "clientid",
     "channelid", "connectionid", "uid", "device", "portname", "title", "group", "metadata",
     "remotestreamids", "cname",
   ]
-  /// Keys whose values only tell objects of the same take apart, or are words of a format.
+  /// Keys whose values are words of a format, or only distinguish objects within the take.
   private static let structuralKeys: Set<String> = [
     "format", "codec", "mimetype", "sdpfmtpline", "uri", "mid", "sdpmid", "tlsversion",
     "dtlscipher", "srtpcipher", "tlsgroup", "ciphersuite", "profile", "version", "candidatetype",
@@ -84,7 +83,7 @@ struct RedactedText {
 
   // MARK: Values
 
-  /// A text that came from outside, with the key that it stands under.
+  /// Redacts a text from outside, given its key.
   func value(_ text: String, key: String = "", depth: Int = 0) -> String {
     guard !text.isEmpty else { return text }
     guard depth < 8 else { return standIns.word(text, .names) }
@@ -101,7 +100,7 @@ struct RedactedText {
     if RedactedText.hostKeys.contains(name) || text.hasSuffix(".local") { return host(text) }
     if let known = standIns.known(text) { return known }
     if RedactedText.structuralKeys.contains(name) { return free(text) }
-    // Names of objects of statistics are made by the stack that reports them.
+    // The reporting stack creates the names of stats objects.
     if isIdentifier(text, name), depth < 2 { return free(text) }
     if RedactedText.messageKeys.contains(name), !Vocabulary.isCommon(text) {
       return standIns.word(text, standIns.parts.contains(.names) ? .names : .messages)
@@ -113,7 +112,7 @@ struct RedactedText {
     return standIns.word(text, .names)
   }
 
-  /// Whether a text is of Retake's own sources, such as the name of a case.
+  /// Returns whether a text comes from Retake's sources, such as a case's name.
   private func isWordOfAuthor(_ text: String, _ key: String) -> Bool {
     guard author != .anybody, !RedactedText.chosenKeys.contains(key) else { return false }
     if author == .machine { return true }
@@ -132,7 +131,7 @@ struct RedactedText {
     }
   }
 
-  /// What a text becomes whose form tells what it is; nil for any other.
+  /// Redacts a text whose form reveals what it is; returns nil for any other.
   private func shaped(_ text: String, _ name: String, _ depth: Int) -> String? {
     if text.hasPrefix("v=0") || text.hasPrefix("a=") || text.contains("\na=")
       || text.contains("\r\na=")
@@ -143,7 +142,7 @@ struct RedactedText {
     if let first = text.utf8.first(where: { $0 > 32 }),
       first == UInt8(ascii: "{") || first == UInt8(ascii: "[")
     {
-      // Browsers print dictionaries in a form of their own.
+      // Browsers print dictionaries in their own format.
       return text.contains("\"") ? json(text, depth: depth + 1) : loose(text, depth)
     }
     if text.hasPrefix("HTTP/") || text.contains(" HTTP/1.") { return http(text, depth) }
@@ -154,7 +153,8 @@ struct RedactedText {
     return text.contains(": ") || text.contains("\n") ? loose(text, depth) : nil
   }
 
-  /// Words with signs between, as in `label: chat, ordered: true`: each under the key in front.
+  /// Redacts words with separators, as in `label: chat, ordered: true`, each under the key before
+  /// it.
   private func loose(_ text: String, _ depth: Int) -> String {
     var made = ""
     var word = ""
@@ -183,7 +183,7 @@ struct RedactedText {
 
   private static let schemes = ["stun:", "stuns:", "turn:", "turns:"]
 
-  /// Whether a text is the name of an object of statistics or of signaling, made by a program.
+  /// Returns whether a program generated the text as a name of a stats object or in signaling.
   private func isIdentifier(_ text: String, _ key: String) -> Bool {
     guard key == "id" || key.hasSuffix("id"), author == .anybody,
       !RedactedText.namingIdentifiers.contains(where: key.hasPrefix)
@@ -191,20 +191,20 @@ struct RedactedText {
     return text.utf8.count < 32 && text.utf8.allSatisfy { $0 > 32 && $0 < 0x80 && $0 != 0x40 }
   }
 
-  /// What identifiers begin with that name people and what they use.
+  /// Prefixes of identifiers that name people and their devices.
   private static let namingIdentifiers = [
     "stream", "track", "user", "channel", "room", "client", "display", "participant", "person",
     "device", "group", "tenant", "org",
   ]
 
-  /// Pairs of hexadecimal digits with colons between.
+  /// Returns whether a text is pairs of hexadecimal digits separated by colons.
   static func isFingerprint(_ text: String) -> Bool {
     let bytes = Array(text.utf8)
     guard bytes.count >= 47, bytes.count % 3 == 2 else { return false }
     return bytes.indices.allSatisfy { $0 % 3 == 2 ? bytes[$0] == 58 : bytes[$0] != 58 }
   }
 
-  /// A certificate in base64.
+  /// Redacts a certificate in base64.
   @discardableResult
   func certificate(_ text: String) -> String {
     guard standIns.parts.contains(.keys) else { return text }
@@ -213,7 +213,7 @@ struct RedactedText {
     let made = standIns.noise("certificate", [UInt8](data), count: data.count)
     let new = Data(made).base64EncodedString()
     standIns.register(text, as: new)
-    // Descriptions name it by its hash (RFC 8122 section 5).
+    // Descriptions identify it by its hash (RFC 8122 section 5).
     for algorithm in ["sha-1", "sha-224", "sha-256", "sha-384", "sha-512"] {
       guard let before = certificateHash(algorithm, [UInt8](data)),
         let after = certificateHash(algorithm, made)
@@ -227,7 +227,7 @@ struct RedactedText {
     return new
   }
 
-  /// Bytes of a connection: text as text, and other bytes as nothing.
+  /// Redacts a connection's bytes: text as text, anything else by removing it.
   private func bytes(_ data: Data, _ depth: Int) -> String {
     guard let text = String(validating: [UInt8](data), as: UTF8.self) else {
       let hides = !standIns.parts.isDisjoint(with: [.keys, .addresses, .names])
@@ -238,7 +238,7 @@ struct RedactedText {
     return Data(value(text, depth: depth + 1).utf8).base64EncodedString()
   }
 
-  /// Lines of a key log: label, client random, secret.
+  /// Redacts the lines of a key log: label, client random, secret.
   private func keyLog(_ text: String) -> String {
     text.split(separator: "\n", omittingEmptySubsequences: false).map { line in
       let words = line.split(separator: " ", omittingEmptySubsequences: false)
@@ -250,7 +250,8 @@ struct RedactedText {
 
   // MARK: Hosts
 
-  /// An address with or without a port, or several with spaces between; nil for anything else.
+  /// Redacts an address with or without a port, or several separated by spaces; returns nil for
+  /// anything else.
   func addressList(_ text: String) -> String? {
     var found: [String] = []
     for part in text.split(separator: " ", omittingEmptySubsequences: false) {
@@ -265,13 +266,13 @@ struct RedactedText {
     return found.joined(separator: " ")
   }
 
-  /// Addresses and names of hosts, each with or without a port, with spaces between.
+  /// Redacts host addresses and names separated by spaces, each with or without a port.
   func hosts(_ text: String) -> String {
     text.split(separator: " ", omittingEmptySubsequences: false)
       .map { host(String($0)) }.joined(separator: " ")
   }
 
-  /// The name or the address of a host, with or without a port.
+  /// Redacts a host's name or address, with or without a port.
   func host(_ text: String) -> String {
     if let list = addressList(text) { return list }
     if text.hasPrefix("["), text.hasSuffix("]"), let ip = IPAddress(text.dropFirst().dropLast()) {
@@ -285,7 +286,7 @@ struct RedactedText {
 
   private func name(_ text: Substring) -> String {
     if text == "localhost" { return String(text) }
-    // The ending `local` is what asks for multicast DNS.
+    // The ending `local` selects multicast DNS.
     let labels = text.split(separator: ".", omittingEmptySubsequences: false)
     return labels.enumerated().map { index, label in
       label == "local" && index == labels.count - 1
@@ -293,7 +294,7 @@ struct RedactedText {
     }.joined(separator: ".")
   }
 
-  /// An address of the web, or of a STUN or TURN server.
+  /// Redacts a URL, or the address of a STUN or TURN server.
   func url(_ text: String) -> String {
     let isServer = Self.schemes.contains(where: text.hasPrefix)
     let site = text.firstRange(of: "://").map { text[$0.upperBound...] } ?? ""
@@ -321,7 +322,7 @@ struct RedactedText {
     return made + pieces(rest[query...], .keys)
   }
 
-  /// The words of a text between signs of addresses of the web.
+  /// Redacts the words between a URL's separators.
   private func pieces(_ text: Substring, _ part: Redaction.Parts) -> String {
     var made = ""
     var word = ""
@@ -380,7 +381,7 @@ struct RedactedText {
 
   // MARK: Free text
 
-  /// A text in which alone is replaced what was replaced elsewhere, and addresses.
+  /// Redacts Retake's own text: only addresses, and what was replaced elsewhere.
   func free(_ text: String) -> String {
     var text = text
     for (old, new) in standIns.phrases where text.contains(old) {
@@ -408,7 +409,7 @@ struct RedactedText {
     let text = String(decoding: run, as: UTF8.self)
     if let known = standIns.known(text) { return Array(known.utf8) }
     if let list = addressList(text) { return Array(list.utf8) }
-    // The longest piece in front that is something, then the rest.
+    // The longest leading part with a replacement, then the rest.
     if let sign = run.firstIndex(where: { Self.joining.contains($0) && $0 != UInt8(ascii: ".") }) {
       let isOpen = run[sign] == UInt8(ascii: "[")
       if isOpen, let close = run.lastIndex(of: UInt8(ascii: "]")), close > sign {
@@ -424,7 +425,7 @@ struct RedactedText {
     guard run.contains(UInt8(ascii: ".")) else {
       return run.contains(UInt8(ascii: "/")) ? slashed(text) : run
     }
-    // Names of candidates in statistics end with their addresses.
+    // Candidate names in statistics end with their addresses.
     if let hyphen = run.lastIndex(of: UInt8(ascii: "-")) {
       return Array(run[...hyphen]) + token(Array(run[(hyphen + 1)...]))
     }

@@ -3,13 +3,13 @@ import ICE
 import Tape
 import Wire
 
-/// Looks for what was taken out in the file that was made: in its bytes as they are, free pages
-/// included, and in every value of its rows, compressed ones decoded.
+/// Searches the redacted file for what was removed: in its raw bytes, including free pages, and in
+/// every value of its rows, decompressed.
 ///
-/// It searches for UTF-8, UTF-16, hexadecimal, base64 at each offset, and addresses masked as STUN
-/// masks them.
+/// It searches for UTF-8, UTF-16, hexadecimal, base64 at each offset, and addresses masked as in
+/// STUN.
 struct RedactionScan {
-  /// What was found, and where.
+  /// An original that was found, with its location.
   struct Leak {
     var place: String
     var length: Int
@@ -17,16 +17,16 @@ struct RedactionScan {
 
   /// Patterns by their first eight bytes.
   private var patterns: [UInt64: [[UInt8]]] = [:]
-  /// The lowest bits of the first bytes of patterns: most places of a file are ruled out by them.
+  /// The lowest bits of patterns' first bytes, which rule out most places in a file.
   private var filter = [Bool](repeating: false, count: 1 << 16)
   private let addresses: Set<IPAddress>
-  /// Patterns that the file of any take has in it, as examples in its schema.
+  /// Patterns that occur in every take's file, such as examples in its schema.
   private var universal: Set<[UInt8]> = []
   private(set) var count = 0
 
   private static let shortest = 8
 
-  /// - Parameter stays: what stands for the originals, which may be found.
+  /// - Parameter media: pieces of the original media.
   init(_ standIns: StandIns, media: [[UInt8]]) {
     addresses = Set(standIns.replacedAddresses)
     for (old, _) in standIns.replaced { add(old) }
@@ -58,13 +58,13 @@ struct RedactionScan {
         ? [byte] : [UInt8(ascii: "%")] + Array(hexadecimal([byte]).uppercased().utf8)
     }
     if percent != bytes { insert(percent) }
-    // Hexadecimal text stands for bytes.
+    // Hexadecimal text may represent bytes.
     if let binary = [UInt8](hexadecimal: text.utf8.filter { $0 != 58 && $0 != 45 }) {
       add(bytes: binary)
     }
   }
 
-  /// What stands for itself in addresses of the web (RFC 3986 section 2.3).
+  /// The characters that URLs do not escape (RFC 3986 section 2.3).
   private static let unreserved = Set(
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~".utf8)
 
@@ -76,7 +76,7 @@ struct RedactionScan {
     for skipped in 0..<3 { insert(Self.base64(bytes, skipped)) }
   }
 
-  /// The digits of base64 that are the same whatever stands around the bytes.
+  /// Returns the base64 digits that do not depend on the bytes before and after.
   private static func base64(_ bytes: [UInt8], _ skipped: Int) -> [UInt8] {
     let whole = bytes.dropFirst(skipped)
     let text = Data(whole.prefix(whole.count / 3 * 3)).base64EncodedString()
@@ -94,11 +94,11 @@ struct RedactionScan {
     (0..<8).reduce(0) { $0 | UInt64(bytes[start + $1]) << UInt64(8 * $1) }
   }
 
-  // MARK: Searching
+  // MARK: Search
 
-  /// The first original in some bytes.
+  /// Returns the first original found in some bytes.
   ///
-  /// - Parameter ignoresUniversal: whether what every take has in it does not count.
+  /// - Parameter ignoresUniversal: whether patterns that occur in every take do not count.
   private func find(_ bytes: [UInt8], ignoresUniversal: Bool = true) -> (
     length: Int, offset: Int
   )? {
@@ -122,7 +122,7 @@ struct RedactionScan {
     }
   }
 
-  /// Looks through a take; nil when nothing of the original is left.
+  /// Searches a take; returns nil if nothing of the original is left.
   func leak(in path: String) throws(TapeError) -> Leak? {
     let reader = try TapeReader(path: path)
     if let found = find(Array(reader.header.label.utf8)) {
@@ -158,7 +158,7 @@ struct RedactionScan {
     return nil
   }
 
-  /// Whether a message of STUN carries an address of the original.
+  /// Returns whether a STUN message carries one of the original's addresses.
   private func hasAddress(_ bytes: [UInt8]) -> Bool {
     guard let first = bytes.first, first < 4, let message = try? STUNMessage(bytes) else {
       return false
@@ -173,7 +173,7 @@ struct RedactionScan {
     }
   }
 
-  /// Looks through the bytes of the file, of which some belong to no row.
+  /// Searches the file's bytes, some of which belong to no row.
   private func fileLeak(_ path: String) throws(TapeError) -> Leak? {
     for name in [path, path + "-wal", path + "-journal"] {
       guard case .success(let descriptor) = FileBytes.open(name) else { continue }

@@ -5,10 +5,10 @@ import Secure
 import Tape
 import Wire
 
-/// What has to be known of a take before the first of its rows can be replaced: its certificates,
-/// keys and passwords, what payload types stand for, and which addresses it has.
+/// Facts needed about a take before its first row can be replaced: its certificates, keys and
+/// passwords, the meaning of payload types, and its addresses.
 struct RedactionSurvey {
-  /// A DTLS association of an endpoint, as `secured` and `keylog` events tell of it.
+  /// An endpoint's DTLS association, from its `secured` and `keylog` events.
   struct Association {
     var peer: UInt32
     var secrets: DTLSSecrets
@@ -20,18 +20,17 @@ struct RedactionSurvey {
   private(set) var associations: [Association] = []
   private(set) var payloadTypes = PayloadTypeNames()
   let secrets = STUNSecrets()
-  /// Seeds by the number of the actor.
+  /// Seeds by actor number.
   private(set) var seeds: [UInt32: [UInt8]] = [:]
-  /// What streams of randomness began with in a take that was redacted before.
+  /// The first bytes of random streams, in a take that was redacted before.
   private(set) var scripts: [UInt32: [String: String]] = [:]
   private var secured: [UInt32: SecuredText] = [:]
-  /// Of calls that were only seen: their hellos by both ends, and the lines of key logs.
+  /// For observed calls: the hello messages by both ends, and key log lines.
   private var paths: [Int64: [String]] = [:]
   private var hellos: [[String]: HandshakeText.Hellos] = [:]
   private var seen: [HandshakeText.Hellos] = []
   private var masters: [[UInt8]: [UInt8]] = [:]
 
-  /// Reads a take.
   init(path: String, _ text: RedactedText) throws(TapeError) {
     let reader = try TapeReader(path: path)
     while let chunk = try reader.chunk() {
@@ -53,7 +52,7 @@ struct RedactionSurvey {
     }
   }
 
-  /// Learns the secrets of a key log.
+  /// Learns a key log's secrets.
   private mutating func learn(keyLog text: String) {
     for line in text.split(whereSeparator: \.isNewline) {
       let words = line.split(separator: " ")
@@ -65,7 +64,7 @@ struct RedactionSurvey {
     }
   }
 
-  /// Learns the hellos of a call that was only seen.
+  /// Learns the hello messages of an observed call.
   private mutating func learn(seen packet: PacketRow) {
     guard let ends = paths[packet.path.number], DatagramClass(packet.bytes.span.bytes) == .dtls
     else { return }
@@ -154,7 +153,7 @@ struct RedactionSurvey {
     }
   }
 
-  /// Learns what the lines of a description say, wherever it stands.
+  /// Learns what a description's lines state, wherever the description is.
   private mutating func describe(_ text: String, _ peer: UInt32) {
     for word in RedactionSurvey.words(after: "ice-pwd:", in: text) { secrets.add(password: word) }
     guard text.contains("rtpmap:") else { return }
@@ -175,7 +174,7 @@ struct RedactionSurvey {
     }
   }
 
-  /// The words of ice-chars (RFC 8839 section 5.4) behind each appearance of a text.
+  /// Returns the ice-chars (RFC 8839 section 5.4) after each occurrence of a text.
   private static func words(after name: String, in text: String) -> [String] {
     var found: [String] = []
     var rest = text[...]
@@ -189,7 +188,7 @@ struct RedactionSurvey {
     return found
   }
 
-  /// Learns the addresses that messages of STUN and TURN carry.
+  /// Learns the addresses in STUN and TURN messages.
   private func learn(_ bytes: [UInt8], _ text: RedactedText) {
     guard let first = bytes.first, first < 4, let message = try? STUNMessage(bytes) else { return }
     for attribute in message.attributes {
@@ -210,18 +209,18 @@ struct RedactionSurvey {
 
 // MARK: - DrawnBytes
 
-/// What the streams of randomness of a machine gave, for a take that has its seed no more.
+/// The bytes that a machine drew from its random streams, for a take that no longer has its seed.
 ///
-/// Numbers stay: the other side repeats them. Names and passwords made of random bytes are those
-/// that stand for them.
+/// Numbers stay, because the remote side repeats them. Names and passwords made of random bytes
+/// become their stand-ins.
 struct DrawnBytes {
-  /// The streams by their labels, in hexadecimal.
+  /// The streams by label, in hexadecimal.
   private(set) var scripts: [String: String] = [:]
 
   private static let alphabet = Array(
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
 
-  /// - Parameter drawn: how many bytes each stream gave.
+  /// - Parameter drawn: how many bytes were drawn from each stream.
   init(
     seed: [UInt8], after scripts: [String: String], drawn: [(stream: String, bytes: UInt64)],
     _ standIns: StandIns
@@ -238,7 +237,7 @@ struct DrawnBytes {
     }
   }
 
-  /// The stream of a label; nil for one that no machine has.
+  /// Returns the stream with a label; nil if no machine has it.
   private static func stream(_ label: String, _ entropy: Entropy) -> EntropyStream? {
     let parts = label.split(separator: " ")
     let number = parts.count > 1 ? Int(parts[1]) ?? 0 : 0
@@ -255,7 +254,7 @@ struct DrawnBytes {
     }
   }
 
-  /// Replaces the random bytes from which names were generated by bytes that generate their
+  /// Replaces the random bytes that names were generated from with bytes that generate their
   /// stand-ins.
   private static func rename(_ bytes: inout [UInt8], _ standIns: StandIns) {
     for start in bytes.indices {

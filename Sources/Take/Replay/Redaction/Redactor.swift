@@ -4,29 +4,28 @@ import Peer
 package import Tape
 import Wire
 
-/// Makes a take that can be given away of one that cannot: with other keys, addresses, names,
-/// messages and media, which replays wherever that is possible.
+/// Makes a take that can be shared from one that cannot: it has other keys, addresses, names,
+/// messages and media, and replays wherever possible.
 ///
 /// Every row is replaced first, inputs and outputs alike. Then the stack is driven with the new
-/// inputs, and what it does is the new take, where the session comes to the same. Where it does
-/// not, or where something of the original is still in it, the replaced rows themselves are the new
-/// take: facts, of which nothing is executed. Nothing is handed out before a search through it
-/// found nothing of the original.
+/// inputs; if the session has the same outcome, this is the new take. If it does not, or still
+/// contains anything of the original, the replaced rows become the new take: facts that are never
+/// executed. No take is delivered before a search has found nothing of the original in it.
 package struct Redactor {
-  /// What was made.
+  /// The result of a redaction: what was removed, and how the new take was made.
   package struct Summary: Sendable {
     package var removed: [String]
-    /// How many names and secrets, and how many addresses, have something that stands for them.
+    /// The number of names and secrets replaced, and of addresses.
     package var words: Int
     package var addresses: Int
     package var steps: Int
-    /// Whether a replay of it executes the stack.
+    /// Whether replaying it executes the stack.
     package var isExecuted: Bool
-    /// Why nothing of it is executed; nil where all is.
+    /// The reason that nothing in it is executed; nil if everything is.
     package var reason: String?
-    /// How many texts and bytes were searched for at the end; none was found.
+    /// The number of texts and bytes searched for at the end; none was found.
     package var searched: Int
-    /// What a replay of it promises.
+    /// The guarantee that a replay of it provides.
     package var sentence: String
   }
 
@@ -40,7 +39,7 @@ package struct Redactor {
 
   /// Writes the new take; `output` must not exist.
   ///
-  /// - Parameter secret: 32 random bytes, which nobody may keep.
+  /// - Parameter secret: 32 random bytes, which must be discarded afterwards.
   package static func run(
     path: String, output: String, parts: Redaction.Parts, secret: [UInt8],
     makePeer: @escaping TakeVerification.MakePeer = TakeVerification.stack
@@ -101,14 +100,14 @@ package struct Redactor {
 
   // MARK: Learning
 
-  /// Goes through all texts once, so that every name is known before the first is replaced; returns
-  /// pieces of the media to search for later.
+  /// Reads all texts once, so that every name is known before the first is replaced; returns pieces
+  /// of the media to search for later.
   private func learn() throws(TapeError) -> [[UInt8]] {
     let reader = try TapeReader(path: path)
     let rows = RedactedRows(text, nil)
     standIns.isLearning = true
     defer { standIns.isLearning = false }
-    _ = text.value(header.label)
+    _ = newHeader(isFactsOnly: false)
     var media: [[UInt8]] = []
     while let chunk = try reader.chunk() {
       for step in chunk.steps {
@@ -122,7 +121,7 @@ package struct Redactor {
   private static let piece = 24
   private static let piecesMaximum = 200_000
 
-  /// A piece out of the middle of a frame or a message, unless it has no variety.
+  /// Collects a piece from the middle of a frame or message, unless it has too little variety.
   private func collect(_ rows: RowList, _ row: Int, _ media: inout [[UInt8]]) {
     guard media.count < Self.piecesMaximum else { return }
     var bytes: [UInt8]?
@@ -140,7 +139,7 @@ package struct Redactor {
     if Set(piece).count > 6 { media.append(piece) }
   }
 
-  /// What the streams of randomness of each actor gave.
+  /// Returns the bytes that each actor drew from its random streams.
   private func drawnBytes(_ survey: RedactionSurvey, _ reason: inout String?) throws(TapeError)
     -> [UInt32: [String: String]]
   {
@@ -169,7 +168,7 @@ package struct Redactor {
     return scripts
   }
 
-  /// The original as a replay left it; nil where it does not replay identically.
+  /// Returns the original as a replay left it; nil if it does not replay identically.
   private func identicalReplay() throws(TapeError) -> Replayer? {
     let toolchain = try Toolchain.current(for: path)
     var substitution = try Substitution(of: path, header, by: toolchain)
@@ -183,7 +182,7 @@ package struct Redactor {
       case .identical: return replayer
       case .altered: return nil
       case .diverged(let divergence):
-        // Codecs come to something else on another processor.
+        // On another processor, codecs produce other results.
         guard
           let other = substitution.standingIn(
             for: divergence, in: path, header, by: toolchain)
@@ -194,8 +193,8 @@ package struct Redactor {
     return nil
   }
 
-  /// What comes of the original when the stack is driven with its inputs on its own terms, as for
-  /// takes of another revision; nil where that cannot be.
+  /// Drives the stack with the original's inputs without comparing, as for takes of another
+  /// revision; returns its actors, or nil if that is impossible.
   private func redriven() throws(TapeError) -> [DrivenActor]? {
     let again = output + ".again"
     defer { FileBytes.remove(again) }
@@ -215,6 +214,11 @@ package struct Redactor {
   private func newHeader(isFactsOnly: Bool) -> TakeHeader {
     var new = header
     new.label = text.value(header.label)
+    // In order, because what stands for a word may depend on the words before it.
+    let tags = header.tags.sorted { $0.key < $1.key }.map {
+      (text.value($0.key), text.value($0.value, key: $0.key))
+    }
+    new.change(tags: Dictionary(tags) { first, _ in first })
     let before = header.redacted?.parts ?? []
     new.redaction =
       Redaction(parts.union(before), isFactsOnly: isFactsOnly, version: retakeVersion).number
@@ -239,7 +243,8 @@ package struct Redactor {
     try copy.finish(isComplete: reader.ending != nil)
   }
 
-  /// Drives the stack with the replaced inputs; why that is no use, or nil.
+  /// Drives the stack with the replaced inputs; returns the reason that the result is unusable, or
+  /// nil.
   private func execute(_ rows: String) throws(TapeError) -> String? {
     var options = Redrive.Options()
     options.header = newHeader(isFactsOnly: false)

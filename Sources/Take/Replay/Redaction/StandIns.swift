@@ -2,25 +2,24 @@ import Crypto
 import Tape
 import Wire
 
-/// What stands for the names, secrets and addresses of a take in its redacted copy: the same for
-/// the same thing wherever it appears, of the same length and form, and of no use to anybody who
-/// does not have the original.
+/// The stand-ins for a take's names, secrets and addresses in its redacted copy: consistent
+/// throughout, with the same length and form, and useless without the original.
 final class StandIns {
   let parts: Redaction.Parts
-  /// Whether addresses are only learned, so that none is mapped to one that there is.
+  /// Whether addresses are only learned, so that none is mapped to an existing one.
   var isLearning = false
-  /// 32 secret bytes that are forgotten with the redaction: without them nobody can try out whether
-  /// a guess gives what stands in the copy.
+  /// 32 secret bytes, discarded after redaction: without them, a guess at an original cannot be
+  /// checked against the copy.
   private let secret: [UInt8]
   private var words: [String: String] = [:]
   private var given: Set<String> = []
-  /// Texts that contain other characters than words do, and so are looked for in free text.
+  /// Texts that are not single words, so they must be searched for in free text.
   private(set) var phrases: [(old: String, new: String)] = []
   private var addresses: [IPAddress: IPAddress] = [:]
   private var networks: [UInt64: UInt64] = [:]
   private var networkCounts: [UInt64: UInt64] = [:]
   private var hostCounts: [UInt64: UInt64] = [:]
-  /// Addresses and networks of the original, which nothing may be mapped to.
+  /// The original's addresses and networks, which nothing may be mapped to.
   private var originalAddresses: Set<IPAddress> = []
   private var originalNetworks: Set<UInt64> = []
 
@@ -28,7 +27,7 @@ final class StandIns {
     (self.parts, self.secret) = (parts, secret)
   }
 
-  /// All that was replaced so far, and by what.
+  /// All replacements so far.
   var replaced: [(old: String, new: String)] {
     words.filter { $0.key != $0.value }.map { ($0.key, $0.value) }
   }
@@ -36,7 +35,7 @@ final class StandIns {
     addresses.filter { $0.key != $0.value }.map(\.key)
   }
 
-  /// Bytes that nobody can compute from `bytes` without the secret.
+  /// Returns bytes that cannot be computed from `bytes` without the secret.
   func noise(_ label: String, _ bytes: [UInt8], count: Int) -> [UInt8] {
     let key = HashFunction.sha256.hmac(key: secret, Array(label.utf8) + [0] + bytes)
     var made: [UInt8] = []
@@ -49,12 +48,13 @@ final class StandIns {
     return Array(made.prefix(count))
   }
 
-  /// How many phrases are looked for: more would take long, and what is left is found at the end.
+  /// The maximum number of phrases to search for: more would take long, and the final search finds
+  /// the rest.
   private static let phrasesMaximum = 1_000
 
   // MARK: Words
 
-  /// Fixes what stands for a word.
+  /// Registers a word's stand-in.
   func register(_ old: String, as new: String) {
     guard old != new, !old.isEmpty else { return }
     words[old] = new
@@ -63,17 +63,17 @@ final class StandIns {
     if !old.utf8.allSatisfy(StandIns.isWordByte) { phrases.append((old, new)) }
   }
 
-  /// What stands for a word of some part; the word itself where that part stays, or where anybody
-  /// knows the word.
+  /// Returns the stand-in for a word that belongs to a part; the word itself if that part stays, or
+  /// if the word is common.
   ///
-  /// - Parameter isSecret: whether it goes even if it is a word that everybody knows.
+  /// - Parameter isSecret: whether even a common word is replaced.
   func word(_ old: String, _ part: Redaction.Parts, isSecret: Bool = false) -> String {
     guard parts.contains(part), !old.isEmpty else { return old }
     if let known = words[old] { return known }
     guard isSecret || !Vocabulary.isCommon(old) else { return old }
-    // Numbers tell things apart, and stand in JSON without quotation marks as well.
+    // Numbers tell things apart, and JSON also has them without quotation marks.
     if part == .names, !isSecret, StandIns.isNumber(old) { return old }
-    // What is so short is not looked for elsewhere.
+    // Such short words are not searched for elsewhere.
     if isSecret, old.utf8.count < 4 {
       return StandIns.shape(old, noise("word", Array(old.utf8), count: old.utf8.count))
     }
@@ -89,7 +89,7 @@ final class StandIns {
     return new
   }
 
-  /// Whether a text has digits alone, with signs between.
+  /// Returns whether a text has only digits and separators.
   static func isNumber(_ text: String) -> Bool {
     text.utf8.allSatisfy {
       (48...57).contains($0) || $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: ".")
@@ -97,18 +97,18 @@ final class StandIns {
     }
   }
 
-  /// The word that is known to stand for another one.
+  /// Returns the known stand-in for a word.
   func known(_ old: String) -> String? { words[old] }
 
-  /// Letters become letters, digits digits, and hexadecimal stays that; other ASCII stays, so that
-  /// addresses of mail and names of files still look like it.
+  /// Returns a text in which letters replace letters, digits replace digits, and hexadecimal stays
+  /// hexadecimal; other ASCII stays, so that mail addresses and file names still look like it.
   private static func shape(_ old: String, _ noise: [UInt8]) -> String {
     let isHexadecimal =
       old.utf8.count >= 8
       && old.utf8.allSatisfy {
         hexadecimalRange.contains($0) || $0 == UInt8(ascii: "-") || $0 == UInt8(ascii: ":")
       }
-    // The version and the variant of a UUID stay (RFC 9562 section 4).
+    // A UUID's version and variant stay (RFC 9562 section 4).
     let isUUID = isHexadecimal && old.utf8.count == 36
     var made: [UInt8] = []
     for (index, (byte, random)) in zip(old.utf8, noise).enumerated() {
@@ -130,7 +130,7 @@ final class StandIns {
 
   private static let hexadecimalRange = Set("0123456789abcdefABCDEF".utf8)
 
-  /// The bytes that a word in free text is made of.
+  /// Returns whether a byte may be part of a word in free text.
   static func isWordByte(_ byte: UInt8) -> Bool {
     switch byte {
     case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "z"),
@@ -143,14 +143,14 @@ final class StandIns {
 
   // MARK: Addresses
 
-  /// Learns an address of the original, before any is mapped.
+  /// Learns one of the original's addresses, before any is mapped.
   func learn(_ ip: IPAddress) {
     originalAddresses.insert(ip)
     originalNetworks.insert(StandIns.network(ip))
   }
 
-  /// What stands for an address: one of the same family and kind, and in the same network as those
-  /// of the same network.
+  /// Returns an address's stand-in: from the same family and kind, with a shared network for
+  /// addresses that shared one.
   func address(_ ip: IPAddress) -> IPAddress {
     guard parts.contains(.addresses), !StandIns.isUniversal(ip) else { return ip }
     if isLearning {
@@ -167,7 +167,7 @@ final class StandIns {
     SocketAddress(address(end.ip), port: end.port)
   }
 
-  /// Addresses that every host has, and groups.
+  /// Returns whether every host may use an address: loopback, unspecified or multicast.
   static func isUniversal(_ ip: IPAddress) -> Bool {
     if ip.isLoopback || ip.isUnspecified { return true }
     let bytes = ip.bytes
@@ -190,7 +190,7 @@ final class StandIns {
     return IPAddress(ipv4: UInt32(truncatingIfNeeded: new << 8))
   }
 
-  /// The networks of 256 addresses that stand for those of a kind, in their order.
+  /// Returns the networks of 256 addresses that replace those of a kind, in order.
   private static func bases(_ network: UInt64) -> [Range<UInt64>] {
     switch network {
     case 0x0a_0000..<0x0b_0000: [0x0a_8000..<0x0b_0000]
@@ -198,7 +198,7 @@ final class StandIns {
     case 0xc0_a800..<0xc0_a900: [0xc0_a864..<0xc0_a900, 0xc0_a800..<0xc0_a864]
     case 0x64_4000..<0x64_8000: [0x64_6400..<0x64_8000]
     case 0xa9_fe00..<0xa9_ff00: [0xa9_fe64..<0xa9_ff00, 0xa9_fe01..<0xa9_fe64]
-    // RFC 5737, and RFC 2544 when those are used up.
+    // RFC 5737, and RFC 2544 once those are used up.
     default:
       [
         0xc0_0002..<0xc0_0003, 0xc6_3364..<0xc6_3365, 0xcb_0071..<0xcb_0072, 0xc6_1200..<0xc6_1400,
@@ -226,13 +226,13 @@ final class StandIns {
         rest -= UInt64(range.count)
       }
     }
-    // Every network of the kind is used: they share the last one.
+    // Every network of the kind is in use, so the rest share the last one.
     return (ranges.last?.upperBound ?? 1) - 1
   }
 
   private func mappedIPv6(_ ip: IPAddress) -> IPAddress {
     let (high, low) = ip.words
-    // IPv4 inside of IPv6 (RFC 4291 section 2.5.5.2, RFC 6052 section 2.1).
+    // IPv4 inside IPv6 (RFC 4291 section 2.5.5.2, RFC 6052 section 2.1).
     if high == 0 && low >> 32 == 0xffff || high == 0x0064_ff9b_0000_0000 {
       let inner = address(IPAddress(ipv4: UInt32(truncatingIfNeeded: low)))
       return IPAddress(ipv6High: high, low: (low >> 32) << 32 | inner.words.low)

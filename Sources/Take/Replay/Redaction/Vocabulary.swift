@@ -1,12 +1,10 @@
 import Tape
 
-/// Words that everybody's calls have, and that are never replaced because they say nothing about
-/// anybody.
+/// Words that occur in everyone's calls and are never replaced, because they reveal nothing.
 ///
-/// They are terms of the W3C and the RFCs, names of codecs, members of statistics, and words of
-/// signaling protocols.
+/// They are W3C and RFC terms, codec names, stats members, and words of signaling protocols.
 enum Vocabulary {
-  /// Whether a text has nothing but such words, short numbers, and signs between them.
+  /// Returns whether a text has only such words, short numbers, and separators.
   static func isCommon(_ text: String) -> Bool {
     var start = text.utf8.startIndex
     let bytes = text.utf8
@@ -49,7 +47,7 @@ enum Vocabulary {
         $0.lowercased()
       })
 
-  /// The words of the schema that every take has in it, with its comments.
+  /// The words of the schema, which every take contains with its comments.
   private static let schema: Set<String> = {
     guard let bytes = TakeSchema.emptyBytes else { return [] }
     var found: Set<String> = []

@@ -7,8 +7,7 @@ import Wire
 
 /// Replays recorded frames as the results of codec calls.
 ///
-/// Frames are collected as steps are read; each belongs to one direction of one transceiver of one
-/// peer.
+/// Frames are collected as steps are read; each belongs to one direction of a peer's transceiver.
 final class FrameScript {
   /// A recorded codec call.
   struct Entry {
@@ -24,7 +23,7 @@ final class FrameScript {
     /// The hash of a received frame's bytes; nil in a take without media.
     var mark: XXH3.Mark?
 
-    /// Whether these can be the bytes of the frame.
+    /// Returns whether the bytes can be the frame's.
     func holds(_ other: [UInt8]) -> Bool {
       other.count == size && (mark == nil || mark == XXH3.mark(other.span.bytes))
     }
@@ -41,7 +40,7 @@ final class FrameScript {
     let height: Int
     let channels: Int
     let samples: Int
-    /// The queue of its frames.
+    /// Its frames' queue.
     let line: Line
 
     fileprivate init(_ row: FormatRow, _ voice: Voice, _ line: Line) {
@@ -61,14 +60,14 @@ final class FrameScript {
     var isAsked: Bool { outcome != "not decoded" && outcome != "passed on" }
   }
 
-  /// Identifies the queue of an entry.
+  /// Identifies an entry's queue.
   struct Voice: Hashable {
     var peer: UInt32
     var track: UInt32
     var isInbound: Bool
   }
 
-  /// The queued entries of a voice.
+  /// A voice's queued entries.
   final class Line {
     fileprivate var entries = Deque<Entry>()
 
@@ -81,7 +80,7 @@ final class FrameScript {
       // It is usually the first.
       if let first = entries.first, matches(first) { return entries.popFirst() }
       guard let index = entries.firstIndex(where: matches) else { return nil }
-      // Skipped entries were never requested and will not be.
+      // Skipped entries were never requested, and will not be.
       entries.removeFirst(index)
       return entries.popFirst()
     }
@@ -90,18 +89,18 @@ final class FrameScript {
   private var known: [Int64: Format] = [:]
   /// The frames recovered from sent packets, if the take has no media.
   private let sent: SentFrames?
-  /// Where further steps are read from.
+  /// The source of further steps.
   private var source: StepSource?
   private var lines: [Voice: Line] = [:]
   private var step = 0
-  /// Frames that were not sent completely: their number, and the step of the first.
+  /// Frames that were not sent completely: how many, and the first one's step.
   private(set) var unsent: (count: Int, step: Int)?
   /// The number of frames read so far.
   private var count = 0
 
   /// The maximum number of frames to look ahead.
   private static let lookahead = 256
-  /// The maximum number of queued entries per voice; entries of other kinds of machines are never
+  /// The maximum number of queued entries per voice; entries for other kinds of machines are never
   /// requested.
   fileprivate static let waitingMaximum = 1_024
 
@@ -120,7 +119,7 @@ final class FrameScript {
   /// Sets the step that is being replayed.
   func begin(step: Int) { self.step = step }
 
-  /// The queue of a voice.
+  /// Returns a voice's queue.
   func line(of voice: Voice) -> Line {
     if let known = lines[voice] { return known }
     let line = Line()
@@ -128,12 +127,12 @@ final class FrameScript {
     return line
   }
 
-  /// The next encoded frame of the current step; nil if the encoder emitted none.
+  /// Returns the current step's next encoded frame; nil if the encoder emitted none.
   func encoded(_ line: Line) -> Entry? { line.consume { $0.step == self.step } }
 
-  /// The result of decoding or concealing; nil if none was recorded.
+  /// Returns the result of decoding or concealment; nil if none was recorded.
   ///
-  /// A decoder may run before its result is shown, so entries of later steps match too.
+  /// A decoder may run before its result is shown, so later steps' entries match too.
   func decoded(_ line: Line, where matches: (Entry) -> Bool) -> Entry? {
     let limit = count + FrameScript.lookahead
     while true {
@@ -144,7 +143,7 @@ final class FrameScript {
 
   // MARK: Reading
 
-  /// Collects the frames of steps before they are executed.
+  /// Collects frames from steps before they are executed.
   func learn(_ chunk: TapeChunk) {
     for index in chunk.steps.indices {
       for row in chunk.steps[index].outputRows {
@@ -191,8 +190,8 @@ final class FrameScript {
 
 /// Finds takes whose applications supplied their own codecs.
 enum OwnCodecCheck {
-  /// Whether recorded frames must replace the codecs because peers used codecs of their application
-  /// that are missing here; throws if the take cannot be read.
+  /// Returns whether recorded frames must replace the codecs because peers used codecs from their
+  /// application that are missing here; throws if the take cannot be read.
   static func needsFrames(
     _ reader: TapeReader, codecs: () -> any CodecFactory
   ) throws(TapeError) -> Bool {

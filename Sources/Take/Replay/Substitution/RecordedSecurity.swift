@@ -3,13 +3,13 @@ package import Secure
 import Tape
 package import Wire
 
-/// Replaces DTLS and SRTP of a replayed peer if its take was made with other libraries: the results
-/// of DTLS come from the recording, and so do sent protected packets whose contents are the same.
+/// Replaces a replayed peer's DTLS and SRTP if its take was made with other libraries: DTLS results
+/// come from the recording, and so do sent protected packets with the same contents.
 ///
-/// The rest of the stack runs, and everything recorded unencrypted or under the keys of the key log
-/// is compared.
+/// The rest of the stack runs, and everything recorded unencrypted or under the key log's keys is
+/// compared.
 package final class RecordedSecurity: SecurityFactory {
-  /// The replaced libraries.
+  /// The libraries to replace.
   package struct Parts: OptionSet, Hashable, Sendable {
     package let rawValue: UInt8
     package init(rawValue: UInt8) { self.rawValue = rawValue }
@@ -21,7 +21,7 @@ package final class RecordedSecurity: SecurityFactory {
   private let parts: Parts
   private var parcel = SecuredParcel()
   private var transports: [RecordedTransport] = []
-  /// The difference between the randomness that the recorded and the replayed peer have drawn.
+  /// The surplus of randomness that the recorded peer has drawn over the replayed one.
   private var drawnOffset: UInt64 = 0
   private var didSubstitute = false
   private(set) var ledger = SubstitutionLedger()
@@ -65,23 +65,23 @@ package final class RecordedSecurity: SecurityFactory {
     didSubstitute = false
   }
 
-  /// Ends a step, given the recorded state of the machine after it.
+  /// Ends a step, given the machine's recorded state after it.
   ///
   /// - Parameters:
-  ///   - recorded: the random bytes that the recorded peer had drawn.
-  ///   - drawn: those that the machine has drawn.
+  ///   - recorded: how many random bytes the recorded peer had drawn.
+  ///   - drawn: how many the machine has drawn.
   func end(deadline: Instant?, recorded: UInt64, drawn: UInt64) {
     for transport in transports { transport.recordedDeadline = deadline }
-    // Only steps in which DTLS was active may have drawn different randomness.
+    // Only steps in which DTLS was active may have drawn different amounts.
     if didSubstitute { drawnOffset = recorded &- drawn }
-    // Leftovers must not leak into a step that the recording does not have.
+    // Leftovers must not leak into a step that the recording lacks.
     parcel = SecuredParcel()
   }
 
-  /// The random bytes that the recorded peer would have drawn.
+  /// Returns the number of random bytes that the recorded peer would have drawn.
   func drawn(_ machine: UInt64) -> UInt64 { machine &+ drawnOffset }
 
-  /// Consumes the recorded DTLS outputs of this step, up to an application data record.
+  /// Consumes this step's recorded DTLS outputs, up to an application data record.
   ///
   /// - Parameter isClosing: whether transports close one after another.
   func consumeTransportItems(isClosing: Bool = false) -> [SecuredParcel.Item] {
@@ -92,7 +92,7 @@ package final class RecordedSecurity: SecurityFactory {
     return items
   }
 
-  /// Consumes the next sent application data record of this step.
+  /// Consumes this step's next sent application data record.
   func consumeDataRecord() -> DTLSRecord? {
     didSubstitute = true
     return parcel.consumeDataRecord()
@@ -110,7 +110,7 @@ extension RecordedSecurity: SRTPContext.Recording {
   package func didReplace(isRTCP: Bool) { ledger.replaced += 1 }
 }
 
-/// Counts what a replay took from the recording.
+/// Counts what a replay substituted from the recording.
 struct SubstitutionLedger: Hashable, Sendable {
   var certificates = 0
   var associations = 0
@@ -131,7 +131,7 @@ struct SubstitutionLedger: Hashable, Sendable {
 }
 
 extension SubstitutionLedger {
-  /// A description with one line per layer.
+  /// Returns a description with one line per layer.
   func words(_ parts: RecordedSecurity.Parts) -> [String] {
     var lines: [String] = []
     if parts.contains(.dtls) {
@@ -150,7 +150,7 @@ extension SubstitutionLedger {
 
 // MARK: - RecordedTransport
 
-/// DTLS replayed from a recording: results of handshakes are reported, not computed.
+/// DTLS replayed from a recording: handshake results are reported, not computed.
 ///
 /// Application data is decrypted with the logged keys, and what the stack sends is compared with
 /// the recorded data; a different message is sent as a new record.
@@ -158,7 +158,7 @@ final class RecordedTransport: DTLSTransporting {
   let fingerprints: [CertificateFingerprint]
   let certificates: [[UInt8]]
   private(set) var state = DTLSTransportState.new
-  /// The recorded peer's deadline after the last step; during a handshake, that of DTLS is no
+  /// The recorded peer's deadline after the last step; during a handshake, DTLS's deadline is no
   /// later.
   var recordedDeadline: Instant?
 
@@ -167,7 +167,7 @@ final class RecordedTransport: DTLSTransporting {
   private var sealing: DTLSRecordProtection?
   private var opening: DTLSRecordProtection?
   private var window = RecordWindow()
-  /// The last sent application data record; an additional one follows it in number.
+  /// The last application data record sent; an additional record takes the next number.
   private var lastSent = DTLSRecord(
     type: DTLSRecord.applicationData, epoch: 1, sequence: 0,
     fragment: [UInt8](repeating: 0, count: 8))
@@ -268,7 +268,7 @@ final class RecordedTransport: DTLSTransporting {
   }
 }
 
-/// The replay window of received records (RFC 6347 section 4.1.2.6).
+/// The replay window for received records (RFC 6347 section 4.1.2.6).
 private struct RecordWindow {
   private var newest: UInt64 = 0
   /// A bitmap of the newest record and the 63 before it.

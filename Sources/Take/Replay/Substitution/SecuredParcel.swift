@@ -4,9 +4,8 @@ import Secure
 import Tape
 import Wire
 
-/// The DTLS and SRTP outputs of a recorded step, in order.
+/// A recorded step's DTLS and SRTP outputs, in order.
 struct SecuredParcel {
-  /// An output of DTLS.
   enum Item {
     case datagram([UInt8])
     case data(DTLSRecord)
@@ -96,7 +95,7 @@ struct SecuredParcel {
     items.append(.established(result))
   }
 
-  /// The reason why DTLS could not start.
+  /// The reason that DTLS could not start.
   var failure: String? {
     if certificates.isEmpty, case .failure(let reason)? = items.first { return reason }
     return nil
@@ -153,8 +152,8 @@ enum RelayedBytes {
   private static let sendIndication = 0x0016
   private static let dataAttribute = 0x0013
 
-  /// The contents of a channel message or a Send indication (RFC 8656 sections 12.4 and 11.1);
-  /// other bytes unchanged.
+  /// Returns the contents of a channel message or a Send indication (RFC 8656 sections 12.4 and
+  /// 11.1); other bytes unchanged.
   static func inside(_ bytes: [UInt8]) -> [UInt8] {
     func number(_ offset: Int) -> Int? {
       guard offset >= 0, offset + 1 < bytes.count else { return nil }

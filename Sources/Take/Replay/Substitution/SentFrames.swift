@@ -4,7 +4,7 @@ import Secure
 import Tape
 import Wire
 
-/// The encoded frames of a take without media, recovered from the packets that carried them.
+/// Recovers the encoded frames of a take without media from the packets that carried them.
 ///
 /// The packets are decrypted with the take's keys, and read only as far as needed: they follow
 /// their frame within the pacer's delay.
@@ -33,15 +33,15 @@ final class SentFrames {
   private struct Stream {
     let codec: Codec
     var groups: [Group] = []
-    /// The offset from the rows' RTP timestamps to those of the packets; nil until known.
+    /// The offset between the rows' RTP timestamps and the packets'; nil until known.
     var offset: UInt32?
   }
 
-  /// How much later than the frame its packets are searched.
+  /// The time after a frame in which its packets are searched for.
   private static let patience = Interval.seconds(10)
   /// More bytes than any encoded frame has.
   private static let frameMaximum = 2 << 20
-  /// The number of first frames that are matched with the first packets to find the offset.
+  /// The number of first frames matched with the first packets to find the offset.
   private static let firstFrames = 64
 
   private let connection: SQLiteConnection
@@ -53,7 +53,7 @@ final class SentFrames {
   private var readUntil = Instant.zero
   private var isAtEnd = false
 
-  /// Opens a take; throws if it does not have the keys of its packets.
+  /// Opens a take; throws if it lacks its packets' keys.
   init(path: String) throws(TapeError) {
     connection = try TakeFile.open(path, cacheKilobytes: TapeReader.cacheKilobytes)
     do throws(SQLiteError) {
@@ -122,7 +122,7 @@ final class SentFrames {
 
   // MARK: Frames
 
-  /// The bytes of a frame; if it was not sent completely, the sent part padded with zeros, and
+  /// Returns a frame's bytes; if it was not sent completely, the sent part padded with zeros, and
   /// false.
   func bytes(of wanted: Wanted) -> (bytes: [UInt8], isWhole: Bool) {
     let source = Source(peer: wanted.peer, ssrc: wanted.ssrc)
@@ -131,7 +131,7 @@ final class SentFrames {
       if let found = consume(wanted, source, isLast: isAtEnd || readUntil > limit) {
         let rest = wanted.size - found.count
         if rest == 0 { return (found, true) }
-        // The size comes from the file: an impossible one is not padded.
+        // The size comes from the file, so an impossible one is not padded.
         let zeros = rest <= SentFrames.frameMaximum ? max(0, rest) : 0
         return (
           Array(found.prefix(max(0, wanted.size))) + [UInt8](repeating: 0, count: zeros), false
@@ -141,7 +141,7 @@ final class SentFrames {
     }
   }
 
-  /// The sent bytes of a frame; nil if more of it may follow.
+  /// Returns a frame's sent bytes; nil if more of it may follow.
   private func consume(_ wanted: Wanted, _ source: Source, isLast: Bool) -> [UInt8]? {
     guard var stream = streams[source] else { return [] }
     if stream.offset == nil, isLast || stream.groups.count > SentFrames.firstFrames {
@@ -164,8 +164,8 @@ final class SentFrames {
     return bytes
   }
 
-  /// The timestamp offset under which most of the first frames match the first packets; ties go to
-  /// the one by which the stream starts with its first frame.
+  /// Returns the timestamp offset with which most of the first frames match the first packets; in a
+  /// tie, the offset with which the stream starts at its first frame.
   private func offset(_ groups: [Group], _ frames: [(rtpTime: UInt32, size: Int)]) -> UInt32? {
     guard let first = groups.first else { return nil }
     var sizes: [UInt32: Int] = [:]
@@ -229,7 +229,7 @@ final class SentFrames {
 final class PacketOpener {
   private var context: SRTPContext
 
-  /// Creates an opener; nil if the association has no SRTP keys.
+  /// Creates an opener; fails if the association has no SRTP keys.
   init?(_ secured: SecuredText, _ secrets: DTLSSecrets) {
     guard let profile = SRTPProtection(rawValue: secured.profile)?.profile,
       let role = DTLSRole(rawValue: secured.role),

@@ -6,7 +6,7 @@ package import Tape
 package struct Substitution: Hashable, Sendable {
   /// Whether recorded frames replace the codecs.
   package var skipsCodecs = false
-  /// The parts of DTLS and SRTP that are taken from the recording.
+  /// The parts of DTLS and SRTP that come from the recording.
   package var security: RecordedSecurity.Parts = []
   /// Whether the rest can be compared byte for byte.
   package var isReplayable = true
@@ -15,18 +15,18 @@ package struct Substitution: Hashable, Sendable {
 
   package init() {}
 
-  /// Compares the toolchains of a take and of this machine; throws if the take cannot be read.
+  /// Compares a take's toolchain with this machine's; throws if the take cannot be read.
   ///
-  /// A different CPU alone changes nothing here: codecs usually produce the same results. For
-  /// exceptions see `standingIn`.
+  /// A different CPU alone changes nothing here, because codecs usually produce the same results;
+  /// `standingIn` handles exceptions.
   package init(of path: String, _ header: TakeHeader, by toolchain: Toolchain) throws(TapeError) {
     try self.init(
       of: path, header,
       parts: toolchain.differences(from: header.toolchain).map(\.part).filter { $0 != "cpu" })
   }
 
-  /// Substitutes the codecs if a divergence shows that they produce other results on this CPU; nil
-  /// if the divergence has another cause.
+  /// Substitutes the codecs if a divergence shows that they produce other results on this CPU;
+  /// returns nil if the divergence has another cause.
   package func standingIn(
     for divergence: Divergence, in path: String, _ header: TakeHeader, by toolchain: Toolchain
   ) -> Substitution? {
@@ -42,7 +42,7 @@ package struct Substitution: Hashable, Sendable {
     return changed
   }
 
-  /// The libraries that encoded or decoded the frames of a step.
+  /// Returns the libraries that encoded or decoded a step's frames.
   private static func codecLibraries(_ path: String, step: Int) -> [String] {
     var libraries: [String] = []
     guard let connection = try? TakeFile.open(path),
@@ -62,14 +62,14 @@ package struct Substitution: Hashable, Sendable {
     return libraries
   }
 
-  /// Substitutes the results of all libraries, as far as the take has them; throws if it cannot be
+  /// Substitutes the results of all libraries for which the take has them; throws if it cannot be
   /// read.
   package init(all path: String, _ header: TakeHeader) throws(TapeError) {
     try self.init(of: path, header, parts: ["openssl", "srtp", "opus", "vpx", "openh264", "dav1d"])
   }
 
-  /// The substitutions for an explicit request: the libraries that differ, or all of them if none
-  /// does; throws if none is possible.
+  /// Determines the substitutions for an explicit request: the libraries that differ, or all of
+  /// them if none does; throws if none is possible.
   package init(asked path: String, _ header: TakeHeader, by toolchain: Toolchain)
     throws(TapeError)
   {
@@ -99,7 +99,7 @@ package struct Substitution: Hashable, Sendable {
     }
     guard !parts.isEmpty else { return }
     let names = parts.joined(separator: ", ")
-    // CPU features affect only the results of codecs.
+    // CPU features affect only codecs' results.
     if parts.contains(where: { ["opus", "vpx", "openh264", "dav1d", "cpu"].contains($0) }) {
       isReplayable = header.keepsMedia
       skipsCodecs = skipsCodecs || header.keepsMedia
@@ -125,7 +125,7 @@ package struct Substitution: Hashable, Sendable {
     }
   }
 
-  /// Whether a take has the secrets of its associations; old ones do not.
+  /// Returns whether a take has its associations' secrets; old takes do not.
   private static func hasKeyLog(_ path: String) throws(TapeError) -> Bool {
     let connection = try TakeFile.open(path)
     do throws(SQLiteError) {
@@ -141,14 +141,15 @@ package struct Substitution: Hashable, Sendable {
 }
 
 extension Redaction {
-  /// What of DTLS and SRTP has to be taken from a take that has its seeds no more.
+  /// The parts of DTLS and SRTP that must come from the recording, because the take no longer has
+  /// its seeds.
   var security: RecordedSecurity.Parts { parts.contains(.keys) ? [.dtls] : [] }
 }
 
 // MARK: - ScriptedCodecs
 
-/// Codecs that return recorded results: encoders the recorded frames, decoders blank media of the
-/// recorded size, level and quantizer.
+/// Codecs that return recorded results: encoders return the recorded frames, decoders blank media
+/// with the recorded size, level and quantizer.
 final class ScriptedCodecs: CodecFactory {
   private let peer: UInt32
   private let script: FrameScript
@@ -158,7 +159,7 @@ final class ScriptedCodecs: CodecFactory {
     self.script = script
   }
 
-  /// A track is named by the number of its transceiver.
+  /// Returns the queue of a track, which is named by its transceiver's number.
   private func line(_ track: String, isInbound: Bool) throws(CodecError) -> FrameScript.Line {
     guard let transceiver = UInt32(track) else {
       throw CodecError(reason: "no recorded frames for track \(track)")
@@ -285,8 +286,8 @@ private final class ScriptedVideoDecoder: VideoDecoding {
   }
 
   func decode(_ bytes: [UInt8]) throws(CodecError) -> DecodedVideo {
-    // A decoded frame that was never shown has no row; it is assumed to have the size of the last
-    // one.
+    // A decoded frame that was never shown has no row; it is assumed to have the previous one's
+    // size.
     guard let entry = script.decoded(line, where: { $0.holds(bytes) }) else {
       return DecodedVideo(
         videoFrame: I420Buffer(width: lastSize.width, height: lastSize.height, samples: []),

@@ -4,9 +4,9 @@ import Secure
 import Tape
 import Wire
 
-/// Decodes the unencrypted fields of a datagram; safe for any bytes.
+/// Decodes a datagram's unencrypted fields; safe for any bytes.
 enum PacketFields {
-  /// The fields in wire order, at most 200.
+  /// Returns the fields in wire order, at most 200.
   static func of(_ bytes: [UInt8]) -> [DecodedField] {
     var reader = FieldReader(bytes: bytes)
     if let first = bytes.first, (64..<80).contains(first), bytes.count > 4 {
@@ -37,7 +37,7 @@ private struct FieldReader {
 
   var isAtEnd: Bool { position >= bytes.count }
 
-  /// The big-endian number at an offset from the position; nil if it is past the end.
+  /// Returns the big-endian number at an offset from the position; nil if it is past the end.
   func number(_ offset: Int, _ width: Int) -> UInt64? {
     let start = position + offset
     guard start >= 0, start <= bytes.count - width else { return nil }
@@ -128,7 +128,7 @@ private struct FieldReader {
     rest("SRTP payload and tag")
   }
 
-  /// Header extensions with one-byte headers (RFC 8285 section 4.2).
+  /// Reads header extensions with one-byte headers (RFC 8285 section 4.2).
   private mutating func readElements(to end: Int) {
     while position < end, bytes[position] >> 4 != 15 {
       let (number, length) = (bytes[position] >> 4, Int(bytes[position] & 15) + 1)
@@ -148,7 +148,7 @@ private struct FieldReader {
   }
 }
 
-/// Describes the value of a STUN attribute if its bytes are hard to read.
+/// Describes a STUN attribute's value if its bytes are hard to read.
 private struct STUNValueText {
   let text: String?
 
@@ -173,8 +173,8 @@ private struct STUNValueText {
 
 // MARK: - PacketPlace
 
-/// The context of a peer's sent packets at a place in a take: the addresses of paths, and the keys
-/// of DTLS data.
+/// The context of a peer's sent packets at a place in a take: the paths' addresses, and the keys
+/// for DTLS data.
 struct PacketPlace {
   /// Decrypts the peer's records; nil before its handshake or without a key log.
   private var protection: DTLSRecordProtection?
@@ -212,14 +212,14 @@ struct PacketPlace {
     return DTLSRecordProtection(log.secrets, cipherSuite: secured.cipherSuite, sender: role)
   }
 
-  /// Decrypts an application data record; nil for other records, or if the keys do not fit.
+  /// Decrypts an application data record; returns nil for other records, or if the keys do not fit.
   func data(_ record: [UInt8]) -> [UInt8]? {
     let records = DTLSRecord.all(in: record)
     guard records.count == 1, records[0].type == DTLSRecord.applicationData else { return nil }
     return protection?.open(records[0])
   }
 
-  /// The destination of the packet in a difference.
+  /// Returns the destination of a difference's packet.
   func remote(_ difference: StepDifference, _ rows: RowList) -> String? {
     let row: Int?
     switch difference {

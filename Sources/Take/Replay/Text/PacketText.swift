@@ -4,7 +4,7 @@ import Wire
 
 /// Describes a datagram as an engineer would look for it in a divergence or a list of inputs.
 ///
-/// Contents encrypted by SRTP and DTLS are not decoded; safe for any bytes.
+/// Contents encrypted with SRTP or DTLS are not decoded; safe for any bytes.
 struct PacketText {
   /// `ice`, `dtls`, `rtp`, `rtcp`, or `transport` for other datagrams.
   let layer: String
@@ -24,10 +24,10 @@ struct PacketText {
     }
   }
 
-  /// The name of a STUN attribute.
+  /// Returns a STUN attribute's name.
   static func name(_ type: STUNAttributeType) -> String { "STUN \(STUNText.name(type))" }
 
-  /// The protocol field that contains a byte.
+  /// Returns the protocol field that contains a byte.
   static func field(of bytes: [UInt8], at offset: Int) -> String {
     switch DatagramClass(bytes.span.bytes) {
     case .stun: STUNText.field(bytes, offset)
@@ -41,7 +41,7 @@ struct PacketText {
     }
   }
 
-  /// Channel data is never nested.
+  /// Returns whether a TURN message may be channel data; channel data is never nested.
   private static func isChannelData(_ bytes: [UInt8]) -> Bool {
     bytes.count > 4 && !(64..<80).contains(bytes[4])
   }
@@ -90,7 +90,7 @@ private enum STUNText {
 // MARK: DTLS
 
 private enum DTLSText {
-  /// The records of a datagram, as in `DTLS ServerHello, Certificate, ...`.
+  /// Returns a datagram's records, as in `DTLS ServerHello, Certificate, ...`.
   static func title(_ bytes: [UInt8]) -> String {
     var names: [String] = []
     var start = 0
@@ -173,7 +173,7 @@ private enum RTPText {
     return "SRTP payload or authentication tag"
   }
 
-  /// SRTCP leaves only the first header of a compound unencrypted (RFC 3711 section 3.4).
+  /// Describes a compound; SRTCP leaves only its first header unencrypted (RFC 3711 section 3.4).
   static func compoundTitle(_ bytes: [UInt8]) -> String {
     let name = types.first { $0.0 == bytes[1] }?.1 ?? "type \(bytes[1])"
     return "RTCP \(name), ssrc \(text(number(bytes, 4, 4))), \(bytes.count) bytes"
@@ -206,7 +206,7 @@ func exactTimeText(_ nanoseconds: Int64) -> String {
     + String(repeating: "0", count: 9 - digits.count) + digits + " s"
 }
 
-/// Formats a number with a fixed number of decimals, independent of the locale.
+/// Formats a number with a fixed number of decimals, independently of the locale.
 package func decimal(_ value: Double, _ digits: Int) -> String {
   // The largest finite number has 309 digits before the point.
   var text = [CChar](repeating: 0, count: 330 + digits)
@@ -222,7 +222,7 @@ func excerpt(_ bytes: [UInt8], around offset: Int) -> String {
     + (start + part.count < bytes.count ? "..." : "") + " (\(bytes.count) bytes)"
 }
 
-/// The first index at which two byte arrays differ.
+/// Returns the first index at which two byte arrays differ.
 func firstDifference(_ left: [UInt8], _ right: [UInt8]) -> Int {
   zip(left, right).enumerated().first { $0.element.0 != $0.element.1 }?.offset
     ?? min(left.count, right.count)

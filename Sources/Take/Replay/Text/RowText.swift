@@ -75,7 +75,6 @@ struct RowText {
     }
   }
 
-  /// Describes a row about media.
   private static func media(_ table: Table, _ text: (String) -> String) -> String {
     switch table {
     case .format: "a new \(text("codec")) format \(text("direction")), \(text("outcome"))"
@@ -106,7 +105,7 @@ private struct EventText {
       title = "event refused: \(refusal?.reason ?? detail)"
       return
     default:
-      // Events of rooms and audio sessions have their details in JSON.
+      // Events from rooms and audio sessions have their details in JSON.
       (layer, title) = ("api", "event \(EventWords.text(type: type, detail: detail))")
       return
     }
@@ -119,7 +118,7 @@ private struct EventText {
   }
 }
 
-/// Describes the input of a step.
+/// Describes a step's input.
 package struct InputText {
   /// The input with its step, time and peer.
   package let line: String
@@ -186,7 +185,7 @@ package struct RowMemory {
 
   package init() {}
 
-  /// Remembers the rows of a step.
+  /// Remembers a step's rows.
   package mutating func learn(_ rows: RowList, _ range: Range<Int>) {
     for row in range {
       switch rows.table(row) {
@@ -225,7 +224,7 @@ struct RowFacts {
 
   var table: Table { rows.table(row) }
 
-  /// The value of a field: a column, or one that a view adds.
+  /// Returns a field's value: a column, or one that a view adds.
   func field(_ name: String) -> String? {
     switch (table, name) {
     case (_, "peer"): return String(peer)
@@ -250,7 +249,7 @@ struct RowFacts {
     return nil
   }
 
-  /// Whether a lower-case word describes the row.
+  /// Returns whether a lower-case word describes the row.
   func has(_ word: String) -> Bool {
     switch table {
     case .packet:

@@ -1,8 +1,7 @@
 import Queries
 package import Tape
 
-/// The outcome of a session, measured from its take: states, frames, freezes, bit rates, loss,
-/// levels.
+/// A session's outcome, measured from its take: states, frames, freezes, bit rates, loss, levels.
 package struct Measures: Hashable, Sendable {
   /// Ordered by peer, then by the course of a session.
   package private(set) var all: [Measure] = []
@@ -10,7 +9,7 @@ package struct Measures: Hashable, Sendable {
   /// Measures a take without verifying or replaying it.
   ///
   /// - Parameters:
-  ///   - isForPin: omits superseded measures, and includes findings.
+  ///   - isForPin: whether to omit superseded measures and include findings.
   ///   - hasFindings: whether to include findings.
   package init(path: String, isForPin: Bool = false, hasFindings: Bool = false)
     throws(TapeError)
@@ -38,7 +37,7 @@ package struct Measures: Hashable, Sendable {
   /// The suffix of the measure that lists findings.
   static let findings = ": findings"
 
-  /// The ids of each peer's findings, worst first, from medium severity on.
+  /// Returns the ids of each peer's findings, worst first, from medium severity on.
   private static func findings(_ path: String) throws(TapeError) -> [Measure] {
     let found = try TakeFindings(path: path).findings.filter { $0.severity >= .medium }
     return try TakePeers.all(in: path).map { peer in
@@ -65,7 +64,7 @@ package struct Measures: Hashable, Sendable {
     Measure(name: name, value: .number(number), tolerance: rule.tolerance(of: number))
   }
 
-  /// The value of a measure, if the take has it.
+  /// A measure's value, if the take has it.
   package subscript(name: String) -> MeasuredValue? { all.first { $0.name == name }?.value }
 }
 
@@ -109,18 +108,18 @@ package enum MeasuredValue: Hashable, Sendable, Codable, CustomStringConvertible
   }
 }
 
-/// A named measurement of a take.
+/// A named measurement from a take.
 package struct Measure: Hashable, Sendable, Codable {
-  /// As in `peer 1 track 2 video in: frames`.
+  /// The name, as in `peer 1 track 2 video in: frames`.
   package var name: String
   package var value: MeasuredValue
-  /// The difference within which numbers count as equal; nil for texts.
+  /// The maximum difference at which numbers still count as equal; nil for texts.
   package var tolerance: Double?
 }
 
 // MARK: - MeasureRule
 
-/// A quantity measured in every take, with its SQL.
+/// A quantity to measure in every take, with its SQL.
 ///
 /// Every query returns the peer, a further subject (or an empty text), and the value.
 struct MeasureRule: Sendable {
@@ -129,7 +128,7 @@ struct MeasureRule: Sendable {
   /// The default tolerance: absolute, and relative to the value.
   let least: Double
   let part: Double
-  /// Whether a better rule replaced it: it is measured for existing pins but no longer pinned.
+  /// Whether a better rule replaced it: existing pins still use it, new ones do not.
   let isSuperseded: Bool
 
   init(
@@ -142,10 +141,10 @@ struct MeasureRule: Sendable {
     self.part = part
   }
 
-  /// The tolerance that is pinned for a value.
+  /// Returns the tolerance to pin for a value.
   func tolerance(of value: Double) -> Double {
     let tolerance = max(least, value.magnitude * part)
-    // Three decimals are enough for a bound that people read.
+    // Three decimals suffice for a bound that people read.
     return (tolerance * 1_000).rounded() / 1_000
   }
 
@@ -190,7 +189,7 @@ struct MeasureRule: Sendable {
     GROUP BY peer
     """)
 
-  /// The rate between the first and last packet of a peer.
+  /// Returns a rule for the rate between a peer's first and last packet.
   private static func bitrate(_ direction: String) -> MeasureRule {
     MeasureRule(
       "bit rate \(direction), bit/s", least: 8_000, part: 0.1,
@@ -200,8 +199,8 @@ struct MeasureRule: Sendable {
       """)
   }
 
-  /// The sum of all streams' rates, each between its first and last packet: an overestimate if
-  /// streams follow each other.
+  /// Returns a rule for the sum of all streams' rates, each between its first and last packet; this
+  /// overestimates streams that follow each other.
   private static func sumOfBitrates(_ direction: String) -> MeasureRule {
     MeasureRule(
       "bits per second \(direction)", least: 8_000, part: 0.1, isSuperseded: true,

@@ -4,9 +4,9 @@ import Peer
 package import Tape
 import Wire
 
-/// A take run as a test, with its result.
+/// A take that was run as a test, with its result.
 package struct TakeVerification: Sendable {
-  /// The outcome of a test.
+  /// The test's result, with the reason for a failure.
   package enum Outcome: Hashable, Sendable {
     case passed
     /// The stack behaves differently.
@@ -24,21 +24,21 @@ package struct TakeVerification: Sendable {
   package var path: String
   package var mode: Pin.Mode
   package var outcome: Outcome
-  /// What was taken from the recording or omitted, and why.
+  /// The parts substituted from the recording or omitted, with reasons.
   ///
-  /// Other libraries produced it; a test that passes with it has passed in part.
+  /// Other libraries produced it, so the test passes only in part.
   package var leftOut: [String] = []
   /// Further remarks.
   package var notes: [String] = []
   package var steps = 0
-  /// The duration of the session.
+  /// The session's duration.
   package var durationNanoseconds: Int64 = 0
-  /// The duration of the test.
+  /// The test's duration.
   package var elapsedSeconds = 0.0
 
   package var isPassed: Bool { outcome == .passed }
 
-  /// Whether the whole take was replayed without substitutions.
+  /// Whether the entire take was replayed without substitutions.
   package var isWhole: Bool { leftOut.isEmpty }
 
   /// Whether takes that can be replayed only in part fail: set by `RETAKE_STRICT=1`, for machines
@@ -89,7 +89,7 @@ package struct TakeVerification: Sendable {
     return result
   }
 
-  // MARK: Exactly
+  // MARK: Exact comparison
 
   private mutating func compareExactly(
     _ kinds: MachineKinds, _ makePeer: @escaping MakePeer
@@ -107,7 +107,7 @@ package struct TakeVerification: Sendable {
       let other = substitution.standingIn(for: divergence, in: path, header, by: toolchain)
     {
       let second = try replay(other, toolchain, kinds, makePeer)
-      // With another stack, the difference may be the codecs' input; then the first report stands.
+      // With another stack, the codecs' input may be what differs; then the first report stands.
       if case .identical = second.verdict { (substitution, report) = (other, second) }
     }
     leftOut = substitution.notes
@@ -142,7 +142,7 @@ package struct TakeVerification: Sendable {
     if let alteration = audit.alteration { outcome = .altered(alteration) }
   }
 
-  // MARK: By meaning
+  // MARK: Comparison by meaning
 
   private mutating func compareMeaning(
     _ pin: Pin?, _ kinds: MachineKinds, _ makePeer: @escaping MakePeer
@@ -169,7 +169,7 @@ package struct TakeVerification: Sendable {
     if !misses.isEmpty { outcome = .missed(misses) }
   }
 
-  /// The measures of a session when the stack is driven with its inputs freely.
+  /// Returns a session's measures when the stack is freely driven with its inputs.
   package static func redriven(
     _ path: String, kinds: MachineKinds = MachineKinds(), hasFindings: Bool = false,
     _ makePeer: @escaping MakePeer

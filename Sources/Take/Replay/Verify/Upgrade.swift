@@ -4,7 +4,7 @@ import Peer
 package import Tape
 import Wire
 
-/// A take re-created by this build from the inputs of another.
+/// A take re-created by this build from another build's inputs.
 package struct Upgrade: Sendable, Codable {
   package var path: String
   package var output: String
@@ -16,9 +16,9 @@ package struct Upgrade: Sendable, Codable {
   package var toolchain: [ToolchainDifference]
   package var stepsBefore: Int
   package var steps: Int
-  /// The first recorded step that came out differently, if any.
+  /// The first recorded step with another outcome, if any.
   package var firstDifference: Int?
-  /// Results taken from the recording because this machine's libraries would produce others.
+  /// Results substituted from the recording because this machine's libraries would produce others.
   package var substituted: [String]
   /// Measures that changed beyond their tolerance.
   package var misses: [Miss]
@@ -41,7 +41,7 @@ package struct Upgrade: Sendable, Codable {
     header.revision = stackRevision
     let substitution = try Substitution(of: path, before, by: present)
     var toolchain = present
-    // Flights and keys remain those of the original library.
+    // Flights and keys still come from the original library.
     if substitution.security.contains(.dtls) { toolchain.openssl = before.toolchain.openssl }
     if substitution.security.contains(.srtp) { toolchain.srtp = before.toolchain.srtp }
     header.change(toolchain: toolchain)
@@ -74,7 +74,7 @@ package struct Upgrade: Sendable, Codable {
       .misses(of: try Measures(path: output))
   }
 
-  /// Updates a genesis to the revision of this build and, on request, enables all decoders.
+  /// Updates a genesis to this build's revision and, on request, enables all decoders.
   private static func adapted(_ input: any RecordedInput, decodes: Bool) -> any RecordedInput {
     switch input {
     case ObserverInput.genesis(var genesis):
@@ -123,11 +123,11 @@ package struct Upgrade: Sendable, Codable {
 
 /// Shortens a diverging take to the shortest one with the same divergence.
 ///
-/// Everything after the differing step is dropped, and so are the other peers, since peers of a
-/// take share nothing but a clock. No other step can be dropped, because the outputs of each are in
-/// the take and are compared.
+/// Everything after the differing step is dropped, and so are the other peers, since a take's peers
+/// share nothing but a clock. No other step can be dropped, because each step's outputs are in the
+/// take and are compared.
 package struct Minimiser {
-  /// The result of shortening.
+  /// The size of the short take, compared with the original's.
   package struct Summary: Hashable, Sendable, Codable {
     package var path: String
     package var output: String
@@ -135,11 +135,11 @@ package struct Minimiser {
     package var recordedSteps: Int
     package var bytes: Int
     package var recordedBytes: Int
-    /// The divergence of the short take.
+    /// The short take's divergence.
     package var divergence: Divergence
   }
 
-  /// The reason why a take cannot be shortened.
+  /// The reason that a take cannot be shortened.
   package enum Refusal: Error, Hashable, Sendable {
     case unreadable(TapeError)
     case identical
@@ -195,7 +195,7 @@ package struct Minimiser {
     }
   }
 
-  /// Writes the steps of one peer up to the differing one.
+  /// Writes one peer's steps up to the differing one.
   private static func shorten(_ path: String, to divergence: Divergence, _ output: String)
     throws(TapeError)
   {

@@ -27,11 +27,11 @@ package struct VerificationRun: Sendable {
     let clock = ContinuousClock()
     let begin = clock.now
     let board = Board(count: takes.count)
-    // Starting with long takes would need their lengths; in path order, threads may idle at the
+    // Starting with long takes would require their lengths; in path order, threads may idle at the
     // end.
     let count = max(1, min(jobs, takes.count))
     let done = DispatchSemaphore(value: 0)
-    // Dedicated threads: under load, a pool may start a second one late or never.
+    // Dedicated threads: under load, a pool may start its second thread late or never.
     for _ in 0..<count {
       startWorker(named: "verify") {
         while let index = board.next() {
@@ -47,12 +47,13 @@ package struct VerificationRun: Sendable {
     elapsedSeconds = Double(elapsed.seconds) + Double(elapsed.attoseconds) / 1e18
   }
 
-  /// The takes named by paths: files, and all `.take` files below folders, without duplicates.
+  /// Returns the takes named by paths: files, and all `.take` files below folders, without
+  /// duplicates.
   package static func takes(in paths: [String]) throws(TapeError) -> [String] {
     try TakeList(paths).entries.map(\.path)
   }
 
-  /// The next take, and the results so far.
+  /// Holds the next take, and the results so far.
   private final class Board: Sendable {
     private struct State {
       var next = 0
@@ -87,21 +88,21 @@ package struct VerificationRun: Sendable {
 
 // MARK: - Pin
 
-/// The expected outcome of a take, stored beside it: `call.pin.json` for `call.take`.
+/// A take's expected outcome, stored beside it: `call.pin.json` for `call.take`.
 ///
-/// `retake pin` creates it from a good run; people edit tolerances and remove checks that do not
+/// `retake pin` creates it from a good run; users edit tolerances and remove checks that do not
 /// matter.
 package struct Pin: Hashable, Sendable, Codable {
-  /// How a take is compared.
+  /// The method of comparing a take.
   package enum Mode: String, Hashable, Sendable, Codable, CaseIterable {
     /// Every byte, deadline and random draw must match.
     case exact
-    /// The outcome of the session must match within tolerances.
+    /// The session's outcome must match within tolerances.
     case meaning
   }
 
   package var mode: Mode
-  /// Free text, for example why the take is kept.
+  /// Free text, such as why the take is kept.
   package var note: String
   package var checks: [Measure]
 
@@ -111,12 +112,12 @@ package struct Pin: Hashable, Sendable, Codable {
     checks = measures.all
   }
 
-  /// The path of a take's pin.
+  /// Returns the path of a take's pin.
   package static func path(ofTake path: String) -> String {
     (path.hasSuffix(".take") ? String(path.dropLast(5)) : path) + ".pin.json"
   }
 
-  /// Reads the pin of a take; nil if it has none.
+  /// Reads a take's pin; returns nil if it has none.
   package static func read(forTake take: String) throws(TapeError) -> Pin? {
     let path = path(ofTake: take)
     guard let bytes = try? FileBytes.read(path, atMost: pinBytes).get() else { return nil }
@@ -129,7 +130,7 @@ package struct Pin: Hashable, Sendable, Codable {
     }
   }
 
-  /// Far larger than any pin.
+  /// The size limit of a pin in bytes, which is far larger than any pin.
   private static let pinBytes = 16 << 20
 
   private static func place(of error: any Error) -> String {
@@ -144,7 +145,7 @@ package struct Pin: Hashable, Sendable, Codable {
     return path.map { $0.intValue.map { "\($0 + 1)" } ?? $0.stringValue }.joined(separator: " ")
   }
 
-  /// Writes the pin of a take, one check per line.
+  /// Writes a take's pin, one check per line.
   package func write(forTake take: String) throws(TapeError) {
     let path = Pin.path(ofTake: take)
     do throws(WholeFile.Failure) {
@@ -187,7 +188,7 @@ package struct Miss: Hashable, Sendable, Codable, CustomStringConvertible {
   /// The measured value; nil if there is none.
   package var found: MeasuredValue?
 
-  /// As in `peer 1: lost in, %: 0 ± 1 was pinned, 3 was measured`.
+  /// One line, as in `peer 1: lost in, %: 0 ± 1 was pinned, 3 was measured`.
   package var description: String {
     let tolerance = check.tolerance.map { $0 == 0 ? "" : " ± \(MeasuredValue.number($0))" } ?? ""
     return "\(check.name): \(check.value)\(tolerance) was pinned, "
@@ -196,7 +197,7 @@ package struct Miss: Hashable, Sendable, Codable, CustomStringConvertible {
 }
 
 extension Measure {
-  /// Whether a measured value is within the tolerance.
+  /// Returns whether a measured value is within the tolerance.
   func isMet(by found: MeasuredValue?) -> Bool {
     switch (value, found) {
     case (.number(let wanted), .number(let found)?):

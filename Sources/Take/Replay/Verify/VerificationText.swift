@@ -2,7 +2,7 @@ import FoundationEssentials
 package import Tape
 import Wire
 
-// The output of tests.
+// Output for tests.
 extension TakeVerification {
   /// The result on one line: outcome, take and reason.
   package var line: String {
@@ -17,7 +17,7 @@ extension TakeVerification {
     return "FAILED  \(time)  \(path): \(summary)\(end)"
   }
 
-  /// The reason for a failure as one sentence; the extent of the comparison if it passed.
+  /// The reason for a failure, as one sentence; if it passed, the extent of the comparison.
   package var summary: String {
     switch outcome {
     case .passed: "\(counted(steps, "step")), \(mode.rawValue)"
@@ -33,7 +33,7 @@ extension TakeVerification {
     }
   }
 
-  /// The details of a failure on several lines.
+  /// Details of a failure on several lines.
   package var details: String {
     switch outcome {
     case .passed, .partial: summary
@@ -66,9 +66,9 @@ extension TakeVerification {
     }
   }
 
-  /// The report of a failing take: the failure, how to reproduce it, and its meaning.
+  /// Returns a failing take's report: the failure, how to reproduce it, and what it means.
   ///
-  /// - Parameter meaning: the outcome of the session under this stack, for a divergence.
+  /// - Parameter meaning: for a divergence, the session's outcome under this stack.
   package func report(meaning: String?) -> String {
     var parts = [
       "\(path): \(isPassed ? "passed" : "failed")", details, "To see it again:\n  \(command)",
@@ -79,11 +79,12 @@ extension TakeVerification {
     }
     parts += (leftOut + notes).map { "Note: \($0)" }
     if let meaning { parts.append(meaning) }
-    // The report goes to terminals, and quotes the call: text of others, perhaps with secrets.
+    // The report goes to terminals and quotes the call: text from participants, perhaps with
+    // secrets.
     return SecretText.hidden(in: PrintableText.lines(parts.joined(separator: "\n\n") + "\n"))
   }
 
-  /// The outcome of the session under this stack, compared with the recorded one.
+  /// Returns the session's outcome under this stack, compared with the recorded one.
   package func meaning() throws(TapeError) -> String {
     let recorded = try Measures(path: path)
     let now = try TakeVerification.redriven(path, TakeVerification.stack)
@@ -95,7 +96,7 @@ extension TakeVerification {
       + misses.map { "  \($0)" }.joined(separator: "\n")
   }
 
-  /// The shape of a result as JSON.
+  /// The form of a result as JSON.
   fileprivate struct Summary: Encodable {
     var path: String
     var result: String
@@ -127,7 +128,8 @@ extension TakeVerification {
 }
 
 extension VerificationRun {
-  /// The numbers of passed and failed takes and the speed, as the last line.
+  /// The last line: how many takes there were, how many failed or were replayed in part, and how
+  /// long the calls and the replays took.
   package var totals: String {
     let recorded = results.reduce(0) { $0 + Double($1.durationNanoseconds) / 1e9 }
     let failed = failures.count
@@ -152,7 +154,7 @@ extension VerificationRun {
         results: results.map(\.jsonSummary)))
   }
 
-  /// All results as JUnit XML, as CI servers read it.
+  /// All results as JUnit XML, for CI servers.
   package var junit: String {
     var lines = ["<?xml version=\"1.0\" encoding=\"UTF-8\"?>"]
     func seconds(_ value: Double) -> String { decimal(value, 3) }

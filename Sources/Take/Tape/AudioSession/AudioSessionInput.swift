@@ -3,7 +3,7 @@ import Media
 import Wire
 
 extension MachineKind {
-  /// The kind of an audio session together with its device.
+  /// An audio session together with its device.
   package static let audioSession = MachineKind(rawValue: 4)
 }
 
@@ -12,11 +12,11 @@ extension StepKind {
   fileprivate static let deliver = StepKind(5)
   /// Received audio, to be played.
   fileprivate static let rendered = StepKind(6)
-  /// An event of the device.
+  /// An event from the device.
   fileprivate static let event = StepKind(7)
   /// The device's answer to a request.
   fileprivate static let answer = StepKind(8)
-  /// A request of the device for audio to play.
+  /// A request from the device for audio to play.
   fileprivate static let pull = StepKind(9)
 }
 
@@ -121,7 +121,7 @@ extension AudioDeviceAnswer {
   }
 }
 
-/// Restores the inputs of audio sessions from their rows.
+/// Restores audio sessions' inputs from their rows.
 package struct AudioSessionDecoder: InputDecoder {
   private let source: ContentSource
   private var last: (number: Int64, bytes: [UInt8])?
@@ -157,7 +157,7 @@ package struct AudioSessionDecoder: InputDecoder {
     }
   }
 
-  /// The format that the row of a delivery states, if any.
+  /// Returns the format that a delivery's row states, if any.
   package static func format(ofDelivery kind: String) -> AudioFormat? {
     CanonicalJSON.value(DeliveryHead.self, from: kind)?.format
   }

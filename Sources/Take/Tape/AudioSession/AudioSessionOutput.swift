@@ -53,7 +53,7 @@ extension AudioSessionEffect: RecordedOutput {
       transcript.add(StateRow(machine: machine, from: from, to: to))
     case .captured(let captured): transcript.append(captured)
     case .played(let played): transcript.append(played)
-    // The caller receives it; the take has the states of the source.
+    // The caller receives it; the take has the source's states.
     case .delivered: break
     }
   }
@@ -70,7 +70,7 @@ extension AudioSessionReply {
   }
 }
 
-// Blocks of the device become rows of `frame` without a codec; only their digest is stored.
+// The device's blocks become rows of `frame` without a codec; only their digest is stored.
 extension Transcript {
   fileprivate mutating func append(_ captured: CapturedBlock) {
     let outcome = captured.sources == 0 ? "filler" : captured.sources == 1 ? "captured" : "mixed"
@@ -95,15 +95,15 @@ extension Transcript {
 }
 
 extension WireNumber<UInt32> {
-  /// The number of a 10 ms block as RTP time of a 48 kHz clock.
+  /// Returns a 10 ms block's number as the RTP time of a 48 kHz clock.
   fileprivate static func unit(_ index: UInt64) -> WireNumber<UInt32> {
     WireNumber(number: UInt32(truncatingIfNeeded: index) &* UInt32(AudioBlock.sampleRate / 100))
   }
 }
 
 extension FormatRow {
-  /// Blocks recorded by the device and blocks that it plays are both inbound: nothing was encoded
-  /// here.
+  /// Returns the format of blocks that the device recorded or plays; both count as inbound, since
+  /// nothing was encoded here.
   fileprivate static func device(_ outcome: String, _ block: AudioBlock) -> FormatRow {
     FormatRow(
       kind: "pcm", direction: .inbound, codec: "pcm", outcome: outcome,
@@ -112,7 +112,7 @@ extension FormatRow {
 }
 
 extension AudioBlock {
-  /// The peak magnitude over all channels, and the energy (sum of squares) of the first.
+  /// The peak magnitude over all channels, and the first channel's energy (sum of squares).
   fileprivate var loudness: (peak: UInt16, energy: UInt64) {
     var (peak, energy) = (0, 0)
     samples.withUnsafeBufferPointer { samples in
@@ -126,7 +126,7 @@ extension AudioBlock {
   }
 }
 
-// MARK: Words
+// MARK: Names
 
 extension AudioDeviceOperation {
   fileprivate var members: [(String, JSONText?)] {

@@ -81,7 +81,7 @@ extension PeerInput: RecordedInput {
 
 extension PeerOutput: RecordedOutput {
   package static func write(_ outputs: [Self], to transcript: inout Transcript) {
-    // Read in place, because a copy of an output retains every part of it.
+    // Read in place, because copying an output retains every part of it.
     let outputs = outputs.span
     for index in outputs.indices { transcript.append(outputs[index]) }
   }
@@ -102,11 +102,11 @@ extension PeerOutput: RecordedOutput {
 
   package func write(to transcript: inout Transcript) { transcript.append(self) }
 
-  /// Replaces a decoded video frame by its digest.
+  /// Replaces a decoded video frame with its digest.
   ///
-  /// This happens on the thread that decoded the frame, while it is still in the processor's caches
-  /// and so that the next one can be decoded into the same memory. On the writer's thread both
-  /// would cost more than the digest itself.
+  /// This happens on the thread that decoded the frame, while it is still in the processor's
+  /// caches, and lets the next one be decoded into the same memory. On the writer's thread, losing
+  /// both would cost more than the digest itself.
   package mutating func digest() {
     guard case .event(.frame(var frame)) = self, case .videoFrame(let videoFrame) = frame.decoded,
       !videoFrame.samples.isEmpty
@@ -117,7 +117,7 @@ extension PeerOutput: RecordedOutput {
 }
 
 extension StepRecord {
-  /// Creates a step of an endpoint.
+  /// Creates an endpoint's step.
   package init(
     peer: UInt32, at: Instant, input: PeerInput, outputs: [PeerOutput], deadline: Instant?,
     entropyDrawn: UInt64
@@ -127,35 +127,35 @@ extension StepRecord {
       entropyDrawn: entropyDrawn)
   }
 
-  /// The input and outputs of an endpoint; nil and empty for another machine.
+  /// The endpoint's input and outputs; nil and empty for another machine.
   package var peerInput: PeerInput? { input as? PeerInput }
   package var peerOutputs: [PeerOutput] { (outputs as? OutputList<PeerOutput>)?.all ?? [] }
 }
 
-/// State that the rows of an endpoint depend on and that outlives a step.
+/// State that an endpoint's rows depend on and that outlives a step.
 final class EndpointNotes: ActorNotes {
-  /// The id of the header extension with transport-wide sequence numbers; 0 if not negotiated.
+  /// The id of the header extension for transport-wide sequence numbers; 0 if not negotiated.
   var transportSequenceID: UInt8 = 0
   var meter = LevelMeter()
   var calls = CallMemory()
 
-  /// The members of each stats object as last written.
+  /// Each stats object's members as last written.
   private var samples: [String: String] = [:]
-  /// The ids of the last complete report, in its order.
+  /// The ids in the last complete report, in its order.
   private var reported: [String] = []
 
-  /// Returns whether a stats object differs from the last one with its id, and remembers it.
+  /// Returns whether a stats object differs from the last one with its id; remembers it.
   func isNews(_ id: String, _ members: String) -> Bool {
     samples.updateValue(members, forKey: id) != members
   }
 
-  /// Returns the ids of the last complete report that are missing from this one.
+  /// Returns the ids from the last complete report that are missing from this one.
   func gone(_ report: StatsReport) -> [String] {
     let present = report.objects.map(\.id)
     let known = Set(present)
     let gone = reported.filter { !known.contains($0) }
     reported = present
-    // An object that comes back is written again, even if its members are the same.
+    // An object that reappears is written again, even if its members are the same.
     for id in gone { samples[id] = nil }
     return gone
   }
@@ -165,7 +165,7 @@ final class EndpointNotes: ActorNotes {
 
 /// Aggregates each track's audio over 100 ms: the rows of `level`.
 struct LevelMeter {
-  /// Audio of a track within the current window.
+  /// A track's audio in the current window.
   struct Sum {
     var began: Instant
     var energy: UInt64 = 0
@@ -176,7 +176,7 @@ struct LevelMeter {
     /// The loudest level that the sender put into its packets (RFC 6464); nil if there was none.
     var senderLevel: UInt8?
     var isVoice = false
-    /// The sources mixed into the track (RFC 6465), with the loudest level reported for each.
+    /// The sources mixed into the track (RFC 6465), each with its loudest reported level.
     var contributors: [Contributor] = []
 
     mutating func add(_ contributor: Contributor) {
@@ -188,7 +188,7 @@ struct LevelMeter {
       contributors[index].level = min(level, contributors[index].level ?? level)
     }
 
-    /// A packet names at most 15; a remote peer that names new ones in each packet is cut off here.
+    /// A packet names at most 15; this cuts off a remote peer that names new ones in each packet.
     private static let contributorsMaximum = 32
   }
 
@@ -203,7 +203,7 @@ struct LevelMeter {
 
   /// The number of samples in a row: 100 ms.
   private static let window = Int64(AudioBlock.sampleRate / 10)
-  /// Blocks further apart than this are not added up.
+  /// The largest distance between blocks that are added up.
   private static let longestWindow = Interval.milliseconds(300)
   /// Transceiver numbers are local, so there are few of them; any beyond this get no rows.
   private static let tracksMaximum = 1024

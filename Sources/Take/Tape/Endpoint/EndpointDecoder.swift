@@ -3,7 +3,7 @@ import Peer
 import RTP
 import Wire
 
-/// Restores the inputs of endpoints from their rows: the inverse of `Transcript+Inputs.swift`.
+/// Restores endpoints' inputs from their rows: the inverse of `Transcript+Inputs.swift`.
 package struct EndpointDecoder: InputDecoder {
   private var paths = PathMemory()
   private var contents: [Int64: [UInt8]] = [:]
@@ -11,7 +11,7 @@ package struct EndpointDecoder: InputDecoder {
   private let source: ContentSource
   private var calls = CallMemory()
 
-  /// Bytes of captured media that stay in memory in case they are used again.
+  /// The maximum number of bytes of captured media that stay in memory in case they are used again.
   private static let contentLimit = 64 << 20
 
   /// - Parameter source: looks contents up by number.
@@ -179,7 +179,7 @@ extension NetworkRow {
       return .answer(.nameResolved(id: request, addresses))
     case .sendFailed:
       guard let local, let remote, let code else { return nil }
-      // Format 2 did not count the datagrams that were refused.
+      // Format 2 did not count refused datagrams.
       return .sendFailed(
         SendFailure(
           local: local, remote: remote, code: code, packets: packets ?? 1, bytes: bytes ?? 0))
@@ -190,7 +190,7 @@ extension NetworkRow {
     }
   }
 
-  /// Addresses separated by spaces; nil if any of them is malformed.
+  /// The addresses, which are separated by spaces; nil if any is malformed.
   private var addresses: [IPAddress]? {
     guard let text = address else { return nil }
     var found: [IPAddress] = []

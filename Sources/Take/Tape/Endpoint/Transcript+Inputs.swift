@@ -8,7 +8,7 @@ import SDP
 import Stats
 import Wire
 
-// The rows of inputs. `EndpointDecoder` is the inverse of this file.
+// Rows for inputs. `EndpointDecoder` is the inverse of this file.
 extension Transcript {
   package mutating func append(_ input: PeerInput) {
     switch input {
@@ -52,8 +52,7 @@ extension Transcript {
     }
   }
 
-  /// Adds the row of a datagram, with the transport-wide sequence number if the endpoint negotiated
-  /// that.
+  /// Adds a datagram's row, with the transport-wide sequence number if the endpoint negotiated it.
   mutating func append(_ datagram: borrowing Datagram, at time: Instant, isInbound: Bool) {
     let id = notes(EndpointNotes.init).transportSequenceID
     append(datagram, at: time, isInbound: isInbound, transportSequenceID: id)
@@ -133,7 +132,7 @@ func littleEndianBytes(_ samples: [Int16]) -> [UInt8] {
   return bytes
 }
 
-/// The inverse of `littleEndianBytes`; an odd trailing byte is ignored.
+/// Returns the inverse of `littleEndianBytes`; an odd trailing byte is ignored.
 func samples(littleEndian bytes: [UInt8]) -> [Int16] {
   var samples: [Int16] = []
   samples.reserveCapacity(bytes.count / 2)
@@ -144,7 +143,8 @@ func samples(littleEndian bytes: [UInt8]) -> [Int16] {
   return samples
 }
 
-/// Caches the last call and its text, because most calls of a recording repeat the same `getStats`.
+/// Caches the last call and its text, because most of a recording's calls repeat the same
+/// `getStats`.
 struct CallMemory {
   private var last: (call: PeerCall, text: CallText)?
 
@@ -177,10 +177,10 @@ struct CallText {
     self.arguments = arguments
   }
 
-  /// Codable encodes an enumeration as `{"name":{arguments}}`.
+  /// Splits a call's Codable encoding, which is `{"name":{arguments}}`.
   init(_ call: PeerCall) { self.init(encoding: call) }
 
-  /// Encodes a call of another kind of machine.
+  /// Encodes a call to another kind of machine.
   init(encoding call: some Encodable) {
     let text = CanonicalJSON.text(call)
     guard text.hasPrefix("{\""), let end = text.dropFirst(2).firstIndex(of: "\"") else {
@@ -204,7 +204,7 @@ struct CallText {
 
 // MARK: - Data
 
-// The rows of data channels and their messages.
+// Rows for data channels and their messages.
 extension Transcript {
   mutating func append(_ record: DataChannelRecord) {
     let options = record.options
@@ -220,10 +220,10 @@ extension Transcript {
         bytesReceived: counters.bytesReceived))
   }
 
-  /// Adds a message; one that the application sent has the number of its call.
+  /// Adds a message; if the application sent it, with its call's number.
   ///
   /// A replay needs the bytes that the application sent, so these are always stored. Bytes from the
-  /// remote peer result from its packets; a take without media has only their digest.
+  /// remote peer follow from its packets; a take without media has only their digest.
   mutating func append(_ message: DataMessage, call: UInt32?) {
     append(message, call: call, isInbound: call == nil)
   }
@@ -246,9 +246,9 @@ extension Transcript {
 
 // MARK: - Notices
 
-// Notices about tracks, candidates and ends, with reasons.
+// Rows for notices about tracks, candidates and ends, with reasons.
 extension Transcript {
-  /// Adds the row of a notice, or of a muted track.
+  /// Adds a row for a notice, or for a muted track.
   mutating func appendNotice(_ event: PeerEvent) {
     switch event {
     case .trackChanged(let change):
@@ -290,9 +290,9 @@ extension Transcript {
 
 // MARK: - Speakers
 
-// Rows about levels and speakers.
+// Rows for levels and speakers.
 extension Transcript {
-  /// Adds a block of audio to the sums of its track, and a row when 100 ms are full.
+  /// Adds an audio block to its track's sums, and a row once 100 ms are full.
   mutating func appendLevel(_ frame: borrowing FrameRecord, samples: Int) {
     let notes = notes(EndpointNotes.init)
     guard let sum = notes.meter.add(frame, samples: samples, at: at) else { return }
@@ -327,7 +327,7 @@ extension Transcript {
   }
 
   mutating func append(_ speech: SpeechRecord) {
-    // These times are on the peer's own clock; all others were converted already.
+    // These times are on the peer's clock; all others were already converted.
     let clock = words.clock
     add(
       SpeechRow(

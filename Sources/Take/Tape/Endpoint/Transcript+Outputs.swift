@@ -9,7 +9,7 @@ import Secure
 import Stats
 import Wire
 
-// The rows of outputs.
+// Rows for outputs.
 extension Transcript {
   package mutating func append(_ output: PeerOutput) {
     switch output {
@@ -66,11 +66,11 @@ extension Transcript {
     if case .stats(let report) = reply { append(report, id: id) }
   }
 
-  /// Returns the number of objects in a report, followed by the ids of those that disappeared since
-  /// the last complete report, if any.
+  /// Returns the number of objects in a report, then the ids of those that disappeared since the
+  /// last complete report, if any.
   private mutating func summary(of report: StatsReport) -> String {
-    // Only complete reports have the connection's own object, because nothing refers to it. The
-    // report of a single sender or receiver says nothing about other objects.
+    // Only complete reports contain the connection's own object, because nothing refers to it. A
+    // single sender's or receiver's report says nothing about other objects.
     guard report.objects.contains(where: { $0.type == "peer-connection" }) else {
       return String(report.objects.count)
     }
@@ -81,9 +81,9 @@ extension Transcript {
     ]).text
   }
 
-  /// Adds the objects of a report that changed since the previous one.
+  /// Adds a report's objects that changed since the previous report.
   ///
-  /// - Parameter id: the call that asked for the report; 0 for a periodic one.
+  /// - Parameter id: the call that requested the report; 0 for a periodic one.
   mutating func append(_ report: StatsReport, id: UInt32) {
     let notes = notes(EndpointNotes.init)
     for object in report.objects {
@@ -96,7 +96,6 @@ extension Transcript {
     }
   }
 
-  /// Adds the rows of an event.
   mutating func append(_ event: PeerEvent) {
     switch event {
     case .state(let transition):
@@ -158,7 +157,8 @@ extension Transcript {
     }
   }
 
-  /// Secrets that keep a take readable when its libraries are gone; format 2 did not have them.
+  /// Adds a secret, with which a take stays readable when its libraries are gone; format 2 had
+  /// none.
   private mutating func appendSecret(_ event: PeerEvent) {
     switch event {
     case .certificate(let bytes):
@@ -232,7 +232,7 @@ extension Transcript {
         size: frame.bytes.count, quantiser: Int(frame.quantiser), audioLevel: frame.audioLevel,
         peak: frame.peak, energy: frame.energy, digest: digest(of: frame.decoded),
         bytes: keepsMedia ? frame.bytes : nil))
-    // For audio that was not decoded, the level in the sender's packets is the only one.
+    // If audio was not decoded, the level in the sender's packets is the only one.
     let isMute: Bool = if case .none = frame.decoded { frame.isInbound } else { false }
     if frame.kind == .audio, !isMute || frame.audioLevel != nil {
       appendLevel(frame, samples: format.samples ?? AudioBlock.sampleRate / 50)
@@ -241,7 +241,7 @@ extension Transcript {
 }
 
 extension StreamTarget {
-  /// The name that a row has for this kind of connection.
+  /// This connection type's name in rows.
   fileprivate var rowKind: String {
     switch kind {
     case .server: "connect"
@@ -253,7 +253,7 @@ extension StreamTarget {
 
 // MARK: - KeyLogText
 
-/// The secrets of a DTLS association: the detail of a `keylog` event.
+/// A DTLS association's secrets: the detail of a `keylog` event.
 ///
 /// Randoms and the master secret are hexadecimal as in NSS key logs, certificates base64 as in
 /// stats.
@@ -264,7 +264,7 @@ package struct KeyLogText: Codable {
   private var masterSecret: String
   private var localCertificate: Data
   private var remoteCertificate: Data
-  /// nil if the peer sent its certificate without a chain.
+  /// The issuers; nil if the peer sent its certificate without a chain.
   private var remoteIssuers: [Data]?
 
   init(_ log: KeyLog) {
@@ -277,7 +277,7 @@ package struct KeyLogText: Codable {
     remoteIssuers = log.remoteIssuers.isEmpty ? nil : log.remoteIssuers.map { Data($0) }
   }
 
-  /// The parsed log; nil if a value in it is malformed.
+  /// The parsed log; nil if one of its values is malformed.
   package var log: KeyLog? {
     guard let client = [UInt8](hexadecimal: clientRandom),
       let server = [UInt8](hexadecimal: serverRandom),

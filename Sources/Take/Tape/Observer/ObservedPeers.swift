@@ -7,11 +7,11 @@ import SCTP
 import Stats
 import Wire
 
-/// Models the two ends of each observed call: feeds each one the packets that it receives and
+/// Models the two ends of each observed call by feeding each one the packets that it receives and
 /// sends.
 ///
-/// Packets that waited for keys are older than the step that opens them, so the ends then catch up
-/// with their times within that one step.
+/// Packets that waited for keys are older than the step that decrypts them, so the ends catch up to
+/// those times within that step.
 struct ObservedPeers {
   private struct End {
     var peer: ObservedPeer
@@ -20,7 +20,7 @@ struct ObservedPeers {
 
   private let firstPeer: UInt32
   private let wallClock: WallClock
-  /// Makes the codecs of an end; nil where nothing is decoded.
+  /// Creates an end's codecs; nil if nothing is decoded.
   private let makeCodecs: ((UInt32) -> any CodecFactory)?
   private let furtherDecoders: [CodecName]
   private let playsG711: Bool
@@ -30,11 +30,11 @@ struct ObservedPeers {
   private var ends: [End] = []
   /// The known streams, each with the first peer of the call that it was assigned to.
   private var streams: [Int: (stream: ObservedStream, given: UInt32)] = [:]
-  /// nil in takes whose stats do not cover transports.
+  /// The observed transports; nil in takes whose stats do not cover them.
   private var transports: ObservedTransports?
   private var channels = ObservedChannels()
   private var outputs = Outbox<ObservedPeer.Output>()
-  /// The earliest deadline of any end; may be too early, never too late.
+  /// The earliest deadline of any end; may be too early, but never too late.
   private(set) var deadline: Instant?
   private var dues = DueQueue()
   /// The granularity of wake-ups in nanoseconds; 0 wakes each end exactly on time.
@@ -48,7 +48,7 @@ struct ObservedPeers {
     return Instant(nanoseconds: deadline.nanoseconds -| rest +| wakeInterval)
   }
 
-  /// - Parameter codecs: stands in for the libraries, by the number of the peer.
+  /// - Parameter codecs: returns replacements for the libraries, by peer number.
   init(_ genesis: ObserverGenesis, codecs: ((UInt32) -> any CodecFactory)? = nil) {
     firstPeer = min(genesis.firstPeer, ObserverGenesis.firstPeerMaximum)
     wakeInterval = min(max(genesis.wakeMilliseconds ?? 0, 0), 1_000) * 1_000_000
@@ -65,14 +65,14 @@ struct ObservedPeers {
   /// Counts what the observer saw below the streams.
   mutating func record(_ output: Observer.Output) { transports?.handle(output) }
 
-  /// The statistics that `getStats` would return at a peer.
+  /// Returns the statistics that `getStats` would return at a peer.
   func report(of peer: UInt32, at now: Instant) -> StatsReport {
     let index = Int(peer) - Int(firstPeer)
     guard ends.indices.contains(index) else { return StatsReport() }
     return whole(ends[index].peer.report(at: now), of: peer, at: now)
   }
 
-  /// Completes the report of an end with its data channels and transports.
+  /// Completes an end's report with its data channels and transports.
   private func whole(_ report: StatsReport, of peer: UInt32, at now: Instant) -> StatsReport {
     guard let transports else { return report }
     let index = Int(peer) - Int(firstPeer)
@@ -187,7 +187,7 @@ struct ObservedPeers {
   ) {
     switch packet.kind {
     case .rtp(let header, let number):
-      // The ends of the next call have not seen a stream that continues from the previous one.
+      // The next call's ends have not seen a stream that continues from the previous call.
       if let known = streams[number], known.given != peers[0] {
         learn(known.stream, peers, into: &outbox)
       }
@@ -226,7 +226,7 @@ extension ObservedStream {
 }
 
 extension ObservedTrack {
-  /// Creates a track from the view of one end.
+  /// Creates a track as one end sees it.
   fileprivate init(_ stream: ObservedStream, isInbound: Bool) {
     self.init(
       number: UInt32(clamping: stream.number), ssrc: stream.ssrc, isInbound: isInbound,
@@ -247,7 +247,7 @@ extension ObservedTrack {
         FlowSection.Codec(
           payloadType: payload.payloadType, name: CodecName(rawValue: payload.codec),
           clockRate: payload.clockRate, rtxPayloadType: nil,
-          // Whether the real receiver sends NACKs can only be told from the packets.
+          // Only the packets show whether the real receiver sends NACKs.
           feedback: stream.kind == .video ? ["nack"] : []))
     }
   }
@@ -255,26 +255,26 @@ extension ObservedTrack {
 
 // MARK: - ObservedChannels
 
-/// The data channels of observed calls, from the view of both ends.
+/// Observed calls' data channels, as both ends see them.
 struct ObservedChannels {
   private struct Association {
     var transport: Int
     var peers: [UInt32]
     var follower = SCTPFollower()
-    /// The number of its first channel in its peers.
+    /// Its channels' numbers in its peers.
     var numbers: [Int: UInt32] = [:]
   }
 
-  /// The number of associations that are followed, since each may hold several megabytes of
-  /// messages in transit.
+  /// The maximum number of associations followed, since each may have several megabytes of messages
+  /// in transit.
   private static let associationsMaximum = 64
 
   private var associations: [Association] = []
   /// Indexes into `associations` by transport number.
   private var places: [Int: Int] = [:]
-  /// The number of channels by the first peer of each call; both peers of a call count alike.
+  /// The number of channels by the first peer of each call; both of a call's peers count alike.
   private var counts: [UInt32: UInt32] = [:]
-  /// Chunks over all associations that were acknowledged but not captured.
+  /// The number of chunks, over all associations, that were acknowledged but not captured.
   private(set) var missed = 0
 
   /// Handles a decrypted SCTP packet.
@@ -318,7 +318,7 @@ struct ObservedChannels {
     }
   }
 
-  /// The number of a channel in its peers, which count over all transports.
+  /// Returns a channel's number in its peers, which count across all transports.
   private mutating func number(of channel: FollowedChannel, _ place: Int) -> UInt32 {
     if let known = associations[place].numbers[channel.number] { return known }
     let first = associations[place].peers[0]
@@ -328,7 +328,7 @@ struct ObservedChannels {
     return number
   }
 
-  /// Returns the stats objects of a peer's open channels.
+  /// Returns the stats objects for a peer's open channels.
   func objects(of peer: UInt32, at now: Instant, _ wallClock: WallClock) -> [StatsObject] {
     var objects: [StatsObject] = []
     for association in associations {
@@ -354,7 +354,7 @@ struct ObservedChannels {
 }
 
 extension DataChannelRecord {
-  /// Creates a channel from the view of one end.
+  /// Creates a channel as one end sees it.
   fileprivate init(_ channel: FollowedChannel, _ number: UInt32, _ end: Int) {
     var counters = DataChannelCounters()
     counters.messagesSent = channel.messages[end]

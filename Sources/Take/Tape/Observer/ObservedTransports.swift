@@ -5,10 +5,10 @@ import Secure
 import Stats
 import Wire
 
-/// The transports of observed calls with their candidate pairs, as statistics of each end.
+/// Observed calls' transports and candidate pairs, as each end's statistics.
 ///
-/// Media and data are counted, as W3C counts them on a pair; DTLS handshakes and connectivity
-/// checks have members of their own or are left out.
+/// Media and data are counted as W3C counts them on a pair; DTLS handshakes and connectivity checks
+/// have separate members or are left out.
 struct ObservedTransports {
   private struct Transport {
     var number: Int
@@ -27,7 +27,7 @@ struct ObservedTransports {
 
   private struct Pair {
     var seen: ObservedPair
-    /// Sent by each end.
+    /// The number of packets that each end sent.
     var packets: [UInt64] = [0, 0]
     var bytes: [UInt64] = [0, 0]
     var last: [Instant?] = [nil, nil]
@@ -37,18 +37,18 @@ struct ObservedTransports {
   private var pairs: [Pair] = []
   /// Indexes by number.
   private var transportPlaces: [Int: Int] = [:]
-  /// Indexes of the transports of each call.
+  /// The indexes of each call's transports.
   private var placesOfCall: [Int: [Int]] = [:]
   private var pairPlaces: [Int: Int] = [:]
 
-  /// The number of pairs and of candidates per transport in a report: checks from ever new
+  /// The maximum number of pairs and candidates per transport in a report: checks from ever new
   /// addresses must not make every report longer.
   private static let pairsMaximum = 32
   private static let candidatesMaximum = 32
-  /// The number of transports per call in a report.
+  /// The maximum number of transports per call in a report.
   private static let transportsMaximum = 64
 
-  // MARK: What the wire shows
+  // MARK: Traffic
 
   mutating func handle(_ output: Observer.Output) {
     switch output {
@@ -132,10 +132,10 @@ struct ObservedTransports {
 
   // MARK: Statistics
 
-  /// Returns the stats objects of one end of a call: its transports, each followed by its pairs,
+  /// Returns the stats objects for one end of a call: its transports, each followed by its pairs,
   /// candidates and certificates.
   ///
-  /// - Parameter peer: the number of the end, which is part of the ids.
+  /// - Parameter peer: the end's peer number, which is part of the ids.
   func objects(
     ofCall call: Int, end: Int, peer: UInt32, at now: Instant, _ wallClock: WallClock
   ) -> [StatsObject] {
@@ -151,7 +151,7 @@ struct ObservedTransports {
     return objects
   }
 
-  /// The view of one end.
+  /// A transport as one end sees it.
   private struct Side {
     var end: Int
     var peer: UInt32
@@ -189,7 +189,7 @@ struct ObservedTransports {
             side == end ? "localCertificateId" : "remoteCertificateId",
             certificateID(transport, side))
         }
-        // As webrtc-stats has it: four hexadecimal digits.
+        // As in webrtc-stats: four hexadecimal digits.
         stats.set(
           "tlsVersion",
           facts.version.map { hexadecimal([UInt8($0 >> 8), UInt8($0 & 255)]).uppercased() })
@@ -260,7 +260,7 @@ struct ObservedTransports {
 }
 
 extension DTLSFacts {
-  /// The IANA name of the SRTP profile; for the rarer profiles the name of the SDES suite.
+  /// The SRTP profile's IANA name; for the rarer profiles, the SDES suite's name.
   var profileName: String? {
     guard let profile else { return nil }
     return SRTPProtection(profile)?.rawValue ?? SRTPSuite(profile)?.rawValue

@@ -3,11 +3,11 @@ import Media
 import Observer
 package import Wire
 
-/// The configuration of an observer.
+/// An observer's configuration.
 package struct ObserverGenesis: Codable, Hashable, Sendable {
-  /// The number of its first peer; each call gets the next two.
+  /// Its first peer's number; each call gets the next two.
   package var firstPeer: UInt32 = 1
-  /// Whether protected packets are held back until their keys arrive.
+  /// Whether encrypted packets wait for their keys.
   package var awaitsKeys = true
   package var waitingPacketsMaximum = 20_000
   package var waitingBytesMaximum = 64 << 20
@@ -18,50 +18,53 @@ package struct ObserverGenesis: Codable, Hashable, Sendable {
   package var isClear: Bool?
   /// Whether received media is decoded.
   package var decodes = false
-  /// Decoders besides VP8 and VP9, by encoding name; nil means none.
+  /// Decoders besides VP8 and VP9, by encoding name; nil for none.
   package var decoders: [String]?
-  /// Whether stats include transports, pairs and candidates; nil in older takes means no.
+  /// Whether stats include transports, pairs and candidates; nil in older takes, which do not.
   package var tellsTransports: Bool?
-  /// The granularity at which the ends are woken; nil in older takes wakes each end on its own.
+  /// The granularity at which the ends are woken; nil in older takes, which wake each end
+  /// separately.
   ///
-  /// The deadlines of many streams then share a step; their outputs still have their exact times.
+  /// Many streams' deadlines then share a step; their outputs still have exact times.
   package var wakeMilliseconds: Int64?
-  /// The approximate number of rows per step; nil in older takes means no limit.
+  /// The approximate number of rows per step; nil in older takes, which have no limit.
   ///
-  /// The surplus is written by further steps that follow at once.
+  /// Further steps that follow at once write the surplus.
   package var rowsPerStep: Int?
-  /// The number of paths; nil in older takes, which were limited to 32,768.
+  /// The maximum number of paths; nil in older takes, which were limited to 32,768.
   package var pathsMaximum: Int?
-  /// Whether G.711 is decoded and played even if `decodes` is false; nil in older takes means no.
+  /// Whether G.711 is decoded and played even if `decodes` is false; nil in older takes, where it
+  /// is not.
   package var playsG711: Bool?
-  /// Whether a packet counts as sent again if its NACK is seen only afterwards; nil in older takes
-  /// means no: it then counts as padding.
+  /// Whether a packet counts as retransmitted if its NACK is seen only afterwards; nil in older
+  /// takes, where it counts as padding.
   package var countsEarlyRepeats: Bool?
-  /// Whether all repairs are applied that a receiver applies; nil in older takes means no.
+  /// Whether all repairs that a receiver applies are applied; nil in older takes, where they are
+  /// not.
   ///
-  /// Without it, FlexFEC streams (RFC 8627) count as media, retransmissions before the first packet
-  /// of a stream are only counted, recovery uses header extensions as they arrived, video frames do
-  /// not wait for repairs, and the sizes of sent AV1 frames and of the highest VP9 layer are not
-  /// read.
+  /// Without it, FlexFEC streams (RFC 8627) count as media, retransmissions before a stream's first
+  /// packet are only counted, recovery uses header extensions as they arrived, video frames do not
+  /// wait for repairs, and the sizes of sent AV1 frames and the highest VP9 layer are not read.
   package var repairsFully: Bool?
-  /// Whether streams and relays are judged by all that they show; nil, in takes of before, is not.
+  /// Whether streams and relays are judged by all available evidence; nil in older takes, where
+  /// they are not.
   ///
-  /// Then packets whose numbers begin anew by less than a hundred counted as repeated ones, a relay
-  /// stayed where its port let it be guessed, and video inside of RED was taken for H.264.
+  /// There, packets whose numbers restarted less than a hundred back counted as duplicates, a relay
+  /// stayed where its port suggested, and video inside RED was taken for H.264.
   package var judgesClosely: Bool?
   /// Names for the ends, looked up by address with the port first, then without; nil if there are
   /// none.
   package var names: [EndName]?
-  /// The revision of the observer that made the take; nil in takes of revision 1.
+  /// The revision of the recording observer; nil for revision 1.
   package var revision: Int64?
-  /// Unix time in nanoseconds at instant zero; the timestamps of stats are relative to it.
+  /// Unix time in nanoseconds at instant zero, which stats timestamps are relative to.
   package var startUnixNanoseconds: Int64 = 0
 
   package init() {}
 
   /// The name of the end at an address.
   package struct EndName: Codable, Hashable, Sendable {
-    /// `192.0.2.1`, `192.0.2.1:5000` or `[2001:db8::1]:5000`.
+    /// The address, as in `192.0.2.1`, `192.0.2.1:5000` or `[2001:db8::1]:5000`.
     package var address: String
     package var name: String
 
@@ -71,7 +74,7 @@ package struct ObserverGenesis: Codable, Hashable, Sendable {
     }
   }
 
-  /// Returns the name of the end at an address: an entry with the port goes before one without.
+  /// Returns the name of the end at an address: an entry with the port precedes one without.
   func label(of address: SocketAddress) -> String {
     let named =
       names?.first { $0.address == address.description }
@@ -97,9 +100,9 @@ package struct ObserverGenesis: Codable, Hashable, Sendable {
   /// A quarter of a step's capacity, since a single output may add as many rows again.
   private static let usualRowsPerStep = 16_384
 
-  /// The genesis for a new take whose capture file stores one.
+  /// The genesis for a new take from a capture file that stores one.
   ///
-  /// Anybody may have written the file, so its numbers are clamped to those of a new take.
+  /// The file is untrusted, so its numbers are clamped to a new take's.
   package var ofAFile: ObserverGenesis {
     let usual = ObserverGenesis.ofToday
     var genesis = self
@@ -117,7 +120,7 @@ package struct ObserverGenesis: Codable, Hashable, Sendable {
     return genesis
   }
 
-  /// Leaves room for the peer numbers behind it, two for each call, within 32 bits.
+  /// The limit leaves room for the following peer numbers, two per call, within 32 bits.
   static let firstPeerMaximum: UInt32 = 1 << 24
 
   /// Enables all decoders of this build.
@@ -140,19 +143,19 @@ package struct ObserverGenesis: Codable, Hashable, Sendable {
   }
 }
 
-/// An input of an observer other than a datagram.
+/// An observer's input other than a datagram.
 package enum ObserverCall: Codable, Hashable, Sendable {
   /// Further lines of an NSS key log.
   case keyLog(String)
-  /// An SRTP key as `SRTPKey` reads it.
+  /// An SRTP key in the form that `SRTPKey` parses.
   case srtpKey(String)
   case description(String)
   /// A description found in unencrypted signaling; the signaling itself is not stored.
   case signaling(String)
-  /// The next bytes of one direction of a TCP connection, after `lost` bytes that are missing.
+  /// The next bytes in one direction of a TCP connection, after `lost` missing bytes.
   case segment(source: String, destination: String, bytes: Data, lost: Int, isEnd: Bool)
-  /// Something that was dropped before it reached the observer: the kind of coverage, a count, and
-  /// a sentence.
+  /// Something dropped before it reached the observer: the kind of coverage, a count, and a
+  /// sentence.
   case notSeen(kind: String, count: UInt64, detail: String)
   /// A path on which packets come in the clear, out of a relay, with the ICE username fragments of
   /// both ends.
@@ -161,12 +164,12 @@ package enum ObserverCall: Codable, Hashable, Sendable {
   case end
 }
 
-/// An input of an observer as it is recorded.
+/// An observer's input, as recorded.
 package enum ObserverInput: RecordedInput {
   case genesis(ObserverGenesis)
-  /// An observed UDP datagram, marked if only its beginning was captured.
+  /// An observed UDP datagram; truncated if the capture has only its first bytes.
   ///
-  /// It arrived before its step if it was held back until its path turned out to belong to a call.
+  /// It arrived before its step if it waited until its path turned out to belong to a call.
   case datagram(Datagram, isTruncated: Bool, arrival: Instant)
   /// An SCTP packet in the clear, out of a relay.
   case data(Datagram, arrival: Instant)
@@ -232,7 +235,7 @@ extension MachineKind {
   package static let observer = MachineKind(rawValue: 1)
 }
 
-/// Restores the inputs of observers from their rows.
+/// Restores observers' inputs from their rows.
 package struct ObserverDecoder: InputDecoder {
   private var paths = PathMemory()
 

@@ -17,9 +17,9 @@ package final class ObserverMachine: RecordedMachine {
 
   private var observer = Observer()
   private var firstPeer: UInt32 = 1
-  /// Its configuration, which has the names of the ends.
+  /// Its configuration, which contains the ends' names.
   private var genesis = ObserverGenesis()
-  /// The two peers of the call on each transport.
+  /// The two peers of each transport's call.
   private var peersOfTransport: [Int: [UInt32]] = [:]
   private var outputs = Outbox<Observer.Output>()
   private var receivers = ObservedPeers(ObserverGenesis())
@@ -36,7 +36,7 @@ package final class ObserverMachine: RecordedMachine {
     _ input: ObserverInput, _ outputs: [ObserverOutput], _ at: Instant
   ) -> Void
 
-  /// What decodes in place of the libraries, by the number of the peer; nil for the libraries.
+  /// Returns decoders in place of the libraries, by peer number; nil to use the libraries.
   private let codecs: ((UInt32) -> any CodecFactory)?
 
   /// Creates an observer that expects its genesis as its first input.
@@ -58,17 +58,16 @@ package final class ObserverMachine: RecordedMachine {
       waitingPackets: observer.waitingPackets)
   }
 
-  /// Whether packets between two addresses belong to a call.
+  /// Returns whether packets between two addresses belong to a call.
   package func knows(_ tuple: FiveTuple) -> Bool { observer.knows(tuple) }
 
   /// Whether the observer has reached its limit of paths.
   package var isFull: Bool { observer.isFull }
 
-  /// Whether packets between two addresses go between a client and its TURN server.
+  /// Returns whether packets with these addresses travel between a client and its TURN server.
   package func knowsRelay(_ tuple: FiveTuple) -> Bool { observer.knowsRelay(tuple) }
 
-  /// Returns what `getStats` would return at both ends of every call, as far as the packets show
-  /// it.
+  /// Returns what `getStats` would return at both ends of every call, as far as packets show it.
   package func stats(at now: Instant) -> [(peer: UInt32, label: String, report: StatsReport)] {
     observer.calls.flatMap { call in
       (0..<2).map { end in
@@ -143,7 +142,7 @@ package final class ObserverMachine: RecordedMachine {
     if case .call(.end) = input { receivers.end(at: now, into: &outbox) }
   }
 
-  /// The two peers that an output is about; nil before their call is known.
+  /// Returns the two peers that an output is about; nil before their call is known.
   private func peers(of output: Observer.Output) -> [UInt32]? {
     switch output {
     case .call(let found): peers(ofCall: found.number)
@@ -158,7 +157,7 @@ package final class ObserverMachine: RecordedMachine {
   }
 }
 
-/// The state of an observer as plain data.
+/// An observer's state as plain data.
 package struct ObserverSnapshot: MachineSnapshot {
   package var calls: [ObservedCall]
   package var pairs: [ObservedPair]
@@ -167,7 +166,7 @@ package struct ObserverSnapshot: MachineSnapshot {
 }
 
 extension ObserverCall {
-  /// The observer's input; nil if an address or a key is malformed.
+  /// The observer's input; nil if an address or key is malformed.
   fileprivate var input: Observer.Input? {
     switch self {
     case .keyLog(let lines): return .keyLog([UInt8](lines.utf8))
@@ -194,9 +193,9 @@ extension ObserverCall {
   }
 }
 
-/// An output of an observer, with the peers that it is about.
+/// An observer's output, with the peers that it is about.
 package struct ObserverOutput: RecordedOutput {
-  /// Whether the observer or the model of an end made the output.
+  /// The output's source: the observer or the model of an end.
   package enum Content: Sendable {
     /// Directly from the observer.
     case output(Observer.Output)
@@ -209,7 +208,7 @@ package struct ObserverOutput: RecordedOutput {
   package private(set) var content: Content
   /// Both ends of the call, or a single end; nil if the output is about no call.
   package let peers: [UInt32]?
-  /// The names of the ends, if the output begins a call.
+  /// The ends' names, if the output begins a call.
   private var labels: [String] = []
 
   init(_ output: Observer.Output, peers: [UInt32]?, genesis: ObserverGenesis) {
@@ -234,7 +233,7 @@ package struct ObserverOutput: RecordedOutput {
     return packet.isClear
   }
 
-  /// Whether the output has rows; of packets, only RTCP in the clear has.
+  /// Whether the output has rows; among packets, only unencrypted RTCP has.
   package var hasRows: Bool {
     guard case .output(.packet(let packet)) = content else { return true }
     return packet.kind == .rtcp && packet.isClear
@@ -254,7 +253,7 @@ package struct ObserverOutput: RecordedOutput {
     }
   }
 
-  /// Drops the last objects of a report that would not fit into a step.
+  /// Drops a report's last objects that would not fit into a step.
   mutating func limitRows(to most: Int) {
     guard case .followed(.stats(var report), let at) = content, report.objects.count > most else {
       return
@@ -307,7 +306,7 @@ package struct ObserverOutput: RecordedOutput {
       transcript.addCoverage(
         peer: nil, from: .zero, to: transcript.at, what: row.kind.rawValue, reason: reason)
     case .carried(let datagram):
-      // A packet of no peer that was made here: this distinguishes its path from captured ones.
+      // The extracted datagram belongs to no peer, which distinguishes its path from captured ones.
       transcript.append(
         Datagram(
           local: datagram.tuple.source, remote: datagram.tuple.destination, bytes: datagram.bytes),
@@ -318,7 +317,7 @@ package struct ObserverOutput: RecordedOutput {
     }
   }
 
-  /// Writes the rows of one end.
+  /// Writes one end's rows.
   private func write(
     _ output: Observer.Output, _ end: Int, _ peer: UInt32, to transcript: inout Transcript
   ) {

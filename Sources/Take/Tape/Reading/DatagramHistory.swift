@@ -1,6 +1,6 @@
 package import Wire
 
-/// The datagrams of a take ordered by time, for export to other formats.
+/// A take's datagrams ordered by time, for export to other formats.
 package final class DatagramHistory {
   /// A sent or received datagram, or a segment of a TCP stream.
   package struct Entry: Sendable {
@@ -13,13 +13,13 @@ package final class DatagramHistory {
     package var bytes: [UInt8]
     /// For a TCP segment, the number of missing bytes before it and whether it is the last.
     package var stream: (lost: Int, isEnd: Bool)?
-    /// The ECN field that it was received with; nil if unknown.
+    /// The ECN field with which it was received; nil if unknown.
     package var ecn: ECNMark?
   }
 
   /// Unix time at `atNanoseconds` = 0.
   package let startUnixNanoseconds: Int64
-  /// The numbers and labels of the peers in the take.
+  /// The numbers and labels of the take's peers.
   package let peers: [(number: Int64, label: String)]
   /// The number of datagrams.
   package let count: Int
@@ -31,8 +31,8 @@ package final class DatagramHistory {
 
   /// Opens a take.
   ///
-  /// - Parameter peer: restricts the history to one peer. In a call between others, that is what
-  ///   went between the ends of its pairs.
+  /// - Parameter peer: restricts the history to one peer; in an observed call, to the traffic
+  ///   between its pairs' ends.
   package init(path: String, peer: Int64? = nil) throws(TapeError) {
     self.path = path
     let connection = try TakeFile.openForQueries(path)
@@ -47,8 +47,7 @@ package final class DatagramHistory {
       var found: [(number: Int64, label: String)] = []
       while try statement.step() { found.append(statement.values(Int64.self, String.self)) }
       peers = found
-      // Only row numbers are sorted, so that sorting never holds the bytes of a long call in
-      // memory.
+      // Only row numbers are sorted, so that sorting never holds a long call's bytes in memory.
       let chosen = """
         SELECT packet_store.row AS row, direction, packet_store.at_ns AS at_ns, 0 AS is_stream
         \(from)
@@ -70,8 +69,8 @@ package final class DatagramHistory {
     SELECT row, 'in', at_ns, 1 FROM call_request WHERE peer = 0 AND name = 'segment'
     """
 
-  /// A datagram with its path, from the storage tables: the view `packet` lacks those of no peer
-  /// and has those of two observed peers twice.
+  /// A datagram with its path, from the storage tables: the `packet` view lacks those without a
+  /// peer, and has those of two observed peers twice.
   private static let packet = """
     SELECT packet_store.at_ns, path.peer, path.direction, path.local, path.remote,
       CASE
@@ -89,7 +88,7 @@ package final class DatagramHistory {
     FROM packet_store JOIN path USING (path) WHERE packet_store.row = ?1
     """
 
-  /// Returns the next datagram; nil after the last.
+  /// Returns the next datagram; nil after the last one.
   package func next() throws(TapeError) -> Entry? {
     let isFound: Bool
     do throws(SQLiteError) {
@@ -142,7 +141,7 @@ package final class DatagramHistory {
 
 // MARK: - PathMemory
 
-/// The paths of a take by number.
+/// A take's paths by number.
 struct PathMemory {
   private typealias Ends = (local: SocketAddress, remote: SocketAddress)
 

@@ -3,17 +3,17 @@ import Wire
 
 /// Describes events in words: the type as in its row and in conditions, then the details.
 ///
-/// Rows hold JSON for programs, with the names of Swift types in orders of a room; the timeline and
-/// the debugger show this text.
+/// Rows contain JSON for programs, with Swift type names in a room's orders; the timeline and the
+/// debugger show this text.
 package enum EventWords {
   /// Longer texts are replaced by their length.
   private static let textLimit = 120
-  /// Keeps the lines of a table short however long a message is.
+  /// The length limit that keeps table rows short, however long a message is.
   private static let lengthLimit = 300
 
   /// Describes a row of `event`, as in `talking: ben (518745) talks, -15 dBov`.
   ///
-  /// - Parameter names: the names of a room's participants by their service ids.
+  /// - Parameter names: the names of a room's participants by service id.
   package static func text(
     type: String, detail: String, names: [String: String] = [:]
   ) -> String {
@@ -45,7 +45,7 @@ package enum EventWords {
 
   // MARK: Endpoints
 
-  /// Describes events of a connection in W3C's terms; nil for others.
+  /// Describes a connection's events in W3C terms; returns nil for others.
   private static func signaling(_ type: String, _ value: JSONValue) -> String? {
     switch type {
     case "secured":
@@ -72,7 +72,7 @@ package enum EventWords {
     }
   }
 
-  /// The version of DTLS from the number on the wire (RFC 9147 section 5.1).
+  /// Returns the DTLS version for a number on the wire (RFC 9147 section 5.1).
   private static func version(_ number: String) -> String {
     switch number {
     case "FEFF": "DTLS 1.0"
@@ -84,7 +84,7 @@ package enum EventWords {
 
   // MARK: Rooms
 
-  /// Describes events of a room and its participants; nil for others.
+  /// Describes events of a room and its participants; returns nil for others.
   private static func room(
     _ type: String, _ value: JSONValue, _ names: [String: String]
   ) -> String? {
@@ -133,7 +133,7 @@ package enum EventWords {
     return names[id].map { "\($0) (\(id))" } ?? id
   }
 
-  /// Describes events about the media of a room; nil for others.
+  /// Describes events about a room's media; returns nil for others.
   private static func media(
     _ type: String, _ value: JSONValue, _ names: [String: String]
   ) -> String? {
@@ -159,9 +159,9 @@ package enum EventWords {
     }
   }
 
-  // MARK: Whatever else
+  // MARK: Other values
 
-  /// Describes the members of a value, as in `direction in, track 1`.
+  /// Describes a value's members, as in `direction in, track 1`.
   static func phrase(_ value: JSONValue) -> String {
     guard case .object(let members) = value else { return word(value) }
     return list(
@@ -178,7 +178,7 @@ package enum EventWords {
       })
   }
 
-  /// Describes one value; empty for null and empty values.
+  /// Describes a single value; empty for null and empty values.
   static func word(_ value: JSONValue) -> String {
     switch value {
     case .null: ""
@@ -202,7 +202,7 @@ package enum EventWords {
   }
 }
 
-/// Describes the orders that a room gives to its transports, connections and helpers.
+/// Describes the orders that a room sends to its transports, connections and helpers.
 private enum OrderWords {
   static func text(_ value: JSONValue) -> String {
     let name = value["order"]?.text ?? ""
@@ -230,7 +230,7 @@ private enum OrderWords {
     }
   }
 
-  /// Describes orders about a connection as a whole.
+  /// Describes orders about an entire connection.
   private static func connection(_ name: String, _ number: Int64, _ with: JSONValue) -> String? {
     let first = with["_0"] ?? .null
     switch name {
@@ -262,7 +262,7 @@ private enum OrderWords {
     }
   }
 
-  /// Describes orders about the media of a connection.
+  /// Describes orders about a connection's media.
   private static func sound(_ name: String, _ number: Int64, _ with: JSONValue) -> String? {
     let first = with["_0"] ?? .null
     let track = "track \(with["transceiver"]?.integer ?? 0) of connection \(number)"

@@ -2,30 +2,29 @@ import CSQLite
 import Glibc
 import Wire
 
-/// Reads short takes one after the other, for whoever asks each of them the same questions.
+/// Reads short takes one after another, to run the same queries on each.
 ///
-/// Before SQLite answers anything it parses the schema of the file, and compiles each query with
-/// all views that it looks through: of a take of a second, that is ten times as much work as the
-/// answers. So such a file is read into memory that a connection has for its database, and what was
-/// compiled for one take runs on the next, provided that both have the same schema, to the byte.
-/// Everything else is opened as any other take: one that is long, is being recorded, or is in any
-/// way not as recorders leave them.
+/// Before SQLite answers a query, it parses the file's schema and compiles the query with all its
+/// views: for a take of one second, that is ten times the work of answering. So such a file is read
+/// into a connection's in-memory database, and statements compiled for one take run on the next,
+/// provided that both schemas are equal to the byte. A take that is long, still being recorded, or
+/// unlike what recorders leave behind is opened like any other.
 package final class ShortTakes {
-  /// The largest file that is read as a whole, in bytes: calls of about ten seconds.
+  /// The largest file that is read into memory, in bytes: calls of about ten seconds.
   static let largest = 8 << 20
 
   private var memory: TakeMemory?
-  /// How often a schema had to be parsed.
+  /// The number of schemas that had to be parsed.
   private(set) var schemaCount = 0
 
   package init() {}
 
-  /// Asks a take, with the views of this version.
+  /// Runs queries on a take, with this version's views.
   ///
   /// - Parameters:
   ///   - largestValue: as in `TakeFile.openForQueries`; the same each time.
-  ///   - ask: leaves the connection as it was. It is called once more, with the file itself, when
-  ///     it fails.
+  ///   - ask: runs the queries and leaves the connection as it was. If it fails, it is called again
+  ///     with the file itself.
   package func read<Answer>(
     _ path: String, largestValue: Int32,
     _ ask: (borrowing SQLiteConnection) throws(TapeError) -> Answer
@@ -35,7 +34,7 @@ package final class ShortTakes {
         return try ask(memory.connection)
       } catch {
         self.memory = nil
-        // It took too long, or is not wanted any more.
+        // It took too long, or is no longer wanted.
         if error.kind == .failed { throw error }
       }
     }
@@ -54,7 +53,7 @@ package final class ShortTakes {
 
   // MARK: Files
 
-  /// The bytes of a short take that nobody writes; nil for any other file.
+  /// Returns the bytes of a short take that no process is writing; nil for any other file.
   private static func bytes(of path: String) -> [UInt8]? {
     guard let before = FileState(path),
       case .success(let bytes) = FileBytes.read(path, atMost: largest), bytes.count == before.size,
@@ -63,7 +62,7 @@ package final class ShortTakes {
     return bytes
   }
 
-  /// A file of a size that is read, without a log or a journal beside it.
+  /// A file of suitable size, without a log or a journal beside it.
   private struct FileState: Equatable {
     var size: Int
     private var changed: (Int, Int)
@@ -87,33 +86,33 @@ package final class ShortTakes {
 
   private static let headerBytes = 100
 
-  /// Whether the head of a file is that of a take which was ended in order (SQLite file format
+  /// Returns whether a file's header is that of a properly finished take (SQLite file format
   /// section 1.3).
   private static func isAsRecorded(_ bytes: [UInt8]) -> Bool {
     func number(_ offset: Int) -> Int64 {
       bytes[offset..<offset + 4].reduce(0) { $0 << 8 | Int64($1) }
     }
     let pageSize = Int64(TakeSchema.pageSize)
-    // A rollback journal for writing and reading, no reserved bytes, and what never differs.
+    // A rollback journal for writing and reading, no reserved bytes, and constants.
     let usual = [UInt8(pageSize >> 8), UInt8(pageSize & 0xff), 1, 1, 0, 64, 32, 32]
     guard bytes.starts(with: "SQLite format 3\0".utf8), bytes[16..<24].elementsEqual(usual),
       number(24) == number(92), number(28) * pageSize == Int64(bytes.count)
     else { return false }
-    // Without pages for a vacuum, in UTF-8.
+    // No vacuum pages, and UTF-8.
     return number(52) == 0 && number(56) == 1 && number(68) == TakeHeader.applicationID
   }
 }
 
-/// A connection to a database in memory that holds one take after the other.
+/// A connection to an in-memory database that holds one take after another.
 private final class TakeMemory {
   let connection: SQLiteConnection
   private let memory: UnsafeMutableRawBufferPointer
   private let schema: [UInt8]
-  /// The number of the schema and what follows it in the head of a file, as in the first take.
+  /// The schema cookie and the header bytes after it, as in the first take.
   private let cookie: [UInt8]
   private var changes: UInt32 = 0
 
-  /// Puts the first take into it, and checks that it is one.
+  /// Loads the first take, and checks that it is one.
   init(_ bytes: [UInt8], path: String, _ largestValue: Int32) throws(TapeError) {
     let store: StatementStore?
     let format: Int64
@@ -145,9 +144,9 @@ private final class TakeMemory {
     }
   }
 
-  /// Puts another take in the place of the one before.
+  /// Replaces the previous take with another.
   ///
-  /// - Returns: false where its schema is another one, after which nothing can be asked any more.
+  /// - Returns: false if its schema differs, after which the connection cannot be used.
   func load(_ bytes: [UInt8]) -> Bool {
     guard let statements = connection.statements, statements.usedCount == 0,
       bytes[44..<72].elementsEqual(cookie[4...])
@@ -160,7 +159,7 @@ private final class TakeMemory {
 
   /// Copies a file into memory.
   ///
-  /// With the same schema cookie SQLite reuses its parsed schema; with another change counter it
+  /// With the same schema cookie, SQLite reuses its parsed schema; with another change counter, it
   /// reads every page again.
   private static func write(
     _ bytes: [UInt8], _ cookie: [UInt8], _ changes: UInt32,
@@ -173,7 +172,7 @@ private final class TakeMemory {
     }
   }
 
-  /// The schema as the file has it, with the pages where its tables begin.
+  /// Returns the schema as in the file, with the pages where its tables begin.
   private static func schema(
     _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> [UInt8] {

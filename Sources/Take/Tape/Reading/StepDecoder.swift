@@ -1,9 +1,9 @@
-/// Builds steps from their heads and rows, using the decoder of each actor's kind.
+/// Builds steps from their heads and rows, using the decoder for each actor's kind.
 struct StepDecoder {
   private let kinds: MachineKinds
   private let contents: ContentSource
   private var endpoints: EndpointDecoder
-  /// Decoders of other kinds, created with the first actor of the kind.
+  /// Decoders for other kinds, created with each kind's first actor.
   private var decoders: [MachineKind: any InputDecoder] = [:]
   private var actors = ByActor<Actor>()
 
@@ -19,7 +19,7 @@ struct StepDecoder {
     endpoints = EndpointDecoder(contents)
   }
 
-  /// Appends the step of a head and its rows in place; returns false if they do not match.
+  /// Appends a step from its head and rows in place; returns false if they do not match.
   mutating func append(
     _ head: StepHead, _ rows: borrowing RowList, _ range: Range<Int>,
     to steps: inout [TapeChunk.Step]
@@ -49,10 +49,10 @@ struct StepDecoder {
     return decoders[kind]?.input(of: head, rows, range)
   }
 
-  /// Returns how many of a step's rows belong to its input: one, after those that it refers to by
-  /// number.
+  /// Returns the number of a step's rows that belong to its input: one, after those that it refers
+  /// to by number.
   ///
-  /// nil if that one is missing.
+  /// nil if the input's row is missing.
   private static func inputRowCount(
     _ head: StepHead, _ rows: borrowing RowList, _ range: Range<Int>
   ) -> Int? {
@@ -66,8 +66,8 @@ struct StepDecoder {
     return nil
   }
 
-  /// Returns the actor of a step as its genesis describes it; by default an endpoint whose peer
-  /// number is the actor's.
+  /// Returns a step's actor as its genesis describes it; by default an endpoint with the actor's
+  /// number as its peer number.
   private mutating func actor(of head: StepHead, _ rows: borrowing RowList, _ range: Range<Int>)
     -> Actor
   {
@@ -85,22 +85,22 @@ struct StepDecoder {
 
 // MARK: - RowQueue
 
-/// The rows of all tables, merged in the order of their numbers.
+/// The rows of all tables, merged by row number.
 struct RowQueue {
-  /// What is wrong with the rows of a step.
+  /// A fault in a step's rows.
   enum Fault: Error {
-    /// A table has a row whose number comes too early.
+    /// A table has a row that no step accounts for.
     case added(Table)
-    /// A row is missing after this many.
+    /// A row is missing after this many rows.
     case missing(Int)
     case damaged(Table, String)
     case unreadable(Table, SQLiteError)
   }
 
   private let cursors: [TableCursor]
-  /// The next row number of each cursor, kept in one array because every row searches it.
+  /// Each cursor's next row number, in one array because every row searches it.
   private var next: [Int64]
-  /// The index of the cursor that had the last row; the next row is often in the same table.
+  /// The index of the cursor with the last row; the next row is often in the same table.
   private var place = 0
 
   init(_ cursors: [TableCursor]) {
@@ -113,7 +113,7 @@ struct RowQueue {
     next.firstIndex { $0 != .max }.map { cursors[$0].table }
   }
 
-  /// Reads the given number of rows of a step.
+  /// Reads the given number of a step's rows.
   mutating func read(_ count: Int, ofStep number: Int, into rows: inout RowList) throws(Fault) {
     let first = RowNumber.first(ofStep: number)
     for ordinal in 0..<count {
@@ -146,21 +146,21 @@ struct RowQueue {
 /// Reads one table in order, with a look-ahead of one row.
 final class TableCursor {
   let table: Table
-  /// The number of the next row; `.max` at the end.
+  /// The next row's number; `.max` at the end.
   private(set) var next: Int64 = .min
   private let statement: SQLiteStatement
-  /// The stream that holds the bytes of a column; nil if they are in the table.
+  /// The stream with a column's bytes; nil if they are in the table.
   private let stream: WireCursor?
   /// The result columns before and after the streamed bytes; column 0 is the row number.
   private let columns: Range<Int>
   private let columnsBehind: Range<Int>
-  /// The result columns with the size of the streamed bytes and their position in the stream.
+  /// The result columns with the streamed bytes' size and position in the stream.
   private let sizeColumn: Int
   private let positionColumn: Int
-  /// The result column that names the encoding of the column before it; nil if the table has none.
+  /// The result column with the encoding of the column before it; nil if the table has none.
   private let codingColumn: Int?
 
-  /// - Parameter streams: the byte streams of the take.
+  /// - Parameter streams: the take's byte streams.
   init(
     _ definition: TableDefinition, format: Int64, _ connection: borrowing SQLiteConnection,
     _ streams: [ByteStream: WireCursor]
@@ -222,7 +222,7 @@ final class TableCursor {
     return isGood
   }
 
-  /// Decompresses the bytes of the current row; nil if they are damaged.
+  /// Decompresses the current row's bytes; returns nil if they are damaged.
   private func decodedBytes(_ codingColumn: Int) -> [UInt8]? {
     let bytes = statement.bytes(codingColumn - 1)
     guard statement.storageClass(codingColumn - 1) == .blob else { return nil }
@@ -234,7 +234,7 @@ final class TableCursor {
     return statement.text(codingColumn).flatMap { ContentCoding(rawValue: $0) }?.decoded(bytes)
   }
 
-  /// Reads the bytes of the current row, which must be next in the stream; returns false otherwise.
+  /// Reads the current row's bytes, which must be next in the stream; returns false otherwise.
   private func readBytes(
     of stream: WireCursor, into bytes: inout ValueBytes
   ) throws(SQLiteError) -> Bool {

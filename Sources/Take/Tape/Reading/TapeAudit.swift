@@ -12,7 +12,7 @@ package struct TapeAudit: Sendable {
   /// The first alteration; nil if the file is as recorded.
   package var alteration: Alteration?
 
-  /// Reads a whole take; `progress` receives the time of the step just read.
+  /// Reads a complete take; `progress` receives the time of the step just read.
   package static func run(path: String, progress: (Instant) -> Void = { _ in }) throws(TapeError)
     -> TapeAudit
   {
@@ -44,13 +44,13 @@ package struct TapeAudit: Sendable {
 package struct Alteration: Error, Hashable, Sendable, Codable, CustomStringConvertible {
   /// The first altered step, counted from 1.
   package var step: Int
-  /// The time of the step, as far as it is readable.
+  /// The step's time, if it is readable.
   package var atNanoseconds: Int64
   /// The table, or `tape` for the steps themselves; empty if it could be several.
   package var table: String
   /// A description of the fault.
   package var reason: String
-  /// The row that a replay of the steps before it produces instead; nil if unknown.
+  /// The row that replaying the earlier steps produces instead; nil if unknown.
   package var expectation: String?
 
   init(step: Int, atNanoseconds: Int64, table: String = "", reason: String) {
@@ -67,14 +67,14 @@ package struct Alteration: Error, Hashable, Sendable, Codable, CustomStringConve
   }
 }
 
-/// A reason why reading steps ended early.
+/// The reason that reading steps ended early.
 package enum TapeFault: Error, Sendable {
   /// The file cannot be read.
   case unreadable(TapeError)
   /// The file differs from what was recorded; with the altered step, if it can be decoded.
   case altered(Alteration, TapeChunk?)
 
-  /// The fault as an ordinary error, for callers that do not repair.
+  /// Returns the fault as an ordinary error, for callers that do not repair.
   package func reason(_ path: String) -> TapeError {
     switch self {
     case .unreadable(let reason): reason
@@ -88,7 +88,7 @@ package enum TapeFault: Error, Sendable {
 
 // MARK: - TakeEnding
 
-/// How a recording ended, judged by the take and the files beside it.
+/// The end of a recording, judged by the take and the files beside it.
 package enum TakeEnding: Hashable, Sendable {
   /// Finished.
   case complete
@@ -124,12 +124,12 @@ package enum TakeEnding: Hashable, Sendable {
     }
   }
 
-  // MARK: Files beside it
+  // MARK: Other files
 
-  /// The name of the write-ahead log that the file's header promises and that is missing.
+  /// Returns the name of the write-ahead log that the file's header requires but that is missing.
   static func missingLog(of path: String) -> String? {
     let head = (try? FileBytes.read(path, atMost: 20).get()) ?? []
-    // The read and write versions of the header are 2 with a write-ahead log (SQLite file format,
+    // The header's read and write versions are 2 with a write-ahead log (SQLite file format,
     // section 1.3).
     guard head.count == 20, head[18] == 2 else { return nil }
     var status = stat()
@@ -142,8 +142,8 @@ package enum TakeEnding: Hashable, Sendable {
 
   /// Finds another process that has the file open for writing and holds SQLite's lock on it.
   ///
-  /// It reads the kernel's list of locks, since opening and closing the file would drop this
-  /// process's own locks.
+  /// It reads the kernel's list of locks, because opening and closing the file would drop this
+  /// process's locks.
   private static func writer(of path: String) -> Int32? {
     var status = stat()
     guard stat(path.systemPath, &status) == 0,
@@ -161,10 +161,10 @@ package enum TakeEnding: Hashable, Sendable {
     return nil
   }
 
-  /// SHARED_FIRST of SQLite: every process that has a take open for recording holds a lock there.
+  /// SQLite's SHARED_FIRST, where every process that has a take open for recording holds a lock.
   private static let sharedLockStart = "1073741826"
 
-  /// Whether a process has a file open for writing; assumed if its descriptors may not be
+  /// Returns whether a process has a file open for writing; true if its descriptors may not be
   /// inspected.
   private static func writes(_ process: Int32, _ file: stat) -> Bool {
     let folder = "/proc/\(process)"
@@ -186,15 +186,15 @@ package enum TakeEnding: Hashable, Sendable {
 
 // MARK: - StepTimes
 
-/// The times of steps, read from the `tape` table alone.
+/// Finds steps' times in the `tape` table alone.
 package enum StepTimes {
-  /// The time of the last step; nil if the take is empty.
+  /// Returns the time of the last step; nil if the take is empty.
   package static func end(of path: String) throws(TapeError) -> Instant? {
     let count = try find(1, in: path).count
     return try find(count, in: path).at
   }
 
-  /// The time of a step, and the number of steps; the time is nil if there is no such step.
+  /// Returns a step's time, and the number of steps; the time is nil if there is no such step.
   package static func find(_ step: Int, in path: String) throws(TapeError) -> (
     at: Instant?, count: Int
   ) {
@@ -224,7 +224,7 @@ package enum StepTimes {
     }
   }
 
-  /// Hands on the steps of a take up to a time, each with its number and its time.
+  /// Passes on a take's steps up to a time, each with its number and time.
   package static func each(
     in path: String, until end: Instant, _ use: (Int, Instant) -> Void
   ) throws(TapeError) {

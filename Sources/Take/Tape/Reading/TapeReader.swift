@@ -2,21 +2,21 @@ package import Wire
 
 /// Reads a take from its first step to its last and checks the digest chain on the way.
 ///
-/// Every table is read once, in order; memory does not grow with the length of the take.
+/// Every table is read once, in order; memory does not grow with the take's length.
 package final class TapeReader {
-  /// How a recording ended.
+  /// The end of a recording, from its `ending` row.
   package struct Ending: Hashable, Sendable {
     package var steps: Int
     package var at: Instant
     var digest: [UInt8]
 
-    /// Stands for a row that no recorder writes: wrong types, or several rows.
+    /// Replaces a row that no recorder writes: wrong types, or several rows.
     static let altered = Ending(steps: 0, at: .zero, digest: [])
   }
 
   package let path: String
   package let header: TakeHeader
-  /// The `ending` row; nil when the recorder was killed.
+  /// The `ending` row; nil if the recorder was killed.
   package let ending: Ending?
 
   private let connection: SQLiteConnection
@@ -27,10 +27,10 @@ package final class TapeReader {
   private var chain: StepChain
   private var inputs: StepDecoder
 
-  /// The heads of the current row of `tape`, and how many of them are read.
+  /// The heads in the current `tape` row, and how many of them have been read.
   private var heads: [StepHead] = []
   private var position = 0
-  /// The largest number of row bytes in a chunk so far: the capacity of the next one.
+  /// The largest number of row bytes in a chunk so far, which is the next chunk's capacity.
   private var largestChunk = 0
   private var batchDigest: [UInt8] = []
   private var stepsRead = 0
@@ -38,8 +38,8 @@ package final class TapeReader {
   private var fault: TapeFault?
   private var isAtEnd = false
 
-  /// A few pages per table suffice because each table is read once, in order; every checkpoint of a
-  /// debugger has a cache of its own.
+  /// A few pages per table suffice because each table is read once, in order; every debugger
+  /// checkpoint has its own cache.
   package static let cacheKilobytes = 1_000
 
   /// Opens a take and checks its header.
@@ -50,8 +50,8 @@ package final class TapeReader {
     connection = try TakeFile.open(path, cacheKilobytes: TapeReader.cacheKilobytes)
     header = try TakeHeader.read(from: connection, path: path)
     do throws(SQLiteError) {
-      // One transaction, so that all cursors see the same state of a take that is still being
-      // recorded.
+      // One transaction, so that all cursors see a take that is still being recorded in the same
+      // state.
       try connection.execute("BEGIN")
       ending = try TapeReader.ending(connection)
       tape = try connection.prepare(
@@ -75,7 +75,7 @@ package final class TapeReader {
     chain = StepChain(takeDigest: header.digest)
   }
 
-  /// The number of steps; for a take whose recorder was killed, the number of those present.
+  /// Returns the number of steps; if the recorder was killed, the number of those present.
   package func stepCount() throws(TapeError) -> Int {
     if let ending { return ending.steps }
     do throws(SQLiteError) {
@@ -86,7 +86,7 @@ package final class TapeReader {
     }
   }
 
-  /// The configurations, as JSON, of the peers that have a member in theirs.
+  /// Returns the configurations, as JSON, of the peers that have a member in theirs.
   package func peerConfigurations(with member: String) throws(TapeError) -> [String] {
     var configurations: [String] = []
     do throws(SQLiteError) {
@@ -99,11 +99,11 @@ package final class TapeReader {
     return configurations
   }
 
-  /// The kinds of machines that were recorded by another revision, the stack first; empty if the
-  /// take has no revision.
+  /// Returns the kinds of machines that another revision recorded, the stack first; empty if the
+  /// take states no revision.
   ///
-  /// A take of observers alone does not count as another revision because the stack's moved, nor a
-  /// take without observers because the observer's did.
+  /// The stack's revision does not matter in a take with only observers, nor the observer's in a
+  /// take without observers.
   package func otherRevisions() throws(TapeError) -> [OtherRevision] {
     var others: [OtherRevision] = []
     do throws(SQLiteError) {
@@ -121,8 +121,8 @@ package final class TapeReader {
     return others
   }
 
-  /// Whether the take has machines besides observers: endpoints (peers without an actor of another
-  /// kind) or other machines.
+  /// Returns whether the take has machines besides observers: endpoints (peers without an actor of
+  /// another kind) or other machines.
   private func hasStack() throws(SQLiteError) -> Bool {
     try connection.integer(
       "SELECT EXISTS (SELECT 1 FROM peer WHERE actor IS NULL"
@@ -130,7 +130,7 @@ package final class TapeReader {
         + " OR EXISTS (SELECT 1 FROM actor_store WHERE kind <> 1)") == 1
   }
 
-  /// The distinct revisions of the observers.
+  /// Returns the observers' distinct revisions.
   package func observerRevisions() throws(SQLiteError) -> [Int64] {
     guard header.format >= TakeHeader.revisionFormat else { return [] }
     var found: [Int64] = []
@@ -157,7 +157,7 @@ package final class TapeReader {
     return Ending(steps: steps, at: at, digest: digest)
   }
 
-  /// The time of the last step, for progress; nil if the take is empty.
+  /// Returns the time of the last step, for progress; nil if the take is empty.
   package func lastTime() throws(TapeError) -> Instant? {
     if let ending { return ending.at }
     do throws(SQLiteError) {
@@ -168,7 +168,7 @@ package final class TapeReader {
     }
   }
 
-  /// The average step size in bytes beyond which a chunk counts as full with fewer steps.
+  /// The average step size in bytes above which a chunk is full with fewer steps.
   private static let bytesPerStep = 4_096
 
   /// Returns about `limit` further steps; nil at the end of the take.
@@ -338,7 +338,7 @@ package final class TapeReader {
     return chunk
   }
 
-  /// Lists rows by table, as in `2 rows: path, packet`.
+  /// Describes rows by table, as in `2 rows: path, packet`.
   private func described(_ rows: RowList, _ range: Range<Int>) -> String {
     guard !range.isEmpty else { return "no rows" }
     let names = range.prefix(8).map { rows.table($0).name }.joined(separator: ", ")

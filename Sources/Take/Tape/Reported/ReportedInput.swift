@@ -2,7 +2,7 @@ package import Observer
 package import Wire
 
 extension MachineKind {
-  /// Reports of another stack about itself; that stack is not executed again.
+  /// Another stack's reports about itself; that stack is not executed again.
   package static let reported = MachineKind(rawValue: 5)
 }
 
@@ -17,14 +17,14 @@ private enum ReportedStep {
   static let frame = StepKind(8)
 }
 
-/// The description of a file of reports: the configuration of its actor.
+/// The configuration of an actor that stands for a report file.
 package struct ReportedGenesis: Codable, Hashable, Sendable {
-  /// The name of the format.
+  /// The format's name.
   package var format: String
   /// The browser, machine and page that the file names, as JSON.
   package var head: String?
-  /// Whether a description that the browser made by itself is read from the result of its call;
-  /// nil in takes that were written before this was done.
+  /// Whether a description that the browser generated itself is read from its call's result; nil in
+  /// older takes, where it is not.
   package var readsResults: Bool?
 
   package init(format: String, head: String?) {
@@ -34,21 +34,21 @@ package struct ReportedGenesis: Codable, Hashable, Sendable {
   }
 }
 
-/// A report of another stack, with the connection that it is about.
+/// Another stack's report, with the connection that it is about.
 ///
-/// The time is that of the report; the step may be later if the file is not in order.
+/// The time is the report's; the step may be later if the file is not in order.
 package enum ReportedInput: RecordedInput {
   case genesis(ReportedGenesis)
   /// A connection was created; the configuration is JSON.
   case connection(peer: UInt32, at: Instant, label: String, configuration: String)
-  /// A call of the API; peer 0 is the page.
+  /// An API call; peer 0 is the page.
   case call(peer: UInt32, at: Instant, id: UInt32, name: String, arguments: String)
-  /// The result of a call as JSON, or its error.
+  /// A call's result as JSON, or its error.
   case reply(peer: UInt32, at: Instant, id: UInt32, reply: String?, error: String?)
   case event(peer: UInt32, at: Instant, name: String, detail: String)
-  /// A `getStats` report, as `ReportedStats.value` writes it.
+  /// A `getStats` report, in the form of `ReportedStats.value`.
   case stats(peer: UInt32, at: Instant, id: UInt32, report: String)
-  /// An encoded frame that was received; peer and time are its own.
+  /// An encoded frame that was received, with its peer and time.
   case frame(ReportedFrame)
   /// Something missing from the file: a kind of coverage and the reason.
   case notSeen(what: String, reason: String)
@@ -130,22 +130,22 @@ package enum ReportedInput: RecordedInput {
   fileprivate static let sampler = "getStats"
 }
 
-/// An encoded frame that a page received and handed over.
+/// An encoded frame that a page received and passed on.
 package struct ReportedFrame: Hashable, Sendable {
   package var peer: UInt32
   package var at: Instant
-  /// The number of its track, as `ReportedMachine.track(of:mid:)` has it.
+  /// Its track's number, from `ReportedMachine.track(of:mid:)`.
   package var track: UInt32
   package var isVideo: Bool
   package var codec: String
   package var ssrc: UInt32
   package var rtpTime: UInt32
   package var isKey: Bool
-  /// In pixels; nil of audio, and where the browser does not have them.
+  /// In pixels; nil for audio, and if the browser does not report it.
   package var width: Int?
   package var height: Int?
   package var size: Int
-  /// nil in a take that keeps no media.
+  /// The encoded bytes; nil in a take without media.
   package var bytes: [UInt8]?
 
   package init(
@@ -166,7 +166,7 @@ package struct ReportedFrame: Hashable, Sendable {
   }
 
   fileprivate func write(to transcript: inout Transcript) {
-    // The stack that received it decoded it; here it was not.
+    // The stack that received it decoded it; it was not decoded here.
     var format = FormatRow(
       track: track, kind: isVideo ? "video" : "audio", direction: .inbound, codec: codec,
       ssrc: ssrc, outcome: "not decoded", isKey: isKey)
@@ -181,9 +181,9 @@ package struct ReportedFrame: Hashable, Sendable {
   }
 }
 
-/// Restores the inputs of reports from their rows.
+/// Restores reports' inputs from their rows.
 package struct ReportedDecoder: InputDecoder {
-  /// The formats of frames by their numbers, as far back as the writer refers to them.
+  /// Frame formats by number, as far back as the writer refers to them.
   private var formats: [Int64: FormatRow] = [:]
   private static let formatsMaximum = 65_536
 

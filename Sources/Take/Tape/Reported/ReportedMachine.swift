@@ -1,11 +1,10 @@
 package import Observer
 package import Wire
 
-/// Turns the reports of another stack into rows.
+/// Turns another stack's reports into rows.
 ///
-/// It merges changes of statistics into complete objects, derives transitions from states, and
-/// pairs, tracks and levels from objects. A replay repeats this; it does not execute the other
-/// stack.
+/// It merges stats changes into complete objects, and derives transitions from states, and pairs,
+/// tracks and levels from objects. A replay repeats this; it does not execute the other stack.
 package final class ReportedMachine: RecordedMachine {
   package static var machineKind: MachineKind { .reported }
   package static func decoder(_ contents: ContentSource) -> ReportedDecoder { ReportedDecoder() }
@@ -16,15 +15,15 @@ package final class ReportedMachine: RecordedMachine {
 
   package init() {}
 
-  /// The number of the track of an m-section; nil before a report or an event has named it.
+  /// Returns the track number of an m-section; nil before a report or an event has named it.
   package func track(of peer: UInt32, mid: String) -> UInt32? {
     peers[peer]?.track(mid: mid)
   }
 
-  /// The name of the event that names the track of an m-section before its first frame.
+  /// The event that names an m-section's track before its first frame.
   package static let framesEvent = "encodedframes"
 
-  /// Limits the connections, since a file may claim any number.
+  /// Limits the connections, since a file may contain any number.
   package static let peersMaximum = 10_000
 
   package func step(
@@ -64,12 +63,12 @@ package final class ReportedMachine: RecordedMachine {
   }
 }
 
-/// A row derived from a report, or something that is missing.
+/// A row derived from a report, or something missing.
 package enum ReportedOutput: RecordedOutput {
   case row(Row, peer: UInt32, at: Instant)
   case coverage(what: String, reason: String)
 
-  /// A row of one of the tables that reports fill.
+  /// A row in one of the tables that reports fill.
   package enum Row: Sendable {
     case peer(PeerRow)
     case state(StateRow)

@@ -1,7 +1,7 @@
 import Observer
 import Wire
 
-/// The candidate pairs of a connection, as reported.
+/// A connection's candidate pairs, as reported.
 struct ReportedPairs {
   private struct Known: Hashable {
     var number: UInt32
@@ -37,7 +37,7 @@ struct ReportedPairs {
         return (pair[legacy]?.text ?? "", "")
       }
       guard let row = CandidateRow(object) else {
-        // Browsers hide the addresses of their own local network.
+        // Browsers hide addresses in their local network.
         let type = CandidateRow.types[object["candidateType"]?.text ?? ""] ?? ""
         return ("hidden:\(object.count("port"))", type)
       }
@@ -62,7 +62,7 @@ struct ReportedPairs {
   }
 }
 
-/// The tracks of a connection as reported: which exist, their levels, and speech.
+/// A connection's tracks, as reported: which exist, their levels, and speech.
 struct ReportedMedia {
   private struct Track: Hashable {
     var number: UInt32
@@ -70,7 +70,7 @@ struct ReportedMedia {
     var payloadType: UInt8
   }
 
-  /// The audio of a track up to the last report.
+  /// A track's audio up to the last report.
   private struct Audio {
     var at: Instant
     var energy: Double?
@@ -106,7 +106,7 @@ struct ReportedMedia {
 
   // MARK: Tracks
 
-  /// The number of a stream's track; streams of one m-section share it.
+  /// Returns the number of a stream's track; an m-section's streams share it.
   private mutating func number(of stream: ReportedObject) -> UInt32 {
     let name = stream["mid"]?.text.map { "mid \($0)" } ?? stream.id
     if let number = numbers[name] { return number }
@@ -116,10 +116,10 @@ struct ReportedMedia {
     return number
   }
 
-  /// The number of the track of an m-section, if it is known.
+  /// Returns the track number of an m-section, if it is known.
   func track(mid: String) -> UInt32? { numbers["mid \(mid)"] }
 
-  /// Numbers the track of an m-section of which there is no report yet.
+  /// Numbers an m-section's track before the first report on it.
   mutating func add(mid: String) {
     let name = "mid \(mid)"
     guard numbers[name] == nil, numbers.count < ReportedPeer.most else { return }
@@ -151,7 +151,7 @@ struct ReportedMedia {
 
   // MARK: Levels
 
-  /// Computes the level of a stream since the previous report.
+  /// Computes a stream's level since the previous report.
   ///
   /// - Parameter source: the object with the level.
   private mutating func observe(
@@ -173,7 +173,7 @@ struct ReportedMedia {
     var length = passed
     if let energy, let seconds, let energyBefore = before.energy, let first = before.seconds {
       let growth = seconds - first
-      // W3C: the mean square is the increase of total energy divided by that of the duration.
+      // W3C: the mean square is the increase in total energy divided by the increase in duration.
       if growth > 0.001, growth <= 60 {
         power = max(0, energy - energyBefore) / growth
         length = growth
@@ -204,7 +204,7 @@ struct ReportedMedia {
     emit(.level(row))
   }
 
-  /// -47 dBov, the level from which the view `speaker` counts speech.
+  /// -47 dBov, from which level on the `speaker` view counts speech.
   private static let speechPower = 1.995e-5
 
   private func follow(
@@ -232,7 +232,7 @@ struct ReportedMedia {
     }
   }
 
-  /// Returns a power of at most 1 in whole dBov, at least -127.
+  /// Converts a power of at most 1 to integral dBov, at least -127.
   ///
   /// Halvings and a table replace the logarithm, because a replay must not depend on a C library.
   private static func decibels(_ power: Double) -> Int {

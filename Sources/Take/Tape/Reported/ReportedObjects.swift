@@ -12,7 +12,7 @@ struct ReportedObject: Hashable, Sendable {
 
   subscript(name: String) -> JSONValue? { members.last { $0.name == name }?.value }
 
-  /// A number, also if it is given as a string.
+  /// Returns a member as a number, even if it is stored as a string.
   func number(_ name: String) -> Double? {
     guard let value = self[name] else { return nil }
     guard let number = value.number ?? value.text.flatMap(Double.init), number.isFinite else {
@@ -21,7 +21,7 @@ struct ReportedObject: Hashable, Sendable {
     return number
   }
 
-  /// A counter; 0 if absent.
+  /// Returns a counter; 0 if absent.
   func count(_ name: String) -> UInt64 {
     number(name).flatMap { UInt64(exactly: $0.rounded()) } ?? 0
   }
@@ -38,13 +38,13 @@ struct ReportedObjects {
   /// The ids in order of first appearance.
   private(set) var ids: [String] = []
 
-  /// A limit below the rows that a step can have, since a file may claim any number.
+  /// A limit below the number of rows that a step can have, since a file may contain any number.
   private static let most = 10_000
 
   var count: Int { ids.count }
   subscript(id: String) -> ReportedObject? { whole[id] }
 
-  /// Returns all objects of a type in order of first appearance.
+  /// Returns all objects of a type, in order of first appearance.
   func all(_ type: String) -> [ReportedObject] {
     ids.compactMap { whole[$0] }.filter { $0.type == type }
   }
@@ -81,7 +81,7 @@ struct ReportedObjects {
   ) -> [JSONValue.Member] {
     guard !before.isEmpty else { return newer }
     var members = before
-    // The timestamp of the previous report does not apply to this one.
+    // The previous report's timestamp does not apply to this one.
     members.removeAll { $0.name == "timestamp" }
     for member in newer {
       guard let place = members.firstIndex(where: { $0.name == member.name }) else {

@@ -1,7 +1,7 @@
 import Observer
 import Wire
 
-/// The reported state of one connection.
+/// A connection's reported state.
 struct ReportedPeer {
   typealias Emit = (ReportedOutput.Row) -> Void
 
@@ -11,21 +11,21 @@ struct ReportedPeer {
   ]
   /// The known candidates, without duplicates.
   private var candidates: Set<String> = []
-  /// The labels of data channels opened by the remote peer.
+  /// The labels of data channels that the remote peer opened.
   private var remoteChannels: Set<String> = []
   private var objects = ReportedObjects()
   private var media = ReportedMedia()
   private var pairs = ReportedPairs()
   private var channels: [String: (number: UInt32, state: String)] = [:]
-  /// The calls of setLocalDescription that left it to the browser to make the description.
+  /// The calls of setLocalDescription in which the browser generated the description.
   private var implicit: Set<UInt32> = []
 
-  /// Limits each kind of state, since a file may claim any number.
+  /// Limits each kind of state, since a file may contain any number.
   static let most = 20_000
 
   // MARK: Calls and events
 
-  /// - Parameter id: nil where results of calls are not read.
+  /// - Parameter id: nil if call results are not read.
   mutating func call(_ id: UInt32?, _ name: String, _ arguments: String, _ emit: Emit) {
     switch name {
     case "setLocalDescription", "setRemoteDescription":
@@ -49,7 +49,7 @@ struct ReportedPeer {
     }
   }
 
-  /// The description that a browser made by itself stands in the result of the call alone.
+  /// Reads a call's result, the only place with a description that the browser generated itself.
   mutating func result(of id: UInt32, _ reply: String?, _ emit: Emit) {
     guard implicit.remove(id) != nil, let reply else { return }
     describe(reply, isInbound: false, emit)
@@ -66,7 +66,7 @@ struct ReportedPeer {
           message: sdp)))
   }
 
-  /// The number of the track of an m-section, if it is known.
+  /// Returns the track number of an m-section, if it is known.
   func track(mid: String) -> UInt32? { media.track(mid: mid) }
 
   private static let machines = [
@@ -186,7 +186,7 @@ struct ReportedPeer {
 }
 
 extension CandidateRow {
-  /// Parses a candidate line (RFC 8839 section 5.1), also one whose addresses were redacted.
+  /// Parses a candidate line (RFC 8839 section 5.1), even if its addresses were redacted.
   fileprivate init?(_ line: String) {
     var words = line.split(separator: " ")[...]
     guard words.count >= 8, words[6] == "typ" else { return nil }
@@ -209,7 +209,7 @@ extension CandidateRow {
     }
   }
 
-  /// Reads the stats object of a candidate; nil if it has no address.
+  /// Reads a candidate's stats object; fails if it has no address.
   init?(_ object: ReportedObject) {
     guard let address = object["address"]?.text ?? object["ip"]?.text, !address.isEmpty else {
       return nil

@@ -3,20 +3,20 @@ import SDP
 import Wire
 
 extension MachineKind {
-  /// The kind of a room of a service.
+  /// A room at a service.
   package static let room = MachineKind(rawValue: 3)
 }
 
 extension StepKind {
   /// A signaling message received over a transport.
   fileprivate static let frame = StepKind(1)
-  /// Another event of a transport.
+  /// Another transport event.
   fileprivate static let transport = StepKind(2)
-  /// A response over HTTP.
+  /// An HTTP response.
   fileprivate static let response = StepKind(5)
-  /// An event of a connection of the room.
+  /// An event from one of the room's connections.
   fileprivate static let connection = StepKind(6)
-  /// An event of the helper that shares a screen.
+  /// An event from the helper that shares a screen.
   fileprivate static let share = StepKind(7)
 }
 
@@ -81,7 +81,7 @@ extension RoomInput: RecordedInput {
           direction: .inbound, transport: "http \(id.number)", type: result.title,
           message: CanonicalJSON.text(ResponseText(result))))
     case .connection(let id, .opened(let peer)):
-      // The number is in a column of peers, so that renumbering peers finds it.
+      // The number is in a column for peers, so that renumbering peers finds it.
       transcript.add(
         CallRequestRow(
           call: id.number, name: RoomConnectionReport.openedName, arguments: "{}"), of: peer)
@@ -121,7 +121,7 @@ extension HTTPResult {
   }
 }
 
-/// Restores the inputs of rooms from their rows.
+/// Restores rooms' inputs from their rows.
 package struct RoomDecoder: InputDecoder {
   package init() {}
 

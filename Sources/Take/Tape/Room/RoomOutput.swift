@@ -10,7 +10,7 @@ package final class RecordedRoom: RecordedMachine {
 
   /// Creates a room that expects its genesis as its first input.
   ///
-  /// - Parameter protocols: the protocols that it can speak.
+  /// - Parameter protocols: the protocols that it supports.
   package init(_ protocols: SignalingProtocols) { machine = RoomMachine(protocols) }
 
   package var deadline: Instant? { machine.deadline }
@@ -66,7 +66,7 @@ extension RoomOutput: RecordedOutput {
 }
 
 extension EventRow {
-  /// An order of a room to something that it drives, as a row.
+  /// Creates a row for an order from a room to one of its parts.
   fileprivate init(ordering order: some Encodable, with place: (name: String, number: UInt32)?) {
     let parts = CallText(encoding: order)
     let whose = place.map { "\"\($0.name)\":\($0.number)," } ?? ""
@@ -101,7 +101,7 @@ extension Transcript {
   }
 }
 
-// MARK: Words
+// MARK: Texts
 
 extension SignalingFailure {
   /// The code and the message on one line.

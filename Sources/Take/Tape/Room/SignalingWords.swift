@@ -15,7 +15,7 @@ struct SignalingWords {
     }
   }
 
-  /// Restores the message of a row; nil if the row is malformed.
+  /// Restores a row's message; returns nil if the row is malformed.
   static func frame(_ row: SignalingRow) -> SignalingFrame? {
     guard row.type == binaryType else { return .text(row.message) }
     return bytes(hexadecimal: row.message).map { .binary($0) }
@@ -25,7 +25,7 @@ struct SignalingWords {
   private static let names = [
     "janus", "type", "request", "videoroom", "audiobridge", "echotest", "textroom", "event_type",
   ]
-  /// The length that is searched: messages are classified by their first members.
+  /// The length to search: a message's first members classify it.
   private static let reach = 4_096
   private static let longest = 32
 
@@ -68,9 +68,9 @@ extension SignalingRow {
   }
 }
 
-/// The strings of a JSON text in order, and which of them are member names.
+/// A JSON text's strings in order, and which of them are member names.
 ///
-/// Escapes are left as they are, because the known words have none.
+/// Escapes stay, because the known words have none.
 private struct JSONStrings {
   private var rest: Substring.UTF8View.SubSequence
 
@@ -99,7 +99,7 @@ private struct JSONStrings {
   }
 }
 
-/// An HTTP request for its row.
+/// An HTTP request, for its row.
 struct RequestText: Codable {
   var method: String
   var url: String
@@ -112,7 +112,7 @@ struct RequestText: Codable {
   }
 }
 
-/// An HTTP response for its row.
+/// An HTTP response, for its row.
 struct ResponseText: Codable {
   var status: Int?
   var fields: [HTTPField]?
@@ -150,7 +150,7 @@ struct BodyText: Codable {
   }
 }
 
-/// Parses hexadecimal digits; nil if the text is malformed.
+/// Parses hexadecimal digits; returns nil if the text is malformed.
 private func bytes(hexadecimal text: String) -> [UInt8]? {
   let digits = Array(text.utf8)
   guard digits.count.isMultiple(of: 2) else { return nil }

@@ -28,7 +28,7 @@ package struct PeerRow: StampedRow {
   }
 }
 
-/// An offset that was added to the times of a peer.
+/// The offset added to a peer's times.
 package struct ClockRow: StampedRow {
   package static var table: Table { .clock }
   package static var name: String { "clock" }
@@ -47,7 +47,7 @@ package struct ClockRow: StampedRow {
   }
 }
 
-/// An actor that is no endpoint: the input of its first step.
+/// An actor that is not an endpoint: the input of its first step.
 package struct ActorRow: TableRow {
   package static var table: Table { .actor }
   package static var name: String { "actor" }
@@ -124,7 +124,7 @@ package struct CallRequestRow: StampedRow {
   }
 }
 
-/// The answer to a call.
+/// The result of an API call.
 package struct CallReplyRow: StampedRow {
   package static var table: Table { .callReply }
   package static var name: String { "call_reply" }
@@ -146,7 +146,7 @@ package struct CallReplyRow: StampedRow {
   }
 }
 
-/// A message of the application's signaling channel.
+/// A message on the application's signaling channel.
 package struct SignalingRow: StampedRow {
   package static var table: Table { .signaling }
   package static var name: String { "signaling" }
@@ -170,7 +170,7 @@ package struct SignalingRow: StampedRow {
   }
 }
 
-/// Audio or video that the application handed to a sender.
+/// Audio or video that the application passed to a sender.
 package struct CaptureRow: StampedRow {
   package static var table: Table { .capture }
   package static var name: String { "capture" }
@@ -184,7 +184,7 @@ package struct CaptureRow: StampedRow {
   package var channels: Int?
   package var samples: Int?
   package var content: Reference<ContentRow>?
-  /// Capture time of the video frame, on the clock of its source.
+  /// The video frame's capture time, on its source's clock.
   package var timestamp: Int64?
 
   package static var blank: Self { Self() }
@@ -298,7 +298,7 @@ package struct PresenceRow: TableRow {
   }
 }
 
-/// Media of a participant whose transmission over a peer's transceiver began or ended.
+/// A participant's media whose transmission over a peer's transceiver began or ended.
 package struct CarriageRow: StampedRow {
   package static var table: Table { .carriage }
   package static var name: String { "carriage" }

@@ -1,15 +1,15 @@
 package import Wire
 
-/// The type of a column: how a field is stored and what it means.
+/// A column's type: how a field is stored and what it means.
 package protocol ColumnValue: Sendable {
   static var kind: ColumnKind { get }
   /// Whether the column may be null.
   static var isOptional: Bool { get }
-  /// The field as it is stored.
+  /// The field as stored.
   var value: Value { get }
   /// Appends the field in the form of `ValueBytes`.
   func write(to bytes: inout ValueBytes)
-  /// Reads a stored value; nil if the column cannot have it.
+  /// Reads a stored value; fails if the column cannot have it.
   init?(_ value: Value)
   /// Reads the field from bytes at an offset.
   init?(_ bytes: borrowing ValueBytes, at offset: Int)
@@ -27,7 +27,7 @@ extension ColumnValue {
 /// A field that is stored as an integer, which is read and written without a `Value`.
 package protocol IntegerColumn: ColumnValue {
   var stored: Int64 { get }
-  /// Reads a stored integer; nil if the column cannot have it.
+  /// Reads a stored integer; fails if the column cannot have it.
   init?(stored number: Int64)
 }
 
@@ -52,13 +52,13 @@ package enum ColumnKind: Hashable, Sendable {
   case real
   case text
   case bytes
-  /// Nanoseconds on the clock of the take.
+  /// Nanoseconds on the take's clock.
   case instant
   case actor
   case peer
-  /// The number of a row in another table.
+  /// A row's number in another table.
   case reference(Table)
-  /// An unsigned number from the wire, stored as the signed number of the same width.
+  /// An unsigned number from the wire, stored as the signed number with the same width.
   case wire(bits: Int)
   /// The second byte of an RTP header.
   case markerAndPayloadType
@@ -173,7 +173,7 @@ extension Instant: IntegerColumn {
   package init?(stored number: Int64) { self.init(nanoseconds: number) }
 }
 
-/// The number of a peer in its take; 0 for a machine that is not a peer.
+/// A peer's number in its take; 0 for a machine that is not a peer.
 package struct PeerNumber: IntegerColumn, Hashable {
   package var number: UInt32
 
@@ -187,7 +187,7 @@ package struct PeerNumber: IntegerColumn, Hashable {
   }
 }
 
-/// The number of an actor in its take.
+/// An actor's number in its take.
 package struct ActorNumber: IntegerColumn, Hashable {
   package var number: UInt32
 
@@ -201,7 +201,7 @@ package struct ActorNumber: IntegerColumn, Hashable {
   }
 }
 
-/// The number of a row in another table.
+/// A row's number in another table.
 package struct Reference<Row: TableRow>: IntegerColumn, Hashable {
   package var number: Int64
 
@@ -212,8 +212,8 @@ package struct Reference<Row: TableRow>: IntegerColumn, Hashable {
   package init?(stored number: Int64) { self.number = number }
 }
 
-/// An unsigned number from the wire, stored as the signed number of the same width, which SQLite
-/// stores in no more bytes.
+/// An unsigned number from the wire, stored as the signed number with the same width, for which
+/// SQLite needs no more bytes.
 package struct WireNumber<Number: FixedWidthInteger & UnsignedInteger & Sendable>: IntegerColumn {
   package var number: Number
 
@@ -227,7 +227,7 @@ package struct WireNumber<Number: FixedWidthInteger & UnsignedInteger & Sendable
   package init?(stored: Int64) { number = Number(truncatingIfNeeded: stored) }
 }
 
-/// The marker and the payload type of an RTP packet (RFC 3550 section 5.1).
+/// An RTP packet's marker and payload type (RFC 3550 section 5.1).
 package struct MarkerAndPayloadType: IntegerColumn {
   package var byte: UInt8
 
@@ -237,7 +237,7 @@ package struct MarkerAndPayloadType: IntegerColumn {
   package init?(stored: Int64) { byte = UInt8(truncatingIfNeeded: stored) }
 }
 
-/// The direction of a row, from the view of its peer: `in` or `out`.
+/// A row's direction, as its peer sees it: `in` or `out`.
 package enum Direction: String, ColumnValue {
   case inbound = "in"
   case outbound = "out"

@@ -158,7 +158,7 @@ package struct ChannelRow: StampedRow {
   }
 }
 
-/// A message of a data channel.
+/// A message on a data channel.
 package struct MessageRow: StampedRow {
   package static var table: Table { .message }
   package static var name: String { "message" }
@@ -228,7 +228,7 @@ package struct PacketRow: TableRow {
   package var rtpTime: WireNumber<UInt32>?
   package var transportSequence: WireNumber<UInt16>?
   package var bytes: [UInt8] = []
-  /// The ECN field of the IP header of a received datagram; nil if unknown.
+  /// The ECN field in a received datagram's IP header; nil if unknown.
   package var ecn: UInt8?
 
   package static var blank: Self { Self() }
@@ -246,7 +246,7 @@ package struct PacketRow: TableRow {
   }
 }
 
-/// A request of a peer to the operating system, or its result.
+/// A peer's request to the operating system, or its result.
 package struct NetworkRow: StampedRow {
   package static var table: Table { .network }
   package static var name: String { "network" }
@@ -261,7 +261,7 @@ package struct NetworkRow: StampedRow {
   package var code: Int32?
   package var packets: Int?
   package var bytes: Int?
-  /// The network types of the addresses (W3C networkType), in the same order.
+  /// The addresses' network types (W3C networkType), in the same order.
   package var networkTypes: String?
 
   package static var blank: Self { Self() }

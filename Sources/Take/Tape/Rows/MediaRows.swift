@@ -58,7 +58,7 @@ package struct RTCPRow: StampedRow {
   }
 }
 
-/// The properties that many frames share, stored once.
+/// Properties that many frames share, stored once.
 package struct FormatRow: TableRow, Hashable {
   package static var table: Table { .format }
   package static var name: String { "format" }
@@ -98,8 +98,8 @@ package struct FormatRow: TableRow, Hashable {
     columns.column("samples", &samples)
   }
 
-  /// Hashes only the peer and the SSRC: every frame looks its format up, and few formats share
-  /// those.
+  /// Hashes only the peer and the SSRC: every frame looks up its format, and few formats share
+  /// both.
   package func hash(into hasher: inout Hasher) {
     hasher.combine(UInt64(peer.number) << 32 | UInt64(ssrc))
     hasher.combine(isKey)
@@ -140,14 +140,14 @@ package struct FrameRow: TableRow {
 }
 
 extension FrameRow {
-  /// Reads a row without its bytes, for loops over all frames of a take.
+  /// Reads a row without its bytes, for loops over all of a take's frames.
   package static func withoutBytes(_ rows: borrowing RowList, _ row: Int) -> FrameRow? {
-    // The concrete type lets the compiler specialize the visit of its columns.
+    // The concrete type lets the compiler specialize the visit to its columns.
     FrameRow(withoutBlobsOf: rows, row)
   }
 }
 
-/// The level of a track over 100 ms.
+/// A track's level over 100 ms.
 package struct LevelRow: StampedRow {
   package static var table: Table { .level }
   package static var name: String { "level" }
@@ -179,7 +179,7 @@ package struct LevelRow: StampedRow {
   }
 }
 
-/// A contributing source of a mixed track, over 100 ms.
+/// A mixed track's contributing source, over 100 ms.
 package struct ContributionRow: StampedRow {
   package static var table: Table { .contribution }
   package static var name: String { "contribution" }

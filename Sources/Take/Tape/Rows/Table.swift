@@ -1,7 +1,7 @@
-/// A storage table whose rows are the transcript of steps.
+/// A storage table whose rows are part of steps' transcripts.
 ///
-/// This is only a number and the type of its rows; that type defines the columns, and Schema/
-/// explains them.
+/// This is only a number and a row type; the row type defines the columns, and Schema/ explains
+/// them.
 package struct Table: RawRepresentable, Hashable, Sendable {
   package let rawValue: UInt8
 
@@ -39,7 +39,7 @@ package struct Table: RawRepresentable, Hashable, Sendable {
   package static let presence = Table(27)
   package static let carriage = Table(28)
 
-  /// The row type of each table, in the order of the numbers.
+  /// Each table's row type, in numeric order.
   package static let rowTypes: [any TableRow.Type] = [
     PeerRow.self, PathRow.self, FormatRow.self, ContentRow.self, NetworkRow.self,
     CallRequestRow.self, CallReplyRow.self, SignalingRow.self, CaptureRow.self, StateRow.self,
@@ -49,17 +49,17 @@ package struct Table: RawRepresentable, Hashable, Sendable {
     PresenceRow.self, CarriageRow.self,
   ]
 
-  /// All tables in the order of their numbers.
+  /// All tables, in numeric order.
   package static let allCases = definitions.map(\.table)
 
   private static let definitions = rowTypes.map { TableDefinition($0) }
 
-  /// The definition that is derived from the row type.
+  /// The definition derived from the row type.
   var definition: TableDefinition { Table.definitions[Int(rawValue) - 1] }
 
-  /// The name that users see: that of its view, if there is one.
+  /// The name that users see: the view's, if there is one.
   package var name: String { definition.name }
-  /// The table that holds the rows.
+  /// The table that stores the rows.
   package var storageName: String { definition.storageName }
   /// The format that introduced the table.
   package var since: Int64 { definition.since }
@@ -68,25 +68,25 @@ package struct Table: RawRepresentable, Hashable, Sendable {
   package var columns: [TableColumn] { definition.columns }
   package var columnNames: [String] { definition.names }
 
-  /// The columns in takes of a format; later columns come last.
+  /// Returns the columns that takes of a format have; later columns come last.
   package func columnNames(format: Int64) -> [String] {
     definition.columns.filter { $0.since <= format }.map(\.name)
   }
 
   package var rowType: any TableRow.Type { Table.rowTypes[Int(rawValue) - 1] }
 
-  /// The column that orders the rows without a sort.
+  /// The column that orders the rows without sorting.
   var key: String { definition.key }
 
   /// Whether other tables refer to its rows by number.
   package var isNumbered: Bool { rowType.isNumbered }
 
-  /// The columns of the storage table in takes of a format.
+  /// Returns the storage table's columns in takes of a format.
   package func storageColumns(format: Int64 = TakeHeader.currentFormat) -> [String] {
     definition.storageColumns(format: format)
   }
 
-  /// The index of a column by name; nil if the table does not have it.
+  /// Returns a column's index by name; nil if the table lacks it.
   package func column(_ name: String) -> Int? { definition.names.firstIndex(of: name) }
 }
 
@@ -94,7 +94,7 @@ extension Table: CustomStringConvertible {
   package var description: String { name }
 }
 
-/// The definition of a table, derived from the type of its rows.
+/// A table's definition, derived from its row type.
 struct TableDefinition: Sendable {
   let table: Table
   let name: String
@@ -102,14 +102,14 @@ struct TableDefinition: Sendable {
   let since: Int64
   let columns: [TableColumn]
   let names: [String]
-  /// The column that orders the rows without a sort.
+  /// The column that orders the rows without sorting.
   let key: String
-  /// The stream that stores the bytes of one column, if they are not in the table.
+  /// The stream that stores one column's bytes, if they are not in the table.
   let stream: ByteStream?
   /// The index of the column whose bytes are in the stream.
   let streamColumn: Int?
-  /// The format that introduced compression of the last column, with a further column that names
-  /// the encoding.
+  /// The format that introduced compression of the last column, with another column for the
+  /// encoding.
   let codedSince: Int64?
 
   init(_ row: any TableRow.Type) {
@@ -128,14 +128,14 @@ struct TableDefinition: Sendable {
   /// Whether the storage table has an extra column for the size of streamed bytes.
   var addsSize: Bool { stream != nil && !names.contains("size") }
 
-  /// The columns of the storage table in takes of a format: streamed bytes are replaced by their
-  /// size and position.
+  /// Returns the storage table's columns in takes of a format: streamed bytes are replaced with
+  /// their size and position.
   func storageColumns(format: Int64) -> [String] {
     columns.filter { $0.since <= format }.flatMap { $0.stream == nil ? [$0.name] : placeColumns }
       + (hasCoding(format: format) ? ["coding"] : [])
   }
 
-  /// Whether takes of a format have a last column that names the encoding of the one before.
+  /// Returns whether takes of a format end with a column for the encoding of the one before.
   func hasCoding(format: Int64) -> Bool { codedSince.map { $0 <= format } ?? false }
 
   /// The columns that locate the streamed bytes.
@@ -144,7 +144,7 @@ struct TableDefinition: Sendable {
 
 /// The numbering of a step's rows in the file.
 enum RowNumber {
-  /// The capacity of a step.
+  /// The maximum number of rows in a step.
   static let perStep = 65_536
 
   static func first(ofStep step: Int) -> Int64 { Int64(step) << 16 }
@@ -154,8 +154,8 @@ enum RowNumber {
 
 // MARK: - RowList
 
-/// Rows of any tables in order, stored as the bytes that are hashed and compared, so that neither a
-/// step nor a value allocates memory of its own.
+/// Rows from any tables in order, stored as the bytes that are hashed and compared, so that neither
+/// a step nor a value needs its own allocation.
 package struct RowList: Hashable, Sendable {
   /// A row: its table and the offset of its values.
   private struct Head: Hashable, Sendable {
@@ -164,14 +164,14 @@ package struct RowList: Hashable, Sendable {
   }
 
   private var heads: [Head] = []
-  /// The number of the table and the values of each row.
+  /// Each row's table number and values.
   package internal(set) var bytes = ValueBytes()
 
   package init() {}
 
   package var count: Int { heads.count }
 
-  /// Appends a row with the columns that takes of a format have.
+  /// Appends a row, with the columns that takes of a format have.
   package mutating func append<Row: TableRow>(
     _ row: Row, format: Int64 = TakeHeader.currentFormat
   ) {
@@ -183,7 +183,7 @@ package struct RowList: Hashable, Sendable {
     swap(&writer.bytes, &bytes)
   }
 
-  /// Begins a row; its values must then be appended to `bytes`.
+  /// Begins a row, whose values must then be appended to `bytes`.
   mutating func begin(_ table: Table) {
     bytes.append(byte: table.rawValue)
     heads.append(Head(table: table, start: bytes.count))
@@ -195,7 +195,7 @@ package struct RowList: Hashable, Sendable {
     for value in row { bytes.append(value) }
   }
 
-  /// Appends a row of another list.
+  /// Appends a row from another list.
   package mutating func append(_ other: RowList, _ row: Int) {
     begin(other.table(row))
     bytes.append(other.bytes, other.range(row))
@@ -214,30 +214,30 @@ package struct RowList: Hashable, Sendable {
 
   package func table(_ row: Int) -> Table { heads[row].table }
 
-  /// The values of a row in column order.
+  /// Returns a row's values in column order.
   package func row(_ row: Int) -> [Value] {
     places(row).map { bytes.value(at: $0) }
   }
 
-  /// Whether a row has a column: rows of older formats are shorter.
+  /// Returns whether a row has a column; rows from older formats are shorter.
   package func has(_ column: Int, in row: Int) -> Bool { place(row, column) != nil }
 
-  /// Formats the value of a column.
+  /// Formats a column's value.
   package func text(_ row: Int, _ column: Int) -> String {
     table(row).columns[column].kind.text(self[row, column])
   }
 
-  /// The value of a column; null if the row does not have it.
+  /// A column's value; null if the row lacks the column.
   package subscript(row: Int, column: Int) -> Value {
     place(row, column).map { bytes.value(at: $0) } ?? .null
   }
 
-  /// The value of a column by name; null if the row does not have it.
+  /// A column's value by name; null if the row lacks the column.
   package subscript(row: Int, column name: String) -> Value {
     table(row).column(name).map { self[row, $0] } ?? .null
   }
 
-  /// Lends the bytes of a row that the file stores in a stream; nil if it has none.
+  /// Lends the row's bytes that the file stores in a stream; returns nil if it has none.
   package func withStreamBytes<Result>(_ row: Int, _ body: (RawSpan) -> Result) -> Result? {
     guard let column = table(row).definition.streamColumn, let place = place(row, column),
       bytes.isBlob(at: place)
@@ -245,21 +245,21 @@ package struct RowList: Hashable, Sendable {
     return bytes.withContents(at: place) { body($0.bytes) }
   }
 
-  // MARK: Where values stand
+  // MARK: Positions
 
-  /// The range of a row's values in `bytes`.
+  /// Returns the range of a row's values in `bytes`.
   func range(_ row: Int) -> Range<Int> {
     let end = row + 1 < heads.count ? heads[row + 1].start - 1 : bytes.count
     return heads[row].start..<end
   }
 
-  /// The range of several rows in `bytes`, including their table numbers.
+  /// Returns the range of several rows in `bytes`, including their table numbers.
   func range(_ rows: Range<Int>) -> Range<Int> {
     guard let first = rows.first, let last = rows.last else { return 0..<0 }
     return heads[first].start - 1..<range(last).upperBound
   }
 
-  /// The offset of each value of a row.
+  /// Returns the offsets of a row's values.
   private func places(_ row: Int) -> [Int] {
     var places: [Int] = []
     var offset = heads[row].start
@@ -271,7 +271,7 @@ package struct RowList: Hashable, Sendable {
     return places
   }
 
-  /// The offset of a value; nil if the row is shorter.
+  /// Returns a value's offset; nil if the row is shorter.
   func place(_ row: Int, _ column: Int) -> Int? {
     let range = range(row)
     var offset = range.lowerBound
@@ -282,19 +282,19 @@ package struct RowList: Hashable, Sendable {
     return offset < range.upperBound ? offset : nil
   }
 
-  // MARK: Comparing
+  // MARK: Comparison
 
-  /// Whether rows equal those of another list.
+  /// Returns whether rows equal those in another list.
   package func equals(_ rows: Range<Int>, _ other: borrowing RowList, _ others: Range<Int>)
     -> Bool
   {
     rows.count == others.count && bytes.equals(range(rows), other.bytes, other.range(others))
   }
 
-  /// The first column in which two rows of one table differ, apart from an ignored one; nil if they
-  /// agree.
+  /// Returns the first column in which two rows of the same table differ, except an ignored one;
+  /// nil if they agree.
   ///
-  /// Columns that only one of them has are not compared.
+  /// Columns that only one row has are not compared.
   package func firstDifference(
     _ row: Int, _ other: borrowing RowList, _ otherRow: Int, ignoring ignored: Int? = nil
   ) -> Int? {

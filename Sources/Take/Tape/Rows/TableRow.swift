@@ -1,14 +1,14 @@
 package import Wire
 
-/// A row of a table as a value with typed fields.
+/// A table's row as a value with typed fields.
 ///
-/// The type is the one definition of the table: what its columns are called and hold, in which
-/// order they are written, read, hashed and compared, and how they are printed.
+/// The type is the table's only definition: its columns' names and types, the order in which they
+/// are written, read, hashed and compared, and how they are printed.
 package protocol TableRow: Sendable {
   static var table: Table { get }
-  /// The name that users see: that of its view, if there is one.
+  /// The name that users see: the view's, if there is one.
   static var name: String { get }
-  /// The table that holds the rows.
+  /// The table that stores the rows.
   static var storageName: String { get }
   /// Whether the first column is a number that other tables refer to.
   static var isNumbered: Bool { get }
@@ -39,9 +39,9 @@ extension TableRow {
     return list.columns
   }
 
-  /// Reads a row of a list; nil if it belongs to another table or has invalid values.
+  /// Reads a row from a list; fails if it belongs to another table or has invalid values.
   ///
-  /// Columns that the take's format does not have keep their default.
+  /// Columns that the take's format lacks keep their default.
   package init?(_ rows: borrowing RowList, _ row: Int) {
     guard rows.table(row) == Self.table else { return nil }
     self = Self.blank
@@ -52,7 +52,7 @@ extension TableRow {
 }
 
 extension TableRow {
-  /// Reads a row but not its blobs; nil if the row is invalid.
+  /// Reads a row without its blobs; fails if the row is invalid.
   init?(withoutBlobsOf rows: borrowing RowList, _ row: Int) {
     guard rows.table(row) == Self.table else { return nil }
     self = Self.blank
@@ -68,13 +68,13 @@ package protocol StampedRow: TableRow {
   var at: Instant { get set }
 }
 
-/// A stream for bytes that would waste space on the pages of their own table.
+/// A stream for bytes that would waste space on their own table's pages.
 package enum ByteStream: String, Sendable, CaseIterable {
   case wire
   case media
 }
 
-/// The special properties of a column.
+/// A column's special properties.
 package struct ColumnTraits: Sendable {
   /// The format that introduced the column; nil if it is as old as its table.
   var since: Int64?
@@ -84,7 +84,7 @@ package struct ColumnTraits: Sendable {
   var needsCodec = false
 }
 
-/// Visits the columns of a row.
+/// Visits a row's columns.
 package protocol ColumnVisitor {
   mutating func visit<Field: ColumnValue>(
     _ name: StaticString, _ field: inout Field, _ traits: ColumnTraits)
@@ -97,7 +97,7 @@ extension ColumnVisitor {
     visit(name, &field, ColumnTraits())
   }
 
-  /// Visits a column that is younger than its table.
+  /// Visits a column that is newer than its table.
   @inline(__always)
   package mutating func column(
     _ name: StaticString, _ field: inout some ColumnValue, since format: Int64
@@ -120,7 +120,7 @@ extension ColumnVisitor {
   }
 }
 
-/// A column of a table, and how it is created.
+/// A table's column, and how it is created.
 package struct TableColumn: Sendable {
   package let name: String
   package let kind: ColumnKind
@@ -148,7 +148,7 @@ private struct ColumnList: ColumnVisitor {
   }
 }
 
-/// Writes the fields of a row as values, leaving out columns that a format does not have.
+/// Writes a row's fields as values, omitting columns that a format lacks.
 struct RowWriter: ColumnVisitor {
   var bytes: ValueBytes
   let format: Int64

@@ -2,10 +2,10 @@ import Crypto
 import Glibc
 import Wire
 
-/// Values one after another as bytes, each with its type and, where needed, its length.
+/// Consecutive values as bytes, each with its type and, if needed, its length.
 ///
-/// Rows are written, hashed, compared and passed between threads in this form: the bytes of a step
-/// are the message of its digest, and two steps are equal if their bytes are.
+/// Rows are written, hashed, compared and passed between threads in this form: a step's bytes are
+/// what its digest covers, and two steps are equal if their bytes are.
 package struct ValueBytes: Sendable {
   /// The type byte before a value; the numbers are hashed and must never change.
   private enum Mark {
@@ -19,7 +19,7 @@ package struct ValueBytes: Sendable {
   /// The length of a type byte and an eight-byte number.
   private static let numberLength = 9
 
-  /// Filled up to `count`; the rest is undefined.
+  /// Valid up to `count`; the rest is undefined.
   private var storage: [UInt8] = []
   private(set) var count = 0
 
@@ -91,7 +91,7 @@ package struct ValueBytes: Sendable {
   @inline(__always)
   mutating func append(integer number: Int64) { append(Mark.integer, UInt64(bitPattern: number)) }
 
-  /// Appends a real; NaN and negative zero are not allowed: see `Value.measure`.
+  /// Appends a real, which must be neither NaN nor negative zero: see `Value.measure`.
   mutating func append(real number: Double) { append(Mark.real, number.bitPattern) }
 
   mutating func append(text: String) {
@@ -136,12 +136,12 @@ package struct ValueBytes: Sendable {
     }
   }
 
-  /// Appends whole values of another list.
+  /// Appends complete values from another list.
   mutating func append(_ other: borrowing ValueBytes, _ range: Range<Int>) {
     other.storage.withUnsafeBytes { append(UnsafeRawBufferPointer(rebasing: $0[range])) }
   }
 
-  /// Removes everything behind an offset.
+  /// Removes everything after an offset.
   mutating func truncate(to offset: Int) { count = min(count, offset) }
 
   // MARK: Reading
@@ -150,7 +150,7 @@ package struct ValueBytes: Sendable {
     storage.withUnsafeBytes { body(UnsafeRawBufferPointer(rebasing: $0[..<count])) }
   }
 
-  /// The offset behind the value at an offset.
+  /// Returns the offset after the value at an offset.
   func end(ofValueAt offset: Int) -> Int {
     switch storage[offset] {
     case Mark.null: offset + 1
@@ -171,7 +171,7 @@ package struct ValueBytes: Sendable {
     }
   }
 
-  /// Lends the bytes of the text or blob at an offset, without a copy.
+  /// Lends the bytes of the text or blob at an offset without copying.
   func withContents<Result, Failure: Error>(
     at offset: Int, _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result
   ) throws(Failure) -> Result {
@@ -180,7 +180,7 @@ package struct ValueBytes: Sendable {
     return try bytes(start..<end).withUnsafeBytes(body)
   }
 
-  /// The type of a value, for callers that use its bytes in place.
+  /// A value's type, for callers that use its bytes in place.
   enum Form {
     case null
     case integer(Int64)
@@ -205,7 +205,7 @@ package struct ValueBytes: Sendable {
     if case .null = form(at: offset) { true } else { false }
   }
 
-  /// The integer at an offset; nil for a value of another type.
+  /// Returns the integer at an offset; nil for a value of another type.
   @inline(__always)
   func integer(at offset: Int) -> Int64? {
     storage[offset] == Mark.integer ? Int64(bitPattern: word(at: offset)) : nil
@@ -219,9 +219,9 @@ package struct ValueBytes: Sendable {
 
   private func length(at offset: Int) -> Int { Int(truncatingIfNeeded: word(at: offset)) }
 
-  // MARK: Comparing
+  // MARK: Comparison
 
-  /// Whether bytes equal those of another list.
+  /// Returns whether bytes equal those in another list.
   func equals(_ range: Range<Int>, _ other: borrowing ValueBytes, _ otherRange: Range<Int>)
     -> Bool
   {

@@ -1,7 +1,7 @@
 import Glibc
 package import Wire
 
-/// A type that result columns can be read as.
+/// A type as which result columns can be read.
 package protocol ResultValue {
   init(_ statement: borrowing SQLiteStatement, _ column: Int)
 }
@@ -9,7 +9,7 @@ package protocol ResultValue {
 extension SQLiteStatement {
   /// Returns consecutive columns of the current row as values of these types.
   ///
-  /// - Parameter first: the column of the first value, counted from 0.
+  /// - Parameter first: the first value's column, counted from 0.
   package func values<each Field: ResultValue>(
     from first: Int = 0, _ types: repeat (each Field).Type
   ) -> (repeat each Field) {
@@ -17,7 +17,7 @@ extension SQLiteStatement {
     return (repeat Self.next((each Field).self, of: self, &column))
   }
 
-  /// Reads the value of a column and advances to the next.
+  /// Reads a column's value and advances to the next.
   private static func next<Value: ResultValue>(
     _ type: Value.Type, of statement: borrowing SQLiteStatement, _ column: inout Int
   ) -> Value {
@@ -77,21 +77,21 @@ extension Double: ResultValue {
 }
 
 extension String: ResultValue {
-  /// Empty for NULL.
+  /// Reads a text; empty for NULL.
   package init(_ statement: borrowing SQLiteStatement, _ column: Int) {
     self = statement.text(column) ?? ""
   }
 }
 
 extension [UInt8]: ResultValue {
-  /// Empty for NULL.
+  /// Reads a blob; empty for NULL.
   package init(_ statement: borrowing SQLiteStatement, _ column: Int) {
     self = statement.bytes(column)
   }
 }
 
 extension Value: ResultValue {
-  /// Null for text that is not UTF-8.
+  /// Reads a value; null for text that is not UTF-8.
   package init(_ statement: borrowing SQLiteStatement, _ column: Int) {
     self = statement.value(column) ?? .null
   }
@@ -113,7 +113,8 @@ package enum Value: Hashable, Sendable {
   case text(String)
   case blob([UInt8])
 
-  /// A real as SQLite returns it after storing: NaN becomes null and negative zero positive.
+  /// Creates a real as SQLite returns it after storing: NaN becomes null, and negative zero becomes
+  /// positive.
   package static func measure(_ value: Double) -> Value {
     if value.isNaN { return .null }
     return .real(value == 0 ? 0 : value)
@@ -121,7 +122,7 @@ package enum Value: Hashable, Sendable {
 
   package static func measure(_ value: Double?) -> Value { value.map { .measure($0) } ?? .null }
 
-  /// An integer; all 64 bits of an unsigned number are kept.
+  /// Creates an integer, keeping all 64 bits of an unsigned number.
   package static func number(_ value: some BinaryInteger) -> Value {
     .integer(Int64(truncatingIfNeeded: value))
   }
@@ -136,7 +137,7 @@ package enum Value: Hashable, Sendable {
 }
 
 extension Value {
-  /// Whether two values are equal.
+  /// Returns whether two values are equal.
   ///
   /// Blobs are compared in blocks, because a replay compares every packet.
   package func matches(_ other: Value) -> Bool {

@@ -2,11 +2,11 @@ import CSQLite
 import Glibc
 import Wire
 
-/// An open SQLite database with one owner; used from one thread at a time.
+/// An open SQLite database with a single owner, used from one thread at a time.
 ///
-/// Statements may outlive it: SQLite closes the file when the last of them is gone.
+/// Statements may outlive it: SQLite closes the file once the last of them is gone.
 package struct SQLiteConnection: ~Copyable {
-  /// How a file is opened.
+  /// The mode in which a file is opened.
   package enum Mode: Sendable {
     /// Opens an existing file for reading and writing.
     case readWrite
@@ -14,7 +14,7 @@ package struct SQLiteConnection: ~Copyable {
   }
 
   let handle: OpaquePointer
-  /// Has compiled statements between their uses; nil where each is used once.
+  /// Holds compiled statements between uses; nil if each is used once.
   let statements: StatementStore?
 
   /// Opens a database by path, or by URI if it begins with `file:///`.
@@ -35,11 +35,11 @@ package struct SQLiteConnection: ~Copyable {
     sqlite3_busy_timeout(handle, 2_000)
   }
 
-  /// Opens memory as a database that is only read, and keeps the statements that are compiled.
+  /// Opens memory as a read-only database, and keeps compiled statements for reuse.
   ///
-  /// - Parameter memory: comes from `sqlite3_malloc64`, and goes with the connection, or with the
-  ///   error. While no statement is in use, other pages may be written into it: with another file
-  ///   change counter, SQLite reads them anew (SQLite file format section 1.3.7).
+  /// - Parameter memory: must come from `sqlite3_malloc64`; it is freed with the connection, or on
+  ///   an error. While no statement is in use, other pages may be written into it: with another
+  ///   file change counter, SQLite reads them again (SQLite file format section 1.3.7).
   init(memory: UnsafeMutableRawBufferPointer) throws(SQLiteError) {
     var opened: OpaquePointer?
     let flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE
@@ -78,7 +78,7 @@ package struct SQLiteConnection: ~Copyable {
       code: SQLiteError.Code(rawValue: code), message: words.map { String(cString: $0) } ?? "")
   }
 
-  /// Installs a watch that is polled while statements run and can abort them with the code
+  /// Installs a watch, which is polled while statements run and can abort them with the code
   /// `interrupted`; nil removes it.
   ///
   /// The watch is not retained and must outlive the statements.
@@ -93,7 +93,7 @@ package struct SQLiteConnection: ~Copyable {
       }, Unmanaged.passUnretained(watch).toOpaque())
   }
 
-  /// Operations of SQLite's virtual machine between polls; most of them take far less than a
+  /// The number of SQLite's virtual machine operations between polls; most take far less than a
   /// microsecond.
   private static let operationsPerQuestion: Int32 = 2_000
 
@@ -103,7 +103,7 @@ package struct SQLiteConnection: ~Copyable {
     guard code == SQLITE_OK else { throw SQLiteConnection.error(code, of: handle) }
   }
 
-  /// Compiles one statement; further text is an error, so that nothing is silently ignored.
+  /// Compiles one statement; any further text is an error, so that nothing is silently ignored.
   package func prepare(_ sql: String) throws(SQLiteError) -> SQLiteStatement {
     try SQLiteConnection.prepare(sql, on: handle, statements)
   }
@@ -135,13 +135,13 @@ package struct SQLiteConnection: ~Copyable {
     return SQLiteStatement(compiled, of: handle, store?.home(of: sql))
   }
 
-  /// The first column of the first row as an integer; nil if there is no row.
+  /// Returns the first row's first column as an integer; nil if there is no row.
   package func integer(_ sql: String) throws(SQLiteError) -> Int64? {
     let statement = try prepare(sql)
     return try statement.step() ? statement.integer(0) : nil
   }
 
-  /// The first column of the first row as bytes; nil if there is no row.
+  /// Returns the first row's first column as bytes; nil if there is no row.
   func bytes(_ sql: String) throws(SQLiteError) -> [UInt8]? {
     let statement = try prepare(sql)
     return try statement.step() ? statement.bytes(0) : nil
@@ -150,7 +150,7 @@ package struct SQLiteConnection: ~Copyable {
   /// Refuses larger values from now on, both in the file and in results.
   func limitCells(to bytes: Int32) { sqlite3_limit(handle, SQLITE_LIMIT_LENGTH, bytes) }
 
-  /// The database as the bytes of a file; empty if memory is short.
+  /// Returns the database as a file's bytes; empty if memory runs out.
   func serialized() -> [UInt8] {
     var count: sqlite3_int64 = 0
     guard let bytes = sqlite3_serialize(handle, "main", &count, 0) else { return [] }
@@ -164,7 +164,7 @@ package struct SQLiteConnection: ~Copyable {
     try SQLiteFunctions.install(on: handle)
   }
 
-  /// The size of the file by its page count.
+  /// Returns the file's size by its page count.
   package func byteCount() throws(SQLiteError) -> Int64 {
     (try integer("PRAGMA page_count") ?? 0) * (try integer("PRAGMA page_size") ?? 0)
   }
@@ -177,7 +177,7 @@ package final class SQLiteWatch {
   package init(_ goesOn: @escaping () -> Bool) { self.goesOn = goesOn }
 }
 
-/// An error of SQLite: the extended result code and the message.
+/// An SQLite error: the extended result code and the message.
 package struct SQLiteError: Error, Hashable, Sendable, CustomStringConvertible {
   /// A result code; in a `switch`, a primary code matches its extended codes.
   package struct Code: RawRepresentable, Hashable, Sendable {
@@ -213,17 +213,17 @@ package struct SQLiteError: Error, Hashable, Sendable, CustomStringConvertible {
   package var description: String { "\(message) (SQLite \(code.rawValue))" }
 }
 
-/// Settings of SQLite for the whole process.
+/// Process-wide SQLite settings.
 package enum SQLiteLibrary {
-  /// Turns off SQLite's memory statistics, for which all threads share a lock at each allocation.
+  /// Turns off SQLite's memory statistics, which make all threads share a lock at each allocation.
   ///
-  /// For programs, before they open a database; an application that uses the library decides for
-  /// itself.
+  /// Programs call this before they open a database; an application that uses the library decides
+  /// for itself.
   package static func countNoMemory() { _ = csqlite_count_no_memory() }
 
   /// Limits SQLite's memory in the whole process.
   ///
-  /// For processes that only answer a query, before they open a database.
+  /// Processes that only answer a query call this before they open a database.
   package static func limitMemory(toBytes count: Int64) {
     _ = csqlite_count_memory()
     sqlite3_hard_heap_limit64(count)
@@ -234,7 +234,7 @@ package enum SQLiteLibrary {
 
 /// Limits for queries from an untrusted source.
 package struct SQLiteReadLimits: Sendable {
-  /// The size limit of a cell in bytes, stored or computed.
+  /// A cell's size limit in bytes, stored or computed.
   package var cellBytes: Int32
 
   package init(cellBytes: Int32) { self.cellBytes = cellBytes }
@@ -251,7 +251,7 @@ extension SQLiteConnection {
     ] {
       sqlite3_limit(handle, limit, value)
     }
-    // SQLite creates the table of such a function when it is first named, which is not a read.
+    // SQLite creates such a function's table when it is first named, which is not a read.
     for function in Self.tableFunctions { _ = try prepare("SELECT 1 FROM \(function) LIMIT 0") }
     sqlite3_set_authorizer(
       handle,
@@ -274,7 +274,7 @@ extension SQLiteConnection {
   package func interrupt() { sqlite3_interrupt(handle) }
 }
 
-/// The actions that read-only statements may perform.
+/// The actions allowed for read-only statements.
 enum SQLitePermission {
   /// Returns whether a statement may perform an action (`sqlite3_set_authorizer`).
   static func allows(_ action: Int32, _ first: String?, _ second: String?) -> Bool {
@@ -291,7 +291,7 @@ enum SQLitePermission {
     "load_extension", "fts3_tokenizer", "readfile", "writefile", "edit", "sqlite_log", "eval",
   ]
 
-  /// Pragmas that read a setting without an argument and change it with one.
+  /// Pragmas that read a setting without an argument but change it with one.
   private static let tellingPragmas: Set = [
     "application_id", "auto_vacuum", "cache_size", "cell_size_check", "collation_list",
     "compile_options", "data_version", "database_list", "encoding", "freelist_count",

@@ -1,9 +1,9 @@
 import CSQLite
 import Glibc
 
-/// Functions for queries beyond those of SQLite: `percentile`, `median`, `stddev` and `regexp`.
+/// Functions for queries beyond SQLite's: `percentile`, `median`, `stddev` and `regexp`.
 ///
-/// Views do not use them, so that views work in every other program too.
+/// Views do not use them, so that views also work in other programs.
 enum SQLiteFunctions {
   /// Their documentation in `retake sql --schema`.
   static let text = """
@@ -55,14 +55,14 @@ enum SQLiteFunctions {
 
   // MARK: Percentiles and deviation
 
-  /// The values of a group.
+  /// A group's values.
   private final class Sample {
     var values: [Double] = []
     var percent: Double?
     var fault: String?
   }
 
-  /// The sample of the current group; nil if it has none yet and `makes` is false.
+  /// Returns the current group's sample; nil if it has none yet and `makes` is false.
   private static func sample(_ context: OpaquePointer?, makes: Bool) -> Unmanaged<Sample>? {
     let size = Int32(MemoryLayout<UnsafeRawPointer?>.size)
     guard let place = sqlite3_aggregate_context(context, makes ? size : 0) else { return nil }
@@ -126,14 +126,14 @@ enum SQLiteFunctions {
 
   // MARK: Regular expressions
 
-  /// Caches the compiled regular expression of a query.
+  /// Caches a query's compiled regular expression.
   private final class Expressions {
     private var pattern: String?
     private var compiled = regex_t()
 
     deinit { if pattern != nil { regfree(&compiled) } }
 
-    /// Whether a text has a match; nil if the pattern is invalid.
+    /// Returns whether a text has a match; nil if the pattern is invalid.
     func matches(_ pattern: String, _ text: UnsafePointer<CChar>) -> Bool? {
       if self.pattern != pattern {
         if self.pattern != nil { regfree(&compiled) }
@@ -145,7 +145,7 @@ enum SQLiteFunctions {
       return regexec(&compiled, text, 0, nil, 0) == 0
     }
 
-    /// Expands the digit and other classes that POSIX does not have.
+    /// Expands the digit and other classes that POSIX lacks.
     private static func posix(_ pattern: String) -> String {
       var text = ""
       var isEscaped = false

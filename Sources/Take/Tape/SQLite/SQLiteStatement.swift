@@ -1,15 +1,15 @@
 import CSQLite
 import Glibc
 
-/// A compiled statement with one owner.
+/// A compiled statement with a single owner.
 package struct SQLiteStatement: ~Copyable {
   private let statement: OpaquePointer
   private let connection: OpaquePointer
-  /// Where it goes after its use; nil: nowhere.
+  /// The store that it returns to after use; nil if it is not reused.
   private let home: StatementStore.Home?
   private let binding = Binding()
 
-  /// The first error of binding values one by one.
+  /// The first error from binding single values.
   private final class Binding {
     var code = SQLITE_OK
   }
@@ -26,9 +26,9 @@ package struct SQLiteStatement: ~Copyable {
     if let home { home.receive(statement) } else { sqlite3_finalize(statement) }
   }
 
-  /// Advances to the next row; false if there is none.
+  /// Advances to the next row; returns false if there is none.
   ///
-  /// Errors of previous bindings are thrown here.
+  /// Errors from previous bindings are thrown here.
   package func step() throws(SQLiteError) -> Bool {
     guard binding.code == SQLITE_OK else {
       throw SQLiteConnection.error(binding.code, of: connection)
@@ -65,12 +65,12 @@ package struct SQLiteStatement: ~Copyable {
   /// Runs an insert with an optional row number and the values in a range of bytes, without copying
   /// them.
   ///
-  /// - Parameter gap: a value that is not bound, and the number of parameters in its place.
+  /// - Parameter gap: a value that is not bound, and how many parameters replace it.
   func insert(
     row: Int64?, _ values: borrowing ValueBytes, _ range: Range<Int>,
     gap: (index: Int, parameters: Int)? = nil
   ) throws(SQLiteError) {
-    // The bindings borrow the bytes for the duration of this closure.
+    // The bindings borrow the bytes while this closure runs.
     let code = values.withBytes { _ in
       var parameter: Int32 = 1
       // A failed binding would insert NULL.
@@ -97,7 +97,7 @@ package struct SQLiteStatement: ~Copyable {
     try conclude(code)
   }
 
-  /// Resets the statement after an insert, and throws if that failed.
+  /// Resets the statement after an insert; throws if the insert failed.
   private func conclude(_ code: Int32) throws(SQLiteError) {
     guard code != SQLITE_DONE else {
       sqlite3_reset(statement)
@@ -138,7 +138,7 @@ package struct SQLiteStatement: ~Copyable {
         statement, parameter, blob.baseAddress, sqlite3_uint64(blob.count), nil)
   }
 
-  /// Runs an insert of a row number and bytes, without copying them.
+  /// Runs an insert with a row number and bytes, without copying them.
   func insert(row: Int64, blob: UnsafeRawBufferPointer) throws(SQLiteError) {
     var code = sqlite3_bind_int64(statement, 1, row)
     if code == SQLITE_OK {
@@ -157,7 +157,7 @@ package struct SQLiteStatement: ~Copyable {
 extension SQLiteStatement {
   package var columnCount: Int { Int(sqlite3_column_count(statement)) }
 
-  /// The name of a result column.
+  /// Returns a result column's name.
   package func columnName(_ column: Int) -> String {
     sqlite3_column_name(statement, Int32(column)).map { String(cString: $0) } ?? ""
   }
@@ -165,35 +165,36 @@ extension SQLiteStatement {
   /// Whether the statement leaves the file unchanged.
   package var isReadOnly: Bool { sqlite3_stmt_readonly(statement) != 0 }
 
-  /// Whether a column is NULL.
+  /// Returns whether a column is NULL.
   package func isNull(_ column: Int) -> Bool {
     sqlite3_column_type(statement, Int32(column)) == SQLITE_NULL
   }
 
-  /// The integer in a column, for computing answers: clamped to ±`Int64.largestRead`; 0 for NULL.
+  /// Returns a column's integer, for computing answers: clamped to ±`Int64.largestRead`; 0 for
+  /// NULL.
   package func integer(_ column: Int) -> Int64 {
     min(max(exactInteger(column), -Int64.largestRead), Int64.largestRead)
   }
 
-  /// The integer in a column as stored, unclamped, for checks.
+  /// Returns a column's integer as stored, unclamped, for checks.
   func exactInteger(_ column: Int) -> Int64 { sqlite3_column_int64(statement, Int32(column)) }
 
-  /// The real in a column; 0 for NULL.
+  /// Returns a column's real; 0 for NULL.
   package func real(_ column: Int) -> Double { sqlite3_column_double(statement, Int32(column)) }
 
-  /// The text of a column; nil for NULL.
+  /// Returns a column's text; nil for NULL.
   package func text(_ column: Int) -> String? {
     guard let start = sqlite3_column_text(statement, Int32(column)) else { return nil }
     let count = Int(sqlite3_column_bytes(statement, Int32(column)))
     return String(decoding: UnsafeBufferPointer(start: start, count: count), as: UTF8.self)
   }
 
-  /// Lends the bytes of a column, which are valid until the statement advances.
+  /// Lends a column's bytes, which are valid until the statement advances.
   package func withBlob<Result>(_ column: Int, _ body: (RawSpan) -> Result) -> Result {
     body(RawSpan(_unsafeBytes: lentBytes(column)))
   }
 
-  /// Lends the bytes of a column to a caller that alone steps the statement and does not use them
+  /// Lends a column's bytes to a caller that alone steps the statement and does not use them
   /// afterwards.
   func lentBytes(_ column: Int) -> UnsafeRawBufferPointer {
     let start = sqlite3_column_blob(statement, Int32(column))
@@ -201,13 +202,12 @@ extension SQLiteStatement {
     return UnsafeRawBufferPointer(start: start, count: start == nil ? 0 : count)
   }
 
-  /// Copies the bytes of a column; empty for NULL.
+  /// Copies a column's bytes; empty for NULL.
   package func bytes(_ column: Int) -> [UInt8] {
     [UInt8](lentBytes(column))
   }
 
-  /// Appends the values of several columns; returns false if a text was not UTF-8, which becomes
-  /// null.
+  /// Appends several columns' values; returns false if a text was not UTF-8, which becomes null.
   func append(_ columns: Range<Int>, to bytes: inout ValueBytes) -> Bool {
     var isGood = true
     for column in columns where !append(column, to: &bytes) { isGood = false }
@@ -215,7 +215,7 @@ extension SQLiteStatement {
   }
 
   private func append(_ column: Int, to bytes: inout ValueBytes) -> Bool {
-    // Looks the column up once instead of once per call; the connection is not shared.
+    // Looks up the column once instead of once per call; the connection is not shared.
     let value = sqlite3_column_value(statement, Int32(column))
     switch sqlite3_value_type(value) {
     case SQLITE_INTEGER: bytes.append(integer: sqlite3_value_int64(value))
@@ -237,7 +237,7 @@ extension SQLiteStatement {
     return true
   }
 
-  /// The actual type of a value, whatever its column declares.
+  /// A value's actual type, whatever its column declares.
   package enum StorageClass: Sendable {
     case null
     case integer
@@ -261,7 +261,7 @@ extension SQLiteStatement {
     }
   }
 
-  /// Whether a column equals a value, in type as well.
+  /// Returns whether a column equals a value, in type as well.
   package func has(_ value: Value, _ column: Int) -> Bool {
     let index = Int32(column)
     let type = sqlite3_column_type(statement, index)
@@ -278,7 +278,7 @@ extension SQLiteStatement {
     }
   }
 
-  /// The value of a column as stored; nil for text that is not UTF-8.
+  /// Returns a column's value as stored; nil for text that is not UTF-8.
   package func value(_ column: Int) -> Value? {
     let index = Int32(column)
     switch sqlite3_column_type(statement, index) {
@@ -300,10 +300,10 @@ extension SQLiteStatement {
 }
 
 extension Int64 {
-  /// The largest magnitude of integers that answers are computed from: sums and differences of any
-  /// two still fit.
+  /// The largest magnitude of integers in computed answers: sums and differences of any two still
+  /// fit.
   ///
-  /// In nanoseconds it is 146 years; as Unix time, the year 2116.
+  /// In nanoseconds, it is 146 years; as Unix time, the year 2116.
   package static let largestRead: Int64 = 1 << 62 - 1
 }
 

@@ -1,23 +1,24 @@
 import CSQLite
 
-/// The compiled statements of a connection between their uses.
+/// Holds a connection's compiled statements between uses.
 ///
-/// SQLite compiles a query over views for longer than it runs on a short take.
+/// SQLite takes longer to compile a query over views than to run it on a short take.
 final class StatementStore {
   private var idle: [String: [OpaquePointer]] = [:]
   private var idleCount = 0
   private var isClosed = false
-  /// How many statements somebody has.
+  /// The number of statements in use.
   private(set) var usedCount = 0
-  /// Which contents the database has: another number for each.
+  /// Identifies the database's contents: a different number for each.
   var content = 0
-  /// What is known of its schema, which stays.
+  /// The result of checking its schema, which does not change.
   var schema: SchemaCheck?
 
-  /// Statements beyond these are compiled for each use: some have numbers of rows in their texts.
+  /// The maximum number of stored statements; any others are compiled for each use, because some
+  /// have row numbers in their text.
   private static let most = 600
 
-  /// Where a statement goes after its use.
+  /// The store that a statement returns to after use.
   struct Home {
     fileprivate let store: StatementStore
     fileprivate let sql: String
@@ -25,13 +26,13 @@ final class StatementStore {
     func receive(_ statement: OpaquePointer) { store.receive(statement, sql) }
   }
 
-  /// Counts a statement that somebody has from now on.
+  /// Counts a statement that is now in use.
   func home(of sql: String) -> Home {
     usedCount += 1
     return Home(store: self, sql: sql)
   }
 
-  /// Returns a compiled statement that nobody has; nil where it has to be compiled.
+  /// Returns a compiled statement that is not in use; nil if it has to be compiled.
   func remove(_ sql: String) -> OpaquePointer? {
     guard let statement = idle[sql]?.popLast() else { return nil }
     idleCount -= 1
@@ -50,7 +51,7 @@ final class StatementStore {
     idleCount += 1
   }
 
-  /// Lets go of all statements; those that somebody has follow after their use.
+  /// Releases all statements; those in use follow when they are returned.
   func close() {
     isClosed = true
     for statement in idle.values.joined() { sqlite3_finalize(statement) }

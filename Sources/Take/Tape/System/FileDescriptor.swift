@@ -4,7 +4,7 @@ import Glibc
 import Synchronization
 import Wire
 
-/// A file descriptor that is closed when its last reference goes.
+/// A file descriptor that is closed with its last reference.
 package final class FileDescriptor: Sendable {
   private let descriptor: Mutex<Int32>
   private let isOwned: Bool
@@ -28,7 +28,7 @@ package final class FileDescriptor: Sendable {
     }
   }
 
-  /// The size of the file in bytes; nil if unknown.
+  /// The file's size in bytes; nil if unknown.
   package var size: UInt64? {
     var status = stat()
     return fstat(number, &status) == 0 ? UInt64(clamping: status.st_size) : nil
@@ -78,7 +78,7 @@ package enum FileBytes {
     return descriptor < 0 ? .failure(SystemCode(errno)) : .success(descriptor)
   }
 
-  /// Reads a file from its beginning.
+  /// Reads a file from its start.
   ///
   /// - Parameter limit: the maximum number of bytes.
   package static func read(_ path: String, atMost limit: Int = .max)
@@ -109,14 +109,14 @@ package enum FileBytes {
 
   private static let pieceBytes = 256 << 10
 
-  /// The kind of a file, following links.
+  /// A file's kind, following links.
   package enum Kind: Hashable, Sendable {
     case file, folder
     /// A device, a pipe or a socket.
     case other
   }
 
-  /// The kind of the file at a path; nil if there is none.
+  /// Returns the kind of file at a path; nil if there is none.
   package static func kind(of path: String) -> Kind? {
     var status = stat()
     guard stat(path.systemPath, &status) == 0 else { return nil }
@@ -127,7 +127,7 @@ package enum FileBytes {
     }
   }
 
-  /// The size of a file in bytes; 0 if it does not exist.
+  /// Returns a file's size in bytes; 0 if it does not exist.
   package static func size(of path: String) -> Int {
     var status = stat()
     return stat(path.systemPath, &status) == 0 ? Int(status.st_size) : 0
@@ -136,7 +136,7 @@ package enum FileBytes {
   /// Removes a file if it exists.
   package static func remove(_ path: String) { unlink(path.systemPath) }
 
-  /// The names of all files and folders below a folder, sorted.
+  /// Returns the names of all files and folders below a folder, sorted.
   ///
   /// Links to folders are not followed.
   package static func names(below folder: String) -> [String] {
@@ -157,26 +157,26 @@ package enum FileBytes {
     return found.sorted()
   }
 
-  /// The last component of a path.
+  /// Returns a path's last component.
   package static func name(of path: String) -> String {
     String(path.split(separator: "/").last ?? "")
   }
 
-  /// The last component of a path without its extension.
+  /// Returns a path's last component without its extension.
   package static func stem(of path: String) -> String {
     let name = name(of: path)
     guard let dot = name.lastIndex(of: "."), dot > name.startIndex else { return name }
     return String(name[..<dot])
   }
 
-  /// The folder part of a path as written, without a trailing slash; empty if there is none.
+  /// Returns a path's folder as written, without a trailing slash; empty if there is none.
   package static func folder(of path: String) -> String {
     guard let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")) else { return "" }
     return slash == path.startIndex ? "/" : String(path[..<slash])
   }
 }
 
-/// Starts a detached thread with signals blocked; it ends when the body returns.
+/// Starts a detached thread with signals blocked, which ends when the body returns.
 ///
 /// The name, at most 15 bytes long, shows in debuggers and `top -H`.
 package func startThread(
@@ -201,7 +201,7 @@ package func startThread(
 
 /// Starts a thread like `startThread`, for work that must run.
 ///
-/// If the system has no thread left, the work runs on libdispatch's pool.
+/// If the system cannot create a thread, the work runs on libdispatch's pool.
 package func startWorker(named name: String, _ body: @escaping @Sendable () -> Void) {
   do throws(SystemError) {
     try startThread(named: name, body)
@@ -210,24 +210,24 @@ package func startWorker(named name: String, _ body: @escaping @Sendable () -> V
   }
 }
 
-/// An error of the operating system.
+/// An operating system error.
 public struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
   /// The operation that failed, as in `open a UDP socket`.
   public var operation: String
   /// The positive errno value.
   public var code: Int32
 
-  /// Creates an error from an errno value of either sign, as the C shims return it.
+  /// Creates an error from an errno value of either sign, as C shims return it.
   public init(operation: String, code: Int32) {
     self.operation = operation
     self.code = code == .min ? .max : abs(code)
   }
 
-  /// As in `cannot open a UDP socket: Too many open files`.
+  /// A sentence such as `cannot open a UDP socket: Too many open files`.
   public var description: String { "cannot \(operation): \(String(cString: strerror(code)))" }
 }
 
-/// Returns the result of a C shim (a descriptor or count), or throws its negative errno.
+/// Returns a C shim's result (a descriptor or count), or throws its negative errno.
 @discardableResult
 package func checked(_ operation: String, _ result: Int32) throws(SystemError) -> Int32 {
   guard result >= 0 else { throw SystemError(operation: operation, code: result) }

@@ -3,40 +3,36 @@ import RTP
 import Secure
 import Wire
 
-/// Feedback and retransmissions that are encrypted in a take's packets and have no rows.
+/// Reads what is encrypted in a take's packets and has no rows: feedback and retransmissions.
 ///
-/// They are read with the keys that the take has.
+/// They are decrypted with the take's keys.
 struct ClearFacts {
-  /// Feedback with the row of `rtcp` that holds it.
+  /// Feedback, with its row in `rtcp`.
   struct Feedback {
     var row: Int64
-    var end: ViewFacts.End
+    /// The place of the end that has it.
+    var end: Int
     var at: Int64
     var contents: TransportFeedback
   }
 
-  /// The original sequence numbers of retransmissions, by row and peer.
-  struct Retransmission: Hashable {
-    var row: Int64
-    var peer: Int64
+  /// What retransmissions repeat.
+  struct Retransmissions {
+    /// The original sequence numbers, by the places of the packets.
+    var originals: [Int: UInt16] = [:]
+    /// Whether at least one retransmission could be decrypted; then those that cannot are not
+    /// retransmissions.
+    var hasKeys = false
   }
 
-  private(set) var feedback: [Feedback] = []
-  private(set) var originals: [Retransmission: UInt16] = [:]
-  /// Whether at least one retransmission could be decrypted; then those that cannot are not
-  /// retransmissions.
-  private(set) var hasKeys = false
-
   private var log = NSSKeyLog()
-  /// The keys of each peer, for what it sends and what it receives.
+  /// Each peer's keys, for what it sends and what it receives.
   private var receivers: [Int64: [[SRTPReceiver]]] = [:]
   private var given: [SRTPKey] = []
 
   init(_ facts: ViewFacts) throws(SQLiteError) {
     try readKeys(facts)
     try followHandshakes(facts)
-    try readFeedback(facts)
-    try readRetransmissions(facts)
   }
 
   // MARK: Keys
@@ -71,7 +67,7 @@ struct ClearFacts {
     }
   }
 
-  /// The number of externally supplied keys that are tried.
+  /// The maximum number of supplied keys to try.
   private static let keyMaximum = 64
 
   private struct KeyLogText: Decodable {
@@ -83,24 +79,45 @@ struct ClearFacts {
   /// bundling have several handshakes at once.
   private mutating func followHandshakes(_ facts: ViewFacts) throws(SQLiteError) {
     guard log.count > 0 else { return }
+    let packets = try facts.packets()
+    let names = try pathNames(facts)
+    let wire = try WireReader(facts)
     var followers: [String: DTLSFollower] = [:]
-    let rows = try facts.prepare(
-      """
-      SELECT peer, direction, local || ' ' || remote, bytes FROM packet
-      WHERE ssrc IS NULL AND protocol = 'dtls' ORDER BY row
-      """)
-    while try rows.step() {
-      let (peer, direction, path) = rows.values(Int64.self, String.self, String.self)
-      let bytes = Self.unwrapped(rows.bytes(3))
-      // SCTP over DTLS 1.2 is not part of a handshake.
-      guard bytes.first != 23 else { continue }
-      for name in ["\(peer)", "\(peer) \(path)"] {
-        var events: [DTLSFollower.Event] = []
-        followers[name, default: DTLSFollower()].receive(
-          bytes, from: direction == "out" ? 0 : 1, log, into: &events)
-        for case .srtpKeys(let profile, let keys) in events { add(profile, keys, of: peer) }
+    for packet in packets.others where packet.ssrc == nil && packet.size > 0 {
+      // By the first byte (RFC 7983); and SCTP over DTLS 1.2 is not part of a handshake.
+      guard let first = try wire.byte(at: packet.position), (0x14..<0x40).contains(first),
+        first != 23
+      else { continue }
+      let bytes = try wire.bytes(at: packet.position, count: packet.size)
+      for place in packets.paths[packet.path] {
+        let end = packets.ends[place]
+        let path = names[PathOfEnd(path: packet.path, end: end)] ?? ""
+        for name in ["\(end.peer)", "\(end.peer) \(path)"] {
+          var events: [DTLSFollower.Event] = []
+          followers[name, default: DTLSFollower()].receive(
+            bytes, from: end.direction == "out" ? 0 : 1, log, into: &events)
+          for case .srtpKeys(let profile, let keys) in events { add(profile, keys, of: end.peer) }
+        }
       }
     }
+  }
+
+  private struct PathOfEnd: Hashable {
+    var path: Int64
+    var end: ViewFacts.End
+  }
+
+  /// The addresses of the paths, as their ends have them.
+  private func pathNames(_ facts: ViewFacts) throws(SQLiteError) -> [PathOfEnd: String] {
+    var names: [PathOfEnd: String] = [:]
+    let rows = try facts.prepare(
+      "SELECT path, peer, direction, local || ' ' || remote FROM path_end")
+    while try rows.step() {
+      let (path, peer, direction, name) = rows.values(
+        Int64.self, Int64.self, String.self, String.self)
+      names[PathOfEnd(path: path, end: ViewFacts.End(peer: peer, direction: direction))] = name
+    }
+    return names
   }
 
   private mutating func add(_ profile: SRTPProfile, _ keys: [[UInt8]], of peer: Int64) {
@@ -113,14 +130,14 @@ struct ClearFacts {
     }
   }
 
-  /// Strips the header of a TURN channel (RFC 8656 section 12.4).
+  /// Strips a TURN channel header (RFC 8656 section 12.4).
   private static func unwrapped(_ bytes: [UInt8]) -> [UInt8] {
     guard bytes.count > 4, (0x40..<0x50).contains(bytes[0]) else { return bytes }
     let length = Int(bytes[2]) << 8 | Int(bytes[3])
     return Array(bytes[4..<min(bytes.count, 4 + length)])
   }
 
-  /// Decrypts a packet; nil if no key fits.
+  /// Decrypts a packet; returns nil if no key fits.
   private mutating func opened(
     _ bytes: [UInt8], peer: Int64, isOut: Bool, isRTCP: Bool
   ) -> [UInt8]? {
@@ -145,14 +162,14 @@ struct ClearFacts {
     for (place, receiver) in known.enumerated() {
       var copy = bytes
       guard (try? receiver.open(&copy, isRTCP: isRTCP)) != nil else { continue }
-      // Moves the key to the front, as it most likely fits the next packet too.
+      // Moves the key to the front, since it most likely fits the next packet too.
       if place > 0 { receivers[peer]?[end].swapAt(0, place) }
       return copy
     }
     return nil
   }
 
-  /// Whether an RTCP packet parses to its end, and so is not encrypted.
+  /// Returns whether an RTCP packet parses to its end, and so is not encrypted.
   private static func isClear(_ bytes: [UInt8]) -> Bool {
     var offset = 0
     while offset + 4 <= bytes.count {
@@ -162,84 +179,80 @@ struct ClearFacts {
     return offset == bytes.count
   }
 
-  // MARK: What they tell
+  // MARK: Feedback
 
-  /// Locates feedback: the peer and the step.
-  private struct Place: Hashable {
-    var step: Int64
-    var peer: Int64
-    var direction: String
-    var base: Int64
-    var number: Int64
-  }
-
-  private mutating func readFeedback(_ facts: ViewFacts) throws(SQLiteError) {
-    var places: [Place: (row: Int64, at: Int64)] = [:]
-    var steps: Set<Int64> = []
+  /// Reads the feedback on arrivals that has rows in `rtcp`, in the order of its packets.
+  mutating func feedback(_ facts: ViewFacts) throws(SQLiteError) -> [Feedback] {
+    let packets = try facts.packets()
+    // By step, and by end, first number and count of the feedback: a step has several at times.
+    var places = PlaceTable()
+    var told: [(row: Int64, at: Int64)] = []
     let rows = try facts.prepare(
       """
-      SELECT row, at_ns, row >> 16, peer, direction, fields ->> '$.base',
-        fields ->> '$.feedback' FROM rtcp WHERE type = 'transport-cc'
+      SELECT row, at_ns, peer, direction, fields ->> '$.base', fields ->> '$.feedback'
+      FROM rtcp WHERE type = 'transport-cc' ORDER BY row
       """)
     while try rows.step() {
-      let place = Place(
-        step: rows.integer(2), peer: rows.integer(3), direction: rows.text(4) ?? "",
-        base: rows.integer(5), number: rows.integer(6))
-      places[place] = (rows.integer(0), rows.integer(1))
-      steps.insert(place.step)
-    }
-    guard !places.isEmpty else { return }
-    let packets = try facts.prepare(
-      """
-      SELECT row >> 16, peer, direction, bytes FROM packet
-      WHERE payload_type IS NULL AND ssrc IS NOT NULL ORDER BY row
-      """)
-    while try packets.step() {
-      let (step, peer, direction) = packets.values(Int64.self, Int64.self, String.self)
-      guard steps.contains(step),
-        let clear = opened(
-          Self.unwrapped(packets.bytes(3)), peer: peer, isOut: direction == "out", isRTCP: true)
+      let end = ViewFacts.End(peer: rows.integer(2), direction: rows.text(3) ?? "")
+      guard let place = packets.paths.place(of: end), let base = UInt16(exactly: rows.integer(4)),
+        let number = UInt8(exactly: rows.integer(5))
       else { continue }
-      for case .transportFeedback(let contents) in RTCPCompound(parsing: clear.span.bytes).packets {
-        let place = Place(
-          step: step, peer: peer, direction: direction, base: Int64(contents.base),
-          number: Int64(contents.number))
-        guard let found = places[place] else { continue }
-        feedback.append(
-          Feedback(
-            row: found.row, end: ViewFacts.End(peer: peer, direction: direction), at: found.at,
-            contents: contents))
+      let row = rows.integer(0)
+      places.update(
+        UInt64(bitPattern: row >> 16), Self.key(place, base, number), to: told.count)
+      told.append((row, rows.integer(1)))
+    }
+    guard !told.isEmpty else { return [] }
+    var feedback: [Feedback] = []
+    let wire = try WireReader(facts)
+    var next = 0
+    for packet in packets.others where packet.ssrc != nil {
+      let step = packet.row >> 16
+      while next < told.count, told[next].row >> 16 < step { next += 1 }
+      guard next < told.count, told[next].row >> 16 == step else { continue }
+      let bytes = Self.unwrapped(try wire.bytes(at: packet.position, count: packet.size))
+      for place in packets.paths[packet.path] {
+        let end = packets.ends[place]
+        guard
+          let clear = opened(
+            bytes, peer: end.peer, isOut: end.direction == "out", isRTCP: true)
+        else { continue }
+        for case .transportFeedback(let contents) in RTCPCompound(parsing: clear.span.bytes)
+          .packets
+        {
+          let key = Self.key(place, contents.base, contents.number)
+          guard let found = places[UInt64(bitPattern: step), key] else { continue }
+          feedback.append(
+            Feedback(
+              row: told[found].row, end: place, at: told[found].at, contents: contents))
+        }
       }
     }
+    return feedback
   }
 
-  private mutating func readRetransmissions(_ facts: ViewFacts) throws(SQLiteError) {
-    let found = try facts.packets()
-    var wanted: Set<Retransmission> = []
-    var types: Set<UInt8> = []
-    for packet in found.packets where !found.isMedia(packet) {
-      wanted.insert(Retransmission(row: packet.row, peer: found.ends[packet.direction].peer))
-      types.insert(UInt8(truncatingIfNeeded: packet.payloadType))
-    }
-    guard !wanted.isEmpty else { return }
-    // One pass: finding the owner of a path costs as much for one packet as for all.
-    let list = types.sorted().map(String.init).joined(separator: ", ")
-    let bytes = try facts.prepare(
-      """
-      SELECT row, peer, direction, bytes FROM packet
-      WHERE payload_type IN (\(list)) ORDER BY row
-      """)
-    while try bytes.step() {
-      let (row, peer, direction) = bytes.values(Int64.self, Int64.self, String.self)
-      guard wanted.contains(Retransmission(row: row, peer: peer)),
-        let clear = opened(
-          Self.unwrapped(bytes.bytes(3)), peer: peer, isOut: direction == "out", isRTCP: false)
+  private static func key(_ end: Int, _ base: UInt16, _ number: UInt8) -> UInt64 {
+    UInt64(end) << 24 | UInt64(base) << 8 | UInt64(number)
+  }
+
+  /// Reads what retransmissions repeat.
+  mutating func retransmissions(_ facts: ViewFacts) throws(SQLiteError) -> Retransmissions {
+    var found = Retransmissions()
+    guard !receivers.isEmpty || !given.isEmpty else { return found }
+    let packets = try facts.packets()
+    let wire = try WireReader(facts)
+    for (place, packet) in packets.packets.enumerated() where !packets.isMedia(packet) {
+      let end = packets.ends[Int(packet.end)]
+      let bytes = Self.unwrapped(try wire.bytes(at: packet.position, count: packet.size))
+      guard
+        let clear = opened(bytes, peer: end.peer, isOut: end.direction == "out", isRTCP: false)
       else { continue }
-      hasKeys = true
+      found.hasKeys = true
       guard let header = try? RTPHeader(parsing: clear.span.bytes),
         let (sequence, payload) = RTX.unwrap(clear.span.bytes, header: header), !payload.isEmpty
       else { continue }
-      originals[Retransmission(row: row, peer: peer)] = sequence
+      found.originals[place] = sequence
     }
+    return found
   }
 }

@@ -1,6 +1,6 @@
 import RTP
 
-/// Views over contents that are encrypted on the wire.
+/// Views of contents that are encrypted on the wire.
 enum ClearViews {
   static let all = [arrival, repair]
 
@@ -14,52 +14,67 @@ enum ClearViews {
   ) { (facts, _) throws(SQLiteError) in
     var rows = arrival.empty()
     let packets = try facts.packets()
-    let told = try facts.clear().feedback.sorted { $0.row < $1.row }
+    let told = try facts.feedback().sorted { $0.row < $1.row }
+    let texts = packets.ends.map { rows.stored($0.direction) }
+    rows.reserve(told.reduce(0) { $0 + Int($1.contents.count) })
     // The last packet with each transport-wide number at each end, before the feedback.
-    var newest = PlaceTable()
+    var newest = [NewestPackets](repeating: NewestPackets(), count: packets.ends.count)
+    // Received feedback is about sent packets.
+    let subjects = packets.ends.map { end in
+      packets.paths.place(
+        of: ViewFacts.End(peer: end.peer, direction: end.direction == "in" ? "out" : "in"))
+    }
+    var ticks: [Int32?] = []
     var next = 0
     for one in told {
       while next < packets.packets.count, packets.packets[next].row < one.row {
         let packet = packets.packets[next]
-        if packet.transportSequence < 1 << 16 {
-          newest.update(UInt64(packet.end), UInt64(packet.transportSequence), to: next)
+        if let number = UInt16(exactly: packet.transportSequence) {
+          newest[Int(packet.end)].update(number, to: Int32(truncatingIfNeeded: next))
         }
         next += 1
       }
-      // Received feedback is about sent packets.
-      let end = ViewFacts.End(
-        peer: one.end.peer, direction: one.end.direction == "in" ? "out" : "in")
-      let place = packets.ends.firstIndex(of: end)
-      add(one, packets, to: &rows) { number in
-        place.flatMap { newest[UInt64($0), UInt64(number)] }
+      ticks.removeAll(keepingCapacity: true)
+      ticks.append(contentsOf: repeatElement(nil, count: Int(one.contents.count)))
+      for arrival in one.contents.arrivals where arrival.offset < one.contents.count {
+        ticks[Int(arrival.offset)] = arrival.ticks
+      }
+      let peer = packets.ends[one.end].peer
+      for (offset, ticks) in ticks.enumerated() {
+        let number = one.contents.base &+ UInt16(truncatingIfNeeded: offset)
+        let place = subjects[one.end].flatMap { newest[$0][number] }
+        let packet = place.map { packets.packets[Int($0)] }
+        rows.add(one.row)
+        rows.add(one.row >> 16)
+        rows.add(peer)
+        rows.add(one.at)
+        rows.add(text: texts[one.end])
+        rows.add(packet.map { Int64($0.ssrc) })
+        rows.add(packet.map { Int64($0.sequence) })
+        rows.add(Int64(number))
+        rows.add(packet?.row)
+        rows.add(ticks == nil ? 0 : 1)
+        rows.add(real: ticks.map { Double(one.contents.reference) * 64 + Double($0) / 4 })
       }
     }
     return rows
   }
 
-  private static func add(
-    _ one: ClearFacts.Feedback, _ packets: PacketFacts, to rows: inout ComputedRows,
-    newest: (UInt16) -> Int?
-  ) {
-    var ticks = [Int32?](repeating: nil, count: Int(one.contents.count))
-    for arrival in one.contents.arrivals where arrival.offset < one.contents.count {
-      ticks[Int(arrival.offset)] = arrival.ticks
+  /// The newest packet with each transport-wide number at one end, in groups of 256 numbers that
+  /// are there as soon as one of them is.
+  private struct NewestPackets {
+    private var groups = [[Int32]](repeating: [], count: 256)
+
+    subscript(number: UInt16) -> Int32? {
+      let group = groups[Int(number >> 8)]
+      guard !group.isEmpty, group[Int(number & 255)] >= 0 else { return nil }
+      return group[Int(number & 255)]
     }
-    for offset in 0..<one.contents.count {
-      let number = one.contents.base &+ offset
-      let packet = newest(number).map { packets.packets[$0] }
-      rows.add(one.row)
-      rows.add(one.row >> 16)
-      rows.add(one.end.peer)
-      rows.add(one.at)
-      rows.add(text: one.end.direction)
-      rows.add(packet.map { Int64($0.ssrc) })
-      rows.add(packet.map { Int64($0.sequence) })
-      rows.add(Int64(number))
-      rows.add(packet?.row)
-      rows.add(ticks[Int(offset)] == nil ? 0 : 1)
-      rows.add(
-        real: ticks[Int(offset)].map { Double(one.contents.reference) * 64 + Double($0) / 4 })
+
+    mutating func update(_ number: UInt16, to packet: Int32) {
+      let group = Int(number >> 8)
+      if groups[group].isEmpty { groups[group] = [Int32](repeating: -1, count: 256) }
+      groups[group][Int(number & 255)] = packet
     }
   }
 
@@ -75,14 +90,14 @@ enum ClearViews {
     let packets = try facts.packets()
     let again = packets.packets.indices.filter { !packets.isMedia(packets.packets[$0]) }
     guard !again.isEmpty else { return rows }
-    let clear = try facts.clear()
+    let clear = try facts.retransmissions()
     guard clear.hasKeys else { return try concluded(facts) }
     let sources = try originals(again, packets, clear, facts)
+    rows.reserve(again.count)
     for place in again {
       let packet = packets.packets[place]
-      let end = packets.ends[packet.direction]
-      let original = clear.originals[
-        ClearFacts.Retransmission(row: packet.row, peer: end.peer)]
+      let end = packets.ends[Int(packet.end)]
+      let original = clear.originals[place]
       for number in [packet.row, packet.row >> 16, end.peer, packet.at] { rows.add(number) }
       rows.add(text: end.direction)
       for number in [
@@ -98,7 +113,7 @@ enum ClearViews {
     return rows
   }
 
-  /// The rows that the view infers without keys.
+  /// Returns the view's rows that follow without keys.
   private static func concluded(_ facts: ViewFacts) throws(SQLiteError) -> ComputedRows {
     var rows = repair.empty()
     guard let view = TakeSchema.views.first(where: { $0.name == "repair" }) else { return rows }
@@ -120,24 +135,27 @@ enum ClearViews {
     var sequence: UInt16
   }
 
-  /// Finds the media stream of each retransmission stream: the one that most of its packets match,
-  /// by RTP time and number or by NACKs.
+  /// Finds each retransmission stream's media stream: the stream that most of its packets match, by
+  /// RTP time and number or by NACKs.
   private static func originals(
-    _ again: [Int], _ packets: PacketFacts, _ clear: ClearFacts, _ facts: ViewFacts
+    _ again: [Int], _ packets: PacketFacts, _ clear: ClearFacts.Retransmissions,
+    _ facts: ViewFacts
   ) throws(SQLiteError) -> [UInt32: UInt32] {
     var wanted: [Moment: [UInt32]] = [:]
     var asked: [UInt16: Set<UInt32>] = [:]
     for place in again {
       let packet = packets.packets[place]
-      let key = ClearFacts.Retransmission(
-        row: packet.row, peer: packets.ends[packet.direction].peer)
-      guard let sequence = clear.originals[key] else { continue }
+      guard let sequence = clear.originals[place] else { continue }
       wanted[Moment(rtpTime: packet.rtpTime, sequence: sequence), default: []].append(packet.ssrc)
       asked[sequence] = []
     }
     guard !wanted.isEmpty else { return [:] }
+    // Most packets were never sent again.
+    var isWanted = [Bool](repeating: false, count: 1 << 16)
+    for sequence in asked.keys { isWanted[Int(sequence)] = true }
     var votes: [UInt32: [UInt32: Int]] = [:]
-    for packet in packets.packets where packets.isMedia(packet) {
+    for packet in packets.packets
+    where isWanted[Int(packet.sequence)] && packets.isMedia(packet) {
       let moment = Moment(rtpTime: packet.rtpTime, sequence: packet.sequence)
       for source in wanted[moment] ?? [] {
         votes[source, default: [:]][packet.ssrc, default: 0] += 2

@@ -1,7 +1,6 @@
-/// A view of the schema that is computed in one pass over the packets where SQL would sort them
-/// all.
+/// A schema view computed in one pass over the packets, which SQL would have to sort.
 ///
-/// Its rows equal those of the SQL view, value by value.
+/// Its rows equal the SQL view's, value by value.
 struct ComputedView: Sendable {
   let name: String
   let columns: [Column]
@@ -19,13 +18,13 @@ struct ComputedView: Sendable {
     }
   }
 
-  /// An empty list with the columns of the view.
+  /// Returns an empty list with the view's columns.
   func empty() -> ComputedRows { ComputedRows(columns.map(\.kind)) }
 
   static let all: [ComputedView] =
     StreamViews.all + PacketViews.all + FrameViews.all + ClearViews.all
 
-  /// Parses a list of columns such as `row step peer direction:t ssrc gap_ms:r`.
+  /// Parses a list of columns, as in `row step peer direction:t ssrc gap_ms:r`.
   static func columns(_ text: String) -> [Column] {
     text.split(separator: " ").map { word in
       let parts = word.split(separator: ":")
@@ -35,16 +34,19 @@ struct ComputedView: Sendable {
   }
 }
 
-/// Data that the computed views of a connection share, so that each pass over the packets is made
-/// once, and repeated only when the take has grown.
+/// Data that a connection's computed views share, so that each pass over the packets happens once,
+/// and again only after the take has grown.
 final class ViewFacts {
   /// The connection, which outlives its virtual tables.
   let handle: OpaquePointer
   private let statements: StatementStore?
+  private var rowFunction: RowFunction?
   private var stamp: Stamp?
   private var streamFacts: StreamFacts?
   private var packetFacts: PacketFacts?
   private var clearFacts: ClearFacts?
+  private var feedbackFacts: [ClearFacts.Feedback]?
+  private var retransmissionFacts: ClearFacts.Retransmissions?
 
   init(handle: OpaquePointer, _ statements: StatementStore?) {
     self.handle = handle
@@ -53,6 +55,20 @@ final class ViewFacts {
 
   func prepare(_ sql: String) throws(SQLiteError) -> SQLiteStatement {
     try SQLiteConnection.prepare(sql, on: handle, statements)
+  }
+
+  /// Passes the rows of a table to a closure, in their order, while it returns true.
+  func forEachRow(
+    of table: String, _ columns: String, _ body: (RowValues) -> Bool
+  ) throws(SQLiteError) {
+    let function: RowFunction
+    if let rowFunction {
+      function = rowFunction
+    } else {
+      function = try RowFunction(on: handle)
+      rowFunction = function
+    }
+    try function.forEachRow(of: table, columns, statements, body)
   }
 
   /// Which take it is, and how much of it there is: computed rows hold as long as neither changes.
@@ -72,6 +88,7 @@ final class ViewFacts {
     guard now != stamp else { return }
     stamp = now
     (streamFacts, packetFacts, clearFacts) = (nil, nil, nil)
+    (feedbackFacts, retransmissionFacts) = (nil, nil)
   }
 
   func streams() throws(SQLiteError) -> StreamFacts {
@@ -90,11 +107,28 @@ final class ViewFacts {
     return facts
   }
 
-  func clear() throws(SQLiteError) -> ClearFacts {
-    try refresh()
+  private func clear() throws(SQLiteError) -> ClearFacts {
     if let clearFacts { return clearFacts }
     let facts = try ClearFacts(self)
     clearFacts = facts
+    return facts
+  }
+
+  func feedback() throws(SQLiteError) -> [ClearFacts.Feedback] {
+    try refresh()
+    if let feedbackFacts { return feedbackFacts }
+    var clear = try clear()
+    let facts = try clear.feedback(self)
+    feedbackFacts = facts
+    return facts
+  }
+
+  func retransmissions() throws(SQLiteError) -> ClearFacts.Retransmissions {
+    try refresh()
+    if let retransmissionFacts { return retransmissionFacts }
+    var clear = try clear()
+    let facts = try clear.retransmissions(self)
+    retransmissionFacts = facts
     return facts
   }
 
@@ -106,18 +140,27 @@ final class ViewFacts {
     var direction: String
   }
 
-  /// The ends of paths, as the view `path_end` has them: of calls between others two.
+  /// The ends of paths, as in the `path_end` view: two for observed calls.
   struct PathEnds {
-    fileprivate(set) var ends: [End] = []
+    private(set) var ends: [End] = []
+    private var endPlaces: [End: Int] = [:]
     private var places = PlaceTable()
     private var lists: [[Int]] = []
 
-    /// The places of the ends of a path.
+    /// The indexes of a path's ends.
     subscript(path: Int64) -> [Int] {
       places[UInt64(bitPattern: path), 0].map { lists[$0] } ?? []
     }
 
-    fileprivate mutating func add(_ end: Int, to path: Int64) {
+    /// The place of an end; nil where no path has it.
+    func place(of end: End) -> Int? { endPlaces[end] }
+
+    fileprivate mutating func add(_ one: End, to path: Int64) {
+      let end = endPlaces[one] ?? ends.count
+      if end == ends.count {
+        ends.append(one)
+        endPlaces[one] = end
+      }
       if let place = places[UInt64(bitPattern: path), 0] { return lists[place].append(end) }
       places.update(UInt64(bitPattern: path), 0, to: lists.count)
       lists.append([end])
@@ -126,23 +169,18 @@ final class ViewFacts {
 
   func ends() throws(SQLiteError) -> PathEnds {
     var found = PathEnds()
-    var places: [End: Int] = [:]
     let statement = try prepare("SELECT path, peer, direction FROM path_end")
     while try statement.step() {
       let (path, peer, direction) = statement.values(Int64.self, Int64.self, String.self)
-      let end = End(peer: peer, direction: direction)
-      let place = places[end] ?? found.ends.count
-      if place == found.ends.count { found.ends.append(end) }
-      places[end] = place
-      found.add(place, to: path)
+      found.add(End(peer: peer, direction: direction), to: path)
     }
     return found
   }
 }
 
-/// Computed rows of a view, stored as numbers: a ten-minute call has hundreds of thousands.
+/// A view's computed rows, stored as numbers: a ten-minute call has hundreds of thousands.
 struct ComputedRows {
-  /// The type of a column.
+  /// A column's type.
   enum Kind {
     case integer
     case real
@@ -157,7 +195,7 @@ struct ComputedRows {
     }
   }
 
-  /// One value of a row.
+  /// A value in a row.
   enum Cell {
     case null
     case integer(Int64)
@@ -179,28 +217,39 @@ struct ComputedRows {
 
   var count: Int { numbers.count / max(1, kinds.count) }
 
-  /// Makes room for so many rows.
+  /// Reserves capacity for a number of rows.
   mutating func reserve(_ count: Int) { numbers.reserveCapacity(count * kinds.count) }
 
   mutating func add(_ number: Int64?) { numbers.append(number ?? Self.null) }
 
   /// Appends a real; nil is NULL.
   mutating func add(real: Double?) {
-    // Negative zero has the same bits as the mark of NULL.
+    // Negative zero has the same bits as the mark for NULL.
     numbers.append(real.map { Int64(bitPattern: ($0 + 0).bitPattern) } ?? Self.null)
   }
 
   /// Appends a text, which is stored once.
-  mutating func add(text: String) {
+  mutating func add(text: String) { add(text: stored(text)) }
+
+  /// Appends a text that is stored already.
+  mutating func add(text: StoredText) { numbers.append(text.place) }
+
+  /// A text of some rows, by its place.
+  struct StoredText {
+    fileprivate var place: Int64
+  }
+
+  /// Stores a text, for many rows that have it.
+  mutating func stored(_ text: String) -> StoredText {
     // Most columns have two or three texts, which are faster to compare than to hash.
     if texts.count <= Self.fewTexts, let place = texts.firstIndex(of: text) {
-      return numbers.append(Int64(place))
+      return StoredText(place: Int64(place))
     }
-    if let place = places[text] { return numbers.append(place) }
+    if let place = places[text] { return StoredText(place: place) }
     let place = Int64(texts.count)
     texts.append(text)
     places[text] = place
-    numbers.append(place)
+    return StoredText(place: place)
   }
 
   func cell(_ row: Int, _ column: Int) -> Cell {
@@ -216,8 +265,8 @@ struct ComputedRows {
     }
   }
 
-  /// The rows sorted by integer and text columns, NULL first: the order of a view that groups by
-  /// them.
+  /// Returns the rows sorted by integer and text columns, NULL first: the order of a view that
+  /// groups by them.
   func sorted(by columns: [Int]) -> ComputedRows {
     func isBefore(_ left: Int, _ right: Int) -> Bool {
       for column in columns {
@@ -240,7 +289,7 @@ struct ComputedRows {
     return copy
   }
 
-  /// The row indexes by the values of an integer column.
+  /// Returns row indexes by an integer column's values.
   func index(of column: Int) -> [Int64: [Int]] {
     var index: [Int64: [Int]] = [:]
     for row in 0..<count {
@@ -253,10 +302,10 @@ struct ComputedRows {
 
 // MARK: - PlaceTable
 
-/// A hash table from two numbers to a place in a list.
+/// A hash table from two numbers to an index in a list.
 ///
-/// The views look up hundreds of thousands of packets, for most of their time where a `Dictionary`
-/// does it. Nothing is ever taken out, so an empty slot ends each search.
+/// Views look up hundreds of thousands of packets; with a `Dictionary`, this would take most of
+/// their time. Nothing is ever removed, so an empty slot ends each search.
 struct PlaceTable {
   private struct Key: Hashable {
     var first: UInt64
@@ -265,26 +314,26 @@ struct PlaceTable {
 
   private struct Slot {
     var key = Key(first: 0, second: 0)
-    /// Negative: empty.
+    /// The index; negative if the slot is empty.
     var place: Int32 = -1
   }
 
   private var slots: [Slot]
   private var count = 0
-  /// Keys whose slots others have: a file can be made so that many meet.
+  /// Keys without a free slot: a file can be crafted so that many collide.
   private var crowded: [Key: Int32] = [:]
 
-  /// How many slots are searched.
+  /// The number of slots to search.
   private static let searched = 32
 
-  /// - Parameter capacity: how many keys there will be, where that is known.
+  /// - Parameter capacity: the number of keys, if known.
   init(capacity: Int = 0) {
     var size = 64
     while size < capacity * 2 { size *= 2 }
     slots = [Slot](repeating: Slot(), count: size)
   }
 
-  /// The place of a key; nil where it has none.
+  /// A key's index; nil if it has none.
   subscript(first: UInt64, second: UInt64) -> Int? {
     let key = Key(first: first, second: second)
     let found = search(key)
@@ -295,9 +344,9 @@ struct PlaceTable {
     return crowded[key].map { Int($0) }
   }
 
-  /// Sets the place of a key.
+  /// Sets a key's index.
   ///
-  /// - Returns: the one that it had before.
+  /// - Returns: the previous index.
   @discardableResult
   mutating func update(_ first: UInt64, _ second: UInt64, to place: Int) -> Int? {
     let key = Key(first: first, second: second)
@@ -313,7 +362,7 @@ struct PlaceTable {
     return nil
   }
 
-  /// The slot of a key, or the one that it would have; negative where all of them are others'.
+  /// Returns a key's slot, or the slot that it would get; negative if other keys have all of them.
   private func search(_ key: Key) -> Int {
     let product = (key.first ^ 0x9e37_79b9_7f4a_7c15)
       .multipliedFullWidth(by: key.second ^ 0xd6e8_feb8_6659_fd93)

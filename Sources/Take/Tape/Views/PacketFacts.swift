@@ -1,105 +1,255 @@
-/// The RTP packets of a take in memory.
+/// The packets of a take in memory, read in one pass over its rows: those of RTP in their streams,
+/// and where the bytes of all others are.
 struct PacketFacts {
   struct Packet {
     var row: Int64
     var at: Int64
+    var size: Int64
+    /// The offset of its bytes in `wire`.
+    var position: Int64
     var end: Int32
+    /// The place of its stream in `streams`.
+    var stream: Int32
     var ssrc: UInt32
     var rtpTime: UInt32
+    /// 65,536 or more means none.
+    var transportSequence: UInt32
     var sequence: UInt16
     var payloadType: UInt8
     var marker: UInt8
+
+    /// RTP time and sequence number as one number, which grows within a stream.
+    var moment: UInt64 { PacketFacts.moment(rtpTime, sequence) }
+  }
+
+  /// The packets with one SSRC at one end.
+  struct Stream {
+    var end: Int
+    var ssrc: UInt32
+    fileprivate(set) var count = 0
+    /// Where its packets begin in `order`.
+    fileprivate var start = 0
+  }
+
+  /// A packet of another protocol, at each end of its path.
+  struct Other {
+    var row: Int64
+    var at: Int64
     var size: Int64
-    /// 65,536 or more means none.
-    var transportSequence: UInt32
-
-    var direction: Int { Int(end) }
-    /// Its stream, for tables.
-    var stream: UInt64 { PacketFacts.stream(end, ssrc) }
+    /// The offset of its bytes in `wire`.
+    var position: Int64
+    var path: Int64
+    /// The sender of an RTCP compound; nil for other protocols.
+    var ssrc: UInt32?
   }
 
-  /// A retransmission and the packet that it repeats.
-  struct Repair {
-    var packet: Int
-    var originalSSRC: UInt32?
-    var originalSequence: UInt16?
-  }
-
-  private(set) var ends: [ViewFacts.End] = []
+  let paths: ViewFacts.PathEnds
+  var ends: [ViewFacts.End] { paths.ends }
   private(set) var packets: [Packet] = []
+  private(set) var streams: [Stream] = []
+  private(set) var others: [Other] = []
+  private var streamPlaces = PlaceTable()
+  /// The places of all packets, stream by stream.
+  private var order: [Int32] = []
   /// Whether each of the 128 payload types of an end is of media.
   private var mediaTypes: [Bool]
 
   init(_ facts: ViewFacts) throws(SQLiteError) {
-    let paths = try facts.ends()
-    ends = paths.ends
-    mediaTypes = [Bool](repeating: false, count: ends.count * 128)
+    paths = try facts.ends()
+    mediaTypes = [Bool](repeating: false, count: paths.ends.count * 128)
     let tracks = try facts.prepare(
       "SELECT DISTINCT peer, direction, payload_type FROM track WHERE codec <> 'rtx'")
     while try tracks.step() {
       let end = ViewFacts.End(peer: tracks.integer(0), direction: tracks.text(1) ?? "")
-      guard let place = ends.firstIndex(of: end) else { continue }
+      guard let place = paths.place(of: end) else { continue }
       let type = UInt8(truncatingIfNeeded: tracks.integer(2))
       if type < 128 { mediaTypes[place * 128 + Int(type)] = true }
     }
-    let rows = try facts.prepare(
+    try facts.forEachRow(
+      of: "packet_store",
       """
-      SELECT row, at_ns, path, size, ssrc, marker_type, sequence, rtp_time, transport_sequence
-      FROM packet_store WHERE marker_type IS NOT NULL ORDER BY row
-      """)
-    while try rows.step() {
-      let kind = UInt8(truncatingIfNeeded: rows.integer(5))
-      for end in paths[rows.integer(2)] {
-        packets.append(
-          Packet(
-            row: rows.integer(0), at: rows.integer(1), end: Int32(end),
-            ssrc: UInt32(truncatingIfNeeded: rows.integer(4)),
-            rtpTime: UInt32(truncatingIfNeeded: rows.integer(7)),
-            sequence: UInt16(truncatingIfNeeded: rows.integer(6)), payloadType: kind & 127,
-            marker: kind >> 7, size: rows.integer(3),
-            transportSequence: rows.isNull(8)
-              ? 1 << 16 : UInt32(UInt16(truncatingIfNeeded: rows.integer(8)))))
-      }
+      row, at_ns, path, size, ssrc, marker_type, sequence, rtp_time, transport_sequence, position
+      """
+    ) { row in
+      add(row)
+      return packets.count + others.count < Self.limit
+    }
+    sort()
+  }
+
+  /// The number of packets that are held in memory: ten times those of a typical call of an hour.
+  static let maximum = 6_000_000
+  /// More than these are no take of so many packets, each at two ends, that goes on meanwhile.
+  static let limit = 4 * maximum
+
+  private mutating func add(_ row: RowValues) {
+    let path = row.integer(2)
+    let list = paths[path]
+    guard !list.isEmpty else { return }
+    guard !row.isNull(5) else {
+      others.append(
+        Other(
+          row: row.integer(0), at: row.integer(1), size: row.integer(3), position: row.integer(9),
+          path: path, ssrc: row.isNull(4) ? nil : UInt32(truncatingIfNeeded: row.integer(4))))
+      return
+    }
+    let kind = UInt8(truncatingIfNeeded: row.integer(5))
+    var packet = Packet(
+      row: row.integer(0), at: row.integer(1), size: row.integer(3), position: row.integer(9),
+      end: 0, stream: 0, ssrc: UInt32(truncatingIfNeeded: row.integer(4)),
+      rtpTime: UInt32(truncatingIfNeeded: row.integer(7)),
+      transportSequence: row.isNull(8)
+        ? 1 << 16 : UInt32(UInt16(truncatingIfNeeded: row.integer(8))),
+      sequence: UInt16(truncatingIfNeeded: row.integer(6)), payloadType: kind & 127,
+      marker: kind >> 7)
+    for end in list {
+      packet.end = Int32(truncatingIfNeeded: end)
+      let stream = place(ofStream: end, packet.ssrc)
+      packet.stream = Int32(truncatingIfNeeded: stream)
+      streams[stream].count += 1
+      packets.append(packet)
     }
   }
 
-  /// A stream of an end, for tables.
-  static func stream(_ end: Int32, _ ssrc: UInt32) -> UInt64 {
-    UInt64(UInt32(truncatingIfNeeded: end)) << 32 | UInt64(ssrc)
+  private mutating func place(ofStream end: Int, _ ssrc: UInt32) -> Int {
+    if let known = streamPlaces[UInt64(end), UInt64(ssrc)] { return known }
+    streamPlaces.update(UInt64(end), UInt64(ssrc), to: streams.count)
+    streams.append(Stream(end: end, ssrc: ssrc))
+    return streams.count - 1
   }
 
+  /// Puts the places of all packets into the order of their streams.
+  private mutating func sort() {
+    var next: [Int] = []
+    var start = 0
+    for place in streams.indices {
+      streams[place].start = start
+      next.append(start)
+      start += streams[place].count
+    }
+    order = [Int32](repeating: 0, count: packets.count)
+    for (place, packet) in packets.enumerated() {
+      let stream = Int(packet.stream)
+      order[next[stream]] = Int32(truncatingIfNeeded: place)
+      next[stream] += 1
+    }
+  }
+
+  /// The places of a stream's packets, in the order of their rows.
+  func places(ofStream stream: Int) -> ArraySlice<Int32> {
+    order[streams[stream].start..<streams[stream].start + streams[stream].count]
+  }
+
+  /// The stream with an SSRC at an end; nil if the take has no packet of it.
+  func stream(_ end: Int, _ ssrc: UInt32) -> Int? { streamPlaces[UInt64(end), UInt64(ssrc)] }
+
   func isMedia(_ packet: Packet) -> Bool {
-    mediaTypes[packet.direction * 128 + Int(packet.payloadType)]
+    mediaTypes[Int(packet.end) * 128 + Int(packet.payloadType)]
+  }
+
+  static func moment(_ rtpTime: UInt32, _ sequence: UInt16) -> UInt64 {
+    UInt64(rtpTime) << 16 | UInt64(sequence)
   }
 }
 
-/// The RTP packets of a take by their streams and RTP times.
-struct PacketTimes {
-  private let packets: PacketFacts
-  /// The packets of each RTP time: the first, and from each the next.
-  private var first: PlaceTable
-  private var next: [Int32]
+// MARK: - OrderedTable
 
-  init(_ packets: PacketFacts) {
-    self.packets = packets
-    next = [Int32](repeating: -1, count: packets.packets.count)
-    first = PlaceTable(capacity: packets.packets.count / 2)
-    // From the last to the first, so that the chain is in the order of the rows.
-    for place in packets.packets.indices.reversed() {
-      let packet = packets.packets[place]
-      let later = first.update(packet.stream, UInt64(packet.rtpTime), to: place)
-      next[place] = Int32(later ?? -1)
-    }
+/// Values by numbers that are mostly stored, and asked for, in growing order: frames and packets by
+/// their times.
+///
+/// Where both are so, each is found beside the one before: a hash table of hundreds of thousands
+/// would read memory all over for each.
+struct OrderedTable<Value> {
+  private(set) var keys: [UInt64] = []
+  private(set) var values: [Value] = []
+  private var isSorted = true
+  /// Where the last one was found.
+  private var cursor = 0
+
+  /// How far back a key is put into its place at once: packets overtake few others.
+  private static var nearby: Int { 64 }
+
+  init() {}
+
+  mutating func reserve(_ count: Int) {
+    keys.reserveCapacity(count)
+    values.reserveCapacity(count)
   }
 
-  /// Goes through the packets of a stream that have an RTP time.
-  func forEach(
-    ofStream stream: UInt64, rtpTime: UInt32, _ body: (PacketFacts.Packet) -> Void
-  ) {
-    var place = first[stream, UInt64(rtpTime)] ?? -1
-    while place >= 0 {
-      body(packets.packets[place])
-      place = Int(next[place])
+  /// Adds a value after those with the same key.
+  mutating func append(_ value: Value, at key: UInt64) {
+    guard let last = keys.last, last > key else {
+      keys.append(key)
+      return values.append(value)
     }
+    let limit = max(0, keys.count - Self.nearby)
+    var place = keys.count
+    while place > limit, keys[place - 1] > key { place -= 1 }
+    guard place == 0 || keys[place - 1] <= key else {
+      isSorted = false
+      keys.append(key)
+      return values.append(value)
+    }
+    keys.insert(key, at: place)
+    values.insert(value, at: place)
+  }
+
+  /// Sorts the values after the last was added; those with the same key stay in their order.
+  mutating func sort() {
+    guard !isSorted else { return }
+    let order = keys.indices.sorted { (keys[$0], $0) < (keys[$1], $1) }
+    keys = order.map { keys[$0] }
+    values = order.map { values[$0] }
+    isSorted = true
+  }
+
+  /// Sorts, and joins the values with the same key.
+  mutating func sort(joining join: (inout Value, Value) -> Void) {
+    sort()
+    guard zip(keys, keys.dropFirst()).contains(where: { $0 == $1 }) else { return }
+    var (joinedKeys, joined): ([UInt64], [Value]) = ([], [])
+    for (key, value) in zip(keys, values) {
+      if joinedKeys.last == key {
+        join(&joined[joined.count - 1], value)
+      } else {
+        joinedKeys.append(key)
+        joined.append(value)
+      }
+    }
+    (keys, values) = (joinedKeys, joined)
+  }
+
+  /// Returns the first value with a key; nil if there is none.
+  mutating func value(at key: UInt64) -> Value? {
+    let place = firstPlace(notBelow: key)
+    return place < keys.count && keys[place] == key ? values[place] : nil
+  }
+
+  /// Returns the place of the first key that is not below one, searching from where the last was.
+  mutating func firstPlace(notBelow key: UInt64) -> Int {
+    var low = 0
+    var high = keys.count
+    var step = 1
+    if cursor < high, keys[cursor] < key {
+      low = cursor + 1
+      while low + step < high, keys[low + step] < key {
+        low += step + 1
+        step *= 2
+      }
+      high = min(high, low + step)
+    } else {
+      high = min(cursor, high)
+      while high >= step, keys[high - step] >= key {
+        high -= step
+        step *= 2
+      }
+      low = max(0, high - step + 1)
+    }
+    while low < high {
+      let middle = (low + high) / 2
+      if keys[middle] < key { low = middle + 1 } else { high = middle }
+    }
+    cursor = low
+    return low
   }
 }

@@ -54,18 +54,63 @@ enum StreamViews {
       rows.add(weight.packets)
       rows.add(weight.bytes &* 8)
     }
-    for (moment, weight) in sums.sorted(by: { before($0.key, $1.key) }) {
+    for (moment, weight) in sums {
       let one = found.streams[moment.stream]
       add(found.ends[one.end], moment.second, "rtp", one.ssrc, weight)
     }
-    let others = found.others.sorted { left, right in
-      (left.key.end, left.key.second, left.key.protocolName, left.key.ssrc ?? -1)
-        < (right.key.end, right.key.second, right.key.protocolName, right.key.ssrc ?? -1)
-    }
-    for (key, weight) in others {
-      add(found.ends[key.end], key.second, key.protocolName, key.ssrc, weight)
+    for (key, weight) in try others(found.packets, facts) {
+      add(found.ends[key.end], key.second, key.kind.rawValue, key.ssrc, weight)
     }
     return rows.sorted(by: [0, 1, 2, 3, 4])
+  }
+
+  /// Protocols by the first byte of a datagram (RFC 7983).
+  private enum Kind: String {
+    case stun
+    case dtls
+    case turn
+    case rtcp
+    case other
+
+    init(firstByte: UInt8?) {
+      switch firstByte ?? 255 {
+      case ..<0x04: self = .stun
+      case 0x14..<0x40: self = .dtls
+      case 0x40..<0x50: self = .turn
+      default: self = .other
+      }
+    }
+  }
+
+  /// Packets outside of streams: by end, protocol, sender and second.
+  private struct Other: Hashable {
+    var end: Int
+    var kind: Kind
+    var ssrc: Int64?
+    var second: Int64
+  }
+
+  private static func others(
+    _ packets: PacketFacts, _ facts: ViewFacts
+  ) throws(SQLiteError) -> [Other: StreamFacts.Weight] {
+    var weights: [Other: StreamFacts.Weight] = [:]
+    let wire = try WireReader(facts)
+    for packet in packets.others {
+      let kind: Kind
+      if packet.ssrc != nil {
+        kind = .rtcp
+      } else {
+        kind = packet.size == 0 ? .other : Kind(firstByte: try wire.byte(at: packet.position))
+      }
+      for end in packets.paths[packet.path] {
+        let key = Other(
+          end: end, kind: kind, ssrc: packet.ssrc.map { Int64($0) },
+          second: packet.at / 1_000_000_000)
+        weights[key, default: StreamFacts.Weight()].packets += 1
+        weights[key, default: StreamFacts.Weight()].bytes &+= packet.size
+      }
+    }
+    return weights
   }
 
   private static func before(_ left: StreamFacts.Moment, _ right: StreamFacts.Moment) -> Bool {
@@ -78,38 +123,56 @@ enum StreamViews {
     var rows = loss.empty()
     let found = try facts.streams()
     for one in found.streams {
-      let places = distinct(one.places)
       var expected: Int64 = 0
-      for index in places.indices {
-        let isFirst = index == 0 || places[index].part != places[index - 1].part
-        expected &+= isFirst ? 1 : places[index].place - places[index - 1].place
+      var received: Int64 = 0
+      var last: Distinct?
+      forEachDistinct(of: one, found.packets) { next in
+        let step = last.flatMap { $0.part == next.part ? next.place - $0.place : nil }
+        expected &+= step ?? 1
+        received += 1
+        last = next
       }
       rows.add(found.ends[one.end].peer)
       rows.add(text: found.ends[one.end].direction)
       rows.add(one.ssrc)
       rows.add(expected)
-      rows.add(Int64(places.count))
-      rows.add(expected - Int64(places.count))
+      rows.add(received)
+      rows.add(expected &- received)
     }
     return rows.sorted(by: [0, 1, 2])
   }
 
-  /// The packets sorted by position, without duplicates: the first occurrence stays.
-  private static func distinct(_ places: [StreamFacts.Place]) -> [StreamFacts.Place] {
+  /// A packet at its position in its stream.
+  private struct Distinct {
+    var part: Int32
+    var place: Int64
+    var row: Int64
+    var at: Int64
+    var sequence: Int64
+  }
+
+  /// Goes through the packets of a stream by position, without duplicates: the first occurrence
+  /// stays.
+  private static func forEachDistinct(
+    of stream: StreamFacts.Stream, _ packets: PacketFacts, _ body: (Distinct) -> Void
+  ) {
     func before(_ left: StreamFacts.Place, _ right: StreamFacts.Place) -> Bool {
-      (left.part, left.place, left.row) < (right.part, right.place, right.row)
+      (left.part, left.place, left.packet) < (right.part, right.place, right.packet)
     }
-    let isSorted = zip(places, places.dropFirst()).allSatisfy { before($0, $1) }
-    var found: [StreamFacts.Place] = []
-    found.reserveCapacity(places.count)
-    for place in isSorted ? places : places.sorted(by: before) {
-      if let last = found.last, last.part == place.part, last.place == place.place {
-        found[found.count - 1].at = min(last.at, place.at)
-      } else {
-        found.append(place)
+    let isSorted = zip(stream.places, stream.places.dropFirst()).allSatisfy { before($0, $1) }
+    var open: Distinct?
+    for place in isSorted ? stream.places : stream.places.sorted(by: before) {
+      let packet = packets.packets[Int(place.packet)]
+      if let one = open, one.part == place.part, one.place == place.place {
+        open?.at = min(one.at, packet.at)
+        continue
       }
+      if let open { body(open) }
+      open = Distinct(
+        part: place.part, place: place.place, row: packet.row, at: packet.at,
+        sequence: Int64(packet.sequence))
     }
-    return found
+    if let open { body(open) }
   }
 
   private static let jitter: ComputedView = ComputedView(
@@ -162,10 +225,12 @@ enum StreamViews {
     var rows = lossBurst.empty()
     let found = try facts.streams()
     for one in found.streams {
-      let places = distinct(one.places)
-      for (last, next) in zip(places, places.dropFirst()) where last.part == next.part {
+      var before: Distinct?
+      forEachDistinct(of: one, found.packets) { next in
+        defer { before = next }
+        guard let last = before, last.part == next.part else { return }
         let missing = next.place - last.place - 1
-        guard missing > 0 else { continue }
+        guard missing > 0 else { return }
         rows.add(next.row)
         rows.add(next.row >> 16)
         rows.add(found.ends[one.end].peer)

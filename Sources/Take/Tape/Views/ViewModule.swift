@@ -5,7 +5,6 @@ import CSQLite
 enum ViewModule {
   static let name = "retake"
 
-  /// Registers the module with a connection.
   static func install(
     on handle: OpaquePointer, _ statements: StatementStore?
   ) throws(SQLiteError) {
@@ -73,7 +72,7 @@ enum ViewModule {
     }
   }
 
-  /// The rows that a cursor visits: all, or a list of indexes.
+  /// The rows that a cursor visits: all, or those in a list of indexes.
   private final class Reading {
     let rows: ComputedRows
     let places: [Int]?
@@ -197,7 +196,7 @@ enum ViewModule {
     else { return SQLITE_ERROR }
     if let former = made.pointee.owner { Unmanaged<Reading>.fromOpaque(former).release() }
     made.pointee.owner = nil
-    made.pointee.place = 0
+    (made.pointee.place, made.pointee.count) = (0, 0)
     do throws(SQLiteError) {
       let reading: Reading
       if index > 0, let value = values?[0], sqlite3_value_numeric_type(value) == SQLITE_INTEGER {
@@ -206,6 +205,7 @@ enum ViewModule {
         // SQLite checks the constraint itself as well.
         reading = Reading(try owner.rows(), nil)
       }
+      made.pointee.count = Int64(reading.count)
       made.pointee.owner = Unmanaged.passRetained(reading).toOpaque()
       return SQLITE_OK
     } catch {
@@ -216,8 +216,8 @@ enum ViewModule {
   }
 
   private static func isAtEnd(_ cursor: UnsafeMutablePointer<sqlite3_vtab_cursor>?) -> Bool {
-    guard let made = self.cursor(cursor), let reading = reading(made) else { return true }
-    return made.pointee.place >= Int64(reading.count)
+    guard let made = self.cursor(cursor) else { return true }
+    return made.pointee.place >= made.pointee.count
   }
 
   private static func putCell(

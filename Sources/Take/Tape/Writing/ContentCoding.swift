@@ -4,23 +4,24 @@ import Wire
 
 /// Lossless compression of captured video frames.
 ///
-/// It is invisible in rows: the digest and comparisons always use the captured samples. Each frame
-/// is compressed independently, so that takes can be cut, joined and read anywhere.
+/// It does not show in rows: digests and comparisons always use the captured samples. Each frame is
+/// compressed independently, so that takes can be cut, joined and read anywhere.
 enum ContentCoding: String {
   /// JPEG-LS (ISO/IEC 14495-1) of the Y plane, and of the U plane stacked on the V plane.
   case jpegLS = "jpeg-ls"
 
-  /// Larger frames are stored uncompressed: a damaged size must not cost gigabytes.
+  /// The maximum number of pixels to compress, because a damaged size must not cost gigabytes;
+  /// larger frames are stored uncompressed.
   private static let pixelMaximum = 4_096 * 4_096
   /// The size of the header before the two images, in bytes.
   private static let headerLength = 16
 
   // MARK: Writing
 
-  /// Compresses a `content` row if it holds a video frame and compression pays; nil otherwise.
+  /// Compresses a `content` row if it is a video frame and compression pays off; returns nil
+  /// otherwise.
   ///
-  /// - Parameter range: the rows of the step, among which the row that refers to the content has
-  ///   the frame's size.
+  /// - Parameter range: the step's rows; the one that refers to the content has the frame's size.
   static func coded(_ rows: borrowing RowList, _ row: Int, in range: Range<Int>)
     -> (ContentCoding, bytes: [UInt8])?
   {
@@ -33,7 +34,8 @@ enum ContentCoding: String {
     return (.jpegLS, bytes)
   }
 
-  /// Compresses I420 samples into two images; nil if they are too large or do not match the size.
+  /// Compresses I420 samples into two images; returns nil if they are too large or do not match the
+  /// size.
   static func encoded(_ samples: [UInt8], width: Int, height: Int) -> [UInt8]? {
     guard let planes = Planes(width: width, height: height), planes.byteCount == samples.count
     else { return nil }
@@ -63,7 +65,7 @@ enum ContentCoding: String {
     return bytes.isEmpty ? nil : bytes
   }
 
-  /// Compresses one image; returns its length, or 0 if the library fails.
+  /// Compresses an image; returns its length, or 0 if the library fails.
   private static func image(
     _ pixels: UnsafePointer<UInt8>, _ width: Int, _ height: Int,
     into target: UnsafeMutablePointer<UInt8>, room: Int
@@ -87,7 +89,7 @@ enum ContentCoding: String {
 
   // MARK: Reading
 
-  /// Decompresses the samples; nil if they are damaged.
+  /// Decompresses the samples; returns nil if they are damaged.
   func decoded(_ bytes: [UInt8]) -> [UInt8]? {
     var reader = ByteReader(bytes.span.bytes)
     guard let width = try? reader.uint32(), let height = try? reader.uint32(),
@@ -114,7 +116,7 @@ enum ContentCoding: String {
     return isGood ? samples : nil
   }
 
-  /// Decompresses one image of a known size; returns false if it is damaged or of another size.
+  /// Decompresses an image of a known size; returns false if it is damaged or has another size.
   private static func pixels(
     _ image: UnsafeBufferPointer<UInt8>, _ width: Int, _ height: Int,
     into target: UnsafeMutablePointer<UInt8>
@@ -135,13 +137,13 @@ enum ContentCoding: String {
       == CHARLS_JPEGLS_ERRC_SUCCESS
   }
 
-  /// The planes of an I420 frame as two images: Y, and U stacked on V.
+  /// An I420 frame's planes as two images: Y, and U stacked on V.
   private struct Planes {
     var luma: (width: Int, height: Int, count: Int)
     var chroma: (width: Int, height: Int)
     let byteCount: Int
 
-    /// nil for sizes that are not compressed.
+    /// Creates the planes; fails for sizes that are not compressed.
     init?(width: Int, height: Int) {
       let sides = 1...65_535
       guard sides.contains(width), sides.contains(height),
@@ -156,17 +158,17 @@ enum ContentCoding: String {
 
 // MARK: - WireStore
 
-/// The `wire` and `media` tables: the bytes of all datagrams and of all frames, each as one stream
-/// in pieces of a page.
+/// The `wire` and `media` tables: the bytes of all datagrams and of all frames, each as a stream in
+/// page-sized pieces.
 ///
-/// Rows with a kilobyte of payload leave up to a tenth of their pages unused, larger rows up to a
-/// quarter; a stream does not.
+/// Rows with a kilobyte of payload would leave up to a tenth of their pages unused, larger rows up
+/// to a quarter; a stream does not.
 enum WirePiece {
-  /// The size of a full piece: with 8 KiB pages, the largest row without an overflow page.
+  /// A full piece's size: with 8 KiB pages, the largest row without an overflow page.
   static let length = 8_152
 }
 
-/// Appends to a byte stream of a take.
+/// Appends to one of a take's byte streams.
 final class WireStore {
   private let insert: SQLiteStatement
   private var piece: Int64 = 0
@@ -175,10 +177,10 @@ final class WireStore {
 
   init(_ insert: consuming SQLiteStatement) { self.insert = insert }
 
-  /// The position of the next byte.
+  /// The next byte's position.
   var position: Int64 { piece * Int64(WirePiece.length) + Int64(rest.count) }
 
-  /// Appends the bytes in one column of a row.
+  /// Appends the bytes in a row's column.
   ///
   /// - Returns: their number; nil if the column has none.
   func append(_ rows: borrowing RowList, _ row: Int, _ column: Int) throws(SQLiteError) -> Int? {
@@ -221,14 +223,14 @@ final class WireStore {
   }
 }
 
-/// Reads a byte stream of a take from its beginning.
+/// Reads one of a take's byte streams from its start.
 package final class WireCursor {
   private let statement: SQLiteStatement
   private var nextPiece: Int64 = 0
   /// The unread bytes of the current piece, borrowed from the statement until its next step.
   private var piece = UnsafeRawBufferPointer(start: nil, count: 0)
   private var isFull = true
-  /// The position of the next byte.
+  /// The next byte's position.
   private(set) var position: Int64 = 0
 
   /// Starts at the first byte of `wire` or `media`.
@@ -271,7 +273,7 @@ package final class WireCursor {
     return true
   }
 
-  /// Whether all bytes have been read.
+  /// Returns whether all bytes have been read.
   func isAtEnd() throws(SQLiteError) -> Bool {
     guard piece.isEmpty else { return false }
     return try !statement.step()

@@ -1,12 +1,11 @@
 package import Wire
 
-/// Joins two takes on the clock of the first: the two ends of a call become a take of two peers.
+/// Joins two takes on the first one's clock: a call's two ends become a take with two peers.
 ///
-/// Each peer keeps its own time to the nanosecond, or it would not replay identically; the rows
-/// store the offset that was added, and a replay subtracts it.
+/// Each peer keeps its own time to the nanosecond, or else it would not replay identically; the
+/// rows store the added offset, and a replay subtracts it.
 package struct JointTake {
-  /// One end: a take, optionally one of its peers only, and the offset of its times to the common
-  /// clock.
+  /// One end: a take, or only one of its peers, and the offset from its times to the common clock.
   package struct End: Sendable {
     package var path: String
     package var peer: UInt32?
@@ -19,7 +18,7 @@ package struct JointTake {
     }
   }
 
-  /// The result of a merge.
+  /// The joint take's size, and what limits its replay.
   package struct Summary: Sendable, Codable {
     package var path: String
     package var steps: Int
@@ -35,7 +34,7 @@ package struct JointTake {
   private var actors: [Key: UInt32] = [:]
   private var peers: [Key: UInt32] = [:]
 
-  /// Identifies an actor or peer of one source take.
+  /// Identifies an actor or peer in a source take.
   private struct Key: Hashable {
     var source: Int
     var number: UInt32
@@ -47,7 +46,7 @@ package struct JointTake {
     return try joint.run(path)
   }
 
-  /// Refuses takes that cannot be joined, saying what to do instead.
+  /// Refuses takes that cannot be joined, stating what to do instead.
   package static func check(_ paths: [String]) throws(TapeError) {
     var headers: [(path: String, header: TakeHeader)] = []
     for path in paths { headers.append((path, try TapeReader(path: path).header)) }
@@ -120,7 +119,7 @@ package struct JointTake {
       toolchainDifferences: differences.map(\.part))
   }
 
-  /// The take with the earliest next step; nil if all are at their end.
+  /// Returns the take with the earliest next step; nil if all are at their end.
   private func nextSource() throws(TapeError) -> Int? {
     var first: (index: Int, at: Instant)?
     for (index, source) in sources.enumerated() {
@@ -175,13 +174,12 @@ package struct JointTake {
   }
 }
 
-/// The steps of one end in order.
+/// One end's steps, in order.
 private final class Source {
   let reader: TapeReader
   let added: Interval
   private let peer: UInt32?
-  /// The actor of the selected peer, known after its genesis; the numbers differ in takes with
-  /// rooms.
+  /// The selected peer's actor, known after its genesis; the numbers differ in takes with rooms.
   private var actor: UInt32?
   private var chunk = TapeChunk()
   private var position = 0
@@ -192,7 +190,7 @@ private final class Source {
     self.added = added
   }
 
-  /// The time of the next step on the common clock; nil at the end.
+  /// Returns the next step's time on the common clock; nil at the end.
   func next() throws(TapeError) -> Instant? {
     while true {
       while position < chunk.steps.count {
@@ -206,7 +204,7 @@ private final class Source {
     }
   }
 
-  /// Whether a step is the genesis of the selected peer.
+  /// Returns whether a step is the selected peer's genesis.
   private func begins(_ step: TapeChunk.Step) -> Bool {
     step.head.kind == .genesis
       && step.inputRows.contains { PeerRow(chunk.rows, $0)?.peer.number == peer }

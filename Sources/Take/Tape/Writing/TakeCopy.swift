@@ -1,6 +1,6 @@
 import Wire
 
-/// Writes a take from recorded steps: a part of a take, or one with changes.
+/// Writes a take from recorded steps: a part of a take, or a changed take.
 ///
 /// Steps are renumbered from 1 and the digest chain is recomputed, so that the copy is an ordinary
 /// take.
@@ -27,7 +27,7 @@ package final class TakeCopy {
     try TapeStore.createFile(path, TakeCopy.emptyTake(path))
     do throws(SQLiteError) {
       connection = try SQLiteConnection(path: path, mode: .readWrite)
-      // Nobody uses a copy before it is complete, so journaling and syncing are off.
+      // A copy has no readers before it is complete, so journaling and syncing are off.
       try connection.execute(
         """
         PRAGMA journal_mode = OFF;
@@ -82,8 +82,8 @@ package final class TakeCopy {
     body = TapeBody(start: 0)
   }
 
-  /// Completes the file; with `isComplete` false it has no `ending` row, as after a killed
-  /// recorder.
+  /// Completes the file; if `isComplete` is false, it has no `ending` row, as if the recorder had
+  /// been killed.
   package func finish(isComplete: Bool = true) throws(TapeError) {
     do throws(SQLiteError) {
       try endBody()
@@ -102,14 +102,14 @@ package final class TakeCopy {
 
 // MARK: - RowInserts
 
-/// Inserts the rows of steps into the tables of a take, and streamed bytes into their streams.
+/// Inserts steps' rows into a take's tables, and streamed bytes into their streams.
 final class RowInserts {
   private var inserts: [TableInsert] = []
   private var streams: [WireStore] = []
   /// Whether video frames are compressed; a writer that is behind turns this off.
   var compresses = true
 
-  /// Prepares an insert for every table with the columns of a format.
+  /// Prepares an insert for every table with a format's columns.
   init(_ connection: borrowing SQLiteConnection, format: Int64) throws(SQLiteError) {
     var stores: [ByteStream: WireStore] = [:]
     for stream in ByteStream.allCases {
@@ -128,7 +128,7 @@ final class RowInserts {
     }
   }
 
-  /// Inserts the rows of a step; returns the number of datagrams among them.
+  /// Inserts a step's rows; returns the number of datagrams among them.
   func insert(_ rows: borrowing RowList, _ range: Range<Int>, step: Int) throws(SQLiteError) -> Int
   {
     guard range.count <= RowNumber.perStep else {
@@ -157,16 +157,17 @@ final class RowInserts {
 
 final class TableInsert {
   private let statement: SQLiteStatement
-  /// The stream for the bytes of a column; nil if they stay in the row.
+  /// The stream for a column's bytes; nil if they stay in the row.
   private let stream: WireStore?
-  /// The index of that column, and the number of columns that replace it (size, position).
+  /// That column's index, and how many columns replace it (size, position).
   private let column: Int
   private let places: Int
-  /// Whether a last column names the encoding of the one before, and its parameter.
+  /// Whether the last column names the encoding of the column before it, and that column's
+  /// parameter.
   private let isCoded: Bool
   private let codingParameter: Int32
 
-  /// Prepares the insert with the columns of a format.
+  /// Prepares the insert with a format's columns.
   init(
     _ definition: TableDefinition, format: Int64, _ connection: borrowing SQLiteConnection,
     _ stream: WireStore?
@@ -183,7 +184,7 @@ final class TableInsert {
     codingParameter = Int32(1 + names.count)
   }
 
-  /// Inserts a row with its last value compressed, if the format supports that.
+  /// Inserts a row with its last value compressed, if the format supports it.
   func insert(
     _ rows: borrowing RowList, _ row: Int, coded: (ContentCoding, bytes: [UInt8]), number: Int64
   ) throws(SQLiteError) {
@@ -226,10 +227,10 @@ final class InsertStatement {
 
 // MARK: - RowNumbering
 
-/// Renumbers paths, formats and contents in a copy that omits some or merges several takes.
+/// Renumbers paths, formats and contents in a copy that omits some of them or merges several takes.
 ///
-/// They are numbered in order of first use over all peers of a take, so omitting a peer changes the
-/// numbers of others, and values that two takes share are stored once.
+/// They are numbered in order of first use over all of a take's peers, so omitting a peer changes
+/// the others' numbers, and values that two takes share are stored once.
 package struct RowNumbering {
   private var numbers: [Key: Int64] = [:]
   private var known: [Table: Numbering<[Value]>] = [:]
@@ -242,9 +243,9 @@ package struct RowNumbering {
 
   package init() {}
 
-  /// Returns the rows of a step with consecutive numbers.
+  /// Returns a step's rows with consecutive numbers.
   ///
-  /// - Parameter source: the take of the rows, if there are several.
+  /// - Parameter source: the rows' take, if there are several.
   package mutating func renumbered(_ rows: RowList, _ range: Range<Int>, source: Int = 0)
     -> RowList
   {
@@ -255,7 +256,7 @@ package struct RowNumbering {
       if let own = table.columns.firstIndex(where: { $0.name == table.definition.key }),
         case .integer(let number) = values[own]
       {
-        // Rows are equal if all other columns are; for contents the digest suffices.
+        // Rows are equal if all other columns are; for contents, the digest suffices.
         let what = ContentRow(rows, row).map { [.blob($0.digest)] } ?? Array(values.dropFirst())
         let (next, isNew) = known[table, default: Numbering()].number(of: what)
         numbers[Key(source: source, table: table, number: number)] = next
@@ -272,7 +273,7 @@ package struct RowNumbering {
     return copy
   }
 
-  /// The column of a table that refers to a numbered row of another.
+  /// Returns the table's column that refers to a numbered row in another table.
   private static func reference(in table: Table) -> (column: Int, table: Table)? {
     for (index, column) in table.columns.enumerated() {
       if case .reference(let named) = column.kind { return (index, named) }

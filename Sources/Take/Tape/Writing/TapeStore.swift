@@ -4,7 +4,7 @@ import Glibc
 import Synchronization
 import Wire
 
-/// The file of a take being written, with the state that continues from step to step.
+/// A take's file while it is being written, with the state that continues from step to step.
 ///
 /// It is used by one thread at a time: the one that creates it, then the writer's.
 final class TapeStore {
@@ -18,7 +18,7 @@ final class TapeStore {
   private(set) var summary = TapeWriter.Summary()
   private var lastAt = Instant.zero
 
-  /// The limits of a transaction, in steps and in approximate bytes of memory.
+  /// A transaction's limits, in steps and in approximate bytes of memory.
   static let batchSteps = 4_096
   static let batchBytes = 16 << 20
 
@@ -30,7 +30,7 @@ final class TapeStore {
     do throws(SQLiteError) {
       connection = try SQLiteConnection(path: path, mode: .readWrite)
       // A killed recorder leaves everything that it passed to the system, which is all that a
-      // running recording promises; only `merge` waits for the disk. The log is short so that its
+      // running recording promises; only `merge` waits for the disk. The log is short, so that its
       // pages are reused while they are cached.
       try connection.execute(
         """
@@ -72,7 +72,7 @@ final class TapeStore {
     throw TapeError(path: path, place: "", reason: reason, kind: .failed)
   }
 
-  /// Sets the description of an actor before its genesis.
+  /// Sets the words that describe an actor, before its genesis.
   func name(actor: UInt32, _ words: ActorWords) { transcript.adopt(words, of: actor) }
 
   /// Whether the writer is behind, so that video frames are stored uncompressed.
@@ -80,7 +80,7 @@ final class TapeStore {
     didSet { inserts.compresses = !isHurried }
   }
 
-  /// Discards the state of an actor that makes no further steps.
+  /// Discards the state of an actor without further steps.
   func forget(actor: UInt32) { transcript.forget(actor: actor) }
 
   /// Writes steps in one transaction; after a failure nothing more may be written.
@@ -142,7 +142,8 @@ final class TapeStore {
         // Unfinished statements keep the log alive; a reader then merges it instead.
         _ = try connection.integer("PRAGMA journal_mode = DELETE")
       } catch {
-        // So does another process that has the take open; the take is complete all the same.
+        // Another process that has the take open also keeps the log alive; the take is complete
+        // anyway.
         guard error.code.primary == .busy else { throw error }
       }
       summary.bytes = Int(try connection.byteCount())
@@ -154,11 +155,11 @@ final class TapeStore {
 
 // MARK: - WriterThread
 
-/// One of the threads that write takes: one per processor, however many takes are written.
+/// One of the threads that write takes: one per processor, however many takes are being written.
 final class WriterThread: Sendable {
   private struct State {
     var writers: [TapeWriter] = []
-    /// Writers that asked to be written before their turn.
+    /// Writers that requested to be written before their turn.
     var asking: [TapeWriter] = []
     var isRunning = false
   }
@@ -166,7 +167,7 @@ final class WriterThread: Sendable {
   private let state = Mutex(State())
   private let signal = DispatchSemaphore(value: 0)
 
-  /// How long a transaction stays open for further steps.
+  /// The time for which a transaction stays open for further steps.
   private static let interval = DispatchTimeInterval.milliseconds(100)
 
   private static let all = (0..<max(1, ProcessInfo.processInfo.activeProcessorCount)).map { _ in
@@ -174,13 +175,13 @@ final class WriterThread: Sendable {
   }
   private static let turn = Atomic<Int>(0)
 
-  /// The thread for another take, round-robin.
+  /// Returns the thread for another take, round-robin.
   static func next() -> WriterThread {
     let turn = turn.add(1, ordering: .relaxed).oldValue
     return all[Int(UInt(bitPattern: turn) % UInt(all.count))]
   }
 
-  /// Writes a take from now on until it is finished.
+  /// Starts writing a take, until it is finished.
   func add(_ writer: TapeWriter) {
     let starts = state.withLock { state in
       state.writers.append(writer)

@@ -4,41 +4,41 @@ import Wire
 
 /// Writes a take on another thread; `record` only queues a step.
 package final class TapeWriter: Sendable {
-  /// The settings of a recording.
+  /// A recording's settings.
   package struct Options: Sendable {
-    /// Free text in the `take` row.
+    /// Free text for the `take` row.
     package var label = ""
-    /// What is said of the take by keys, for the view `tag`.
+    /// Facts about the take by key, for the `tag` view.
     package var tags: [String: String] = [:]
-    /// Whether the bytes of encoded frames are stored.
+    /// Whether encoded frames' bytes are stored.
     package var keepsMedia = true
-    /// The UTC time at the take's zero instant, nanoseconds since 1970.
+    /// The UTC time at the take's zero instant, in nanoseconds since 1970.
     package var startUnixNanoseconds: Int64 = 0
-    /// The version of Retake, for the `take` row.
+    /// Retake's version, for the `take` row.
     package var toolVersion = ""
-    /// What bit-exact replay depends on, for the `take` row.
+    /// The toolchain that bit-exact replay depends on, for the `take` row.
     package var toolchain = Toolchain()
     /// Whether `record` blocks when the queue is full, for drivers in virtual time.
     package var waitsForDisk = false
     /// The queue limit in bytes, beyond which steps are lost or `record` blocks.
     package var queueLimit = 256 << 20
-    /// Whether the file is kept when the recording fails; the error then says what it holds.
+    /// Whether the file stays if the recording fails; the error then says what it contains.
     package var staysIncomplete = true
-    /// The size limit of the file in pages of 8 KiB.
+    /// The file's size limit in pages of 8 KiB.
     package var pageLimit: Int64 = 0xffff_fffe
     package init() {}
   }
 
-  /// The totals of a finished take.
+  /// A finished take's totals.
   package struct Summary: Hashable, Sendable {
     package var steps = 0
     package var packets = 0
-    /// The size of the file.
+    /// The file's size in bytes.
     package var bytes = 0
     package init() {}
   }
 
-  /// The steps queued for the writer's thread, and the state of the recording.
+  /// The steps queued for the writer's thread, and the recording's state.
   private struct Queue {
     var steps: [StepRecord] = []
     var names: [(actor: UInt32, words: ActorWords)] = []
@@ -47,12 +47,12 @@ package final class TapeWriter: Sendable {
     var bytes = 0
     var actors: UInt32 = 0
     var peers: UInt32 = 0
-    /// The number of callers of `record` that wait for room.
+    /// The number of `record` callers waiting for room.
     var waiting = 0
     var isFinishing = false
     var error: TapeError?
     var result: Result<Summary, TapeError>?
-    /// Completion handlers of `finish`.
+    /// `finish`'s completion handlers.
     var listeners: [@Sendable (Result<Summary, TapeError>) -> Void] = []
   }
 
@@ -73,7 +73,8 @@ package final class TapeWriter: Sendable {
     var isFinished = false
   }
 
-  /// Queued bytes that trigger an early write: what waits longer has left the processor's caches.
+  /// The number of queued bytes that trigger an early write: bytes that wait longer have left the
+  /// processor's caches.
   private static let hurry = 4 << 20
 
   /// Creates the file, mode 0600; it must not exist.
@@ -86,7 +87,7 @@ package final class TapeWriter: Sendable {
   }
 
   /// Adds an endpoint before its first step; returns its actor and peer numbers, which are equal in
-  /// takes of endpoints alone.
+  /// takes with only endpoints.
   package func addPeer(label: String, role: String) -> (actor: UInt32, peer: UInt32) {
     queue.withLock { queue in
       queue.actors += 1
@@ -146,7 +147,7 @@ package final class TapeWriter: Sendable {
   /// The error that stopped the recording; nil while it is running.
   package var error: TapeError? { queue.withLock { $0.error } }
 
-  /// Writes what is queued and closes the file; throws if steps were lost.
+  /// Writes all queued steps and closes the file; throws if steps were lost.
   ///
   /// It waits for the disk. A second call returns the same result.
   package func finish() throws(TapeError) -> Summary {
@@ -192,7 +193,7 @@ package final class TapeWriter: Sendable {
       desk.store.isHurried = !options.waitsForDisk && bytes > options.queueLimit / 4
       if !desk.isBroken { desk.isBroken = !write(steps, to: desk.store) }
       for actor in ended { desk.store.forget(actor: actor) }
-      // The next steps reuse the memory of the queue.
+      // The next steps reuse the queue's memory.
       steps.removeAll(keepingCapacity: true)
       desk.spare = steps
       if isLast { finish(desk.store) }
@@ -247,6 +248,6 @@ package final class TapeWriter: Sendable {
 }
 
 extension StepRecord {
-  /// The approximate memory that the step occupies while queued.
+  /// About how many bytes of memory the step occupies while queued.
   fileprivate var approximateByteCount: Int { 200 + input.byteCount + outputs.byteCount }
 }

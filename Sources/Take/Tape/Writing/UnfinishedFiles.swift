@@ -2,22 +2,22 @@ import Glibc
 import Synchronization
 import Wire
 
-/// Unfinished files of this process, and those that killed processes left behind.
+/// Tracks this process's unfinished files, and those that killed processes left behind.
 ///
 /// Each has an unpredictable name, `.retake-` with 32 digits and `.part`, and is locked (flock) as
-/// long as its process uses it. The lock of a killed process is gone, so the next process that
-/// writes into the same folder removes its files.
+/// long as its process uses it. A killed process loses its lock, so the next process that writes
+/// into the same folder removes its files.
 package enum UnfinishedFiles {
   /// The paths with the descriptors that hold their locks; -1 if there is none.
   private static let held = Mutex<[String: Int32]>([:])
-  /// The folders that were already swept.
+  /// The folders already swept.
   private static let swept = Mutex<Set<String>>([])
 
   private static let (beginning, ending) = (".retake-", ".part")
   private static let digitCount = 32
-  /// The files that SQLite has beside a take while it is written.
+  /// The files that SQLite creates beside a take while it is being written.
   private static let companions = ["-wal", "-shm", "-journal"]
-  /// The minimum age in seconds of leftovers from versions without locks.
+  /// The minimum age, in seconds, of leftovers from versions without locks.
   private static let unlockedAge = 86_400
 
   /// Returns a name for a new file in a folder, whose path ends in a slash or is empty.
@@ -45,8 +45,7 @@ package enum UnfinishedFiles {
       } else if case .failure(let code) = made, code.number != EEXIST {
         break
       }
-      // Another process, taking it for a leftover, locked it between the two calls; that is quickly
-      // over.
+      // Between the two calls, another process took it for a leftover and locked it briefly.
       usleep(1_000)
       made = NewFile.create(path, mode: mode)
     }
@@ -58,7 +57,7 @@ package enum UnfinishedFiles {
   /// Locks a new file; returns false if another process has locked or removed it.
   private static func hold(_ descriptor: Int32, _ path: String) -> Bool {
     let kept = fcntl(descriptor, F_DUPFD_CLOEXEC, 0)
-    // Out of descriptors: the caller will soon fail by itself.
+    // Without descriptors left, the caller will soon fail by itself.
     guard kept >= 0 else { return true }
     let code = flock(kept, LOCK_EX | LOCK_NB) == 0 ? 0 : errno
     var status = stat()
@@ -75,10 +74,10 @@ package enum UnfinishedFiles {
     return true
   }
 
-  /// Whether the lock just acquired conflicts with SQLite's own locks (fcntl).
+  /// Returns whether the lock just acquired conflicts with SQLite's locks (fcntl).
   ///
-  /// On local file systems the two kinds are independent. On network file systems they are one
-  /// kind: SQLite would find its own take locked, so nothing is locked or swept there.
+  /// On local file systems the two kinds are independent. On network file systems they are the
+  /// same: SQLite would find its own take locked, so nothing is locked or swept there.
   private static func isInTheWay(_ descriptor: Int32) -> Bool {
     var wanted = Glibc.flock()
     (wanted.l_type, wanted.l_whence) = (Int16(F_WRLCK), Int16(SEEK_SET))
@@ -101,16 +100,16 @@ package enum UnfinishedFiles {
     for ending in [""] + companions { Glibc.remove((path + ending).systemPath) }
   }
 
-  /// Removes all unfinished files, for a process that is about to end, and the empty folders that
-  /// were created for them.
+  /// Removes all unfinished files, for a process that is about to end, and the empty folders
+  /// created for them.
   package static func removeAll() {
     // Descending order, so that a folder comes after its files.
     for path in held.withLock({ $0.keys.sorted(by: >) }) { remove(path) }
   }
 
-  // MARK: What others left
+  // MARK: Leftovers
 
-  /// Removes the leftovers of ended processes from a folder, once in the life of this process.
+  /// Removes ended processes' leftovers from a folder, once during this process's life.
   private static func sweep(_ folder: String) {
     guard swept.withLock({ $0.insert(folder).inserted }) else { return }
     for name in FolderListing.names(in: folder.isEmpty ? "." : folder) {
@@ -129,7 +128,7 @@ package enum UnfinishedFiles {
       && digits.utf8.allSatisfy { (0x30...0x39).contains($0) || (0x61...0x66).contains($0) }
   }
 
-  /// The process id in a name of earlier versions, `.retake-4711-1.part`.
+  /// Returns the process id in an earlier version's name, `.retake-4711-1.part`.
   private static func earlierProcess(_ name: String) -> Int32? {
     guard name.hasPrefix(beginning), name.hasSuffix(ending) else { return nil }
     let parts = name.dropFirst(beginning.count).dropLast(ending.count).split(separator: "-")
@@ -157,7 +156,8 @@ package enum UnfinishedFiles {
 
 /// Lists folders whose names may be any bytes.
 package enum FolderListing {
-  /// The names in no particular order, without `.` and `..`; empty if the folder is unreadable.
+  /// Returns the names in no particular order, without `.` and `..`; empty if the folder is
+  /// unreadable.
   package static func names(in folder: String) -> [String] {
     guard let stream = opendir(folder.systemPath) else { return [] }
     defer { closedir(stream) }

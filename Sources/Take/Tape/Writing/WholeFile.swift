@@ -2,14 +2,14 @@ import Glibc
 import Synchronization
 import Wire
 
-/// A file that appears under its name only when it is complete.
+/// A file that appears under its name only once it is complete.
 ///
 /// It is written under another name in the same folder. Abandoning it, or ending the process after
 /// `UnfinishedFiles.removeAll`, leaves nothing behind that blocks the next attempt;
 /// `UnfinishedFiles` removes the leftovers of killed processes. Devices and pipes are written in
 /// place.
 package final class WholeFile {
-  /// The reason why a file cannot be written, as one sentence.
+  /// The reason that a file cannot be written, as one sentence.
   package struct Failure: Error, Hashable, Sendable, CustomStringConvertible {
     package var path: String
     /// The errno value.
@@ -27,15 +27,14 @@ package final class WholeFile {
     }
   }
 
-  /// What to do if the file exists.
+  /// The policy for a file that exists.
   package enum Present: Sendable {
     /// Leave it unchanged and write nothing.
     case kept
-    /// Replace it.
     case replaced
   }
 
-  /// The name of the complete file.
+  /// The complete file's path.
   package let path: String
   /// The path to write to.
   package let temporary: String
@@ -60,7 +59,7 @@ package final class WholeFile {
       return
     }
     guard !exists || present == .replaced else { throw Failure(path: path, code: EEXIST) }
-    // If the path is a link, such as /dev/stdout, its target is meant.
+    // If the path is a link, such as /dev/stdout, its target is written.
     let resolved = exists ? realpath(path.systemPath, nil) : nil
     let final = resolved.map { WholeFile.name(at: $0) } ?? path
     free(resolved)
@@ -83,7 +82,7 @@ package final class WholeFile {
   package func open(mode: UInt32 = 0o600) throws(Failure) -> Int32 {
     guard temporary != target else {
       // It was not a regular file and is written in place; it is not truncated even if it has
-      // become one.
+      // become one since.
       let descriptor = Glibc.open(path.systemPath, O_WRONLY | O_CLOEXEC)
       guard descriptor >= 0 else { throw Failure(path: path, code: errno) }
       return descriptor
@@ -104,7 +103,7 @@ package final class WholeFile {
       if isTake { for ending in ["-wal", "-shm"] { unlink((target + ending).systemPath) } }
       guard rename(from, to) == 0 else { throw Failure(path: path, code: errno) }
     case .kept:
-      // If another process has created the file meanwhile, leave it unchanged.
+      // If another process has created the file meanwhile, leave that file unchanged.
       let code = link(from, to) == 0 ? 0 : errno
       if code == 0 {
         unlink(from)
@@ -119,14 +118,14 @@ package final class WholeFile {
     UnfinishedFiles.forget(temporary)
   }
 
-  /// Writes a whole file, by default readable by its owner alone.
+  /// Writes a complete file, by default readable only by its owner.
   package static func write(
     _ bytes: some Sequence<UInt8>, to path: String, _ present: Present, mode: UInt32 = 0o600
   ) throws(Failure) {
     let file = try WholeFile(path, present)
     let descriptor = try file.open(mode: mode)
     let written = write(Array(bytes), into: descriptor)
-    // Some errors of a disk are reported only by `close`.
+    // Some disk errors are reported only by `close`.
     let closed = close(descriptor) == 0 ? 0 : errno
     guard written == 0, closed == 0 else {
       throw Failure(path: path, code: written == 0 ? closed : written)
@@ -161,19 +160,19 @@ package final class WholeFile {
 
 // MARK: - NewFile
 
-/// Creates files and folders with keys and conversations: private to their owner, and never through
+/// Creates files and folders for keys and conversations: private to their owner, and never through
 /// a link that another user planted.
 package enum NewFile {
   /// Creates a file, which must not exist, not even as a link.
   ///
-  /// - Parameter mode: the exact mode, whatever the umask; 0600 for everything that holds parts of
-  ///   a call.
+  /// - Parameter mode: the exact mode, whatever the umask; 0600 for everything that contains parts
+  ///   of a call.
   /// - Returns: the descriptor, open for reading and writing, or the system's error.
   package static func create(_ path: String, mode: UInt32 = 0o600) -> Result<Int32, SystemCode> {
     let descriptor = open(
       path.systemPath, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode & 0o600)
     guard descriptor >= 0 else { return .failure(SystemCode(errno)) }
-    // The umask narrows the mode given to `open`; this sets it exactly.
+    // The umask narrows the mode passed to `open`; this sets it exactly.
     guard fchmod(descriptor, mode) == 0 else {
       let code = SystemCode(errno)
       close(descriptor)
@@ -186,8 +185,7 @@ package enum NewFile {
   ///
   /// An existing folder is left unchanged.
   ///
-  /// - Parameter mode: the mode of the folders, less the umask; 0700 for everything that holds
-  ///   takes.
+  /// - Parameter mode: the folders' mode, less the umask; 0700 for everything that contains takes.
   /// - Returns: whether it was created, or the system's error.
   package static func makeFolder(_ path: String, mode: UInt32 = 0o700)
     -> Result<Bool, SystemCode>
@@ -210,7 +208,7 @@ package enum NewFile {
   }
 }
 
-/// An errno value, captured when it was current.
+/// An errno value, captured while it was current.
 package struct SystemCode: Error, Hashable, Sendable, CustomStringConvertible {
   package var number: Int32
 

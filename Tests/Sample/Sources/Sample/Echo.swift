@@ -1,13 +1,13 @@
 import Retake
 
-/// An application as it might be: it answers an offer and sends back what it gets.
+/// A sample application: it answers an offer and echoes received media.
 public struct Echo: Sendable {
   private let connection: PeerConnection
 
-  /// An echo on a connection that the caller made.
+  /// Creates an echo on a connection made by the caller.
   public init(_ connection: PeerConnection) { self.connection = connection }
 
-  /// Answers an offer and returns the answer.
+  /// Applies an offer and returns the answer.
   public func answer(_ offer: SessionDescription) async throws -> SessionDescription? {
     try await connection.setRemoteDescription(offer)
     for transceiver in try await connection.transceivers {

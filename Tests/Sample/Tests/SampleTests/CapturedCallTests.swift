@@ -4,7 +4,7 @@ import RetakeTesting
 import Sample
 import Testing
 
-/// The takes stand beside the package here; a package of its own keeps them in `Captures/`.
+/// The takes are beside the package here; a real package keeps them in `Captures/`.
 private let captures = URL(fileURLWithPath: #filePath)
   .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
   .deletingLastPathComponent().deletingLastPathComponent().appendingPathComponent("Captures").path

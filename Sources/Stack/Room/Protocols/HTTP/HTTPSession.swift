@@ -2,9 +2,9 @@ import Peer
 import SDP
 import Wire
 
-/// Shared state of the WHIP and WHEP machines: unanswered requests and outputs.
+/// The state that WHIP and WHEP share: unanswered requests and outputs.
 struct HTTPDesk: SignalingDesk {
-  /// The purpose of a request.
+  /// A request's purpose.
   enum Purpose: Hashable, Sendable {
     case options, open, answer, candidates, restart, close
   }
@@ -16,7 +16,7 @@ struct HTTPDesk: SignalingDesk {
     var due: Instant
   }
 
-  /// The result of a request.
+  /// A request's result.
   enum News: Hashable, Sendable {
     case answered(Purpose, SessionResponse)
     case failed(Purpose, String)
@@ -43,7 +43,7 @@ struct HTTPDesk: SignalingDesk {
     step.outputs.append(.request(id, request.http))
   }
 
-  /// Returns the result of a response; nil for a redirect, or if nothing waits for it.
+  /// Returns a response's result; nil for a redirect or if no request is waiting for it.
   mutating func handle(_ id: RequestID, _ result: HTTPResult) -> News? {
     guard let index = waiting.firstIndex(where: { $0.id == id }) else { return nil }
     let request = waiting.remove(at: index)
@@ -73,13 +73,12 @@ struct HTTPDesk: SignalingDesk {
 
 // MARK: - HTTPSession
 
-/// A session on a server, after its `201 Created`: candidates, one request after the other, and ICE
-/// restarts.
+/// A session on a server, after `201 Created`: candidates, one request at a time, and ICE restarts.
 struct HTTPSession: Sendable {
   let url: String
   private let access: SessionAccess
   private var entityTag: String?
-  /// The local description, and the server's as of the last restart.
+  /// The local and remote descriptions as of the last restart.
   private var local: SDPDocument?
   private var remote: SDPDocument?
   private var trickles = true
@@ -98,7 +97,7 @@ struct HTTPSession: Sendable {
   /// Whether the server supports restarts.
   var canRestart: Bool { entityTag != nil && !isRestarting }
 
-  /// Adds a local candidate; nil means there are no more.
+  /// Adds a local candidate; nil after the last one.
   mutating func add(_ candidate: CandidateInit?, _ desk: inout HTTPDesk) {
     if let candidate { candidates.append(candidate.candidate) } else { hasEnded = true }
     report(&desk)
@@ -120,7 +119,7 @@ struct HTTPSession: Sendable {
     report(&desk)
   }
 
-  /// Requests a restart with the parameters of an offer.
+  /// Requests an ICE restart with an offer's parameters.
   mutating func restart(_ offer: String, _ desk: inout HTTPDesk) {
     guard let document = try? SDPDocument(parsing: offer) else { return }
     isRestarting = true
@@ -131,8 +130,8 @@ struct HTTPSession: Sendable {
     desk.send(access.patch(fragment.text, session: url, match: "*"), .restart)
   }
 
-  /// Returns the server's description with the parameters of its answer to a restart; nil if it has
-  /// none.
+  /// Returns the server's description with the parameters in its restart response; nil if the
+  /// response has none.
   mutating func restarted(_ response: SessionResponse, _ desk: inout HTTPDesk)
     -> SessionDescription?
   {

@@ -2,10 +2,10 @@ import Peer
 import SDP
 import Wire
 
-/// The common part of WHIP and WHEP: the options of the endpoint, the offer that opens a session,
-/// candidates and ICE restarts of that session, and its end (RFC 9725 sections 4.2 to 4.6).
+/// The common parts of WHIP and WHEP: the endpoint's options, the offer that opens a session, the
+/// session's candidates and ICE restarts, and its end (RFC 9725 sections 4.2 to 4.6).
 ///
-/// A server that is busy is asked again, a few times, after as many seconds as it says.
+/// A busy server is asked again, a few times, after the number of seconds it states.
 struct SessionLink: Sendable {
   private static let retriesMaximum = 3
   private static let retrySecondsMaximum: Int64 = 30
@@ -15,11 +15,11 @@ struct SessionLink: Sendable {
   private var access: SessionAccess
   private let token: String?
   private var session: HTTPSession?
-  /// The current offer, and when it is sent again to a busy server.
+  /// The current offer, and when it is repeated to a busy server.
   private var offer = ""
   private var retryDue: Instant?
   private var retryCount = 0
-  /// Candidates from before the session was created.
+  /// Candidates found before the session was created.
   private var candidates: [CandidateInit?] = []
 
   init(_ configuration: SignalingConfiguration) {
@@ -34,7 +34,7 @@ struct SessionLink: Sendable {
 
   // MARK: Requests
 
-  /// Asks the endpoint for its options; false if no endpoint is given.
+  /// Requests the endpoint's options; returns false if there is no endpoint.
   mutating func join(_ join: RoomJoin) -> Bool {
     access.token = join.token ?? token
     guard !access.endpoint.isEmpty else { return false }
@@ -51,7 +51,7 @@ struct SessionLink: Sendable {
     desk.send(access.open(offer: offer), .open)
   }
 
-  /// Sends the answer to an offer of the server.
+  /// Answers an offer from the server.
   mutating func answer(_ sdp: String) {
     guard let session else { return }
     desk.send(session.answer(sdp), .answer)
@@ -61,15 +61,15 @@ struct SessionLink: Sendable {
 
   mutating func restartFailed() { session?.restartFailed() }
 
-  /// Adds a local candidate, which waits for the session; nil means there are no more.
+  /// Adds a local candidate, nil after the last one; waits for the session.
   mutating func add(_ candidate: CandidateInit?) {
     if session == nil { candidates.append(candidate) } else { session?.add(candidate, &desk) }
   }
 
-  /// Returns the requests that were not answered in time.
+  /// Returns the requests not answered in time.
   mutating func expire() -> [HTTPDesk.News] { desk.expire() }
 
-  /// Sends an offer once more if that is due.
+  /// Repeats the offer if that is due.
   mutating func retry() {
     guard let due = retryDue, due <= desk.now else { return }
     retryDue = nil
@@ -78,7 +78,7 @@ struct SessionLink: Sendable {
 
   // MARK: Responses
 
-  /// Whether the server was busy and will be asked again.
+  /// Returns whether the server is busy and will be asked again.
   mutating func isPutOff(by response: SessionResponse) -> Bool {
     guard let seconds = response.retrySeconds, retryCount < SessionLink.retriesMaximum,
       (0...SessionLink.retrySecondsMaximum).contains(seconds)
@@ -88,8 +88,8 @@ struct SessionLink: Sendable {
     return true
   }
 
-  /// Returns the session that the server created.
-  /// - Parameter takesOffers: whether the server may offer instead (WHEP only).
+  /// Returns the session the server created.
+  /// - Parameter takesOffers: whether the server may respond with an offer of its own (WHEP only).
   mutating func opened(
     by response: SessionResponse, takesOffers: Bool
   ) throws(SessionRefusal) -> SessionResponse.Opening {
@@ -104,25 +104,25 @@ struct SessionLink: Sendable {
     candidates = []
   }
 
-  /// Records whether the server accepts candidates; nil if it did not answer.
+  /// Records whether the server accepts candidates; nil if it did not respond.
   mutating func handleCandidates(_ response: SessionResponse?) { session?.handle(response, &desk) }
 
-  /// Returns the server's description after a restart; nil if it has none.
+  /// Returns the server's description after an ICE restart; nil if there is none.
   mutating func restarted(by response: SessionResponse) -> SessionDescription? {
     session?.restarted(response, &desk)
   }
 
-  /// Why a response refuses what was asked.
+  /// Returns the reason that a response refuses a request.
   func refusal(_ response: SessionResponse) -> SessionRefusal {
     response.refusal(hasToken: access.token != nil)
   }
 
-  // MARK: The end
+  // MARK: Closing
 
-  /// Ends the session on the server without waiting for its answer.
+  /// Ends the session on the server without waiting for the response.
   mutating func close() { if let session { desk.send(session.closing, .close) } }
 
-  /// Ends the session on the server; false if there is none.
+  /// Ends the session on the server; returns false if there is none.
   mutating func leave() -> Bool {
     guard let session else { return false }
     desk.forget()
@@ -130,7 +130,7 @@ struct SessionLink: Sendable {
     return true
   }
 
-  /// Forgets the session, and what waited for it.
+  /// Drops the session and everything waiting for it.
   mutating func reset() {
     session = nil
     candidates = []

@@ -1,14 +1,14 @@
 package import Peer
 import Wire
 
-/// One request of a WHIP or WHEP client (RFC 9725, draft-ietf-wish-whep), with its redirects.
+/// One request by a WHIP or WHEP client (RFC 9725, draft-ietf-wish-whep), including redirects.
 package struct SessionRequest: Hashable, Sendable {
-  /// The result of a response.
+  /// The step that follows a response.
   package enum Step: Hashable, Sendable {
-    /// Send the request again to another URL.
+    /// Repeat the request at another URL.
     case again(SessionRequest)
     case answered(SessionResponse)
-    /// The failure, as a sentence.
+    /// The request failed; the reason is a sentence.
     case failed(String)
   }
 
@@ -39,14 +39,14 @@ package struct SessionRequest: Hashable, Sendable {
 
   package var http: ServiceRequest {
     var all = fields
-    // The token must not reach another server.
+    // Another server must not see the token.
     if let token = access.token, URLReference.haveSameOrigin(url, access.endpoint) {
       all.append(HTTPField("Authorization", "Bearer " + token))
     }
     return ServiceRequest(method: method, url: url, fields: all, body: body)
   }
 
-  /// Handles a response; follows redirects that keep the method (RFC 9110 section 15.4).
+  /// Handles a response; follows redirects that preserve the method (RFC 9110 section 15.4).
   package func follow(status: Int, fields: [HTTPField], body: [UInt8]) -> Step {
     let response = SessionResponse(status: status, fields: fields, body: body, url: url)
     guard status == 307 || status == 308 else { return .answered(response) }
@@ -63,7 +63,7 @@ package struct SessionRequest: Hashable, Sendable {
   }
 }
 
-/// The endpoint of a session and its token.
+/// A session's endpoint and token.
 package struct SessionAccess: Hashable, Sendable {
   package var endpoint: String
   /// The bearer token for the endpoint's server (RFC 6750).
@@ -74,10 +74,10 @@ package struct SessionAccess: Hashable, Sendable {
     self.token = token
   }
 
-  /// Requests the ICE servers (RFC 9725 section 4.6).
+  /// A request for the ICE servers (RFC 9725 section 4.6).
   package var options: SessionRequest { SessionRequest("OPTIONS", endpoint, self) }
 
-  /// Sends an offer.
+  /// Creates a request with an offer.
   package func open(offer: String) -> SessionRequest {
     SessionRequest(
       "POST", endpoint, self,
@@ -87,21 +87,22 @@ package struct SessionAccess: Hashable, Sendable {
       ], body: offer)
   }
 
-  /// Sends an answer to the server's offer.
+  /// Creates a request with an answer to the server's offer.
   package func answer(_ answer: String, session: String) -> SessionRequest {
     SessionRequest(
       "PATCH", session, self, fields: [HTTPField("Content-Type", SessionRequest.descriptionType)],
       body: answer)
   }
 
-  /// Sends candidates of the ICE session with an entity tag, or restarts ICE if `match` is `*`.
+  /// Creates a request with candidates, for the ICE session with an entity tag, or with an ICE
+  /// restart if `match` is `*`.
   package func patch(_ fragment: String, session: String, match: String?) -> SessionRequest {
     var fields = [HTTPField("Content-Type", SessionRequest.fragmentType)]
     if let match { fields.append(HTTPField("If-Match", match)) }
     return SessionRequest("PATCH", session, self, fields: fields, body: fragment)
   }
 
-  /// Ends the session.
+  /// Creates a request that ends a session.
   package func close(session: String) -> SessionRequest {
     SessionRequest("DELETE", session, self)
   }
@@ -124,11 +125,11 @@ package struct SessionResponse: Hashable, Sendable {
     self.url = url
   }
 
-  /// A session that the server created.
+  /// A session the server created.
   package struct Opening: Hashable, Sendable {
-    /// Its URL.
+    /// The session's URL.
     package var session: String
-    /// The entity tag of the ICE session, with quotes; nil if the server does not support
+    /// The ICE session's entity tag, including quotes; nil if the server does not support
     /// fragments.
     package var entityTag: String?
     /// The server's answer, or its own offer.
@@ -148,15 +149,16 @@ package struct SessionResponse: Hashable, Sendable {
 
   /// Whether the server does not accept candidates (RFC 9725 section 4.3.1).
   ///
-  /// That is no failure, because it also learns addresses from checks.
+  /// That is not a failure, because it also learns addresses from checks.
   package var refusesCandidates: Bool { [405, 415, 422, 501].contains(status) }
 
-  /// After how many seconds to retry (RFC 9110 section 10.2.3), if the server says so.
+  /// The number of seconds to wait before retrying (RFC 9110 section 10.2.3), if the server states
+  /// it.
   package var retrySeconds: Int64? {
     status == 503 || status == 429 ? field("Retry-After").flatMap { Int64($0) } : nil
   }
 
-  /// The value of a field; several are joined as a list.
+  /// Returns a field's value; several are joined as a list.
   package func field(_ name: String) -> String? {
     let values = fields.filter { $0.name.lowercased() == name.lowercased() }.map(\.value)
     return values.isEmpty ? nil : values.joined(separator: ", ")
@@ -168,8 +170,8 @@ package struct SessionResponse: Hashable, Sendable {
   }
 
   /// Returns the session that an offer created.
-  /// - Parameter takesOffers: whether the server may offer instead (WHEP only).
-  /// - Throws: `SessionRefusal` if there is none.
+  /// - Parameter takesOffers: whether the server may respond with an offer of its own (WHEP only).
+  /// - Throws: `SessionRefusal` if no session was created.
   package func opening(takesOffers: Bool, hasToken: Bool) throws(SessionRefusal) -> Opening {
     let isCounterOffer = takesOffers && status == 406 && isDescription
     guard status == 201 || isCounterOffer else { throw refusal(hasToken: hasToken) }
@@ -184,13 +186,13 @@ package struct SessionResponse: Hashable, Sendable {
       session: location, entityTag: entityTag, description: text, isCounterOffer: isCounterOffer)
   }
 
-  /// Returns the fragment that answers an ICE restart.
+  /// Returns the fragment in the response to an ICE restart.
   package func restart(hasToken: Bool) throws(SessionRefusal) -> String {
     guard status == 200, !body.isEmpty else { throw refusal(hasToken: hasToken) }
     return text
   }
 
-  /// Why a request was refused, as a sentence.
+  /// Returns the reason for a refused request, as a sentence.
   package func refusal(hasToken: Bool) -> SessionRefusal {
     let hint =
       switch status {
@@ -214,7 +216,7 @@ package struct SessionResponse: Hashable, Sendable {
   }
 }
 
-/// Why a server refused a request of a WHIP or WHEP client.
+/// The reason that a server refused a WHIP or WHEP request.
 package struct SessionRefusal: Error, Hashable, Sendable {
   package var reason: String
   package var status: Int

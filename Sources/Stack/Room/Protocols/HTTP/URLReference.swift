@@ -1,16 +1,16 @@
 package import Peer
 
-/// A URL or relative reference in parts (RFC 3986), not percent-decoded.
+/// The parts of a URL or relative reference (RFC 3986), still percent-encoded.
 package struct URLReference: Hashable, Sendable {
-  /// In lower case; nil for a relative reference.
+  /// The scheme in lower case; nil for a relative reference.
   package var scheme: String?
   /// The host with its port; nil if there is none.
   package var authority: String?
   package var path: String
-  /// With its question mark, or empty.
+  /// The query including its question mark; empty if there is none.
   package var query: String
 
-  /// Splits a text into its parts, without the fragment.
+  /// Splits a text into its parts; drops the fragment.
   package init(_ text: String) {
     var rest = text.prefix { $0 != "#" }
     if let colon = rest.firstIndex(of: ":"), colon > rest.startIndex,
@@ -42,7 +42,7 @@ package struct URLReference: Hashable, Sendable {
     (scheme.map { $0 + ":" } ?? "") + (authority.map { "//" + $0 } ?? "") + path + query
   }
 
-  /// Resolves a reference against this URL (RFC 3986 section 5.2); nil if the result is no HTTP
+  /// Resolves a reference against this URL (RFC 3986 section 5.2); nil if the result is not an HTTP
   /// URL.
   package func resolving(_ reference: String) -> URLReference? {
     let isPlain = reference.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7f }
@@ -68,7 +68,7 @@ package struct URLReference: Hashable, Sendable {
     return target
   }
 
-  /// RFC 3986 section 5.2.4.
+  /// Removes dot segments (RFC 3986 section 5.2.4).
   private static func withoutDots(_ path: String) -> String {
     var segments: [Substring] = []
     let all = path.split(separator: "/", omittingEmptySubsequences: false)
@@ -85,7 +85,7 @@ package struct URLReference: Hashable, Sendable {
     return segments.joined(separator: "/")
   }
 
-  /// Whether two URLs have the same scheme, host and port.
+  /// Returns whether two URLs have the same scheme, host and port.
   package static func haveSameOrigin(_ one: String, _ other: String) -> Bool {
     guard let one = URLReference(one).origin, let other = URLReference(other).origin else {
       return false
@@ -102,7 +102,7 @@ package struct URLReference: Hashable, Sendable {
 }
 
 extension String {
-  /// The beginning through the last such character; empty if there is none.
+  /// Returns the text up to and including the last such character; empty if there is none.
   fileprivate func prefix(through character: Character) -> Substring {
     lastIndex(of: character).map { self[...$0] } ?? ""
   }
@@ -110,12 +110,12 @@ extension String {
 
 // MARK: - LinkField
 
-/// The ICE servers of `Link` fields (RFC 8288, RFC 9725 section 4.6).
+/// Parses ICE servers from `Link` fields (RFC 8288, RFC 9725 section 4.6).
 package enum LinkField {
-  /// The most servers in a response.
+  /// The maximum number of servers accepted from a response.
   private static let countMaximum = 32
 
-  /// Parses the ICE servers among the links of a field: `<uri>; rel="ice-server"; ...`.
+  /// Parses the ICE servers among a field's links: `<uri>; rel="ice-server"; ...`.
   package static func iceServers(_ field: String) -> [ICEServerConfiguration] {
     var reader = FieldReader(field)
     var servers: [ICEServerConfiguration] = []
@@ -138,7 +138,7 @@ private struct FieldReader {
 
   init(_ field: String) { bytes = Array(field.utf8) }
 
-  /// The next link; nil at the end of the field or at a syntax error.
+  /// Returns the next link; nil at the end of the field or at a syntax error.
   mutating func nextLink() -> (target: String, parameters: [String: String])? {
     skip { $0 == UInt8(ascii: ",") || FieldReader.isBlank($0) }
     guard consume(UInt8(ascii: "<")) else { return nil }
@@ -156,7 +156,7 @@ private struct FieldReader {
         skip(FieldReader.isBlank)
         value = consume(UInt8(ascii: "\"")) ? quoted() : text(FieldReader.isName)
       }
-      // The first of several parameters with the same name counts (RFC 8288 section 3.3).
+      // Among parameters with the same name, the first one counts (RFC 8288 section 3.3).
       if !name.isEmpty, parameters[name] == nil { parameters[name] = value }
     }
     return (target, parameters)

@@ -3,7 +3,7 @@ import SDP
 package import Wire
 
 /// A WHEP client (draft-ietf-wish-whep) as a room with one other participant, `stream`, whose media
-/// is present as soon as the server accepts.
+/// is present once the server accepts.
 package struct WHEPMachine: SignalingMachine {
   package static let name = "whep"
   static let owner = "stream"
@@ -56,7 +56,7 @@ package struct WHEPMachine: SignalingMachine {
     link.retry()
   }
 
-  // MARK: What the room wants
+  // MARK: Intents
 
   private mutating func handle(_ intent: RoomIntent) {
     switch intent {
@@ -78,7 +78,7 @@ package struct WHEPMachine: SignalingMachine {
     }
   }
 
-  // MARK: What the connection tells
+  // MARK: Connection
 
   private mutating func handle(_ report: ConnectionReport) {
     switch report {
@@ -106,7 +106,7 @@ package struct WHEPMachine: SignalingMachine {
     }
   }
 
-  // MARK: What the server answers
+  // MARK: Server
 
   private mutating func handle(_ news: HTTPDesk.News) {
     switch news {
@@ -159,7 +159,7 @@ package struct WHEPMachine: SignalingMachine {
     }
   }
 
-  /// Joins the room described by the server's description.
+  /// Joins the room according to the server's description.
   private mutating func join(_ sdp: String, _ connection: ConnectionID) {
     _ = roster.enter(WHEPMachine.owner, displayName: WHEPMachine.owner)
     let document = try? SDPDocument(parsing: sdp)
@@ -194,7 +194,7 @@ package struct WHEPMachine: SignalingMachine {
     }
   }
 
-  // MARK: The end
+  // MARK: Closing
 
   private mutating func leave() {
     guard phase != .leaving else { return }
@@ -204,7 +204,7 @@ package struct WHEPMachine: SignalingMachine {
 
   private mutating func end(_ failure: SignalingFailure?) {
     guard phase != .over else { return }
-    // End the server's session, if there is one.
+    // End the session on the server, if there is one.
     if phase != .leaving { link.close() }
     phase = .over
     link.desk.forget()

@@ -2,7 +2,7 @@ import Peer
 import SDP
 package import Wire
 
-/// A WHIP client (RFC 9725) as a room with nobody else in it; it publishes once.
+/// A WHIP client (RFC 9725) as a room without other participants; it publishes once.
 package struct WHIPMachine: SignalingMachine {
   package static let name = "whip"
   static let participant = "self"
@@ -51,7 +51,7 @@ package struct WHIPMachine: SignalingMachine {
     link.retry()
   }
 
-  // MARK: What the room wants
+  // MARK: Intents
 
   private mutating func handle(_ intent: RoomIntent) {
     switch intent {
@@ -100,7 +100,7 @@ package struct WHIPMachine: SignalingMachine {
     link.desk.request(connection, .makeOffer(iceRestart: restartsICE))
   }
 
-  // MARK: What the connection tells
+  // MARK: Connection
 
   private mutating func handle(_ report: ConnectionReport) {
     switch report {
@@ -116,7 +116,7 @@ package struct WHIPMachine: SignalingMachine {
     }
   }
 
-  // MARK: What the server answers
+  // MARK: Server
 
   private mutating func handle(_ news: HTTPDesk.News) {
     switch news {
@@ -192,7 +192,7 @@ package struct WHIPMachine: SignalingMachine {
     }
   }
 
-  // MARK: The end
+  // MARK: Closing
 
   private mutating func closeSession() {
     link.close()

@@ -2,12 +2,12 @@ import Peer
 import SDP
 import Wire
 
-/// A room of the audiobridge plugin: one connection with the mixed audio of all others.
+/// A room of the audiobridge plugin: a single connection with the mixed audio of all others.
 ///
-/// Everybody's audio is assigned to its one section. Option: `pin`.
+/// All participants' audio is assigned to its one section. Option: `pin`.
 struct JanusAudioBridge: JanusPlugin {
   static let name = "audiobridge"
-  /// The key of a participant's only media.
+  /// The key of each participant's only media.
   private static let key = "audio"
 
   private var mix = JanusMix()
@@ -52,7 +52,7 @@ struct JanusAudioBridge: JanusPlugin {
     mix.entered(&desk)
   }
 
-  /// Records a participant and whether it is muted.
+  /// Records a participant and whether that participant is muted.
   private func update(_ value: JSONValue, except own: String, _ desk: inout JanusDesk)
     -> [SignalingEvent]
   {
@@ -63,9 +63,9 @@ struct JanusAudioBridge: JanusPlugin {
       + desk.roster.set([offer], of: id)
   }
 
-  /// Assigns all audio to the section of the local audio.
+  /// Assigns all audio to the section with the local audio.
   private mutating func assign(_ desk: inout JanusDesk) {
-    // A connection that only receives has one section too, the first.
+    // A receive-only connection also has a single section, the first.
     guard let mid = mix.places.first?.mid ?? (desk.join.role == .down ? "0" : nil) else { return }
     mix.assign(desk.roster.participants.flatMap(\.media).map(\.id), in: mid, &desk)
   }
@@ -135,8 +135,8 @@ struct JanusAudioBridge: JanusPlugin {
 
 // MARK: - JanusEchoTest
 
-/// The echotest plugin as a room: a participant called `echo` publishes whatever this side
-/// publishes.
+/// The echotest plugin as a room: a participant named `echo` publishes whatever the local
+/// participant publishes.
 struct JanusEchoTest: JanusPlugin {
   static let name = "echotest"
   static let echo = "echo"
@@ -215,14 +215,14 @@ struct JanusMix: Sendable {
 
   var status: [(name: String, value: String)] { publication.status }
 
-  /// Whether the local audio is active; true before there is any.
+  /// Whether the local audio is active; true if there is none yet.
   var isActive: Bool { publication.wanted.first { $0.kind == .audio }?.isActive ?? true }
-  /// The local media that the server has, with its sections.
+  /// The local media that the server has accepted, with its sections.
   var places: [LocalMediaPlace] { publication.publishedPlaces }
 
   func info(of media: LocalMediaID) -> LocalMediaInfo? { publication.info(of: media) }
 
-  /// Replaces the description of local media; false if it is not published.
+  /// Replaces the description of local media; returns false if it is not published.
   mutating func update(_ media: LocalMediaInfo) -> Bool {
     publication.update(media) != nil && publication.mid(of: media.id) != nil
   }
@@ -253,7 +253,7 @@ struct JanusMix: Sendable {
     desk.request(connection, .makeOffer(iceRestart: restartsICE))
   }
 
-  /// Handles a report of the connection; returns an offer for the plugin to send.
+  /// Handles a report from the connection; returns an offer for the plugin to send.
   mutating func handle(
     _ report: ConnectionReport, of connection: ConnectionID, _ desk: inout JanusDesk
   ) -> SessionDescription? {
@@ -294,7 +294,7 @@ struct JanusMix: Sendable {
     if publication.isDue { offer(&desk) }
   }
 
-  /// Assigns media to a section, and unassigns those that are gone.
+  /// Assigns media to a section, and drops media that is gone.
   mutating func assign(_ media: [MediaID], in mid: String, _ desk: inout JanusDesk) {
     guard let connection = publication.connection else { return }
     for id in media where !assigned.contains(id) {
@@ -327,7 +327,7 @@ struct JanusMix: Sendable {
     entered(&desk)
   }
 
-  /// Publishes local media after joining, or opens the connection that only receives.
+  /// Publishes local media after joining, or opens the receive-only connection.
   mutating func entered(_ desk: inout JanusDesk) {
     if !publication.wanted.isEmpty || publication.isDue || desk.join.role == .down { offer(&desk) }
   }

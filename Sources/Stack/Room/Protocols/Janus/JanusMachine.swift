@@ -3,7 +3,7 @@ package import Wire
 /// A client of a Janus server, with one of its plugins as the room.
 ///
 /// Options: `plugin` (`videoroom`, `audiobridge` or `echotest`), `apisecret`, `token`, `pin`, and
-/// those of the plugins.
+/// the plugin's own.
 package struct JanusMachine: SignalingMachine {
   package static let name = "janus"
 
@@ -54,7 +54,7 @@ package struct JanusMachine: SignalingMachine {
     desk.end(into: &outbox)
   }
 
-  // MARK: What the room wants
+  // MARK: Intents
 
   private mutating func handle(_ intent: RoomIntent) {
     switch intent {
@@ -141,7 +141,7 @@ package struct JanusMachine: SignalingMachine {
 
   private mutating func handle(_ reply: JanusReply, to ask: JanusAsk, of role: JanusRole) {
     if role == .main, ask == .join, case .failed(let code, let reason) = reply {
-      // 436: the server has not noticed yet that the previous session is gone.
+      // 436: the server has not yet noticed that the previous session is gone.
       if phase == .reconnecting, code == 436 || code == nil {
         desk.dropLink()
         return reconnect(reason)
@@ -153,7 +153,7 @@ package struct JanusMachine: SignalingMachine {
     if isEntering, desk.isEntered { returned() }
   }
 
-  /// Records that the room was joined, for the first time or again.
+  /// Records that the room was joined or rejoined.
   private mutating func returned() {
     let wasAway = phase == .reconnecting
     phase = .joined
@@ -172,7 +172,7 @@ package struct JanusMachine: SignalingMachine {
     }
   }
 
-  /// The reason for the room's end, in the fields common to the plugins.
+  /// Returns how the room ended, from fields that all plugins share; nil if it did not.
   private func ending(_ data: JSONValue) -> RoomEnding? {
     if data["leaving"]?.text == "ok" || data["left"] != nil, data["reason"]?.text == "kicked" {
       return RoomEnding(.kicked, message: "kicked")
@@ -183,7 +183,7 @@ package struct JanusMachine: SignalingMachine {
     return nil
   }
 
-  // MARK: Losses and the end
+  // MARK: Losses and closing
 
   private mutating func lose(_ reason: String) {
     switch phase {
@@ -213,7 +213,7 @@ package struct JanusMachine: SignalingMachine {
       return end(SignalingFailure(.unreachable, reason, isCritical: true))
     }
     phase = .reconnecting
-    // Only a session in the room is worth claiming.
+    // Only a session that has entered the room is worth claiming.
     if !desk.isEntered { desk.forget() }
     desk.emit(.reconnecting(attempt: desk.session.link.attempt + 1, reason: reason))
     if now { desk.open() } else { desk.retry() }
@@ -237,7 +237,7 @@ package struct JanusMachine: SignalingMachine {
 }
 
 extension RoomIntent {
-  /// The action to be answered by a result, if any.
+  /// The action that a result must answer, if any.
   var action: ActionID? {
     switch self {
     case .publish(let request): request.action

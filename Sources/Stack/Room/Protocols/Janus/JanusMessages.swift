@@ -1,17 +1,17 @@
 import SDP
 import Wire
 
-/// The role of a handle in a Janus session.
+/// The purpose of a handle in a Janus session.
 enum JanusRole: String, Hashable, Sendable {
-  /// The local participant, and what is sent.
+  /// The local participant and the media it sends.
   case main
-  /// Media received from others.
+  /// Media received from other participants.
   case subscriber
   /// Messages over a data channel.
   case text
 }
 
-/// The request in a message to a plugin, for handling its answer.
+/// The purpose of a message to a plugin, which determines how its reply is handled.
 enum JanusAsk: Hashable, Sendable {
   case join
   /// A local offer.
@@ -26,7 +26,7 @@ enum JanusAsk: Hashable, Sendable {
   case acknowledge
 }
 
-/// The target of a request, for the error code.
+/// The subject of a configuration, which determines the error code.
 enum JanusSetting: Hashable, Sendable {
   case localMedia, profile, pause, restart
 }
@@ -38,32 +38,32 @@ enum JanusPurpose: Hashable, Sendable {
   case message(JanusRole, JanusAsk)
 }
 
-/// The answer to a message to a plugin.
+/// An answer to a message to a plugin.
 enum JanusReply: Hashable, Sendable {
-  /// The plugin's data and description.
+  /// The plugin's data, and its description if there is one.
   case data(JSONValue, SessionDescription?)
   case failed(code: Int?, reason: String)
 }
 
-/// An unsolicited message of the server.
+/// An unsolicited message from the server.
 enum JanusEvent: Hashable, Sendable {
   case data(JSONValue, SessionDescription?)
-  /// nil means there are no more.
+  /// A remote candidate; nil after the last one.
   case candidate(CandidateInit?)
-  /// The media path is gone; the handle stays.
+  /// The media path is gone; the handle remains.
   case hangup(String)
   case detached
-  /// Any other event about a handle: its name and the whole message.
+  /// Any other event about a handle: its name and the complete message.
   case note(String, JSONValue)
 }
 
-/// A message of a Janus server: the fields that all plugins share.
+/// A message from a Janus server, with the fields that all plugins share.
 struct JanusMessage {
   var type: String
   var session: Int64?
   var transaction: String?
   var sender: Int64?
-  /// `data.id` of a response.
+  /// `data.id` in a response.
   var id: Int64?
   /// `plugindata.data`.
   var data: JSONValue?
@@ -71,7 +71,7 @@ struct JanusMessage {
   var error: (code: Int?, reason: String)?
   var whole: JSONValue
 
-  /// Parses a message; nil if it is not one of Janus.
+  /// Parses a message; nil if it is not a Janus message.
   init?(_ value: JSONValue) {
     guard let type = value["janus"]?.text else { return nil }
     self.type = type
@@ -89,12 +89,13 @@ struct JanusMessage {
     if let error = value["error"] {
       self.error = (error["code"]?.integer.map { Int(clamping: $0) }, error["reason"]?.text ?? "")
     } else if let data, let code = data["error_code"]?.integer {
-      // Plugins put their errors into the data of an event.
+      // Plugins report errors in an event's data.
       error = (Int(clamping: code), data["error"]?.text ?? "")
     }
   }
 
-  /// The candidate of a `trickle` message (W3C RTCIceCandidateInit), or the end of candidates.
+  /// Returns the candidate in a `trickle` message (W3C RTCIceCandidateInit); an inner nil is the
+  /// end of candidates.
   static func candidate(_ value: JSONValue) -> CandidateInit?? {
     if value["completed"]?.flag == true { return .some(nil) }
     guard let candidate = value["candidate"]?.text else { return nil }
@@ -110,17 +111,17 @@ extension JSONValue {
     .members(("type", .text(description.type.rawValue)), ("sdp", .text(description.sdp)))
   }
 
-  /// The name of a room or participant: a number, unless the server is configured for strings.
+  /// Converts the name of a room or participant: to a number, unless the server is configured for
+  /// strings.
   static func identifier(_ text: String) -> JSONValue {
     if let number = Int64(text), number >= 0, String(number) == text { return .integer(number) }
     return .text(text)
   }
 }
 
-/// The description of a stream in a videoroom: the extra value, and a word if the stream is
-/// inactive.
+/// A stream's description in a videoroom: the extra value, and a mark if the stream is inactive.
 ///
-/// Other participants learn nothing else of it.
+/// Other participants learn nothing else about it.
 struct JanusDescription: Hashable, Sendable {
   private static let mark = "(off)"
 
@@ -147,12 +148,12 @@ struct JanusDescription: Hashable, Sendable {
 
 // MARK: - JanusDesk
 
-/// Shared state of the plugins: the session, the participants, and outputs.
+/// The state that the plugins share: the session, the participants and outputs.
 struct JanusDesk: SignalingDesk {
   var session: JanusSession
   var roster = Roster()
   var join = RoomJoin(room: "")
-  /// The local participant's identifier; nil before joining.
+  /// The local participant's id; nil before joining.
   var participant: String?
   /// Whether the current session has joined the room.
   private(set) var isEntered = false
@@ -165,7 +166,7 @@ struct JanusDesk: SignalingDesk {
     options = configuration.options
   }
 
-  /// Answers the actions of a lost transport or session.
+  /// Fails the actions of a lost transport or session.
   mutating func answerAbandoned() {
     for (action, setting) in session.removeAbandoned() {
       emit(
@@ -226,7 +227,7 @@ struct JanusDesk: SignalingDesk {
 
   // MARK: Entering
 
-  /// Records that the room was joined, or rejoined after a loss of the session.
+  /// Records that the room was joined, or rejoined after the session was lost.
   mutating func entered(_ id: String, session name: String?) {
     participant = id
     isEntered = true
@@ -236,35 +237,35 @@ struct JanusDesk: SignalingDesk {
   }
 }
 
-/// The specific part of a Janus plugin.
+/// The parts of a client that are specific to one Janus plugin.
 protocol JanusPlugin: Sendable {
-  /// As in `janus.plugin.videoroom`.
+  /// The name, as in `janus.plugin.videoroom`.
   static var name: String { get }
   var abilities: SignalingAbilities { get }
   var status: [(name: String, value: String)] { get }
 
   init(options: [String: String])
-  /// A handle was attached.
+  /// Handles an attached handle.
   mutating func attached(_ role: JanusRole, _ desk: inout JanusDesk)
-  /// A message was answered.
+  /// Handles the answer to a message.
   mutating func handle(
     _ reply: JanusReply, to ask: JanusAsk, of role: JanusRole, _ desk: inout JanusDesk)
-  /// The server sent an event.
+  /// Handles an event from the server.
   mutating func handle(_ event: JanusEvent, of role: JanusRole, _ desk: inout JanusDesk)
-  /// Handles an intent of the room; each action is eventually answered by a result.
+  /// Handles an intent; every action in it must eventually be answered by a result.
   mutating func handle(_ intent: RoomIntent, _ desk: inout JanusDesk)
   mutating func handle(
     _ report: ConnectionReport, of connection: ConnectionID, _ desk: inout JanusDesk)
-  /// The session continues over another transport: repeat what was under way.
+  /// Repeats pending requests after the session was resumed on another transport.
   mutating func resume(_ desk: inout JanusDesk)
-  /// The session and its connections are gone; what the room wants is kept.
+  /// Drops the connections after the session was lost; what the room wants is kept.
   mutating func reset(_ desk: inout JanusDesk)
-  /// The room is over: fail all actions.
+  /// Fails all actions because the room has ended.
   mutating func abandon(_ failure: SignalingFailure, _ desk: inout JanusDesk)
 }
 
 extension JanusDesk {
-  /// Handles events about a handle that are common to all plugins.
+  /// Handles events about a handle that all plugins share.
   mutating func record(_ type: String, _ whole: JSONValue) {
     // Media flow is observed on the connection itself.
     guard !["webrtcup", "media"].contains(type) else { return }
@@ -273,7 +274,7 @@ extension JanusDesk {
 }
 
 extension SignalingFailure {
-  /// Maps the error of a Janus server to a room's error.
+  /// Converts a Janus server's error to a room error.
   init(
     _ usual: RoomErrorCode, janus code: Int?, _ reason: String, isCritical: Bool = false,
     media: MediaID? = nil

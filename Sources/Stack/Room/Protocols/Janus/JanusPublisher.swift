@@ -2,7 +2,7 @@ import Peer
 import SDP
 import Wire
 
-/// Local media in a videoroom: its connection and what was published.
+/// Local media in a videoroom: its connection and what has been published.
 struct JanusPublisher: Sendable {
   private let options: [String: String]
   private var publication = Publication()
@@ -14,7 +14,7 @@ struct JanusPublisher: Sendable {
 
   func media(in mid: String) -> LocalMediaID? { publication.media(in: mid) }
 
-  // MARK: What the room wants
+  // MARK: Intents
 
   mutating func publish(_ request: PublicationRequest, _ desk: inout JanusDesk) {
     publication.add(request)
@@ -74,7 +74,7 @@ struct JanusPublisher: Sendable {
     }
   }
 
-  // MARK: What the connection tells
+  // MARK: Connection
 
   mutating func handle(
     _ report: ConnectionReport, of connection: ConnectionID, _ desk: inout JanusDesk
@@ -111,7 +111,7 @@ struct JanusPublisher: Sendable {
       offer)
   }
 
-  // MARK: What the server tells
+  // MARK: Server
 
   mutating func handle(_ reply: JanusReply, to ask: JanusAsk, _ desk: inout JanusDesk) {
     switch (ask, reply) {
@@ -141,7 +141,7 @@ struct JanusPublisher: Sendable {
     let known = publication.publishedPlaces
     desk.emit(publication.settle { _ in desk.roster.nextMedia() })
     for place in publication.publishedPlaces where !known.contains(place) {
-      // Published media is sent until the server is told to stop.
+      // Published media is sent until the server is asked to stop.
       guard let media = publication.info(of: place.media), !media.isActive else { continue }
       configure(media, switches: true, describes: false, &desk)
     }
@@ -161,9 +161,9 @@ struct JanusPublisher: Sendable {
     }
   }
 
-  /// Republishes over another connection after the server hung up.
+  /// Publishes again on another connection after the server hung up.
   mutating func hangUp(_ reason: String, _ desk: inout JanusDesk) {
-    // A connection under negotiation is not the one that was hung up.
+    // A connection being negotiated is not the one that was hung up.
     guard publication.connection != nil, publication.phase == .idle else { return }
     close(&desk)
     guard !publication.wanted.isEmpty else { return }
@@ -173,7 +173,7 @@ struct JanusPublisher: Sendable {
 
   // MARK: Losses
 
-  /// Publishes what is wanted after joining or rejoining.
+  /// Publishes all wanted media after joining or rejoining.
   mutating func entered(_ desk: inout JanusDesk) {
     if !publication.wanted.isEmpty || publication.isDue { offer(&desk) }
   }
@@ -199,8 +199,8 @@ struct JanusPublisher: Sendable {
 }
 
 extension LocalMediaInfo {
-  /// The description of a stream that others can read: the server does not inform them that it is
-  /// inactive.
+  /// The description of a stream, which includes whether it is active, because the server does not
+  /// inform other participants about that.
   fileprivate var description: String {
     JanusDescription(extraValue: extraValue, isActive: isActive).text
   }

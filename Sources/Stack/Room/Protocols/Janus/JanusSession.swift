@@ -1,28 +1,28 @@
 import SDP
 import Wire
 
-/// A session with a Janus server: transport, handles, and unanswered requests.
+/// A session with a Janus server: transport, handles and unanswered requests.
 struct JanusSession: Sendable {
   enum News: Hashable, Sendable {
     /// The transport is open.
     case opened
-    /// The session exists: a new one, or the one from before the transport was lost.
+    /// The session exists: a new one, or the one before the transport was lost.
     case ready(isNew: Bool)
     case attached(JanusRole)
     case reply(JanusRole, JanusAsk, JanusReply)
     case event(JanusRole, JanusEvent)
-    /// The transport was lost, or the server is not available.
+    /// The transport was lost, or the server is unavailable.
     case lost(String)
-    /// The server does not know the session, or refuses one.
+    /// The server does not know the session, or refuses to create one.
     case refused(code: Int?, reason: String)
-    /// The session is over and the transport closed.
+    /// The session has ended and the transport is closed.
     case closed
   }
 
   static let subprotocol = "janus-protocol"
   static let answerSeconds: Int64 = 10
   static let leaveSeconds: Int64 = 2
-  /// Janus ends sessions after 60 seconds of silence, unless configured otherwise.
+  /// Janus ends sessions after 60 seconds of silence unless configured otherwise.
   static let keepaliveSeconds: Int64 = 25
 
   var link: ServerLink
@@ -33,7 +33,7 @@ struct JanusSession: Sendable {
   private var handles: [(role: JanusRole, id: Int64)] = []
   private var isReady = false
   private var keepaliveDue: Instant?
-  /// Actions that will not be answered any more.
+  /// Actions that will no longer be answered.
   private var abandoned: [(action: ActionID, setting: JanusSetting)] = []
 
   init(_ configuration: SignalingConfiguration, prefix: String) {
@@ -47,7 +47,7 @@ struct JanusSession: Sendable {
     earliest(earliest(link.deadline, requests.deadline), keepaliveDue)
   }
 
-  /// Whether there was a session that may be claimed.
+  /// Whether there was a session that can be claimed.
   var hasSession: Bool { id != nil }
   var waitingCount: Int { requests.waitingCount }
 
@@ -70,13 +70,13 @@ struct JanusSession: Sendable {
     abandoned.append((action, setting))
   }
 
-  /// Returns and removes the actions of a lost transport or session.
+  /// Removes and returns the actions of a lost transport or session.
   mutating func removeAbandoned() -> [(action: ActionID, setting: JanusSetting)] {
     defer { abandoned = [] }
     return abandoned
   }
 
-  // MARK: Out
+  // MARK: Sending
 
   mutating func open(at now: Instant, into outputs: inout [SignalingOutput]) {
     link.open(at: now, into: &outputs)
@@ -89,7 +89,7 @@ struct JanusSession: Sendable {
     abandon()
   }
 
-  /// Forgets the session, which the server no longer has.
+  /// Drops the session, which the server no longer has.
   mutating func forget() {
     id = nil
     handles = []
@@ -147,7 +147,7 @@ struct JanusSession: Sendable {
     request("trickle", .trickle, members, at: now, into: &outputs)
   }
 
-  /// Ends the session and then the transport; true if both are done at once.
+  /// Ends the session, then the transport; returns true if there is nothing to wait for.
   mutating func leave(at now: Instant, into outputs: inout [SignalingOutput]) -> Bool {
     abandon()
     keepaliveDue = nil
@@ -174,7 +174,7 @@ struct JanusSession: Sendable {
     }
   }
 
-  // MARK: In
+  // MARK: Receiving
 
   mutating func handle(
     _ transport: TransportID, _ event: TransportEvent, at now: Instant,
@@ -202,7 +202,7 @@ struct JanusSession: Sendable {
   private mutating func lose(_ reason: String) -> News {
     isReady = false
     keepaliveDue = nil
-    // Requests are not answered over another transport, unless the session is claimed; then the
+    // Requests are not answered on another transport unless the session is claimed; then the
     // plugins repeat them.
     abandon()
     return .lost(reason)
@@ -315,7 +315,7 @@ struct JanusSession: Sendable {
     return .refused(code: code, reason: reason)
   }
 
-  // MARK: Time
+  // MARK: Timers
 
   mutating func pass(at now: Instant, into outputs: inout [SignalingOutput]) -> [News] {
     var news: [News] = []

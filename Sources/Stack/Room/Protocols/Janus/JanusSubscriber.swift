@@ -2,9 +2,9 @@ import Peer
 import SDP
 import Wire
 
-/// Media of others in a videoroom: its connection and subscriptions.
+/// Media from other participants in a videoroom: its connection and subscriptions.
 ///
-/// Only one request is under way at a time, from the request to the local answer.
+/// Only one request is in progress at a time, until its local answer has been sent.
 struct JanusSubscriber: Sendable {
   private enum Job: Sendable {
     case subscribe(ActionID?, [MediaID])
@@ -14,13 +14,13 @@ struct JanusSubscriber: Sendable {
 
   private enum Phase: String {
     case idle
-    /// The handle is being attached.
+    /// Waiting for the handle.
     case attaching
-    /// The request was sent.
+    /// Waiting for the server's offer.
     case asked
-    /// The connection creates an answer.
+    /// Waiting for the connection's answer.
     case answering
-    /// The answer was sent.
+    /// Waiting for the server to accept the answer.
     case answered
   }
 
@@ -37,7 +37,7 @@ struct JanusSubscriber: Sendable {
   private var job: Job?
   /// An offer that arrived while the previous one was being answered.
   private var nextOffer: (data: JSONValue, offer: SessionDescription)?
-  /// The wanted media, even if it is not received.
+  /// The media wanted, even if it is not being received.
   private var wanted: [MediaID] = []
   private var streams: [Stream] = []
 
@@ -48,7 +48,7 @@ struct JanusSubscriber: Sendable {
     ]
   }
 
-  // MARK: What the room wants
+  // MARK: Intents
 
   mutating func subscribe(_ action: ActionID, _ media: [MediaID], _ desk: inout JanusDesk) {
     let unknown = media.filter { desk.roster.media($0) == nil }
@@ -77,7 +77,7 @@ struct JanusSubscriber: Sendable {
         action, SignalingFailure(.noProfiles, "the video has no layers", media: media))
     }
     let number = JSONValue.integer(Int64(layer))
-    // One is for simulcast, the other for scalable coding; the server uses what applies.
+    // One is for simulcast, the other for scalable coding; the server uses the one that applies.
     configure(
       media, [("substream", number), ("spatial_layer", number)], .profile, action, &desk)
   }
@@ -109,7 +109,7 @@ struct JanusSubscriber: Sendable {
     proceed(&desk)
   }
 
-  // MARK: One thing after the other
+  // MARK: Requests
 
   private mutating func proceed(_ desk: inout JanusDesk) {
     guard phase == .idle, desk.isEntered else { return }
@@ -149,7 +149,7 @@ struct JanusSubscriber: Sendable {
   }
 
   private mutating func ask(_ media: [MediaID], _ desk: inout JanusDesk) {
-    // Do not request what nobody publishes any more.
+    // Do not request media that is no longer published.
     let places = media.compactMap { id in
       desk.roster.media(id).map { found in
         JSONValue.members(
@@ -176,7 +176,7 @@ struct JanusSubscriber: Sendable {
     }
   }
 
-  /// Finishes the current request and starts the next one.
+  /// Finishes the current request and starts the next.
   private mutating func finish(_ failure: SignalingFailure?, _ desk: inout JanusDesk) {
     phase = .idle
     switch job.take() {
@@ -189,7 +189,7 @@ struct JanusSubscriber: Sendable {
     proceed(&desk)
   }
 
-  // MARK: What the server tells
+  // MARK: Server
 
   mutating func handle(_ reply: JanusReply, to ask: JanusAsk, _ desk: inout JanusDesk) {
     switch (ask, reply) {
@@ -226,7 +226,7 @@ struct JanusSubscriber: Sendable {
     }
   }
 
-  /// Handles an unsolicited offer after a change of published media.
+  /// Handles an unsolicited offer after published media changed.
   mutating func handle(
     _ data: JSONValue, _ offer: SessionDescription?, _ desk: inout JanusDesk
   ) {
@@ -276,12 +276,12 @@ struct JanusSubscriber: Sendable {
     if let connection { desk.request(connection, .addCandidate(candidate)) }
   }
 
-  /// Requests everything that is wanted again after the server hung up.
+  /// Requests all wanted media again after the server hung up.
   mutating func hangUp(_ reason: String, _ desk: inout JanusDesk) {
     guard connection != nil else { return }
     desk.emit(.failed(SignalingFailure(.connectionClosed, "the server hung up: \(reason)")))
     close(&desk)
-    // The handle has no subscription any more.
+    // The handle no longer has a subscription.
     desk.detach(.subscriber)
     isJoined = false
     again(&desk)
@@ -293,7 +293,7 @@ struct JanusSubscriber: Sendable {
     again(&desk)
   }
 
-  // MARK: What the connection tells
+  // MARK: Connection
 
   mutating func handle(
     _ report: ConnectionReport, of connection: ConnectionID, _ desk: inout JanusDesk
@@ -315,7 +315,7 @@ struct JanusSubscriber: Sendable {
 
   mutating func entered(_ desk: inout JanusDesk) { again(&desk) }
 
-  /// Requests everything that is wanted and not received.
+  /// Requests wanted media that is not being received.
   private mutating func again(_ desk: inout JanusDesk) {
     let missing = wanted.filter { media in
       desk.roster.media(media) != nil && !streams.contains { $0.media == media }

@@ -2,12 +2,13 @@ import Peer
 import SDP
 import Wire
 
-/// Messages of participants by the textroom plugin, over a data channel of its own connection.
+/// Participants' messages through the textroom plugin, on a data channel in a connection of its
+/// own.
 ///
-/// The room with the given number or name has to exist. The type of a message is not transmitted.
+/// The room with the given number or name must exist. A message's type is not transmitted.
 struct JanusTextRoom: Sendable {
   static let name = "textroom"
-  /// The channel label of Janus and its own clients.
+  /// The channel label that Janus and its clients use.
   static let label = "JanusDataChannel"
   static let waitingMaximum = 1000
 
@@ -17,7 +18,7 @@ struct JanusTextRoom: Sendable {
   private var phase = Phase.idle
   private var connection: ConnectionID?
   private var requests = RequestTable<ActionID?>(prefix: "text")
-  /// Messages that wait for the room.
+  /// Messages waiting for the room.
   private var waiting: [(message: UserMessage, action: ActionID)] = []
 
   init(room: String) { self.room = room }
@@ -141,7 +142,7 @@ struct JanusTextRoom: Sendable {
       }
     case "message"?:
       guard let sender = value["from"]?.text, let text = value["text"]?.text else { return }
-      // Janus sends a message to its sender too.
+      // Janus also sends a message to its sender.
       guard sender != desk.participant else { return }
       let isWhisper = value["whisper"]?.flag == true
       let targets = isWhisper ? [desk.participant].compactMap { $0 } : []

@@ -1,10 +1,10 @@
 import SDP
 import Wire
 
-/// A room of the videoroom plugin: one connection that publishes, and one that receives.
+/// A room of the videoroom plugin: one connection that publishes and one that receives.
 ///
 /// Options: `pin`, `bitrate`, `audiocodec`, `videocodec`, and `textroom` with the number of the
-/// textroom plugin's room that carries messages.
+/// textroom plugin's room for messages.
 struct JanusVideoRoom: JanusPlugin {
   static let name = "videoroom"
 
@@ -43,7 +43,7 @@ struct JanusVideoRoom: JanusPlugin {
       .join,
       .members(
         ("request", "join"), ("ptype", "publisher"), ("room", .identifier(join.room)),
-        // Rejoin under the same identifier after a loss.
+        // Rejoin with the same id after a loss.
         ("id", (desk.participant ?? join.participant).map { .identifier($0) }),
         ("display", join.displayName.isEmpty ? nil : .text(join.displayName)),
         ("token", join.token.map { .text($0) }), ("pin", desk.options["pin"].map { .text($0) }),
@@ -74,12 +74,12 @@ struct JanusVideoRoom: JanusPlugin {
     var events = desk.roster.retain(ids)
     for attendee in attendees {
       events += enter(attendee, &desk)
-      // A server that restarted may not permit publishers from before the loss yet.
+      // A server that restarted may not yet list publishers from before the loss.
       guard let id = attendee["id"]?.identifier else { continue }
       events += desk.roster.set([], of: id)
     }
     for publisher in publishers { events += publish(publisher, &desk) }
-    // On arrival all of this is reported at once.
+    // On first joining, all of this is reported at once.
     if isReturn { desk.emit(events) }
     desk.entered(id, session: data["private_id"]?.identifier)
     publisher.entered(&desk)
@@ -116,7 +116,7 @@ struct JanusVideoRoom: JanusPlugin {
     }
   }
 
-  /// Handles a notification to all participants of the room.
+  /// Handles a notification to all participants in the room.
   private func handle(_ data: JSONValue, _ desk: inout JanusDesk) {
     switch data["videoroom"]?.text {
     case "talking"?, "stopped-talking"?:
@@ -138,7 +138,7 @@ struct JanusVideoRoom: JanusPlugin {
     }
   }
 
-  /// Records that a participant's media was switched off or on by a moderator.
+  /// Records that a moderator switched a participant's media off or on.
   private func moderate(_ data: JSONValue, _ desk: inout JanusDesk) {
     guard let action = data["moderation"]?.text, let id = data["id"]?.identifier,
       let mid = data["mid"]?.text
@@ -203,7 +203,7 @@ struct JanusVideoRoom: JanusPlugin {
 }
 
 extension Roster.Offer {
-  /// Parses a stream as the videoroom lists it; nil if it is not media, or disabled.
+  /// Parses a stream in the videoroom's list; nil if it is not media or is disabled.
   init?(janus stream: JSONValue) {
     guard let mid = stream["mid"]?.text,
       let kind = stream["type"]?.text.flatMap(MediaKind.init(rawValue:)),

@@ -1,9 +1,9 @@
 import SDP
 package import Wire
 
-/// A participant in a room of Retake's own protocol.
+/// A client of Retake's own room protocol.
 ///
-/// Options: `voices`, how many voices the server should send at once; by default all.
+/// Option: `voices`, the number of voices that the server should send at once; all by default.
 package struct RetakeRoomMachine: SignalingMachine {
   package static let name = "room"
 
@@ -16,7 +16,7 @@ package struct RetakeRoomMachine: SignalingMachine {
   private var down = RoomDownlink()
   private var phase = Phase.idle
   private var participant: String?
-  /// Identifies the session, so that the server can continue it over another transport.
+  /// The session id, with which the server can continue the session on another transport.
   private var session: String?
   private var joinDue: Instant?
   private let voices: UInt32?
@@ -77,7 +77,7 @@ package struct RetakeRoomMachine: SignalingMachine {
     }
   }
 
-  // MARK: What the room wants
+  // MARK: Intents
 
   private mutating func handle(_ intent: RoomIntent) {
     guard phase != .leaving else {
@@ -117,7 +117,7 @@ package struct RetakeRoomMachine: SignalingMachine {
       up.restart(connection, &desk)
       down.restart(connection, &desk)
     default:
-      // The rest concerns the current session.
+      // All other intents need the current session.
       guard desk.isEntered else {
         if let action = intent.action {
           desk.emit(action, SignalingFailure(.invalidState, "the room is not entered"))
@@ -150,7 +150,7 @@ package struct RetakeRoomMachine: SignalingMachine {
     if desk.close() { end(nil) }
   }
 
-  // MARK: The way to the server
+  // MARK: Transport
 
   private mutating func handle(_ news: ServerLink.News) {
     switch news {
@@ -164,7 +164,7 @@ package struct RetakeRoomMachine: SignalingMachine {
       if let participant { join.participant = participant }
       desk.send(.join(join, resumes: session))
     case .frame(.text(let text)):
-      // An unreadable message is of a later version.
+      // A message that cannot be parsed is from a later protocol version.
       guard let notice = try? RoomNotice(parsing: text) else { return }
       handle(notice)
     case .frame(.binary): break
@@ -204,7 +204,7 @@ package struct RetakeRoomMachine: SignalingMachine {
     desk.emit(.ended(ending ?? RoomEnding(.disconnected, message: failure?.message ?? "")))
   }
 
-  // MARK: What the server tells
+  // MARK: Server
 
   private mutating func handle(_ notice: RoomNotice) {
     if phase == .leaving { return }
@@ -302,7 +302,7 @@ package struct RetakeRoomMachine: SignalingMachine {
       if let fault { desk.emit(.failed(SignalingFailure(.subscribeFailed, fault.message))) }
     case .action(let action, let usual, let media):
       let failure = fault.map { fault in
-        // The server's error code, if present, is more specific.
+        // The server's error code, if there is one, is more specific.
         SignalingFailure(
           fault.code == .serviceError ? usual : fault.code, fault.message, media: media)
       }
@@ -321,10 +321,10 @@ extension Roster.Offer {
 
 // MARK: - RoomDesk
 
-/// Shared state of the machine for Retake's own rooms: the transport, the participants, and
+/// The state that the machine for Retake's own rooms shares: the transport, the participants and
 /// outputs.
 struct RoomDesk: SignalingDesk {
-  /// The request that an answer of the server is for.
+  /// The request that a server's answer belongs to.
   enum Purpose: Hashable, Sendable {
     case offer, stop, subscription
     case action(ActionID, RoomErrorCode, MediaID?)
@@ -335,7 +335,7 @@ struct RoomDesk: SignalingDesk {
   var link: ServerLink
   var roster = Roster()
   var join = RoomJoin(room: "")
-  /// Whether the current transport is in the room.
+  /// Whether the room has been joined on the current transport.
   var isEntered = false
   var servers = ICEServers()
   var step = SignalingStep()
@@ -348,7 +348,7 @@ struct RoomDesk: SignalingDesk {
   var deadline: Instant? { earliest(link.deadline, requests.deadline) }
   var waitingCount: Int { requests.waitingCount }
 
-  // MARK: The way to the server
+  // MARK: Transport
 
   mutating func open() { link.open(at: now, into: &step.outputs) }
   mutating func drop() { link.drop(into: &step.outputs) }
@@ -356,7 +356,7 @@ struct RoomDesk: SignalingDesk {
   mutating func passLink() -> ServerLink.News? { link.pass(at: now, into: &step.outputs) }
   mutating func send(_ request: RoomRequest) { link.send(request.text, into: &step.outputs) }
 
-  /// Sends a request that is answered by its number.
+  /// Sends a request whose answer has the same number.
   mutating func ask(_ purpose: Purpose, _ request: (UInt32) -> RoomRequest) {
     let due = now + .seconds(RoomDesk.answerSeconds)
     send(request(requests.addNumber(purpose, due: due)))
@@ -364,7 +364,7 @@ struct RoomDesk: SignalingDesk {
 
   mutating func expire() -> [Purpose] { requests.expire(at: now) }
 
-  /// Fails requests that will not be answered any more.
+  /// Fails requests that will no longer be answered.
   mutating func abandon(_ reason: String) {
     for case .action(let action, let code, let media) in requests.removeAll() {
       emit(action, SignalingFailure(code, reason, media: media))

@@ -2,15 +2,15 @@ import Peer
 import SDP
 package import Wire
 
-/// Which of a participant's two connections a message is about.
+/// Identifies one of a participant's two connections.
 package enum RoomConnection: String, Hashable, Sendable {
-  /// The participant's media; it offers.
+  /// For the participant's media; the participant makes offers.
   case up
-  /// The media of others; the server offers.
+  /// For other participants' media; the server makes offers.
   case down
 }
 
-/// Media in messages, with the server's number.
+/// Media as described in messages, with the server's number.
 package struct RoomMedia: Hashable, Sendable {
   package var number: UInt32
   package var kind: MediaKind
@@ -56,7 +56,7 @@ package struct RoomLocalMedia: Hashable, Sendable {
   package var isActive: Bool
   package var isAlwaysOn: Bool
   package var extraValue: String
-  /// The rids of its layers, the smallest first.
+  /// The rids of its layers, smallest layer first.
   package var layers: [String]
 
   package init(
@@ -90,7 +90,7 @@ package struct RoomLocalMedia: Hashable, Sendable {
   }
 }
 
-/// The number under which others see local media.
+/// The number under which other participants see local media.
 package struct RoomLocalNumber: Hashable, Sendable {
   package var local: UInt32
   package var number: UInt32
@@ -132,7 +132,7 @@ package struct RoomPlace: Hashable, Sendable {
 package struct RoomMember: Hashable, Sendable {
   package var id: String
   package var displayName: String
-  /// JSON, or nil.
+  /// The metadata as JSON, or nil.
   package var metadata: String?
   package var media: [RoomMedia]
 
@@ -159,7 +159,7 @@ package struct RoomMember: Hashable, Sendable {
   }
 }
 
-/// An error in a message.
+/// An error as described in messages.
 package struct RoomFault: Hashable, Sendable {
   package var code: RoomErrorCode
   package var message: String
@@ -180,7 +180,7 @@ package struct RoomFault: Hashable, Sendable {
 }
 
 extension JSONValue {
-  /// Parses JSON; nil if there is none or it is invalid.
+  /// Parses JSON; nil if there is no text or it is invalid.
   init?(text: String?) {
     guard let text, let value = try? JSONValue(parsing: text) else { return nil }
     self = value
@@ -228,7 +228,7 @@ extension SendLayer {
       scalabilityMode: try fields.optionalText("scalabilityMode"))
   }
 
-  /// As W3C RTCRtpEncodingParameters.
+  /// The layer in the form of W3C RTCRtpEncodingParameters.
   var json: JSONValue {
     .members(
       ("rid", .text(rid)), ("active", .flag(isActive)),
@@ -241,7 +241,7 @@ extension SendLayer {
 
 // MARK: - RoomFields
 
-/// Reads the members of a message, each within its limits.
+/// Reads a message's members, each within its limits.
 struct RoomFields {
   static let nameBytes = 256
   static let textBytes = 64 << 10
@@ -291,7 +291,7 @@ struct RoomFields {
   func integer(_ name: String) -> Int? { value[name]?.integer.map { Int(clamping: $0) } }
   func double(_ name: String) -> Double? { value[name]?.number }
 
-  /// A flag that may be omitted if it has the usual value.
+  /// Reads a flag that may be omitted if it has its usual value.
   func flag(_ name: String, usual: Bool? = nil) throws(JSONError) -> Bool {
     if let flag = value[name]?.flag { return flag }
     guard value[name] == nil, let usual else { throw missing(name) }
@@ -328,7 +328,7 @@ struct RoomFields {
     }
   }
 
-  /// A list that may be omitted if it is empty.
+  /// Reads a list that may be omitted if it is empty.
   func list<Element>(
     _ name: String, _ read: (JSONValue) throws(JSONError) -> Element
   ) throws(JSONError) -> [Element] {

@@ -6,17 +6,17 @@ package import Wire
 package enum RoomNotice: Hashable, Sendable {
   /// The room was joined.
   ///
-  /// `isResumed`: an earlier session continues, with its connections.
+  /// With `isResumed`, an earlier session continues, including its connections.
   case joined(
     participant: String, session: String, isResumed: Bool, members: [RoomMember], ICEServers)
   /// The answer to an offer for sending.
   case answer(sdp: String)
-  /// An offer for receiving, with everything that is sent.
+  /// An offer for receiving, listing all media that is sent.
   case offer(sdp: String, media: [RoomPlace])
   case candidate(RoomConnection, CandidateInit?)
-  /// The result of a request.
+  /// A request's result.
   case result(request: UInt32, RoomFault?)
-  /// The numbers of local media: the participant's and the server's.
+  /// Pairs of the participant's and the server's numbers for local media.
   case local([RoomLocalNumber])
   case entered(RoomMember)
   case left(participant: String, LeaveCause)
@@ -24,16 +24,16 @@ package enum RoomNotice: Hashable, Sendable {
   case unpublished(participant: String, [UInt32])
   case changed(participant: String, RoomMedia)
   case talking(participant: String, Bool, level: Int?)
-  /// The voices currently sent, if their number is limited: all of them.
+  /// All voices currently sent, if their number is limited.
   case voices([UInt32])
   /// A moderator switched local media off or on.
   case muted(local: UInt32, Bool)
-  /// The wanted layers of a sent section.
+  /// The layers wanted in a sent section.
   case layers(mid: String, [SendLayer])
   case message(UserMessage)
-  /// An error; the room is over if it is critical.
+  /// An error; a critical one ends the room.
   case error(RoomFault, isCritical: Bool)
-  /// The room is over for this participant.
+  /// The room has ended for this participant.
   case ended(RoomEnding)
   /// The participant should connect to another address.
   case moved(url: String)
@@ -125,7 +125,7 @@ extension JSONValue {
 
 extension RoomNotice {
   /// Parses a message.
-  /// - Throws: `JSONError` if it is invalid or of an unknown type.
+  /// - Throws: `JSONError` if it is invalid or has an unknown type.
   package init(parsing text: String) throws(JSONError) {
     let fields = try RoomFields(try JSONValue(parsing: text))
     let type = try fields.text("type")

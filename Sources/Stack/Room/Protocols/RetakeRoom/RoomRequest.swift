@@ -1,28 +1,28 @@
 package import SDP
 package import Wire
 
-/// A message of a participant to the server of Retake's own room protocol.
+/// A message from a participant to the server of Retake's own room protocol.
 ///
-/// Messages are JSON objects with a `type`, over a WebSocket of the subprotocol `retake-room`. One
-/// with a number as `request` is answered by a `result` with the same number.
+/// Messages are JSON objects with a `type`, on a WebSocket with the subprotocol `retake-room`. A
+/// message with a number as `request` is answered by a `result` with the same number.
 package enum RoomRequest: Hashable, Sendable {
-  /// The subprotocol of the WebSocket.
+  /// The WebSocket subprotocol.
   package static let subprotocol = "retake-room"
 
-  /// The first message; answered by `joined` or by a critical `error`.
+  /// The first message, answered by `joined` or a critical `error`.
   ///
-  /// `resumes` names the session of a lost transport, which the server continues if it still has
-  /// it.
+  /// `resumes` names the session of a lost transport, which the server continues if it still
+  /// exists.
   case join(RoomJoin, resumes: String?)
-  /// An offer for sending, with all local media; answered by `answer` and `result`.
+  /// An offer for sending, listing all local media; answered by `answer` and `result`.
   case offer(request: UInt32, sdp: String, media: [RoomLocalMedia])
   /// The answer to the server's offer for receiving.
   case answer(sdp: String)
-  /// A candidate; nil means there are no more.
+  /// A candidate; nil after the last one.
   case candidate(RoomConnection, CandidateInit?)
-  /// Stops sending everything.
+  /// Stop sending all media.
   case stop(request: UInt32)
-  /// Local media has another extra value or was switched on or off.
+  /// Local media changed its extra value or was switched on or off.
   case update(RoomMedia)
   case subscribe(request: UInt32, [UInt32])
   case unsubscribe(request: UInt32, [UInt32])
@@ -30,9 +30,9 @@ package enum RoomRequest: Hashable, Sendable {
   case pause(request: UInt32, media: UInt32, isPaused: Bool)
   /// A message to participants; to all if there are no targets.
   case message(request: UInt32, UserMessage)
-  /// Requests an offer with an ICE restart.
+  /// Request an offer with an ICE restart.
   case restart
-  /// A new token that replaces the one of the join.
+  /// A new token, replacing the one used to join.
   case renew(token: String)
   case leave
 
@@ -78,7 +78,7 @@ package enum RoomRequest: Hashable, Sendable {
   }
 
   /// Parses a message.
-  /// - Throws: `JSONError` if it is invalid or of an unknown type.
+  /// - Throws: `JSONError` if it is invalid or has an unknown type.
   package init(parsing text: String) throws(JSONError) {
     let fields = try RoomFields(try JSONValue(parsing: text))
     let type = try fields.text("type")
@@ -153,7 +153,7 @@ package enum RoomRequest: Hashable, Sendable {
 }
 
 extension JSONValue {
-  /// Creates a message that is answered by its number.
+  /// Creates a message whose answer has the same number.
   static func request(_ type: String, _ request: UInt32, _ members: (String, JSONValue)...)
     -> JSONValue
   {

@@ -2,10 +2,10 @@ import Peer
 import SDP
 import Wire
 
-/// The sending side in Retake's own rooms.
+/// The sending side in one of Retake's own rooms.
 struct RoomUplink: Sendable {
   private var publication = Publication()
-  /// The server's numbers of local media.
+  /// The server's numbers for local media.
   private var numbers: [RoomLocalNumber] = []
   private var isPublished = false
 
@@ -100,7 +100,7 @@ struct RoomUplink: Sendable {
     }
   }
 
-  /// Handles the result of an offer.
+  /// Handles an offer's result.
   mutating func settle(_ fault: RoomFault?, _ desk: inout RoomDesk) {
     if let fault { return fail(SignalingFailure(fault.code, fault.message), &desk) }
     desk.emit(publication.settle { _ in desk.roster.nextMedia() })
@@ -127,13 +127,13 @@ struct RoomUplink: Sendable {
     desk.emit(.localMuted(info.id, isMuted))
   }
 
-  /// Publishes what is wanted after joining or rejoining.
+  /// Publishes all wanted media after joining or rejoining.
   mutating func entered(_ desk: inout RoomDesk) {
     if publication.phase == .offered { publication.withdraw() }
     if publication.isDue || (!publication.wanted.isEmpty && !isPublished) { offer(&desk) }
   }
 
-  /// The room is over: fail all actions.
+  /// Fails all actions because the room has ended.
   mutating func abandon(_ failure: SignalingFailure, _ desk: inout RoomDesk) {
     desk.emit(publication.finish(failure))
   }
@@ -157,7 +157,7 @@ extension RoomLocalMedia {
 
 // MARK: - RoomDownlink
 
-/// The receiving side in Retake's own rooms: the server offers when something changes.
+/// The receiving side in one of Retake's own rooms: the server makes an offer after every change.
 struct RoomDownlink: Sendable {
   private struct Stream: Hashable, Sendable {
     var media: MediaID
@@ -195,7 +195,7 @@ struct RoomDownlink: Sendable {
     }
   }
 
-  /// The server's numbers of media; nil if one is missing.
+  /// Returns the server's numbers for media; nil if one is missing.
   private func numbers(_ media: [MediaID], _ desk: RoomDesk) -> [UInt32]? {
     var numbers: [UInt32] = []
     for id in media {
@@ -233,7 +233,7 @@ struct RoomDownlink: Sendable {
     if connection == self.connection { desk.send(.restart) }
   }
 
-  // MARK: The server's offers
+  // MARK: Offers from the server
 
   mutating func handle(offer sdp: String, _ places: [RoomPlace], _ desk: inout RoomDesk) {
     guard !isAnswering else {
@@ -292,7 +292,7 @@ struct RoomDownlink: Sendable {
 
   // MARK: Losses
 
-  /// Requests what is wanted and still published after rejoining with another session.
+  /// Requests wanted media that is still published, after rejoining with another session.
   mutating func entered(_ desk: inout RoomDesk) {
     wanted.removeAll { desk.roster.media($0) == nil }
     guard let numbers = numbers(wanted, desk), !numbers.isEmpty else { return }

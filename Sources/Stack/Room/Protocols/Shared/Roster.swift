@@ -1,11 +1,11 @@
 import SDP
 import Wire
 
-/// The participants of a room and their media, with the numbers of the media.
+/// A room's participants and their media, with the media's ids.
 struct Roster: Sendable {
   /// Media as a server names it.
   struct Offer: Hashable, Sendable {
-    /// The server's name, unique for its owner.
+    /// The server's name for it, unique per owner.
     var key: String
     var kind: MediaKind
     var isActive = true
@@ -16,11 +16,11 @@ struct Roster: Sendable {
 
   private struct Member: Sendable {
     var info: ParticipantInfo
-    /// The server's names of the media, in the order of `info.media`.
+    /// The server's names for the media, in the order of `info.media`.
     var keys: [String] = []
   }
 
-  /// Further ones are ignored, whatever a server sends.
+  /// Limits; anything beyond them is ignored, whatever a server sends.
   static let participantsMaximum = 1_000
   static let mediaMaximum = 64
 
@@ -30,7 +30,7 @@ struct Roster: Sendable {
   /// All participants in order of arrival.
   var participants: [ParticipantInfo] { members.map(\.info) }
 
-  /// Returns an unused number for media.
+  /// Returns an unused media id.
   mutating func nextMedia() -> MediaID {
     mediaCount += 1
     return MediaID(mediaCount)
@@ -38,7 +38,7 @@ struct Roster: Sendable {
 
   func contains(_ id: String) -> Bool { members.contains { $0.info.id == id } }
 
-  /// Media by its number, with the server's name.
+  /// Finds media by id; also returns the server's name for it.
   func media(_ id: MediaID) -> (media: PublishedMedia, key: String)? {
     for member in members {
       if let index = member.info.media.firstIndex(where: { $0.id == id }) {
@@ -48,7 +48,7 @@ struct Roster: Sendable {
     return nil
   }
 
-  /// Media by the server's name, if names are unique in the room.
+  /// Finds media by the server's name, if names are unique in the room.
   func media(key: String) -> MediaID? {
     for member in members {
       if let index = member.keys.firstIndex(of: key) { return member.info.media[index].id }
@@ -56,7 +56,7 @@ struct Roster: Sendable {
     return nil
   }
 
-  /// Media by its owner and the server's name.
+  /// Finds media by owner and the server's name.
   func media(owner: String, key: String) -> PublishedMedia? {
     guard let member = members.first(where: { $0.info.id == owner }),
       let index = member.keys.firstIndex(of: key)
@@ -82,7 +82,7 @@ struct Roster: Sendable {
     return events + [.participantLeft(id, cause)]
   }
 
-  /// Replaces everything that a participant publishes.
+  /// Replaces everything a participant publishes.
   mutating func set(_ offers: [Offer], of owner: String) -> [SignalingEvent] {
     guard let index = members.firstIndex(where: { $0.info.id == owner }) else { return [] }
     let before = members[index]
@@ -92,7 +92,7 @@ struct Roster: Sendable {
     var changed: [SignalingEvent] = []
     for offer in offers.prefix(Roster.mediaMaximum) where !after.keys.contains(offer.key) {
       let known = before.keys.firstIndex(of: offer.key).map { before.info.media[$0] }
-      // Another kind under the same name is other media.
+      // Another kind under the same name is different media.
       let same = known.flatMap { $0.kind == offer.kind ? $0 : nil }
       let media = PublishedMedia(
         id: same?.id ?? nextMedia(), owner: owner, kind: offer.kind, isActive: offer.isActive,
@@ -116,17 +116,17 @@ struct Roster: Sendable {
     return events
   }
 
-  /// Adds or changes one media of a participant.
+  /// Adds or changes one of a participant's media.
   mutating func update(_ offer: Offer, of owner: String) -> [SignalingEvent] {
     set(offers(of: owner).filter { $0.key != offer.key } + [offer], of: owner)
   }
 
-  /// Removes one media of a participant.
+  /// Removes one of a participant's offers.
   mutating func remove(key: String, of owner: String) -> [SignalingEvent] {
     set(offers(of: owner).filter { $0.key != key }, of: owner)
   }
 
-  /// What a participant publishes, as last recorded.
+  /// Returns what a participant publishes, as last recorded.
   func offers(of owner: String) -> [Offer] {
     guard let member = members.first(where: { $0.info.id == owner }) else { return [] }
     return zip(member.keys, member.info.media).map { key, media in
@@ -136,7 +136,7 @@ struct Roster: Sendable {
     }
   }
 
-  /// Removes all participants but these, after a time without updates.
+  /// Removes all participants except these, after a time without updates.
   mutating func retain(_ ids: [String]) -> [SignalingEvent] {
     let gone = members.map(\.info.id).filter { !ids.contains($0) }
     return gone.flatMap { leave($0, .left) }
@@ -145,14 +145,14 @@ struct Roster: Sendable {
 
 // MARK: - Publication
 
-/// Local media on a connection with local offers, one after the other: what is wanted, what the
-/// server has, and which actions wait for which offer.
+/// Local media on a connection with local offers, one at a time: what is wanted, what the server
+/// has, and which actions wait for which offer.
 struct Publication: Sendable {
   enum Phase: String, Sendable {
     case idle
-    /// The connection creates an offer.
+    /// Waiting for the connection's offer.
     case offering
-    /// The offer was sent.
+    /// Waiting for the server's answer.
     case offered
   }
 
@@ -167,7 +167,7 @@ struct Publication: Sendable {
   /// The sections of local media in the current offer.
   private(set) var places: [LocalMediaPlace] = []
   private var published: [Published] = []
-  /// The actions that the current offer answers, and those for the next one.
+  /// The actions that the current offer answers, and those waiting for the next offer.
   private var answering: [ActionID] = []
   private var waiting: [ActionID] = []
   private var isStale = false
@@ -178,7 +178,7 @@ struct Publication: Sendable {
   }
 
   var isEmpty: Bool { wanted.isEmpty && published.isEmpty }
-  /// The sections of the local media that the server has.
+  /// The sections of local media that the server has accepted.
   var publishedPlaces: [LocalMediaPlace] { published.map(\.place) }
 
   func info(of media: LocalMediaID) -> LocalMediaInfo? { wanted.first { $0.id == media } }
@@ -192,7 +192,7 @@ struct Publication: Sendable {
     published.first { $0.place.media == media }?.id
   }
 
-  // MARK: What is wanted
+  // MARK: Wanted media
 
   mutating func add(_ request: PublicationRequest) {
     wanted.removeAll { known in request.media.contains { $0.id == known.id } }
@@ -214,9 +214,9 @@ struct Publication: Sendable {
 
   mutating func restartICE() { restartsICE = true }
 
-  // MARK: An offer and its answer
+  // MARK: Offers
 
-  /// Starts an offer; nil if one is under way, after which another one follows.
+  /// Starts an offer; returns nil if one is in progress, after which another follows.
   /// - Returns: whether to restart ICE.
   mutating func begin() -> Bool? {
     guard phase == .idle else {
@@ -231,7 +231,7 @@ struct Publication: Sendable {
     return restartsICE
   }
 
-  /// Records that the offer was created; false if none is expected.
+  /// Records that the offer was created; returns false if none is expected.
   mutating func offer(_ places: [LocalMediaPlace]) -> Bool {
     guard phase == .offering else { return false }
     phase = .offered
@@ -239,9 +239,9 @@ struct Publication: Sendable {
     return true
   }
 
-  /// Records that the server accepted the offer; returns what is published now and what no longer
-  /// is.
-  /// - Parameter number: returns the number of new media.
+  /// Records that the server accepted the offer; returns events for media that is now published and
+  /// media that no longer is.
+  /// - Parameter number: returns the id for new media.
   mutating func settle(_ number: (LocalMediaPlace) -> MediaID) -> [SignalingEvent] {
     guard phase == .offered else { return [] }
     phase = .idle
@@ -258,7 +258,7 @@ struct Publication: Sendable {
     return events
   }
 
-  /// Records that the offer failed; what it would have published is not retried.
+  /// Records that the offer failed; the media it would have published is not retried.
   mutating func fail(_ failure: SignalingFailure) -> [SignalingEvent] {
     guard phase != .idle else { return [] }
     phase = .idle
@@ -287,7 +287,7 @@ struct Publication: Sendable {
     answering = []
   }
 
-  /// Records that the connection is gone; what is wanted is kept.
+  /// Records that the connection is gone; wanted media is kept.
   mutating func close() -> [SignalingEvent] {
     withdraw()
     defer { (published, places, connection) = ([], [], nil) }

@@ -1,12 +1,12 @@
 import Wire
 
-/// The transport to a server: a WebSocket, replaced after a loss.
+/// The transport to a server: a WebSocket that is replaced after a loss.
 struct ServerLink: Sendable {
   enum State: Hashable, Sendable {
     case idle
     case opening(TransportID, until: Instant)
     case open(TransportID)
-    /// Waiting before the next attempt.
+    /// Waiting for the next attempt.
     case waiting(until: Instant)
     case closing(TransportID, until: Instant)
     case over
@@ -16,7 +16,7 @@ struct ServerLink: Sendable {
   enum News: Hashable, Sendable {
     case opened(subprotocol: String?)
     case frame(SignalingFrame)
-    /// It could not be opened, broke, or was closed by the server.
+    /// It could not be opened, failed, or the server closed it.
     case lost(code: Int?, reason: String)
     /// The local close is complete.
     case closed
@@ -24,14 +24,15 @@ struct ServerLink: Sendable {
 
   static let openSeconds: Int64 = 15
   static let closeSeconds: Int64 = 3
-  /// After a loss: half a second, doubling up to eight seconds.
+  /// The maximum number of attempts; pauses between them double from half a second to eight
+  /// seconds.
   static let attemptsMaximum = 12
 
   private var urls: [String]
   private let subprotocols: [String]
   private let headers: [HTTPField]
   private(set) var state = State.idle
-  /// The number of attempts since the last success.
+  /// Attempts since the last success.
   private(set) var attempt = 0
   private var transportCount: UInt32 = 0
 
@@ -45,11 +46,11 @@ struct ServerLink: Sendable {
     if case .open = state { true } else { false }
   }
 
-  /// The URL of the next attempt.
+  /// The URL for the next attempt.
   var url: String? { urls.isEmpty ? nil : urls[attempt % urls.count] }
-  /// Whether every address was tried once.
+  /// Whether every URL was tried once.
   var isExhausted: Bool { attempt >= urls.count }
-  /// Whether there is no point in retrying.
+  /// Whether retrying is pointless.
   var isHopeless: Bool { attempt >= ServerLink.attemptsMaximum }
 
   var deadline: Instant? {
@@ -59,7 +60,7 @@ struct ServerLink: Sendable {
     }
   }
 
-  /// Uses other addresses from now on.
+  /// Uses other URLs from now on.
   mutating func redirect(to urls: [String]) {
     self.urls = urls
     attempt = 0
@@ -74,19 +75,19 @@ struct ServerLink: Sendable {
     outputs.append(.transport(id, .open(url: url, subprotocols: subprotocols, headers: headers)))
   }
 
-  /// Opens another one after a pause.
+  /// Opens another transport after a pause.
   mutating func retry(at now: Instant) {
     let milliseconds = min(Int64(500) << min(max(attempt, 1) - 1, 6), 8_000)
     state = .waiting(until: now + .milliseconds(milliseconds))
   }
 
-  /// Sends a message; dropped without a transport, because the loss is reported.
+  /// Sends a message; dropped without a transport, whose loss is reported.
   func send(_ text: String, into outputs: inout [SignalingOutput]) {
     guard case .open(let id) = state else { return }
     outputs.append(.transport(id, .send(.text(text))))
   }
 
-  /// Closes the transport; true if that is done at once.
+  /// Closes the transport; returns true if there is nothing to wait for.
   mutating func close(
     code: UInt16 = 1000, reason: String = "", at now: Instant,
     into outputs: inout [SignalingOutput]
@@ -103,7 +104,7 @@ struct ServerLink: Sendable {
     }
   }
 
-  /// Abandons a dead transport immediately, ignoring its last events.
+  /// Abandons a dead transport immediately and ignores its last events.
   mutating func drop(into outputs: inout [SignalingOutput]) {
     switch state {
     case .opening(let id, _), .open(let id):
@@ -113,7 +114,7 @@ struct ServerLink: Sendable {
     }
   }
 
-  /// Handles a transport event; nil if it is of an earlier transport.
+  /// Handles a transport event; returns nil if it is from an earlier transport.
   mutating func handle(_ id: TransportID, _ event: TransportEvent) -> News? {
     switch (state, event) {
     case (.opening(id, _), .opened(let subprotocol)):
@@ -134,10 +135,10 @@ struct ServerLink: Sendable {
     }
   }
 
-  /// Records success, so that the next loss starts with the first attempt.
+  /// Records success, so that attempts count from zero after the next loss.
   mutating func settle() { attempt = 0 }
 
-  /// Handles the passing of time.
+  /// Handles an expired deadline.
   mutating func pass(at now: Instant, into outputs: inout [SignalingOutput]) -> News? {
     guard let deadline, deadline <= now else { return nil }
     switch state {
@@ -158,7 +159,7 @@ struct ServerLink: Sendable {
 
 // MARK: - RequestTable
 
-/// Unanswered requests by their transaction names.
+/// Unanswered requests by transaction name.
 struct RequestTable<Purpose: Sendable>: Sendable {
   private struct Request: Sendable {
     var number: UInt32
@@ -170,7 +171,7 @@ struct RequestTable<Purpose: Sendable>: Sendable {
   private var count: UInt32 = 0
   private var requests: [Request] = []
 
-  /// - Parameter prefix: the beginning of the names, so that those of two sessions differ.
+  /// - Parameter prefix: the start of the names, so that names in two sessions differ.
   init(prefix: String) { self.prefix = prefix + "-" }
 
   var deadline: Instant? { requests.map(\.due).min() }
@@ -181,7 +182,7 @@ struct RequestTable<Purpose: Sendable>: Sendable {
     prefix + String(addNumber(purpose, due: due))
   }
 
-  /// Records a request for a protocol with numbers.
+  /// Records a request and returns its number, for protocols that use numbers.
   mutating func addNumber(_ purpose: Purpose, due: Instant) -> UInt32 {
     count &+= 1
     requests.append(Request(number: count, purpose: purpose, due: due))
@@ -192,12 +193,12 @@ struct RequestTable<Purpose: Sendable>: Sendable {
     transaction.hasPrefix(prefix) ? UInt32(transaction.dropFirst(prefix.count)) : nil
   }
 
-  /// The purpose of a transaction, if it is known.
+  /// Returns what a transaction is for, if it is known.
   func purpose(of transaction: String) -> Purpose? {
     number(transaction).flatMap { number in requests.first { $0.number == number }?.purpose }
   }
 
-  /// Removes and returns the purpose of a transaction, if it is known.
+  /// Removes a transaction; returns what it was for, if it is known.
   mutating func settle(_ transaction: String) -> Purpose? {
     number(transaction).flatMap { settle(number: $0) }
   }

@@ -1,14 +1,15 @@
 import Wire
 
-/// The current step of a protocol of rooms: its instant and outputs, and the number of connections
-/// so far.
+/// The current step of a room protocol: its instant, its outputs, and the number of connections
+/// opened so far.
 struct SignalingStep: Sendable {
   fileprivate(set) var now = Instant.zero
   var outputs: [SignalingOutput] = []
   fileprivate var connectionCount: UInt32 = 0
 }
 
-/// The state that the parts of a protocol share; through it they emit events and open connections.
+/// The state shared by the parts of a room protocol, which emit events and open connections through
+/// it.
 protocol SignalingDesk: Sendable {
   var step: SignalingStep { get set }
 }
@@ -18,7 +19,7 @@ extension SignalingDesk {
 
   mutating func begin(at now: Instant) { step.now = now }
 
-  /// Moves the outputs of the step into an outbox.
+  /// Moves the step's outputs into an outbox.
   mutating func end(into outbox: inout Outbox<SignalingOutput>) {
     for output in step.outputs { outbox.append(output) }
     step.outputs = []
@@ -28,12 +29,12 @@ extension SignalingDesk {
 
   mutating func emit(_ events: [SignalingEvent]) { for event in events { emit(event) } }
 
-  /// Reports the result of an action.
+  /// Reports an action's result.
   mutating func emit(_ action: ActionID, _ failure: SignalingFailure? = nil) {
     emit(.result(action, failure))
   }
 
-  /// Opens a connection; they are numbered from 1.
+  /// Opens a connection; the numbers start at 1.
   mutating func openConnection(_ role: ConnectionRole, _ servers: ICEServers) -> ConnectionID {
     step.connectionCount += 1
     let id = ConnectionID(step.connectionCount)

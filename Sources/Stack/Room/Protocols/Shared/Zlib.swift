@@ -1,15 +1,15 @@
 import CZlib
 
-/// Data in the zlib format (RFC 1950), as data channels with compression carry it.
+/// Data in the zlib format (RFC 1950), which compressed data channels use.
 ///
-/// Implemented here rather than by a library, because the same text has to be the same bytes in
-/// every replay. It uses only the fixed codes of RFC 1951 section 3.2.6, which leave no choice to a
-/// library's version.
+/// It is implemented here, not by a library, because the same text must compress to the same bytes
+/// in every replay. It uses only the fixed codes of RFC 1951 section 3.2.6, so the result does not
+/// depend on a library's version.
 enum Zlib {
-  /// The bytes are invalid, or expand to too much.
+  /// The reason that bytes cannot be expanded: they are invalid, or the result is too long.
   enum Failure: Error, Hashable { case malformed, tooLong }
 
-  /// The checksum of the format (RFC 1950 section 8).
+  /// Returns the format's checksum (RFC 1950 section 8).
   static func adler32(_ bytes: [UInt8]) -> UInt32 {
     var (low, high): (UInt32, UInt32) = (1, 0)
     for byte in bytes {
@@ -24,16 +24,16 @@ enum Zlib {
     writer.write(bytes)
     let sum = adler32(bytes)
     let tail = [24, 16, 8, 0].map { UInt8(truncatingIfNeeded: sum >> $0) }
-    // A window of 32 KiB, no dictionary, and a check that makes both bytes a multiple of 31.
+    // A 32 KiB window, no dictionary, and a check that makes both bytes a multiple of 31.
     return [0x78, 0x01] + writer.finish() + tail
   }
 
-  /// The bytes decompressed at a time.
+  /// The number of bytes that are decompressed at a time.
   private static let pieceLength = 1 << 16
 
-  /// - Parameter limit: how many bytes may come out.
+  /// - Parameter limit: the maximum length of the result.
   static func expanded(_ bytes: [UInt8], limit: Int) throws(Failure) -> [UInt8] {
-    // It contains a pointer to itself, so it must not move.
+    // The stream contains a pointer to itself, so it must not move.
     let stream = UnsafeMutablePointer<z_stream>.allocate(capacity: 1)
     stream.initialize(to: z_stream())
     defer { stream.deallocate() }
@@ -47,7 +47,7 @@ enum Zlib {
       var out: [UInt8] = []
       var code = Z_OK
       while code == Z_OK {
-        // One byte too many shows that there is more than may come out.
+        // One byte beyond the limit shows that the result is too long.
         let room = min(limit - out.count + 1, pieceLength)
         out += [UInt8](unsafeUninitializedCapacity: room) { buffer, count in
           stream.pointee.next_out = buffer.baseAddress
@@ -57,14 +57,14 @@ enum Zlib {
         }
         guard out.count <= limit else { throw .tooLong }
       }
-      // Bytes that end early give Z_BUF_ERROR.
+      // Truncated input gives Z_BUF_ERROR.
       guard code == Z_STREAM_END else { throw .malformed }
       return out
     }
   }
 }
 
-/// Base values and extra bits of lengths and distances (RFC 1951 section 3.2.5).
+/// Base values and extra bits for lengths and distances (RFC 1951 section 3.2.5).
 private enum CopyTable {
   static let lengths: [(base: Int, bits: Int)] =
     table(
@@ -85,7 +85,7 @@ private enum CopyTable {
   }
 }
 
-/// Writes one block with the fixed codes.
+/// Writes a single block with the fixed codes.
 private struct DeflateWriter {
   private static let windowLength = 32_768
   private static let copyRange = 3...258
@@ -124,7 +124,7 @@ private struct DeflateWriter {
   }
 
   private mutating func putCopy(length: Int, distance: Int) {
-    // The last row that starts at or below the value; 258 has its own.
+    // The last row that starts at or below the value; length 258 has its own row.
     let row = CopyTable.lengths.lastIndex { $0.base <= length } ?? 0
     putSymbol(257 + row)
     put(length - CopyTable.lengths[row].base, CopyTable.lengths[row].bits)
@@ -134,7 +134,7 @@ private struct DeflateWriter {
   }
 
   mutating func write(_ bytes: [UInt8]) {
-    // Where three bytes last occurred, by their hash.
+    // The last index of each three-byte sequence, by hash.
     var places = [Int](repeating: -1, count: 4096)
     var index = 0
     while index < bytes.count {

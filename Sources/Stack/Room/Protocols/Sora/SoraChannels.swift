@@ -1,25 +1,25 @@
 import SDP
 import Wire
 
-/// The data channels of a session, and whether signaling has moved to them.
+/// A session's data channels, and whether signaling has moved to them.
 struct SoraChannels: Sendable {
-  /// When the WebSocket is closed after the first message on the data channel, if the server
-  /// permits.
+  /// The time from the first message on the data channel until the WebSocket is closed, if the
+  /// server permits that.
   private static let switchSeconds: Int64 = 10
 
   private var channels: [SoraChannel] = []
-  /// Whether signaling uses data channels now.
+  /// Whether signaling now uses data channels.
   private(set) var hasSwitched = false
-  /// Whether losing the WebSocket is permitted, and when it is closed.
+  /// Whether the session may lose the WebSocket, and when it is closed.
   private var ignoresSocket = false
   private(set) var deadline: Instant?
 
   subscript(label: String) -> SoraChannel? { channels.first { $0.label == label } }
 
-  /// Whether a session continues without its WebSocket.
+  /// Whether the session continues without its WebSocket.
   var outlivesSocket: Bool { hasSwitched && ignoresSocket }
 
-  /// Sets the channels of a session.
+  /// Sets the session's channels.
   mutating func begin(_ channels: [SoraChannel]) { self.channels = channels }
 
   mutating func switchOver(ignoresSocket: Bool) {
@@ -33,7 +33,7 @@ struct SoraChannels: Sendable {
     deadline = now + .seconds(SoraChannels.switchSeconds)
   }
 
-  /// Returns whether to close the WebSocket now.
+  /// Returns whether the WebSocket must be closed now.
   mutating func consumeDue(at now: Instant) -> Bool {
     guard let deadline, deadline <= now else { return false }
     self.deadline = nil
@@ -42,8 +42,8 @@ struct SoraChannels: Sendable {
 
   mutating func end() { self = SoraChannels() }
 
-  /// Converts an application's message for the channel of its type, or the first; nil if there is
-  /// none.
+  /// Returns the request that sends an application's message on the channel of its type, or on the
+  /// first one; returns nil if there is no channel.
   func outgoing(_ message: UserMessage) -> ConnectionRequest? {
     let wanted = message.type.hasPrefix("#") ? message.type : nil
     guard hasSwitched,
@@ -56,7 +56,7 @@ struct SoraChannels: Sendable {
 }
 
 extension SoraChannel {
-  /// Converts a received message; nil if it is not text.
+  /// Converts a received message; returns nil if it is not text.
   func message(_ bytes: [UInt8]) -> UserMessage? {
     var (sender, body) = ("", bytes[...])
     if carriesSender, bytes.count >= SoraChannel.senderLength {
@@ -71,7 +71,7 @@ extension SoraChannel {
 
 // MARK: - SoraDesk
 
-/// Shared state of the Sora machine: the transports, the participants, and outputs.
+/// The Sora machine's shared state: transport, participants and outputs.
 struct SoraDesk: SignalingDesk {
   var link: ServerLink
   var roster = Roster()
@@ -88,20 +88,20 @@ struct SoraDesk: SignalingDesk {
   mutating func close() -> Bool { link.close(at: now, into: &step.outputs) }
   mutating func pass() -> ServerLink.News? { link.pass(at: now, into: &step.outputs) }
 
-  /// Records that the server accepted this client.
+  /// Records that the server accepted the client.
   mutating func begin(_ offer: SoraOffer) {
     participant = offer.connection
     channels.begin(offer.channels)
   }
 
-  /// Resets everything of a session.
+  /// Resets the session's state.
   mutating func reset() {
     emit(roster.retain([]))
     channels.end()
     connection = nil
   }
 
-  /// Sends a signaling message over the current transport.
+  /// Sends a signaling message on the data channel or, before the switch, on the WebSocket.
   mutating func send(_ value: JSONValue) {
     if channels.hasSwitched, channels[SoraChannel.signaling] != nil {
       send(value, on: SoraChannel.signaling)
@@ -126,15 +126,15 @@ struct SoraDesk: SignalingDesk {
   }
 }
 
-/// Statistics that the server requested, on the WebSocket or a channel, until the connection
-/// returns them.
+/// Pending statistics: the server requested them on the WebSocket or a channel, and the connection
+/// has not returned them yet.
 struct SoraStatistics: Sendable {
   private var count: UInt32 = 0
   /// The pending requests.
   private var asked: [(action: ActionID, isOnChannel: Bool)] = []
 
   mutating func ask(_ connection: ConnectionID, isOnChannel: Bool, _ desk: inout SoraDesk) {
-    // A server that asks repeatedly gets one answer at a time.
+    // A server that asks repeatedly gets one reply at a time.
     guard !asked.contains(where: { $0.isOnChannel == isOnChannel }) else { return }
     count &+= 1
     asked.append((ActionID(count), isOnChannel))
@@ -152,6 +152,6 @@ struct SoraStatistics: Sendable {
     }
   }
 
-  /// Resets the requests at the end of the session.
+  /// Drops the requests when the session ends.
   mutating func forget() { asked = [] }
 }

@@ -1,11 +1,11 @@
 import SDP
 package import Wire
 
-/// A client of a channel of WebRTC SFU Sora, over its public signaling.
+/// A client for channels of WebRTC SFU Sora that uses its public signaling.
 ///
 /// Options are the members of `connect` (`SoraConnect.names`), as JSON or text;
-/// `connection_timeout` in seconds for joining; and `tells_signaling`, with which every message of
-/// the server is reported as a notification of the type `signaling`.
+/// `connection_timeout`, the time limit for joining in seconds; and `tells_signaling`, which
+/// reports every server message as a notification of type `signaling`.
 package struct SoraMachine: SignalingMachine {
   package static let name = "sora"
 
@@ -15,7 +15,7 @@ package struct SoraMachine: SignalingMachine {
 
   /// The time limit for joining, as in the service's own SDKs.
   private static let connectionSeconds: Int64 = 30
-  /// How long the first offer waits for local media.
+  /// The time for which the first offer is held back for local media.
   private static let holdSeconds: Int64 = 2
   private static let leaveSeconds: Int64 = 3
   private static let redirectsMaximum = 5
@@ -26,7 +26,8 @@ package struct SoraMachine: SignalingMachine {
   private var media = SoraMedia()
   private var join = RoomJoin(room: "")
   private var phase = Phase.idle
-  /// When an offer, the first answer, or the end of leaving is due.
+  /// The time limit for an offer or for leaving, or the end of the time for which the first offer
+  /// is held.
   private var due: Instant?
   private var redirectCount = 0
   private var wasJoined = false
@@ -60,7 +61,7 @@ package struct SoraMachine: SignalingMachine {
   package mutating func step(
     _ input: SignalingInput, at now: Instant, into outbox: inout Outbox<SignalingOutput>
   ) {
-    // There are no events after the end.
+    // Nothing happens after the end.
     guard phase != .over else { return }
     desk.begin(at: now)
     switch input {
@@ -88,7 +89,7 @@ package struct SoraMachine: SignalingMachine {
     }
   }
 
-  // MARK: What the room wants
+  // MARK: Intents
 
   private mutating func handle(_ intent: RoomIntent) {
     if phase == .leaving { return refuse(intent, "the channel is being left") }
@@ -109,7 +110,7 @@ package struct SoraMachine: SignalingMachine {
     case .unpublish(let action, let locals): media.unpublish(action, locals, &desk)
     case .sendMessage(let action, let message): send(message, action)
     case .networkChanged:
-      // A Sora session does not outlive its connection.
+      // A Sora session ends with its connection.
       guard phase == .joined else { return }
       desk.drop()
       lose("the network has changed", code: nil)
@@ -138,11 +139,11 @@ package struct SoraMachine: SignalingMachine {
     phase = .leaving
     due = desk.now + .seconds(SoraMachine.leaveSeconds)
     desk.send(.members(("type", "disconnect"), ("reason", "NO-ERROR")))
-    // The server closes what is open; without a transport there is nothing to wait for.
+    // The server closes what is open; without a transport, the session ends at once.
     if !desk.link.isOpen, !desk.channels.hasSwitched, desk.close() { end(nil) }
   }
 
-  // MARK: The WebSocket
+  // MARK: WebSocket
 
   private mutating func handle(_ news: ServerLink.News) {
     switch news {
@@ -158,7 +159,7 @@ package struct SoraMachine: SignalingMachine {
       handle(value)
     case .frame(.binary): break
     case .lost(let code, let reason):
-      // Once signaling has moved, the WebSocket is not needed.
+      // After the switch, the WebSocket is not needed.
       if desk.channels.outlivesSocket, phase == .joined { return }
       lose(reason, code: code)
     case .closed: if phase == .leaving { end(nil) }
@@ -182,7 +183,7 @@ package struct SoraMachine: SignalingMachine {
     }
   }
 
-  /// The meaning of a close code with which the server ended this connection on purpose.
+  /// Returns the room's ending for a close code, or nil if the server did not close on purpose.
   private static func ending(_ code: Int, _ reason: String) -> RoomEnding? {
     let isKicked = reason.contains("API")
     switch code {
@@ -203,7 +204,7 @@ package struct SoraMachine: SignalingMachine {
     desk.link.retry(at: desk.now)
   }
 
-  /// Resets everything of the session.
+  /// Resets the session's state.
   private mutating func reset() {
     due = nil
     media.close(&desk)
@@ -226,7 +227,7 @@ package struct SoraMachine: SignalingMachine {
             .disconnected, code: failure?.serverCode, message: failure?.message ?? "")))
   }
 
-  // MARK: What the server says
+  // MARK: Server
 
   private mutating func handle(_ value: JSONValue) {
     guard phase != .leaving else { return }
@@ -243,7 +244,7 @@ package struct SoraMachine: SignalingMachine {
     case "switched"?: switched(value)
     case "redirect"?: redirect(value)
     case "close"?: close(value)
-    // Of a later version.
+    // A message from a later version of the service.
     case let type?: desk.emit(.notification(type: type, value.json))
     case nil: break
     }
@@ -283,7 +284,7 @@ package struct SoraMachine: SignalingMachine {
     guard let id = value["connection_id"]?.text else { return }
     switch type {
     case "connection.created":
-      // The notification of this client's arrival lists everybody present.
+      // The notification of the local participant's arrival lists all participants present.
       for other in value["data"]?.elements ?? [] { enter(other) }
       enter(value)
     case "connection.destroyed": desk.emit(desk.roster.leave(id, .left))
@@ -327,7 +328,7 @@ package struct SoraMachine: SignalingMachine {
     desk.open()
   }
 
-  /// Handles that the server ended the session over the data channel.
+  /// Ends the room after the server closed the session over the data channel.
   private mutating func close(_ value: JSONValue) {
     let code = value["code"]?.integer.map { Int(clamping: $0) } ?? 1000
     let reason = value["reason"]?.text ?? ""
@@ -336,7 +337,7 @@ package struct SoraMachine: SignalingMachine {
       SoraMachine.ending(code, reason) ?? RoomEnding(.disconnected, code: code, message: reason))
   }
 
-  // MARK: What the connection tells
+  // MARK: Connection
 
   private mutating func handle(_ report: ConnectionReport, of connection: ConnectionID) {
     guard connection == desk.connection else { return }

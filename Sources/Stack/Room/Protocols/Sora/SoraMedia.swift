@@ -2,7 +2,7 @@ import Peer
 import SDP
 import Wire
 
-/// The single connection to a Sora server: its offers, the local answers, and the media of each
+/// The only connection to a Sora server: its offers, the local answers, and the media in each
 /// section.
 struct SoraMedia: Sendable {
   private struct Assignment: Hashable, Sendable {
@@ -14,7 +14,7 @@ struct SoraMedia: Sendable {
 
   private(set) var connection: ConnectionID?
   private var phase = Phase.idle
-  /// The type of the current answer: `answer`, `re-answer` or `update`.
+  /// The current answer's type: `answer`, `re-answer` or `update`.
   private var answerType = ""
   private var nextOffer: (sdp: String, type: String)?
   private var wanted: [LocalMediaInfo] = []
@@ -29,12 +29,12 @@ struct SoraMedia: Sendable {
     ]
   }
 
-  /// Whether local media can still go into the first answer.
+  /// Whether the first answer can still include local media.
   var isHeld: Bool { phase == .held }
 
-  // MARK: The server's offers
+  // MARK: Server offers
 
-  /// Holds the first offer for a while so that local media can be added.
+  /// Holds back the first offer for a while, so that local media can be added.
   mutating func hold(_ offer: SoraOffer, _ role: ConnectionRole, _ desk: inout SoraDesk) {
     let connection = desk.connect(role, offer.servers)
     self.connection = connection
@@ -53,10 +53,10 @@ struct SoraMedia: Sendable {
     proceed(&desk)
   }
 
-  /// Handles another offer of the server.
+  /// Handles a further offer from the server.
   mutating func handle(offer sdp: String, answeredBy type: String, _ desk: inout SoraDesk) {
     guard connection != nil else { return }
-    // Of several that arrive while one is answered, the last is complete.
+    // Of several offers that arrive during an answer, the last one is complete.
     if phase == .held {
       nextOffer = (sdp, "answer")
     } else {
@@ -73,11 +73,11 @@ struct SoraMedia: Sendable {
     desk.request(connection, .setRemote(SessionDescription(type: .offer, sdp: offer.sdp)))
   }
 
-  /// Assigns media to sections: a section's stream has the name of its sender's connection.
+  /// Assigns media to sections; a section's stream is named after its sender's connection.
   private mutating func assign(
     _ sdp: String, _ connection: ConnectionID, _ desk: inout SoraDesk
   ) {
-    // The connection refuses what cannot be parsed.
+    // The connection refuses an offer that cannot be parsed.
     guard let document = try? SDPDocument(parsing: sdp) else { return }
     var offers: [(owner: String, offer: Roster.Offer)] = []
     for section in document.sections where !section.isRejected {
@@ -157,7 +157,7 @@ struct SoraMedia: Sendable {
     waiting = []
   }
 
-  // MARK: The end
+  // MARK: Closing
 
   mutating func close(_ desk: inout SoraDesk) {
     phase = .idle
@@ -169,7 +169,7 @@ struct SoraMedia: Sendable {
     connection = nil
   }
 
-  /// Fails actions that wait for a connection.
+  /// Fails the actions that wait for a connection.
   mutating func abandon(_ reason: String, _ desk: inout SoraDesk) {
     for action in waiting { desk.emit(action, SignalingFailure(.publishFailed, reason)) }
     waiting = []

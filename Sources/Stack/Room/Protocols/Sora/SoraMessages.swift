@@ -7,31 +7,32 @@ import Wire
 public struct SoraConfiguration: Hashable, Sendable {
   /// The direction of media.
   public enum Role: String, Hashable, Sendable, CaseIterable {
-    /// Sending only.
+    /// Send only.
     case sendonly
-    /// Receiving only.
+    /// Receive only.
     case recvonly
-    /// Both.
+    /// Send and receive.
     case sendrecv
   }
 
-  /// Whose media a spotlight channel sends in full quality.
+  /// The participants whose media a spotlight channel sends in full quality.
   public enum Spotlight: Hashable, Sendable {
-    /// Everybody's.
+    /// All participants.
     case disabled
-    /// The media of the last speakers; nil leaves their number to the server.
+    /// The last speakers; nil leaves their number to the server.
     case enabled(number: Int?)
   }
 
   /// The signaling URLs, `wss://host/signaling`, tried in order.
   public var urlCandidates: [String]
-  /// The channel.
+  /// The channel to join.
   public var channelId: String
   /// The direction of media.
   public var role: Role
-  /// Whether several may send in the channel; nil means yes, the servers' current default.
+  /// Whether several participants may send in the channel; nil means yes, the servers' current
+  /// default.
   public var multistreamEnabled: Bool?
-  /// The identifier of the local stream, which distinguishes it from received ones.
+  /// The local stream's identifier, which distinguishes it from received streams.
   public var publisherStreamId = "mainStream"
   /// Whether the camera is on initially; otherwise it is not started, and the local video is black.
   public var initialCameraEnabled = true
@@ -40,21 +41,21 @@ public struct SoraConfiguration: Hashable, Sendable {
   public var initialMicrophoneEnabled = true
   /// The time limit for joining in seconds, 1 to 3600.
   public var connectionTimeout = 30
-  /// The client's name for others, if any.
+  /// The client's name for other participants, if any.
   public var clientId: String?
-  /// What connections of one participant share, if any.
+  /// The identifier that all connections of one participant share, if any.
   public var bundleId: String?
-  /// Metadata for the service's authentication, as JSON, if any.
+  /// Authentication metadata for the service, as JSON, if any.
   public var signalingConnectMetadata: String?
   /// Metadata for other participants, as JSON, if any.
   public var signalingNotifyMetadata: String?
-  /// Whether there is video.
+  /// Whether video is used.
   public var videoEnabled = true
-  /// Whether there is audio.
+  /// Whether audio is used.
   public var audioEnabled = true
-  /// The codec of video by its name in Sora (`VP8`, `VP9`, ...); nil leaves it to the server.
+  /// The video codec's name in Sora (`VP8`, `VP9`, ...); nil leaves it to the server.
   public var videoCodec: String?
-  /// The bit rate of video in kbit/s; nil leaves it to the server.
+  /// The video bit rate in kbit/s; nil leaves it to the server.
   public var videoBitRate: Int?
   /// Whether video is sent as simulcast.
   public var simulcastEnabled = false
@@ -64,12 +65,12 @@ public struct SoraConfiguration: Hashable, Sendable {
   public var spotlightEnabled = Spotlight.disabled
   /// Whether signaling moves to data channels; nil leaves it to the server.
   public var dataChannelSignaling: Bool?
-  /// Whether the session then continues without its WebSocket; nil leaves it to the server.
+  /// Whether the session then continues without the WebSocket; nil leaves it to the server.
   public var ignoreDisconnectWebSocket: Bool?
-  /// Labels of data channels for messages in both directions; each starts with `#`.
+  /// Labels of data channels for messages in both directions; each must start with `#`.
   public var messagingLabels: [String] = []
 
-  /// An object that a layer above stores here: its handlers.
+  /// An object that an upper layer stores here: its handlers.
   package var attachment: SoraAttachment?
 
   /// Creates a configuration with one URL.
@@ -79,7 +80,7 @@ public struct SoraConfiguration: Hashable, Sendable {
       multistreamEnabled: multistreamEnabled)
   }
 
-  /// Creates a configuration with several URLs; the first that answers is used.
+  /// Creates a configuration with several URLs; the first one that responds is used.
   public init(
     urlCandidates: [String], channelId: String, role: Role, multistreamEnabled: Bool? = nil
   ) {
@@ -95,7 +96,7 @@ public struct SoraConfiguration: Hashable, Sendable {
       protocolName: SoraMachine.name, urls: urlCandidates, options: options)
   }
 
-  /// The intent that joins the channel.
+  /// The intent to join the channel.
   package var join: RoomJoin {
     let role: ConnectionRole =
       switch role {
@@ -131,7 +132,7 @@ public struct SoraConfiguration: Hashable, Sendable {
     return options
   }
 
-  /// `false`, or the requested parameters; nil if there are none.
+  /// `false` or the requested parameters, as JSON; nil if there are none.
   private var video: String? {
     guard videoEnabled else { return "false" }
     guard videoCodec != nil || videoBitRate != nil else { return nil }
@@ -142,7 +143,7 @@ public struct SoraConfiguration: Hashable, Sendable {
   }
 }
 
-/// An object that a layer above stores with a configuration; ignored by comparison.
+/// An object that an upper layer stores with a configuration; ignored by comparison.
 package struct SoraAttachment: Hashable, Sendable {
   package let object: any Sendable
 
@@ -154,13 +155,13 @@ package struct SoraAttachment: Hashable, Sendable {
 
 // MARK: - SoraMessages
 
-/// An offer of a Sora server (`type: offer`).
+/// An offer from a Sora server (`type: offer`).
 struct SoraOffer {
   var connection: String
   var session: String?
   var sdp: String
   var servers: ICEServers
-  /// The section of the local video, for its layers.
+  /// The local video's section, to which the layers apply.
   var videoMid: String?
   var layers: [SendLayer]
   var channels: [SoraChannel]
@@ -192,7 +193,7 @@ struct SoraChannel: Hashable, Sendable {
   static let notify = "notify"
   static let push = "push"
   static let stats = "stats"
-  /// With a sender in front of an application's messages, the length of its name in bytes.
+  /// The length in bytes of the sender's name, which may precede an application's message.
   static let senderLength = 26
 
   var label: String
@@ -209,12 +210,12 @@ struct SoraChannel: Hashable, Sendable {
       } ?? false
   }
 
-  /// Whether it belongs to the application.
+  /// Whether the channel belongs to the application.
   var isOwn: Bool { label.hasPrefix("#") }
 
   static let expandedMaximum = 4 << 20
 
-  /// The bytes of a message; nil if it is not in the channel's format.
+  /// Returns a message's bytes, or nil if they are not in the channel's format.
   func bytes(_ frame: SignalingFrame) -> [UInt8]? {
     let bytes: [UInt8]
     switch frame {
@@ -231,7 +232,7 @@ struct SoraChannel: Hashable, Sendable {
 }
 
 extension SendLayer {
-  /// Parses an encoding of an offer.
+  /// Parses one of an offer's encodings.
   init?(sora value: JSONValue) {
     guard let rid = value["rid"]?.text else { return nil }
     self.init(
@@ -243,7 +244,7 @@ extension SendLayer {
   }
 }
 
-/// The first message of a client (`type: connect`).
+/// The client's first message (`type: connect`).
 enum SoraConnect {
   /// Options passed through in this order: as JSON if they are valid JSON, or else as text.
   static let names = [
@@ -283,7 +284,7 @@ enum SoraConnect {
     return .object(members)
   }
 
-  /// The access token as services on top of Sora expect it.
+  /// Wraps the access token as services on top of Sora expect it.
   private static func access(_ token: String) -> JSONValue {
     .members(("access_token", .text(token)))
   }

@@ -1,0 +1,145 @@
+import ArgumentParser
+import CallRecording
+import FoundationEssentials
+import Glibc
+import Importing
+import Live
+import Queries
+import Replay
+import Tape
+import Wire
+
+/// A flight recorder: the last seconds in memory, and takes of them when there is a reason.
+struct RingOptions: ParsableArguments {
+  @Option(
+    help: ArgumentHelp(
+      "Record no whole take, but keep the last so many seconds in memory, and write a take of "
+        + "them on SIGUSR1, when a connection fails, and for what --on says. The takes are those "
+        + "of an observer, and are named as --out with the time.",
+      valueName: "seconds"),
+    transform: Taking.seconds(1...3600))
+  var ring: Double?
+
+  @Option(
+    name: .customLong("on"),
+    help: ArgumentHelp(
+      "With --ring, look for this every ten seconds: finding (of medium severity or worse), "
+        + "finding:SEVERITY, finding:ID, or a condition of replay --until, as in 'packet rtcp "
+        + "pli'; may be given several times. Each writes one take in the length of the ring.",
+      valueName: "what"),
+    transform: RingOptions.wish)
+  var wishes: [RingWish] = []
+
+  @Option(
+    name: .customLong("ring-megabytes"),
+    help: ArgumentHelp(
+      "With --ring, the memory of all rings together; while a take is written, as much again. "
+        + "Default: \(Self.usualMegabytes).",
+      valueName: "megabytes"),
+    transform: Taking.whole(1...65_536))
+  var megabytes: Int?
+
+  @Option(
+    name: .customLong("ring-count"),
+    help: ArgumentHelp(
+      "With --ring, how many takes are written; then no more are. Default: \(Self.usualCount).",
+      valueName: "takes"),
+    transform: Taking.whole(1...100_000))
+  var count: Int?
+
+  @Flag(
+    name: .customLong("ring-replace"),
+    help: "With --ring, remove the oldest take instead when there are --ring-count.")
+  var replaces = false
+
+  private static let usualMegabytes = 64
+  private static let usualCount = 20
+
+  func validate() throws {
+    guard ring == nil else {
+      let most = Self.megabytesMaximum
+      guard (megabytes ?? Self.usualMegabytes) <= most else {
+        throw ValidationError(
+          "--ring-megabytes takes from 1 to \(most) here, which is half of this machine's memory.")
+      }
+      return
+    }
+    let given = [
+      (!wishes.isEmpty, "--on"), (megabytes != nil, "--ring-megabytes"),
+      (count != nil, "--ring-count"), (replaces, "--ring-replace"),
+    ]
+    if let option = given.first(where: { $0.0 })?.1 {
+      throw ValidationError("\(option) goes with --ring: add --ring 60s, or leave it out.")
+    }
+  }
+
+  private static var megabytesMaximum: Int {
+    max(1, Int(clamping: ProcessInfo.processInfo.physicalMemory) / 2_000_000)
+  }
+
+  /// Parses what a ring is searched for.
+  private static let wish: Taking.Reader<RingWish> = { word in
+    let wanted = "finding, finding:SEVERITY, finding:ID, or a condition of replay --until"
+    guard (1...Taking.textLimit).contains(word.utf8.count) else {
+      throw Taking.Refusal("it is \(wanted), from 1 to \(Taking.textLimit) bytes long")
+    }
+    if word == "finding" { return .severity(.medium) }
+    if word.hasPrefix("finding:") {
+      let name = String(word.dropFirst(8))
+      if let severity = FindingSeverity(name: name) { return .severity(severity) }
+      let known = FindingRule.all.map(\.id)
+      guard known.contains(name) else {
+        let names = FindingSeverity.allCases.map(\.name) + known
+        throw Taking.Refusal(
+          "\(CommandReading.shown(name)) is neither a severity nor a rule"
+            + Nearest.hint(name, among: names))
+      }
+      return .finding(name)
+    }
+    let condition = try StepCondition(word)
+    guard !condition.stopsBefore else {
+      throw Taking.Refusal("a time or a step is nothing to look for: it is \(wanted)")
+    }
+    return .condition(condition)
+  }
+
+  /// Begins a flight recorder; nil without `--ring`.
+  ///
+  /// - Parameters:
+  ///   - take: what its takes hold besides packets.
+  ///   - adjust: changes the settings.
+  func plan(_ take: ImportSettings, adjust: (inout RingPlan.Settings) -> Void = { _ in })
+    -> RingPlan?
+  {
+    guard let ring else { return nil }
+    var settings = RingPlan.Settings()
+    settings.length = Interval(nanoseconds: Int64(ring * 1e9))
+    settings.bytesMaximum = (megabytes ?? Self.usualMegabytes) * 1_000_000
+    settings.takesMaximum = count ?? Self.usualCount
+    settings.removesOldest = replaces
+    settings.wishes = wishes
+    settings.take = take
+    adjust(&settings)
+    let plan = RingPlan(settings) { sentence in
+      Progress.clearLine()
+      printError("retake: \(sentence)")
+    }
+    guard !settings.isSynchronous else { return plan }
+    SignalWatch.on([SIGUSR1]) { _ in plan.writeAll(.signal("SIGUSR1")) }
+    printError(
+      "the last \(decimal(ring, 1)) s are kept in at most "
+        + "\(megabytes ?? Self.usualMegabytes) MB of memory; kill -USR1 \(getpid()) writes them")
+    return plan
+  }
+}
+
+extension RecordOptions {
+  /// Begins a flight recorder of endpoints; nil without `--ring`.
+  func ringPlan(isVirtual: Bool = false) -> RingPlan? {
+    var take = ImportSettings()
+    take.label = label
+    take.tags = tagging.tags
+    take.keepsMedia = !omitsMedia
+    return ring.plan(take) { $0.isSynchronous = isVirtual }
+  }
+}

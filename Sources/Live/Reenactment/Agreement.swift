@@ -1,0 +1,440 @@
+import JSEP
+import RTP
+package import SCTP
+package import SDP
+package import Signaling
+import Wire
+
+/// What the live client and a plan agree on: which streams are played, and how their payload types,
+/// header extensions, sections and SSRCs are named in the new call.
+package struct Agreement: Hashable, Sendable {
+  /// A section of the plan in the new call.
+  package struct Section: Hashable, Sendable {
+    /// The index of the client's section.
+    package var place: Int
+    package var mid: String
+    /// The number of its transport.
+    package var transport: Int
+    /// The new payload types by the recorded ones.
+    package var types: [UInt8: UInt8] = [:]
+    /// The new identifiers of header extensions by the recorded ones.
+    package var extensions: [UInt8: UInt8] = [:]
+  }
+
+  /// The client's section of data channels.
+  package struct Data: Hashable, Sendable {
+    /// The index of the client's section.
+    package var place: Int
+    /// The number of its transport.
+    package var transport: Int
+    package var remotePort: UInt16
+    package var remoteMaximumMessageSize: UInt64
+
+    /// The parameters of the association, once the DTLS role is settled.
+    package func parameters(isClient: Bool) -> SCTPParameters {
+      SCTPParameters(
+        isClient: isClient, remotePort: remotePort,
+        remoteMaximumMessageSize: remoteMaximumMessageSize)
+    }
+  }
+
+  /// By the index of the plan's section.
+  package private(set) var sections: [Int: Section] = [:]
+  /// The new SSRCs by the recorded ones of streams that are played.
+  package private(set) var ssrcs: [UInt32: UInt32] = [:]
+  /// The association that data channels need; nil if there are none.
+  package private(set) var data: Data?
+  /// What is not played, and why, as sentences.
+  package private(set) var omissions: [String] = []
+
+  /// The sections of the client in the order of the plan's; nil where there is none.
+  private static func places(
+    _ plan: ReenactmentPlan, in client: SDPDocument, answersOffer: Bool
+  ) -> [Int?] {
+    var used: Set<Int> = []
+    return plan.sections.indices.map { index in
+      let place = client.sections.indices.first { place in
+        let section = client.sections[place]
+        guard !used.contains(place), section.kind == plan.sections[index].sectionKind else {
+          return false
+        }
+        // An answer has the sections of the offer in its order.
+        if answersOffer { return place == index }
+        let direction = section.direction ?? client.direction ?? .sendrecv
+        return !section.isRejected && direction.receives
+      }
+      guard let place, !client.sections[place].isRejected else { return nil }
+      used.insert(place)
+      return place
+    }
+  }
+
+  /// Matches a plan with the description of a live client.
+  ///
+  /// - Parameter answersOffer: whether the description answers the plan's offer; otherwise it is
+  ///   the client's own offer.
+  /// - Throws: a refusal that names the codec which the client lacks.
+  package init(
+    _ plan: ReenactmentPlan, with client: SDPDocument, answersOffer: Bool
+  ) throws(CallRefusal) {
+    let places = Agreement.places(plan, in: client, answersOffer: answersOffer)
+    var transports = RelayedSections()
+    let numbers = transports.assign(answersOffer ? plan.offer : client)
+    for (index, place) in places.enumerated() {
+      let recorded = plan.sections[index]
+      guard let place else {
+        omissions.append(
+          "the \(recorded.kind.rawValue) of section \(recorded.mid), for which the client has no "
+            + "section that receives")
+        continue
+      }
+      try add(index, of: plan, at: place, of: client, over: numbers[place] ?? 0)
+    }
+    guard !sections.isEmpty else {
+      throw CallRefusal(
+        .unprocessable,
+        "the client receives nothing of what was recorded: "
+          + plan.sections.map(\.kind.rawValue).joined(separator: " and "))
+    }
+    data = plan.channels.isEmpty ? nil : Agreement.data(in: client, numbers)
+    if data == nil, !plan.messages.isEmpty {
+      omissions.append(
+        "\(counted(plan.messages.count, "message")) of data channels, for which the client has no "
+          + "section")
+    }
+    chooseStreams(plan, avoiding: Set(client.sections.flatMap { $0.ssrcs.map(\.ssrc) }))
+  }
+
+  /// The section of data channels in a description, in the form of RFC 8841.
+  private static func data(in client: SDPDocument, _ numbers: [Int?]) -> Data? {
+    let place = client.sections.indices.first { place in
+      let section = client.sections[place]
+      return section.kind == .application && !section.isRejected && section.sctpPort != nil
+    }
+    guard let place, numbers.indices.contains(place), let transport = numbers[place] else {
+      return nil
+    }
+    let section = client.sections[place]
+    return Data(
+      place: place, transport: transport, remotePort: section.sctpPort ?? 5000,
+      remoteMaximumMessageSize: section.maximumMessageSize ?? 65_536)
+  }
+
+  private mutating func add(
+    _ index: Int, of plan: ReenactmentPlan, at place: Int, of client: SDPDocument,
+    over transport: Int
+  ) throws(CallRefusal) {
+    let recorded = plan.sections[index]
+    let section = client.sections[place]
+    let offered = ReenactmentPlan.Format.all(of: section)
+    var agreed = Section(
+      place: place, mid: section.mid ?? "\(place)", transport: transport)
+    let used = plan.formatsInUse(ofSection: index)
+    for format in used where !format.isRetransmission {
+      if let match = format.match(in: offered) {
+        agreed.types[format.payloadType] = match.payloadType
+      } else if format.isMedia {
+        let names = offered.filter(\.isMedia).map(\.description).joined(separator: ", ")
+        throw CallRefusal(
+          .unprocessable,
+          "the client does not receive \(format.description), in which the recorded "
+            + "\(recorded.kind.rawValue) is; it receives \(names.isEmpty ? "nothing" : names)")
+      }
+    }
+    for format in used where format.isRetransmission {
+      // Of the media that it repeats (RFC 4588 section 8.1).
+      let repeated = format.repeatedType ?? agreed.types.keys.min()
+      guard let repeated, let type = agreed.types[repeated],
+        let match = offered.first(where: { $0.isRetransmission && $0.repeatedType == type })
+      else { continue }
+      agreed.types[format.payloadType] = match.payloadType
+    }
+    for (id, uri) in recorded.extensions where !Agreement.ofLayers.contains(uri) {
+      guard let map = section.extensionMaps.first(where: { $0.uri == uri }), map.id < 256,
+        map.direction?.receives ?? true
+      else { continue }
+      agreed.extensions[id] = UInt8(map.id)
+    }
+    // Corrections repair the bytes as they were (RFC 5109 section 8.2): other numbers break them.
+    let isUnchanged =
+      agreed.types.allSatisfy { $0.key == $0.value }
+      && recorded.extensions.allSatisfy {
+        agreed.extensions[$0.key] == $0.key || Agreement.ofLayers.contains($0.value)
+      }
+      && agreed.mid == recorded.mid
+    if !isUnchanged {
+      for format in used where format.isCorrection { agreed.types[format.payloadType] = nil }
+    }
+    sections[index] = agreed
+  }
+
+  /// Names of layers, which a client that agrees on no simulcast does not know.
+  private static let ofLayers: Set<String> = [
+    HeaderExtensionURI.streamID.rawValue, HeaderExtensionURI.repairedStreamID.rawValue,
+  ]
+
+  /// Chooses the streams: all of a section, and of a simulcast the layer with the most packets.
+  private mutating func chooseStreams(_ plan: ReenactmentPlan, avoiding taken: Set<UInt32>) {
+    var taken = taken
+    let recorded = Set(plan.streams.map(\.ssrc))
+    for index in plan.sections.indices {
+      guard sections[index] != nil else { continue }
+      let own = plan.streams.filter { $0.section == index && $0.repairs == nil }
+      let layers = Set(own.compactMap(\.layer))
+      let main = own.max { $0.packets < $1.packets }
+      let chosen = layers.count > 1 ? own.filter { $0.ssrc == main?.ssrc } : own
+      if chosen.count < own.count {
+        let layer = main?.layer ?? ""
+        omissions.append(
+          "\(counted(own.count - chosen.count, "other layer")) beside \(layer) of a simulcast")
+      }
+      for stream in chosen
+        + plan.streams.filter({ repair in
+          repair.repairs.map { source in chosen.contains { $0.ssrc == source } } ?? false
+        })
+      {
+        var ssrc = stream.ssrc
+        if taken.contains(ssrc) {
+          while ssrc == 0 || taken.contains(ssrc) || recorded.contains(ssrc) { ssrc &+= 1 }
+        }
+        taken.insert(ssrc)
+        ssrcs[stream.ssrc] = ssrc
+      }
+    }
+  }
+}
+
+extension ReenactmentPlan {
+  /// The formats that packets of a section have, in order of appearance, and for each
+  /// retransmission also what it repeats.
+  package func formatsInUse(ofSection index: Int) -> [Format] {
+    var types: [UInt8] = []
+    for stream in streams where stream.section == index {
+      for type in stream.payloadTypes where !types.contains(type) { types.append(type) }
+    }
+    let formats = types.compactMap { sections[index].format($0) }
+    // A retransmission needs what it repeats, also where nothing of that came but retransmissions.
+    let repeated = formats.compactMap(\.repeatedType).filter { !types.contains($0) }
+    return formats + repeated.compactMap { sections[index].format($0) }
+  }
+}
+
+extension ReenactmentPlan.Section {
+  var sectionKind: SectionKind { kind == .audio ? .audio : .video }
+}
+
+extension ReenactmentPlan.Format {
+  /// The payload type that a retransmission repeats (RFC 4588 section 8.1).
+  var repeatedType: UInt8? {
+    CodecFormat.value(of: "apt", in: parameters).flatMap { UInt8($0) }
+  }
+
+  /// The format that carries the same, that with the same payload type first.
+  func match(in others: [ReenactmentPlan.Format]) -> ReenactmentPlan.Format? {
+    let able = others.filter { carriesSame(as: $0) }
+    return able.first { $0.payloadType == payloadType } ?? able.first
+  }
+
+  /// Whether a receiver of another format can decode this one.
+  private func carriesSame(as other: ReenactmentPlan.Format) -> Bool {
+    guard name == other.name, clockRate == other.clockRate,
+      channels ?? 1 == other.channels ?? 1
+    else { return false }
+    // Nothing was said of it, so any will do.
+    guard !parameters.isEmpty else { return true }
+    func value(_ name: String, _ usual: String) -> (String, String) {
+      (
+        CodecFormat.value(of: name, in: parameters) ?? usual,
+        CodecFormat.value(of: name, in: other.parameters) ?? usual
+      )
+    }
+    switch name {
+    case "h264":
+      let (mode, otherMode) = value("packetization-mode", "0")
+      let (profile, otherProfile) = value("profile-level-id", "42e01f")
+      return mode == otherMode
+        && profile.prefix(2).lowercased() == otherProfile.prefix(2).lowercased()
+    case "vp9", "h265":
+      let (profile, otherProfile) = value("profile-id", name == "vp9" ? "0" : "1")
+      return profile == otherProfile
+    case "av1":
+      let (profile, otherProfile) = value("profile", "0")
+      return profile == otherProfile
+    default: return true
+    }
+  }
+}
+
+// MARK: - Descriptions
+
+extension Agreement {
+  /// The answer to a client's offer, without a transport.
+  package func answer(to offer: SDPDocument, _ plan: ReenactmentPlan) -> SDPDocument {
+    var sections: [SDPSection] = []
+    for (place, offered) in offer.sections.enumerated() {
+      let index = self.sections.first { $0.value.place == place }?.key
+      sections.append(answer(to: offered, place, of: offer, index, plan))
+    }
+    return Agreement.document(
+      sections, bundles: offer.bundles, isMixed: offer.allowsMixedExtensions)
+  }
+
+  private func answer(
+    to offered: SDPSection, _ place: Int, of offer: SDPDocument, _ index: Int?,
+    _ plan: ReenactmentPlan
+  ) -> SDPSection {
+    if place == data?.place { return ReenactmentPlan.dataSection(offered.mid ?? "\(place)") }
+    let isMedia = offered.kind == .audio || offered.kind == .video
+    guard isMedia, !offered.isRejected else {
+      var section = SDPSection(
+        kind: offered.kind, port: 0, transport: offered.transport, formats: offered.formats)
+      if let mid = offered.mid { section.append(SDPLine(.mid, mid)) }
+      return section
+    }
+    let agreed = index.flatMap { sections[$0] }
+    let wanted = agreed.map { Set($0.types.values) }
+    let types = offered.formats.filter { name in
+      guard let wanted else { return true }
+      return UInt8(name).map { wanted.contains($0) } ?? false
+    }
+    var section = SDPSection(
+      kind: offered.kind, port: 9, transport: offered.transport, formats: types)
+    section.append(SDPLine(.mid, offered.mid ?? "\(place)"))
+    section.append(.rtcpMux)
+    if offered.reducesRTCPSize { section.append(.rtcpReducedSize) }
+    let clientSends = (offered.direction ?? offer.direction ?? .sendrecv).sends
+    let isTwoWay = index.map { plan.sections[$0].isTwoWay } ?? false
+    let direction = MediaDirection(sends: agreed != nil, receives: isTwoWay && clientSends)
+    section.append(direction.attributeName)
+    for map in offered.extensionMaps
+    where agreed.map({ $0.extensions.values.contains(UInt8(clamping: map.id)) }) ?? false {
+      section.append(map)
+    }
+    for map in offered.rtpMaps where types.contains(String(map.payloadType)) { section.append(map) }
+    for format in offered.formatParameters where types.contains(format.format) {
+      section.append(format)
+    }
+    let recorded = index.map { Set(plan.sections[$0].feedback.map(\.feedback)) } ?? []
+    for feedback in offered.rtcpFeedback {
+      let isOfType = feedback.payloadType.map { types.contains(String($0)) } ?? true
+      if isOfType, recorded.isEmpty || recorded.contains(feedback.feedback) {
+        section.append(feedback)
+      }
+    }
+    if let index { appendSources(of: index, plan, to: &section) }
+    return section
+  }
+
+  private func appendSources(
+    of index: Int, _ plan: ReenactmentPlan, to section: inout SDPSection
+  ) {
+    section.append(MSID(streamID: "retake", trackID: "retake-\(index)"))
+    for stream in plan.streams where stream.section == index {
+      guard let ssrc = ssrcs[stream.ssrc] else { continue }
+      section.append(SSRCAttribute(ssrc: ssrc, name: "cname", value: "retake"))
+      if let repaired = stream.repairs.flatMap({ ssrcs[$0] }) {
+        section.append(SSRCGroup(semantics: "FID", ssrcs: [repaired, ssrc]))
+      }
+    }
+  }
+
+  /// A description of sections, of which those that are not rejected are bundled.
+  fileprivate static func document(
+    _ sections: [SDPSection], bundles: [[String]], isMixed: Bool
+  ) -> SDPDocument {
+    var document = SDPDocument(origin: Origin(sessionID: 1, sessionVersion: 2))
+    let accepted = Set(sections.filter { !$0.isRejected }.compactMap(\.mid))
+    for bundle in bundles {
+      document.append(SectionGroup.bundle(bundle.filter { accepted.contains($0) }))
+    }
+    if isMixed { document.append(.extensionMapAllowMixed) }
+    document.sections = sections.map { section in
+      var section = section
+      // A leg shows its own; without one, a description says of no DTLS at all.
+      if !section.isRejected { section.append(noFingerprint) }
+      return section
+    }
+    return document
+  }
+
+  private static let noFingerprint = SDPLine(
+    .fingerprint, "sha-256 " + Array(repeating: "00", count: 32).joined(separator: ":"))
+}
+
+extension ReenactmentPlan {
+  /// The offer of the recorded sender, without a transport: all that was sent, as it was named.
+  package var offer: SDPDocument {
+    var described: [SDPSection] = []
+    for index in sections.indices { described.append(offeredSection(index)) }
+    if !channels.isEmpty {
+      let mids = Set(sections.map(\.mid))
+      let mid = ["data"] + (0...mids.count).map { "data\($0)" }
+      described.append(Self.dataSection(mid.first { !mids.contains($0) } ?? "data"))
+    }
+    return Agreement.document(
+      described, bundles: [described.compactMap(\.mid)], isMixed: true)
+  }
+
+  /// A section of data channels (RFC 8841), without a transport.
+  static func dataSection(_ mid: String) -> SDPSection {
+    var section = SDPSection(
+      kind: .application, port: 9, transport: "UDP/DTLS/SCTP", formats: ["webrtc-datachannel"])
+    section.append(SDPLine(.mid, mid))
+    section.append(SDPLine(.sctpPort, "5000"))
+    section.append(SDPLine(.maximumMessageSize, String(SCTPParameters.maximumMessageSize)))
+    return section
+  }
+
+  private func offeredSection(_ index: Int) -> SDPSection {
+    let recorded = sections[index]
+    let formats = formatsInUse(ofSection: index)
+    var section = SDPSection(
+      kind: recorded.sectionKind, port: 9, transport: "UDP/TLS/RTP/SAVPF",
+      formats: formats.map { String($0.payloadType) })
+    section.append(SDPLine(.mid, recorded.mid))
+    section.append(.rtcpMux)
+    section.append(.rtcpReducedSize)
+    section.append(MediaDirection(sends: true, receives: recorded.isTwoWay).attributeName)
+    for (id, uri) in recorded.extensions.sorted(by: { $0.key < $1.key }) where id > 0 {
+      section.append(ExtensionMap(id: UInt16(id), uri: uri))
+    }
+    for format in formats {
+      let type = format.payloadType
+      section.append(
+        RTPMap(
+          payloadType: type, name: format.name, clockRate: format.clockRate,
+          channels: format.channels))
+      if !format.parameters.isEmpty {
+        section.append(FormatParameters(format: String(type), parameters: format.parameters))
+      } else if format.isRetransmission, let media = formats.first(where: \.isMedia) {
+        section.append(
+          FormatParameters(format: String(type), parameters: "apt=\(media.payloadType)"))
+      }
+    }
+    for feedback in feedback(of: recorded, formats) { section.append(feedback) }
+    section.append(MSID(streamID: "retake", trackID: "retake-\(index)"))
+    for stream in streams where stream.section == index {
+      section.append(SSRCAttribute(ssrc: stream.ssrc, name: "cname", value: "retake"))
+      if let repaired = stream.repairs {
+        section.append(SSRCGroup(semantics: "FID", ssrcs: [repaired, stream.ssrc]))
+      }
+    }
+    return section
+  }
+
+  /// The feedback that was agreed on; the usual one where no description says.
+  private func feedback(of section: Section, _ formats: [Format]) -> [RTCPFeedback] {
+    let types = Set(formats.map(\.payloadType))
+    guard section.feedback.isEmpty else {
+      return section.feedback.filter { $0.payloadType.map { types.contains($0) } ?? true }
+    }
+    let hasSequence = section.extensions.values.contains(
+      HeaderExtensionURI.transportSequence.rawValue)
+    let names =
+      (section.kind == .video ? ["nack", "nack pli", "ccm fir"] : [])
+      + (hasSequence ? ["transport-cc"] : [])
+    return formats.filter(\.isMedia).flatMap { format in
+      names.map { RTCPFeedback(payloadType: format.payloadType, feedback: $0) }
+    }
+  }
+}

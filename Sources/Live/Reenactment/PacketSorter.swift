@@ -1,0 +1,149 @@
+import RTP
+import Wire
+
+/// Sorts the packets of a recorded receiver into streams, and the streams into sections.
+struct PacketSorter {
+  private var sections: [ReenactmentPlan.Section]
+  private var streams: [ReenactmentPlan.Stream] = []
+  private var places: [UInt32: Int] = [:]
+  private var packets: [(at: Instant, packet: ReenactmentPlan.Packet)] = []
+  private var unexplained = 0
+  private let connected: Instant?
+  /// The RTP timestamps of each stream, by which retransmissions are recognised: they have those of
+  /// the packets that they repeat.
+  private var timestamps: [[UInt32: Int]] = []
+  private let midIDs: Set<UInt8>
+  private let layerIDs: Set<UInt8>
+
+  /// A stream has no more timestamps than these to be compared.
+  private static let timestampsMaximum = 50_000
+
+  init(_ facts: ReceiverFacts) {
+    sections = facts.sections
+    connected = facts.connected
+    func identifiers(_ uri: HeaderExtensionURI) -> Set<UInt8> {
+      Set(facts.sections.flatMap { $0.extensions.filter { $0.value == uri.rawValue }.map(\.key) })
+    }
+    midIDs = identifiers(.mid)
+    layerIDs = identifiers(.streamID)
+  }
+
+  /// Adds a packet that came.
+  mutating func add(_ bytes: [UInt8], isRTCP: Bool, at: Instant) {
+    if !isRTCP {
+      guard let header = try? RTPHeader(parsing: bytes.span.bytes), sort(header, bytes) else {
+        unexplained += 1
+        return
+      }
+    }
+    packets.append(
+      (at, ReenactmentPlan.Packet(distance: .zero, isRTCP: isRTCP, bytes: bytes)))
+  }
+
+  /// Finds the stream of a packet, or begins one; false if nothing explains its payload type.
+  private mutating func sort(_ header: RTPHeader, _ bytes: [UInt8]) -> Bool {
+    let type = header.payloadType
+    let place: Int
+    if let known = places[header.ssrc] {
+      place = known
+    } else {
+      guard let section = section(of: header, bytes) else { return false }
+      place = streams.count
+      places[header.ssrc] = place
+      streams.append(
+        ReenactmentPlan.Stream(
+          ssrc: header.ssrc, section: section,
+          repairs: sections[section].repairs[header.ssrc],
+          layer: value(layerIDs, header, bytes)))
+      timestamps.append([:])
+    }
+    guard sections[streams[place].section].format(type) != nil else { return false }
+    streams[place].packets += 1
+    var types = [type]
+    if sections[streams[place].section].format(type)?.isRedundancy == true {
+      types += RedundantBlocks(bytes[header.payload]).types
+    }
+    for type in types where !streams[place].payloadTypes.contains(type) {
+      streams[place].payloadTypes.append(type)
+    }
+    if timestamps[place].count < PacketSorter.timestampsMaximum {
+      timestamps[place][header.timestamp, default: 0] += 1
+    }
+    return true
+  }
+
+  /// The section of a new stream: as announced, as its packets say, or by the payload type.
+  private func section(of header: RTPHeader, _ bytes: [UInt8]) -> Int? {
+    let able = sections.indices.filter { sections[$0].format(header.payloadType) != nil }
+    if let place = able.first(where: { sections[$0].announced.contains(header.ssrc) }) {
+      return place
+    }
+    if let mid = value(midIDs, header, bytes),
+      let place = able.first(where: { sections[$0].mid == mid })
+    {
+      return place
+    }
+    // Sections without an announced source are more likely to be meant.
+    return able.first { sections[$0].announced.isEmpty } ?? able.first
+  }
+
+  /// The text in a header extension.
+  private func value(_ ids: Set<UInt8>, _ header: RTPHeader, _ bytes: [UInt8]) -> String? {
+    guard !ids.isEmpty else { return nil }
+    var elements = HeaderExtensionElements(header)
+    while let (id, range) = elements.next(in: bytes.span.bytes) {
+      if ids.contains(id), !range.isEmpty { return String(decoding: bytes[range], as: UTF8.self) }
+    }
+    return nil
+  }
+
+  // MARK: The end
+
+  /// The sections with streams, the streams, the packets in the order in which they came, and the
+  /// number of those that nothing explains.
+  func finished() -> (
+    [ReenactmentPlan.Section], [ReenactmentPlan.Stream], [ReenactmentPlan.Packet], Int
+  ) {
+    var streams = streams
+    for place in streams.indices where streams[place].repairs == nil && isRetransmission(place) {
+      guard let repaired = repaired(by: place) else { continue }
+      streams[place].repairs = streams[repaired].ssrc
+      streams[place].section = streams[repaired].section
+    }
+    // Sections in which nothing came are left out.
+    let used = sections.indices.filter { index in streams.contains { $0.section == index } }
+    for place in streams.indices {
+      streams[place].section = used.firstIndex(of: streams[place].section) ?? 0
+    }
+    let origin = connected ?? packets.map(\.at).min() ?? .zero
+    // Packets that waited for keys have the time at which they came, and are in the order of that.
+    let ordered = packets.enumerated().map { place, entry in
+      (distance: max(.zero, entry.at - origin), place: place)
+    }.sorted { ($0.distance, $0.place) < ($1.distance, $1.place) }
+    let sorted = ordered.map { entry in
+      var packet = packets[entry.place].packet
+      packet.distance = entry.distance
+      return packet
+    }
+    return (used.map { sections[$0] }, streams, sorted, unexplained)
+  }
+
+  private func isRetransmission(_ place: Int) -> Bool {
+    let section = sections[streams[place].section]
+    return streams[place].payloadTypes.allSatisfy {
+      section.format($0)?.isRetransmission == true
+    }
+  }
+
+  /// The stream of the same kind with the most timestamps in common.
+  private func repaired(by place: Int) -> Int? {
+    let kind = sections[streams[place].section].kind
+    let rated = streams.indices.filter {
+      $0 != place && sections[streams[$0].section].kind == kind && !isRetransmission($0)
+    }.map { other in
+      (other, timestamps[place].keys.count { timestamps[other][$0] != nil })
+    }
+    let best = rated.max { ($0.1, -$0.0) < ($1.1, -$1.0) }
+    return best?.0
+  }
+}

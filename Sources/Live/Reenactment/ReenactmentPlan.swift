@@ -1,0 +1,213 @@
+import Export
+import Peer
+import RTP
+import Replay
+package import SCTP
+package import SDP
+package import Tape
+package import Wire
+
+/// What one end of a recorded call received, packet by packet, so that a live client can get the
+/// same at the same distances.
+///
+/// A packet that was lost on its way is not in it, and one that was late is as late as it was. RTP
+/// and RTCP are in the clear: an endpoint's are opened by replaying its take, an observer has them.
+package struct ReenactmentPlan: Sendable {
+  /// What packets with one payload type carry.
+  package struct Format: Hashable, Sendable {
+    package var payloadType: UInt8
+    /// The encoding name in lower case, such as `vp8` or `rtx`.
+    package var name: String
+    package var clockRate: UInt32
+    package var channels: UInt8?
+    /// The fmtp parameters; empty without any.
+    package var parameters = ""
+
+    /// What repairs or accompanies media rather than being media.
+    private static let companions: Set<String> = [
+      "rtx", "red", "ulpfec", "flexfec", "flexfec-03", "telephone-event", "cn",
+    ]
+
+    package var isMedia: Bool { !Format.companions.contains(name) }
+    package var isRetransmission: Bool { name == "rtx" }
+    package var isRedundancy: Bool { name == "red" }
+    package var isCorrection: Bool { name == "ulpfec" || name.hasPrefix("flexfec") }
+
+    /// The format as messages name it: `H264 (profile-level-id=42e01f)`.
+    package var description: String {
+      name.uppercased() + (parameters.isEmpty || !isMedia ? "" : " (\(parameters))")
+    }
+  }
+
+  /// A stream of packets with one SSRC.
+  package struct Stream: Hashable, Sendable {
+    package var ssrc: UInt32
+    /// The index of its section.
+    package var section: Int
+    /// The payload types of its packets and of what redundant ones hold, in order of appearance.
+    package var payloadTypes: [UInt8] = []
+    /// The stream whose packets it retransmits (RFC 4588).
+    package var repairs: UInt32?
+    /// Its RID, if it is a layer of a simulcast.
+    package var layer: String?
+    package var packets = 0
+  }
+
+  /// An m-section of the recorded call in which packets came.
+  package struct Section: Hashable, Sendable {
+    package var kind: MediaKind
+    package var mid: String
+    /// All formats that were agreed on, the preferred one first.
+    package var formats: [Format] = []
+    /// The URIs of header extensions by their identifiers.
+    package var extensions: [UInt8: String] = [:]
+    package var feedback: [RTCPFeedback] = []
+    /// Whether the recorded receiver also sent media here.
+    package var isTwoWay = false
+    /// The streams that a description announces, and which of them retransmit which.
+    package var announced: [UInt32] = []
+    package var repairs: [UInt32: UInt32] = [:]
+
+    /// The format of a payload type.
+    package func format(_ type: UInt8) -> Format? { formats.first { $0.payloadType == type } }
+  }
+
+  /// A packet and when it came.
+  package struct Packet: Hashable, Sendable {
+    /// The time since the recorded receiver was connected.
+    package var distance: Interval
+    package var isRTCP: Bool
+    package var bytes: [UInt8]
+  }
+
+  /// A data channel.
+  package struct Channel: Hashable, Sendable {
+    /// Its number in the take.
+    package var number: Int64
+    /// When it was created.
+    package var distance: Interval
+    /// Whether the recorded sender created it.
+    package var isRemote: Bool
+    package var options: DataChannelInit
+  }
+
+  /// A message that came over a data channel.
+  package struct Message: Hashable, Sendable {
+    package var distance: Interval
+    /// The number of the channel in the take.
+    package var channel: Int64
+    package var isBinary: Bool
+    package var bytes: [UInt8]
+  }
+
+  /// The take, as it was named.
+  package let take: String
+  /// The recorded receiver.
+  package let peer: Int64
+  package let label: String
+  package var sections: [Section] = []
+  package var streams: [Stream] = []
+  /// In the order of their distances.
+  package var packets: [Packet] = []
+  package var channels: [Channel] = []
+  package var messages: [Message] = []
+  /// Media packets that the receiver did not get, of a sender that the take has, too.
+  package var spares: [[UInt8]] = []
+  /// Packets whose payload type nothing explains; they stay out.
+  package var unexplained = 0
+
+  /// From the connected state to the last packet or message.
+  package var duration: Interval {
+    max(packets.last?.distance ?? .zero, messages.last?.distance ?? .zero)
+  }
+
+  /// The number of RTP packets.
+  package var mediaPackets: Int { packets.count { !$0.isRTCP } }
+
+  /// Reads what a peer of a take received.
+  ///
+  /// - Parameters:
+  ///   - peer: the recorded receiver; nil for the only peer that received media.
+  ///   - hasSpares: whether to look in the take's other peers for packets that were lost.
+  package init(
+    take: String, peer: Int64?, hasSpares: Bool = false,
+    progress: @escaping (_ at: Instant, _ end: Instant) -> Void = { _, _ in }
+  ) throws(TapeError) {
+    let facts = try ReceiverFacts(take: take, peer: peer)
+    self.take = take
+    self.peer = facts.peer
+    label = facts.label
+    var sorter = PacketSorter(facts)
+    let replay = try FollowedReplay(take: take, only: facts.isEndpoint ? facts.peer : nil)
+    let report = try ReenactmentPlan.follow(replay, progress) { bytes, kind, isSent, ends, at in
+      guard !isSent, facts.receives(from: ends.source, to: ends.destination) else { return }
+      sorter.add(bytes, isRTCP: kind == .rtcp, at: at)
+    }
+    guard case .identical = report.verdict else {
+      throw TapeError(
+        path: take, place: "step \(report.steps + 1)",
+        reason: "the replay goes another way there, so the packets after it cannot be opened; "
+          + "retake replay says how")
+    }
+    (sections, streams, packets, unexplained) = sorter.finished()
+    guard mediaPackets > 0 else {
+      throw TapeError(
+        path: take, place: "peer \(facts.peer)",
+        reason: "no media came that could be opened, so there is nothing to play; choose another "
+          + "--peer, or import the capture again with its keys")
+    }
+    (channels, messages) = (facts.channels, facts.messages)
+    if hasSpares, facts.isEndpoint { try findSpares(beside: facts, progress) }
+  }
+
+  /// Collects the packets that other endpoints of the take sent and the receiver never got.
+  private mutating func findSpares(
+    beside facts: ReceiverFacts, _ progress: @escaping (Instant, Instant) -> Void
+  ) throws(TapeError) {
+    let known = Set(streams.map(\.ssrc))
+    let received = Set(packets.lazy.filter { !$0.isRTCP }.compactMap { Self.key(of: $0.bytes) })
+    for other in facts.otherEndpoints {
+      var found: [[UInt8]] = []
+      let replay = try FollowedReplay(take: take, only: other)
+      _ = try ReenactmentPlan.follow(replay, progress) { bytes, kind, isSent, _, _ in
+        guard isSent, kind == .rtp, let key = Self.key(of: bytes),
+          known.contains(UInt32(key >> 16)), !received.contains(key)
+        else { return }
+        found.append(bytes)
+      }
+      spares += found
+    }
+  }
+
+  /// The SSRC and the sequence number of a packet as one number.
+  package static func key(of bytes: [UInt8]) -> UInt64? {
+    guard let header = try? RTPHeader(parsing: bytes.span.bytes) else { return nil }
+    return key(header.ssrc, header.sequence)
+  }
+
+  package static func key(_ ssrc: UInt32, _ sequence: UInt16) -> UInt64 {
+    UInt64(ssrc) << 16 | UInt64(sequence)
+  }
+
+  private typealias Follower = (
+    [UInt8], ClearKind, _ isSent: Bool, (source: String, destination: String), Instant
+  ) -> Void
+
+  /// RTP or RTCP.
+  private enum ClearKind { case rtp, rtcp }
+
+  private static func follow(
+    _ replay: FollowedReplay, _ progress: (Instant, Instant) -> Void, _ follower: @escaping Follower
+  ) throws(TapeError) -> ReplayReport {
+    try replay.run(progress: progress) { sight, source, destination, at in
+      guard case .clear(let bytes, let kind, let isSent) = sight else { return }
+      let clear: ClearKind
+      switch kind {
+      case .rtp: clear = .rtp
+      case .rtcp: clear = .rtcp
+      case .sctp: return
+      }
+      follower(bytes, clear, isSent, ("\(source)", "\(destination)"), at)
+    }
+  }
+}

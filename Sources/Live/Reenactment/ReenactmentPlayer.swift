@@ -1,0 +1,291 @@
+import Glibc
+package import Live
+package import Peer
+import RTP
+import SCTP
+import Secure
+import Synchronization
+import Tape
+package import Wire
+
+/// How requests of the live client for lost packets are answered.
+package enum RepairRule: String, CaseIterable, Sendable {
+  /// With what came again in the recorded call, when it came.
+  case asRecorded = "as-recorded"
+  /// With the packet, at once, if the take has it.
+  case honest
+}
+
+/// Sends the packets of a plan to a live client at their recorded distances from its connected
+/// state, on a thread of its own, and answers what the client asks for.
+package final class ReenactmentPlayer: Sendable {
+  /// What was sent, and what the client sent.
+  package struct Tally: Hashable, Sendable {
+    /// RTP packets that were sent at their recorded distances.
+    package var media = 0
+    package var reports = 0
+    /// RTP packets of the plan that stay out.
+    package var leftOut = 0
+    /// Packets that the client asked for again.
+    package var requested = 0
+    /// How many of them were sent again.
+    package var repaired = 0
+    /// Requests for key frames, which nobody can make any more.
+    package var keyframeRequests = 0
+    /// RTP packets of the client's own media.
+    package var received = 0
+    /// Messages of data channels that were sent, and those that were not, because their channel did
+    /// not open.
+    package var messages = 0
+    package var unsentMessages = 0
+  }
+
+  private struct State {
+    var leg: PeerConnection?
+    var rewriter: PacketRewriter?
+    /// The recorded SSRCs by those of the new call.
+    var recorded: [UInt32: UInt32] = [:]
+    var began: Instant?
+    var isOver = false
+    var tally = Tally()
+    /// When each packet was due, in the order of sending; nil for a repair, which is due at once.
+    var due: [Instant?] = []
+    var data: Agreement.Data?
+    var isDTLSClient = false
+    var channels: ReenactedChannels?
+  }
+
+  private let plan: ReenactmentPlan
+  private let rule: RepairRule
+  private let clock: TakeClock
+  private let state = Mutex(State())
+  /// The packets that can be sent again, by SSRC and sequence number.
+  private let reserve: [UInt64: [UInt8]]
+  /// Yields when the last packet was sent, or the player was stopped.
+  package let ended: AsyncStream<Void>
+  private let end: AsyncStream<Void>.Continuation
+
+  package init(_ plan: ReenactmentPlan, repair rule: RepairRule, clock: TakeClock) {
+    self.plan = plan
+    self.rule = rule
+    self.clock = clock
+    reserve = rule == .honest ? plan.reserve : [:]
+    (ended, end) = AsyncStream<Void>.makeStream()
+  }
+
+  /// What was sent so far.
+  package var tally: Tally {
+    state.withLock { state in
+      var tally = state.tally
+      tally.messages = state.channels?.sent ?? 0
+      tally.unsentMessages = state.channels?.unsent ?? 0
+      return tally
+    }
+  }
+
+  /// When the sent packets were due, in the order of sending; nil for repairs.
+  package var dueInstants: [Instant?] { state.withLock { $0.due } }
+
+  /// Whether packets are being sent, or were.
+  package var hasBegun: Bool { state.withLock { $0.began != nil } }
+
+  // MARK: The call
+
+  /// Sets what the client agreed on, and the leg that leads to it.
+  package func play(_ agreement: Agreement, over leg: PeerConnection) {
+    state.withLock { state in
+      state.leg = leg
+      state.rewriter = PacketRewriter(plan, agreement, leavesRepairsOut: rule == .honest)
+      state.data = agreement.data
+      state.recorded = Dictionary(agreement.ssrcs.map { ($0.value, $0.key) }) { first, _ in first }
+    }
+  }
+
+  /// Sets the DTLS role of this side, which decides the streams of data channels.
+  package func settle(isDTLSClient: Bool) { state.withLock { $0.isDTLSClient = isDTLSClient } }
+
+  /// Begins once the client is connected, and stops when it has gone.
+  package func follow(_ states: PeerConnectionStates) {
+    if states.connection == .failed || states.connection == .closed || states.dtls == .closed {
+      return stop()
+    }
+    guard states.connection == .connected else { return }
+    let begins = state.withLock { state in
+      guard state.began == nil, !state.isOver, state.rewriter != nil else { return false }
+      state.began = clock.now
+      return true
+    }
+    if begins { startWorker(named: "reenact") { [self] in run() } }
+  }
+
+  /// Sends nothing any more.
+  package func stop() {
+    state.withLock { $0.isOver = true }
+    end.yield()
+    end.finish()
+  }
+
+  // MARK: The thread
+
+  private func run() {
+    guard let began = state.withLock({ $0.began }) else { return }
+    state.withLock { state in
+      guard let data = state.data else { return }
+      var channels = ReenactedChannels(
+        plan, data.parameters(isClient: state.isDTLSClient), seed: drawSeed(), began: began)
+      send(channels.begin(at: clock.now), over: data, state.leg)
+      state.channels = channels
+    }
+    var next = 0
+    var isComplete = false
+    while true {
+      let due = next < plan.packets.count ? began + plan.packets[next].distance : nil
+      let (other, isPending) = state.withLock { ($0.channels?.deadline, $0.channels?.isPending) }
+      if due == nil, isPending != true, !isComplete {
+        isComplete = true
+        end.yield()
+      }
+      // After the last message, its acknowledgement is still to come.
+      guard let wake = earliest(due, other) ?? (isPending == nil ? nil : clock.now + .seconds(1))
+      else { return stop() }
+      guard wait(until: wake) else { return }
+      state.withLock { state in
+        if let due, due <= clock.now {
+          send(plan.packets[next], due: due, &state)
+          next += 1
+        }
+        advanceChannels(&state)
+      }
+    }
+  }
+
+  private func advanceChannels(_ state: inout State) {
+    guard let due = state.channels?.deadline, due <= clock.now, let data = state.data else {
+      return
+    }
+    send(state.channels?.advance(to: clock.now) ?? [], over: data, state.leg)
+  }
+
+  private func send(_ packets: [[UInt8]], over data: Agreement.Data, _ leg: PeerConnection?) {
+    for bytes in packets {
+      leg?.send(RelayedPacket(kind: .sctp, transport: data.transport, bytes: bytes))
+    }
+  }
+
+  /// The longest sleep, so that a stop is seen.
+  private static let sleepMaximum: Int64 = 20_000_000
+
+  /// Sleeps until an instant; false if the player was stopped.
+  private func wait(until due: Instant) -> Bool {
+    while true {
+      if state.withLock({ $0.isOver }) { return false }
+      let left = (due - clock.now).nanoseconds
+      guard left > 0 else { return true }
+      var pause = timespec(
+        tv_sec: 0, tv_nsec: Int(min(left, ReenactmentPlayer.sleepMaximum)))
+      clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, nil)
+    }
+  }
+
+  private func send(
+    _ packet: ReenactmentPlan.Packet, due: Instant, _ state: inout State
+  ) {
+    guard let rewritten = state.rewriter?.rewrite(packet) else {
+      if !packet.isRTCP { state.tally.leftOut += 1 }
+      return
+    }
+    if packet.isRTCP { state.tally.reports += 1 } else { state.tally.media += 1 }
+    state.due.append(due)
+    // Under the lock, so that the order is that of the list.
+    state.leg?.send(
+      RelayedPacket(
+        kind: packet.isRTCP ? .rtcp : .rtp, transport: rewritten.transport,
+        bytes: rewritten.bytes))
+  }
+
+  // MARK: The client's packets
+
+  /// Handles a packet that the client sent.
+  package func receive(_ packet: RelayedPacket) {
+    switch packet.kind {
+    case .rtp: state.withLock { $0.tally.received += 1 }
+    case .rtcp:
+      for report in RTCPCompound(parsing: packet.bytes.span.bytes).packets { receive(report) }
+    case .sctp:
+      state.withLock { state in
+        guard let data = state.data else { return }
+        send(state.channels?.receive(packet.bytes, at: clock.now) ?? [], over: data, state.leg)
+      }
+    }
+  }
+
+  private func receive(_ report: RTCPPacket) {
+    switch report {
+    case .genericNACK(let request):
+      state.withLock { state in
+        for sequence in request.sequences { repair(request.mediaSSRC, sequence, &state) }
+      }
+    case .pictureLoss: state.withLock { $0.tally.keyframeRequests += 1 }
+    case .fullIntraRequest(let request):
+      state.withLock { $0.tally.keyframeRequests += request.entries.count }
+    default: break
+    }
+  }
+
+  private func repair(_ ssrc: UInt32, _ sequence: UInt16, _ state: inout State) {
+    state.tally.requested += 1
+    guard let recorded = state.recorded[ssrc],
+      let bytes = reserve[ReenactmentPlan.key(recorded, sequence)],
+      let again = state.rewriter?.repeated(bytes)
+    else { return }
+    state.tally.repaired += 1
+    state.due.append(nil)
+    state.leg?.send(
+      RelayedPacket(kind: .rtp, transport: again.transport, bytes: again.bytes))
+  }
+}
+
+extension ReenactmentPlan {
+  /// All media packets that the take has, by SSRC and sequence number: those that came, those that
+  /// came as retransmissions, and those that only another peer of the take has.
+  var reserve: [UInt64: [UInt8]] {
+    var reserve: [UInt64: [UInt8]] = [:]
+    let sources = Dictionary(streams.map { ($0.ssrc, $0) }) { first, _ in first }
+    for packet in packets where !packet.isRTCP {
+      guard let header = try? RTPHeader(parsing: packet.bytes.span.bytes),
+        let stream = sources[header.ssrc]
+      else { continue }
+      if stream.repairs == nil {
+        reserve[ReenactmentPlan.key(header.ssrc, header.sequence)] = packet.bytes
+      } else if let original = original(of: packet.bytes, header, stream),
+        let key = ReenactmentPlan.key(of: original), reserve[key] == nil
+      {
+        reserve[key] = original
+      }
+    }
+    for bytes in spares {
+      guard let key = ReenactmentPlan.key(of: bytes), reserve[key] == nil else { continue }
+      reserve[key] = bytes
+    }
+    return reserve
+  }
+
+  /// The packet that a retransmission repeats (RFC 4588 section 4); nil if it only is padding.
+  private func original(of bytes: [UInt8], _ header: RTPHeader, _ stream: Stream) -> [UInt8]? {
+    guard let source = stream.repairs, header.payload.count > 2 else { return nil }
+    let type =
+      sections[stream.section].format(header.payloadType)?.repeatedType
+      ?? formatsInUse(ofSection: stream.section).first(where: \.isMedia)?.payloadType
+    guard let type else { return nil }
+    var original = bytes
+    original[1] = bytes[1] & 0x80 | type & 0x7f
+    let place = header.payload.lowerBound
+    original[2] = bytes[place]
+    original[3] = bytes[place + 1]
+    for index in 0..<4 {
+      original[8 + index] = UInt8(truncatingIfNeeded: source >> (24 - 8 * UInt32(index)))
+    }
+    original.removeSubrange(place..<place + 2)
+    return original
+  }
+}

@@ -1,0 +1,181 @@
+import Replay
+package import Tape
+package import Wire
+
+/// What a re-enactment came to.
+package struct ReenactmentReport: Sendable {
+  /// How far packets left from their recorded distances, in milliseconds; absent if none did.
+  package struct Timing: Hashable, Sendable {
+    package var median: Double
+    package var p99: Double
+    package var most: Double
+
+    /// - Parameter nanoseconds: how late each packet left.
+    package init?(_ nanoseconds: [Int64]) {
+      let sorted = nanoseconds.map(\.magnitude).sorted()
+      guard let last = sorted.last else { return nil }
+      func quantile(_ share: Double) -> Double {
+        let place = min(sorted.count - 1, Int(share * Double(sorted.count)))
+        return Double(sorted[place]) / 1e6
+      }
+      (median, p99, most) = (quantile(0.5), quantile(0.99), Double(last) / 1e6)
+    }
+  }
+
+  /// An expectation and what the client's statistics say.
+  package struct Judgement: Hashable, Sendable {
+    package var expectation: String
+    package var holds: Bool
+    package var sentence: String
+
+    /// Judges the statistics of a client.
+    package init(_ expectation: StatExpectation, of objects: [JSONValue]) {
+      let outcome = expectation.judge(objects)
+      self.expectation = expectation.description
+      (holds, sentence) = (outcome.holds, outcome.sentence)
+    }
+  }
+
+  /// The recorded call.
+  package var take: String
+  package var peer: Int64
+  package var label: String
+  /// From the connected state to the last packet, as recorded.
+  package var seconds: Double
+  /// The new take, and that of the client's page where it reported.
+  package var recording: String
+  package var pageRecordings: [String] = []
+  package var repair: String
+  package var packetsSent = 0
+  package var reportsSent = 0
+  package var packetsLeftOut = 0
+  package var messagesSent = 0
+  package var packetsRequested = 0
+  package var packetsRepaired = 0
+  package var keyframeRequests = 0
+  package var packetsReceived = 0
+  package var isComplete = false
+  package var omissions: [String] = []
+  package var timing: Timing?
+  package var judgements: [Judgement] = []
+
+  /// - Parameter recording: the finished take.
+  package init(
+    _ plan: ReenactmentPlan, _ outcome: (player: ReenactmentPlayer, agreement: Agreement),
+    repair: RepairRule, recording: String
+  ) throws(TapeError) {
+    take = plan.take
+    peer = plan.peer
+    label = plan.label
+    seconds = plan.duration.seconds
+    self.recording = recording
+    self.repair = repair.rawValue
+    let tally = outcome.player.tally
+    packetsSent = tally.media
+    reportsSent = tally.reports
+    packetsLeftOut = tally.leftOut
+    packetsRequested = tally.requested
+    packetsRepaired = tally.repaired
+    keyframeRequests = tally.keyframeRequests
+    packetsReceived = tally.received
+    isComplete = tally.media + tally.leftOut == plan.mediaPackets
+    omissions = outcome.agreement.omissions
+    if plan.unexplained > 0 {
+      omissions.append(
+        "\(counted(plan.unexplained, "packet")) of a payload type that nothing explains")
+    }
+    messagesSent = tally.messages
+    if tally.unsentMessages > 0 {
+      omissions.append(
+        "\(counted(tally.unsentMessages, "message")), whose data channel the client did not open")
+    }
+    timing = try Timing(
+      ReenactmentReport.delays(in: recording, after: outcome.player.dueInstants))
+  }
+
+  /// How much later than due the steps of a take were in which packets left.
+  private static func delays(
+    in recording: String, after due: [Instant?]
+  ) throws(TapeError) -> [Int64] {
+    let connection = try TakeFile.open(recording)
+    var delays: [Int64] = []
+    do throws(SQLiteError) {
+      let sent = try connection.prepare(
+        "SELECT at_ns FROM capture WHERE kind IN ('relayed rtp', 'relayed rtcp') ORDER BY \"row\"")
+      var place = 0
+      while try sent.step(), place < due.count {
+        if let due = due[place] { delays.append(sent.values(Int64.self) - due.nanoseconds) }
+        place += 1
+      }
+    } catch {
+      throw TapeError(path: recording, error)
+    }
+    return delays
+  }
+
+  /// The report as a JSON object.
+  package var json: String {
+    func nanoseconds(_ milliseconds: Double) -> JSONText {
+      .integer(Int64(saturating: milliseconds * 1e6))
+    }
+    return JSONText.object([
+      ("take", .text(take)), ("peer", .integer(peer)), ("label", .text(label)),
+      ("duration_ns", .integer(Int64(saturating: seconds * 1e9))), ("out", .text(recording)),
+      ("pages", .list(pageRecordings.map { .text($0) })), ("repair", .text(repair)),
+      ("complete", .flag(isComplete)), ("packets", .integer(packetsSent)),
+      ("reports", .integer(reportsSent)), ("messages", .integer(messagesSent)),
+      ("left_out", .integer(packetsLeftOut)),
+      ("requested", .integer(packetsRequested)), ("repaired", .integer(packetsRepaired)),
+      ("keyframe_requests", .integer(keyframeRequests)),
+      ("received", .integer(packetsReceived)),
+      ("omissions", .list(omissions.map { .text($0) })),
+      ("median_ns", timing.map { nanoseconds($0.median) }),
+      ("p99_ns", timing.map { nanoseconds($0.p99) }),
+      ("max_ns", timing.map { nanoseconds($0.most) }),
+      (
+        "expectations",
+        .list(
+          judgements.map { judgement in
+            .object([
+              ("expectation", .text(judgement.expectation)), ("holds", .flag(judgement.holds)),
+              ("sentence", .text(judgement.sentence)),
+            ])
+          })
+      ),
+    ]).text
+  }
+
+  /// The report as printed lines.
+  package var lines: [String] {
+    var lines = [
+      "\(recording): \(counted(packetsSent, "packet")), \(counted(reportsSent, "report")) and "
+        + "\(counted(messagesSent, "message")) of \(decimal(seconds, 3)) s that \(label) received"
+        + (isComplete ? "" : ", until the client had gone")
+    ]
+    if let timing {
+      lines.append(
+        "they left \(decimal(timing.median, 2)) ms from their recorded distances at the median, "
+          + "\(decimal(timing.p99, 2)) ms at the 99th percentile")
+    }
+    if packetsLeftOut > 0 { lines.append("\(counted(packetsLeftOut, "packet")) stayed out") }
+    if packetsRequested > 0 {
+      lines.append(
+        "the client asked for \(counted(packetsRequested, "packet")) again: "
+          + (repair == RepairRule.honest.rawValue
+            ? "the take has \(packetsRepaired) of them"
+            : "what came again in the recorded call came, and no more (--repair as-recorded)"))
+    }
+    if keyframeRequests > 0 {
+      lines.append(
+        "the client asked for \(counted(keyframeRequests, "key frame")), and none can be made of a "
+          + "recording")
+    }
+    lines += omissions.map { "not played: \($0)" }
+    lines += judgements.map { ($0.holds ? "as expected: " : "not as expected: ") + $0.sentence }
+    lines += pageRecordings.map {
+      "what came out differently: retake diff \(take) \($0) --align connected "
+        + "--first-peer \(peer) --second-peer 1"
+    }
+    return lines
+  }
+}

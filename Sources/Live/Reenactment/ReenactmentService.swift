@@ -1,0 +1,324 @@
+import JSEP
+package import Live
+package import Peer
+package import SDP
+package import Signaling
+import Stats
+import Wire
+
+/// The signaling of a re-enactment: one live client, which gets what a recorded receiver got.
+///
+/// A client offers, over `/offer` or WHEP, and is answered; or it gets an offer, over `/mkoffer` or
+/// as the target of a call, and answers. One client is served at a time, and one in all.
+package actor ReenactmentService: CallHandling, SessionHandling {
+  /// Yields when all was played, or the client has gone.
+  package nonisolated let finished: AsyncStream<Void>
+  private nonisolated let finish: AsyncStream<Void>.Continuation
+  package nonisolated let plan: ReenactmentPlan
+  private nonisolated let session: Session
+  private nonisolated let configuration: PeerConfiguration
+  private let connectionLimit: Duration
+  private let rule: RepairRule
+  private let takePath: String
+  /// The client that is served, or was.
+  private var client: Client?
+  private var isClaimed = false
+  private var refusals: [String] = []
+
+  private struct Client {
+    var id: String
+    var leg: PeerConnection
+    var player: ReenactmentPlayer
+    var transport: String
+    /// What the client offered, or nil while it has to answer.
+    var entityTag: String?
+    var agreement: Agreement?
+  }
+
+  /// - Parameters:
+  ///   - connectionLimit: how long a client has to connect.
+  ///   - takePath: the new take, as it is listed.
+  package init(
+    _ plan: ReenactmentPlan, in session: Session, configuration: PeerConfiguration,
+    repair rule: RepairRule, connectionLimit: Duration, takePath: String
+  ) {
+    self.plan = plan
+    self.session = session
+    self.configuration = configuration
+    self.rule = rule
+    self.connectionLimit = connectionLimit
+    self.takePath = takePath
+    (finished, finish) = AsyncStream<Void>.makeStream()
+  }
+
+  /// What the player did; nil before a client was agreed with.
+  package var outcome: (player: ReenactmentPlayer, agreement: Agreement)? {
+    guard let client, let agreement = client.agreement else { return nil }
+    return (client.player, agreement)
+  }
+
+  /// Why clients were refused.
+  package var refused: [String] { refusals }
+
+  // MARK: Legs
+
+  private func makeClient(_ transport: String, id: String? = nil) throws(CallRefusal) -> Client {
+    guard !isClaimed else {
+      throw CallRefusal(.busy, "the re-enactment has its client; start another one")
+    }
+    isClaimed = true
+    let player = ReenactmentPlayer(plan, repair: rule, clock: session.clock)
+    let leg = session.makeLeg(
+      label: "re-enacted \(plan.label)", role: "re-enactment", configuration: configuration,
+      onState: { player.follow($0) }, forward: { packet, _ in player.receive(packet) })
+    let made = Client(
+      id: id ?? "client-\(BearerToken.random().text)", leg: leg, player: player,
+      transport: transport)
+    client = made
+    watch(made)
+    return made
+  }
+
+  private func watch(_ made: Client) {
+    let limit = connectionLimit
+    Task {
+      for await _ in made.player.ended { break }
+      self.end(of: made.id)
+    }
+    Task {
+      try? await Task.sleep(for: limit)
+      if !made.player.hasBegun { made.player.stop() }
+    }
+  }
+
+  private func end(of id: String) {
+    guard client?.id == id else { return }
+    finish.yield()
+  }
+
+  /// Frees the place of a client that was refused, so that another one may come.
+  private func abandon(_ made: Client, _ refusal: CallRefusal) async {
+    refusals.append(refusal.reason)
+    if client?.id == made.id { client = nil }
+    isClaimed = false
+    made.player.stop()
+    await made.leg.close()
+    await made.leg.retire()
+  }
+
+  /// Ends the call.
+  package func close() async {
+    guard let client else { return }
+    client.player.stop()
+    await client.leg.close()
+    await client.leg.retire()
+  }
+
+  private func record(
+    _ client: Client, _ type: String, _ message: String, isInbound: Bool
+  ) {
+    client.leg.recordSignaling(
+      SignalingMessage(
+        isInbound: isInbound, transport: client.transport, type: type, message: message))
+  }
+
+  private func named(_ id: String) throws(CallRefusal) -> Client {
+    guard let client, client.id == id else {
+      throw CallRefusal(.unknownCall, "there is no call \(id.prefix(100))")
+    }
+    return client
+  }
+
+  // MARK: The client offers
+
+  private func answer(
+    _ sdp: String, over transport: String, id: String? = nil
+  ) async throws(CallRefusal) -> (Client, answer: SessionDescription) {
+    let made = try makeClient(transport, id: id)
+    do {
+      record(made, "offer", sdp, isInbound: true)
+      let offer = try SDPDocument(parsing: sdp)
+      let agreement = try Agreement(plan, with: offer, answersOffer: false)
+      made.player.play(agreement, over: made.leg)
+      client?.agreement = agreement
+      try await made.leg.setRemoteDescription(SessionDescription(type: .offer, sdp: sdp))
+      let answer = try await made.leg.show(
+        SessionDescription(type: .answer, sdp: agreement.answer(to: offer, plan).text))
+      made.player.settle(
+        isDTLSClient: try SDPDocument(parsing: answer.sdp).firstSetup == .active)
+      record(made, "answer", answer.sdp, isInbound: false)
+      return (made, answer)
+    } catch {
+      let refusal = CallRefusal(reenactment: error)
+      await abandon(made, refusal)
+      throw refusal
+    }
+  }
+
+  package func begin(offer sdp: String) async throws(CallRefusal) -> CallDescription {
+    let (made, answer) = try await answer(sdp, over: "http")
+    return CallDescription(id: made.id, sdp: answer.sdp, type: answer.type.rawValue)
+  }
+
+  package func open(
+    _ kind: SessionProtocol, offer: String
+  ) async throws(CallRefusal) -> OpenedSession {
+    guard kind == .whep else {
+      throw CallRefusal(
+        .unprocessable, "a publisher receives nothing, and a re-enactment only sends: try /whep")
+    }
+    let (made, answer) = try await answer(offer, over: "whep", id: BearerToken.random().text)
+    let tag = (try? SDPDocument(parsing: answer.sdp))?.credentials?.usernameFragment ?? ""
+    client?.entityTag = tag
+    return OpenedSession(id: made.id, answer: answer.sdp, entityTag: tag)
+  }
+
+  package func apply(
+    _ fragment: SDPFragment, text: String, to id: String, of kind: SessionProtocol,
+    match: SessionMatch
+  ) async throws(CallRefusal) -> RestartedSession? {
+    let client = try named(id)
+    if case .tags(let tags) = match, let tag = client.entityTag, !tags.contains(tag) {
+      throw CallRefusal(.outdated, "If-Match names another ICE session than the present one")
+    }
+    guard !fragment.candidates.isEmpty || fragment.hasEnded else {
+      throw CallRefusal(
+        .unprocessable, "a re-enactment does not restart ICE: open another session")
+    }
+    record(client, "candidate", text, isInbound: true)
+    for candidate in fragment.candidates {
+      try await add(
+        CandidateInit(
+          candidate: candidate.text, sdpMid: candidate.mid,
+          usernameFragment: fragment.credentials?.usernameFragment), call: id)
+    }
+    if fragment.hasEnded { try await add(nil, call: id) }
+    return nil
+  }
+
+  package func close(_ id: String, of kind: SessionProtocol) async throws(CallRefusal) {
+    try await end(call: id)
+  }
+
+  // MARK: The client answers
+
+  package func makeOffer() async throws(CallRefusal) -> CallDescription {
+    let made = try makeClient("http")
+    let (id, offer) = try await offer(made)
+    return CallDescription(id: id, sdp: offer.sdp, type: offer.type.rawValue)
+  }
+
+  /// Offers the recorded sender's media to a client that is called.
+  package func offer(over transport: String) async throws(CallRefusal) -> (
+    id: String, description: SessionDescription
+  ) {
+    try await offer(try makeClient(transport))
+  }
+
+  private func offer(_ made: Client) async throws(CallRefusal) -> (
+    id: String, description: SessionDescription
+  ) {
+    do {
+      let offer = try await made.leg.show(
+        SessionDescription(type: .offer, sdp: plan.offer.text))
+      record(made, "offer", offer.sdp, isInbound: false)
+      return (made.id, offer)
+    } catch {
+      let refusal = CallRefusal(reenactment: error)
+      await abandon(made, refusal)
+      throw refusal
+    }
+  }
+
+  package func accept(answer sdp: String, call id: String) async throws(CallRefusal) {
+    let client = try named(id)
+    guard client.agreement == nil else {
+      throw CallRefusal(.conflict, "the call has its answer")
+    }
+    record(client, "answer", sdp, isInbound: true)
+    do {
+      let document = try SDPDocument(parsing: sdp)
+      let agreement = try Agreement(plan, with: document, answersOffer: true)
+      self.client?.agreement = agreement
+      client.player.play(agreement, over: client.leg)
+      client.player.settle(isDTLSClient: document.firstSetup == .passive)
+      try await client.leg.setRemoteDescription(SessionDescription(type: .answer, sdp: sdp))
+    } catch {
+      let refusal = CallRefusal(reenactment: error)
+      await abandon(client, refusal)
+      throw refusal
+    }
+  }
+
+  // MARK: The rest of a call
+
+  package func follow(offer sdp: String, call id: String) async throws(CallRefusal)
+    -> CallDescription
+  {
+    _ = try named(id)
+    throw CallRefusal(.conflict, "a re-enactment has one exchange of descriptions: call again")
+  }
+
+  package func makeOffer(
+    call id: String, changing changes: OfferChanges
+  ) async throws(CallRefusal) -> CallDescription {
+    _ = try named(id)
+    throw CallRefusal(.conflict, "a re-enactment has one exchange of descriptions: call again")
+  }
+
+  package func add(_ candidate: CandidateInit?, call id: String) async throws(CallRefusal) {
+    let client = try named(id)
+    do throws(PeerError) {
+      try await client.leg.addICECandidate(candidate)
+    } catch {
+      throw CallRefusal(reenactment: error)
+    }
+  }
+
+  package func end(call id: String) async throws(CallRefusal) {
+    let client = try named(id)
+    record(client, "bye", "", isInbound: true)
+    client.player.stop()
+  }
+
+  package func list() -> CallList {
+    CallList(
+      limit: 1, recording: takePath,
+      calls: client.map { client in
+        [
+          CallList.Entry(
+            id: client.id, connection: client.leg.connectionState.rawValue, take: takePath)
+        ]
+      } ?? [])
+  }
+
+  package func stats(call id: String?) async throws(CallRefusal) -> String {
+    guard let client, id == nil || client.id == id else {
+      guard let id else { return "{}" }
+      throw CallRefusal(.unknownCall, "there is no call \(id.prefix(100))")
+    }
+    let report = (try? await client.leg.getStats()) ?? StatsReport()
+    return JSONText.object([
+      (client.id, .object([("stats", JSONText(report.json))]))
+    ]).text
+  }
+}
+
+extension SDPDocument {
+  /// The DTLS role of the first transport.
+  fileprivate var firstSetup: SetupRole? { sections.lazy.compactMap(\.setup).first ?? setup }
+}
+
+extension CallRefusal {
+  /// What a failure means to the live client.
+  fileprivate init(reenactment error: any Error) {
+    switch error {
+    case let refusal as CallRefusal: self = refusal
+    case let error as SDPError:
+      self.init(.badRequest, "the description cannot be read: \(error.description)")
+    case let error as PeerError:
+      self.init(error.name == "InvalidStateError" ? .conflict : .unprocessable, error.message)
+    default: self.init(.failure, "\(error)")
+    }
+  }
+}

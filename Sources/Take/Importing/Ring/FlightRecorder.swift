@@ -1,0 +1,376 @@
+import Dispatch
+import FoundationEssentials
+import Glibc
+package import Observer
+import Queries
+package import Replay
+import Synchronization
+package import Tape
+package import Wire
+
+/// Why a take of a ring is written.
+package struct RingTrigger: Sendable, Hashable {
+  /// What writes one take in the length of a ring; empty for what always writes one.
+  package var key: String
+  /// The reason in words, for the notice and the take.
+  package var words: String
+
+  package init(key: String, words: String) { (self.key, self.words) = (key, words) }
+
+  /// Somebody asked for it, each time for a take.
+  package static func signal(_ name: String) -> RingTrigger { RingTrigger(key: "", words: name) }
+}
+
+/// A take that was written of a ring.
+package struct RingTakeSummary: Sendable {
+  /// The capture's facts; `take` is the path.
+  package var capture: CaptureSummary
+  /// Its length and its reason, in words.
+  package var words: String
+}
+
+/// What all flight recorders of a process share: the settings, the memory, and the takes so far.
+package final class RingPlan: Sendable {
+  /// The settings of flight recorders.
+  package struct Settings: Sendable {
+    /// How much of a call is retained.
+    package var length = Interval.seconds(60)
+    /// The memory of all rings in bytes.
+    package var bytesMaximum = 64 << 20
+    /// How many takes are written.
+    package var takesMaximum = 20
+    /// Whether the oldest take is removed for one more.
+    package var removesOldest = false
+    /// What rings are searched for.
+    package var wishes: [RingWish] = []
+    /// Whether takes are written on the caller's thread, for drivers in virtual time.
+    package var isSynchronous = false
+    /// What takes hold besides.
+    package var take = ImportSettings()
+
+    package init() {}
+  }
+
+  let settings: Settings
+  let budget: RingBudget
+  let notice: @Sendable (String) -> Void
+  /// One take is written at a time, so that at most one copy of a ring exists.
+  let queue = DispatchQueue(label: "flight recorder")
+
+  private struct State {
+    var recorders: [WeakRecorder] = []
+    var paths: [String] = []
+  }
+
+  private struct WeakRecorder {
+    weak var recorder: FlightRecorder?
+  }
+
+  private let state = Mutex(State())
+
+  /// - Parameter notice: receives a sentence for each take, and for each failure.
+  package init(_ settings: Settings, notice: @escaping @Sendable (String) -> Void) {
+    self.settings = settings
+    self.notice = notice
+    budget = RingBudget(maximum: settings.bytesMaximum)
+  }
+
+  /// The memory of the rings in bytes.
+  package var usedBytes: Int { budget.usedBytes }
+
+  /// Creates a recorder whose takes stand beside a path, named after it.
+  package func recorder(take path: String) -> FlightRecorder {
+    let recorder = FlightRecorder(self, path: path)
+    state.withLock { state in
+      state.recorders.removeAll { $0.recorder == nil }
+      state.recorders.append(WeakRecorder(recorder: recorder))
+    }
+    return recorder
+  }
+
+  /// Has all recorders write their last seconds.
+  package func writeAll(_ trigger: RingTrigger) {
+    for recorder in state.withLock({ $0.recorders.compactMap(\.recorder) }) {
+      recorder.write(trigger)
+    }
+  }
+
+  // MARK: Takes
+
+  /// Whether one more take may be written.
+  var hasRoom: Bool {
+    settings.removesOldest || state.withLock { $0.paths.count } < settings.takesMaximum
+  }
+
+  /// Records a take, and removes the oldest one if there are too many.
+  func add(_ path: String) {
+    let (count, surplus) = state.withLock { state -> (Int, [String]) in
+      state.paths.append(path)
+      guard settings.removesOldest, state.paths.count > settings.takesMaximum else {
+        return (state.paths.count, [])
+      }
+      let surplus = Array(state.paths.prefix(state.paths.count - settings.takesMaximum))
+      state.paths.removeFirst(surplus.count)
+      return (state.paths.count, surplus)
+    }
+    for path in surplus { FileBytes.remove(path) }
+    if count == settings.takesMaximum, !settings.removesOldest {
+      notice("no more takes of the ring are written: --ring-count allows \(count)")
+    }
+  }
+
+  /// Whether a take was not removed again.
+  func contains(_ path: String) -> Bool { state.withLock { $0.paths.contains(path) } }
+}
+
+// MARK: - FlightRecorder
+
+/// Retains the last seconds of a session in memory, and writes them as an observed take when there
+/// is a reason.
+package final class FlightRecorder: Sendable {
+  private struct State: ~Copyable {
+    var ring: PacketRing
+    /// When the ring is searched next, as Unix time in nanoseconds.
+    var nextSearch: Int64?
+    /// When each trigger last wrote a take.
+    var written: [String: Int64] = [:]
+    var takes: [RingTakeSummary] = []
+    /// The number of searches and takes that are queued.
+    var waiting = 0
+  }
+
+  private let plan: RingPlan
+  private let path: String
+  private let state: Mutex<State>
+
+  /// How often rings are searched, in nanoseconds.
+  package static let searchInterval: Int64 = 10_000_000_000
+  /// How many reasons may wait for the one take that is being written.
+  private static let waitingMaximum = 16
+
+  fileprivate init(_ plan: RingPlan, path: String) {
+    (self.plan, self.path) = (plan, path)
+    let ring = PacketRing(length: plan.settings.length, budget: plan.budget)
+    state = Mutex(State(ring: ring))
+  }
+
+  // MARK: What happens
+
+  /// Retains a packet; searches the ring if that is due.
+  package func append(_ packet: RingPacket, of owner: UInt32 = 0, isOutbound: Bool = false) {
+    let isDue = state.withLock { state in
+      state.ring.append(packet, of: owner, isOutbound: isOutbound)
+      return Self.isSearchDue(&state, packet.at)
+    }
+    if isDue { search() }
+  }
+
+  /// Passes the time on where no packet comes.
+  package func pass(to unixNanoseconds: Int64) {
+    let isDue = state.withLock { state in
+      state.ring.trim(to: unixNanoseconds)
+      return Self.isSearchDue(&state, unixNanoseconds)
+    }
+    if isDue { search() }
+  }
+
+  private static func isSearchDue(_ state: inout State, _ now: Int64) -> Bool {
+    guard let due = state.nextSearch else {
+      state.nextSearch = now +| searchInterval
+      return false
+    }
+    guard now >= due else { return false }
+    state.nextSearch = now +| searchInterval
+    return true
+  }
+
+  package func name(_ label: String, owner: UInt32) {
+    state.withLock { $0.ring.name(label, owner: owner) }
+  }
+
+  /// Records lines of a key log.
+  package func add(keyLog lines: String, of owner: UInt32 = 0) {
+    state.withLock { $0.ring.add(keyLog: lines, of: owner) }
+  }
+
+  /// Records a description of one of the ends.
+  package func add(description text: String, of owner: UInt32 = 0) {
+    state.withLock { $0.ring.add(description: text, of: owner) }
+  }
+
+  /// Records frames that the capturing system lost.
+  package func recordDropped(_ count: UInt64) {
+    state.withLock { $0.ring.recordDropped(count) }
+  }
+
+  /// Records that an owner sends and receives nothing more.
+  package func end(owner: UInt32) { state.withLock { $0.ring.end(owner: owner) } }
+
+  // MARK: Takes
+
+  /// Writes the last seconds, unless the same trigger did so within the length of the ring.
+  package func write(_ trigger: RingTrigger) {
+    queue { [self] in
+      guard isNew(trigger), plan.hasRoom else { return }
+      let content = snapshot()
+      guard let file = newFile(for: content) else { return }
+      do {
+        guard let written = try made(content, file, trigger.words) else {
+          return plan.notice("\(path): nothing is in the ring, so no take is written")
+        }
+        try complete(file, written, content, [trigger])
+      } catch {
+        plan.notice("\(path): no take of the ring is written: \(error)")
+      }
+    }
+  }
+
+  /// Searches the ring a last time, and writes what is queued; returns the takes that are there.
+  package func finish() async -> [RingTakeSummary] {
+    search()
+    await withCheckedContinuation { continuation in
+      plan.queue.async { continuation.resume() }
+    }
+    return takes
+  }
+
+  /// The takes so far that were not removed again.
+  package var takes: [RingTakeSummary] {
+    state.withLock { $0.takes }.filter { plan.contains($0.capture.take) }
+  }
+
+  /// Searches the ring for what was asked for, in the take that it would be.
+  private func search() {
+    guard !plan.settings.wishes.isEmpty else { return }
+    queue { [self] in
+      guard plan.hasRoom else { return }
+      let content = snapshot()
+      guard !content.isEmpty, let file = newFile(for: content) else { return }
+      do {
+        guard let written = try made(content, file, nil) else { return }
+        var findings: TakeFindings?
+        var met: [RingTrigger] = []
+        for wish in plan.settings.wishes {
+          met += try wish.search(file.temporary, written) {
+            if let findings { return findings }
+            let found = try TakeFindings(path: file.temporary)
+            findings = found
+            return found
+          }
+        }
+        let new = met.filter { isNew($0) }
+        guard let first = new.first else { return }
+        // The reason stands in the take, which is therefore made once more.
+        guard let named = newFile(for: content),
+          let again = try made(content, named, first.words)
+        else { return }
+        try complete(named, again, content, new)
+      } catch {
+        plan.notice("\(path): the ring cannot be searched: \(error)")
+      }
+    }
+  }
+
+  private func queue(_ work: @escaping @Sendable () -> Void) {
+    guard !plan.settings.isSynchronous else { return plan.queue.sync(execute: work) }
+    let isAccepted = state.withLock { state in
+      guard state.waiting < Self.waitingMaximum else { return false }
+      state.waiting += 1
+      return true
+    }
+    guard isAccepted else { return }
+    plan.queue.async { [self] in
+      work()
+      state.withLock { $0.waiting -= 1 }
+    }
+  }
+
+  private func snapshot() -> RingContent {
+    // Only the copy is made under the lock, for which the media waits.
+    RingContent(state.withLock { $0.ring.snapshot() })
+  }
+
+  /// Whether a trigger wrote no take within the length of the ring.
+  private func isNew(_ trigger: RingTrigger) -> Bool {
+    state.withLock { state in
+      guard !trigger.key.isEmpty, let before = state.written[trigger.key] else { return true }
+      return state.ring.latest -| before >= plan.settings.length.nanoseconds
+    }
+  }
+
+  private func newFile(for content: RingContent) -> WholeFile? {
+    do throws(WholeFile.Failure) {
+      return try WholeFile(
+        RingName.free(beside: path, unixNanoseconds: content.end), .kept, isTake: true)
+    } catch {
+      plan.notice("no take of the ring is written: \(error)")
+      return nil
+    }
+  }
+
+  private func made(_ content: RingContent, _ file: WholeFile, _ reason: String?)
+    throws(TapeError) -> RingTake.Written?
+  {
+    var settings = plan.settings.take
+    let length = decimal(Double(plan.settings.length.nanoseconds) / 1e9, 1) + " s"
+    settings.tags["ring"] = length
+    if let reason {
+      settings.tags["ring_trigger"] = String(PrintableText.line(reason).prefix(200))
+    }
+    return try RingTake(content: content, settings: settings, length: length)
+      .write(file.temporary)
+  }
+
+  private func complete(
+    _ file: WholeFile, _ written: RingTake.Written, _ content: RingContent,
+    _ triggers: [RingTrigger]
+  ) throws(WholeFile.Failure) {
+    try file.finish()
+    let seconds = decimal(Double(content.end &- content.begin) / 1e9, 1)
+    var summary = written.summary
+    summary.take = file.path
+    let reasons = triggers.map(\.words).joined(separator: "; ")
+    let words = "the last \(seconds) s: \(PrintableText.line(reasons))"
+    state.withLock { state in
+      for trigger in triggers where !trigger.key.isEmpty {
+        state.written[trigger.key] = state.ring.latest
+      }
+      if state.written.count > Self.triggersMaximum {
+        let limit = state.ring.latest -| plan.settings.length.nanoseconds
+        state.written = state.written.filter { $0.value > limit }
+      }
+      state.takes.append(RingTakeSummary(capture: summary, words: words))
+      if state.takes.count > Self.takesMaximum { state.takes.removeFirst() }
+    }
+    plan.notice("\(file.path): \(words)")
+    plan.add(file.path)
+  }
+
+  private static let triggersMaximum = 1_000
+  private static let takesMaximum = 1_000
+}
+
+// MARK: - RingName
+
+/// Names of takes of a ring: that of the named take with the time, and a number if that is there.
+enum RingName {
+  /// A free name beside a take.
+  static func free(beside path: String, unixNanoseconds: Int64) -> String {
+    let stem = path.hasSuffix(".take") ? String(path.dropLast(5)) : path
+    let stamp = stamp(unixNanoseconds)
+    for number in 1... {
+      let name = number == 1 ? "\(stem)-\(stamp).take" : "\(stem)-\(stamp)-\(number).take"
+      if FileBytes.kind(of: name) == nil { return name }
+    }
+    return path
+  }
+
+  /// UTC to the second, as in `20261126-141500`.
+  private static func stamp(_ unixNanoseconds: Int64) -> String {
+    var (now, parts) = (time_t(unixNanoseconds / 1_000_000_000), tm())
+    gmtime_r(&now, &parts)
+    var text = [CChar](repeating: 0, count: 32)
+    let length = strftime(&text, text.count, "%Y%m%d-%H%M%S", &parts)
+    return String(decoding: text.prefix(length).map { UInt8(bitPattern: $0) }, as: UTF8.self)
+  }
+}

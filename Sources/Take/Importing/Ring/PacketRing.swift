@@ -1,0 +1,390 @@
+import DequeModule
+import FoundationEssentials
+package import Observer
+import Synchronization
+package import Wire
+
+/// A datagram, or the next bytes of one direction of a TCP connection, in a ring.
+package struct RingPacket: Sendable {
+  /// Unix time in nanoseconds.
+  package var at: Int64
+  package var tuple: FiveTuple
+  package var bytes: [UInt8]
+  /// Whether the capture has only its beginning.
+  package var isTruncated = false
+  /// The ECN field of its IP header; nil if unknown.
+  package var ecn: ECNMark?
+  /// Of a connection: the missing bytes before these, and whether the direction ends with them.
+  package var lost = 0
+  package var isEnd = false
+
+  package init(at: Int64, tuple: FiveTuple, bytes: [UInt8]) {
+    (self.at, self.tuple, self.bytes) = (at, tuple, bytes)
+  }
+}
+
+/// The memory that all rings of a recorder share.
+package final class RingBudget: Sendable {
+  /// The limit in bytes.
+  package let maximum: Int
+  private let used = Atomic<Int>(0)
+
+  package init(maximum: Int) { self.maximum = maximum }
+
+  /// The acquired bytes.
+  package var usedBytes: Int { used.load(ordering: .relaxed) }
+
+  /// Acquires bytes; false if they are not left.
+  func acquire(_ bytes: Int) -> Bool {
+    if used.add(bytes, ordering: .relaxed).newValue <= maximum { return true }
+    release(bytes)
+    return false
+  }
+
+  /// Acquires bytes although they are not left.
+  func exceed(by bytes: Int) { used.add(bytes, ordering: .relaxed) }
+
+  func release(_ bytes: Int) { used.subtract(bytes, ordering: .relaxed) }
+}
+
+/// The packets of the last seconds in bounded memory, and what decrypting and reading them needs
+/// from before.
+///
+/// Packets stand in segments of equal size. When one leaves the ring, `RingHead` retains it if it
+/// belongs to a DTLS handshake, or if it is the last of its kind of STUN on its path: without
+/// those, an observer could not open the packets that are left.
+package struct PacketRing: ~Copyable {
+  /// The bytes of a segment: two of the largest datagrams.
+  static let segmentLength = 1 << 17
+  /// The most paths that are told apart; packets on further ones are not retained.
+  private static let pathsMaximum = 1 << 14
+  /// How long the head of a path without packets is retained at least, in nanoseconds: consent is
+  /// checked more often (RFC 7675 section 5.1).
+  private static let silenceMinimum: Int64 = 30_000_000_000
+  private static let sweepInterval: Int64 = 1_000_000_000
+
+  /// One direction of a path as one owner sees it.
+  struct Path: Sendable {
+    var tuple: FiveTuple
+    /// The number of the peer that sent or received the packets; 0 for packets of others.
+    var owner: UInt32
+    /// Whether the owner sent them.
+    var isOutbound: Bool
+    /// The number of its packets in the ring.
+    var count = 0
+    var lastAt: Int64
+    var head = RingHead()
+  }
+
+  private struct PathKey: Hashable {
+    var tuple: FiveTuple
+    var owner: UInt32
+  }
+
+  private let length: Int64
+  private let budget: RingBudget
+  private var segments = Deque<[UInt8]>()
+  /// Where the oldest packet begins in the first segment.
+  private var start = 0
+  private var paths: [UInt32: Path] = [:]
+  private var numbers: [PathKey: UInt32] = [:]
+  private var nextPath: UInt32 = 0
+  private var sweptAt = Int64.min
+  /// Secrets and descriptions by owner.
+  private var facts: [UInt32: RingFacts] = [:]
+  /// The time up to which the ring goes.
+  private(set) package var latest = Int64.min
+  /// The number of packets that left the ring.
+  private(set) package var passed: UInt64 = 0
+  /// Frames that the capturing system lost, with the times of the reports.
+  private var drops: [(at: Int64, count: UInt64)] = []
+  /// The number of packets that left it for want of memory before their time was over.
+  private(set) package var crowdedOut: UInt64 = 0
+
+  /// - Parameter length: how long packets are retained.
+  package init(length: Interval, budget: RingBudget) {
+    self.length = length.nanoseconds
+    self.budget = budget
+  }
+
+  deinit {
+    budget.release(segments.count * PacketRing.segmentLength)
+    for path in paths.values { budget.release(path.head.byteCount) }
+  }
+
+  // MARK: Contents
+
+  /// Appends a packet, and drops those that are too old then.
+  package mutating func append(_ packet: RingPacket, of owner: UInt32 = 0, isOutbound: Bool = false)
+  {
+    trim(to: packet.at)
+    guard packet.bytes.count <= RingRecord.bytesMaximum,
+      let path = number(packet, owner, isOutbound)
+    else {
+      passed += 1
+      return
+    }
+    let needed = RingRecord.headLength + packet.bytes.count
+    if segments.last.map({ $0.count + needed > PacketRing.segmentLength }) ?? true {
+      addSegment()
+    }
+    RingRecord(packet, path: path).write(packet.bytes, to: &segments[segments.count - 1])
+    paths[path]?.count += 1
+    paths[path]?.lastAt = packet.at
+  }
+
+  /// Drops packets that are too old at a time.
+  package mutating func trim(to now: Int64) {
+    latest = max(latest, now)
+    let limit = latest -| length
+    while let record = first, record.at < limit { dropFirst(record) }
+    guard latest -| sweptAt >= PacketRing.sweepInterval else { return }
+    sweptAt = latest
+    sweep(latest)
+  }
+
+  private mutating func number(_ packet: RingPacket, _ owner: UInt32, _ isOutbound: Bool)
+    -> UInt32?
+  {
+    let key = PathKey(tuple: packet.tuple, owner: owner)
+    if let known = numbers[key] { return known }
+    guard paths.count < PacketRing.pathsMaximum else { return nil }
+    nextPath &+= 1
+    while paths[nextPath] != nil { nextPath &+= 1 }
+    numbers[key] = nextPath
+    paths[nextPath] = Path(
+      tuple: packet.tuple, owner: owner, isOutbound: isOutbound, lastAt: packet.at)
+    return nextPath
+  }
+
+  /// Forgets paths and owners of which nothing is left.
+  private mutating func sweep(_ now: Int64) {
+    drops.removeAll { $0.at < now -| length }
+    let limit = now -| max(length, PacketRing.silenceMinimum)
+    for (number, path) in paths where path.count == 0 && path.lastAt < limit {
+      budget.release(path.head.byteCount)
+      paths[number] = nil
+      numbers[PathKey(tuple: path.tuple, owner: path.owner)] = nil
+    }
+    for (owner, known) in facts where known.endedAt.map({ $0 < limit }) ?? false {
+      facts[owner] = nil
+    }
+  }
+
+  // MARK: Segments
+
+  /// Adds a segment; without memory for another one, the oldest makes room.
+  ///
+  /// A ring always has one, so that it works whatever the others hold.
+  private mutating func addSegment() {
+    while !budget.acquire(PacketRing.segmentLength) {
+      guard first != nil else {
+        budget.exceed(by: PacketRing.segmentLength)
+        break
+      }
+      let before = segments.count
+      while segments.count == before, let record = first {
+        crowdedOut += 1
+        dropFirst(record)
+      }
+    }
+    var segment: [UInt8] = []
+    segment.reserveCapacity(PacketRing.segmentLength)
+    segments.append(segment)
+  }
+
+  /// The header of the oldest packet.
+  private var first: RingRecord? {
+    guard let segment = segments.first, start < segment.count else { return nil }
+    return RingRecord(segment, at: start)
+  }
+
+  private mutating func dropFirst(_ record: RingRecord) {
+    passed += 1
+    let content = start + RingRecord.headLength
+    if let path = paths[record.path], path.tuple.transport == .udp,
+      RingHead.isWanted(segments[0], at: content)
+    {
+      let bytes = segments[0][content..<content + record.length]
+      retain(record.packet(path.tuple, bytes), of: record.path)
+    }
+    paths[record.path]?.count -= 1
+    start = content + record.length
+    guard start >= segments[0].count else { return }
+    segments.removeFirst()
+    start = 0
+    budget.release(PacketRing.segmentLength)
+  }
+
+  /// Retains a packet that leaves the ring, unless the memory is used up.
+  private mutating func retain(_ packet: RingPacket, of path: UInt32) {
+    guard budget.acquire(packet.bytes.count) else { return }
+    let surplus = paths[path]?.head.retain(packet) ?? packet.bytes.count
+    budget.release(surplus)
+  }
+
+  // MARK: Facts
+
+  /// Records the name of an owner, for the ends of the take.
+  package mutating func name(_ label: String, owner: UInt32) {
+    facts[owner, default: RingFacts()].label = label
+  }
+
+  /// Records lines of a key log.
+  package mutating func add(keyLog lines: String, of owner: UInt32 = 0) {
+    facts[owner, default: RingFacts()].keyLogs.append(lines)
+  }
+
+  /// Records a session description of one of the ends.
+  package mutating func add(description text: String, of owner: UInt32 = 0) {
+    facts[owner, default: RingFacts()].descriptions.append(text)
+  }
+
+  /// Records frames that the capturing system lost.
+  package mutating func recordDropped(_ count: UInt64) {
+    if let last = drops.last, latest -| last.at < PacketRing.sweepInterval {
+      drops[drops.count - 1].count +|= count
+    } else {
+      drops.append((latest, count))
+    }
+  }
+
+  /// Records that an owner sends and receives nothing more.
+  package mutating func end(owner: UInt32) { facts[owner]?.endedAt = latest }
+
+  /// Copies the ring as it is, without reading it.
+  func snapshot() -> RingSnapshot {
+    var segments = Array(segments)
+    // The ring goes on writing into its last segment without having to copy it.
+    if let last = segments.last { segments[segments.count - 1] = Array(last[...]) }
+    return RingSnapshot(
+      segments: segments, start: start, paths: paths, facts: facts, passed: passed,
+      crowdedOut: crowdedOut, dropped: drops.reduce(0) { $0 +| $1.count },
+      earliest: latest -| length, end: latest)
+  }
+
+  /// The ring as it is.
+  package var content: RingContent { RingContent(snapshot()) }
+}
+
+/// A copy of a ring.
+struct RingSnapshot: Sendable {
+  var segments: [[UInt8]]
+  var start: Int
+  var paths: [UInt32: PacketRing.Path]
+  var facts: [UInt32: RingFacts]
+  var passed: UInt64
+  var crowdedOut: UInt64
+  var dropped: UInt64
+  /// Older packets have no more time in the ring.
+  var earliest: Int64
+  var end: Int64
+}
+
+/// Secrets and descriptions of one owner, the newest of each; there are more only where somebody
+/// restarts without end.
+struct RingFacts: Sendable {
+  var label = ""
+  var keyLogs = RingTexts(bytesMaximum: 16 << 20, isOfLines: true)
+  var descriptions = RingTexts(bytesMaximum: 1 << 20)
+  /// When the owner ended; nil while it runs.
+  var endedAt: Int64?
+}
+
+/// Different texts in order of arrival, the oldest dropped where they are too long together.
+struct RingTexts: Sendable {
+  private(set) var all: [String] = []
+  private var byteCount = 0
+  private let bytesMaximum: Int
+  /// Whether texts are whole lines, which may be joined.
+  private let isOfLines: Bool
+  private static let countMaximum = 256
+  private static let joinedMaximum = 1 << 16
+
+  init(bytesMaximum: Int, isOfLines: Bool = false) {
+    (self.bytesMaximum, self.isOfLines) = (bytesMaximum, isOfLines)
+  }
+
+  mutating func append(_ text: String) {
+    guard text.utf8.count <= bytesMaximum, all.last != text else { return }
+    let length = (all.last?.utf8.count ?? 0) + text.utf8.count
+    if isOfLines, !all.isEmpty, length <= RingTexts.joinedMaximum {
+      all[all.count - 1] += text
+    } else {
+      guard isOfLines || !all.contains(text) else { return }
+      all.append(text)
+    }
+    byteCount += text.utf8.count
+    while byteCount > bytesMaximum || all.count > RingTexts.countMaximum {
+      byteCount -= all.removeFirst().utf8.count
+    }
+  }
+}
+
+/// The header of a packet in a segment.
+struct RingRecord {
+  var at: Int64
+  var path: UInt32
+  var length: Int
+  private var lost: UInt32
+  /// Bit 0: truncated; bit 1: the end of a direction; bit 2: bits 3 and 4 are the ECN field.
+  private var flags: UInt8
+
+  /// A datagram is no longer, and pieces of connections are cut to it.
+  static let bytesMaximum = 65_535
+  static let headLength = 21
+
+  init(_ packet: RingPacket, path: UInt32) {
+    (at, self.path, length) = (packet.at, path, packet.bytes.count)
+    lost = UInt32(clamping: packet.lost)
+    flags = (packet.isTruncated ? 1 : 0) | (packet.isEnd ? 2 : 0)
+    if let ecn = packet.ecn { flags |= 4 | (ecn.rawValue & 3) << 3 }
+  }
+
+  /// Reads the header at an offset of a segment.
+  init?(_ segment: [UInt8], at offset: Int) {
+    guard offset + RingRecord.headLength <= segment.count else { return nil }
+    let bytes = segment.span.bytes
+    at = Int64(bitPattern: bytes.uint64(at: offset))
+    path = bytes.uint32(at: offset + 8)
+    length = Int(bytes.uint32(at: offset + 12))
+    lost = bytes.uint32(at: offset + 16)
+    flags = bytes.byte(at: offset + 20)
+    guard offset + RingRecord.headLength + length <= segment.count else { return nil }
+  }
+
+  func write(_ bytes: [UInt8], to segment: inout [UInt8]) {
+    withUnsafeBytes(of: at.bigEndian) { segment.append(contentsOf: $0) }
+    for word in [path, UInt32(clamping: length), lost] {
+      withUnsafeBytes(of: word.bigEndian) { segment.append(contentsOf: $0) }
+    }
+    segment.append(flags)
+    segment.append(contentsOf: bytes)
+  }
+
+  func packet(_ tuple: FiveTuple, _ bytes: ArraySlice<UInt8>) -> RingPacket {
+    var packet = RingPacket(at: at, tuple: tuple, bytes: Array(bytes))
+    packet.isTruncated = flags & 1 != 0
+    packet.isEnd = flags & 2 != 0
+    if flags & 4 != 0 { packet.ecn = ECNMark(rawValue: flags >> 3 & 3) }
+    packet.lost = Int(lost)
+    return packet
+  }
+}
+
+extension RingPacket {
+  /// A datagram of a capture.
+  package init(_ datagram: CapturedDatagram, _ reader: borrowing CaptureReader) {
+    self.init(
+      at: datagram.unixNanoseconds, tuple: datagram.tuple,
+      bytes: [UInt8](reader.bytes(datagram.payload)))
+    (isTruncated, ecn) = (datagram.isTruncated, datagram.ecn)
+  }
+
+  /// The next bytes of a connection in a capture.
+  package init(_ piece: CapturedStreamPiece, _ reader: borrowing CaptureReader) {
+    self.init(
+      at: piece.unixNanoseconds, tuple: piece.tuple, bytes: [UInt8](reader.bytes(piece.payload)))
+    (lost, isEnd) = (piece.lost, piece.isEnd)
+  }
+}

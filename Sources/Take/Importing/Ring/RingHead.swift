@@ -1,0 +1,233 @@
+import ICE
+package import Observer
+package import Wire
+
+/// Packets of one direction of a path that have left the ring, and without which the rest could
+/// not be read: the handshakes of DTLS, and the last messages of ICE and of a TURN server.
+struct RingHead: Sendable {
+  /// The order in which an observer has to see them: a relay's channels before their contents, and
+  /// the checks that make a path one of a call before its keys.
+  enum Role: Int, Sendable {
+    case relay, check, handshake
+  }
+
+  private struct Retained: Sendable {
+    var packet: RingPacket
+    var role: Role
+    /// A packet replaces the one with the same key; nil for those that all stay.
+    var key: UInt32?
+  }
+
+  private var retained: [Retained] = []
+  private var handshakeBytes = 0
+
+  /// How many messages with a relay stay: its allocation, and the channels and permissions.
+  private static let relayMaximum = 64
+  /// The bytes of handshakes that stay; one with a chain of certificates has some ten thousand.
+  private static let handshakeMaximum = 48 << 10
+
+  /// The bytes of all packets.
+  var byteCount: Int { retained.reduce(0) { $0 + $1.packet.bytes.count } }
+
+  /// The packets with their order among those of all paths.
+  var packets: [(role: Role, packet: RingPacket)] { retained.map { ($0.role, $0.packet) } }
+
+  /// Whether the first bytes of a datagram make it worth a closer look.
+  static func isWanted(_ bytes: [UInt8], at offset: Int) -> Bool {
+    guard offset + 1 < bytes.count else { return false }
+    switch DatagramClass(first: bytes[offset], second: bytes[offset + 1]) {
+    case .stun, .dtls, .channelData: return true
+    case .rtp, .rtcp, .other: return false
+    }
+  }
+
+  /// Retains a packet if it is of use.
+  ///
+  /// - Returns: the bytes that are free again: those of the packet if it is not, and of others
+  ///   that it replaces.
+  mutating func retain(_ packet: RingPacket) -> Int {
+    guard !packet.isTruncated, let (role, key) = Self.role(of: packet.bytes) else {
+      return packet.bytes.count
+    }
+    var freed = 0
+    if let key, let old = retained.firstIndex(where: { $0.key == key }) {
+      freed += retained.remove(at: old).packet.bytes.count
+    }
+    switch role {
+    case .check: break
+    case .relay:
+      let count = retained.count { $0.role == .relay }
+      if count >= Self.relayMaximum { freed += removeFirst(.relay) }
+    case .handshake:
+      guard packet.bytes.count <= Self.handshakeMaximum else { return packet.bytes.count }
+      while handshakeBytes + packet.bytes.count > Self.handshakeMaximum {
+        let removed = removeFirst(.handshake)
+        freed += removed
+        handshakeBytes -= removed
+      }
+      handshakeBytes += packet.bytes.count
+    }
+    retained.append(Retained(packet: packet, role: role, key: key))
+    return freed
+  }
+
+  private mutating func removeFirst(_ role: Role) -> Int {
+    guard let index = retained.firstIndex(where: { $0.role == role }) else { return 0 }
+    return retained.remove(at: index).packet.bytes.count
+  }
+
+  // MARK: What is of use
+
+  private static func role(of bytes: [UInt8]) -> (Role, key: UInt32?)? {
+    let span = bytes.span.bytes
+    switch DatagramClass(span) {
+    case .stun: return stun(bytes)
+    case .dtls: return isHandshake(bytes[...]) ? (.handshake, nil) : nil
+    case .channelData:
+      guard let inner = ChannelData.read(span)?.data else { return nil }
+      return role(inside: bytes[inner], of: UInt32(span.uint16(at: 0)))
+    case .rtp, .rtcp, .other: return nil
+    }
+  }
+
+  private static func stun(_ bytes: [UInt8]) -> (Role, key: UInt32?)? {
+    guard let message = try? STUNMessage(bytes) else { return nil }
+    let type = UInt32(bytes.span.bytes.uint16(at: 0))
+    if message.method == .binding { return (.check, type) }
+    // Data and its permission share a message where there is no channel yet.
+    if let inner = message.attribute(.data)?.range {
+      return isHandshake(bytes[inner]) ? (.handshake, nil) : nil
+    }
+    // Each channel has a request of its own, which its repetition replaces; permissions and answers
+    // about channels do not show which others they replace.
+    if let channel = message.channelNumber { return (.relay, type << 16 | UInt32(channel)) }
+    let isOneOfMany = message.method == .channelBind || message.method == .createPermission
+    return (.relay, isOneOfMany ? nil : type << 16)
+  }
+
+  private static func role(inside bytes: ArraySlice<UInt8>, of channel: UInt32)
+    -> (Role, key: UInt32?)?
+  {
+    guard bytes.count >= 2 else { return nil }
+    let (first, second) = (bytes[bytes.startIndex], bytes[bytes.startIndex + 1])
+    switch DatagramClass(first: first, second: second) {
+    case .dtls: return isHandshake(bytes) ? (.handshake, nil) : nil
+    case .stun: return (.check, channel << 16 | UInt32(first) << 8 | UInt32(second))
+    case .rtp, .rtcp, .channelData, .other: return nil
+    }
+  }
+
+  /// Whether a datagram holds records of a handshake: ChangeCipherSpec, alerts and handshake
+  /// messages (RFC 6347 section 4.1), or the protected ones of DTLS 1.3, which data looks like too
+  /// (RFC 9147 section 4).
+  private static func isHandshake(_ bytes: ArraySlice<UInt8>) -> Bool {
+    guard let first = bytes.first else { return false }
+    return (20...22).contains(first) || (0x20...0x3f).contains(first)
+  }
+}
+
+// MARK: - RingContent
+
+/// A ring as it was at an instant.
+package struct RingContent: Sendable {
+  private let ring: RingSnapshot
+  /// Unix time in nanoseconds of the first packet, but not before the ring's length.
+  package let begin: Int64
+  /// Where the packets stand, in order of time.
+  private let order: [Place]
+
+  private struct Place {
+    var at: Int64
+    var segment: Int32
+    var offset: Int32
+  }
+
+  init(_ ring: RingSnapshot) {
+    self.ring = ring
+    var places: [Place] = []
+    for (index, segment) in ring.segments.enumerated() {
+      var offset = index == 0 ? ring.start : 0
+      while let record = RingRecord(segment, at: offset) {
+        if record.at >= ring.earliest {
+          places.append(Place(at: record.at, segment: Int32(index), offset: Int32(offset)))
+        }
+        offset += RingRecord.headLength + record.length
+      }
+    }
+    // What was sent and what was received are written at different times.
+    places.sort { ($0.at, $0.segment, $0.offset) < ($1.at, $1.segment, $1.offset) }
+    order = places
+    begin = places.first?.at ?? ring.end
+  }
+
+  /// Unix time in nanoseconds at which the ring was looked at.
+  package var end: Int64 { ring.end }
+  /// The packets that left the ring before.
+  package var passed: UInt64 { ring.passed }
+  /// How many of them left it for want of memory.
+  package var crowdedOut: UInt64 { ring.crowdedOut }
+  /// Frames that the capturing system lost in its time.
+  package var dropped: UInt64 { ring.dropped }
+  /// Whether no packet is in it.
+  package var isEmpty: Bool { order.isEmpty }
+  /// The number of packets.
+  package var count: Int { order.count }
+
+  /// Passes on what is retained from before the ring, in the order in which it has to be seen.
+  package func visitHead(_ body: (RingPacket) -> Void) {
+    let twins = localEnds
+    let known = ring.paths.values.filter { !isSeenByReceiver($0, twins) }
+      .flatMap { $0.head.packets }
+    let sorted = known.sorted {
+      ($0.role.rawValue, $0.packet.at, $0.packet.tuple.description)
+        < ($1.role.rawValue, $1.packet.at, $1.packet.tuple.description)
+    }
+    for (_, packet) in sorted { body(packet) }
+  }
+
+  /// Passes on the packets in order of time.
+  package func visit(_ body: (RingPacket) -> Void) {
+    let twins = localEnds
+    let left = Set(ring.paths.filter { isSeenByReceiver($0.value, twins) }.keys)
+    for place in order {
+      let segment = ring.segments[Int(place.segment)]
+      guard let record = RingRecord(segment, at: Int(place.offset)), !left.contains(record.path),
+        let path = ring.paths[record.path]
+      else { continue }
+      let content = Int(place.offset) + RingRecord.headLength
+      body(record.packet(path.tuple, segment[content..<content + record.length]))
+    }
+  }
+
+  /// The owners by the addresses that they send from and receive at.
+  private var localEnds: [SocketAddress: UInt32] {
+    var ends: [SocketAddress: UInt32] = [:]
+    for path in ring.paths.values where path.owner > 0 {
+      ends[path.isOutbound ? path.tuple.source : path.tuple.destination] = path.owner
+    }
+    return ends
+  }
+
+  /// Whether another owner of the ring receives what is sent on a path: each packet is to be seen
+  /// once, and as it arrived.
+  private func isSeenByReceiver(_ path: PacketRing.Path, _ ends: [SocketAddress: UInt32]) -> Bool {
+    guard path.isOutbound, let receiver = ends[path.tuple.destination] else { return false }
+    return receiver != path.owner
+  }
+
+  /// The names of the owners at their addresses.
+  package var names: [(address: SocketAddress, label: String)] {
+    localEnds.compactMap { address, owner in
+      ring.facts[owner].flatMap { $0.label.isEmpty ? nil : (address, $0.label) }
+    }.sorted { $0.0.description < $1.0.description }
+  }
+
+  /// The lines of key logs.
+  package var keyLogs: [String] { sortedFacts.flatMap(\.keyLogs.all) }
+  /// The descriptions of the ends.
+  package var descriptions: [String] { sortedFacts.flatMap(\.descriptions.all) }
+
+  private var sortedFacts: [RingFacts] {
+    ring.facts.sorted { $0.key < $1.key }.map(\.value)
+  }
+}

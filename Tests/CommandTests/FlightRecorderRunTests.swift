@@ -1,0 +1,120 @@
+import Foundation
+import Testing
+
+/// Flight recorders as users start them.
+struct FlightRecorderRunTests {
+  private static let samples = URL(filePath: #filePath).deletingLastPathComponent()
+    .deletingLastPathComponent().appending(path: "ObserverTests/Samples")
+
+  private func sample(_ name: String) -> String { Self.samples.appending(path: name).path }
+
+  /// The takes in a folder.
+  private func takes(_ folder: Folder) throws -> [String] {
+    try FileManager.default.contentsOfDirectory(atPath: folder.path).sorted()
+      .filter { !$0.hasPrefix(".") }.map(folder.file)
+  }
+
+  @Test func aCallIsWrittenWhereItGoesWrongAndNotOtherwise() async throws {
+    let bad = try Folder()
+    let small = ["--size", "96x64", "--rate", "10", "--ring", "10s", "--on", "finding:high"]
+    let call = ["record", "demo", "--seed", "7", "--seconds", "21"]
+    let outcome = try await Tool.run(
+      call + small + ["--loss", "40", "--out", bad.file("bad.take"), "--json"])
+    #expect(outcome.status == 0, "\(outcome.errors)")
+    let made = try takes(bad)
+    #expect((1...8).contains(made.count), "\(made) \(outcome.errors)")
+    #expect(made.allSatisfy { $0.hasPrefix(bad.file("bad-20")) && $0.hasSuffix(".take") })
+    for path in made {
+      #expect(outcome.output.contains(path) && outcome.errors.contains(path))
+      let findings = try await Tool.run("findings", path, "--fail-on", "high")
+      #expect(findings.status == 1, "\(findings.output)")
+      let info = try await Tool.run("info", path)
+      #expect(info.output.contains("ring=10.0 s, ring_trigger=finding "), "\(info.output)")
+      try await Takes.expectIdentical(path)
+    }
+    let last = try #require(made.last)
+    let part = "SELECT count(*) FROM coverage WHERE reason LIKE '%retained the last 10.0 s;%'"
+    #expect(try Takes.number(last, part) == 1)
+    let good = try Folder()
+    let silent = try await Tool.run(call + small + ["--out", good.file("good.take")])
+    #expect(silent.status == 0 && silent.errors.isEmpty, "\(silent.errors)")
+    #expect(silent.output == "nothing happened that a take was to be written for\n")
+    #expect(try takes(good).isEmpty)
+  }
+
+  @Test func aSignalHasTheLastSecondsWrittenAndTheCallGoesOn() async throws {
+    let folder = try Folder()
+    let run = try Run(
+      Tool.path,
+      [
+        "record", "demo", "--size", "96x64", "--rate", "10", "--seconds", "600", "--ring", "3s",
+        "--ring-count", "1000", "--out", folder.file("call.take"),
+      ])
+    try await run.waitForErrors(with: "kill -USR1 \(run.processIdentifier)")
+    // One signal after the other, until the call has run for a second; a take before there is any
+    // packet is not written.
+    var answered = 0
+    try await poll("a take with audio") {
+      let sentences = run.errors.split(separator: "\n").count - 1
+      guard sentences >= answered else { return false }
+      let full = try takes(folder).count {
+        try Takes.number($0, "SELECT count(*) FROM frame WHERE kind = 'audio'") > 100
+      }
+      guard full < 2 else { return true }
+      answered = sentences + 1
+      run.send(SIGUSR1)
+      return false
+    }
+    #expect(run.isRunning)
+    run.send(SIGINT)
+    let outcome = try await run.outcome()
+    #expect(outcome.status == 0, "\(outcome.errors)")
+    for path in try takes(folder) {
+      #expect(outcome.output.contains("\(path): ") && outcome.output.contains("s: SIGUSR1"))
+      let length = "SELECT (max(at_ns) - min(at_ns)) / 1000000 FROM packet"
+      #expect(try Takes.number(path, length) <= 3_000)
+      #expect(try Takes.number(path, "SELECT count(*) FROM coverage WHERE what = 'no-keys'") == 0)
+      try await Takes.expectIdentical(path)
+    }
+  }
+
+  @Test func aCaptureIsSearchedForAConditionAndItsTakeHoldsTheLastSeconds() async throws {
+    let folder = try Folder()
+    let capture = sample("chromium-aiortc")
+    let outcome = try await Tool.run(
+      "record", "pcap", "-r", "\(capture).pcap", "--keys", "\(capture).keys", "--ring", "4s",
+      "--on", "packet rtp", "--out", folder.file("call.take"))
+    #expect(outcome.status == 0, "\(outcome.errors)")
+    let made = try takes(folder)
+    let path = try #require(made.first, "\(outcome.output) \(outcome.errors)")
+    #expect(outcome.output.contains("s: packet rtp"))
+    #expect(
+      try Takes.number(path, "SELECT (max(at_ns) - min(at_ns)) / 1000000 FROM packet") <= 4_000)
+    #expect(try Takes.number(path, "SELECT count(*) FROM coverage WHERE what = 'no-keys'") == 0)
+    #expect(try Takes.number(path, "SELECT count(*) FROM frame") > 0)
+    try await Takes.expectIdentical(path)
+  }
+
+  @Test func whatCannotBeHeldOrLookedForIsRefused() async throws {
+    let wrong: [([String], String)] = [
+      (["--ring", "0"], "from 1 to 3600 seconds"),
+      (["--ring", "2h"], "from 1 to 3600 seconds"),
+      (["--ring", "60s", "--ring-megabytes", "0"], "from 1 to"),
+      (["--ring", "60s", "--ring-megabytes", "65536"], "--ring-megabytes takes from 1 to"),
+      (["--ring", "60s", "--ring-count", "0"], "from 1 to 100000"),
+      (["--ring-count", "3"], "--ring-count goes with --ring"),
+      (["--on", "finding"], "--on goes with --ring"),
+      (["--ring-replace"], "--ring-replace goes with --ring"),
+      (["--ring", "60s", "--on", "finding:hihg"], "did you mean high"),
+      (["--ring", "60s", "--on", "12.5s"], "nothing to look for"),
+      (["--ring", "60s", "--on", "state ice-connection faild"], "did you mean failed"),
+    ]
+    let machine = ProcessInfo.processInfo.physicalMemory
+    for (words, reason) in wrong {
+      guard !words.contains("65536") || machine < 131_072_000_000 else { continue }
+      let outcome = try await Tool.run(["record", "demo"] + words)
+      #expect(outcome.status == 64, "\(words): \(outcome.output)\(outcome.errors)")
+      #expect(outcome.errors.contains(reason), "\(words): \(outcome.errors)")
+    }
+  }
+}

@@ -1,0 +1,21 @@
+import RetakeTesting
+import Testing
+
+/// Re-enactments as tests, as far as they need no browser.
+struct ReenactmentFailureTests {
+  @Test func aFailureNamesTheTakeAndWhatIsWrong() async throws {
+    let take = capture("virtual-heavy-loss")
+    let browser = await #expect(throws: ReenactmentFailure.self) {
+      try await expectReenactment(take, peer: 1, browser: "/none/browser", "freezeCount <= 1")
+    }
+    #expect(browser?.path == take && browser?.description.contains("/none/browser") == true)
+    let peer = await #expect(throws: ReenactmentFailure.self) {
+      try await expectReenactment(take, "freezeCount <= 1")
+    }
+    #expect(peer?.description.contains("1 (caller), 2 (callee)") == true)
+    let expectation = await #expect(throws: ReenactmentFailure.self) {
+      try await expectReenactment(take, peer: 1, "freezeCount is low")
+    }
+    #expect(expectation?.description.contains("freezeCount <= 1") == true)
+  }
+}
