@@ -288,13 +288,20 @@ public final class PeerConnection: Sendable {
     return description
   }
 
-  /// Has a leg of a relay show a description of the far end, once all of its candidates are known.
+  /// Has a leg of a relay show a description of the far end, once its candidates are known; those
+  /// of a server that does not answer are not waited for.
   /// - Returns: what to pass to the end of this leg.
   package func show(_ description: SessionDescription) async throws(PeerError)
     -> SessionDescription
   {
-    _ = try await perform(.setLocalDescription(description))
-    try await waitForGatheringComplete()
+    let shown = try await self.description(.setLocalDescription(description))
+    // Without a transport there is nothing to gather.
+    guard shown.sdp.contains("a=ice-ufrag:") else { return shown }
+    do {
+      try await waitForGatheringComplete()
+    } catch {
+      guard error.name == "TimeoutError" else { throw error }
+    }
     return try await self.description(.localDescription)
   }
 
