@@ -64,6 +64,7 @@ async def _main(options, folder):
     import observed
     import observed_loss
     import observed_tshark
+    import reenacted
     import rooms
     import sessions
     import statistics_call
@@ -87,6 +88,9 @@ async def _main(options, folder):
     if "aiortc" in options.peers and options.only in "sessions":
         found = await sessions.run(options.retake, folder / "sessions")
         problems += _tell("sessions", found, "published by WHIP and played by WHEP")
+    if "chromium" in options.peers and options.only in "reenacted":
+        found, words = await reenacted.run(options.retake, folder / "reenacted")
+        problems += _tell("reenacted", found, words)
     for peer in ("chromium", "firefox"):
         name = f"negotiations-{peer}"
         if peer not in options.peers or options.only not in name:
