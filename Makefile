@@ -70,7 +70,7 @@ demo: deps
 # what is left and keeps it from nobody. With it go the tests of how a process ends: where others
 # start processes too, the thread that waits for theirs would never rest.
 CALLS = |^RetakeTestingTests\.(OwnCodec|SendingTracks|CapturingVideo|Rooms)Tests
-SOCKETS = ^(SignalingTests|LiveTests|ReenactmentTests|RetakeRTCTests|RoomClientTests|RetakeSoraTests|RetakeConnectLiveTests)\.|^CommandTests\.Live(Media|Connection)?Tests/$(CALLS)
+SOCKETS = ^(SignalingTests|RelayingTests|LiveTests|ReenactmentTests|RetakeRTCTests|RoomClientTests|RetakeSoraTests|RetakeConnectLiveTests)\.|^CommandTests\.Live(Media|Connection)?Tests/$(CALLS)
 LONG = ^ReplayTests\.MutationTests|ExitTests/
 
 # The unit and property tests, with every captured session as a regression test.

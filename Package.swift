@@ -215,6 +215,13 @@ let package = Package(
       "Live/PageRecording",
       ["Wire", "Observer", "Room", "Tape", "Page", "Importing", "Signaling", "CFiles"],
       exclude: ["Script", "Extension"]),
+    // A relay between two ends that know nothing of it: their signaling through a proxy, and two legs
+    // of each call.
+    module(
+      "Live/Relaying",
+      [
+        "Wire", "ICE", "Secure", "SDP", "JSEP", "Observer", "Peer", "Tape", "Live", "Signaling",
+      ]),
     // A recorded call once more against a live client: what a receiver got, packet by packet.
     module(
       "Live/Reenactment",
@@ -258,7 +265,7 @@ let package = Package(
       "Command/RetakeCommand",
       [
         "Wire", "ICE", "SDP", "JSEP", "Observer", "Live", "Tape", "Queries", "Page", "Replay",
-        "Debug", "Lab", "TLS", "Signaling", "Serving", "CallRecording", "PageRecording",
+        "Debug", "Lab", "TLS", "Signaling", "Serving", "CallRecording", "PageRecording", "Relaying",
         "Reenactment", "Room", "RoomClient",
         "Stats", "CProcess",
         "Export", "Importing", "CEdit", "CPcap", "Media", "MediaFiles", "AudioSession",
@@ -378,6 +385,12 @@ let package = Package(
       "SignalingTests",
       ["SDP", "TLS", "Room", "Signaling", .product(name: "NIOEmbedded", package: "swift-nio")] + nio
     ),
+    tests(
+      "RelayingTests",
+      [
+        "Wire", "Secure", "SDP", "JSEP", "SCTP", "Media", "Peer", "Tape", "Replay", "Live", "TLS",
+        "Room", "Signaling", "Relaying",
+      ]),
     tests("AudioSessionTests", ["AudioSession", "Media", "Wire", "Lab"]),
     tests("MediaTests", ["Media", "RTP", "Wire", "COpus", "CYUV"]),
     tests("MediaFilesTests", ["MediaFiles", "Media", "RTP", "Wire"]),

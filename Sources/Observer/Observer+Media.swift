@@ -116,7 +116,7 @@ extension Observer {
   }
 
   /// Handles packets that prove to be unencrypted, whatever descriptions say.
-  private mutating func showClear(_ index: Int) {
+  mutating func showClear(_ index: Int) {
     guard transports[index].media.mayBeClear else { return }
     transports[index].media.showClear()
     releaseWaiting(index)

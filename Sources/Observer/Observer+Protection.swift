@@ -69,3 +69,33 @@ extension Observer {
     return bytes.uint32(at: start + 12)
   }
 }
+
+// MARK: - Relayed
+
+// Packets in the clear out of a relay, which knows whose they are.
+extension Observer {
+  /// Begins a path that a relay announces, or another generation of it: whatever descriptions say
+  /// of its protection, packets come in the clear.
+  mutating func begin(clearPath tuple: FiveTuple, _ fragments: [String]) {
+    guard fragments.count == 2, let names = CheckNames("\(fragments[1]):\(fragments[0])"),
+      let (path, _) = place(names, tuple, false)
+    else { return ignore() }
+    let index = table.paths[path].transportIndex
+    transports[index].recordBeginning()
+    showClear(index)
+  }
+
+  /// Handles an SCTP packet on a path in the clear.
+  mutating func receiveData(_ tuple: FiveTuple, _ bytes: [UInt8]) {
+    guard let (path, from) = table.find(tuple),
+      count(bytes, on: path, from: from, isRelayed: false)
+    else { return ignore() }
+    recordMedia(on: path, from: from, isMedia: false)
+    emit(
+      .packet(
+        ObservedPacket(
+          kind: .sctp, transport: table.paths[path].pair.transport, from: from,
+          pair: table.paths[path].pair.number, at: now, bytes: bytes, isClear: true,
+          wireSize: bytes.count)))
+  }
+}

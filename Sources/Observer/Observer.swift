@@ -72,6 +72,11 @@ package struct Observer: Machine, ~Copyable {
     case .srtpKey(let key): add(key)
     case .description(let text, let how): receive(description: text, how)
     case .notSeen(let kind, let count, let detail): countUnseen(kind, by: count, detail: detail)
+    case .clearPath(let tuple, let fragments): begin(clearPath: tuple, fragments)
+    case .data(let tuple, let bytes, let arrival):
+      time.moveBack(to: arrival)
+      receiveData(tuple, bytes)
+      time.move(to: now)
     case .noMoreKeys: stopWaiting()
     case .deadline: reachDeadline()
     case .end: finish()

@@ -21,6 +21,11 @@ extension Observer {
     case description(String, Knowledge = .given)
     /// Something that was dropped before it reached the observer.
     case notSeen(CoverageReport.Kind, count: UInt64, detail: String)
+    /// A path on which packets come in the clear, out of a relay, with the ICE username fragments
+    /// of its source and its destination.
+    case clearPath(FiveTuple, fragments: [String])
+    /// An SCTP packet on such a path.
+    case data(FiveTuple, [UInt8], arrival: Instant)
     /// No more keys will arrive, so nothing needs to wait for them.
     case noMoreKeys
     /// The deadline was reached.

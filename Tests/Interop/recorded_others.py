@@ -15,7 +15,7 @@ from recorded_page import (
 _DEMO_SECONDS = 60
 
 # The demos keep their connection inside of a library; it is found where connections are made.
-_FIND = """(() => {
+FIND = """(() => {
   window.made = [];
   const native = window.RTCPeerConnection;
   window.RTCPeerConnection = class extends native {
@@ -48,7 +48,7 @@ async def run_demo(program, folder, name, by_extension):
         if not by_extension:
             site.script = (
                 f'<script src="{recorder.address}/page.js?token={recorder.token}"></script>')
-        site.script += f"<script>{_FIND}</script>"
+        site.script += f"<script>{FIND}</script>"
         await browser.page.load(
             f"{site.address}/demos/echotest.html",
             ready="window.retakeRecorder && window.$ && !document.getElementById('start').disabled")

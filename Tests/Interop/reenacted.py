@@ -1,4 +1,4 @@
-"""Recorded calls once more, to Chromium: what it counts of them is what the recorded receiver got."""
+"""Recorded calls once more, to Chromium: it counts what the recorded receiver got."""
 
 import asyncio
 import json

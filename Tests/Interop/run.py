@@ -65,6 +65,7 @@ async def _main(options, folder):
     import observed_loss
     import observed_tshark
     import reenacted
+    import relayed
     import rooms
     import sessions
     import statistics_call
@@ -91,6 +92,28 @@ async def _main(options, folder):
     if "chromium" in options.peers and options.only in "reenacted":
         found, words = await reenacted.run(options.retake, folder / "reenacted")
         problems += _tell("reenacted", found, words)
+    for name, relay in (
+        ("relayed-call", relayed.run_call), ("relayed-both", relayed.run_both),
+        ("relayed-whip", relayed.run_whip),
+    ):
+        if "chromium" in options.peers and options.only in name:
+            problems += _tell(name, *await relay(options.retake, folder / name, options.seconds))
+    if "firefox" in options.peers and options.only in "relayed-firefox":
+        if namespace.address():
+            problems += _tell(
+                "relayed-firefox", *await relayed.run_call(
+                    options.retake, folder / "relayed-firefox", options.seconds, "firefox"))
+        else:
+            print("relayed-firefox: left out, it needs a private network")
+    if {"chromium", "janus"} <= set(options.peers) and options.only in "relayed-demo":
+        import recorded_others
+
+        if recorded_others.demos_are_there():
+            problems += _tell(
+                "relayed-demo", *await relayed.run_demo(
+                    options.retake, folder / "relayed-demo", options.seconds))
+        else:
+            print("relayed-demo: left out, it needs janus, janus-demos and a private network")
     for peer in ("chromium", "firefox"):
         name = f"negotiations-{peer}"
         if peer not in options.peers or options.only not in name:

@@ -92,6 +92,9 @@ struct SweepTests {
     }
   }
 
+  /// What a relay cannot do without.
+  private static let upstream = ["--upstream", "https://127.0.0.1:9"]
+
   /// What a verb cannot do without, or an option of it.
   private static func more(_ path: [String], with option: String = "") -> [String] {
     let words: [String] =
@@ -103,6 +106,10 @@ struct SweepTests {
       case ("pcap", "--read"), ("pcap", "--interface"): []
       case ("pcap", _): ["--interface", "lo"]
       case ("whatif", _): ["--drop", "packet"]
+      case ("relay", "--upstream"): []
+      case ("relay", "--certificate"): Self.upstream + ["--key", "/nonexistent/key"]
+      case ("relay", "--key"): Self.upstream + ["--certificate", "/nonexistent/certificate"]
+      case ("relay", _): Self.upstream
       case ("serve", "--certificate"): ["--key", "/nonexistent/key"]
       case ("serve", "--key"): ["--certificate", "/nonexistent/certificate"]
       case ("serve", "--say-channels"): ["--say", "1"]

@@ -15,7 +15,7 @@ enum Layers {
     "MediaFiles", "Tape", "Queries", "Page", "Replay", "Debug", "Export",
     "Importing",
     "Lab",
-    "TLS", "Live", "Signaling", "Serving", "CallRecording", "PageRecording",
+    "TLS", "Live", "Signaling", "Serving", "CallRecording", "PageRecording", "Relaying",
     "Reenactment", "RoomClient",
     "Retake", "RetakeRTC", "RetakeTesting", "RetakeSora", "RetakeConnectLive",
     "RetakeCommand", "RetakeMain", "Benchmarks", "altered", "soak", "TsharkTables", "RoomServers",

@@ -176,24 +176,32 @@ public final class Session: Sendable {
 
   /// Creates the two legs of a relay: what one receives, the other sends.
   /// - Parameters:
-  ///   - configuration: how both find their paths; they negotiate nothing themselves.
-  ///   - onPacket: called on the loop's thread with every packet in the clear, and whether it came
-  ///     over the second leg.
+  ///   - near: how the first one finds its path; both negotiate nothing themselves.
+  ///   - far: the same for the second one.
+  ///   - onPacket: called on the loop's thread with every packet in the clear, whether it came over
+  ///     the second leg, and what sends it over the other one, at once or later.
   package func makeRelay(
-    labels: (String, String), configuration: PeerConfiguration = PeerConfiguration(),
-    onPacket: @escaping @Sendable (RelayedPacket, _ isSecond: Bool, Instant) -> Void
+    labels: (String, String), near: PeerConfiguration = PeerConfiguration(),
+    far: PeerConfiguration = PeerConfiguration(),
+    onPacket:
+      @escaping @Sendable (
+        RelayedPacket, _ isSecond: Bool, Instant,
+        _ send: @escaping @Sendable (RelayedPacket) -> Void
+      ) -> Void
   ) -> (PeerConnection, PeerConnection) {
-    var configuration = configuration
-    configuration.relays = true
     let keys = [loop.nextKey(), loop.nextKey()]
     let mailbox = loop.mailbox
-    let legs = [labels.0, labels.1].enumerated().map { index, label in
-      makePeer(
+    let legs = [(labels.0, near), (labels.1, far)].enumerated().map { index, leg in
+      let label = leg.0
+      var configuration = leg.1
+      configuration.relays = true
+      return makePeer(
         label: label, role: "relay", configuration: configuration, makeEngine: makeEngine,
         key: keys[index],
         forward: { packet, now in
-          _ = mailbox.post(.input(keys[1 - index], .relayed(packet)))
-          onPacket(packet, index == 1, now)
+          onPacket(packet, index == 1, now) { packet in
+            _ = mailbox.post(.input(keys[1 - index], .relayed(packet)))
+          }
         }, prepare: { _ in })
     }
     return (legs[0], legs[1])
@@ -227,6 +235,12 @@ public final class Session: Sendable {
       sessions.removeAll { $0.session == nil }
       sessions.append(WeakAudioSession(session: session))
     }
+  }
+
+  /// Closes all peers, before whoever follows them ends.
+  package func closeConnections() async {
+    let open = connections.withLock { $0.compactMap { $0.connection } }
+    for connection in open { await connection.close() }
   }
 
   /// Closes all peers, stops the audio sessions with their devices, ends the loop and completes the

@@ -1,121 +1,242 @@
+import ICE
 package import JSEP
 package import Live
 package import Peer
 package import SDP
-import Wire
+import Secure
+package import Wire
 
 /// A side of a relay.
-package enum RelaySide: Sendable {
+package enum RelaySide: Int, Sendable {
   /// Whoever calls the relay's address: a page.
   case near
   /// Whoever the relay calls: the application's server.
   case far
 
-  var other: RelaySide { self == .near ? .far : .near }
+  package var other: RelaySide { self == .near ? .far : .near }
+}
+
+/// The legs of one call through a relay.
+package struct RelayLegs: Sendable {
+  /// Counted from 1.
+  package var number: Int
+  package var near: PeerConnection
+  package var far: PeerConnection
+
+  /// The leg that an end talks to.
+  package func leg(_ side: RelaySide) -> PeerConnection { side == .near ? near : far }
 }
 
 /// The calls that go through a relay, found by what their descriptions say.
 ///
-/// An offer of an end that is known by its `o=` line (RFC 8866 section 5.2) is of the same
-/// connection; another one begins a call. An answer belongs to the offer that its end was shown
-/// last and did not answer, on the same channel first.
+/// A description of an end that is known by its ICE credentials, or by a newer version of its `o=`
+/// line (RFC 8866 section 5.2), is of the same connection; another offer begins a call. An answer
+/// belongs to an offer with the same sections that its end was shown and did not answer: on the
+/// same channel first, else the oldest.
 package actor RelayedCalls {
-  /// Identifies where a message came: a WebSocket, or a client of HTTP.
+  /// Identifies where a message came: a WebSocket, or an exchange of HTTP.
   package typealias Channel = Int
 
   private final class Call {
-    let near: PeerConnection
-    let far: PeerConnection
-    /// The origins of both ends, as far as they are known.
-    var origins: [RelaySide: String] = [:]
+    let legs: RelayLegs
+    let path: RelayPath
+    /// What each end said last.
+    var said: [RelaySide: Said] = [:]
+    /// What each end was shown last, with what it stands for.
+    var shown: [RelaySide: (description: SessionDescription, original: String)] = [:]
+    /// All ICE username fragments of each end.
     var fragments: [RelaySide: Set<String>] = [:]
     /// The side that was shown an offer and has not answered.
     var pending: RelaySide?
     var channel: Channel
+    /// Whether a message is being passed; others wait.
+    var isBusy = false
+    var waiting: [CheckedContinuation<Void, Never>] = []
 
-    init(_ legs: (PeerConnection, PeerConnection), _ channel: Channel) {
-      (near, far) = legs
+    init(_ legs: RelayLegs, _ path: RelayPath, _ channel: Channel) {
+      self.legs = legs
+      self.path = path
       self.channel = channel
     }
+  }
 
-    /// The leg that an end talks to.
-    func leg(_ side: RelaySide) -> PeerConnection { side == .near ? near : far }
+  /// A description of an end.
+  private struct Said {
+    var document: SDPDocument
+    var text: String
+
+    var origin: String { "\(document.origin.username) \(document.origin.sessionID)" }
+    var version: String { "\(document.origin.sessionVersion)" }
+    /// The sections, as an answer has to repeat them (RFC 9429 section 5.3.1).
+    var sections: [String] { document.sections.map { "\($0.kind) \($0.mid ?? "")" } }
+    var fragments: Set<String> {
+      Set(
+        ([document.iceUsernameFragment] + document.sections.map(\.iceUsernameFragment))
+          .compactMap { $0 })
+    }
+  }
+
+  /// What happens in calls, for whoever records more of them than their legs.
+  struct Events: Sendable {
+    /// A packet in the clear that goes to the other leg, with the side that sent it, and when.
+    var packet: @Sendable (Int, RelayedPacket, RelaySide, Instant) -> Void
+    /// A description as its end said it, with the side.
+    var description: @Sendable (Int, SDPDocument, String, RelaySide) -> Void
   }
 
   private let session: Session
-  private let configuration: PeerConfiguration
+  private let configurations: (near: PeerConfiguration, far: PeerConfiguration)
   private let maximum: Int
-  private let onPacket: @Sendable (Int, RelayedPacket, RelaySide, Instant) -> Void
+  /// How long a call has to connect, and how long a failed leg may take to come back.
+  private let limits: (connecting: Duration, failed: Duration)
+  private let events: Events
   private var calls: [Call] = []
   private var count = 0
+  private var faults: [RelayFault] = []
 
-  package init(
-    session: Session, configuration: PeerConfiguration, maximum: Int = 64,
-    onPacket: @escaping @Sendable (Int, RelayedPacket, RelaySide, Instant) -> Void
+  /// The most calls of a take: the numbers of peers behind them are those of the observed ends.
+  static let countMaximum = 5000
+  /// The most ICE generations of an end.
+  private static let fragmentsMaximum = 1000
+
+  init(
+    session: Session, near: PeerConfiguration, far: PeerConfiguration, maximum: Int,
+    connectingWithin limit: Duration, failedFor failed: Duration, events: Events
   ) {
     self.session = session
-    self.configuration = configuration
+    configurations = (near, far)
     self.maximum = maximum
-    self.onPacket = onPacket
+    limits = (limit, failed)
+    self.events = events
   }
 
   /// How many calls there were.
   package var callCount: Int { count }
 
+  /// How many calls have not ended.
+  package var openCount: Int {
+    calls.filter { $0.legs.near.connectionState != .closed }.count
+  }
+
+  // MARK: Descriptions
+
   /// Passes a description of one side on; returns what the other side gets.
   package func pass(
     _ type: SDPType?, _ sdp: String, from side: RelaySide, on channel: Channel
-  ) async throws(SignalingRefusal) -> SessionDescription {
+  ) async throws(SignalingRefusal) -> (text: String, legs: RelayLegs) {
     let document: SDPDocument
     do throws(SDPError) {
       document = try SDPDocument(parsing: sdp)
     } catch {
       throw SignalingRefusal("a description cannot be read: \(error.description)")
     }
-    let origin = "\(document.origin.username) \(document.origin.sessionID)"
-    let answered = calls.last { $0.pending == side && $0.channel == channel }
-      ?? calls.first { $0.pending == side && ($0.origins[side] ?? origin) == origin }
-    let known = calls.last { $0.origins[side] == origin }
-    // Who was shown an offer answers it, unless it says that this is an offer.
-    let type = type ?? (answered == nil ? .offer : .answer)
-    let call: Call
-    if type != .offer, let answered {
-      call = answered
-    } else if let known {
-      call = known
-    } else {
-      guard type == .offer else {
-        throw SignalingRefusal("an answer came for which there is no offer")
-      }
-      call = try begin(on: channel)
+    if let echo = echoed(sdp, from: side, on: channel) { return echo }
+    let said = Said(document: document, text: sdp)
+    let (call, type) = try call(for: said, type, from: side, on: channel)
+    await enter(call)
+    defer { leave(call) }
+    if let known = call.said[side], known.text == sdp, let shown = call.shown[side.other],
+      shown.original == sdp
+    {
+      return (shown.description.sdp, call.legs)
     }
     call.channel = channel
-    call.origins[side] = origin
-    call.fragments[side, default: []].formUnion(
-      ([document.iceUsernameFragment] + document.sections.map(\.iceUsernameFragment))
-        .compactMap { $0 })
+    call.said[side] = said
+    if call.fragments[side, default: []].count < RelayedCalls.fragmentsMaximum {
+      call.fragments[side, default: []].formUnion(said.fragments)
+    }
+    call.path.learn(document)
+    events.description(call.legs.number, document, sdp, side)
     let description = SessionDescription(type: type, sdp: sdp)
     do throws(PeerError) {
-      try await call.leg(side).setRemoteDescription(description)
-      let shown = try await call.leg(side.other).show(description)
-      call.pending = type == .offer ? side.other : type == .answer ? nil : call.pending
-      return shown
+      try await call.legs.leg(side).setRemoteDescription(description)
+      let shown = try await call.legs.leg(side.other).show(description)
+      call.shown[side.other] = (shown, sdp)
+      switch type {
+      case .offer: call.pending = side.other
+      case .answer: call.pending = nil
+      default: break
+      }
+      return (shown.sdp, call.legs)
     } catch {
       throw SignalingRefusal("the relay cannot carry a description: \(error.message)")
     }
   }
 
-  /// Passes a candidate on; returns what the other side gets in its place: one of the relay's own.
+  /// Returns what stands behind a description that its side was shown and repeats.
+  ///
+  /// That is an echo on the same channel alone: on another one the description goes to another
+  /// client of the relay, and begins a call.
+  private func echoed(
+    _ sdp: String, from side: RelaySide, on channel: Channel
+  ) -> (text: String, legs: RelayLegs)? {
+    for call in calls.reversed() where call.channel == channel {
+      if let shown = call.shown[side], shown.description.sdp == sdp {
+        return (shown.original, call.legs)
+      }
+    }
+    return nil
+  }
+
+  /// The call that a description is of, which it may begin, and its type.
+  private func call(
+    for said: Said, _ type: SDPType?, from side: RelaySide, on channel: Channel
+  ) throws(SignalingRefusal) -> (Call, SDPType) {
+    let open = calls.filter { call in
+      call.pending == side && call.said[side.other].map { $0.sections == said.sections } ?? false
+    }
+    let answered =
+      open.last { $0.channel == channel } ?? open.first { isKnown(said, in: $0, side) }
+      ?? open.first { $0.said[side] == nil } ?? open.first
+    let known = calls.last { isKnown(said, in: $0, side) }
+    // Who was shown an offer answers it, unless it says that this is an offer.
+    let type = type ?? (answered == nil ? .offer : .answer)
+    if type != .offer {
+      guard let call = answered ?? known else {
+        throw SignalingRefusal("an answer came for which there is no offer")
+      }
+      return (call, type)
+    }
+    if let known { return (known, type) }
+    return (try begin(on: channel), type)
+  }
+
+  /// Whether a description is a further one of a connection.
+  private func isKnown(_ said: Said, in call: Call, _ side: RelaySide) -> Bool {
+    if call.fragments[side]?.isDisjoint(with: said.fragments) == false { return true }
+    guard let before = call.said[side] else { return false }
+    // Servers exist whose sessions all have one origin: theirs has the same version, too.
+    return before.origin == said.origin && before.version != said.version
+      && !said.document.origin.sessionID.description.allSatisfy { $0 == "0" }
+  }
+
+  // MARK: Candidates
+
+  /// Passes a candidate on; returns what the other side gets in its place: one of the relay's own,
+  /// with its username fragment.
   package func pass(
     _ candidate: CandidateInit, from side: RelaySide, on channel: Channel
-  ) async -> String {
-    guard let call = call(of: candidate, from: side, on: channel) else { return "" }
-    try? await call.leg(side).addICECandidate(candidate)
-    guard !candidate.candidate.isEmpty else { return "" }
-    // What was shown to the other side has all candidates of its leg: it gets one of them again.
-    let shown = try? await call.leg(side.other).localDescription
-    guard let shown, let document = try? SDPDocument(parsing: shown.sdp) else { return "" }
-    return document.sections.flatMap(\.candidates).first ?? ""
+  ) async -> (replacement: SignalingReplacement, legs: RelayLegs)? {
+    guard let call = call(of: candidate, from: side, on: channel) else { return nil }
+    await enter(call)
+    defer { leave(call) }
+    // One that cannot be read stops here; the other end would have ignored it as well.
+    try? await call.legs.leg(side).addICECandidate(candidate)
+    let shown = call.shown[side.other].flatMap { try? SDPDocument(parsing: $0.description.sdp) }
+    guard let shown else {
+      return (SignalingReplacement(candidate.candidate), call.legs)
+    }
+    let index =
+      candidate.sdpMid.flatMap { mid in shown.sections.firstIndex { $0.mid == mid } }
+      ?? candidate.sdpMLineIndex
+    let section = index.flatMap { shown.sections.indices.contains($0) ? shown.sections[$0] : nil }
+    let fragment = section?.iceUsernameFragment ?? shown.iceUsernameFragment
+    guard !candidate.candidate.isEmpty else {
+      return (SignalingReplacement("", usernameFragment: fragment), call.legs)
+    }
+    // What was shown has all candidates of the leg already: the other side gets one of them again.
+    let own = section?.candidates.first ?? shown.sections.lazy.flatMap(\.candidates).first
+    return (SignalingReplacement(own ?? "", usernameFragment: fragment), call.legs)
   }
 
   private func call(
@@ -133,34 +254,181 @@ package actor RelayedCalls {
     return calls.last { $0.channel == channel } ?? calls.last
   }
 
+  /// Passes candidates as a fragment of a description on (RFC 8840, RFC 9725 section 4.3); returns
+  /// the fragment that the other side gets.
+  package func pass(
+    fragment text: String, from side: RelaySide
+  ) async throws(SignalingRefusal) -> (text: String, legs: RelayLegs) {
+    let fragment = TrickleFragment(text)
+    guard let name = fragment.usernameFragment,
+      let call = calls.last(where: { $0.fragments[side]?.contains(name) == true })
+    else {
+      throw SignalingRefusal(
+        "a fragment of a description names credentials that no description had: the relay passes "
+          + "ICE restarts as offers, not as fragments")
+    }
+    for candidate in fragment.candidates {
+      _ = await pass(candidate, from: side, on: call.channel)
+    }
+    guard let shown = call.shown[side.other],
+      let document = try? SDPDocument(parsing: shown.description.sdp)
+    else { throw SignalingRefusal("candidates came before the description that they belong to") }
+    return (fragment.text(for: document), call.legs)
+  }
+
+  // MARK: Beginning and end
+
   private func begin(on channel: Channel) throws(SignalingRefusal) -> Call {
-    calls.removeAll { [.closed, .failed].contains($0.near.connectionState) }
+    calls.removeAll { $0.legs.near.connectionState == .closed }
     guard calls.count < maximum else {
       throw SignalingRefusal("\(maximum) calls go through the relay already; try again later")
     }
-    count += 1
-    let (number, onPacket) = (count, onPacket)
-    let legs = session.makeRelay(
-      labels: ("near \(number)", "far \(number)"), configuration: configuration
-    ) { packet, isSecond, now in
-      onPacket(number, packet, isSecond ? .far : .near, now)
+    guard count < RelayedCalls.countMaximum else {
+      throw SignalingRefusal(
+        "the take has \(count) calls, and no more fit into it: begin another recording")
     }
-    let call = Call(legs, channel)
+    count += 1
+    let (number, seen, path, clock) = (count, events.packet, RelayPath(), session.clock)
+    let pair = session.makeRelay(
+      labels: ("near \(number)", "far \(number)"), near: configurations.near,
+      far: configurations.far
+    ) { packet, isFromFar, now, send in
+      let side: RelaySide = isFromFar ? .far : .near
+      path.pass(packet, from: side, at: now) { packet, isHeld in
+        send(packet)
+        seen(number, packet, side, isHeld ? clock.now : now)
+      }
+    }
+    let legs = RelayLegs(number: number, near: pair.0, far: pair.1)
+    let call = Call(legs, path, channel)
     calls.append(call)
+    if !faults.isEmpty { set(faults, in: call) }
     watch(legs)
     return call
   }
 
-  /// Ends one leg when the other one has ended or failed.
-  private nonisolated func watch(_ legs: (PeerConnection, PeerConnection)) {
-    for (one, other) in [(legs.0, legs.1), (legs.1, legs.0)] {
+  /// Sets what happens to packets between the legs of all calls, from now on; recorded with the
+  /// signaling of both legs.
+  package func set(_ faults: [RelayFault]) {
+    guard faults != self.faults else { return }
+    self.faults = faults
+    for call in calls { set(faults, in: call) }
+  }
+
+  private func set(_ faults: [RelayFault], in call: Call) {
+    call.path.set(faults)
+    var names: [String] = []
+    for fault in faults where !names.contains(fault.description) { names.append(fault.description) }
+    for leg in [call.legs.near, call.legs.far] {
+      leg.recordSignaling(
+        SignalingMessage(
+          isInbound: true, transport: "relay", type: "fault",
+          message: names.joined(separator: "\n")))
+    }
+  }
+
+  /// Ends both legs when one has ended, has failed for a while, or never connected.
+  private nonisolated func watch(_ legs: RelayLegs) {
+    let limits = limits
+    for (one, other) in [(legs.near, legs.far), (legs.far, legs.near)] {
       Task {
+        var failure: Task<Void, Never>?
         for await states in one.stateChanges {
-          if [.failed, .closed].contains(states.connection) { break }
-          if states.dtlsTransports.contains(.closed) { break }
+          if states.connection == .closed || states.dtls == .closed { break }
+          guard states.connection == .failed else {
+            failure?.cancel()
+            failure = nil
+            continue
+          }
+          // An ICE restart may bring it back, as it would without a relay.
+          guard failure == nil else { continue }
+          failure = Task {
+            guard (try? await Task.sleep(for: limits.failed)) != nil else { return }
+            await one.close()
+          }
         }
+        failure?.cancel()
         await other.close()
+        await one.close()
+        await one.retire()
       }
     }
+    Task {
+      try? await legs.near.waitUntilConnected(timeout: limits.connecting)
+      guard legs.near.connectionState != .connected else { return }
+      await legs.near.close()
+    }
+  }
+
+  /// Waits until no other message of a call is being passed: they are passed in order.
+  private func enter(_ call: Call) async {
+    guard call.isBusy else {
+      call.isBusy = true
+      return
+    }
+    await withCheckedContinuation { call.waiting.append($0) }
+  }
+
+  private func leave(_ call: Call) {
+    guard !call.waiting.isEmpty else {
+      call.isBusy = false
+      return
+    }
+    call.waiting.removeFirst().resume()
+  }
+}
+
+// MARK: - TrickleFragment
+
+/// A fragment of a description with candidates (RFC 8840 section 9).
+struct TrickleFragment {
+  private(set) var usernameFragment: String?
+  private(set) var candidates: [CandidateInit] = []
+  /// The `m=` line and the mid of each section.
+  private var sections: [(line: Substring, mid: String?)] = []
+  private var isComplete = false
+
+  private static let candidatesMaximum = 200
+
+  init(_ text: String) {
+    for line in text.split(whereSeparator: \.isNewline) {
+      if line.hasPrefix("m=") {
+        sections.append((line, nil))
+      } else if line.hasPrefix("a=ice-ufrag:") {
+        usernameFragment = usernameFragment ?? String(line.dropFirst("a=ice-ufrag:".count))
+      } else if line.hasPrefix("a=mid:") {
+        let mid = String(line.dropFirst("a=mid:".count))
+        if sections.isEmpty { sections.append(("", nil)) }
+        sections[sections.count - 1].mid = mid
+      } else if line.hasPrefix("a=candidate:"), candidates.count < Self.candidatesMaximum {
+        candidates.append(
+          CandidateInit(
+            candidate: String(line.dropFirst(2)), sdpMid: sections.last?.mid,
+            sdpMLineIndex: sections.last?.mid == nil ? 0 : nil))
+      } else if line.hasPrefix("a=end-of-candidates") {
+        isComplete = true
+        candidates.append(
+          CandidateInit(
+            candidate: "", sdpMid: sections.last?.mid,
+            sdpMLineIndex: sections.last?.mid == nil ? 0 : nil))
+      }
+    }
+  }
+
+  /// The fragment with the credentials and candidates of a description in place of its own.
+  func text(for document: SDPDocument) -> String {
+    let first = document.sections.first { $0.iceUsernameFragment != nil }
+    var lines = [
+      "a=ice-ufrag:\(first?.iceUsernameFragment ?? document.iceUsernameFragment ?? "")",
+      "a=ice-pwd:\(first?.icePassword ?? document.icePassword ?? "")",
+    ]
+    for (line, mid) in sections {
+      if !line.isEmpty { lines.append(String(line)) }
+      if let mid { lines.append("a=mid:\(mid)") }
+      let section = document.sections.first { $0.mid == mid } ?? first
+      lines += section?.candidates.map { "a=\($0)" } ?? []
+      if isComplete { lines.append("a=end-of-candidates") }
+    }
+    return lines.joined(separator: "\r\n") + "\r\n"
   }
 }

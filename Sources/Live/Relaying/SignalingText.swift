@@ -1,4 +1,4 @@
-package import JSEP
+import JSEP
 package import SDP
 import Wire
 
@@ -8,34 +8,69 @@ package enum SignalingPart: Hashable, Sendable {
   case description(SDPType?, String)
   /// A candidate, as `addIceCandidate` takes it; an empty one means that there are no more.
   case candidate(CandidateInit)
+  /// Candidates and credentials as a fragment of a description (RFC 8840).
+  case fragment(String)
+}
+
+/// What stands in the place of a part.
+package struct SignalingReplacement: Hashable, Sendable {
+  package var text: String
+  /// The ICE username fragment that belongs to a candidate; nil leaves what the message states.
+  package var usernameFragment: String?
+
+  package init(_ text: String, usernameFragment: String? = nil) {
+    self.text = text
+    self.usernameFragment = usernameFragment
+  }
 }
 
 /// A signaling message of any protocol in which descriptions and candidates are replaced; every
 /// other byte stays as it was.
 ///
-/// They are found in JSON, also in JSON inside of strings, in forms, and as bodies of their own
-/// (`application/sdp`, `application/trickle-ice-sdpfrag`, plain text). What is encoded otherwise,
-/// such as protobuf or base64, is not found.
+/// They are found in JSON, also in JSON inside of strings, in forms, in streams of events, and as
+/// bodies of their own (`application/sdp`, `application/trickle-ice-sdpfrag`, plain text). Rules
+/// name what is encoded otherwise. What is neither found nor named, and yet signaling, is refused.
 package struct SignalingText {
   /// Replaces a part; nil leaves it as it is.
-  package typealias Replace = (SignalingPart) async throws(SignalingRefusal) -> String?
+  package typealias Replace =
+    (SignalingPart) async throws(SignalingRefusal) -> SignalingReplacement?
 
   /// How deep JSON inside of strings is looked into.
   private static let depthMaximum = 4
+  /// The longest description in bytes.
+  package static let descriptionMaximum = 256 << 10
 
-  /// The message with its parts replaced, and how many there were.
-  package static func replacing(
-    in text: String, _ replace: Replace
-  ) async throws(SignalingRefusal) -> (text: String, count: Int) {
-    let start = text.utf8.first { $0 != 0x20 && $0 != 0x0a && $0 != 0x0d && $0 != 0x09 }
-    if start == UInt8(ascii: "{") || start == UInt8(ascii: "[") {
-      return try await json(text, depth: 0, replace)
+  private let rules: SDPRules
+  private let replace: Replace
+  /// How many parts were found.
+  private(set) package var count = 0
+
+  package init(rules: SDPRules = SDPRules(), replace: @escaping Replace) {
+    self.rules = rules
+    self.replace = replace
+  }
+
+  /// Returns the message with its parts replaced.
+  /// - Parameter type: the media type; nil if it has none.
+  package mutating func replacing(
+    in text: String, type: String? = nil
+  ) async throws(SignalingRefusal) -> String {
+    let type = type?.prefix { $0 != ";" }.lowercased() ?? ""
+    let result: String
+    if type == "application/trickle-ice-sdpfrag" {
+      count += 1
+      result = try await replace(.fragment(text))?.text ?? text
+    } else if type == "application/x-www-form-urlencoded" {
+      result = try await form(text)
+    } else if type == "text/event-stream" {
+      result = try await events(text)
+    } else {
+      result = try await value(text, depth: 0) ?? text
     }
-    if isDescription(text) {
-      guard let new = try await replace(.description(nil, text)) else { return (text, 1) }
-      return (new, 1)
+    if count == 0, let obstacle = SignalingObstacle.find(in: result) {
+      throw SignalingRefusal(obstacle)
     }
-    return (text, 0)
+    return result
   }
 
   /// Whether a text is a session description (RFC 8866 section 5).
@@ -43,58 +78,168 @@ package struct SignalingText {
     text.hasPrefix("v=0\r\n") || text.hasPrefix("v=0\n")
   }
 
-  private static func json(
-    _ text: String, depth: Int, _ replace: Replace
-  ) async throws(SignalingRefusal) -> (text: String, count: Int) {
-    var scanner = JSONStringScanner(text)
-    guard let strings = scanner.strings() else { return (text, 0) }
-    var result: [UInt8] = []
-    var end = 0
-    var count = 0
-    let bytes = Array(text.utf8)
-    for string in strings where string.value != nil {
-      guard let new = try await replacement(of: string, depth: depth, &count, replace) else {
+  /// What stands in the place of a whole text: of a description, of JSON, or of several lines with
+  /// JSON each; nil if it stays.
+  private mutating func value(
+    _ text: String, depth: Int
+  ) async throws(SignalingRefusal) -> String? {
+    if SignalingText.isDescription(text) { return try await description(nil, text) }
+    let start = text.utf8.first { $0 != 0x20 && $0 != 0x0a && $0 != 0x0d && $0 != 0x09 }
+    guard start == UInt8(ascii: "{") || start == UInt8(ascii: "[") else { return nil }
+    return try await json(text, depth: depth)
+  }
+
+  private mutating func description(
+    _ type: SDPType?, _ text: String
+  ) async throws(SignalingRefusal) -> String? {
+    guard text.utf8.count <= SignalingText.descriptionMaximum else {
+      throw SignalingRefusal(
+        "a description of \(text.utf8.count) bytes is longer than the "
+          + "\(SignalingText.descriptionMaximum) of a relay")
+    }
+    count += 1
+    return try await replace(.description(type, text))?.text
+  }
+
+  /// `name=value` pairs, whose values are looked into and encoded again where they change.
+  private mutating func form(_ text: String) async throws(SignalingRefusal) -> String {
+    var parts: [String] = []
+    for part in text.split(separator: "&", omittingEmptySubsequences: false) {
+      let sides = part.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+      guard sides.count == 2 else {
+        parts.append(String(part))
         continue
       }
+      let decoded = FormText.decoded(sides[1])
+      let new = try await value(decoded, depth: 1)
+      parts.append(new.map { "\(sides[0])=\(FormText.encoded($0))" } ?? String(part))
+    }
+    return parts.joined(separator: "&")
+  }
+
+  /// Lines of `data: value` (HTML, server-sent events).
+  private mutating func events(_ text: String) async throws(SignalingRefusal) -> String {
+    var lines: [String] = []
+    for line in text.split(separator: "\n", omittingEmptySubsequences: false) {
+      guard line.hasPrefix("data:") else {
+        lines.append(String(line))
+        continue
+      }
+      let content = line.dropFirst(5).drop { $0 == " " }
+      let new = try await value(String(content), depth: 0)
+      lines.append(new.map { "data: " + $0 } ?? String(line))
+    }
+    return lines.joined(separator: "\n")
+  }
+
+  // MARK: JSON
+
+  private mutating func json(
+    _ text: String, depth: Int
+  ) async throws(SignalingRefusal) -> String? {
+    var scanner = JSONStringScanner(text)
+    guard let strings = scanner.strings() else { return nil }
+    var edits: [Int: String] = [:]
+    for (index, string) in strings.enumerated() where string.value != nil {
+      guard let new = try await replacement(of: string, depth: depth) else { continue }
+      edits[index] = new.text
+      guard let fragment = new.usernameFragment else { continue }
+      // The members beside it name the generation of the candidate too.
+      for (other, beside) in strings.enumerated()
+      where beside.object == string.object && SignalingText.isFragmentName(beside.name) {
+        edits[other] = fragment
+      }
+    }
+    guard !edits.isEmpty else { return nil }
+    var result: [UInt8] = []
+    var end = 0
+    let bytes = Array(text.utf8)
+    for (index, string) in strings.enumerated() {
+      guard let new = edits[index] else { continue }
       result += bytes[end..<string.range.lowerBound]
       result += JSONText.text(new).text.utf8
       end = string.range.upperBound
     }
-    guard end > 0 else { return (text, count) }
     result += bytes[end...]
-    return (String(decoding: result, as: UTF8.self), count)
+    return String(decoding: result, as: UTF8.self)
+  }
+
+  private static func isFragmentName(_ name: String?) -> Bool {
+    name == "usernameFragment" || name == "ufrag"
   }
 
   /// What stands in the place of a string; nil when it stays.
-  private static func replacement(
-    of string: JSONStringScanner.Found, depth: Int, _ count: inout Int, _ replace: Replace
-  ) async throws(SignalingRefusal) -> String? {
+  private mutating func replacement(
+    of string: JSONStringScanner.Found, depth: Int
+  ) async throws(SignalingRefusal) -> SignalingReplacement? {
     guard let value = string.value else { return nil }
-    if isDescription(value) {
-      count += 1
-      let type = string.siblings["type"].flatMap { SDPType(rawValue: $0) }
-      return try await replace(.description(type, value))
+    if let rule = rules.rule(for: string) { return try await named(string, value, by: rule) }
+    if SignalingText.isDescription(value) {
+      let type = (string.siblings["type"] ?? string.siblings["sdpType"])
+        .flatMap { SDPType(rawValue: $0.lowercased()) }
+      return try await description(type, value).map { SignalingReplacement($0) }
     }
-    let isNamed = string.name == "candidate"
-    if value.hasPrefix("candidate:") || value.hasPrefix("a=candidate:") || isNamed && value.isEmpty {
-      count += 1
-      let hasPrefix = value.hasPrefix("a=")
-      let candidate = CandidateInit(
-        candidate: hasPrefix ? String(value.dropFirst(2)) : value,
-        sdpMid: string.siblings["sdpMid"] ?? string.siblings["id"],
-        sdpMLineIndex: (string.siblings["sdpMLineIndex"] ?? string.siblings["label"])
-          .flatMap { Int($0) },
-        usernameFragment: string.siblings["usernameFragment"])
-      guard let new = try await replace(.candidate(candidate)) else { return nil }
-      return hasPrefix && !new.isEmpty ? "a=" + new : new
+    if SignalingText.isCandidate(string, value) {
+      return try await candidate(
+        value,
+        mid: string.siblings["sdpMid"] ?? string.siblings["mid"] ?? string.siblings["id"],
+        index: string.siblings["sdpMLineIndex"] ?? string.siblings["sdpMlineIndex"]
+          ?? string.siblings["label"],
+        string)
     }
     let first = value.utf8.first
-    guard depth < depthMaximum, first == UInt8(ascii: "{") || first == UInt8(ascii: "[") else {
-      return nil
+    guard depth < SignalingText.depthMaximum,
+      first == UInt8(ascii: "{") || first == UInt8(ascii: "[")
+    else { return nil }
+    return try await json(value, depth: depth + 1).map { SignalingReplacement($0) }
+  }
+
+  /// Whether a string is a candidate: by its beginning, or as the empty `candidate` that ends them
+  /// beside the names of its section.
+  private static func isCandidate(_ string: JSONStringScanner.Found, _ value: String) -> Bool {
+    if value.hasPrefix("candidate:") || value.hasPrefix("a=candidate:") { return true }
+    return string.name == "candidate" && value.isEmpty
+      && (string.siblings["sdpMid"] != nil || string.siblings["sdpMLineIndex"] != nil)
+  }
+
+  private mutating func candidate(
+    _ value: String, mid: String?, index: String?, _ string: JSONStringScanner.Found
+  ) async throws(SignalingRefusal) -> SignalingReplacement? {
+    count += 1
+    let hasPrefix = value.hasPrefix("a=")
+    let candidate = CandidateInit(
+      candidate: hasPrefix ? String(value.dropFirst(2)) : value, sdpMid: mid,
+      sdpMLineIndex: index.flatMap { Int($0) },
+      usernameFragment: string.siblings["usernameFragment"] ?? string.siblings["ufrag"])
+    guard var new = try await replace(.candidate(candidate)) else { return nil }
+    if hasPrefix, !new.text.isEmpty { new.text = "a=" + new.text }
+    return new
+  }
+
+  /// Replaces a string that a rule names.
+  private mutating func named(
+    _ string: JSONStringScanner.Found, _ value: String, by rule: SDPRules.Rule
+  ) async throws(SignalingRefusal) -> SignalingReplacement? {
+    guard let plain = rule.decoded(value) else {
+      throw SignalingRefusal(
+        "\(string.path) is not in \(rule.encoding?.rawValue ?? "text"), as the rules say")
     }
-    let inner = try await json(value, depth: depth + 1, replace)
-    count += inner.count
-    return inner.text == value ? nil : inner.text
+    switch rule.kind {
+    case .description:
+      guard SignalingText.isDescription(plain) else { return nil }
+      let type = rule.type(beside: string)
+      return try await description(type, plain).map { SignalingReplacement(rule.encoded($0)) }
+    case .candidate:
+      let isBare = !plain.isEmpty && !plain.hasPrefix("candidate:") && !plain.hasPrefix("a=")
+      var new = try await candidate(
+        isBare ? "candidate:" + plain : plain, mid: rule.mid.flatMap { string.siblings[$0] },
+        index: rule.index.flatMap { string.siblings[$0] }, string)
+      if isBare, let text = new?.text, text.hasPrefix("candidate:") {
+        new?.text = String(text.dropFirst("candidate:".utf8.count))
+      }
+      if let text = new?.text { new?.text = rule.encoded(text) }
+      return new
+    }
   }
 }
 
@@ -105,100 +250,74 @@ package struct SignalingRefusal: Error, Hashable, Sendable, CustomStringConverti
   package var description: String { reason }
 }
 
-/// Finds the strings of a JSON text with the members beside them, without changing the text.
-struct JSONStringScanner {
-  /// A string that is no name of a member.
-  struct Found {
-    /// Its place, with the quotes.
-    var range: Range<Int>
-    /// The string without escapes; nil where it is not valid.
-    var value: String?
-    /// The name of the member that it is.
-    var name: String?
-    /// Strings and numbers that are members of the same object.
-    var siblings: [String: String] = [:]
+/// Signaling that cannot be replaced, and would connect the ends past the relay or not at all.
+package enum SignalingObstacle {
+  /// What is found in a message, and the sentence about it.
+  private static let marks: [(mark: String, sentence: String)] = [
+    (
+      "urn:xmpp:jingle:",
+      "this is Jingle (XMPP), which has no descriptions that a relay can replace"
+    ),
+    (
+      "\"dtlsParameters\"",
+      "these are parameters of mediasoup, which has no descriptions that a relay can replace"
+    ),
+    ("dj0wDQ", "a description is encoded in base64; name its place with --sdp-rules"),
+    ("dj0wCm", "a description is encoded in base64; name its place with --sdp-rules"),
+    (
+      "a=ice-ufrag:",
+      "a description stands where the relay does not look for it; name its place with --sdp-rules"
+    ),
+  ]
+
+  /// Returns the sentence about signaling in a text without parts; nil if there is none.
+  package static func find(in text: String) -> String? {
+    marks.first { text.contains($0.mark) }?.sentence
   }
 
-  private struct Object {
-    var isList: Bool
-    var members: [String: String] = [:]
-    var found: [Int] = []
-    var name: String?
+  /// Returns the sentence about signaling in a binary message; nil if there is none.
+  package static func find(inBinary bytes: [UInt8]) -> String? {
+    let text = String(decoding: bytes, as: UTF8.self)
+    guard text.contains("a=ice-ufrag:") || text.contains("candidate:") && text.contains(" typ ")
+    else { return nil }
+    return "signaling in a binary form, such as protobuf, cannot be replaced; configure the "
+      + "application to signal in JSON"
   }
+}
 
-  private static let depthMaximum = 64
-  private static let stringsMaximum = 20_000
-
-  private let bytes: [UInt8]
-  private var index = 0
-
-  init(_ text: String) { bytes = Array(text.utf8) }
-
-  /// All strings in order; nil if the text is no JSON that can be scanned.
-  mutating func strings() -> [Found]? {
-    var found: [Found] = []
-    var stack: [Object] = []
-    while index < bytes.count {
-      switch bytes[index] {
-      case UInt8(ascii: "{"), UInt8(ascii: "["):
-        guard stack.count < JSONStringScanner.depthMaximum else { return nil }
-        stack.append(Object(isList: bytes[index] == UInt8(ascii: "[")))
-        index += 1
-      case UInt8(ascii: "}"), UInt8(ascii: "]"):
-        guard let object = stack.popLast() else { return nil }
-        for place in object.found { found[place].siblings = object.members }
-        index += 1
-      case UInt8(ascii: "\""):
-        guard let string = string() else { return nil }
-        guard var object = stack.popLast() else { return found }
-        if !object.isList, object.name == nil, isName() {
-          object.name = string.value ?? ""
-        } else {
-          guard found.count < JSONStringScanner.stringsMaximum else { return nil }
-          found.append(Found(range: string.range, value: string.value, name: object.name))
-          if let name = object.name, let value = string.value, value.utf8.count < 200 {
-            object.members[name] = value
-          }
-          if !object.isList { object.found.append(found.count - 1) }
-          object.name = nil
-        }
-        stack.append(object)
-      case UInt8(ascii: ","):
-        if !stack.isEmpty { stack[stack.count - 1].name = nil }
-        index += 1
-      case UInt8(ascii: "-"), UInt8(ascii: "0")...UInt8(ascii: "9"):
-        let start = index
-        while index < bytes.count, isOfNumber(bytes[index]) { index += 1 }
-        let number = String(decoding: bytes[start..<index], as: UTF8.self)
-        if let last = stack.indices.last, let name = stack[last].name {
-          stack[last].members[name] = number
-        }
-      default: index += 1
+/// The values of forms (HTML, application/x-www-form-urlencoded).
+enum FormText {
+  static func decoded(_ text: some StringProtocol) -> String {
+    var bytes: [UInt8] = []
+    var rest = Array(text.utf8)[...]
+    while let byte = rest.popFirst() {
+      if byte == UInt8(ascii: "+") {
+        bytes.append(0x20)
+      } else if byte == UInt8(ascii: "%"), rest.count >= 2,
+        let value = UInt8(String(decoding: rest.prefix(2), as: UTF8.self), radix: 16)
+      {
+        bytes.append(value)
+        rest = rest.dropFirst(2)
+      } else {
+        bytes.append(byte)
       }
     }
-    return stack.isEmpty ? found : nil
+    return String(decoding: bytes, as: UTF8.self)
   }
 
-  private func isOfNumber(_ byte: UInt8) -> Bool {
-    (0x30...0x39).contains(byte) || [0x2b, 0x2d, 0x2e, 0x45, 0x65].contains(byte)
-  }
-
-  /// Whether a colon follows.
-  private func isName() -> Bool {
-    var next = index
-    while next < bytes.count, [0x20, 0x09, 0x0a, 0x0d].contains(bytes[next]) { next += 1 }
-    return next < bytes.count && bytes[next] == UInt8(ascii: ":")
-  }
-
-  private mutating func string() -> (range: Range<Int>, value: String?)? {
-    let start = index
-    index += 1
-    while index < bytes.count, bytes[index] != UInt8(ascii: "\"") {
-      index += bytes[index] == UInt8(ascii: "\\") ? 2 : 1
+  static func encoded(_ text: String) -> String {
+    var out = ""
+    for byte in text.utf8 {
+      switch byte {
+      case 0x20: out += "+"
+      case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+        UInt8(ascii: "0")...UInt8(ascii: "9"), 0x2a, 0x2d, 0x2e, 0x5f:
+        out.unicodeScalars.append(Unicode.Scalar(byte))
+      default:
+        let digits = String(byte, radix: 16, uppercase: true)
+        out += digits.utf8.count == 1 ? "%0\(digits)" : "%\(digits)"
+      }
     }
-    guard index < bytes.count else { return nil }
-    index += 1
-    let text = String(decoding: bytes[start..<index], as: UTF8.self)
-    return (start..<index, (try? JSONValue(parsing: text))?.text)
+    return out
   }
 }

@@ -99,6 +99,7 @@ private final class FollowedWatch {
       follow(
         .datagram(datagram.bytes, isTruncated: isTruncated), datagram.local, datagram.remote,
         arrival)
+    case .data(let datagram, _): seen = (datagram.local, datagram.remote)
     case .call(.segment(let source, let destination, let bytes, let lost, let isEnd)):
       guard let source = SocketAddress(source), let destination = SocketAddress(destination) else {
         break

@@ -193,7 +193,10 @@ private struct TraceStory {
     _ connection: borrowing SQLiteConnection, _ flows: [String: [UInt64]]
   ) throws(SQLiteError) {
     let rows = try connection.prepare(
-      "SELECT row, at_ns, peer, track, kind FROM capture WHERE \(whose) AND \(span) ORDER BY row")
+      """
+      SELECT row, at_ns, peer, track, kind FROM capture
+      WHERE kind NOT LIKE 'relayed %' AND \(whose) AND \(span) ORDER BY row
+      """)
     while try rows.step() {
       let (row, at, number, track, kind) = rows.values(
         Int64.self, Int64.self, Int64.self, Int64.self, String.self)

@@ -25,10 +25,12 @@ struct Record: AsyncParsableCommand {
         retake record room ws://127.0.0.1:8080/rooms --room talk --publish pattern
         retake record pcap -i any --keys keys.log --out call.take
         retake record page --origin https://app.example --out calls/
+        retake record relay --upstream https://sfu.example --out call.take
       """,
     subcommands: [
       RecordDemo.self, RecordServe.self, RecordCall.self, RecordWHIP.self, RecordWHEP.self,
       RecordJanus.self, RecordSora.self, RecordRoom.self, RecordPcap.self, RecordPage.self,
+      RecordRelay.self,
     ])
 }
 

@@ -292,7 +292,9 @@ public final class PeerConnection: Sendable {
   package func show(_ description: SessionDescription) async throws(PeerError)
     -> SessionDescription
   {
-    _ = try await perform(.setLocalDescription(description))
+    let shown = try await self.description(.setLocalDescription(description))
+    // Without a transport there is nothing to gather.
+    guard shown.sdp.contains("a=ice-ufrag:") else { return shown }
     try await waitForGatheringComplete()
     return try await self.description(.localDescription)
   }

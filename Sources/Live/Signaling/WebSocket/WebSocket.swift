@@ -9,13 +9,19 @@ import Synchronization
 package final class WebSocket: Sendable {
   /// The negotiated subprotocol, if any.
   package let subprotocol: String?
+  /// The fields with which a server agreed; empty at the server.
+  let responseFields: [(name: String, value: String)]
   private let channel: any Channel
   private let inbox: WebSocketInbox
 
-  init(channel: any Channel, inbox: WebSocketInbox, subprotocol: String?) {
+  init(
+    channel: any Channel, inbox: WebSocketInbox, subprotocol: String?,
+    responseFields: [(name: String, value: String)] = []
+  ) {
     self.channel = channel
     self.inbox = inbox
     self.subprotocol = subprotocol
+    self.responseFields = responseFields
   }
 
   deinit { post(close: .goingAway) }

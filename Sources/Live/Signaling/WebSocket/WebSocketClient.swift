@@ -136,7 +136,9 @@ private struct WebSocketOpening: Sendable {
     } catch {
       throw WebSocketError(reason: sentence(of: error))
     }
-    return WebSocket(channel: channel, inbox: inbox, subprotocol: chosen.first)
+    return WebSocket(
+      channel: channel, inbox: inbox, subprotocol: chosen.first,
+      responseFields: head.headers.map { ($0.name, $0.value) })
   }
 }
 

@@ -6,12 +6,12 @@ import Wire
 /// Sections of one BUNDLE group share a transport (RFC 9143 section 7.1); it is numbered by the
 /// first section that used it, and keeps that number when the group loses that section.
 package struct RelayedSections: Hashable, Sendable {
-  private var numbers: [Int: Int] = [:]
+  private var placements: [Int: Int] = [:]
 
   package init() {}
 
   /// The most transports of a leg.
-  private static let transportsMaximum = 16
+  package static let transportsMaximum = 16
 
   /// The transport of each section; nil for rejected ones.
   package mutating func assign(_ document: SDPDocument) -> [Int?] {
@@ -22,32 +22,32 @@ package struct RelayedSections: Hashable, Sendable {
       guard !section.isRejected else { return nil }
       let bundle = section.mid.flatMap { mid in bundles.firstIndex { $0.contains(mid) } }
       if let number = bundle.flatMap({ ofBundle[$0] }) {
-        numbers[index] = number
+        placements[index] = number
         return number
       }
-      var number = numbers[index] ?? index
+      var number = placements[index] ?? index
       if let bundle {
         let members = document.sections.indices.filter {
           document.sections[$0].mid.map { bundles[bundle].contains($0) } ?? false
         }
-        number = members.compactMap { numbers[$0] }.first ?? index
+        number = members.compactMap { placements[$0] }.first ?? index
         ofBundle[bundle] = number
       }
       guard number < RelayedSections.transportsMaximum else { return nil }
-      numbers[index] = number
+      placements[index] = number
       return number
     }
   }
 
   /// The transport of a section of the last description; nil if it has none.
-  package subscript(section: Int) -> Int? { numbers[section] }
+  package subscript(section: Int) -> Int? { placements[section] }
 }
 
 extension SDPDocument {
   /// What belongs to one transport alone, and never passes from one leg of a relay to the other.
   ///
-  /// `identity` and `tls-id` are bound to the fingerprints (RFC 8827 section 7, RFC 8842 section 5);
-  /// `cryptex` and `crypto` to keys (RFC 9335, RFC 4568), `remote-candidates` to candidates.
+  /// `identity` and `tls-id` are bound to the fingerprints (RFC 8827 section 7, RFC 8842 section
+  /// 5); `cryptex` and `crypto` to keys (RFC 9335, RFC 4568), `remote-candidates` to candidates.
   private static let transportAttributes: Set<String> = [
     "ice-ufrag", "ice-pwd", "ice-options", "ice-lite", "ice-pacing", "ice-mismatch", "candidate",
     "remote-candidates", "end-of-candidates", "fingerprint", "setup", "connection", "tls-id",

@@ -6,8 +6,8 @@ import Wire
 // One leg of a relay: the transports of a connection and nothing above them.
 //
 // The leg is an endpoint whose genesis says that it relays: sockets, ICE, DTLS and SRTP, their
-// states, rows and statistics are the same. What it opens goes to the other leg, and what comes from
-// there is protected; it negotiates nothing, because descriptions are the far end's.
+// states, rows and statistics are the same. What it opens goes to the other leg, and what comes
+// from there is protected; it negotiates nothing, because descriptions are the far end's.
 extension PeerStack {
   /// The reply to a call that a leg answers otherwise than a full stack; nil for all other calls.
   func relayReply(to call: PeerCall) throws(PeerError) -> PeerReply? {
@@ -39,7 +39,9 @@ extension PeerStack {
     relay = exchange
     prepareBundles(exchange.numbers)
     for bundle in bundles.all {
-      if description.type == .offer, !bundle.transport.hasRole { drive(bundle, .role(.controlling)) }
+      if description.type == .offer, !bundle.transport.hasRole {
+        drive(bundle, .role(.controlling))
+      }
       drive(bundle, .gather)
     }
     for transport in settled {

@@ -50,7 +50,7 @@ struct RelayedExchange {
       return []
     }
     let document = try RelayedExchange.parsed(description)
-    let numbers = sections.assign(document)
+    let numbers = try numbers(of: document)
     let former = transports
     let isOffer = description.type == .offer
     let read = try document.remoteTransports(numbers) { _, setup in
@@ -71,7 +71,8 @@ struct RelayedExchange {
       return transport
     }
     remote = (document, numbers)
-    signaling = isOffer ? .haveRemoteOffer : description.type == .answer ? .stable : .haveRemotePranswer
+    signaling =
+      isOffer ? .haveRemoteOffer : description.type == .answer ? .stable : .haveRemotePranswer
     return transports
   }
 
@@ -107,7 +108,7 @@ struct RelayedExchange {
       return []
     }
     let document = try RelayedExchange.parsed(description)
-    let numbers = sections.assign(document)
+    let numbers = try numbers(of: document)
     shown = Shown(type: description.type, document: document, numbers: numbers)
     guard description.type != .offer else {
       signaling = .haveLocalOffer
@@ -143,6 +144,19 @@ struct RelayedExchange {
     }
     if let obstacle = document.relayObstacle { throw JSEPError(.operation, obstacle) }
     return document
+  }
+
+  /// The transports of a description's sections.
+  private mutating func numbers(of document: SDPDocument) throws(JSEPError) -> [Int?] {
+    let numbers = sections.assign(document)
+    for (index, number) in numbers.enumerated()
+    where number == nil && !document.sections[index].isRejected {
+      throw JSEPError(
+        .operation,
+        "section \(document.sections[index].mid ?? String(index)) needs a transport beyond the "
+          + "\(RelayedSections.transportsMaximum) of a relay: bundle the sections")
+    }
+    return numbers
   }
 
   /// An answer has to bundle what the offer bundled: the leg has one transport for it.

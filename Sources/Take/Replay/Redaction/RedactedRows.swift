@@ -120,6 +120,8 @@ final class RedactedRows {
         return old
       }
       return RedactedMedia.frame(old, codecs[format] ?? "")
+    case (.content, "bytes") where RedactedRows.isRelayed(rows, row):
+      return packets?.datagram(old, of: 0, isInbound: true) ?? old
     case (.content, "bytes"):
       return parts.contains(.media) ? blank(old, rows, row) : old
     case (.message, "bytes"):
@@ -127,6 +129,11 @@ final class RedactedRows {
       return RedactedSCTP.message(old, isBinary: rows[row, column: "binary"] == .integer(1))
     default: return old
     }
+  }
+
+  /// Whether a content is a packet in the clear that a relay passes on.
+  static func isRelayed(_ rows: RowList, _ row: Int) -> Bool {
+    row + 1 < rows.count && CaptureRow(rows, row + 1)?.kind.hasPrefix("relayed ") == true
   }
 
   /// A content without what it shows: frames keep their heads, samples become silence.

@@ -129,7 +129,9 @@ package struct Redactor {
     switch rows.table(row) {
     case .frame where parts.contains(.media): bytes = FrameRow(rows, row)?.bytes
     case .message where parts.contains(.messages): bytes = MessageRow(rows, row)?.bytes
-    case .content where parts.contains(.media): bytes = ContentRow(rows, row)?.bytes
+    // What a relay passed on has frames and messages, which are searched for by themselves.
+    case .content where parts.contains(.media) && !RedactedRows.isRelayed(rows, row):
+      bytes = ContentRow(rows, row)?.bytes
     default: break
     }
     guard let bytes, bytes.count >= 32 else { return }

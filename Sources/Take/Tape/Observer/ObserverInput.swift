@@ -154,6 +154,9 @@ package enum ObserverCall: Codable, Hashable, Sendable {
   /// Something that was dropped before it reached the observer: the kind of coverage, a count, and
   /// a sentence.
   case notSeen(kind: String, count: UInt64, detail: String)
+  /// A path on which packets come in the clear, out of a relay, with the ICE username fragments of
+  /// both ends.
+  case clearPath(source: String, destination: String, fragments: [String])
   case noMoreKeys
   case end
 }
@@ -165,6 +168,8 @@ package enum ObserverInput: RecordedInput {
   ///
   /// It arrived before its step if it was held back until its path turned out to belong to a call.
   case datagram(Datagram, isTruncated: Bool, arrival: Instant)
+  /// An SCTP packet in the clear, out of a relay.
+  case data(Datagram, arrival: Instant)
   case call(ObserverCall)
   case deadline
 
@@ -172,6 +177,7 @@ package enum ObserverInput: RecordedInput {
     switch self {
     case .genesis: .genesis
     case .datagram(_, let isTruncated, _): isTruncated ? .truncated : .datagram
+    case .data: .data
     case .call: .call
     case .deadline: .deadline
     }
@@ -179,7 +185,7 @@ package enum ObserverInput: RecordedInput {
 
   package var byteCount: Int {
     switch self {
-    case .datagram(let datagram, _, _): datagram.bytes.count
+    case .datagram(let datagram, _, _), .data(let datagram, _): datagram.bytes.count
     case .call(.segment(_, _, let bytes, _, _)): bytes.count
     default: 0
     }
@@ -191,6 +197,8 @@ package enum ObserverInput: RecordedInput {
     case .datagram(let datagram, let isTruncated, _):
       "datagram of \(datagram.bytes.count) bytes from \(datagram.local) to \(datagram.remote)"
         + (isTruncated ? ", of which only the beginning was captured" : "")
+    case .data(let datagram, _):
+      "SCTP packet of \(datagram.bytes.count) bytes from \(datagram.local) to \(datagram.remote)"
     case .call(let call): "\(call)".prefix { $0 != "(" }.description
     case .deadline: "deadline"
     }
@@ -201,6 +209,8 @@ package enum ObserverInput: RecordedInput {
     case .genesis(let genesis):
       transcript.addActor(.observer, configuration: CanonicalJSON.text(genesis), seed: [])
     case .datagram(let datagram, _, let arrival):
+      transcript.append(datagram, at: arrival, isInbound: true, transportSequenceID: 0)
+    case .data(let datagram, let arrival):
       transcript.append(datagram, at: arrival, isInbound: true, transportSequenceID: 0)
     case .call(let call):
       let parts = CallText(encoding: call)
@@ -213,6 +223,8 @@ package enum ObserverInput: RecordedInput {
 extension StepKind {
   /// A truncated datagram.
   fileprivate static let truncated = StepKind(5)
+  /// An SCTP packet in the clear.
+  fileprivate static let data = StepKind(6)
 }
 
 extension MachineKind {
@@ -247,6 +259,11 @@ package struct ObserverDecoder: InputDecoder {
       }
       return ObserverInput.datagram(
         datagram, isTruncated: head.kind == .truncated, arrival: packet.at)
+    case .data:
+      guard let packet = PacketRow(rows, row), let datagram = paths.datagram(packet) else {
+        return nil
+      }
+      return ObserverInput.data(datagram, arrival: packet.at)
     case .call:
       return CallRequestRow(rows, row)
         .flatMap { CallText(name: $0.name, arguments: $0.arguments).value(ObserverCall.self) }

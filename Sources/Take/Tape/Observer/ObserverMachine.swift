@@ -119,6 +119,10 @@ package final class ObserverMachine: RecordedMachine {
         .datagram(
           tuple, datagram.bytes, isTruncated: isTruncated, arrival: arrival, ecn: datagram.ecn),
         at: now, into: &outputs)
+    case .data(let datagram, let arrival):
+      let tuple = FiveTuple(.udp, from: datagram.local, to: datagram.remote)
+      observer.step(
+        .data(tuple, datagram.bytes, arrival: arrival), at: now, into: &outputs)
     case .call(let call):
       if let seen = call.input { observer.step(seen, at: now, into: &outputs) }
     case .deadline:
@@ -178,6 +182,12 @@ extension ObserverCall {
       }
       return .stream(
         FiveTuple(.tcp, from: source, to: destination), [UInt8](bytes), lost: lost, isEnd: isEnd)
+    case .clearPath(let source, let destination, let fragments):
+      guard let source = SocketAddress(source), let destination = SocketAddress(destination) else {
+        return nil
+      }
+      return .clearPath(
+        FiveTuple(.udp, from: source, to: destination), fragments: fragments)
     case .noMoreKeys: return .noMoreKeys
     case .end: return .end
     }

@@ -1,0 +1,405 @@
+import ArgumentParser
+import CallRecording
+import FoundationEssentials
+import Live
+import Peer
+import Relaying
+import Signaling
+import TLS
+import Tape
+import Wire
+
+/// Records calls of two sides whose signaling goes through a relay.
+struct RecordRelay: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "relay",
+    abstract: "Stand between an application and its server, and record their calls.",
+    discussion: """
+      The application gets the relay's address in place of its server's, and needs no other \
+      change. The relay passes on HTTP and WebSockets, and replaces the addresses and keys in \
+      descriptions by its own, so that both ends connect to it; all else is the same on both \
+      sides. The take has both legs of each call with their signaling as it came and as it went, \
+      and both ends as the packets in the clear show them. Media is not decoded meanwhile; retake \
+      upgrade --decode does that afterwards.
+
+      Descriptions and candidates are found in JSON, forms, plain texts and bodies of SDP; \
+      --sdp-rules names places where they are not. Signaling without descriptions, as that of \
+      mediasoup and Jingle, and binary forms such as protobuf, are refused.
+
+      --fault changes what passes between the legs: drop, delay, duplicate, corrupt, jitter or \
+      rate, with the packets that are meant, or wifi, lossy-wifi, congested-wifi, cellular or \
+      satellite.
+
+      Examples:
+        retake record relay --upstream https://sfu.example --out call.take
+        retake record relay --listen 127.0.0.1:8090 \\
+          --upstream ws://127.0.0.1:8188 --fault 'drop near rtp video 5%'
+        retake record relay --upstream https://app.example \\
+          --certificate a.pem --key a.key --allow-origin https://app.example
+      """)
+
+  @Option(
+    help: """
+      The address of the server, without a path: http:// or https://HOST[:PORT], or with ws:// or \
+      wss://.
+      """,
+    transform: Taking.url(["http", "https", "ws", "wss"]))
+  var upstream: String
+
+  @OptionGroup var paths: RelayPathOptions
+  @OptionGroup var listening: RelayListenOptions
+
+  @Option(
+    help: "Trust these certificates in PEM instead of the system's for the server.",
+    completion: .file(), transform: Taking.path)
+  var authorities: String?
+
+  @Option(
+    name: .customLong("sdp-rules"),
+    help: """
+      A file with the places of descriptions and candidates in messages, as a list in JSON: \
+      [{"description": "body.offer", "type": "kind", "encoding": "base64"}, {"candidate": \
+      "body.ice.*", "mid": "section"}]. Places are names of members; * stands for any one, and for \
+      elements of lists.
+      """,
+    completion: .file(), transform: Taking.path)
+  var rulesFile: String?
+
+  @Option(
+    help: """
+      What happens to packets between the legs, as in 'drop near rtp video 5%', 'delay 80ms \
+      audio', 'rate 800kbps queue=300ms' or cellular; may be given several times. near and far are \
+      the ends that sent the packets.
+      """,
+    transform: Self.faultReader)
+  var fault: [RelayFaults] = []
+
+  @Option(
+    name: .customLong("fault-file"),
+    help: """
+      A file with a fault on each line, read again whenever it changes; lines that begin with # \
+      and empty ones are left out.
+      """,
+    completion: .file(), transform: Taking.path)
+  var faultFile: String?
+
+  @Option(
+    help: "How many calls may run at once; further ones are refused. Default: 64.",
+    transform: Taking.whole(1...10_000))
+  var calls = 64
+
+  @Option(
+    name: .customLong("connect-within"),
+    help: "End a call that has not connected within this many seconds. Default: 120.",
+    transform: Taking.seconds(1...86_400))
+  var connectSeconds = 120.0
+
+  @Flag(help: "Print JSON for programs at the end.")
+  var json = false
+
+  /// The faults of one option: a named path is several.
+  struct RelayFaults: Sendable {
+    var all: [RelayFault]
+  }
+
+  private static let faultReader: Taking.Reader<RelayFaults> = { word in
+    do throws(SignalingRefusal) {
+      return RelayFaults(all: try RelayFault.list(parsing: word))
+    } catch {
+      throw Taking.Refusal(error.reason)
+    }
+  }
+
+  func validate() throws {
+    do throws(HTTPError) {
+      try ProxyServer.check(upstream: upstream)
+    } catch {
+      throw ValidationError("--upstream \(error.reason).")
+    }
+    let isSecure = ["https", "wss"].contains { upstream.lowercased().hasPrefix($0 + "://") }
+    guard authorities == nil || isSecure else {
+      throw ValidationError("--authorities is for a server over TLS: leave it out.")
+    }
+  }
+
+  func run() async throws {
+    var settings = RelayService.Settings()
+    settings.rules = try rules()
+    settings.callsMaximum = calls
+    settings.connectionLimit = .seconds(connectSeconds)
+    settings.near = paths.configuration
+    settings.far = paths.configuration
+    let given = fault.flatMap(\.all)
+    let watched = try faultFile.map { try FaultFile($0) }
+    let path = try RecordOptions.newTakePath(paths.out, prefix: "relay", paths.overwrite)
+    let stop = StopSignal()
+    let session = try openSession(paths.sessionOptions(take: path))
+    let relay = RelayService(session, settings)
+    let proxy: ProxyServer
+    do throws(HTTPError) {
+      proxy = try await ProxyServer.listen(
+        listening.settings(upstream: upstream, authorities: authorities),
+        notice: { printError($0) }, rewrite: { await relay.rewrite($0) })
+    } catch {
+      _ = try? await relay.finish()
+      discard(path)
+      throw CommandFailure(.inputOutput, error.reason)
+    }
+    await relay.calls.set(given + (watched?.faults ?? []))
+    printError("the relay to \(upstream) is \(proxy.url): give it to the application instead")
+    printError("the take holds keys and media of the calls; Ctrl-C ends the recording")
+    await stop.wait(seconds: paths.seconds) {
+      guard var file = watched else { return await Self.never() }
+      while (try? await Task.sleep(for: .seconds(1))) != nil {
+        switch file.news() {
+        case .faults(let faults)?: await relay.calls.set(given + faults)
+        case .refused(let reason)?: printError(reason)
+        case nil: break
+        }
+      }
+    }
+    await proxy.shutdown()
+    try await conclude(relay, path)
+  }
+
+  /// Waits until the task is cancelled.
+  private static func never() async {
+    let (stream, continuation) = AsyncStream<Never>.makeStream()
+    for await _ in stream {}
+    withExtendedLifetime(continuation) {}
+  }
+
+  private func conclude(_ relay: RelayService, _ path: String) async throws {
+    let count = await relay.calls.callCount
+    let (summary, unseen): (TakeSummary?, UInt64)
+    do throws(TapeError) {
+      (summary, unseen) = try await relay.finish()
+    } catch {
+      throw CommandFailure(.inputOutput, error.description)
+    }
+    guard let summary else { return }
+    if unseen > 0 {
+      printError("\(unseen) packets came too fast for the rows of both ends; the legs have them")
+    }
+    var report = RecordingReport()
+    report.add(summary, [], media: counted(count, "call"))
+    try report.show(json: json)
+  }
+
+  private func rules() throws -> SDPRules {
+    guard let rulesFile else { return SDPRules() }
+    let text = try FaultFile.text(of: rulesFile)
+    do throws(SignalingRefusal) {
+      return try SDPRules(parsing: text)
+    } catch {
+      throw CommandFailure(.usage, "\(FileBytes.name(of: rulesFile)): \(error.reason)")
+    }
+  }
+}
+
+// MARK: - RelayPathOptions
+
+/// The take of a relay, and how its legs find their paths.
+struct RelayPathOptions: ParsableArguments {
+  @Option(
+    name: .shortAndLong, help: "The take to write. Default: a name with the time.",
+    completion: .file(extensions: ["take"]), transform: Taking.path)
+  var out: String?
+
+  @Option(
+    help: "End the recording after this many seconds; without it, Ctrl-C ends it.",
+    transform: Taking.seconds(0.001...1_000_000))
+  var seconds: Double?
+
+  @Option(help: "Free text stored in the take.", transform: Taking.text())
+  var label = ""
+
+  @OptionGroup var tagging: TagOption
+
+  @Flag(
+    name: .customLong("no-media-copy"),
+    help: "Do not store unencrypted copies of the encoded media beside the packets.")
+  var omitsMedia = false
+
+  @Option(
+    help: """
+      A local address that the legs may use; may be given several times. Default: all but \
+      loopback, or loopback if there is no other.
+      """,
+    transform: Taking.value("an address is one of IPv4 or IPv6, as in 192.0.2.1 or 2001:db8::1"))
+  var bind: [IPAddress] = []
+
+  @Option(
+    name: .customLong("ice-server"),
+    help: """
+      A STUN or TURN server for both legs as stun:HOST[:PORT] or turn:NAME:PASSWORD@HOST[:PORT], \
+      also with ?transport=tcp, or turns:; may be given several times. \(Taking.secretForm)
+      """,
+    transform: Taking.secret(Taking.value(ICEServerChoice.wanted)))
+  var iceServers: [ICEServerChoice] = []
+
+  @Option(
+    name: .customLong("ice-tcp"),
+    help: """
+      Use ICE over TCP: also, in addition to UDP, or only, without UDP and servers. Default: UDP \
+      only.
+      """)
+  var iceTCP: ICETCPPolicy?
+
+  @OptionGroup var overwrite: OverwriteOption
+
+  func validate() throws {
+    let present = LocalInterface.all().map(\.address)
+    for address in bind where !address.isUnspecified && !present.contains(address) {
+      let names = present.map(\.description).joined(separator: ", ")
+      throw ValidationError("--bind \(address): this machine has no such address, only \(names).")
+    }
+    if let out, TakeNames.isFolder(out) {
+      throw ValidationError("--out \(out): a relay writes one take of all calls, so name a file.")
+    }
+  }
+
+  var configuration: PeerConfiguration {
+    var configuration = PeerConfiguration()
+    configuration.iceServers = iceServers.map(\.server)
+    configuration.iceTCP = iceTCP
+    return configuration
+  }
+
+  func sessionOptions(take: String) -> Session.Options {
+    var options = Session.Options()
+    options.takePath = take
+    options.label = label
+    options.tags = tagging.tags
+    options.keepsMedia = !omitsMedia
+    options.bind = bind.isEmpty ? .automatic : .addresses(bind)
+    return options
+  }
+}
+
+// MARK: - RelayListenOptions
+
+/// Where a relay listens, and who may call it.
+///
+/// There is no token: the application knows of none.
+struct RelayListenOptions: ParsableArguments {
+  @Option(
+    help: """
+      The address and port to listen on; port 0 finds a free one. Default: \(Self.usualAddress).
+      """,
+    transform: Taking.value(ListenAddress.wanted))
+  var listen = Self.usualAddress
+
+  private static let usualAddress = ListenAddress(host: "127.0.0.1", port: 8080)
+
+  @Option(
+    name: .customLong("allow-host"),
+    help: """
+      A further name under which callers may address the relay, without a port; may be given \
+      several times. Loopback names and the name given to --listen need no mention.
+      """,
+    transform: Taking.value(HostChoice.wanted))
+  var allowedHosts: [HostChoice] = []
+
+  @Option(
+    name: [.customLong("allow-origin"), .customLong("origin")],
+    help: """
+      An origin whose pages may call, like https://app.example; may be given several times. \
+      Default: the relay's own and the server's.
+      """,
+    transform: Taking.value(OriginChoice.wanted))
+  var allowedOrigins: [OriginChoice] = []
+
+  @Option(
+    help: "A certificate in PEM: the relay then speaks HTTPS and WSS; needs --key.",
+    completion: .file(), transform: Taking.path)
+  var certificate: String?
+
+  @Option(
+    help: "The private key of --certificate in PEM.", completion: .file(), transform: Taking.path)
+  var key: String?
+
+  func validate() throws {
+    if (certificate == nil) != (key == nil) {
+      throw ValidationError("--certificate and --key belong together: give both or none.")
+    }
+  }
+
+  func settings(upstream: String, authorities: String?) -> ProxyServer.Settings {
+    var settings = ProxyServer.Settings(upstream: upstream)
+    settings.host = listen.host
+    settings.port = listen.port
+    settings.hosts = allowedHosts.map(\.name)
+    settings.origins = allowedOrigins.map(\.text)
+    settings.authorities = authorities
+    if let certificate, let key {
+      settings.identity = TLSIdentity(certificate: certificate, key: key)
+    }
+    return settings
+  }
+}
+
+// MARK: - FaultFile
+
+/// A file with faults that is read again when it changes.
+private struct FaultFile {
+  /// What a change of the file says.
+  enum News {
+    case faults([RelayFault])
+    /// The faults before stay, for a reason in one sentence.
+    case refused(String)
+  }
+
+  private let path: String
+  private var content: String
+  private(set) var faults: [RelayFault]
+
+  private static let lengthMaximum = 64 << 10
+
+  init(_ path: String) throws {
+    self.path = path
+    content = try FaultFile.text(of: path)
+    do throws(SignalingRefusal) {
+      faults = try FaultFile.faults(in: content)
+    } catch {
+      throw CommandFailure(.usage, "\(FileBytes.name(of: path)): \(error.reason)")
+    }
+  }
+
+  /// What changed since the last look; nil if nothing did.
+  mutating func news() -> News? {
+    guard let text = try? FaultFile.text(of: path), text != content else { return nil }
+    content = text
+    do throws(SignalingRefusal) {
+      faults = try FaultFile.faults(in: text)
+      return .faults(faults)
+    } catch {
+      return .refused("\(FileBytes.name(of: path)): \(error.reason); the faults before go on")
+    }
+  }
+
+  private static func faults(in text: String) throws(SignalingRefusal) -> [RelayFault] {
+    var all: [RelayFault] = []
+    for line in text.split(whereSeparator: \.isNewline) {
+      let words = line.drop { $0 == " " }
+      guard !words.isEmpty, !words.hasPrefix("#") else { continue }
+      all += try RelayFault.list(parsing: String(words))
+    }
+    return all
+  }
+
+  /// The text of a small file.
+  static func text(of path: String) throws -> String {
+    switch FileBytes.open(path) {
+    case .failure(let code):
+      throw CommandFailure(.noSuchFile, "\(FileBytes.name(of: path)): it cannot be read: \(code)")
+    case .success(let descriptor):
+      let bytes = FileDescriptor(descriptor).read(atMost: lengthMaximum + 1, from: 0)
+      guard bytes.count <= lengthMaximum else {
+        throw CommandFailure(
+          .usage, "\(FileBytes.name(of: path)): it is longer than \(lengthMaximum) bytes")
+      }
+      return String(decoding: bytes, as: UTF8.self)
+    }
+  }
+}

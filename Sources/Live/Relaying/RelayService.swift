@@ -1,0 +1,140 @@
+package import Live
+package import Peer
+import SDP
+package import Signaling
+import Synchronization
+package import Tape
+import Wire
+
+/// Carries calls between two sides whose signaling goes through a proxy, and records them.
+///
+/// Each description is shown to the other side with the relay's own addresses and keys, so both
+/// ends connect to the relay. The take has both legs of each call with their signaling as it came
+/// and as it went, and an observer of the packets in the clear.
+package final class RelayService: Sendable {
+  /// The settings of a relay.
+  package struct Settings: Sendable {
+    /// The legs towards whoever calls the relay, and towards the server.
+    package var near = PeerConfiguration()
+    package var far = PeerConfiguration()
+    package var rules = SDPRules()
+    /// The most calls at once.
+    package var callsMaximum = 64
+    /// How long a call may take to connect.
+    package var connectionLimit = Duration.seconds(120)
+    /// How long a failed leg may take to come back by an ICE restart.
+    package var failureLimit = Duration.seconds(10)
+
+    package init() {}
+  }
+
+  /// The calls.
+  package let calls: RelayedCalls
+  private let session: Session
+  private let settings: Settings
+  private let observer: RelayObserver?
+  /// The legs of the last call of each WebSocket, whose messages are recorded with it.
+  private let channels = Mutex<[Int: RelayLegs]>([:])
+
+  /// The most channels that are remembered, and the longest message without a description that is
+  /// recorded, in bytes.
+  private static let channelsMaximum = 4096
+  private static let messageMaximum = 64 << 10
+
+  package init(_ session: Session, _ settings: Settings) {
+    self.session = session
+    self.settings = settings
+    let clock = session.clock
+    let observer = session.tape.map { tape in
+      RelayObserver(
+        tape, startUnixNanoseconds: clock.wallClock.unixNanosecondsAtZero,
+        now: { clock.now })
+    }
+    self.observer = observer
+    calls = RelayedCalls(
+      session: session, near: settings.near, far: settings.far, maximum: settings.callsMaximum,
+      connectingWithin: settings.connectionLimit, failedFor: settings.failureLimit,
+      events: RelayedCalls.Events(
+        packet: { call, packet, side, now in
+          observer?.show(packet, of: call, from: side, at: now)
+        },
+        description: { call, document, text, side in
+          observer?.show(document, text, of: call, from: side)
+        }))
+  }
+
+  /// Replaces the signaling of a message, and records it.
+  package func rewrite(_ message: ProxiedMessage) async -> ProxiedOutcome {
+    guard let text = String(validating: message.bytes, as: UTF8.self) else {
+      let obstacle = SignalingObstacle.find(inBinary: message.bytes)
+      return obstacle.map { .refused($0) } ?? .unchanged
+    }
+    let side: RelaySide = message.isFromClient ? .near : .far
+    let parts = Mutex<[(type: String, legs: RelayLegs)]>([])
+    var signaling = SignalingText(rules: settings.rules) {
+      [calls] (part) async throws(SignalingRefusal) -> SignalingReplacement? in
+      switch part {
+      case .description(let type, let sdp):
+        let (shown, legs) = try await calls.pass(type, sdp, from: side, on: message.channel)
+        parts.withLock { $0.append((type?.rawValue ?? "description", legs)) }
+        return SignalingReplacement(shown)
+      case .candidate(let candidate):
+        guard
+          let (shown, legs) = await calls.pass(candidate, from: side, on: message.channel)
+        else { return nil }
+        parts.withLock { $0.append(("candidate", legs)) }
+        return shown
+      case .fragment(let fragment):
+        let (shown, legs) = try await calls.pass(fragment: fragment, from: side)
+        parts.withLock { $0.append(("candidate", legs)) }
+        return SignalingReplacement(shown)
+      }
+    }
+    do throws(SignalingRefusal) {
+      let new = try await signaling.replacing(in: text, type: message.type)
+      record(text, new, message, side, parts.withLock { $0 })
+      return new == text ? .unchanged : .replaced(Array(new.utf8))
+    } catch {
+      return .refused(error.reason)
+    }
+  }
+
+  /// Records a message as it came and as it went on; a message without a description with the call
+  /// of its WebSocket.
+  private func record(
+    _ text: String, _ new: String, _ message: ProxiedMessage, _ side: RelaySide,
+    _ parts: [(type: String, legs: RelayLegs)]
+  ) {
+    var calls: [(type: String, legs: RelayLegs)] = []
+    for part in parts where !calls.contains(where: { $0.legs.number == part.legs.number }) {
+      calls.append(part)
+    }
+    let isSocket = message.transport == "websocket"
+    channels.withLock { channels in
+      if let last = calls.last, isSocket {
+        if channels.count >= RelayService.channelsMaximum { channels.removeAll() }
+        channels[message.channel] = last.legs
+      } else if calls.isEmpty, isSocket, text.utf8.count <= RelayService.messageMaximum,
+        let legs = channels[message.channel]
+      {
+        calls = [("message", legs)]
+      }
+    }
+    for (type, legs) in calls {
+      legs.leg(side).recordSignaling(
+        SignalingMessage(
+          isInbound: true, transport: message.transport, type: type, message: text))
+      legs.leg(side.other).recordSignaling(
+        SignalingMessage(
+          isInbound: false, transport: message.transport, type: type, message: new))
+    }
+  }
+
+  /// Ends all calls and completes the take.
+  /// - Returns: the contents of the take, and how many packets the observer could not follow.
+  package func finish() async throws(TapeError) -> (summary: TakeSummary?, unseen: UInt64) {
+    await session.closeConnections()
+    await observer?.finish()
+    return (try await session.finish(), observer?.droppedCount ?? 0)
+  }
+}

@@ -1,0 +1,278 @@
+import NIOCore
+import NIOHTTP1
+
+/// Decides which requests a proxy passes on, and rewrites the fields that name either side.
+///
+/// A proxy calls one server only. A web page must not use it to reach that server unseen, so
+/// requests under other names (DNS rebinding) and from pages of other origins are refused; the
+/// pages of the proxy itself and those of the server may call.
+struct ProxyGate: Sendable {
+  /// The server, as `scheme://authority`.
+  let upstreamOrigin: String
+  let upstreamAuthority: String
+  private let names: Set<HostName>
+  private let origins: Set<String>
+  private let isSecure: Bool
+
+  /// - Parameters:
+  ///   - hosts: names under which the proxy may be called, besides loopback.
+  ///   - origins: further origins whose pages may call.
+  init(upstream: HTTPTarget, hosts: [String], origins: [String], isSecure: Bool) {
+    let scheme = upstream.isSecure ? "https" : "http"
+    upstreamAuthority = upstream.authority
+    upstreamOrigin = "\(scheme)://\(upstream.authority)".lowercased()
+    names = Set(hosts.map { HostName($0) })
+    self.origins = Set(origins.map { $0.lowercased() })
+    self.isSecure = isSecure
+  }
+
+  /// Why a request is not passed on; nil if it is.
+  func refusal(of head: HTTPRequestHead) -> HTTPResponse? {
+    guard head.uri.hasPrefix("/"), head.method != .CONNECT, head.method != .TRACE else {
+      return .refusal(400, "the relay passes on requests for a path of its server only")
+    }
+    let hosts = head.headers["host"]
+    guard hosts.count == 1, let host = hosts.first, let authority = Authority(host) else {
+      return .refusal(400, "the request needs one Host field")
+    }
+    guard authority.name.isLoopback || names.contains(authority.name) else {
+      return .refusal(
+        421,
+        "this relay is not called \(authority.name.text.prefix(100)); it is started with "
+          + "--allow-host to answer under that name")
+    }
+    if let origin = head.headers.first(name: "origin")?.lowercased() {
+      guard origin == ownOrigin(host) || origin == upstreamOrigin || origins.contains(origin) else {
+        return .refusal(
+          403,
+          "pages of \(origin.prefix(100)) may not call this relay; it is started with "
+            + "--allow-origin to let them")
+      }
+      return nil
+    }
+    // Without an Origin, only the site of the page is known (Fetch Metadata).
+    guard head.headers.first(name: "sec-fetch-site") == "cross-site", origins.isEmpty,
+      head.headers.first(name: "sec-fetch-mode") != "navigate"
+    else { return nil }
+    return .refusal(403, "pages of other origins may not call this relay")
+  }
+
+  /// The origin of the proxy under the name that a request has for it.
+  private func ownOrigin(_ host: String) -> String {
+    "\(isSecure ? "https" : "http")://\(host)".lowercased()
+  }
+
+  // MARK: Requests
+
+  /// Fields of one connection (RFC 9110 section 7.6.1), and those that the proxy sets itself.
+  private static let connectionFields: Set<String> = [
+    "connection", "keep-alive", "proxy-connection", "proxy-authenticate", "proxy-authorization",
+    "te", "trailer", "transfer-encoding", "upgrade",
+  ]
+
+  /// The fields with which a request goes to the server.
+  ///
+  /// Compressed bodies are declined, because signaling is replaced in them.
+  func requestFields(_ head: HTTPRequestHead) -> HTTPHeaders {
+    var fields = ProxyGate.passed(head.headers)
+    let host = head.headers.first(name: "host") ?? ""
+    fields.replaceOrAdd(name: "Host", value: upstreamAuthority)
+    fields.replaceOrAdd(name: "Accept-Encoding", value: "identity")
+    fields.remove(name: "expect")
+    let own = ownOrigin(host)
+    if fields.first(name: "origin")?.lowercased() == own {
+      fields.replaceOrAdd(name: "Origin", value: upstreamOrigin)
+    }
+    if let referer = fields.first(name: "referer"), referer.lowercased().hasPrefix(own + "/") {
+      fields.replaceOrAdd(name: "Referer", value: upstreamOrigin + referer.dropFirst(own.count))
+    }
+    return fields
+  }
+
+  /// The fields of a request or response without those of its connection.
+  private static func passed(_ fields: HTTPHeaders) -> HTTPHeaders {
+    let named = Set(fields[canonicalForm: "connection"].map { $0.lowercased() })
+    return HTTPHeaders(
+      fields.filter { field in
+        let name = field.name.lowercased()
+        return !connectionFields.contains(name) && !named.contains(name)
+      }.map { ($0.name, $0.value) })
+  }
+
+  // MARK: Responses
+
+  /// The fields with which a response goes to the client.
+  func responseFields(_ head: HTTPResponseHead, to request: HTTPRequestHead) -> HTTPHeaders {
+    let host = request.headers.first(name: "host") ?? ""
+    var fields = HTTPHeaders()
+    for (name, value) in ProxyGate.passed(head.headers) {
+      switch name.lowercased() {
+      // The browser would remember it for every server on the proxy's host.
+      case "strict-transport-security": continue
+      case "location", "content-location":
+        fields.add(name: name, value: relocated(value, host))
+      case "set-cookie": fields.add(name: name, value: cookie(value))
+      case "access-control-allow-origin" where value.lowercased() == upstreamOrigin:
+        fields.add(name: name, value: request.headers.first(name: "origin") ?? value)
+      default: fields.add(name: name, value: value)
+      }
+    }
+    addPermission(to: &fields, for: request)
+    return fields
+  }
+
+  /// A redirect to the server leads to the proxy; one to another host stays as it is.
+  private func relocated(_ place: String, _ host: String) -> String {
+    let rest = place.dropFirst(upstreamOrigin.count)
+    guard place.lowercased().hasPrefix(upstreamOrigin),
+      rest.isEmpty || ["/", "?", "#"].contains(rest.first)
+    else { return place }
+    return ownOrigin(host) + rest
+  }
+
+  /// A cookie as the proxy's host sets it: for that host, and without `Secure` where the proxy has
+  /// no TLS.
+  private func cookie(_ text: String) -> String {
+    let parts = text.split(separator: ";", omittingEmptySubsequences: false)
+    let kept = parts.enumerated().compactMap { index, part -> String? in
+      let word = part.trimmed.lowercased()
+      if index == 0 { return String(part) }
+      if word.hasPrefix("domain=") { return nil }
+      guard !isSecure else { return String(part) }
+      if word == "secure" || word == "partitioned" { return nil }
+      return word == "samesite=none" ? " SameSite=Lax" : String(part)
+    }
+    return kept.joined(separator: ";")
+  }
+
+  // MARK: Pages of the server
+
+  /// Whether a request comes from a page of the server, which the proxy made a foreign one.
+  private func isOfServersPage(_ request: HTTPRequestHead) -> Bool {
+    guard let origin = request.headers.first(name: "origin")?.lowercased() else { return false }
+    return origin == upstreamOrigin
+      && origin != ownOrigin(request.headers.first(name: "host") ?? "")
+  }
+
+  /// The answer to the question of a page of the server whether it may call the proxy (Fetch, CORS
+  /// preflight); nil for other requests, which the server answers.
+  func preflight(_ request: HTTPRequestHead) -> HTTPHeaders? {
+    guard request.method == .OPTIONS, isOfServersPage(request),
+      let method = request.headers.first(name: "access-control-request-method")
+    else { return nil }
+    var fields = HTTPHeaders()
+    addPermission(to: &fields, for: request)
+    fields.add(name: "Access-Control-Allow-Methods", value: method)
+    if let names = request.headers.first(name: "access-control-request-headers") {
+      fields.add(name: "Access-Control-Allow-Headers", value: names)
+    }
+    fields.add(name: "Access-Control-Max-Age", value: "600")
+    return fields
+  }
+
+  /// Lets pages of the server read what they could read before, when the server was their own.
+  private func addPermission(to fields: inout HTTPHeaders, for request: HTTPRequestHead) {
+    if request.headers.first(name: "access-control-request-private-network") == "true" {
+      fields.replaceOrAdd(name: "Access-Control-Allow-Private-Network", value: "true")
+    }
+    guard isOfServersPage(request), !fields.contains(name: "access-control-allow-origin"),
+      let origin = request.headers.first(name: "origin")
+    else { return }
+    fields.add(name: "Access-Control-Allow-Origin", value: origin)
+    fields.add(name: "Access-Control-Allow-Credentials", value: "true")
+    let readable = Set(fields.map { $0.name.lowercased() })
+      .filter { !$0.hasPrefix("access-control-") && $0 != "set-cookie" }
+    if !readable.isEmpty {
+      fields.add(
+        name: "Access-Control-Expose-Headers", value: readable.sorted().joined(separator: ", "))
+    }
+    fields.add(name: "Vary", value: "Origin")
+  }
+}
+
+// MARK: - Bodies
+
+/// How the body of a request or response is passed on.
+enum ProxiedBody {
+  /// As it comes: it holds no signaling.
+  case stream
+  /// Whole, after its signaling was replaced.
+  case whole
+  /// Line by line: a stream of events.
+  case lines
+
+  private static let texts: Set<String> = [
+    "application/json", "text/json", "text/plain", "application/sdp",
+    "application/trickle-ice-sdpfrag", "application/x-www-form-urlencoded", "application/xml",
+    "text/xml", "application/xmpp+xml", "multipart/form-data", "multipart/mixed",
+  ]
+  private static let streams: Set<String> = [
+    "text/event-stream", "application/x-ndjson", "application/ndjson", "application/jsonl",
+  ]
+  private static let binaries: Set<String> = [
+    "application/x-protobuf", "application/protobuf", "application/vnd.google.protobuf",
+    "application/x-google-protobuf", "application/grpc", "application/grpc-web",
+    "application/grpc-web+proto", "application/msgpack", "application/x-msgpack",
+    "application/cbor", "application/connect+proto", "application/proto",
+  ]
+
+  /// The way of a body with some fields.
+  init(_ fields: HTTPHeaders) {
+    guard let field = fields.first(name: "content-type") else {
+      self = .whole
+      return
+    }
+    let type = String(field.prefix { $0 != ";" }[...].trimmed).lowercased()
+    if ProxiedBody.streams.contains(type) {
+      self = .lines
+    } else if ProxiedBody.texts.contains(type) || ProxiedBody.binaries.contains(type)
+      || type.hasSuffix("+json")
+    {
+      self = .whole
+    } else {
+      self = .stream
+    }
+  }
+
+  /// The encoding of a body that cannot be looked into (RFC 9110 section 8.4); nil if there is
+  /// none.
+  static func encoding(_ fields: HTTPHeaders) -> String? {
+    let named = fields[canonicalForm: "content-encoding"].map { $0.lowercased() }
+      .filter { $0 != "identity" && !$0.isEmpty }
+    return named.isEmpty ? nil : named.joined(separator: ", ")
+  }
+}
+
+/// Something of a client or a server that may hold signaling.
+package struct ProxiedMessage: Sendable {
+  /// Identifies the WebSocket or the exchange of HTTP that it belongs to.
+  package var channel: Int
+  package var isFromClient: Bool
+  /// `http` or `websocket`.
+  package var transport: String
+  /// The request that it is of, such as `POST /whip`.
+  package var place: String
+  /// Its media type; nil if it has none.
+  package var type: String?
+  package var bytes: [UInt8]
+
+  package init(
+    channel: Int, isFromClient: Bool, transport: String, place: String, type: String?,
+    bytes: [UInt8]
+  ) {
+    self.channel = channel
+    self.isFromClient = isFromClient
+    self.transport = transport
+    self.place = place
+    self.type = type
+    self.bytes = bytes
+  }
+}
+
+/// The decision about a message.
+package enum ProxiedOutcome: Sendable {
+  case unchanged
+  case replaced([UInt8])
+  /// It is not passed on, for a reason in one sentence.
+  case refused(String)
+}

@@ -1,0 +1,367 @@
+import NIOCore
+import NIOHTTP1
+import NIOPosix
+import NIOWebSocket
+import Room
+import Synchronization
+package import TLS
+
+/// A proxy before one server: passes on HTTP/1.1 and WebSockets, and lets signaling be replaced.
+///
+/// Bodies that may hold signaling are collected, all others are streamed as fast as the other side
+/// reads. It connects to no other host, whatever requests, redirects or descriptions name.
+package final class ProxyServer: Sendable {
+  /// Replaces the signaling of a message; runs outside of the network's threads.
+  package typealias Rewrite = @Sendable (ProxiedMessage) async -> ProxiedOutcome
+
+  /// The settings of a proxy.
+  package struct Settings: Sendable {
+    package var host = "127.0.0.1"
+    /// 0 finds a free one.
+    package var port = 0
+    /// `http://HOST[:PORT]`, or one over TLS.
+    package var upstream: String
+    /// The certificate of the proxy; nil for HTTP without TLS.
+    package var identity: TLSIdentity?
+    /// A file with trusted certificates instead of the system's.
+    package var authorities: String?
+    /// Names under which the proxy may be called, besides loopback and `host`.
+    package var hosts: [String] = []
+    /// Origins whose pages may call, besides the proxy's own and the server's.
+    package var origins: [String] = []
+    package var limits = Limits()
+
+    package init(upstream: String) { self.upstream = upstream }
+  }
+
+  /// The limits of a proxy.
+  package struct Limits: Sendable {
+    /// The longest body that is looked into, and the longest message of a WebSocket, in bytes.
+    package var bodyBytes = 4 << 20
+    package var headerBytes = 64 << 10
+    package var connections = 1024
+    package var clientConnections = 512
+    /// The most bytes of collected bodies on all connections.
+    package var waitingBytes = 256 << 20
+    /// The time limit for the head of a connection's first request.
+    package var headSeconds: Int64 = 10
+    /// The time limit for a body that is collected.
+    package var bodySeconds: Int64 = 30
+    /// The time limit for the next request on a connection.
+    package var idleSeconds: Int64 = 60
+    /// The time limit for a connection to the server, with its handshake.
+    package var connectSeconds: Int64 = 10
+    /// The longest silence of the server before its response and within it; of the client while it
+    /// sends or reads.
+    package var silenceSeconds: Int64 = 300
+
+    package init() {}
+  }
+
+  package let host: String
+  package let port: Int
+  private let isSecure: Bool
+  private let channel: any Channel
+  private let connections: OpenConnections
+
+  /// The proxy's address as a URL without a path.
+  package var url: String {
+    let scheme = isSecure ? "https" : "http"
+    return host.contains(":") ? "\(scheme)://[\(host)]:\(port)" : "\(scheme)://\(host):\(port)"
+  }
+
+  private init(
+    channel: any Channel, host: String, isSecure: Bool, connections: OpenConnections
+  ) {
+    self.channel = channel
+    self.host = channel.localAddress?.ipAddress ?? host
+    port = channel.localAddress?.port ?? 0
+    self.isSecure = isSecure
+    self.connections = connections
+  }
+
+  /// Starts to listen.
+  /// - Parameter notice: receives a sentence about what is not passed on, or not looked into.
+  /// - Throws: `HTTPError` if the address is not available or the server's is no such URL.
+  package static func listen(
+    _ settings: Settings, notice: @escaping @Sendable (String) -> Void, rewrite: @escaping Rewrite
+  ) async throws(HTTPError) -> ProxyServer {
+    let target = try ProxyServer.target(settings.upstream)
+    // Report problems with the files now rather than to the first client.
+    if let identity = settings.identity { _ = try TLSHandler(.server(identity)) }
+    if target.isSecure {
+      _ = try TLSHandler(
+        .client(host: target.host, authorities: settings.authorities, protocol: nil))
+    }
+    let connections = OpenConnections(
+      maximum: settings.limits.connections, clientMaximum: settings.limits.clientConnections)
+    let gate = ProxyGate(
+      upstream: target, hosts: settings.hosts + [settings.host], origins: settings.origins,
+      isSecure: settings.identity != nil)
+    let route = ProxyRoute(
+      target: target, authorities: settings.authorities, gate: gate, limits: settings.limits,
+      memory: HTTPMemory(maximum: settings.limits.waitingBytes), numbers: ProxyNumbers(),
+      notice: notice, rewrite: rewrite)
+    let identity = settings.identity
+    let bootstrap = ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+      .serverChannelOption(.backlog, value: 512)
+      .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
+      .serverChannelInitializer { channel in
+        channel.eventLoop.makeCompletedFuture {
+          try channel.pipeline.syncOperations.addHandler(
+            AcceptRest(notice: notice), position: .first)
+        }
+      }
+      .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
+      .childChannelOption(.socketOption(.so_keepalive), value: 1)
+      .childChannelInitializer { channel in
+        guard connections.admit(channel) else { return channel.close() }
+        return channel.eventLoop.makeCompletedFuture {
+          try configure(channel, route, connections, identity)
+        }
+      }
+    do {
+      let channel = try await bootstrap.bind(host: settings.host, port: settings.port).get()
+      return ProxyServer(
+        channel: channel, host: settings.host, isSecure: identity != nil, connections: connections)
+    } catch {
+      throw HTTPError(
+        reason: "cannot listen on \(settings.host):\(settings.port): \(sentence(of: error))")
+    }
+  }
+
+  /// The server of a URL, which has no path.
+  package static func check(upstream: String) throws(HTTPError) { _ = try target(upstream) }
+
+  static func target(_ url: String) throws(HTTPError) -> HTTPTarget {
+    var url = url
+    for (socket, page) in [("ws://", "http://"), ("wss://", "https://")]
+    where url.lowercased().hasPrefix(socket) {
+      url = page + url.dropFirst(socket.count)
+    }
+    let target = try HTTPTarget(url)
+    guard target.path == "/" else {
+      throw HTTPError(
+        reason: "\(url): the relay stands before a whole server, so leave the path out, as in "
+          + "https://\(target.authority)")
+    }
+    return target
+  }
+
+  private static func configure(
+    _ channel: any Channel, _ route: ProxyRoute, _ connections: OpenConnections,
+    _ identity: TLSIdentity?
+  ) throws {
+    var decoderLimits = NIOHTTPDecoderLimitConfiguration()
+    decoderLimits.maxHeaderFieldSize = route.limits.headerBytes
+    decoderLimits.maxHeaderListSize = route.limits.headerBytes
+    // The framing is that of the other side, which the encoder does not know.
+    var encoding = HTTPResponseEncoder.Configuration()
+    encoding.automaticallySetFramingHeaders = false
+    let pipeline = channel.pipeline.syncOperations
+    if let identity { try pipeline.addHandler(TLSHandler(.server(identity))) }
+    let sockets = ProxySockets(route: route, connections: connections)
+    try pipeline.configureHTTPServerPipeline(
+      withPipeliningAssistance: true, withServerUpgrade: sockets.configuration,
+      withErrorHandling: false, withEncoderConfiguration: encoding,
+      withDecoderLimitConfiguration: decoderLimits)
+    try pipeline.addHandler(ProxyExchange(route, connections))
+  }
+
+  /// Stops listening and closes all connections.
+  package func shutdown() async {
+    try? await channel.close().get()
+    for connection in connections.closeAll() {
+      let limit = connection.eventLoop.scheduleTask(in: .seconds(2)) {
+        connection.close(promise: nil)
+      }
+      connection.triggerUserOutboundEvent(HTTPExchange.Farewell(), promise: nil)
+      try? await connection.closeFuture.get()
+      limit.cancel()
+    }
+  }
+}
+
+/// What all connections of a proxy share.
+struct ProxyRoute: Sendable {
+  let target: HTTPTarget
+  let authorities: String?
+  let gate: ProxyGate
+  let limits: ProxyServer.Limits
+  let memory: HTTPMemory
+  let numbers: ProxyNumbers
+  let notice: @Sendable (String) -> Void
+  let rewrite: ProxyServer.Rewrite
+}
+
+/// Numbers exchanges and WebSockets.
+final class ProxyNumbers: Sendable {
+  private let last = Mutex(0)
+
+  func next() -> Int {
+    last.withLock { last in
+      last += 1
+      return last
+    }
+  }
+}
+
+// MARK: - ProxySockets
+
+/// Upgrades connections of clients to WebSockets once the server has agreed to one.
+struct ProxySockets: Sendable {
+  let route: ProxyRoute
+  let connections: OpenConnections
+  /// The server's side of a connection that is being upgraded.
+  private let opened = ProxyOpened()
+
+  init(route: ProxyRoute, connections: OpenConnections) {
+    self.route = route
+    self.connections = connections
+  }
+
+  var socketLimits: WebSocketLimits {
+    var limits = WebSocketLimits()
+    limits.messageBytes = route.limits.bodyBytes
+    limits.unreadBytes = route.limits.bodyBytes
+    limits.unsentBytes = 4 * route.limits.bodyBytes
+    limits.handshakeSeconds = route.limits.connectSeconds
+    return limits
+  }
+
+  var configuration: NIOHTTPServerUpgradeConfiguration {
+    let sockets = self
+    let upgrader = NIOWebSocketServerUpgrader(
+      maxFrameSize: route.limits.bodyBytes, automaticErrorHandling: false,
+      shouldUpgrade: { channel, head in sockets.fields(for: head, channel) },
+      upgradePipelineHandler: { channel, head in
+        channel.eventLoop.makeCompletedFuture { try sockets.open(channel, head) }
+      })
+    return (upgraders: [upgrader], completionHandler: { _ in })
+  }
+
+  /// The fields of the agreement; nil if the server refuses, or the request is not passed on.
+  private func fields(
+    for head: HTTPRequestHead, _ channel: any Channel
+  ) -> EventLoopFuture<HTTPHeaders?> {
+    guard head.method == .GET, route.gate.refusal(of: head) == nil else {
+      return channel.eventLoop.makeSucceededFuture(nil)
+    }
+    let promise = channel.eventLoop.makePromise(of: HTTPHeaders?.self)
+    let scheme = route.target.isSecure ? "wss" : "ws"
+    let url = "\(scheme)://\(route.target.authority)\(head.uri)"
+    let names = head.headers[canonicalForm: "sec-websocket-protocol"].map { String($0) }
+    let passed = route.gate.requestFields(head).filter { field in
+      let name = field.name.lowercased()
+      return name != "host" && name != "accept-encoding" && !name.hasPrefix("sec-websocket-")
+    }.map { (name: $0.name, value: $0.value) }
+    let (limits, authorities, opened, gate) = (
+      socketLimits, route.authorities, opened, route.gate
+    )
+    Task(priority: .high) {
+      guard
+        let far = try? await WebSocket.connect(
+          to: url, subprotocols: names, headers: passed, limits: limits, authorities: authorities)
+      else { return promise.succeed(nil) }
+      opened.put(far)
+      let response = HTTPResponseHead(
+        version: .http1_1, status: .switchingProtocols,
+        headers: HTTPHeaders(far.responseFields.map { ($0.name, $0.value) }))
+      var fields = HTTPHeaders()
+      for field in gate.responseFields(response, to: head)
+      where !field.name.lowercased().hasPrefix("sec-websocket-") {
+        fields.add(name: field.name, value: field.value)
+      }
+      if let subprotocol = far.subprotocol {
+        fields.add(name: "Sec-WebSocket-Protocol", value: subprotocol)
+      }
+      promise.succeed(fields)
+    }
+    return promise.futureResult
+  }
+
+  private func open(_ channel: any Channel, _ head: HTTPRequestHead) throws {
+    let pipeline = channel.pipeline.syncOperations
+    pipeline.removeHandler(context: try pipeline.context(handlerType: ProxyExchange.self))
+      .assumeIsolated().whenFailure { _ in channel.close(promise: nil) }
+    guard let far = opened.remove() else { return channel.close(promise: nil) }
+    connections.setAnswering(channel, true)
+    let limits = socketLimits
+    let inbox = WebSocketInbox(limits)
+    try pipeline.addHandler(WebSocketHandler(limits, isServer: true, inbox: inbox))
+    let near = WebSocket(channel: channel, inbox: inbox, subprotocol: far.subprotocol)
+    let bridge = ProxyBridge(
+      near: near, far: far, number: route.numbers.next(), route: route,
+      place: "WebSocket " + head.uri.prefix { $0 != "?" }.prefix(100))
+    Task(priority: .high) { await bridge.run() }
+  }
+}
+
+/// The server's WebSocket for a connection whose upgrade is under way; one that is never fetched is
+/// closed with its connection.
+private final class ProxyOpened: Sendable {
+  private let socket = Mutex<WebSocket?>(nil)
+
+  func put(_ new: WebSocket) { socket.withLock { $0 = new } }
+
+  func remove() -> WebSocket? {
+    socket.withLock { socket in
+      defer { socket = nil }
+      return socket
+    }
+  }
+}
+
+/// A WebSocket of a client and that of the server behind it.
+private struct ProxyBridge: Sendable {
+  let near: WebSocket
+  let far: WebSocket
+  let number: Int
+  let route: ProxyRoute
+  let place: String
+
+  /// Passes messages in both directions until either side closes.
+  func run() async {
+    await withTaskGroup(of: Void.self) { group in
+      group.addTask { await pump(from: near, to: far, isFromClient: true) }
+      group.addTask { await pump(from: far, to: near, isFromClient: false) }
+    }
+  }
+
+  private func pump(from source: WebSocket, to sink: WebSocket, isFromClient: Bool) async {
+    while let frame = await source.receive() {
+      let bytes: [UInt8]
+      let isText: Bool
+      switch frame {
+      case .text(let text): (bytes, isText) = (Array(text.utf8), true)
+      case .binary(let data): (bytes, isText) = (data, false)
+      }
+      let outcome = await route.rewrite(
+        ProxiedMessage(
+          channel: number, isFromClient: isFromClient, transport: "websocket", place: place,
+          type: isText ? nil : "application/octet-stream", bytes: bytes))
+      do throws(WebSocketError) {
+        switch outcome {
+        case .unchanged: try await sink.send(frame)
+        case .replaced(let new):
+          try await sink.send(
+            isText ? .text(String(decoding: new, as: UTF8.self)) : .binary(new))
+        case .refused(let reason):
+          route.notice("\(place): \(reason)")
+          // The reason of a close frame has 123 bytes (RFC 6455 section 5.5).
+          source.post(close: .policyViolation, reason: reason)
+          sink.post(close: .policyViolation, reason: "refused by a relay")
+          return
+        }
+      } catch {
+        break
+      }
+    }
+    let closure = source.closure ?? WebSocketClosure(.goingAway, isClean: false)
+    let code: WebSocketCloseCode =
+      closure.code == .abnormal ? WebSocketCloseCode(rawValue: 1014) : closure.code
+    await sink.close(code, reason: closure.isClean ? closure.reason : "")
+    // What the sink's side still said is not wanted any more.
+    await source.close()
+  }
+}

@@ -1,0 +1,404 @@
+"""Calls of browsers through `retake record relay`, which neither end knows of.
+
+Both ends have to decode all, as their own statistics say, and every machine of the take replays
+identical.
+"""
+
+import asyncio
+import json
+import re
+import shutil
+import signal
+import sqlite3
+from contextlib import closing
+
+from aiohttp import WSMsgType, web
+
+import recorded_others
+from peers.chromium import Chromium
+from peers.devtools import Page
+from peers.janus_server import JanusServer
+from plan import Call
+from processes import Child, ProcessError, free_ports
+from recorded_page import Browser
+from retake import Recorder, look, replay
+
+_CALL_SECONDS = 240
+_START_SECONDS = 90
+_FEWEST_FRAMES = 30
+_SIZES = (1, 1_200, 100_000)
+
+# Two connections of one page: one signals through the relay, the other straight to the server. Each
+# trickles its candidates; the statistics of both are what comes back.
+_BOTH_ENDS = """(async (near, far, seconds, sizes) => {
+  const open = address => new Promise((resolve, reject) => {
+    const socket = new WebSocket(address);
+    socket.onopen = () => resolve(socket);
+    socket.onerror = () => reject(new Error("no WebSocket at " + address));
+  });
+  const ends = [];
+  for (const address of [near, far]) {
+    const socket = await open(address);
+    const connection = new RTCPeerConnection();
+    const end = {socket, connection, echoed: []};
+    connection.onicecandidate = ({candidate}) =>
+      candidate && socket.send(JSON.stringify({ice: candidate.toJSON()}));
+    connection.ontrack = ({streams, track}) => {
+      const element = document.createElement(track.kind);
+      element.autoplay = true;
+      element.muted = track.kind === "video";
+      element.srcObject = streams[0] ?? new MediaStream([track]);
+      document.body.append(element);
+    };
+    connection.ondatachannel = ({channel}) => channel.onmessage = ({data}) => channel.send(data);
+    const waiting = [];
+    socket.onmessage = async ({data}) => {
+      const {jsep, ice} = JSON.parse(data);
+      if (ice) {
+        if (connection.remoteDescription) await connection.addIceCandidate(ice);
+        else waiting.push(ice);
+        return;
+      }
+      await connection.setRemoteDescription(jsep);
+      for (const each of waiting.splice(0)) await connection.addIceCandidate(each);
+      if (jsep.type !== "offer") return;
+      await connection.setLocalDescription();
+      socket.send(JSON.stringify({jsep: connection.localDescription}));
+    };
+    const media = await navigator.mediaDevices.getUserMedia({audio: true, video: true});
+    for (const track of media.getTracks()) connection.addTrack(track, media);
+    ends.push(end);
+  }
+  const [caller, callee] = ends;
+  const channel = caller.connection.createDataChannel("chat");
+  channel.onmessage = ({data}) => caller.echoed.push(data.length);
+  const isOpen = new Promise(resolve => channel.onopen = resolve);
+  await caller.connection.setLocalDescription();
+  caller.socket.send(JSON.stringify({jsep: caller.connection.localDescription}));
+  await isOpen;
+  for (const size of sizes) channel.send("x".repeat(size));
+  await new Promise(resolve => setTimeout(resolve, seconds * 500));
+  // The callee changes the call, and the caller restarts ICE.
+  callee.connection.addTransceiver("audio");
+  await callee.connection.setLocalDescription();
+  callee.socket.send(JSON.stringify({jsep: callee.connection.localDescription}));
+  await new Promise(resolve => setTimeout(resolve, 1000));
+  await caller.connection.setLocalDescription(
+    await caller.connection.createOffer({iceRestart: true}));
+  caller.socket.send(JSON.stringify({jsep: caller.connection.localDescription}));
+  await new Promise(resolve => setTimeout(resolve, seconds * 500));
+  const result = [];
+  for (const end of ends) {
+    const stats = [...(await end.connection.getStats()).values()];
+    result.push({
+      state: end.connection.connectionState, signaling: end.connection.signalingState,
+      echoed: end.echoed,
+      received: stats.filter(each => each.type === "inbound-rtp").map(each => ({
+        kind: each.kind, frames: each.framesDecoded ?? 0, packets: each.packetsReceived,
+        lost: each.packetsLost, energy: each.totalAudioEnergy ?? 0})),
+    });
+  }
+  for (const end of ends) end.connection.close();
+  await new Promise(resolve => setTimeout(resolve, 500));
+  for (const end of ends) end.socket.close();
+  return result;
+})"""
+
+# A WHIP client as a page has it (RFC 9725).
+_PUBLISH = """(async (endpoint, seconds) => {
+  const connection = new RTCPeerConnection();
+  const media = await navigator.mediaDevices.getUserMedia({audio: true, video: true});
+  for (const track of media.getTracks()) connection.addTransceiver(track, {direction: "sendonly"});
+  await connection.setLocalDescription();
+  const response = await fetch(endpoint, {
+    method: "POST", headers: {"Content-Type": "application/sdp"},
+    body: connection.localDescription.sdp});
+  if (response.status !== 201) throw new Error(response.status + " " + await response.text());
+  const session = new URL(response.headers.get("Location"), endpoint);
+  await connection.setRemoteDescription({type: "answer", sdp: await response.text()});
+  // Candidates as fragments (RFC 8840), which the relay replaces, too.
+  const lines = connection.localDescription.sdp.split("\\r\\n");
+  const find = start => lines.find(line => line.startsWith(start));
+  const fragment = [find("a=ice-ufrag:"), find("a=ice-pwd:"), find("m="), find("a=mid:"),
+    "a=candidate:1 1 udp 2113937151 192.0.2.99 9 typ host", "a=end-of-candidates", ""];
+  const trickled = await fetch(session, {
+    method: "PATCH", body: fragment.join("\\r\\n"),
+    headers: {"Content-Type": "application/trickle-ice-sdpfrag",
+      "If-Match": response.headers.get("ETag")}});
+  await new Promise((resolve, reject) => {
+    const look = () => connection.connectionState === "connected" ? resolve()
+      : connection.connectionState === "failed" && reject(new Error("the connection failed"));
+    connection.onconnectionstatechange = look;
+    look();
+  });
+  await new Promise(resolve => setTimeout(resolve, seconds * 1000));
+  const stats = [...(await connection.getStats()).values()];
+  const remote = stats.filter(each => each.type === "remote-inbound-rtp");
+  const ended = await fetch(session, {method: "DELETE"});
+  connection.close();
+  return {
+    host: session.host, ended: ended.status, trickled: trickled.status,
+    lost: remote.map(each => each.packetsLost),
+    sent: stats.filter(each => each.type === "outbound-rtp").map(each => each.packetsSent)};
+})"""
+
+
+class Relay:
+    """A running `retake record relay`."""
+
+    def __init__(self, child, address, take):
+        self._child = child
+        self.address = address
+        self.take = take
+
+    @classmethod
+    async def start(cls, program, folder, upstream, *options, bind="127.0.0.1"):
+        """Starts it before a server; without an address to bind, Janus can reach it."""
+        (port,) = free_ports(1)
+        take = folder / "relay.take"
+        child = await Child.start(
+            [program, "record", "relay", "--listen", f"127.0.0.1:{port}", "--upstream", upstream,
+             "--out", take, *(["--bind", bind] if bind else []), *options],
+            folder / "relay.log",
+        )
+        await child.line("the relay to .* is http", _START_SECONDS, errors=True)
+        return cls(child, f"http://127.0.0.1:{port}", take)
+
+    async def finish(self):
+        """Ends the recording; what it says at the end."""
+        status = await self._child.finish(_START_SECONDS, sending=signal.SIGINT)
+        if status != 0:
+            raise ProcessError(f"record relay ended with status {status}")
+        return self._child.output[-1]
+
+    async def abandon(self):
+        """Ends it without a judgement."""
+        await self._child.end()
+
+
+class Room:
+    """A server that knows nothing of WebRTC: what one member says, the other one hears."""
+
+    def __init__(self, runner, address):
+        self._runner = runner
+        self.address = address
+
+    @classmethod
+    async def start(cls):
+        """Serves a page at `/` and a WebSocket at `/room`."""
+        members = []
+
+        async def page(_):
+            return web.Response(
+                text="<!doctype html><title>Room</title>", content_type="text/html")
+
+        async def room(request):
+            socket = web.WebSocketResponse()
+            await socket.prepare(request)
+            members.append(socket)
+            async for message in socket:
+                if message.type == WSMsgType.TEXT:
+                    for member in members:
+                        if member is not socket and not member.closed:
+                            await member.send_str(message.data)
+            members.remove(socket)
+            return socket
+
+        (port,) = free_ports(1)
+        server = web.Application()
+        server.add_routes([web.get("/", page), web.get("/room", room)])
+        runner = web.AppRunner(server, access_log=None)
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", port).start()
+        return cls(runner, f"http://127.0.0.1:{port}")
+
+    async def close(self):
+        """Ends the server."""
+        await self._runner.cleanup()
+
+
+async def run_call(program, folder, seconds, name="chromium"):
+    """Between two connections of a browser; the problems, and a word about a good call."""
+    return await _guarded(folder, lambda: _call(program, folder, seconds, name, False))
+
+
+async def run_both(program, folder, seconds):
+    """The same with both ends behind the relay, which then has a call with each of them."""
+    return await _guarded(folder, lambda: _call(program, folder, seconds, "chromium", True))
+
+
+async def run_whip(program, folder, seconds):
+    """A page publishes to `record serve` by WHIP; the problems, and a word about a good one."""
+    return await _guarded(folder, lambda: _publish(program, folder, seconds))
+
+
+async def _guarded(folder, work):
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    try:
+        async with asyncio.timeout(_CALL_SECONDS):
+            return await work()
+    except Exception as error:  # a browser may throw anything: the call failed
+        return [f"{type(error).__name__}: {error}"], ""
+
+
+async def _call(program, folder, seconds, name, is_behind):
+    room = await Room.start()
+    # Firefox has no use for loopback.
+    bind = "127.0.0.1" if name == "chromium" else None
+    relay = await Relay.start(program, folder, room.address, bind=bind)
+    try:
+        browser = await Browser.start(name, folder)
+        try:
+            # A page of the server, whose signaling alone goes another way.
+            await browser.page.load(room.address + "/", ready="true")
+            near = relay.address.replace("http", "ws") + "/room"
+            far = near if is_behind else room.address.replace("http", "ws") + "/room"
+            arguments = ", ".join(json.dumps(each) for each in (near, far, seconds, _SIZES))
+            ends = await browser.page.evaluate(f"{_BOTH_ENDS}({arguments})")
+        finally:
+            await browser.end()
+        words = await relay.finish()
+    except BaseException:
+        await relay.abandon()
+        raise
+    finally:
+        await room.close()
+    problems = _judge(ends)
+    problems += await _take(program, relay.take, folder, {"audio", "video"}, 1 + is_behind)
+    return problems, f"both ends decoded all; {words}"
+
+
+def _judge(ends):
+    problems = []
+    for name, end in zip(("caller", "callee"), ends):
+        if end["state"] != "connected" or end["signaling"] != "stable":
+            problems.append(f"{name} is {end['state']} and {end['signaling']}")
+        video = [each for each in end["received"] if each["kind"] == "video"]
+        audio = [each for each in end["received"] if each["kind"] == "audio"]
+        if not video or max(each["frames"] for each in video) < _FEWEST_FRAMES:
+            problems.append(f"{name} decoded {video}")
+        if not audio or max(each["energy"] for each in audio) <= 0:
+            problems.append(f"{name} heard nothing: {audio}")
+        lost = sum(each["lost"] for each in end["received"])
+        if lost > 0:
+            problems.append(f"{name} lost {lost} packets")
+    if ends[0]["echoed"] != list(_SIZES):
+        problems.append(f"of {_SIZES} came back {ends[0]['echoed']}")
+    return problems
+
+
+async def _publish(program, folder, seconds):
+    recorder = await Recorder.start(program, folder, "127.0.0.1", "pattern")
+    relay = None
+    try:
+        relay = await Relay.start(program, folder, recorder.address)
+        browser = await Chromium.open(folder, Call("chromium", "peer"))
+        try:
+            # The page of the server through the relay: its origin is the relay's then.
+            await browser.page.load(relay.address + "/", ready="true")
+            arguments = f"{json.dumps(relay.address + '/whip')}, {seconds}"
+            result = await browser.page.evaluate(f"{_PUBLISH}({arguments})")
+        finally:
+            await browser.close()
+        words = await relay.finish()
+    except BaseException:
+        if relay:
+            await relay.abandon()
+        raise
+    finally:
+        await recorder.abandon()
+    problems = []
+    if result["host"] != re.sub("^http://", "", relay.address):
+        problems.append(f"the session is at {result['host']}, past the relay")
+    if result["trickled"] != 204:
+        problems.append(f"a fragment was answered with {result['trickled']}")
+    if result["ended"] != 200 or any(result["lost"]) or min(result["sent"], default=0) < 50:
+        problems.append(f"published: {result}")
+    problems += await _take(program, relay.take, folder, {"audio", "video"})
+    found, _ = await replay(program, recorder.take, folder)
+    return problems + found, words
+
+
+async def run_demo(program, folder, seconds):
+    """Two tabs in a room of Janus, in pages that nobody here wrote: another address is all that
+    they get."""
+    return await _guarded(folder, lambda: _demo(program, folder, seconds))
+
+
+# Whether a connection of the page receives video frames, and how many packets are lost.
+_RECEIVED = """(async () => {
+  const all = [];
+  for (const each of window.made) {
+    const stats = [...(await each.getStats()).values()];
+    for (const {kind, framesDecoded, packetsLost} of stats.filter(s => s.type === "inbound-rtp"))
+      all.push({kind, frames: framesDecoded ?? 0, lost: packetsLost});
+  }
+  return all;
+})()"""
+
+
+async def _demo(program, folder, seconds):
+    site = recorded_others.Site()
+    await site.start()
+    site.script = f"<script>{recorded_others.FIND}</script>"
+    janus = await JanusServer.start("videoroom", folder)
+    relay = browser = None
+    try:
+        relay = await Relay.start(
+            program, folder, janus.address, "--allow-origin", site.address, bind=None)
+        site.janus = relay.address.replace("http", "ws")
+        browser = await Browser.start("chromium", folder)
+        pages = [browser.page, await Page.open(browser.address)]
+        for number, page in enumerate(pages):
+            await page.load(
+                f"{site.address}/demos/videoroomtest.html",
+                ready="window.$ && !document.getElementById('start').disabled")
+            await asyncio.sleep(1)
+            await page.evaluate("void document.getElementById('start').click()")
+            await page.until("$('#username').is(':visible')")
+            await page.evaluate(
+                f"void ($('#username').val('guest{number}'), $('#register').click())")
+            await page.until("window.made.some(each => each.connectionState === 'connected')")
+        for page in pages:
+            await page.until(
+                "window.made.filter(each => each.connectionState === 'connected').length > 1")
+        await asyncio.sleep(seconds)
+        received = [await page.evaluate(_RECEIVED) for page in pages]
+        await pages[1].close()
+    finally:
+        if browser:
+            await browser.end()
+        words = await relay.finish() if relay else ""
+        await janus.end()
+        await site.end()
+    problems = []
+    for number, streams in enumerate(received):
+        frames = sum(each["frames"] for each in streams if each["kind"] == "video")
+        if frames < _FEWEST_FRAMES:
+            problems.append(f"tab {number} decoded {frames} frames: {streams}")
+    found, _ = await replay(program, relay.take, folder)
+    return problems + found + await look(program, relay.take, folder), words
+
+
+async def _take(program, take, folder, kinds, calls=1):
+    """What a take of a relay must hold, and that it replays."""
+    problems, _ = await replay(program, take, folder)
+    problems += await look(program, take, folder)
+    with closing(sqlite3.connect(f"file:{take}?mode=ro", uri=True)) as database:
+        labels = [row[0] for row in database.execute("SELECT label FROM peer ORDER BY peer")]
+        names = [f"{side}{number}" for number in range(1, calls + 1) for side in ("near ", "far ")]
+        # An end is seen when it sends first.
+        ends = sorted(name.replace(" ", " end ") for name in names)
+        if labels[: 2 * calls] != names or sorted(labels[2 * calls :]) != ends:
+            problems.append(f"the take's peers are {labels}")
+        seen = f"SELECT DISTINCT kind FROM frame WHERE peer > {2 * calls}"
+        if (found := {row[0] for row in database.execute(seen)}) != kinds:
+            problems.append(f"the ends have frames of {found}")
+        ways = dict(
+            database.execute(
+                "SELECT peer, count(DISTINCT direction) FROM signaling"
+                f" WHERE peer <= {2 * calls} GROUP BY 1"))
+        if ways != dict.fromkeys(range(1, 2 * calls + 1), 2):
+            problems.append(f"signaling of the legs: {ways}")
+    return problems

@@ -1,0 +1,197 @@
+import Foundation
+import JSEP
+import Live
+import Media
+import Peer
+import Replay
+import SCTP
+import SDP
+import Secure
+import Signaling
+import Tape
+import Testing
+import Wire
+
+@testable import Relaying
+
+/// Calls of two connections that talk through a relay without knowing of it.
+@Suite(.timeLimit(.minutes(2)), .serialized) struct RelayedCallTests {
+  private static let pattern = MediaSource.pattern(width: 64, height: 48, framesPerSecond: 10)
+  private static let tone = MediaSource.tone(hertz: 440, pauseSeconds: 0)
+
+  private func addMedia(_ peers: [PeerConnection]) async throws {
+    for peer in peers {
+      try await peer.addTrack(.audio, source: Self.tone)
+      try await peer.addTrack(.video, source: Self.pattern)
+    }
+  }
+
+  @Test func bothEndsDecodeAllAndTheTakeReplaysIdentical() async throws {
+    try await RelayRig.inFolder { path in
+      let rig = try await RelayRig(take: path)
+      let offerer = rig.ends.makePeer(label: "offerer")
+      try await addMedia([offerer, rig.answerer])
+      let echo = Task { [answerer = rig.answerer] in
+        await answerer.forEachRemoteDataChannel { channel in
+          for await message in channel.messages { try? await channel.send(message) }
+        }
+      }
+      let channel = try await offerer.createDataChannel("chat")
+      try await rig.call(offerer)
+      try await offerer.waitUntilConnected()
+      await RelayRig.receive(videoFrames: 8, blocks: 40, of: offerer)
+      await RelayRig.receive(videoFrames: 8, blocks: 40, of: rig.answerer)
+      try await channel.waitUntilOpen()
+      let messages = channel.messages.makeAsyncIterator()
+      try await channel.send("through both legs")
+      #expect(await messages.next() == .text("through both legs"))
+      // Whoever answers sees the relay's address alone.
+      let request = try #require(rig.arrived.first)
+      let offer = try #require(try await offerer.localDescription)
+      let own = try SDPDocument(parsing: offer.sdp)
+      let shown = String(decoding: request.body, as: UTF8.self)
+      #expect(!shown.contains(try #require(own.sections[0].iceUsernameFragment)))
+      let summary = try #require(try await rig.finish())
+      await echo.value
+      #expect(summary.packets > 100)
+      try checkReplay(path)
+      try checkRows(path)
+      // What is given away has nothing of the packets in the clear.
+      let redacted = try Redactor.run(
+        path: path, output: path + ".redacted", parts: .all,
+        secret: [UInt8](repeating: 7, count: 32))
+      #expect(redacted.searched > 0)
+    }
+  }
+
+  /// Each machine of the take comes to the same again.
+  private func checkReplay(_ path: String) throws {
+    let replayer = try Replayer(
+      path: path, codecs: { LibraryCodecs() }, peer: { PeerMachine(codecs: $0) })
+    let verdict = try replayer.run().verdict
+    if case .identical = verdict {} else { Issue.record("\(verdict)") }
+  }
+
+  /// Legs and ends have rows of their own, and the observer those of both ends.
+  private func checkRows(_ path: String) throws {
+    let labels = try Self.texts(path, "SELECT label FROM peer ORDER BY peer")
+    #expect(labels == ["near 1", "far 1", "near end 1", "far end 1"])
+    let types = try Self.texts(
+      path, "SELECT direction || ' ' || type FROM signaling WHERE peer <= 2 ORDER BY peer, step")
+    #expect(types == ["in offer", "out answer", "out offer", "in answer"])
+    let streams = try Self.texts(
+      path,
+      "SELECT DISTINCT kind || ' ' || codec FROM frame WHERE peer > 2 ORDER BY 1")
+    #expect(streams == ["audio opus", "video vp8"], "\(streams)")
+  }
+
+  private static func texts(_ path: String, _ sql: String) throws -> [String] {
+    let take = try TakeFile.openForQueries(path)
+    let statement = try take.prepare(sql)
+    var texts: [String] = []
+    while try statement.step() { texts.append(statement.text(0) ?? "") }
+    return texts
+  }
+
+  @Test func anEndThatLeavesEndsTheCallOfTheOther() async throws {
+    let rig = try await RelayRig()
+    let offerer = rig.ends.makePeer(label: "offerer")
+    try await addMedia([offerer, rig.answerer])
+    try await rig.call(offerer)
+    try await offerer.waitUntilConnected()
+    try await rig.answerer.waitUntilConnected()
+    await offerer.close()
+    for await states in rig.answerer.stateChanges where states.dtls == .closed { break }
+    try await rig.finish()
+  }
+
+  @Test func aLegThatNeverConnectsEndsTheCall() async throws {
+    var settings = RelayService.Settings()
+    settings.connectionLimit = .milliseconds(200)
+    let rig = try await RelayRig(settings: settings) { _ in
+      HTTPResponse(status: 404, json: "{\"error\":\"nobody is here\"}")
+    }
+    let offerer = rig.ends.makePeer(label: "offerer")
+    try await addMedia([offerer])
+    try await offerer.setLocalDescription()
+    try await offerer.waitForGatheringComplete()
+    let offer = try #require(try await offerer.localDescription)
+    var client = HTTPClient()
+    client.timeout = .seconds(30)
+    let response = try await client.send(
+      "POST", rig.proxy.url + "/whip", body: Array(offer.sdp.utf8), type: "application/sdp")
+    #expect(response.status == 404 && response.text.contains("nobody is here"))
+    #expect(await rig.relay.calls.callCount == 1)
+    while await rig.relay.calls.openCount > 0 { await Task.yield() }
+    try await rig.finish()
+  }
+
+  @Test func callsAtOnceDoNotMeet() async throws {
+    let ends = try Session(RelayRig.options())
+    let rig = try await RelayRig(respond: { request in
+      guard let number = request.query("n") else { return nil }
+      let answerer = ends.makePeer(label: "answerer \(number)")
+      Task {
+        await answerer.forEachRemoteDataChannel { channel in
+          for await message in channel.messages {
+            guard case .text(let text) = message else { continue }
+            try? await channel.send("\(text) heard by \(number)")
+          }
+        }
+      }
+      return await RelayRig.answer(request, answerer)
+    })
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for number in 1...4 {
+        group.addTask {
+          let offerer = rig.ends.makePeer(label: "offerer \(number)")
+          let channel = try await offerer.createDataChannel("chat")
+          try await rig.call(offerer, path: "/offer?n=\(number)")
+          try await channel.waitUntilOpen()
+          let messages = channel.messages.makeAsyncIterator()
+          try await channel.send("\(number)")
+          #expect(await messages.next() == .text("\(number) heard by \(number)"))
+        }
+      }
+      try await group.waitForAll()
+    }
+    #expect(await rig.relay.calls.callCount == 4)
+    try await ends.finish()
+    try await rig.finish()
+  }
+
+  @Test func renegotiationIsOfTheSameCall() async throws {
+    let rig = try await RelayRig()
+    let offerer = rig.ends.makePeer(label: "offerer")
+    try await offerer.addTrack(.audio, source: Self.tone)
+    try await rig.call(offerer)
+    try await offerer.waitUntilConnected()
+    try await offerer.addTrack(.video, source: Self.pattern)
+    try await rig.call(offerer)
+    await RelayRig.receive(videoFrames: 3, blocks: 0, of: rig.answerer)
+    #expect(await rig.relay.calls.callCount == 1)
+    try await rig.finish()
+  }
+
+  @Test func aFaultIsAppliedAndOnTheTape() async throws {
+    try await RelayRig.inFolder { path in
+      let rig = try await RelayRig(take: path)
+      try await rig.relay.calls.set(RelayFault.list(parsing: "drop near rtp video"))
+      let offerer = rig.ends.makePeer(label: "offerer")
+      try await addMedia([offerer, rig.answerer])
+      try await rig.call(offerer)
+      try await offerer.waitUntilConnected()
+      await RelayRig.receive(videoFrames: 5, blocks: 40, of: offerer)
+      let counters = rig.answerer.counters
+      #expect(counters.videoFramesReceived == 0)
+      #expect(counters.audioReceived > 10)
+      await rig.relay.calls.set([])
+      await RelayRig.receive(videoFrames: 3, blocks: 0, of: rig.answerer)
+      try await rig.finish()
+      let faults = try Self.texts(
+        path, "SELECT message FROM signaling WHERE type = 'fault' AND peer = 1 ORDER BY step")
+      #expect(faults == ["drop near rtp video", ""])
+      try checkReplay(path)
+    }
+  }
+}
