@@ -64,6 +64,7 @@ async def _main(options, folder):
     import observed
     import observed_loss
     import observed_tshark
+    import reenacted
     import relayed
     import rooms
     import sessions
@@ -88,6 +89,9 @@ async def _main(options, folder):
     if "aiortc" in options.peers and options.only in "sessions":
         found = await sessions.run(options.retake, folder / "sessions")
         problems += _tell("sessions", found, "published by WHIP and played by WHEP")
+    if "chromium" in options.peers and options.only in "reenacted":
+        found, words = await reenacted.run(options.retake, folder / "reenacted")
+        problems += _tell("reenacted", found, words)
     for name, relay in (
         ("relayed-call", relayed.run_call), ("relayed-both", relayed.run_both),
         ("relayed-whip", relayed.run_whip),

@@ -26,8 +26,8 @@ struct AgreementTests {
     section.extensions = [3: sequenceURI, 4: midURI]
     plan.sections = [section]
     plan.streams = [
-      ReenactmentPlan.Stream(ssrc: 1, section: 0, payloadTypes: [96, 118]),
       ReenactmentPlan.Stream(ssrc: 2, section: 0, payloadTypes: [97], repairs: 1),
+      ReenactmentPlan.Stream(ssrc: 1, section: 0, payloadTypes: [96, 118]),
     ]
     plan.packets = packets.map {
       ReenactmentPlan.Packet(distance: .zero, isRTCP: false, bytes: $0)
@@ -80,7 +80,11 @@ struct AgreementTests {
     let answer = agreement.answer(to: try Self.offer(Self.video), plan)
     #expect(answer.sections[0].formats == ["100", "101"])
     #expect(answer.sections[0].direction == .sendonly)
+    // Media first, though what came first was a retransmission.
     #expect(answer.sections[0].ssrcGroups.map(\.ssrcs) == [[3, 2]])
+    #expect(answer.sections[0].ssrcs.map(\.ssrc) == [3, 2])
+    let sources = plan.offer.sections[0].ssrcs.map(\.ssrc)
+    #expect(sources == [1, 2])
   }
 
   @Test func whatAClientWithoutRetransmissionsAndRedundancyGets() throws {

@@ -321,21 +321,8 @@ extension Agreement {
         section.append(feedback)
       }
     }
-    if let index { appendSources(of: index, plan, to: &section) }
+    if let index { plan.appendSources(of: index, named: ssrcs, to: &section) }
     return section
-  }
-
-  private func appendSources(
-    of index: Int, _ plan: ReenactmentPlan, to section: inout SDPSection
-  ) {
-    section.append(MSID(streamID: "retake", trackID: "retake-\(index)"))
-    for stream in plan.streams where stream.section == index {
-      guard let ssrc = ssrcs[stream.ssrc] else { continue }
-      section.append(SSRCAttribute(ssrc: ssrc, name: "cname", value: "retake"))
-      if let repaired = stream.repairs.flatMap({ ssrcs[$0] }) {
-        section.append(SSRCGroup(semantics: "FID", ssrcs: [repaired, ssrc]))
-      }
-    }
   }
 
   /// A description of sections, of which those that are not rejected are bundled.
@@ -412,14 +399,29 @@ extension ReenactmentPlan {
       }
     }
     for feedback in feedback(of: recorded, formats) { section.append(feedback) }
-    section.append(MSID(streamID: "retake", trackID: "retake-\(index)"))
-    for stream in streams where stream.section == index {
-      section.append(SSRCAttribute(ssrc: stream.ssrc, name: "cname", value: "retake"))
-      if let repaired = stream.repairs {
-        section.append(SSRCGroup(semantics: "FID", ssrcs: [repaired, stream.ssrc]))
-      }
-    }
+    let names = Dictionary(streams.map { ($0.ssrc, $0.ssrc) }) { first, _ in first }
+    appendSources(of: index, named: names, to: &section)
     return section
+  }
+
+  /// Appends the streams of a section with what repairs them, media first: a receiver may take the
+  /// first source for the media.
+  ///
+  /// - Parameter ssrcs: the SSRCs in the description by the recorded ones; others are left out.
+  func appendSources(
+    of index: Int, named ssrcs: [UInt32: UInt32], to section: inout SDPSection
+  ) {
+    section.append(MSID(streamID: "retake", trackID: "retake-\(index)"))
+    func append(_ ssrc: UInt32) {
+      section.append(SSRCAttribute(ssrc: ssrc, name: "cname", value: "retake"))
+    }
+    for stream in streams where stream.section == index && stream.repairs == nil {
+      guard let ssrc = ssrcs[stream.ssrc] else { continue }
+      let repairs = streams.filter { $0.repairs == stream.ssrc }.compactMap { ssrcs[$0.ssrc] }
+      for repair in repairs { section.append(SSRCGroup(semantics: "FID", ssrcs: [ssrc, repair])) }
+      append(ssrc)
+      repairs.forEach(append)
+    }
   }
 
   /// The feedback that was agreed on; the usual one where no description says.

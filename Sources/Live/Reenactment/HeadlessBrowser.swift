@@ -200,12 +200,17 @@ package struct BrowserTrial: Sendable {
   package var program: String
   /// The page that it opens.
   package var page: String
+  /// What runs in the page before its own scripts, besides what watches its connections.
+  package var script: String
   /// How long the page has to connect.
   package var connectionLimit: Duration
 
-  package init(program: String, page: String, connectionLimit: Duration) {
+  package init(
+    program: String, page: String, script: String = "", connectionLimit: Duration
+  ) {
     self.program = program
     self.page = page
+    self.script = script
     self.connectionLimit = connectionLimit
   }
 
@@ -216,7 +221,7 @@ package struct BrowserTrial: Sendable {
   package func run(
     _ service: ReenactmentService
   ) async throws(BrowserError) -> [JSONValue] {
-    let browser = try await HeadlessBrowser(program, script: StatScript.text)
+    let browser = try await HeadlessBrowser(program, script: StatScript.text + "\n" + script)
     do throws(BrowserError) {
       try await browser.open(page)
       await wait(for: service)

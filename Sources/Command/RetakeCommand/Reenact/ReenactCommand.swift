@@ -370,9 +370,14 @@ private struct ReenactmentRun {
   private func play(to program: String, _ parts: Parts) async throws
     -> [ReenactmentReport.Judgement]
   {
-    let own = "\(parts.server.url)/?auto&token=\(parts.server.token.text)"
+    let token = parts.server.token.text
+    let own = "\(parts.server.url)/?auto&token=\(token)"
+    // Retake's own page brings the recorder itself.
+    let recorder = RecorderScript.text(
+      RecorderScript.Configuration(
+        address: "\(parts.server.webSocketURL)\(PageService.socketPath)?token=\(token)"))
     let trial = BrowserTrial(
-      program: program, page: command.url ?? own,
+      program: program, page: command.url ?? own, script: command.url == nil ? "" : recorder,
       connectionLimit: .seconds(command.connectSeconds))
     let objects: [JSONValue]
     do throws(BrowserError) {
