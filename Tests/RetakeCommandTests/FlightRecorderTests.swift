@@ -57,10 +57,10 @@ struct FlightRecorderTests {
       #expect(call.negotiate() == nil)
     }
 
-    /// Loses all packets both ways, or none.
-    func cut(_ isCut: Bool) {
+    /// Loses packets both ways.
+    func lose(perMille: UInt64) {
       for link in call.network.links.indices {
-        call.network.links[link].lossPerMille = isCut ? 1000 : 0
+        call.network.links[link].lossPerMille = perMille
       }
     }
 
@@ -89,7 +89,7 @@ struct FlightRecorderTests {
   @Test func aPeerThatFailsHasItsLastSecondsWrittenAndTheRecordingGoesOn() throws {
     let flight = try Flight { _ in }
     flight.call.run(for: .seconds(12))
-    flight.cut(true)
+    flight.lose(perMille: 1000)
     flight.call.run(for: .seconds(50))
     // Each of the two fails once: ICE and the connection fail for one reason.
     let takes = flight.takes
@@ -112,9 +112,9 @@ struct FlightRecorderTests {
     let flight = try Flight { _ in }
     flight.call.run(for: .seconds(30))
     // What is lost makes the receivers ask for key frames.
-    flight.cut(true)
-    flight.call.run(for: .milliseconds(1_500))
-    flight.cut(false)
+    flight.lose(perMille: 400)
+    flight.call.run(for: .seconds(3))
+    flight.lose(perMille: 0)
     flight.call.run(for: .seconds(5))
     flight.plan.writeAll(.signal("SIGUSR1"))
     let take = try #require(flight.takes.first)
@@ -140,9 +140,9 @@ struct FlightRecorderTests {
     let flight = try Flight { $0.wishes = [.severity(.high)] }
     flight.call.run(for: .seconds(21))
     #expect(flight.takes.isEmpty, "\(flight.notices.all.withLock { $0 })")
-    flight.cut(true)
+    flight.lose(perMille: 1000)
     flight.call.run(for: .seconds(3))
-    flight.cut(false)
+    flight.lose(perMille: 0)
     flight.call.run(for: .seconds(12))
     let take = try #require(flight.takes.first, "\(flight.notices.all.withLock { $0 })")
     let found = try TakeFindings(path: take).findings.filter { $0.severity >= .high }
@@ -160,9 +160,7 @@ struct FlightRecorderTests {
       let flight = try Flight { $0.wishes = [.condition(condition)] }
       flight.call.run(for: .seconds(11))
       #expect(flight.takes.isEmpty, "\(text): \(flight.notices.all.withLock { $0 })")
-      for link in flight.call.network.links.indices {
-        flight.call.network.links[link].lossPerMille = 300
-      }
+      flight.lose(perMille: 300)
       flight.call.run(for: .seconds(10))
       #expect(flight.takes.count >= 1, "\(text): \(flight.notices.all.withLock { $0 })")
       #expect(flight.recorder.takes.allSatisfy { $0.words.contains(text) })
