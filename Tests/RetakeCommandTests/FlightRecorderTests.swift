@@ -246,4 +246,38 @@ struct FlightRecorderTests {
     #expect((200...201).contains(content.count) && content.crowdedOut == 0)
     #expect(content.begin >= content.end - 2_000_000_000)
   }
+
+  @Test func onlyWhatTheRestCannotBeReadWithoutStaysOfWhatLeftTheRing() {
+    func retained(_ packets: [[UInt8]]) -> [Int] {
+      var head = RingHead()
+      for (number, bytes) in packets.enumerated() {
+        var datagram = packet(0, 1, at: Int64(number))
+        datagram.bytes = bytes
+        guard RingHead.isWanted(bytes, at: 0) else { continue }
+        let before = head.byteCount
+        let freed = head.retain(datagram)
+        // Its memory is accounted for to the byte.
+        #expect(head.byteCount == before + bytes.count - freed)
+      }
+      return head.packets.map { Int($0.packet.at) }
+    }
+    func check(_ type: UInt8, _ transaction: UInt8) -> [UInt8] {
+      [type, 1, 0, 0, 0x21, 0x12, 0xa4, 0x42] + [UInt8](repeating: transaction, count: 12)
+    }
+    func record(_ type: UInt8, _ count: Int = 100) -> [UInt8] {
+      [type, 0xfe, 0xfd] + [UInt8](repeating: 0, count: count)
+    }
+    // The last request and the last answer; the second byte of both is 1.
+    #expect(retained([check(0, 1), check(1, 1), check(0, 2), check(0, 3)]) == [1, 3])
+    // Handshakes, but neither data nor media.
+    #expect(
+      retained([record(22), record(23), record(20), record(22), [0x80, 111, 0, 1], [0xff, 0]])
+        == [0, 2, 3])
+    // Through a channel, too.
+    let channel: [UInt8] = [0x40, 1, 0, 103] + record(22)
+    #expect(retained([channel, [0x40, 1, 0, 4, 0x80, 111, 0, 1]]) == [0])
+    // Never more than fits.
+    let many = retained((0..<100).map { _ in record(22, 1_000) })
+    #expect(many.count == 49 && many.last == 99)
+  }
 }
