@@ -95,6 +95,38 @@ struct FlightRecorderRunTests {
     try await Takes.expectIdentical(path)
   }
 
+  @Test func aPipeThatGoesOnIsWrittenOnASignal() async throws {
+    let folder = try Folder()
+    let pipe = folder.file(".pipe")
+    try #require(mkfifo(pipe, 0o600) == 0)
+    let capture = sample("firefox-loop")
+    let run = try Run(
+      Tool.path,
+      [
+        "record", "pcap", "-r", pipe, "--keys", "\(capture).keys", "--ring", "2s", "--out",
+        folder.file("call.take"),
+      ])
+    // Opening waits for the reader.
+    let writer = try FileHandle(forWritingTo: URL(filePath: pipe))
+    try writer.write(contentsOf: Data(contentsOf: URL(filePath: "\(capture).pcap")))
+    try await run.waitForErrors(with: "kill -USR1 \(run.processIdentifier)")
+    var answered = 0
+    try await poll("a take") {
+      let sentences = run.errors.split(separator: "\n").count - 1
+      guard sentences >= answered, try takes(folder).isEmpty else {
+        return try !takes(folder).isEmpty
+      }
+      answered = sentences + 1
+      run.send(SIGUSR1)
+      return false
+    }
+    run.send(SIGINT)
+    let outcome = try await run.outcome()
+    try writer.close()
+    #expect(outcome.status == 0, "\(outcome.errors)")
+    for path in try takes(folder) { try await Takes.expectIdentical(path) }
+  }
+
   @Test func whatCannotBeHeldOrLookedForIsRefused() async throws {
     let wrong: [([String], String)] = [
       (["--ring", "0"], "from 1 to 3600 seconds"),

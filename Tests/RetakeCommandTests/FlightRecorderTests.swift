@@ -57,10 +57,10 @@ struct FlightRecorderTests {
       #expect(call.negotiate() == nil)
     }
 
-    /// Loses all packets both ways, or none.
-    func cut(_ isCut: Bool) {
+    /// Loses packets both ways.
+    func lose(perMille: UInt64) {
       for link in call.network.links.indices {
-        call.network.links[link].lossPerMille = isCut ? 1000 : 0
+        call.network.links[link].lossPerMille = perMille
       }
     }
 
@@ -89,7 +89,7 @@ struct FlightRecorderTests {
   @Test func aPeerThatFailsHasItsLastSecondsWrittenAndTheRecordingGoesOn() throws {
     let flight = try Flight { _ in }
     flight.call.run(for: .seconds(12))
-    flight.cut(true)
+    flight.lose(perMille: 1000)
     flight.call.run(for: .seconds(50))
     // Each of the two fails once: ICE and the connection fail for one reason.
     let takes = flight.takes
@@ -112,9 +112,9 @@ struct FlightRecorderTests {
     let flight = try Flight { _ in }
     flight.call.run(for: .seconds(30))
     // What is lost makes the receivers ask for key frames.
-    flight.cut(true)
-    flight.call.run(for: .milliseconds(1_500))
-    flight.cut(false)
+    flight.lose(perMille: 400)
+    flight.call.run(for: .seconds(3))
+    flight.lose(perMille: 0)
     flight.call.run(for: .seconds(5))
     flight.plan.writeAll(.signal("SIGUSR1"))
     let take = try #require(flight.takes.first)
@@ -140,9 +140,9 @@ struct FlightRecorderTests {
     let flight = try Flight { $0.wishes = [.severity(.high)] }
     flight.call.run(for: .seconds(21))
     #expect(flight.takes.isEmpty, "\(flight.notices.all.withLock { $0 })")
-    flight.cut(true)
+    flight.lose(perMille: 1000)
     flight.call.run(for: .seconds(3))
-    flight.cut(false)
+    flight.lose(perMille: 0)
     flight.call.run(for: .seconds(12))
     let take = try #require(flight.takes.first, "\(flight.notices.all.withLock { $0 })")
     let found = try TakeFindings(path: take).findings.filter { $0.severity >= .high }
@@ -160,9 +160,7 @@ struct FlightRecorderTests {
       let flight = try Flight { $0.wishes = [.condition(condition)] }
       flight.call.run(for: .seconds(11))
       #expect(flight.takes.isEmpty, "\(text): \(flight.notices.all.withLock { $0 })")
-      for link in flight.call.network.links.indices {
-        flight.call.network.links[link].lossPerMille = 300
-      }
+      flight.lose(perMille: 300)
       flight.call.run(for: .seconds(10))
       #expect(flight.takes.count >= 1, "\(text): \(flight.notices.all.withLock { $0 })")
       #expect(flight.recorder.takes.allSatisfy { $0.words.contains(text) })
@@ -247,5 +245,39 @@ struct FlightRecorderTests {
     let content = ring.content
     #expect((200...201).contains(content.count) && content.crowdedOut == 0)
     #expect(content.begin >= content.end - 2_000_000_000)
+  }
+
+  @Test func onlyWhatTheRestCannotBeReadWithoutStaysOfWhatLeftTheRing() {
+    func retained(_ packets: [[UInt8]]) -> [Int] {
+      var head = RingHead()
+      for (number, bytes) in packets.enumerated() {
+        var datagram = packet(0, 1, at: Int64(number))
+        datagram.bytes = bytes
+        guard RingHead.isWanted(bytes, at: 0) else { continue }
+        let before = head.byteCount
+        let freed = head.retain(datagram)
+        // Its memory is accounted for to the byte.
+        #expect(head.byteCount == before + bytes.count - freed)
+      }
+      return head.packets.map { Int($0.packet.at) }
+    }
+    func check(_ type: UInt8, _ transaction: UInt8) -> [UInt8] {
+      [type, 1, 0, 0, 0x21, 0x12, 0xa4, 0x42] + [UInt8](repeating: transaction, count: 12)
+    }
+    func record(_ type: UInt8, _ count: Int = 100) -> [UInt8] {
+      [type, 0xfe, 0xfd] + [UInt8](repeating: 0, count: count)
+    }
+    // The last request and the last answer; the second byte of both is 1.
+    #expect(retained([check(0, 1), check(1, 1), check(0, 2), check(0, 3)]) == [1, 3])
+    // Handshakes, but neither data nor media.
+    #expect(
+      retained([record(22), record(23), record(20), record(22), [0x80, 111, 0, 1], [0xff, 0]])
+        == [0, 2, 3])
+    // Through a channel, too.
+    let channel: [UInt8] = [0x40, 1, 0, 103] + record(22)
+    #expect(retained([channel, [0x40, 1, 0, 4, 0x80, 111, 0, 1]]) == [0])
+    // Never more than fits.
+    let many = retained((0..<100).map { _ in record(22, 1_000) })
+    #expect(many.count == 49 && many.last == 99)
   }
 }

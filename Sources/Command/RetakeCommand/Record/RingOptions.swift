@@ -107,10 +107,12 @@ struct RingOptions: ParsableArguments {
   ///
   /// - Parameters:
   ///   - take: what its takes hold besides packets.
+  ///   - isVirtual: whether the call runs in virtual time, in which no signal can come.
   ///   - adjust: changes the settings.
-  func plan(_ take: ImportSettings, adjust: (inout RingPlan.Settings) -> Void = { _ in })
-    -> RingPlan?
-  {
+  func plan(
+    _ take: ImportSettings, isVirtual: Bool = false,
+    adjust: (inout RingPlan.Settings) -> Void = { _ in }
+  ) -> RingPlan? {
     guard let ring else { return nil }
     var settings = RingPlan.Settings()
     settings.length = Interval(nanoseconds: Int64(ring * 1e9))
@@ -124,7 +126,7 @@ struct RingOptions: ParsableArguments {
       Progress.clearLine()
       printError("retake: \(sentence)")
     }
-    guard !settings.isSynchronous else { return plan }
+    guard !isVirtual else { return plan }
     SignalWatch.on([SIGUSR1]) { _ in plan.writeAll(.signal("SIGUSR1")) }
     printError(
       "the last \(decimal(ring, 1)) s are kept in at most "
@@ -140,6 +142,6 @@ extension RecordOptions {
     take.label = label
     take.tags = tagging.tags
     take.keepsMedia = !omitsMedia
-    return ring.plan(take) { $0.isSynchronous = isVirtual }
+    return ring.plan(take, isVirtual: isVirtual) { $0.isSynchronous = isVirtual }
   }
 }

@@ -55,7 +55,11 @@ package final class CaptureRing: CaptureConsumer {
     case .secrets(.tlsKeyLog, let place):
       receive(keyLog: String(decoding: [UInt8](reader.bytes(place)), as: UTF8.self))
     case .dropped(let count): recordDropped(count)
-    case .secrets, .comment: break
+    case .comment(let text):
+      for mark in [CaptureMark.description, .signaling] {
+        if let description = mark.content(of: text) { recorder.add(description: description) }
+      }
+    case .secrets: break
     }
   }
 

@@ -135,6 +135,8 @@ package final class FlightRecorder: Sendable {
     /// When each trigger last wrote a take.
     var written: [String: Int64] = [:]
     var takes: [RingTakeSummary] = []
+    /// The time up to which the last take goes.
+    var lastEnd = Int64.min
     /// The number of searches and takes that are queued.
     var waiting = 0
   }
@@ -259,7 +261,7 @@ package final class FlightRecorder: Sendable {
           }
         }
         let new = met.filter { isNew($0) }
-        guard let first = new.first else { return }
+        guard let first = new.first, !isRepeated(content, new) else { return }
         // The reason stands in the take, which is therefore made once more.
         guard let named = newFile(for: content),
           let again = try made(content, named, first.words)
@@ -298,6 +300,32 @@ package final class FlightRecorder: Sendable {
     }
   }
 
+  /// Whether the last take has just been written of the same packets; it then counts for these
+  /// triggers, too.
+  private func isRepeated(_ content: RingContent, _ triggers: [RingTrigger]) -> Bool {
+    let path = state.withLock { state -> String? in
+      guard content.end -| state.lastEnd < Self.repetition else { return nil }
+      Self.mark(triggers, &state)
+      return state.takes.last?.capture.take
+    }
+    guard let path else { return false }
+    plan.notice("\(path): also \(Self.words(triggers))")
+    return true
+  }
+
+  /// How much a take has to have more than the one before it, in nanoseconds.
+  private static let repetition: Int64 = 2_000_000_000
+
+  private static func mark(_ triggers: [RingTrigger], _ state: inout State) {
+    for trigger in triggers where !trigger.key.isEmpty {
+      state.written[trigger.key] = state.ring.latest
+    }
+  }
+
+  private static func words(_ triggers: [RingTrigger]) -> String {
+    PrintableText.line(triggers.map(\.words).joined(separator: "; "))
+  }
+
   private func newFile(for content: RingContent) -> WholeFile? {
     do throws(WholeFile.Failure) {
       return try WholeFile(
@@ -329,12 +357,10 @@ package final class FlightRecorder: Sendable {
     let seconds = decimal(Double(content.end &- content.begin) / 1e9, 1)
     var summary = written.summary
     summary.take = file.path
-    let reasons = triggers.map(\.words).joined(separator: "; ")
-    let words = "the last \(seconds) s: \(PrintableText.line(reasons))"
+    let words = "the last \(seconds) s: \(Self.words(triggers))"
     state.withLock { state in
-      for trigger in triggers where !trigger.key.isEmpty {
-        state.written[trigger.key] = state.ring.latest
-      }
+      Self.mark(triggers, &state)
+      state.lastEnd = content.end
       if state.written.count > Self.triggersMaximum {
         let limit = state.ring.latest -| plan.settings.length.nanoseconds
         state.written = state.written.filter { $0.value > limit }
