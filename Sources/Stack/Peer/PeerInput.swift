@@ -177,6 +177,10 @@ public struct PeerConfiguration: Hashable, Sendable, Codable {
   /// offer's first codec.
   public var receivesAllOffered: Bool?
 
+  /// Whether connectivity checks await responses for as long as paths of several seconds need; nil
+  /// in older takes: only the last 16 of a pair do, which a path of a second outlasts.
+  public var awaitsSlowPaths: Bool?
+
   /// The codecs beyond VP8 and VP9 that are encoded, by encoding name in lower case: `h264`.
   ///
   /// Others are only passed on. A session replaces nil by those of its build or the application; in
@@ -272,7 +276,8 @@ extension PeerConfiguration {
     ICESettings(
       servers: parsedICEServers, relayOnly: iceTransportPolicy == .relay,
       usesUDP: iceTCP != .only, usesTCP: iceTCP != nil, hidesAddresses: iceAddressPrivacy != nil,
-      silence: iceReceivingTimeoutMilliseconds.map { .milliseconds(Int64(max(100, $0))) })
+      silence: iceReceivingTimeoutMilliseconds.map { .milliseconds(Int64(max(100, $0))) },
+      awaitsSlowPaths: awaitsSlowPaths ?? false)
   }
 
   /// The servers in `iceServers`; unusable URIs are left out.

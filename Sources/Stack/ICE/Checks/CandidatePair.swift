@@ -102,8 +102,8 @@ struct CandidatePair {
   // MARK: Checks
 
   /// Remembers a sent check until its response, and counts it.
-  mutating func remember(_ check: CheckRound.Check) {
-    round.remember(check)
+  mutating func remember(_ check: CheckRound.Check, atMost maximum: Int) {
+    round.remember(check, atMost: maximum)
     traffic.countRequest()
   }
 
@@ -295,7 +295,11 @@ struct CheckRound {
   }
 
   /// How many unanswered requests are remembered; a response to an older one is dropped.
-  static let checksMaximum = 16
+  ///
+  /// Each request of the peer causes another, so both send up to 30 a second.
+  static let checksMaximum = 128
+  /// In takes whose agents do not await slow paths.
+  static let fewChecksMaximum = 16
   /// How many sends in a row the system may refuse.
   private static let refusalsMaximum = 3
 
@@ -311,8 +315,8 @@ struct CheckRound {
   private var refusals = 0
 
   /// Remembers a request that went out.
-  mutating func remember(_ check: Check) {
-    if checks.count == Self.checksMaximum { checks.removeFirst() }
+  mutating func remember(_ check: Check, atMost maximum: Int) {
+    if checks.count >= maximum { checks.removeFirst() }
     checks.append(check)
   }
 
