@@ -42,6 +42,8 @@ package struct CallSetup {
       links[index].delay = .milliseconds(Int64(chance.within(8...55)))
       jitter[index] = chance.below(5)
       configurations[index].notices = PeerNotice.all
+      // As sessions set it.
+      configurations[index].awaitsSlowPaths = true
     }
     offerer = chance.below(2)
   }

@@ -17,9 +17,10 @@ struct PairPartTests {
 
   @Test func aRoundRemembersItsNewestRequests() {
     var round = CheckRound()
-    let sent = CheckRound.checksMaximum + 2
-    for number in 0..<sent { round.remember(check(UInt64(number), at: at(Int64(number)))) }
-    #expect(round.checks.count == CheckRound.checksMaximum)
+    for number in 0..<10 {
+      round.remember(check(UInt64(number), at: at(Int64(number))), atMost: 8)
+    }
+    #expect(round.checks.count == 8)
     #expect(round.checks.first?.sentAt == at(2))
     #expect(round.remove(1).sentAt == at(3))
     #expect(round.checks.map(\.sentAt).prefix(2) == [at(2), at(4)])

@@ -75,6 +75,16 @@ struct TraversalTests {
     }
   }
 
+  /// Checks of both sides cause each other for longer than a second before one is answered.
+  @Test(arguments: [300, 700, 1_500]) func theyMeetOverSlowPaths(milliseconds: Int64) {
+    for seed in 0..<4 {
+      let meeting = meeting(nil, nil, seed: UInt64(seed), hasRelay: false)
+      meeting.link.delay = .milliseconds(milliseconds)
+      meeting.begin()
+      #expect(meeting.run(for: .seconds(15)) { $0.isConnected }, "seed \(seed)")
+    }
+  }
+
   @Test func aThousandCallsConnectWithinTwoSecondsDespiteThirtyPercentLoss() {
     var slowest = Instant.zero
     for seed in 0..<1000 {

@@ -290,7 +290,8 @@ private struct JumpingCall {
     // Both wrap within the first tenth.
     var (sequence, time) = (65_500, 4_294_967_000)
     for number in 1...frames {
-      if number % 90 == 0 { time -= below(3) == 0 ? 2_000_000_000 : 300_000 }
+      // By no multiple of a frame: no packet has the number and the time of another.
+      if number % 90 == 0 { time -= below(3) == 0 ? 2_000_000_001 : 300_001 }
       if number % 70 == 0 { sequence -= below(400) }
       let count = 1 + below(4)
       if below(4) > 0 {

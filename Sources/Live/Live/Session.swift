@@ -165,6 +165,7 @@ public final class Session: Sendable {
     configuration.limitationFollowsTarget = configuration.limitationFollowsTarget ?? true
     configuration.hasCompleteStatistics = configuration.hasCompleteStatistics ?? true
     configuration.receivesAllOffered = configuration.receivesAllOffered ?? true
+    configuration.awaitsSlowPaths = configuration.awaitsSlowPaths ?? true
     configuration.encoders = configuration.encoders ?? configuration.furtherEncoders
     configuration.takesOfferedLayers = configuration.takesOfferedLayers ?? true
     let key = key ?? loop.nextKey()

@@ -14,10 +14,13 @@ package struct ICESettings: Hashable, Sendable {
   package var hidesAddresses: Bool
   /// The silence after which the path counts as disconnected; nil for 7 s.
   package var silence: Interval?
+  /// Whether checks await responses for several seconds, however many follow them (RFC 8445 section
+  /// 7.3.1.4: a check that another replaces may still be answered).
+  package var awaitsSlowPaths: Bool
 
   package init(
     servers: [ICEServer] = [], relayOnly: Bool = false, usesUDP: Bool = true, usesTCP: Bool = false,
-    hidesAddresses: Bool = false, silence: Interval? = nil
+    hidesAddresses: Bool = false, silence: Interval? = nil, awaitsSlowPaths: Bool = true
   ) {
     self.servers = servers
     self.relayOnly = relayOnly
@@ -25,6 +28,7 @@ package struct ICESettings: Hashable, Sendable {
     self.usesTCP = usesTCP
     self.hidesAddresses = hidesAddresses
     self.silence = silence
+    self.awaitsSlowPaths = awaitsSlowPaths
   }
 }
 

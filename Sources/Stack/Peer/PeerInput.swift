@@ -184,7 +184,11 @@ public struct PeerConfiguration: Hashable, Sendable, Codable {
   /// the offer's first codec.
   public var receivesAllOffered: Bool?
 
-  /// The codecs that are encoded besides VP8 and VP9, by encoding name in lower case: `h264`.
+  /// Whether connectivity checks await responses for as long as paths of several seconds need; nil
+  /// in older takes: only the last 16 of a pair do, which a path of a second outlasts.
+  public var awaitsSlowPaths: Bool?
+
+  /// The codecs beyond VP8 and VP9 that are encoded, by encoding name in lower case: `h264`.
   ///
   /// Others are only passed on. A session replaces nil with the codecs of its build or the
   /// application; in older takes, nil means none.
@@ -283,7 +287,8 @@ extension PeerConfiguration {
     ICESettings(
       servers: parsedICEServers, relayOnly: iceTransportPolicy == .relay,
       usesUDP: iceTCP != .only, usesTCP: iceTCP != nil, hidesAddresses: iceAddressPrivacy != nil,
-      silence: iceReceivingTimeoutMilliseconds.map { .milliseconds(Int64(max(100, $0))) })
+      silence: iceReceivingTimeoutMilliseconds.map { .milliseconds(Int64(max(100, $0))) },
+      awaitsSlowPaths: awaitsSlowPaths ?? false)
   }
 
   /// The servers in `iceServers` without those whose URIs are unusable.

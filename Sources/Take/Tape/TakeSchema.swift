@@ -75,17 +75,26 @@ package enum TakeSchema {
     _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> Bool {
     let maximum = Int64(PacketFacts.maximum)
-    // A row of a packet takes more than 16 bytes, beside its own in pieces of `wire` and `media`:
-    // so the packets of most takes are few enough, without counting them.
-    var rest = try connection.byteCount()
-    guard rest > maximum * 16 else { return true }
-    for table in ["wire", "media"] {
-      let pieces = try connection.integer("SELECT max(piece) FROM main.\(table)") ?? 0
-      rest -= min(max(0, pieces), Int64(UInt32.max)) * Int64(WirePiece.length)
-    }
-    guard rest > maximum * 16 else { return true }
+    // Each row takes more than 16 bytes, so that those of most takes need not be counted.
+    guard try rowBytes(connection.handle, nil) > maximum * 16 else { return true }
     return try connection.integer(
       "SELECT 1 FROM packet_store LIMIT 1 OFFSET \(maximum)") == nil
+  }
+
+  /// The size of all tables but those of bytes, `wire` and `media`.
+  static func rowBytes(
+    _ handle: OpaquePointer, _ statements: StatementStore?
+  ) throws(SQLiteError) -> Int64 {
+    func number(_ sql: String) throws(SQLiteError) -> Int64 {
+      let statement = try SQLiteConnection.prepare(sql, on: handle, statements)
+      return try statement.step() ? statement.integer(0) : 0
+    }
+    let pages = min(try number("PRAGMA main.page_count"), Int64(UInt32.max))
+    var pieces: Int64 = 0
+    for table in ["wire", "media"] {
+      pieces += min(max(0, try number("SELECT max(piece) FROM main.\(table)")), Int64(UInt32.max))
+    }
+    return max(0, pages * (try number("PRAGMA main.page_size")) - pieces * Int64(WirePiece.length))
   }
 
   /// The documentation of the functions that `retake sql` and `retake open` add, as SQL comments.

@@ -101,9 +101,9 @@ struct CandidatePair {
 
   // MARK: Checks
 
-  /// Stores a check until its response arrives, and counts it.
-  mutating func remember(_ check: CheckRound.Check) {
-    round.remember(check)
+  /// Remembers a sent check until its response, and counts it.
+  mutating func remember(_ check: CheckRound.Check, atMost maximum: Int) {
+    round.remember(check, atMost: maximum)
     traffic.countRequest()
   }
 
@@ -295,9 +295,13 @@ struct CheckRound {
     let role: ICERole
   }
 
-  /// The maximum number of unanswered requests stored; a response to an older one is dropped.
-  static let checksMaximum = 16
-  /// The maximum number of consecutive sends that the system may refuse.
+  /// How many unanswered requests are remembered; a response to an older one is dropped.
+  ///
+  /// Each request of the peer causes another, so both send up to 30 a second.
+  static let checksMaximum = 128
+  /// In takes whose agents do not await slow paths.
+  static let fewChecksMaximum = 16
+  /// How many sends in a row the system may refuse.
   private static let refusalsMaximum = 3
 
   /// Unanswered requests, oldest first.
@@ -311,9 +315,9 @@ struct CheckRound {
   /// Refused sends since the last response.
   private var refusals = 0
 
-  /// Stores a sent request.
-  mutating func remember(_ check: Check) {
-    if checks.count == Self.checksMaximum { checks.removeFirst() }
+  /// Remembers a request that went out.
+  mutating func remember(_ check: Check, atMost maximum: Int) {
+    if checks.count >= maximum { checks.removeFirst() }
     checks.append(check)
   }
 

@@ -41,7 +41,9 @@ extension ICEAgent {
 
     let check = CheckRound.Check(
       transaction: transaction, sentAt: now, nominates: nominates, role: role)
-    checklist.change(index) { $0.remember(check) }
+    let maximum =
+      settings.awaitsSlowPaths ? CheckRound.checksMaximum : CheckRound.fewChecksMaximum
+    checklist.change(index) { $0.remember(check, atMost: maximum) }
     if isConsent {
       checklist.change(index) { $0.traffic.countConsentRequest() }
     } else {

@@ -46,6 +46,8 @@ extension FindingRule {
       for (place, silence) in silences.enumerated() {
         let expected = Double(silence.pace) * Double(silence.length) / 1e9
         guard expected >= limits["least_expected"] else { continue }
+        // What the other end's process slept through is no matter of the path.
+        guard silence.length -| sleep(to: peer, silence, facts) >= least else { continue }
         let isOpen = isTail && place == silences.count - 1
         let sent = sentMeanwhile(to: peer, silence, facts)
         if let sent {
@@ -97,7 +99,19 @@ extension FindingRule {
     }
   }
 
-  /// Returns whether the remote peer announced that it was leaving.
+  /// For how long of a silence the other end's process did not run, in nanoseconds; 0 if it is not
+  /// in the take.
+  private static func sleep(
+    to peer: CallFacts.Peer, _ silence: NetworkFacts.Silence, _ facts: CallFacts
+  ) -> Int64 {
+    guard let other = peer.other.flatMap({ facts.peer($0) }), !other.isObserved else { return 0 }
+    return facts.network.lateSteps.reduce(0) { longest, late in
+      late.actor == other.actor
+        ? max(longest, min(late.at, silence.to) -| max(late.due, silence.from)) : longest
+    }
+  }
+
+  /// Whether the remote peer announced that it leaves.
   private static func saidGoodbye(_ peer: Int64, _ at: Int64, _ facts: CallFacts) -> Bool {
     facts.states.contains {
       $0.peer == peer && $0.at >= at -| 2_000_000_000 && $0.to == "closed"

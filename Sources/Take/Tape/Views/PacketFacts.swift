@@ -65,6 +65,10 @@ struct PacketFacts {
       let type = UInt8(truncatingIfNeeded: tracks.integer(2))
       if type < 128 { mediaTypes[place * 128 + Int(type)] = true }
     }
+    // Room for as many as there may be at most: memory that nothing is written to costs nothing,
+    // and arrays that grow are copied.
+    let rows = Int(try TakeSchema.rowBytes(facts.handle, nil) / Self.rowBytes)
+    packets.reserveCapacity(min(rows, Self.maximum))
     try facts.forEachRow(
       of: "packet_store",
       """
@@ -76,6 +80,9 @@ struct PacketFacts {
     }
     sort()
   }
+
+  /// The bytes that a row of a packet usually takes.
+  private static let rowBytes: Int64 = 44
 
   /// The number of packets that are held in memory: ten times those of a typical call of an hour.
   static let maximum = 6_000_000

@@ -350,6 +350,10 @@ struct PacketLives {
   private mutating func addLost(
     to rows: inout ComputedRows, _ facts: ViewFacts
   ) throws(SQLiteError) {
+    // Where both ends of all streams are in the take, nothing has to be concluded.
+    guard
+      receptions.contains(where: { !hasSender($0.source.ssrc, but: $0.source.peer) })
+    else { return }
     let lost = try facts.prepare(
       """
       SELECT lost_packet.peer, lost_packet.ssrc, lost_packet.sequence, to_ns, (
