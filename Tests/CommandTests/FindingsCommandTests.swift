@@ -80,11 +80,22 @@ struct FindingsCommandTests {
     let take = Self.capture("virtual-heavy-loss")
     let outcome = try await Tool.run("findings", take, "--explain")
     #expect(outcome.status == 0, "\(outcome.errors)")
-    #expect(outcome.output.contains("lost packets delivered, nothing is frozen or concealed"))
-    #expect(outcome.output.contains("open loop"))
-    // An observed call cannot be run with changes, and nothing was wrong.
+    // Of each way the packets that its receiver counts as lost, and the same seconds before and
+    // after.
+    let text = outcome.output.split(whereSeparator: \.isWhitespace).joined(separator: " ")
+    #expect(text.contains("packets that were lost from caller to callee (32 of audio, 21 of video"))
+    #expect(text.contains("packets that were lost from callee to caller (36 of audio, 15 of video"))
+    #expect(text.contains(" delivered: frozen 0.6 s -> none, concealed "), "\(text)")
+    #expect(text.contains("freezes are gone with a jitter buffer of "), "\(text)")
+    #expect(text.contains(" ms, the smallest that is enough of those tried ("), "\(text)")
+    #expect(text.contains("open loop"))
+    // Who has not asked is told that it can.
+    #expect(!text.contains("--explain replays"))
+    #expect(try await Tool.run("findings", take).output.contains("--explain replays the call"))
+    // Of a call between others nothing can be run otherwise, and nothing was wrong.
     let seen = try await Tool.run("findings", Self.capture("observed-firefox"), "--explain")
     #expect(seen.status == 0 && !seen.output.contains("Replayed"))
+    #expect(!seen.output.contains("--explain"))
   }
 
   @Test func endsHaveTheNamesThatTheyAreGiven() async throws {

@@ -27,7 +27,7 @@ struct FindingTests {
     let found = try TakeFindings(path: call.path)
     #expect(found.detections == [])
     #expect(found.findings.isEmpty)
-    #expect(found.text().hasPrefix("Nothing seems wrong. Looked at: 2 peers, 8 streams of media, "))
+    #expect(found.text().hasPrefix("Nothing seems wrong. Looked at: 2 peers, 4 streams of media, "))
     #expect(found.json(take: "a.take").contains("\"findings\":[],\"looked_at\":\"2 peers"))
     #expect(try rows(call.path, "SELECT * FROM freeze") == [])
 
@@ -240,7 +240,11 @@ struct FindingTests {
         VALUES (786432, 5000000000, 1, 0, 9, 9, 0, 0);
       """)
     let found = try TakeFindings(path: path).detections.filter { $0.rule == "no-key-frame" }
-    #expect(found.map(\.evidence) == ["a key frame was asked for 2 times, and shown after 4.0 s"])
+    #expect(
+      found.map(\.evidence) == [
+        "its receiver asked for a key frame (a whole picture) 2 times and showed one 4.0 s after "
+          + "the first time"
+      ])
     #expect(found.first?.fromNanoseconds == 1_000_000_000)
   }
 

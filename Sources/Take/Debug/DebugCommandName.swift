@@ -63,7 +63,7 @@ package enum DebugCommandName: String, CaseIterable, Sendable {
     case .continue: "go on to the next breakpoint or to the end"
     case .break: "stop there from now on; without a condition, list the breakpoints"
     case .delete: "take a breakpoint away, or all"
-    case .show: "print the state of the stack, or the part at a path"
+    case .show: "print the state of the stack, or the part at a path; Tab lists the paths"
     case .stats: "print what getStats would give here"
     case .steps: "print the last steps"
     case .watch: "print the value at a path after every move; without a path, stop that"

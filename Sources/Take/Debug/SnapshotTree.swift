@@ -1,3 +1,4 @@
+import Replay
 import Wire
 
 /// A snapshot as a tree of named values, for printing, look-up and comparison.
@@ -104,11 +105,16 @@ package struct SnapshotTree: Hashable, Sendable, Codable {
     return tree
   }
 
-  /// Describes why a path does not exist: how far it matches, and what could follow.
+  /// Describes why a path does not exist: how far it matches, what could follow or was meant, and
+  /// how to list what there is.
   func absence(of path: String) -> String {
     var (tree, known) = (self, "")
+    var unknown: Substring = ""
     for part in path.split(whereSeparator: { $0 == "." || $0 == "[" || $0 == "]" }) {
-      guard let next = tree.children.first(where: { $0.name == part }) else { break }
+      guard let next = tree.children.first(where: { $0.name == part }) else {
+        unknown = part
+        break
+      }
       known += tree.kind == .list ? "[\(part)]" : known.isEmpty ? "\(part)" : ".\(part)"
       tree = next
     }
@@ -120,7 +126,24 @@ package struct SnapshotTree: Hashable, Sendable, Codable {
     } else {
       there = "there are " + tree.children.map(\.name).joined(separator: ", ")
     }
+    let meant = near(String(unknown), below: tree, at: known)
     return "there is nothing at \"\(path)\"; " + (known.isEmpty ? there : "at \(known) \(there)")
+      + (meant.isEmpty ? "" : "; did you mean \(meant.joined(separator: " or "))?")
+      + (meant.isEmpty && known.isEmpty ? "; show without a path prints all of it" : "")
+  }
+
+  /// Up to three paths that a name may stand for: of a similar name where it was looked for, else
+  /// of that name anywhere.
+  private func near(_ name: String, below tree: SnapshotTree, at known: String) -> [String] {
+    guard tree.kind != .list else { return [] }
+    let here = Nearest.words(to: name, among: tree.children.map(\.name))
+    if !here.isEmpty { return here.map { known.isEmpty ? $0 : "\(known).\($0)" } }
+    let ends = leaves(recursive: true).map { entry in
+      (path: entry.path, name: entry.path.split { $0 == "." || $0 == "[" }.last ?? "")
+    }
+    let isThere = ends.contains { $0.name == name }
+    let wanted = isThere ? [name] : Nearest.words(to: name, among: ends.map { String($0.name) })
+    return Array(ends.filter { wanted.contains(String($0.name)) }.prefix(3).map(\.path))
   }
 
   /// Returns all paths that begin with a text, for completion.

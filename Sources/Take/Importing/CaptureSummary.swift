@@ -103,13 +103,16 @@ public struct CaptureSummary: Encodable, Hashable, Sendable {
     var lines = [
       "\(take): \(counted(calls, "call")), \(counted(streams, "stream")), "
         + "\(counted(packets, "RTP and RTCP packet")) (\(packetsInClear) in the clear) of "
-        + "\(counted(datagrams, "datagram")), \(counted(mediaFrames, "frame")), "
-        + counted(steps, "step")
+        + "\(counted(datagrams, "datagram")), \(counted(mediaFrames, "frame")) of audio and "
+        + "video, \(counted(steps, "step"))"
     ]
     if ofNoCall > 0 { lines[0] += ", \(counted(ofNoCall, "packet")) of no call left out" }
     if dropped > 0 { lines[0] += ", \(counted(dropped, "frame")) lost while capturing" }
     if !notSeen.isEmpty {
-      lines.append("not seen: \(notSeen.joined(separator: ", ")); retake info tells more")
+      let info = ShellText.command("retake", "info", take)
+      lines.append(
+        "not seen: \(notSeen.joined(separator: ", ")); \(info) says what that is, and which option "
+          + "helps")
     }
     lines += notes
     lines += hints

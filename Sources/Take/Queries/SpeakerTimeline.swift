@@ -357,8 +357,8 @@ package enum UnheardMedia {
   }
 }
 
-/// Describes in words what could not be seen; the page uses the same words.
-enum CoverageText {
+/// Descriptions of what could not be seen; the page has the same.
+package enum CoverageText {
   private static let words = [
     "no-keys": "not opened, as there is no key", "not-opened": "not opened by the keys there are",
     "waiting-overflow": "given up while they waited for keys",
@@ -380,7 +380,7 @@ enum CoverageText {
   static func text(what: String, reason: String) -> String? {
     if what == "late-start" { return "what was before the capture began" }
     if what == "one-direction" { return "the packets of one direction" }
-    if what == "unknown-clock" { return "the jitter of streams whose clock nothing tells" }
+    if what == "unknown-clock" { return "the jitter of streams of an unknown clock rate" }
     if what == "damaged-capture" { return "what is damaged in the capture" }
     if what == "cut-capture" { return "what followed where the capture is cut off" }
     if what == "unused-key" { return "what the SRTP keys are for, which open no packet" }
@@ -393,5 +393,38 @@ enum CoverageText {
     let count = reason.prefix { $0.isNumber }
     return count.isEmpty
       ? "packets \(words)" : "\(counted(Int64(count) ?? .max, "packet")) \(words)"
+  }
+
+  /// What of a capture is not seen for other reasons, which weaken nothing.
+  private static let harmless = [
+    "ignored": "packet of no call", "relayed-twice": "packet captured twice, through a relay",
+    "description": "description that cannot be read or is of no call",
+    "unannounced": "stream that no description announces",
+    "deduced": "stream whose contents its packets show",
+  ]
+
+  /// The options of `import` that may help.
+  private static let remedies = [
+    "no-keys": "retake import --keys FILE reads the call's key log, --srtp-key a key",
+    "not-opened": "retake import --keys FILE or --srtp-key with the keys of this call opens them",
+    "data-not-opened": "retake import --keys FILE opens them with the call's key log",
+    "unused-key-log": "the capture and the key log have to be of the same call",
+  ]
+
+  /// Describes a row of `coverage` for a person, with the option that helps.
+  package static func line(what: String, reason: String) -> String {
+    let digits = reason.prefix { $0.isNumber }
+    var more = reason.dropFirst(digits.count)
+    if more.hasPrefix(": ") { more = more.dropFirst(2) }
+    var line: String
+    if let noun = harmless[what] {
+      let (first, rest) = (noun.prefix { $0 != " " }, noun.drop { $0 != " " })
+      line = counted(Int64(digits) ?? 1, String(first)) + rest
+    } else {
+      line = text(what: what, reason: reason) ?? what
+    }
+    if !more.isEmpty, !line.contains(more) { line += ": \(more)" }
+    if let remedy = remedies[what] { line += "; \(remedy)" }
+    return line
   }
 }

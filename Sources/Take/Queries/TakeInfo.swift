@@ -216,7 +216,8 @@ package struct TakeInfo: Sendable, Codable {
     }
     let tracks = try connection.prepare(
       """
-      SELECT DISTINCT peer, track || ' ' || kind || ' ' || direction || ' ' || codec
+      SELECT DISTINCT peer, track || ' ' || kind || ' ' || direction
+        || ' ' || iif(codec = '', '(codec unknown)', codec)
       FROM track ORDER BY peer, track, direction
       """)
     while try tracks.step() {
@@ -329,13 +330,19 @@ extension TakeInfo: CustomStringConvertible {
         lines.append("    " + words(person))
       }
     }
-    for gap in coverage {
+    for (place, gap) in coverage.enumerated() {
+      // Later rows of a kind count what earlier ones do.
+      let isLast = !coverage[(place + 1)...].contains {
+        ($0.actor, $0.peer, $0.what) == (gap.actor, gap.peer, gap.what)
+      }
+      guard isLast else { continue }
       // Inferred facts were seen but not stated.
       add(
         gap.what == "deduced" ? "judged" : "not seen",
-        "\(gap.what), \(thousandths(gap.fromNanoseconds / 1_000_000)) to "
+        CoverageText.line(what: gap.what, reason: gap.reason)
+          + " (\(gap.what), \(thousandths(gap.fromNanoseconds / 1_000_000)) to "
           + "\(thousandths(gap.toNanoseconds / 1_000_000)) s"
-          + (gap.peer.map { ", peer \($0)" } ?? "") + ": \(gap.reason)")
+          + (gap.peer.map { ", peer \($0)" } ?? "") + ")")
     }
     add(
       "rows", tables.filter { $0.rows > 0 }.map { "\($0.table) \($0.rows)" }.joined(separator: ", ")
@@ -344,7 +351,10 @@ extension TakeInfo: CustomStringConvertible {
       add("added", "\(additions.joined(separator: ", ")): not of a take, and not read by Retake")
     }
     if otherViews > 0 {
-      add("views", "\(otherViews) of another version or altered; Retake reads its own instead")
+      add(
+        "views",
+        "\(otherViews) of the file's SQL views are those of another version of Retake, or altered; "
+          + "this one uses its own")
     }
     return lines.map(PrintableText.line).joined(separator: "\n")
   }

@@ -16,18 +16,55 @@ package struct FindingExplainer {
   private let codecs: () -> any CodecFactory
   private let findings: [Finding]
 
-  /// The harm at one place in one run.
+  /// The harm at some places in one run: of the same pictures and the same audio in each.
   private struct Harm {
     var frozenSeconds = 0.0
     var concealedSeconds = 0.0
+    /// The number of times for which the picture stood still.
+    var stops = 0
 
-    var isNone: Bool { frozenSeconds < 0.05 && concealedSeconds < 0.05 }
+    var isNone: Bool { Self.isNone(frozenSeconds) && Self.isNone(concealedSeconds) }
 
+    static func isNone(_ seconds: Double) -> Bool { seconds < 0.05 }
+
+    /// As in `frozen 0.6 s -> none, concealed 0.5 s -> 0.2 s`.
+    func change(to after: Harm) -> String {
+      [
+        ("frozen", frozenSeconds, after.frozenSeconds),
+        ("concealed", concealedSeconds, after.concealedSeconds),
+      ].filter { !Self.isNone($0.1) || !Self.isNone($0.2) }
+        .map { "\($0.0) \(Self.words($0.1)) -> \(Self.words($0.2))" }.joined(separator: ", ")
+    }
+
+    private static func words(_ seconds: Double) -> String {
+      isNone(seconds) ? "none" : "\(decimal(seconds, 1)) s"
+    }
+  }
+
+  /// Packets that were lost on one way.
+  private struct Lost {
+    var from: UInt32
+    var to: UInt32
+    /// As in `from caller to callee`.
+    var way: String
+    var packets: [FreeRun.LostPacket] = []
+    /// How many of them a receiver counts as lost: of audio, of video, and retransmissions.
+    var audio = 0
+    var video = 0
+    var others = 0
+
+    /// As in `58 packets that were lost from caller to callee (32 of audio, 21 of video and 5
+    /// retransmissions)`.
     var words: String {
-      let parts = [(frozenSeconds, "frozen"), (concealedSeconds, "concealed")]
-        .filter { $0.0 >= 0.05 }
-        .map { "\(decimal($0.0, 1)) s \($0.1)" }
-      return parts.isEmpty ? "nothing frozen or concealed" : parts.joined(separator: ", ")
+      var parts = [(audio, "of audio"), (video, "of video")].filter { $0.0 > 0 }
+        .map { "\($0.0) \($0.1)" }
+      if others > 0 { parts.append("\(counted(others, "retransmission"))") }
+      let list =
+        parts.count > 1
+        ? parts.dropLast().joined(separator: ", ") + " and " + (parts.last ?? "") : parts.joined()
+      let count = audio + video + others
+      return "\(counted(count, "packet")) that \(count == 1 ? "was" : "were") lost \(way)"
+        + (list.isEmpty ? "" : " (\(list))")
     }
   }
 
@@ -66,10 +103,11 @@ package struct FindingExplainer {
         })
     }
     let lost = try lostPackets()
+    let all = lost.flatMap(\.packets).sorted { $0.at < $1.at }
     let delivered =
-      lost.isEmpty
+      all.isEmpty
       ? nil
-      : try run(FreeRun.Changes(delivering: lost), "with the lost packets delivered", progress)
+      : try run(FreeRun.Changes(delivering: all), "with the lost packets delivered", progress)
     var buffered: [(milliseconds: UInt32, outcomes: [PeerOutcome])] = []
     for length in Self.buffers {
       var changes = FreeRun.Changes()
@@ -83,8 +121,13 @@ package struct FindingExplainer {
       if isEnough { break }
     }
     return Dictionary(
-      uniqueKeysWithValues: wanted.map {
-        ($0.index, words($0.places, recorded, delivered, lost.count, buffered))
+      uniqueKeysWithValues: wanted.map { one in
+        let receivers = Set(one.places.map(\.peer))
+        return (
+          one.index,
+          words(
+            one.places, recorded, delivered, lost.filter { receivers.contains($0.to) }, buffered)
+        )
       }
     ).merging(unseen) { one, _ in one }
   }
@@ -102,47 +145,74 @@ package struct FindingExplainer {
     return texts
   }
 
+  private typealias Run = (milliseconds: UInt32, outcomes: [PeerOutcome])
+
   private func words(
-    _ places: [Place], _ recorded: [PeerOutcome], _ delivered: [PeerOutcome]?, _ lost: Int,
-    _ buffered: [(milliseconds: UInt32, outcomes: [PeerOutcome])]
+    _ places: [Place], _ recorded: [PeerOutcome], _ delivered: [PeerOutcome]?, _ lost: [Lost],
+    _ buffered: [Run]
   ) -> String {
     let before = harm(places, recorded, recorded)
     guard !before.isNone else {
       return "not explained: run freely from its inputs, the session shows nothing frozen or "
         + "concealed, as what it waited for was decided by time"
     }
-    var text: String
-    if let delivered {
-      let after = harm(places, delivered, recorded)
-      text =
-        after.isNone
-        ? "with the \(lost) lost packets delivered, nothing is frozen or concealed"
-        : "with the \(lost) lost packets delivered: \(after.words), instead of \(before.words)"
-    } else {
-      text = "which packets were lost is not known, as the take does not have the other end's"
+    var parts: [String] = []
+    if let delivered, !lost.isEmpty {
+      parts.append(
+        "with the \(lost.map(\.words).joined(separator: " and the ")) delivered: "
+          + before.change(to: harm(places, delivered, recorded)))
+    } else if delivered == nil {
+      parts.append(
+        "which packets were lost is not known, as the take does not have the other end's")
     }
-    if let enough = buffered.first(where: { harm(places, $0.outcomes, recorded).isNone }) {
-      text += "; \(enough.milliseconds) ms of buffer would have been enough"
-    } else if let best = buffered.min(by: {
-      total(harm(places, $0.outcomes, recorded)) < total(harm(places, $1.outcomes, recorded))
-    }), total(harm(places, best.outcomes, recorded)) < 0.8 * total(before) {
-      text +=
-        "; \(best.milliseconds) ms of buffer: \(harm(places, best.outcomes, recorded).words)"
-    } else {
-      text += "; no buffer of up to a second helps: what is missing never came, or came too late"
+    let runs = buffered.map { ($0.milliseconds, harm(places, $0.outcomes, recorded)) }
+    if !Harm.isNone(before.frozenSeconds) {
+      let gone =
+        before.stops == 1
+        ? "the freeze is gone"
+        : "\(before.stops == 2 ? "both" : "all \(before.stops)") freezes are gone"
+      parts.append(buffer(gone, before, runs, \.frozenSeconds))
     }
-    return text + " (open loop: the other side sends what it sent)"
+    if !Harm.isNone(before.concealedSeconds) {
+      parts.append(buffer("no audio is concealed", before, runs, \.concealedSeconds))
+    }
+    return parts.joined(separator: "; ") + " (open loop: the other side sends what it sent)"
   }
 
-  private func total(_ harm: Harm) -> Double { harm.frozenSeconds + harm.concealedSeconds }
+  /// What buffers do against one kind of harm: the smallest that is enough, else the best of them.
+  private func buffer(
+    _ gone: String, _ before: Harm, _ runs: [(milliseconds: UInt32, harm: Harm)],
+    _ kind: KeyPath<Harm, Double>
+  ) -> String {
+    func change(_ run: (milliseconds: UInt32, harm: Harm)) -> String {
+      var (former, latter) = (Harm(), Harm())
+      let isFrozen = kind == \.frozenSeconds
+      (former.frozenSeconds, former.concealedSeconds) =
+        isFrozen ? (before.frozenSeconds, 0) : (0, before.concealedSeconds)
+      (latter.frozenSeconds, latter.concealedSeconds) =
+        isFrozen ? (run.harm.frozenSeconds, 0) : (0, run.harm.concealedSeconds)
+      return former.change(to: latter)
+    }
+    let tried = runs.map { "\($0.milliseconds)" }.joined(separator: ", ")
+    if let enough = runs.first(where: { Harm.isNone($0.harm[keyPath: kind]) }) {
+      return "\(gone) with a jitter buffer of \(enough.milliseconds) ms, the smallest that is "
+        + "enough of those tried (\(tried) ms): \(change(enough))"
+    }
+    let best = runs.min { $0.harm[keyPath: kind] < $1.harm[keyPath: kind] }
+    guard let best, best.harm[keyPath: kind] < 0.8 * before[keyPath: kind] else {
+      return "no jitter buffer of up to \(Self.buffers.last ?? 0) ms helps against "
+        + "\(kind == \.frozenSeconds ? "the freeze" : "the concealment"): what is missing never "
+        + "came, or came too late"
+    }
+    return "no jitter buffer of up to \(Self.buffers.last ?? 0) ms is enough; with "
+      + "\(best.milliseconds) ms: \(change(best))"
+  }
 
   // MARK: Places
 
   private func places(of finding: Finding) -> [Place] {
     var places = finding.symptoms.flatMap { self.places(of: $0) }
-    guard ["freeze", "video-stopped", "concealed-audio"].contains(finding.id) else {
-      return places
-    }
+    guard TakeFindings.explained.contains(finding.id) else { return places }
     for one in finding.detections {
       places.append(
         Place(
@@ -153,33 +223,66 @@ package struct FindingExplainer {
     return places
   }
 
-  /// Returns the duration of freezes and concealment at the places: freezes from a second before to
-  /// a second after; concealment over the entire session, since its counter is cumulative.
+  /// The harm at the places in a run, of the pictures and the audio that were affected there in the
+  /// recorded session: a longer buffer shows and plays them later.
   private func harm(_ places: [Place], _ outcomes: [PeerOutcome], _ recorded: [PeerOutcome])
     -> Harm
   {
     var harm = Harm()
-    var counted: [PeerOutcome.Freeze] = []
-    var peers: [UInt32] = []
+    var counted: [UInt32: Set<Int>] = [:]
     for place in places {
-      guard let outcome = outcomes.first(where: { $0.peer == place.peer }) else { continue }
-      if place.isVideo {
-        for freeze in outcome.freezes
-        where freeze.track == place.track && freeze.toNanoseconds >= place.from - 1_000_000_000
-          && freeze.fromNanoseconds <= place.to + 1_000_000_000 && !counted.contains(freeze)
-        {
-          counted.append(freeze)
-          harm.frozenSeconds += freeze.seconds
+      guard let outcome = outcomes.first(where: { $0.peer == place.peer }),
+        let original = recorded.first(where: { $0.peer == place.peer })
+      else { continue }
+      let found =
+        place.isVideo ? stops(at: place, outcome, original) : blocks(at: place, outcome, original)
+      for index in found
+      where counted[place.peer &* 2 &+ (place.isVideo ? 1 : 0), default: []].insert(index).inserted
+      {
+        if place.isVideo {
+          harm.frozenSeconds += outcome.stops[index].seconds
+          harm.stops += 1
+        } else {
+          harm.concealedSeconds += Self.blockSeconds
         }
-      } else if !peers.contains(place.peer) {
-        peers.append(place.peer)
-        harm.concealedSeconds +=
-          outcome.measures.filter {
-            $0.name.hasSuffix(" audio concealed ms")
-          }.reduce(0) { $0 + $1.value } / 1e3
       }
     }
     return harm
+  }
+
+  /// The usual length of a block of audio.
+  private static let blockSeconds = 0.02
+
+  /// The indices of the times in which pictures stood still that stood still at a place.
+  private func stops(at place: Place, _ outcome: PeerOutcome, _ original: PeerOutcome) -> [Int] {
+    let spans = original.stops.filter {
+      $0.track == place.track && $0.fromNanoseconds < place.to && $0.toNanoseconds > place.from
+    }
+    return outcome.stops.indices.filter { index in
+      let stop = outcome.stops[index]
+      guard stop.track == place.track, stop.seconds >= 0.15 else { return false }
+      return spans.contains { span in
+        Self.isBefore(stop.before, span.after) && Self.isBefore(span.before, stop.after)
+      }
+    }
+  }
+
+  /// The indices of concealed blocks in the audio of a place.
+  private func blocks(at place: Place, _ outcome: PeerOutcome, _ original: PeerOutcome) -> [Int] {
+    let own = original.concealed.filter {
+      $0.track == place.track && $0.at >= place.from && $0.at < place.to
+    }
+    guard let first = own.first?.rtpTime, let last = own.last?.rtpTime else { return [] }
+    return outcome.concealed.indices.filter { index in
+      let block = outcome.concealed[index]
+      return block.track == place.track && !Self.isBefore(block.rtpTime, first)
+        && !Self.isBefore(last, block.rtpTime)
+    }
+  }
+
+  /// Whether a timestamp is before another one; nil is at no time.
+  private static func isBefore(_ one: UInt32, _ other: UInt32?) -> Bool {
+    other.map { Int32(bitPattern: $0 &- one) > 0 } ?? true
   }
 
   // MARK: Runs
@@ -190,57 +293,90 @@ package struct FindingExplainer {
     try FreeRun(path: path, changes: changes, codecs: codecs).run { progress(what, $0) }
   }
 
-  /// Returns media packets that one peer of the take sent and another did not receive, with their
-  /// expected arrival times.
-  private func lostPackets() throws(TapeError) -> [FreeRun.LostPacket] {
+  /// RTP packets that one peer of the take sent and another did not receive, with their expected
+  /// arrival times.
+  private func lostPackets() throws(TapeError) -> [Lost] {
     let connection = try TakeFile.openForQueries(path)
     do throws(SQLiteError) {
-      var found: [FreeRun.LostPacket] = []
+      var found: [Lost] = []
       let ways = try connection.prepare(
         """
-        SELECT from_peer, to_peer, CAST(avg(delay_ms) * 1e6 AS INTEGER) FROM one_way_delay
+        SELECT from_peer, to_peer, CAST(avg(delay_ms) * 1e6 AS INTEGER),
+          (SELECT label FROM peer WHERE peer = from_peer),
+          (SELECT label FROM peer WHERE peer = to_peer) FROM one_way_delay
         WHERE delay_ms IS NOT NULL GROUP BY from_peer, to_peer HAVING count(*) >= 20
         """)
       while try ways.step() {
         let (from, to, delay) = ways.values(Int64.self, Int64.self, Int64.self)
-        found += try lostPackets(connection, from, to, delay)
+        func name(_ column: Int, _ peer: Int64) -> String {
+          ways.text(column).flatMap { $0.isEmpty ? nil : $0 } ?? "peer \(peer)"
+        }
+        var lost = Lost(
+          from: UInt32(truncatingIfNeeded: from), to: UInt32(truncatingIfNeeded: to),
+          way: "from \(name(3, from)) to \(name(4, to))")
+        try readLost(connection, &lost, delay)
+        if !lost.packets.isEmpty { found.append(lost) }
       }
-      return found.sorted { $0.at < $1.at }
+      return found
     } catch {
       throw TapeError(path: path, error)
     }
   }
 
-  private func lostPackets(
-    _ connection: borrowing SQLiteConnection, _ from: Int64, _ to: Int64, _ delay: Int64
-  ) throws(SQLiteError) -> [FreeRun.LostPacket] {
-    // The path with the most packets.
+  private func readLost(
+    _ connection: borrowing SQLiteConnection, _ lost: inout Lost, _ delay: Int64
+  ) throws(SQLiteError) {
+    // The path of most packets.
     let paths = try connection.prepare(
       """
       SELECT local, remote FROM path JOIN packet_store USING (path)
-      WHERE peer = \(to) AND direction = 'in' AND marker_type IS NOT NULL
+      WHERE peer = \(lost.to) AND direction = 'in' AND marker_type IS NOT NULL
       GROUP BY path ORDER BY count(*) DESC LIMIT 1
       """)
     guard try paths.step(), let local = SocketAddress(paths.text(0) ?? ""),
       let remote = SocketAddress(paths.text(1) ?? "")
-    else { return [] }
+    else { return }
     let rows = try connection.prepare(
       """
-      SELECT packet.at_ns, packet.bytes FROM packet
-      WHERE peer = \(from) AND direction = 'out' AND protocol = 'rtp'
-        AND (step, ssrc, sequence) IN (
-        SELECT step, ssrc, sequence FROM one_way_delay
-        WHERE from_peer = \(from) AND delay_ms IS NULL)
-      ORDER BY row LIMIT \(Self.packetMaximum)
+      WITH
+        sent AS MATERIALIZED (
+          SELECT step, ssrc, sequence, delay_ms FROM one_way_delay WHERE from_peer = \(lost.from)
+        ),
+        -- What was sent last is under way at the end. Nobody counts that, nor what was lost before
+        -- the first packet that arrived.
+        arrived AS (
+          SELECT ssrc, min(step) AS first, max(step) AS last
+          FROM sent WHERE delay_ms IS NOT NULL GROUP BY ssrc
+        ),
+        lost AS (
+          SELECT sent.step AS step, sent.ssrc AS ssrc, sent.sequence AS sequence,
+            coalesce(sent.step > first, 1) AS is_counted
+          FROM sent LEFT JOIN arrived USING (ssrc)
+          WHERE delay_ms IS NULL AND coalesce(sent.step < last, 1)
+        ),
+        kind AS (
+          SELECT DISTINCT ssrc & 0xffffffff AS ssrc, kind FROM format
+          WHERE peer = \(lost.from) AND direction = 'out'
+        )
+      SELECT packet.at_ns, packet.bytes, coalesce(kind.kind, ''), is_counted
+      FROM lost JOIN packet ON packet.step = lost.step AND packet.ssrc = lost.ssrc
+        AND packet.sequence = lost.sequence
+      LEFT JOIN kind ON kind.ssrc = packet.ssrc
+      WHERE packet.peer = \(lost.from) AND packet.direction = 'out' AND protocol = 'rtp'
+      ORDER BY packet.row LIMIT \(Self.packetMaximum)
       """)
-    var found: [FreeRun.LostPacket] = []
     while try rows.step() {
-      found.append(
+      if rows.integer(3) != 0 {
+        switch rows.text(2) {
+        case "audio": lost.audio += 1
+        case "video": lost.video += 1
+        default: lost.others += 1
+        }
+      }
+      lost.packets.append(
         FreeRun.LostPacket(
-          peer: UInt32(truncatingIfNeeded: to),
-          at: Instant(nanoseconds: rows.integer(0) &+ delay),
+          peer: lost.to, at: Instant(nanoseconds: rows.integer(0) &+ delay),
           datagram: Datagram(local: local, remote: remote, bytes: rows.bytes(1))))
     }
-    return found
   }
 }

@@ -263,6 +263,7 @@ package final class FreeRun {
     let clock = peers[index].clock
     var input = input
     if case .datagram(let datagram, let arrival) = input {
+      peers[index].outcome.receive(datagram.bytes)
       input = .datagram(datagram, arrival: arrival - clock)
     }
     peers[index].machine.step(input, at: now - clock, into: &outbox)

@@ -1,5 +1,6 @@
 import Media
 import Peer
+package import Queries
 import Stats
 import Tape
 import Wire
@@ -17,6 +18,18 @@ package struct PeerOutcome: Sendable, Codable {
     package var track: UInt32
 
     package var seconds: Double { Double(toNanoseconds -| fromNanoseconds) / 1e9 }
+  }
+
+  /// A time in which no new picture was shown, with the pictures around it.
+  package struct Stop: Sendable {
+    package var track: UInt32
+    package var fromNanoseconds: Int64
+    package var toNanoseconds: Int64
+    /// The timestamps of the picture before it and of the one after it; nil if none followed.
+    package var before: UInt32
+    package var after: UInt32?
+
+    package var seconds: Double { Double(max(0, toNanoseconds -| fromNanoseconds)) / 1e9 }
   }
 
   /// A state that was reached.
@@ -40,7 +53,13 @@ package struct PeerOutcome: Sendable, Codable {
   /// The refusals, with counts.
   package private(set) var refusals: [String] = []
 
-  private var shown: [(track: UInt32, rule: FreezeRule)] = []
+  /// Freezes, and longer times without a new picture, up to the end.
+  package private(set) var stops: [Stop] = []
+  /// The concealed blocks of audio that hide a loss.
+  package private(set) var concealed: [PlayoutJudge.Concealed] = []
+
+  private var shown: [(track: UInt32, rule: FreezeRule, at: Int64, rtpTime: UInt32)] = []
+  private var judge = PlayoutJudge()
   private var frames: [(name: String, count: Int)] = []
   private var samples: [(name: String, count: Int)] = []
   /// Frames shown after the end whose packets had arrived before.
@@ -60,7 +79,12 @@ package struct PeerOutcome: Sendable, Codable {
     self.label = label
   }
 
-  // MARK: Collection
+  /// When the connection was closed, if it was.
+  private var closed: Int64? {
+    states.first { $0.machine == "connection" && $0.state == "closed" }?.atNanoseconds
+  }
+
+  // MARK: Collecting
 
   mutating func record(_ output: PeerOutput, at now: Instant) {
     switch output {
@@ -82,15 +106,36 @@ package struct PeerOutcome: Sendable, Codable {
   /// Counts frames that a peer shows after the end of its recording, from packets that arrived
   /// before.
   mutating func countLate(_ output: PeerOutput, at now: Instant) {
-    guard case .event(.frame(let frame)) = output, frame.isInbound, frame.outcome == "decoded"
-    else { return }
+    guard case .event(.frame(let frame)) = output, frame.isInbound else { return }
+    guard frame.outcome == "decoded" else {
+      play(frame, at: now)
+      return
+    }
     if frame.kind == .video {
       Self.add(1, "track \(frame.transceiver) video frames under way at the end", to: &late)
     }
     record(frame, at: now)
   }
 
-  /// The maximum number of streams, which no real session reaches.
+  private mutating func play(_ frame: FrameRecord, at now: Instant) {
+    guard frame.isInbound, frame.kind == .audio else { return }
+    judge.play(
+      track: frame.transceiver, ssrc: frame.ssrc, rtpTime: frame.rtpTime, outcome: frame.outcome,
+      at: now.nanoseconds)
+  }
+
+  /// Receives a datagram of the session, of which the header of an RTP packet is in the clear.
+  mutating func receive(_ bytes: [UInt8]) {
+    guard bytes.count >= 12, bytes[0] >> 6 == 2, !(192...223).contains(bytes[1]) else { return }
+    func number(_ range: Range<Int>) -> UInt32 {
+      bytes[range].reduce(UInt32(0)) { $0 << 8 | UInt32($1) }
+    }
+    judge.arrive(
+      ssrc: number(8..<12), sequence: UInt16(bytes[2]) << 8 | UInt16(bytes[3]),
+      rtpTime: number(4..<8))
+  }
+
+  /// More streams than any session has.
   private static let streamMaximum = 4_096
 
   private mutating func countSent(_ bytes: [UInt8]) {
@@ -133,8 +178,9 @@ package struct PeerOutcome: Sendable, Codable {
       return
     }
     if frame.kind == .audio {
-      // Concealed loss and blocks added to slow down have the same outcome; statistics tell them
-      // apart.
+      play(frame, at: now)
+      // Concealment of loss and blocks added to slow down have the same outcome; the statistics
+      // distinguish them.
       guard frame.outcome != "concealed" else { return }
       var count = 0
       if case .audio(let block) = frame.decoded { count = block.frameCount }
@@ -144,19 +190,30 @@ package struct PeerOutcome: Sendable, Codable {
     Self.add(
       1, "\(track) frames \(frame.outcome == "decoded" ? "shown" : frame.outcome)", to: &frames)
     guard frame.outcome == "decoded" else { return }
-    let index: Int
-    if let known = shown.firstIndex(where: { $0.track == frame.transceiver }) {
-      index = known
-    } else {
-      index = shown.count
-      shown.append((frame.transceiver, FreezeRule()))
+    show(frame, at: now)
+  }
+
+  private mutating func show(_ frame: FrameRecord, at now: Instant) {
+    let known = shown.firstIndex { $0.track == frame.transceiver }
+    let index = known ?? shown.count
+    if known == nil {
+      shown.append((frame.transceiver, FreezeRule(), now.nanoseconds, frame.rtpTime))
     }
-    if let begin = shown[index].rule.show(at: now) {
+    let begin = shown[index].rule.show(at: now)
+    if let begin {
       freezes.append(
         Freeze(
           fromNanoseconds: begin.nanoseconds, toNanoseconds: now.nanoseconds,
           track: frame.transceiver))
     }
+    let last = shown[index]
+    if begin != nil || now.nanoseconds -| last.at > FreezeRule.longest {
+      stops.append(
+        Stop(
+          track: frame.transceiver, fromNanoseconds: last.at, toNanoseconds: now.nanoseconds,
+          before: last.rtpTime, after: frame.rtpTime))
+    }
+    (shown[index].at, shown[index].rtpTime) = (now.nanoseconds, frame.rtpTime)
   }
 
   private static func add(_ count: Int, _ name: String, to list: inout [(name: String, count: Int)])
@@ -179,6 +236,14 @@ package struct PeerOutcome: Sendable, Codable {
 
   mutating func finish(at end: Instant, stats: StatsReport) {
     sample(stats)
+    concealed = judge.finish()
+    let over = closed.map { min($0, end.nanoseconds) } ?? end.nanoseconds
+    for track in shown where over > track.at {
+      stops.append(
+        Stop(
+          track: track.track, fromNanoseconds: track.at, toNanoseconds: over,
+          before: track.rtpTime))
+    }
     for entry in frames { add(entry.name, Double(entry.count)) }
     for entry in late { add(entry.name, Double(entry.count)) }
     if unsent > 0 { add("packets asked for again that were not sent", Double(unsent)) }
@@ -253,6 +318,8 @@ package struct PeerOutcome: Sendable, Codable {
 /// Detects freezes: gaps of at least three times the average that exceed it by at least 150 ms (W3C
 /// freezeCount).
 struct FreezeRule: Sendable {
+  /// A longer gap is a pause, in nanoseconds.
+  static let longest: Int64 = 5_000_000_000
   private var last: Instant?
   private var gaps: [Int64] = []
 
@@ -261,7 +328,7 @@ struct FreezeRule: Sendable {
     defer { last = now }
     guard let last else { return nil }
     let gap = (now - last).nanoseconds
-    guard gap.magnitude <= 5_000_000_000 else { return nil }
+    guard gap.magnitude <= UInt64(Self.longest) else { return nil }
     defer {
       if gaps.count == 30 { gaps.removeFirst() }
       gaps.append(gap)

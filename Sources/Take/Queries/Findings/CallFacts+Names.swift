@@ -180,7 +180,8 @@ extension CallFacts {
 
   private func liveTime(of peer: Peer) -> ClosedRange<Int64>? {
     let own = states.filter { $0.peer == peer.number && $0.machine == "connection" }
-    if !own.isEmpty {
+    // Older browsers tell of it only that it was closed.
+    if own.contains(where: { $0.to != "closed" }) {
       guard let from = own.first(where: { $0.to == "connected" })?.at else { return nil }
       let to = own.last { $0.from == "connected" || $0.from == "disconnected" }
       let isLive = ["connected", "disconnected"].contains(own.last?.to ?? "")

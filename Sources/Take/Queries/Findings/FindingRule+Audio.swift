@@ -2,9 +2,11 @@
 
 extension FindingRule {
   static let concealed = FindingRule(
-    id: "concealed-audio", severity: .medium, title: "Audio concealed",
+    id: "concealed-audio", severity: .medium, title: "Gaps in the audio filled in (concealed)",
     thresholds: [
-      .init("least_share", 20, "%", "of a second; Webex calls more than 5 % a severe second"),
+      .init("least_share", 20, "%", "of a second, in one second at least; half a word is missing"),
+      .init("low_share", 5, "%", "of each second; Webex calls more than 5 % a severe second"),
+      .init("least_concealed", 5, "blocks", "of such seconds in a row, if none has least_share"),
       .init("least_blocks", 20, "blocks", "of fewer in a second no share is stated"),
     ],
     causes: [
@@ -87,7 +89,7 @@ extension FindingRule {
             played.blocks AS blocks, all_concealed - coalesce(spared.blocks, 0) AS concealed
           FROM played LEFT JOIN spared ON spared.peer = played.peer
             AND spared.track = played.track AND spared.second = played.second
-          WHERE played.blocks >= 20 AND concealed * 5 >= played.blocks
+          WHERE played.blocks >= 20 AND concealed * 20 >= played.blocks
             AND all_concealed < played.blocks
         ),
         numbered AS (
@@ -99,6 +101,7 @@ extension FindingRule {
         sum(concealed) || ' of ' || sum(blocks) || ' blocks of audio track ' || track
           || ' were concealed: their packets were lost or late' AS evidence
       FROM numbered GROUP BY peer, track, run
+      HAVING max(concealed * 5 >= blocks) OR sum(concealed) >= 5
       """, detector: findConcealment)
 
   /// Detects a microphone that delivers only digital silence.

@@ -332,7 +332,10 @@ extension FindingRule {
         made AS (
           SELECT channel.peer AS peer, channel, min(label) AS label,
             max(min(channel.at_ns), secured.at_ns) AS from_ns,
-            coalesce(min(iif(state IN ('closing', 'closed'), channel.at_ns, NULL)), \(end)) AS to_ns
+            coalesce(min(iif(state IN ('closing', 'closed'), channel.at_ns, NULL)),
+              -- Nobody knows what became of it after the last report.
+              (SELECT max(stat.at_ns) FROM stat JOIN peer USING (peer)
+                WHERE role = 'reported' AND stat.peer = channel.peer), \(end)) AS to_ns
           FROM channel JOIN secured USING (peer) GROUP BY channel.peer, channel
           HAVING max(state = 'open') = 0
         )

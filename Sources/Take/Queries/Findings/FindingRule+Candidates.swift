@@ -5,12 +5,14 @@ import Tape
 extension FindingRule {
   /// Peers that never reached `connected` or `completed` and received no media.
   private static let unconnected = """
+    \(connectionEnds),
         unconnected AS (
-          SELECT peer, min(at_ns) AS from_ns,
-            coalesce(min(iif(to_state = 'closed', at_ns, NULL)), \(end)) AS to_ns
-          FROM state WHERE machine = 'ice-connection'
-          GROUP BY peer HAVING sum(to_state IN ('connected', 'completed')) = 0
-            AND max(to_state <> 'closed') AND peer NOT IN (
+          SELECT state.peer AS peer, min(at_ns) AS from_ns,
+            min(coalesce(min(iif(to_state = 'closed', at_ns, NULL)), \(end)),
+              max(coalesce(min(ended_ns), \(end)), min(at_ns))) AS to_ns
+          FROM state LEFT JOIN connection_end USING (peer) WHERE machine = 'ice-connection'
+          GROUP BY state.peer HAVING sum(to_state IN ('connected', 'completed')) = 0
+            AND max(to_state <> 'closed') AND state.peer NOT IN (
               SELECT path_end.peer FROM packet_store JOIN path_end USING (path)
               WHERE marker_type IS NOT NULL AND path_end.direction = 'in')
         )
@@ -40,7 +42,7 @@ extension FindingRule {
       -- Without a candidate ICE has nothing to check, and may never say that it does.
       WITH waiting AS (
         SELECT peer, min(at_ns) AS from_ns,
-          coalesce(min(iif(to_state = 'closed', at_ns, NULL)), \(end)) AS to_ns
+          coalesce(min(iif(to_state IN ('failed', 'closed'), at_ns, NULL)), \(end)) AS to_ns
         FROM state WHERE machine IN ('ice-connection', 'connection')
         GROUP BY peer HAVING sum(to_state IN ('connected', 'completed')) = 0
           AND peer NOT IN (

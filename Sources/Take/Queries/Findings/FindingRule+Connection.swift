@@ -1,32 +1,88 @@
 // Rules about the connection and its path.
 
 extension FindingRule {
+  /// When each peer's connection failed or was closed for good: `ending`.
+  ///
+  /// A connection that failed and went on, as with an ICE restart, did not end. The states are
+  /// those of the connection, or of ICE if there are no others: older browsers report the latter
+  /// alone, and that the connection was closed.
+  static let connectionEnds = """
+        connecting AS (
+          SELECT peer, row, at_ns, to_state FROM state
+          WHERE machine = iif(peer IN (
+            SELECT peer FROM state WHERE machine = 'connection' AND to_state <> 'closed'),
+            'connection', 'ice-connection')
+        ),
+        connection_end AS (
+          SELECT peer, min(at_ns) AS ended_ns FROM connecting
+          WHERE to_state IN ('failed', 'closed') AND row > coalesce((
+            SELECT max(row) FROM connecting AS other WHERE other.peer = connecting.peer
+              AND other.to_state NOT IN ('failed', 'closed')), -1)
+          GROUP BY peer
+        )
+    """
+
   static let neverConnected = FindingRule(
     id: "never-connected", severity: .critical, title: "Never connected", scope: .connection,
     sql: """
+      WITH
+      \(connectionEnds)
       -- An end that was only seen has no state of its connection but that of ICE, and what was seen
       -- of ICE may begin in the middle: media that comes is a connection.
-      SELECT peer, min(at_ns) AS from_ns, \(end) AS to_ns,
+      SELECT connecting.peer AS peer, min(at_ns) AS from_ns,
+        coalesce(ended_ns, \(end)) AS to_ns,
         'it went through ' || group_concat(to_state, ', ') AS evidence,
-        (\(end) - min(at_ns)) / 1e9 AS without_media_s
-      FROM state
-      WHERE machine = 'connection' OR machine = 'ice-connection'
-        AND peer NOT IN (SELECT peer FROM state WHERE machine = 'connection')
-      GROUP BY peer HAVING sum(to_state IN ('connected', 'completed')) = 0
-        AND peer NOT IN (
+        (coalesce(ended_ns, \(end)) - min(at_ns)) / 1e9 AS without_media_s
+      FROM connecting LEFT JOIN connection_end ON connection_end.peer = connecting.peer
+      GROUP BY connecting.peer HAVING sum(to_state IN ('connected', 'completed')) = 0
+        AND connecting.peer NOT IN (
           SELECT path_end.peer FROM packet_store JOIN path_end USING (path)
           WHERE marker_type IS NOT NULL AND path_end.direction = 'in')
+        AND connecting.peer NOT IN (\(reportedMedia))
       """)
 
+  /// Peers whose own statistics count media that came.
+  static let reportedMedia = """
+    SELECT peer FROM stat
+          WHERE type = 'inbound-rtp' AND members ->> '$.packetsReceived' > 0
+    """
+
+  /// A connection fails without ICE if DTLS does (RFC 8829 names both as its parts).
   static let disconnected = FindingRule(
     id: "disconnected", severity: .high, title: "Connection lost", scope: .connection,
     silentUnder: ["never-connected"],
     sql: """
-      SELECT peer, from_ns, to_ns,
-        'ICE was ' || state || ' for ' || round(seconds, 1) || ' s' AS evidence,
-        seconds AS without_media_s
-      FROM state_time
-      WHERE machine = 'ice-connection' AND state IN ('disconnected', 'failed')
+      WITH
+        closing AS (
+          SELECT peer, min(at_ns) AS closed_ns FROM state
+          WHERE machine IN ('connection', 'ice-connection') AND to_state = 'closed' GROUP BY peer
+        ),
+        lost AS (
+          SELECT peer, from_ns, to_ns, 'ICE was ' || state AS words, '' AS more, 1 AS is_silent
+          FROM state_time
+          WHERE machine = 'ice-connection' AND state IN ('disconnected', 'failed')
+          UNION ALL
+          SELECT failed.peer, failed.from_ns, failed.to_ns, 'its state was failed',
+            coalesce(', while ICE stayed ' || ice.state, ''), 0
+          FROM state_time AS failed LEFT JOIN state_time AS ice
+            ON ice.peer = failed.peer AND ice.machine = 'ice-connection'
+              AND ice.from_ns <= failed.from_ns AND ice.to_ns > failed.from_ns
+          WHERE failed.machine = 'connection' AND failed.state = 'failed'
+            AND coalesce(ice.state, 'connected') IN ('connected', 'completed')
+            AND EXISTS (
+              SELECT 1 FROM state WHERE state.peer = failed.peer AND machine = 'connection'
+                AND to_state = 'connected' AND state.at_ns <= failed.from_ns)
+        ),
+        cut AS (
+          SELECT lost.*, min(to_ns, coalesce(closed_ns, to_ns)) AS until_ns
+          FROM lost LEFT JOIN closing USING (peer)
+        )
+      SELECT peer, from_ns, until_ns AS to_ns,
+        words || ' for ' || iif(until_ns - from_ns < 1e9,
+          CAST(round((until_ns - from_ns) / 1e6) AS INTEGER) || ' ms',
+          round((until_ns - from_ns) / 1e9, 1) || ' s') || more AS evidence,
+        iif(is_silent, (until_ns - from_ns) / 1e9, 0) AS without_media_s
+      FROM cut WHERE until_ns >= from_ns
       """)
 
   /// The first pair, and the first one after an ICE restart, are intended: only further changes
@@ -78,6 +134,9 @@ extension FindingRule {
 
   static let roundTrip = FindingRule(
     id: "high-round-trip", severity: .medium, title: "Long round trip", scope: .connection,
+    thresholds: [
+      Threshold("least_ms", 300, "ms", "twice the 150 ms one way of ITU-T G.114")
+    ],
     sql: """
       WITH slow AS (
         SELECT peer, at_ns, checks, 0 AS reports, round_trip_ms FROM round_trip
@@ -88,10 +147,10 @@ extension FindingRule {
         iif(sum(checks) > 0, sum(checks) || ' connectivity checks', '')
           || iif(sum(checks) > 0 AND sum(reports) > 0, ' and ', '')
           || iif(sum(reports) > 0, sum(reports) || ' round trips that RTCP measured', '')
-          || ' took more than 300 ms, the longest '
+          || ' took :least_ms ms or more, the longest '
           || CAST(round(max(round_trip_ms)) AS INTEGER) || ' ms' AS evidence,
         max(round_trip_ms) AS delay_ms
-      FROM slow WHERE round_trip_ms > 300 \(window)
+      FROM slow WHERE round_trip_ms >= :least_ms \(window)
       GROUP BY peer
       """)
 
@@ -133,9 +192,11 @@ extension FindingRule {
 
   /// If only this side is recorded, losses at the remote peer show only in its reports.
   static let lossAtPeer = FindingRule(
-    id: "loss-at-peer", severity: .medium, title: "Packet loss reported", scope: .flow,
-    thresholds: lossThresholds,
+    id: "loss-at-peer", severity: .medium, title: "Packet loss by its receiver's reports",
+    scope: .flow, thresholds: lossThresholds,
     causes: ["disconnected", "loss", "loss-burst"],
+    // Of the packets themselves there is a better count.
+    silentUnder: ["loss", "loss-burst"],
     sql: """
       SELECT rtcp.peer AS peer, rtcp.at_ns AS at_ns, each.value ->> '$.ssrc' AS ssrc,
         each.value ->> '$.lost' AS lost, each.value ->> '$.fraction_lost' / 2.56 AS percent

@@ -98,7 +98,7 @@ extension FindingRule {
       else { return nil }
       return Detection(
         "encoder-limited-by-processor", peer: series[0].peer, from: first.from, to: last.to,
-        "for \(whole(sum)) s of \(whole(all)) s", ssrc: series[0].ssrc, direction: .outbound,
+        "for \(decimal(sum)) of \(decimal(all)) s", ssrc: series[0].ssrc, direction: .outbound,
         kind: "video", impact: FindingImpact(share: all > 0 ? sum / all : 0))
     }
   }

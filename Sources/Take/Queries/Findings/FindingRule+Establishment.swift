@@ -26,7 +26,10 @@ extension FindingRule {
               at_ns, NULL)) AS ice_ns,
             coalesce(
               min(iif(machine = 'connection' AND to_state = 'connected', at_ns, NULL)),
-              min(iif(machine = 'dtls' AND to_state = 'connected', at_ns, NULL))) AS done_ns
+              -- Reports have DTLS only as of their next sample.
+              min(iif(machine = 'dtls' AND to_state = 'connected'
+                AND peer NOT IN (SELECT peer FROM peer WHERE role = 'reported'), at_ns, NULL)))
+              AS done_ns
           FROM state GROUP BY peer
         )
       SELECT peer, begin_ns AS from_ns, done_ns AS to_ns,
@@ -154,6 +157,7 @@ extension FindingRule {
   private static func findSlowHandshakes(
     _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> [Detection] {
+    let samples = try sampleTimes(facts, connection)
     var found: [Detection] = []
     for (place, begin) in facts.states.enumerated()
     where begin.machine.hasPrefix("dtls") && begin.to == "connecting" {
@@ -161,9 +165,16 @@ extension FindingRule {
         $0.peer == begin.peer && $0.machine == begin.machine
       }
       let isOpen = next == nil || next?.to == "closed"
+      guard next?.to == "connected" || isOpen else { continue }
+      if let times = samples[begin.peer],
+        times.contains(begin.at) || next.map({ times.contains($0.at) }) ?? true
+      {
+        found += slowHandshake(sampled: times, begin, next, facts, limits)
+        continue
+      }
       let to = next?.at ?? facts.end
       let time = Double(to -| begin.at) / 1e6
-      guard next?.to == "connected" || isOpen, time > limits["least_ms"] else { continue }
+      guard time > limits["least_ms"] else { continue }
       let repeated = facts.network.datagrams.messages.filter {
         $0.peer == begin.peer && $0.isRepeat && $0.at >= begin.at && $0.at <= to
       }
@@ -176,6 +187,51 @@ extension FindingRule {
           severity: isOpen ? .high : time >= limits["medium_ms"] ? .medium : .low))
     }
     return found
+  }
+
+  /// The times at which statistics of transports were taken, in order, by the peers that were only
+  /// reported.
+  private static func sampleTimes(
+    _ facts: CallFacts, _ connection: borrowing SQLiteConnection
+  ) throws(SQLiteError) -> [Int64: [Int64]] {
+    guard facts.peers.contains(where: \.isReported) else { return [:] }
+    var times: [Int64: [Int64]] = [:]
+    let rows = try connection.prepare(
+      """
+      SELECT DISTINCT stat.peer, stat.at_ns FROM stat JOIN peer USING (peer)
+      WHERE role = 'reported' AND type = 'transport' ORDER BY 1, 2 LIMIT \(CallFacts.most)
+      """)
+    while try rows.step() { times[rows.integer(0), default: []].append(rows.integer(1)) }
+    return times
+  }
+
+  /// A handshake whose states are known as of samples alone: it ended after the last sample in
+  /// which it went on, and before the next one or the event that says that the connection is there.
+  private static func slowHandshake(
+    sampled times: [Int64], _ begin: CallFacts.State, _ next: CallFacts.State?,
+    _ facts: CallFacts, _ limits: Limits
+  ) -> [Detection] {
+    let own = facts.states.filter { $0.peer == begin.peer }
+    let connected = own.first {
+      $0.machine == "connection" && $0.to == "connected" && $0.at >= begin.at
+    }?.at
+    let end = min(next?.at ?? times.last ?? begin.at, connected ?? .max)
+    let isOpen = next?.to != "connected" && connected == nil
+    // What the last sample says holds at least until then.
+    let known = isOpen ? end : times.last { $0 < end && $0 >= begin.at } ?? begin.at
+    let (least, most) = (Double(known -| begin.at) / 1e6, Double(end -| begin.at) / 1e6)
+    guard least > limits["least_ms"] else { return [] }
+    let range =
+      isOpen || rounded(least / 1000) == rounded(most / 1000)
+      ? rounded(least / 1000) : "between \(rounded(least / 1000)) and \(rounded(most / 1000))"
+    return [
+      Detection(
+        "slow-handshake", peer: begin.peer, from: begin.at, to: max(known, begin.at),
+        (isOpen ? "the handshake was not done after " : "the handshake took ")
+          + "\(range) s, by samples of its statistics",
+        impact: FindingImpact(delay: least),
+        severity: isOpen ? .high : least >= limits["medium_ms"] ? .medium : .low)
+    ]
   }
 
   private static func words(on repeated: [DatagramFacts.Message]) -> String {

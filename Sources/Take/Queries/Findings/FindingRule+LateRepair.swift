@@ -69,8 +69,8 @@ extension FindingRule {
             Detection(
               "late-repair-delay", peer: track.peer, from: second,
               to: second +| Int64(hold +| 1) *| 1_000_000_000,
-              "pictures came \(whole(Double(lowest - before) / 1e6)) ms later for more than "
-                + "\(hold) s after a repair, though packets came as before",
+              "pictures came \(whole(Double(lowest - before) / 1e6)) ms later for \(hold) s or "
+                + "more after a repair, though packets came as before",
               ssrc: media.ssrc, track: track.track, direction: .inbound, kind: "video",
               impact: FindingImpact(delay: Double(lowest -| before) / 1e6),
               severity: Double(lowest -| before) / 1e6 >= limits["medium_step"] ? .medium : .low))

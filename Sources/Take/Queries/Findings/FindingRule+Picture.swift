@@ -15,6 +15,7 @@ extension FindingRule {
       Threshold("least_wait", 3, "s", "ORC waits 5 s; libwebrtc asks again after 0.2 to 1 s"),
       Threshold("least_packets", 5, "packets/s", "the sender goes on; else it is the path's fault"),
     ], causes: ["path-dead", "process-starved"],
+    endsForPeople: true,
     sql: """
       SELECT peer, ssrc, count(*) AS requests, min(at_ns) AS from_ns, max(at_ns) AS to_ns
       FROM rtcp WHERE type IN ('pli', 'fir') GROUP BY peer, direction, ssrc
@@ -144,6 +145,7 @@ extension FindingRule {
       Threshold("most_loss", 0.02, "", "above it the path is to blame; ORC's guard"),
     ], causes: ["payload-type-unknown", "process-starved"],
     silentUnder: ["key-frame-requests-unanswered", "loss", "loss-burst"],
+    endsForPeople: true,
     sql: """
       SELECT peer, at_ns, members ->> '$.framesDecoded' AS decoded,
         members ->> '$.bytesReceived' AS bytes

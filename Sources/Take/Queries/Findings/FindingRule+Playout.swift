@@ -43,7 +43,7 @@ extension FindingRule {
       ).map { run in
         Detection(
           "audio-stretched", peer: series[0].peer, from: run.from, to: run.to,
-          "\(shareText(run.mean)) of the samples were inserted or removed",
+          "\(shareText(run.mean)) of the samples were inserted or left out, to fit the buffer",
           ssrc: series[0].ssrc, direction: .inbound, kind: "audio",
           impact: FindingImpact(share: run.peak))
       }

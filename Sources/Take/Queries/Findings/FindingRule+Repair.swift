@@ -252,7 +252,8 @@ extension FindingRule {
       found.append(
         Detection(
           "repairs-missing", peer: stream.peer, from: first.at, to: last.at,
-          "\(lost) packets were lost and asked for \(asked.count) times, and \(came) came again",
+          "\(lost) packets were lost; its receiver asked for them again in "
+            + "\(counted(Int64(asked.count), "request")) (NACK), and \(came) came",
           ssrc: stream.ssrc, track: stream.track, direction: .inbound, kind: stream.kind,
           impact: FindingImpact(share: 1 - Double(came) / Double(lost), count: lost)))
     }
@@ -302,7 +303,8 @@ extension FindingRule {
       found.append(
         Detection(
           "late-repair", peer: repair.peer, from: first.at, to: last.at,
-          "repairs came \(middle) ms after they were asked for, in the middle of \(delays.count)",
+          "half of \(delays.count) retransmissions came \(middle) ms or more after its receiver "
+            + "had asked for them",
           ssrc: repair.original, track: repair.track, direction: .inbound, kind: "video",
           impact: FindingImpact(delay: Double(middle), count: Int64(delays.count))))
     }
@@ -312,7 +314,7 @@ extension FindingRule {
   /// Requests for more than a tenth of the packets load the reverse path and show that repairs do
   /// not help.
   static let nackStorm = FindingRule(
-    id: "nack-storm", severity: .medium, title: "Many packets asked for again",
+    id: "nack-storm", severity: .medium, title: "Many retransmissions asked for",
     thresholds: [
       Threshold("least_share", 0.1, "", "of the packets; own choice, nobody publishes one"),
       Threshold("window_s", 5, "s", "own choice"),
@@ -353,8 +355,8 @@ extension FindingRule {
       found.append(
         Detection(
           "nack-storm", peer: stream.peer, from: span.from, to: span.to,
-          "\(span.most) packets were asked for again within "
-            + "\(Int64(saturating: limits["window_s"])) s",
+          "its receiver asked for \(span.most) packets again (NACK) within "
+            + "\(decimal(min(limits["window_s"], Double(span.to -| span.from) / 1e9))) s",
           ssrc: stream.ssrc, track: stream.track, direction: .inbound, kind: stream.kind,
           impact: FindingImpact(count: span.most)))
     }

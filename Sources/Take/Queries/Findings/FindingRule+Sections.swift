@@ -64,7 +64,8 @@ extension FindingRule {
             Detection(
               "section-rejected", peer: peer.number, from: exchange.answer.at,
               to: peer.live?.upperBound ?? facts.end,
-              "\(who) refused the \(offered.kind) section"
+              "\(who) refused the \(offered.kind == "application" ? "data channel" : offered.kind) "
+                + "section"
                 + (offered.mid.isEmpty ? "" : " (mid \(offered.mid))"),
               direction: direction, kind: offered.kind == "application" ? "data" : offered.kind,
               // Many servers do not support data channels and reject them like this.

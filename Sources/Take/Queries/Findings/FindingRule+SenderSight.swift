@@ -129,7 +129,7 @@ extension FindingRule {
           !isByFeedback || isConfirmed(queue, of: peer, on: limits["feedback_ms"] * 1e6, facts),
           !isJitter(queue, of: peer.number, facts)
         else { continue }
-        var words = "packets waited \(queue.wait / 1000) ms in the middle, by "
+        var words = "half of the packets waited \(queue.wait / 1000) ms or more, by "
         words += isByFeedback ? "the receiver's feedback" : "the round trips"
         if lost > 0 { words += ", and \(lost) of \(expected) were lost" }
         found.append(
@@ -374,8 +374,8 @@ extension FindingRule {
       found.append(
         Detection(
           "reordering", peer: asked.peer, from: asked.from, to: asked.to,
-          "\(asked.packets) of \(stream.packets) packets (\(percentage(share)) %) were asked for "
-            + "again, and the receiver counts \(lost) lost",
+          "its receiver asked for \(asked.packets) of \(stream.packets) packets again "
+            + "(\(percentage(share)) %), and counts \(lost) as lost",
           ssrc: stream.ssrc, track: stream.track, direction: .outbound, kind: stream.kind,
           impact: FindingImpact(share: share, count: asked.packets),
           severity: share >= limits["medium_share"] ? .medium : .low))
@@ -400,8 +400,8 @@ extension FindingRule {
       found.append(
         Detection(
           "repairs-missing", peer: asked.peer, from: asked.from, to: asked.to,
-          "\(asked.packets) packets were asked for \(asked.requests) times although \(again) were "
-            + "sent again",
+          "its receiver asked for \(asked.packets) packets \(asked.requests) times (NACK), "
+            + "although \(again) were sent again",
           ssrc: asked.ssrc, track: stream?.track, direction: .outbound,
           kind: stream?.kind ?? "video", impact: FindingImpact(count: asked.packets)))
     }

@@ -201,7 +201,7 @@ extension FindingRule {
         let middle = run.part.map(\.median).sorted()[run.part.count / 2]
         let (from, to) = (first.second * 1_000_000_000, (last.second + 1) * 1_000_000_000)
         let sum = packets(to: peer.number, from, to, facts)
-        var words = "packets waited \(middle / 1000) ms in the middle"
+        var words = "half of the packets waited \(middle / 1000) ms or more"
         if sum.lost > 0 { words += ", and \(sum.lost) of \(sum.lost + sum.packets) were lost" }
         words += "; \(sum.bits / 1000) kbit/s came"
         found.append(

@@ -5,6 +5,7 @@ extension FindingRule {
     id: "no-key-frame", severity: .high, title: "Missing key frame",
     thresholds: [.init("least_s", 2, "s", "without a key frame after a demand; ORC has 5 s")],
     causes: ["disconnected", "one-way-media", "stream-gap", "loss-burst", "loss"],
+    endsForPeople: true,
     sql: """
       WITH
         moment AS (
@@ -42,6 +43,7 @@ extension FindingRule {
       .init("most_s", 2, "s", "longer is no-key-frame"),
     ],
     causes: ["disconnected", "one-way-media", "stream-gap", "loss-burst", "loss"], isLink: true,
+    endsForPeople: true,
     sql: """
       SELECT peer, at_ns, ssrc, type FROM rtcp
       WHERE direction = 'out' AND type IN ('pli', 'fir') ORDER BY row
@@ -80,22 +82,11 @@ extension FindingRule {
               SELECT count(*) FROM packet_store
               WHERE packet_store.row BETWEEN from_row AND to_row AND \(isOfGap)
             ) AS packets,
-            -- For how long its sender sent nothing: no packet came, and its clock went on as long.
-            (
-              SELECT max(iif(
-                (sequence - former) & 65535 = 1
-                  AND ((rtp_time - former_time) & 0xffffffff) / 9e4 >= 0.8e-9 * (at_ns - former_ns),
-                at_ns - former_ns, 0))
-              FROM (
-                SELECT at_ns, sequence, packet_store.rtp_time AS rtp_time,
-                  lag(at_ns) OVER (ORDER BY packet_store.row) AS former_ns,
-                  lag(sequence) OVER (ORDER BY packet_store.row) AS former,
-                  lag(packet_store.rtp_time) OVER (ORDER BY packet_store.row) AS former_time
-                FROM packet_store
-                -- The packet before the pause is among them.
-                WHERE packet_store.row BETWEEN early_row AND to_row AND \(isOfGap)
-              )
-            ) AS paused_ns,
+            -- For how long its sender sent nothing at most: no packet came, and its clock went on
+            -- as long. And how many such times of 150 ms and more there were, and their sum.
+            \(pauses("max(pause_ns)")) AS paused_ns,
+            \(pauses("sum(pause_ns >= 150000000)")) AS pauses,
+            \(pauses("sum(iif(pause_ns >= 150000000, pause_ns, 0))")) AS all_paused_ns,
             -- From a little before the gap on.
             (
               SELECT sum(max(0, ((sequence - former + 32768) & 65535) - 32769)) FROM (
@@ -107,6 +98,28 @@ extension FindingRule {
           FROM long
         )
     """
+
+  /// An aggregate of the pauses of a gap's sender.
+  private static func pauses(_ aggregate: String) -> String {
+    """
+    (
+              SELECT \(aggregate) FROM (
+                SELECT iif((sequence - former) & 65535 = 1
+                  AND ((rtp_time - former_time) & 0xffffffff) / 9e4 >= 0.8e-9 * (at_ns - former_ns),
+                  at_ns - former_ns, 0) AS pause_ns
+                FROM (
+                  SELECT at_ns, sequence, packet_store.rtp_time AS rtp_time,
+                    lag(at_ns) OVER (ORDER BY packet_store.row) AS former_ns,
+                    lag(sequence) OVER (ORDER BY packet_store.row) AS former,
+                    lag(packet_store.rtp_time) OVER (ORDER BY packet_store.row) AS former_time
+                  FROM packet_store
+                  -- The packet before the pause is among them.
+                  WHERE packet_store.row BETWEEN early_row AND to_row AND \(isOfGap)
+                )
+              )
+            )
+    """
+  }
 
   private static let isOfGap = """
     marker_type IS NOT NULL AND packet_store.ssrc & 0xffffffff = long.ssrc
@@ -129,6 +142,7 @@ extension FindingRule {
       "disconnected", "one-way-media", "stream-gap", "sequence-restart", "no-key-frame",
       "key-frame-late", "loss-burst", "loss", "encoder-limited",
     ],
+    endsForPeople: true,
     sql: """
       WITH
       \(gaps)
@@ -139,18 +153,26 @@ extension FindingRule {
       FROM freeze LEFT JOIN gap
         ON gap.peer = freeze.peer AND gap.track = freeze.track AND gap.to_ns = freeze.to_ns
         AND gap.from_ns = freeze.from_ns
-      WHERE gap.peer IS NULL OR missing > 0
-        OR coalesce(paused_ns, 0) < 0.8 * (gap.to_ns - gap.from_ns)
+      WHERE gap.peer IS NULL OR missing > 0 OR \(isTooLong)
       """, detector: findFreezes)
 
-  /// Longer than a freeze, or until the end, unless both sides negotiated that or the sender
-  /// announced its end with BYE.
+  /// Whether a freeze is one without its sender's pauses, too; a frame's usual time is no pause.
+  private static let isTooLong = """
+    (coalesce(paused_ns, 0) < 0.8 * (gap.to_ns - gap.from_ns)
+          AND gap.to_ns - gap.from_ns
+            - iif(coalesce(all_paused_ns, 0) > 1.5e6 * mean_ms * pauses, all_paused_ns, 0)
+            >= 1e6 * max(3 * mean_ms, mean_ms + 150))
+    """
+
+  /// Longer than a freeze, or until the end; unless both sides negotiated that, or the sender said
+  /// goodbye.
   static let stopped = FindingRule(
     id: "video-stopped", severity: .high, title: "Picture stopped",
     causes: [
       "disconnected", "one-way-media", "stream-gap", "sequence-restart", "no-key-frame",
       "key-frame-late", "loss-burst", "loss",
     ],
+    endsForPeople: true,
     sql: """
       WITH
       \(gaps)
@@ -200,6 +222,14 @@ extension FindingRule {
           WHERE signaling.peer = gap.peer AND type IN ('offer', 'answer')
             AND signaling.at_ns BETWEEN from_ns - 1000000000 AND from_ns + 1000000000
         )
+      UNION ALL
+      -- Shorter ones, which are among the rows of freeze.
+      SELECT gap.peer, gap.from_ns, gap.to_ns,
+        'the sender of video track ' || gap.track || ' sent nothing for '
+          || round(paused_ns / 1e9, 1) || ' s'
+      FROM freeze JOIN gap ON gap.peer = freeze.peer AND gap.track = freeze.track
+        AND gap.to_ns = freeze.to_ns AND gap.from_ns = freeze.from_ns
+      WHERE coalesce(missing, 0) = 0 AND NOT \(isTooLong)
       """, detector: findVideoPauses)
 
   /// The time from the connection and the first packet to the first frame, in calls whose start was
@@ -208,6 +238,7 @@ extension FindingRule {
     id: "late-first-frame", severity: .high, title: "Late first picture",
     thresholds: [.init("least_s", 3, "s", "from connected and first packet to picture")],
     causes: ["no-key-frame", "key-frame-late", "loss-burst", "loss"],
+    endsForPeople: true,
     sql: """
       WITH
         connected AS (

@@ -71,6 +71,11 @@ package struct FindingRule: Sendable {
   package let sumsUp: Bool
   /// Whether it only links a cause to a symptom and is never a finding itself.
   package let isLink: Bool
+  /// Whether its end is when its receiver saw or heard again what it lacked, so that what begins
+  /// afterwards has another cause.
+  ///
+  /// What ends on the wire takes effect later, by the delay of the jitter buffer.
+  package let endsForPeople: Bool
   /// One statement, with thresholds as `:name`.
   ///
   /// Without `detector` it returns `peer`, `from_ns`, `to_ns`, `evidence` and optionally the
@@ -83,7 +88,8 @@ package struct FindingRule: Sendable {
   package init(
     id: String, severity: FindingSeverity, title: String, scope: Scope = .stream,
     thresholds: [Threshold] = [], causes: [String] = [], silentUnder: [String] = [],
-    sumsUp: Bool = false, isLink: Bool = false, sql: String, detector: Detector? = nil
+    sumsUp: Bool = false, isLink: Bool = false, endsForPeople: Bool = false, sql: String,
+    detector: Detector? = nil
   ) {
     self.id = id
     self.severity = severity
@@ -94,6 +100,7 @@ package struct FindingRule: Sendable {
     self.silentUnder = silentUnder
     self.sumsUp = sumsUp
     self.isLink = isLink
+    self.endsForPeople = endsForPeople
     self.template = sql
     self.detector = detector
   }
@@ -153,14 +160,19 @@ package struct Finding: Sendable {
   package var doubts: [String] = []
   /// The result of replaying it with changes, if requested.
   package var explanation: String?
+  /// The severity of detections that have none of their own: that of the rule.
+  package var usualSeverity = FindingSeverity.medium
 
   package var fromNanoseconds: Int64 { detections.map(\.fromNanoseconds).min() ?? 0 }
   package var toNanoseconds: Int64 { detections.map(\.toNanoseconds).max() ?? 0 }
 
   package var worst: Detection? {
     detections.max {
-      ($0.impact.harmSeconds, $0.impact.share, $0.length, $1.fromNanoseconds)
-        < ($1.impact.harmSeconds, $1.impact.share, $1.length, $0.fromNanoseconds)
+      let (one, other) = ($0.severity ?? usualSeverity, $1.severity ?? usualSeverity)
+      return one != other
+        ? one < other
+        : ($0.impact.harmSeconds, $0.impact.share, $0.length, $1.fromNanoseconds)
+          < ($1.impact.harmSeconds, $1.impact.share, $1.length, $0.fromNanoseconds)
     }
   }
 

@@ -13,11 +13,31 @@ extension TakeFindings {
       column == 0 && (row[0] == "critical" || row[0] == "high") ? .bad : nil
     }
     if !unseen.isEmpty { text += "\nNot seen: \(unseen.joined(separator: "; "))\n" }
-    guard showsQueries else { return text + "\n--queries prints the SQL behind them.\n" }
+    if mayExplain {
+      text +=
+        "\n--explain replays the call with the lost packets and with longer buffers, and says "
+        + "what would have helped.\n"
+    }
+    guard showsQueries else {
+      return text + (mayExplain ? "" : "\n") + "--queries prints the SQL behind them.\n"
+    }
     text += "\nThe queries behind them, for retake sql or sqlite3:\n"
     for rule in foundRules { text += "\n-- \(rule.id)\n\(rule.sql);\n" }
     return text
   }
+
+  /// Whether replaying the call with changes could say what would have helped, and has not yet:
+  /// there was a freeze or concealment at an end whose stack the take can run.
+  var mayExplain: Bool {
+    guard findings.allSatisfy({ $0.explanation == nil }) else { return false }
+    let harmed = Set(detections.filter { Self.explained.contains($0.rule) }.map(\.peer))
+    return facts.peers.contains {
+      harmed.contains($0.number) && !$0.isObserved && !$0.isReported
+    }
+  }
+
+  /// The rules whose detections a replay can explain.
+  package static let explained: Set = ["freeze", "video-stopped", "concealed-audio"]
 
   /// The text if nothing was found: what was examined, and what could not be seen.
   package var nothing: String {
@@ -27,8 +47,10 @@ extension TakeFindings {
         + "\(unseen.joined(separator: "; "))"
   }
 
-  /// Returns the worst findings, for a screen with other contents.
-  func shortText(_ look: TableLook) -> String {
+  /// The worst findings, for a screen with other contents.
+  ///
+  /// - Parameter take: for the command that shows all of them.
+  func shortText(_ look: TableLook, take: String) -> String {
     guard !findings.isEmpty else { return nothing + "\n" }
     let most = 12
     let shown = rows.prefix(most)
@@ -38,7 +60,11 @@ extension TakeFindings {
     ).text(look) { row, column in
       column == 0 && (row[0] == "critical" || row[0] == "high") ? .bad : nil
     }
-    if rows.count > most { text += "and \(rows.count - most) more lines: retake findings\n" }
+    if rows.count > most {
+      text +=
+        "and \(counted(Int64(rows.count - most), "more line")): "
+        + "\(ShellText.command("retake", "findings", take))\n"
+    }
     if !unseen.isEmpty { text += "\nNot seen: \(unseen.joined(separator: "; "))\n" }
     return text
   }
@@ -145,22 +171,31 @@ extension Finding {
     guard let worst else { return title }
     let head = subject.isEmpty ? title : "\(title)\(scope == .stream ? "," : "") \(subject)"
     let streams = Set(detections.compactMap { $0.ssrc ?? $0.track }).count
+    let cost = FindingWords.cost(impact)
     var more = ""
     if detections.count > 1 {
+      // What has symptoms has their cost at its end.
+      let sum = cost.isEmpty || !symptoms.isEmpty ? "" : ", \(cost) in all"
       more =
         streams > 1
-        ? " on \(FindingWords.number(streams)) streams; worst: "
+        ? " on \(FindingWords.number(streams)) streams\(sum); worst: "
           + (worstStream.map { "\($0), " } ?? "")
-        : ", \(FindingWords.number(detections.count)) times; worst: "
+        : ", \(FindingWords.number(times)) times\(sum); worst: "
     }
     var text = head + (more.isEmpty ? ": " : more) + worst.evidence
-    let cost = FindingWords.cost(impact)
     if !cost.isEmpty, !symptoms.isEmpty { text += "; \(cost)" }
     if !doubts.isEmpty { text += " (weakened: \(doubts.joined(separator: "; ")))" }
     return text
   }
 
-  /// Returns a command that shows the finding's worst part.
+  /// How often it happened: a sample of counters may have several freezes.
+  private var times: Int {
+    id == "freeze"
+      ? Int(clamping: detections.reduce(Int64(0)) { $0 +| max(1, $1.impact.count) })
+      : detections.count
+  }
+
+  /// A command that shows the worst part of the finding.
   package func command(take: String) -> String {
     let from = max(0, (worst?.fromNanoseconds ?? 0) / 1_000_000 -| 500)
     let to = (worst?.toNanoseconds ?? 0) / 1_000_000 +| 500

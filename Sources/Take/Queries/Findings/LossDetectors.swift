@@ -46,13 +46,21 @@ extension FindingRule {
         let inBursts = bursts.reduce(0) { $0 +| $1.missing }
         guard Double(inBursts) * 100 < limits["burst_share"] * Double(lost) else { continue }
         let repaired = facts.repairs(of: stream, from: run.lowerBound, to: run.upperBound)
+        // A time of nearly all packets is that of the stream, whose figures the summary has.
+        let isWhole = expected *| 10 >= stream.expected *| 9
+        let counts = isWhole ? (stream.lost, stream.expected) : (lost, expected)
         found.append(
           Detection(
             "loss", peer: stream.peer, from: run.lowerBound, to: run.upperBound,
-            "\(lost) of \(expected) packets lost (\(percent(lost, of: expected)))"
-              + (repaired > 0 ? ", \(repaired) sent again" : ""),
+            "\(counts.0) of \(counts.1) packets lost (\(percent(counts.0, of: counts.1)))"
+              + (isWhole
+                ? ""
+                : " in that time, \(stream.lost) of \(stream.expected) "
+                  + "(\(percent(stream.lost, of: stream.expected))) in all")
+              + (repaired > 0 ? "; \(counted(repaired, "retransmission")) came" : ""),
             ssrc: stream.ssrc, track: stream.track, direction: .inbound, kind: stream.kind,
-            impact: FindingImpact(share: Double(lost) / Double(max(expected, 1)), count: lost)))
+            impact: FindingImpact(
+              share: Double(counts.0) / Double(max(counts.1, 1)), count: counts.0)))
       }
     }
     return found
@@ -134,7 +142,7 @@ extension FindingRule {
       found.append(
         Detection(
           "loss-at-peer", peer: source.peer, from: ended.from, to: ended.to,
-          "the receiver reports \(ended.lost) of \(ended.expected) packets lost "
+          "its receiver's reports count \(ended.lost) of \(ended.expected) packets as lost "
             + "(\(percent(ended.lost, of: ended.expected)))",
           ssrc: source.ssrc, track: stream?.track, direction: .outbound, kind: stream?.kind ?? "",
           impact: FindingImpact(

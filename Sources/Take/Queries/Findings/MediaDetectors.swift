@@ -101,7 +101,7 @@ extension FindingRule {
           Detection(
             "one-way-media", peer: stream.peer, from: from, to: to,
             "nothing of it arrived at the other side for \(decimal(seconds)) s: \(sent) packets "
-              + "went there, and \(last - place + 1) of its reports stand still",
+              + "went there, and \(last - place + 1) of its reports count none of them",
             ssrc: stream.ssrc, track: stream.track, direction: .outbound, kind: stream.kind,
             impact: FindingImpact(withoutMedia: seconds)))
       }
@@ -235,7 +235,12 @@ func decimal(_ value: Double) -> String {
   return whole % 10 == 0 ? "\(whole / 10).0" : "\(Double(whole) / 10)"
 }
 
-/// Formats a share as a percentage with one decimal.
+/// Formats a share as a percentage with one decimal; neither some nor nearly all is rounded to
+/// nothing or to all.
 func percent(_ part: Int64, of whole: Int64) -> String {
-  whole > 0 ? "\(decimal(100 * Double(part) / Double(whole))) %" : "0.0 %"
+  guard whole > 0 else { return "0.0 %" }
+  let share = 100 * Double(part) / Double(whole)
+  if part > 0, share < 0.05 { return "under 0.1 %" }
+  if part < whole, share >= 99.95 { return "over 99.9 %" }
+  return "\(decimal(share)) %"
 }

@@ -39,11 +39,13 @@ enum ReportedDetectors {
       guard let now = after.freezes, let then = before.freezes, now > then else { return nil }
       let seconds = max(0, (after.frozenSeconds ?? 0) - (before.frozenSeconds ?? 0))
       let from = max(before.at, after.at -| Int64(saturating: seconds * 1e9))
-      let length = thousandths(Int64(saturating: seconds * 1e3))
+      let length = Int64((min(seconds, 1e9) * 1e3).rounded())
+      let times = now -| then
       return detection(
         "freeze", stream, seconds > 0 ? from : before.at, after.at,
-        "\(counted(now -| then, "freeze")) of \(length) s in all, as its receiver counted",
-        FindingImpact(frozen: seconds, count: now -| then))
+        (times == 1
+          ? "stood still for \(length) ms" : "stood still \(times) times, \(length) ms in all")
+          + ", as its receiver counted", FindingImpact(frozen: seconds, count: times))
     }
   }
 
@@ -70,7 +72,7 @@ enum ReportedDetectors {
       found.append(
         detection(
           isPause ? "video-paused" : "video-stopped", stream, from.at, to.at,
-          "no frame was decoded for \(thousandths(length / 1_000_000)) s, while "
+          "no frame was decoded for \(decimal(Double(length) / 1e9)) s, while "
             + "\(counted(packets, "packet")) of it came",
           isPause ? FindingImpact() : FindingImpact(frozen: Double(length) / 1e9)))
     }
@@ -105,7 +107,7 @@ enum ReportedDetectors {
       }
       return detection(
         "concealed-audio", stream, before.at, after.at,
-        "\(percent(now -| then, of: all -| allThen)) of what was played was concealed, as its "
+        "\(percent(now -| then, of: all -| allThen)) of what was played was filled in, as its "
           + "receiver counted", FindingImpact(concealed: seconds, share: share))
     }
   }

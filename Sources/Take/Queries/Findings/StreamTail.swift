@@ -80,11 +80,14 @@ struct PictureGap: Sendable {
   /// The mean of the thirty preceding frame intervals in nanoseconds; nil if it is not a freeze by
   /// freezeCount's rule.
   var freezeMean: Double?
-  /// The numbers of packets that arrived and that are missing meanwhile, and the time for which the
-  /// sender sent nothing: no packet arrived, and the stream's clock advanced by as much.
+  /// The packets received and missing meanwhile, and how long the sender sent nothing at most: no
+  /// packet arrived, and the stream's clock advanced by as much.
   var packets: Int64 = 0
   var missing: Int64 = 0
   var paused: Int64 = 0
+  /// The number of such pauses of `least` or longer, and their sum.
+  var pauses: Int64 = 0
+  var allPaused: Int64 = 0
   fileprivate var earlyRow: Int64
   fileprivate var fromRow: Int64
   fileprivate var toRow: Int64
@@ -93,6 +96,20 @@ struct PictureGap: Sendable {
   var seconds: Double { Double(length) / 1e9 }
   /// Whether the sender had nothing to send, as with a static screen.
   var isPause: Bool { missing == 0 && Double(paused) >= 0.8 * Double(length) }
+
+  /// Whether it is a freeze by the rule of freezeCount, also without the time for which its sender
+  /// had nothing to send.
+  ///
+  /// A sender always sends nothing between two frames: only clearly longer times excuse the gap,
+  /// and nothing does while packets are missing.
+  var isFreeze: Bool {
+    guard let mean = freezeMean, !isPause else { return false }
+    let isExcused = missing == 0 && Double(allPaused) > 1.5 * mean * Double(pauses)
+    return Double(length) - (isExcused ? Double(allPaused) : 0) >= max(3 * mean, mean + 150e6)
+  }
+
+  /// Whether freezeCount counts it although its sender had nothing to send.
+  var isCountedPause: Bool { freezeMean != nil && !isFreeze }
 
   fileprivate static let least: Int64 = 150_000_000
   /// Longer gaps are pauses rather than freezes (webrtc-stats' freezeCount).
@@ -183,7 +200,9 @@ struct PictureGap: Sendable {
         let step = (sequence &- former.sequence) & 65_535
         let ticks = (time &- former.time) & 0xffff_ffff
         if step == 1, Double(ticks) / 9e4 >= 0.8e-9 * Double(at - former.at) {
-          paused = max(paused, at -| former.at)
+          let pause = at -| former.at
+          paused = max(paused, pause)
+          if pause >= Self.least { (pauses, allPaused) = (pauses +| 1, allPaused +| pause) }
         }
         if at >= from -| 300_000_000, (2..<32_768).contains(step) { missing +|= step -| 1 }
       }

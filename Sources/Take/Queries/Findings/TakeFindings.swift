@@ -123,16 +123,31 @@ package struct TakeFindings: Sendable {
 }
 
 extension CallFacts {
-  /// A summary of what was examined.
+  /// The streams, those of which the take has both ends as they were sent.
+  var onceSeen: [Stream] {
+    streams.filter { $0.direction == .outbound || otherEnd(of: $0) == nil }
+  }
+
+  /// The RTP packets, each counted once.
+  var packets: Int64 { onceSeen.reduce(0) { $0 +| $1.packets } }
+
+  /// A description of what was examined.
   var looked: String {
     var parts = [counted(Int64(peers.count), "peer")]
-    let media = streams.count { $0.role == .media }
-    parts.append("\(counted(Int64(media), "stream")) of media")
-    let packets = streams.reduce(0) { $0 +| $1.packets }
-    parts.append("\(counted(packets, "packet")) of RTP")
+    let media = Int64(onceSeen.count { $0.role == .media })
+    let repairs = Int64(onceSeen.count) -| media
+    parts.append(
+      "\(counted(media, "stream")) of media"
+        + (repairs > 0 ? " and \(counted(repairs, "stream")) of repairs" : ""))
+    let reports = network.ways
+      .filter { $0.direction == .outbound || peer($0.peer)?.other == nil }
+      .reduce(Int64(0)) { $0 +| $1.reports }
+    parts.append(
+      "\(counted(packets, "packet")) of RTP" + (reports > 0 ? " and \(reports) of RTCP" : ""))
     let shown = tracks.reduce(0) { $0 +| $1.pictures.count }
     if shown > 0 { parts.append(counted(Int64(shown), "video frame")) }
-    if !reports.isEmpty { parts.append(counted(Int64(reports.count), "report block")) }
+    let blocks = self.reports.count { $0.direction == .inbound || peer($0.peer)?.other == nil }
+    if blocks > 0 { parts.append(counted(Int64(blocks), "report block")) }
     return parts.joined(separator: ", ") + " over \(thousandths(end / 1_000_000)) s"
   }
 }
@@ -233,8 +248,11 @@ struct FindingTree {
 
   private func isCause(_ one: Int, of other: Int) -> Bool {
     let (cause, symptom) = (detections[one], detections[other])
-    guard one != other, cause.fromNanoseconds &- symptom.fromNanoseconds <= Self.lead,
-      symptom.fromNanoseconds &- cause.toNanoseconds <= Self.lag,
+    let isOver =
+      rules[cause.rule]?.endsForPeople == true
+      ? symptom.fromNanoseconds >= cause.toNanoseconds
+      : symptom.fromNanoseconds &- cause.toNanoseconds > Self.lag
+    guard one != other, cause.fromNanoseconds &- symptom.fromNanoseconds <= Self.lead, !isOver,
       symptom.toNanoseconds >= cause.fromNanoseconds,
       ends.isAbout(cause, rules[cause.rule]?.scope ?? .stream, symptom)
     else { return false }
@@ -285,6 +303,7 @@ struct FindingTree {
       id: own[0].rule, title: rule?.title ?? own[0].rule, severity: severity ?? .medium,
       scope: rule?.scope ?? .stream, subject: "", detections: own, impact: ends.impact(of: all),
       symptoms: symptoms)
+    finding.usualSeverity = rule?.severity ?? .medium
     finding.subject = names.subject(of: finding, rule?.scope ?? .stream, ends)
     finding.worstStream = finding.worst.map(names.stream)
     finding.doubts = doubts(of: own)

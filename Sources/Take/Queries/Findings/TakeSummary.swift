@@ -79,7 +79,7 @@ package struct TakeSummary: Sendable {
     start = header.startText
     let facts = findings.facts
     end = facts.end
-    packets = facts.streams.reduce(0) { $0 +| $1.packets }
+    packets = facts.packets
     do throws(SQLiteError) {
       try readConnections(connection, facts)
       try readMedia(connection, facts)
@@ -118,7 +118,8 @@ package struct TakeSummary: Sendable {
     while try geneses.step() { begun[geneses.integer(0)] = geneses.integer(1) }
     for peer in facts.peers {
       let own = facts.states.filter { $0.peer == peer.number }
-      let machine = own.contains { $0.machine == "connection" } ? "connection" : "ice-connection"
+      let hasOwn = own.contains { $0.machine == "connection" && $0.to != "closed" }
+      let machine = hasOwn ? "connection" : "ice-connection"
       let times = (trips[peer.number] ?? []).sorted()
       let connected = own.first {
         $0.machine == machine && ["connected", "completed"].contains($0.to)
@@ -236,7 +237,7 @@ extension TakeSummary {
       let rest = media.count -| Self.mediaMaximum
       if rest > 0 { text += "and \(counted(Int64(rest), "more stream"))\n" }
     }
-    return text + "\n" + findings.shortText(look)
+    return text + "\n" + findings.shortText(look, take: path)
   }
 
   /// Participants, time and path.
@@ -246,7 +247,8 @@ extension TakeSummary {
         + "\(counted(packets, "packet")) of RTP, \(start)"
     ]
     for one in connections.prefix(12) {
-      var line = "  \(one.name) with \(one.other): \(one.state.isEmpty ? "no state" : one.state)"
+      let state = one.state.isEmpty ? "state not seen" : one.state
+      var line = "  \(one.name) with \(one.other): \(state)"
       if let after = one.connectedNanoseconds {
         line += ", connected after \(thousandths(after / 1_000_000)) s"
       }
@@ -269,7 +271,8 @@ extension TakeSummary {
       ? "\(media.width)x\(media.height), \(decimal(media.framesPerSecond)) fps" : ""
     return [
       media.name, media.codec, picture, decimal(media.bitsPerSecond / 1e3),
-      "\(decimal(media.lossShare * 100)) %",
+      media.lost > 0 && media.lossShare < 0.0005
+        ? "under 0.1 %" : "\(decimal(media.lossShare * 100)) %",
       media.jitterMilliseconds.map { "\(decimal($0)) ms" } ?? "",
       media.freezes > 0 ? "\(decimal(media.frozenSeconds)) s (\(media.freezes))" : "",
       media.concealedShare.map { "\(decimal($0 * 100)) %" } ?? "",

@@ -8,10 +8,7 @@ extension FindingRule {
     _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> [Detection] {
     facts.pictureGaps.compactMap { gap in
-      // If a screen did not change for a part of it, only the rest was too long.
-      guard let mean = gap.freezeMean, !gap.isPause,
-        Double(gap.length &- gap.paused) >= max(3 * mean, mean + 150e6)
-      else { return nil }
+      guard let mean = gap.freezeMean, gap.isFreeze else { return nil }
       let length = Int64((Double(gap.length) / 1e6).rounded())
       return Detection(
         "freeze", peer: gap.peer, from: gap.from, to: gap.to,
@@ -55,21 +52,31 @@ extension FindingRule {
     return found
   }
 
-  /// Finds static screens and disabled cameras: nothing was sent, and nothing is missing.
+  /// A static screen or a disabled camera: nothing was sent, and nothing is missing.
+  ///
+  /// Shorter pauses are found where freezeCount counts them, so that no freeze of the statistics is
+  /// without a finding.
   static func findVideoPauses(
     _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> [Detection] {
     var found: [Detection] = []
-    for gap in facts.pictureGaps
-    where gap.length > PictureGap.longestFreeze && !gap.isLast && gap.isPause {
-      guard try !wasAgreed(gap, connection) else { continue }
+    for gap in facts.pictureGaps where gap.isCountedPause || isLongPause(gap) {
+      if !gap.isCountedPause, try wasAgreed(gap, connection) { continue }
       found.append(
         Detection(
           "video-paused", peer: gap.peer, from: gap.from, to: gap.to,
-          "nothing was sent for \(decimal(gap.seconds)) s", ssrc: gap.ssrc, track: gap.track,
-          direction: .inbound, kind: "video"))
+          gap.isCountedPause
+            ? "its sender sent nothing new for \(decimal(gap.seconds)) s and no packet is missing; "
+              + "freezeCount counts that as a freeze"
+            : "nothing was sent for \(decimal(gap.seconds)) s",
+          ssrc: gap.ssrc, track: gap.track, direction: .inbound, kind: "video",
+          severity: gap.isCountedPause ? .info : nil))
     }
     return found
+  }
+
+  private static func isLongPause(_ gap: PictureGap) -> Bool {
+    gap.length > PictureGap.longestFreeze && !gap.isLast && gap.isPause
   }
 
   private static func wasAgreed(_ gap: PictureGap, _ connection: borrowing SQLiteConnection)
@@ -127,12 +134,14 @@ extension FindingRule {
 
   private static func detection(_ rule: String, _ wait: KeyFrameWait) -> Detection {
     let seconds = Double(wait.to -| wait.from) / 1e9
-    let times = wait.requests == 1 ? "once" : "\(wait.requests) times"
+    let (times, since) =
+      wait.requests == 1 ? ("once", "that") : ("\(wait.requests) times", "the first time")
     return Detection(
       rule, peer: wait.peer, from: wait.from, to: wait.to,
-      "a key frame was asked for \(times), and "
+      "its receiver asked for a key frame (a whole picture) \(times) and "
         + (wait.isAnswered
-          ? "shown after \(decimal(seconds)) s" : "none shown in \(decimal(seconds)) s"),
+          ? "showed one \(decimal(seconds)) s after \(since)"
+          : "showed none in \(decimal(seconds)) s"),
       ssrc: wait.ssrc, track: wait.track, direction: .inbound, kind: "video",
       impact: FindingImpact(count: Int64(wait.requests)))
   }
@@ -212,7 +221,8 @@ extension CallFacts {
   /// Returns the time at which a peer was first seen to be connected.
   fileprivate func connected(_ peer: Int64) -> Int64? {
     let own = states.filter { $0.peer == peer }
-    let machine = own.contains { $0.machine == "connection" } ? "connection" : "ice-connection"
+    let hasOwn = own.contains { $0.machine == "connection" && $0.to != "closed" }
+    let machine = hasOwn ? "connection" : "ice-connection"
     return own.first { $0.machine == machine && ["connected", "completed"].contains($0.to) }?.at
   }
 }
@@ -234,16 +244,17 @@ extension CallFacts.Track {
 // Rules about audio.
 
 extension FindingRule {
-  /// Finds consecutive seconds with a fifth concealed, excluding concealment without a loss.
+  /// Finds consecutive seconds with concealment of which a fifth of one, or that much of all of
+  /// them, was concealed; excluding concealment without a loss.
   static func findConcealment(
     _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> [Detection] {
     var found: [Detection] = []
     for track in facts.tracks where track.direction == .inbound && track.kind == "audio" {
-      func share(_ voice: CallFacts.Voice) -> Bool {
+      func share(_ voice: CallFacts.Voice, _ limit: String = "low_share") -> Bool {
         let concealed = voice.concealed -| voice.spared
         return Double(voice.blocks) >= limits["least_blocks"] && voice.concealed < voice.blocks
-          && Double(concealed) * 100 >= limits["least_share"] * Double(voice.blocks)
+          && Double(concealed) * 100 >= limits[limit] * Double(voice.blocks)
       }
       var second = 0
       while second < track.voices.count {
@@ -251,30 +262,62 @@ extension FindingRule {
           second +|= 1
           continue
         }
-        var (last, blocks, concealed) = (second, Int64(0), Int64(0))
+        var (last, blocks, concealed, isBad) = (second, Int64(0), Int64(0), false)
         while last < track.voices.count, share(track.voices[last]) {
           blocks +|= Int64(track.voices[last].blocks)
           concealed +|= Int64(track.voices[last].concealed -| track.voices[last].spared)
+          isBad = isBad || share(track.voices[last], "least_share")
           last +|= 1
         }
-        let end = track.voices[last -| 1].lastConcealed +| blockNanoseconds
-        found.append(
-          Detection(
-            "concealed-audio", peer: track.peer, from: track.voices[second].firstConcealed, to: end,
-            "\(concealed) of \(blocks) blocks were concealed (\(percent(concealed, of: blocks)))"
-              + ", as their packets were lost or late", track: track.track, direction: .inbound,
-            kind: "audio",
-            impact: FindingImpact(
-              concealed: Double(concealed) * Double(blockNanoseconds) / 1e9,
-              share: Double(concealed) / Double(max(blocks, 1)), count: concealed)))
+        if isBad || Double(concealed) >= limits["least_concealed"] {
+          found.append(
+            concealment(track, second..<last, (concealed, blocks), severity: isBad ? nil : .low))
+        }
         second = last
       }
     }
     return found
   }
 
-  /// A block's usual length.
+  /// Concealment in some seconds of a track.
+  ///
+  /// Seconds of nearly all blocks are those of the whole track, whose figures the summary has.
+  private static func concealment(
+    _ track: CallFacts.Track, _ time: Range<Int>, _ counts: (concealed: Int64, blocks: Int64),
+    severity: FindingSeverity?
+  ) -> Detection {
+    let all = track.voices.reduce(Int64(0)) { $0 +| Int64($1.blocks) }
+    let allConcealed = track.voices.reduce(Int64(0)) { $0 +| Int64($1.concealed -| $1.spared) }
+    let isWhole = counts.blocks *| 10 >= all *| 9
+    let (concealed, blocks) = isWhole ? (allConcealed, all) : counts
+    func words(_ concealed: Int64, _ blocks: Int64) -> String {
+      "\(seconds(concealed)) of \(seconds(blocks)) s"
+    }
+    return Detection(
+      "concealed-audio", peer: track.peer, from: track.voices[time.lowerBound].firstConcealed,
+      to: track.voices[time.upperBound -| 1].lastConcealed +| blockNanoseconds,
+      "\(words(concealed, blocks)) of it (\(percent(concealed, of: blocks))) were filled in"
+        + (isWhole
+          ? ""
+          : " in that time, \(words(allConcealed, all)) "
+            + "(\(percent(allConcealed, of: all))) in all")
+        + ", because packets were lost or late", track: track.track, direction: .inbound,
+      kind: "audio",
+      impact: FindingImpact(
+        concealed: Double(concealed) * Double(blockNanoseconds) / 1e9,
+        share: Double(concealed) / Double(max(blocks, 1)), count: concealed),
+      severity: severity)
+  }
+
+  /// The usual length of a block.
   private static let blockNanoseconds: Int64 = 20_000_000
+
+  /// The length of blocks in seconds, with two decimals: a block is a fiftieth.
+  private static func seconds(_ blocks: Int64) -> String {
+    let hundredths = blocks *| (blockNanoseconds / 10_000_000)
+    let rest = hundredths % 100
+    return "\(hundredths / 100).\(rest < 10 ? "0" : "")\(rest)"
+  }
 
   static func findSilence(
     _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection

@@ -39,6 +39,14 @@ struct VoiceFacts: Sendable {
     var blocks: Int64
   }
 
+  /// A concealed block that hides a loss.
+  struct Hidden: Sendable {
+    var place: Int
+    var at: Int64
+    /// The timestamp of the block before it that was not concealed.
+    var rtpTime: Int64
+  }
+
   fileprivate struct Arrival: Sendable {
     var rtpTime: UInt32
     var sequence: UInt16
@@ -81,6 +89,9 @@ struct VoiceFacts: Sendable {
   private(set) var silences: [Silence] = []
   /// The number of blocks with sound, by track.
   private(set) var loud: [Int64] = []
+  /// The concealed blocks that hide a loss, if they are wanted one by one.
+  private(set) var hidden: [Hidden] = []
+  var keepsHidden = false
 
   private var playing: [Playing] = []
   private var switches: [Switch] = []
@@ -118,6 +129,11 @@ struct VoiceFacts: Sendable {
           row: rows.integer(0), peer: rows.integer(1), track: rows.integer(2),
           isInbound: rows.integer(3) != 0, isMuted: rows.integer(4) != 0))
     }
+  }
+
+  /// Expects audio of a source, as `prepare` does for those of a take.
+  mutating func expect(peer: Int64, source: Int64) {
+    wanted.insert(Name(peer: peer, source: source))
   }
 
   /// Receives an inbound packet; `stream` is its index.
@@ -196,6 +212,10 @@ struct VoiceFacts: Sendable {
       if let missing, let lost, missing > lost, number > lost { isSpared = true }
       if let came, let missing, came < block.row, number > missing { isSpared = true }
       track.conceal(block.at, isSpared: isSpared)
+      if keepsHidden, !isSpared, hidden.count < CallFacts.most {
+        hidden.append(
+          Hidden(place: place, at: block.at, rtpTime: former?.rtpTime ?? next?.rtpTime ?? 0))
+      }
     }
   }
 
@@ -284,6 +304,75 @@ extension CallFacts.Track {
     } else {
       if voices[second].firstConcealed == 0 { voices[second].firstConcealed = at }
       voices[second].lastConcealed = at
+    }
+  }
+}
+
+// MARK: - PlayoutJudge
+
+/// What the audio playout of a session concealed, judged as that of a take; for sessions that are
+/// run and not recorded.
+package struct PlayoutJudge: Sendable {
+  /// A concealed block that hides a loss.
+  package struct Concealed: Sendable {
+    package var track: UInt32
+    package var at: Int64
+    /// The timestamp of the block before it that was not concealed.
+    package var rtpTime: UInt32
+  }
+
+  private var facts = VoiceFacts()
+  private var tracks: [CallFacts.Track] = []
+  /// The index of each stream by its SSRC.
+  private var streams: [UInt32: Int] = [:]
+  private var row: Int64 = 0
+
+  /// More streams than any session has.
+  private static let most = 4096
+
+  package init() { facts.keepsHidden = true }
+
+  /// Receives a packet, in the order of arrival.
+  package mutating func arrive(ssrc: UInt32, sequence: UInt16, rtpTime: UInt32) {
+    guard let stream = streams[ssrc] ?? (streams.count < Self.most ? streams.count : nil) else {
+      return
+    }
+    if streams[ssrc] == nil {
+      streams[ssrc] = stream
+      facts.expect(peer: 0, source: Int64(ssrc))
+    }
+    row +|= 1
+    facts.add(
+      PacketSight(
+        row: row, at: 0, peer: 0, direction: .inbound, ssrc: Int64(ssrc), payloadType: 0,
+        isMarked: false, sequence: Int64(sequence), rtpTime: Int64(rtpTime), size: 0), stream)
+  }
+
+  /// Receives a block that was played, in order.
+  package mutating func play(
+    track: UInt32, ssrc: UInt32, rtpTime: UInt32, outcome: String, at: Int64
+  ) {
+    let known = tracks.firstIndex { $0.track == Int64(track) }
+    let place = known ?? tracks.count
+    if known == nil {
+      tracks.append(
+        CallFacts.Track(
+          peer: 0, track: Int64(track), direction: .inbound, kind: "audio", codec: ""))
+    }
+    row +|= 1
+    facts.add(
+      VoiceFacts.Block(
+        row: row, at: at, rtpTime: Int64(rtpTime), source: Int64(ssrc),
+        outcome: VoiceFacts.Outcome(outcome), level: nil, isQuiet: false), place, &tracks[place])
+  }
+
+  /// Completes the tracks and returns what was concealed.
+  package mutating func finish() -> [Concealed] {
+    for place in tracks.indices { facts.finish(place, &tracks[place]) }
+    return facts.hidden.map {
+      Concealed(
+        track: UInt32(truncatingIfNeeded: tracks[$0.place].track), at: $0.at,
+        rtpTime: UInt32(truncatingIfNeeded: $0.rtpTime))
     }
   }
 }

@@ -1,6 +1,7 @@
 import FoundationEssentials
 import Media
 import Peer
+import Queries
 import RTP
 package import Tape
 import Wire
@@ -68,7 +69,8 @@ struct RowText {
       layer = "coverage"
       title =
         text("what") == "deduced"
-        ? "judged: \(text("reason"))" : "not seen: \(text("what")), because \(text("reason"))"
+        ? "judged: \(text("reason"))"
+        : "not seen: \(CoverageText.line(what: text("what"), reason: text("reason")))"
     default:
       layer = table.name
       title = "\(table.name) row"
@@ -78,6 +80,9 @@ struct RowText {
   private static func media(_ table: Table, _ text: (String) -> String) -> String {
     switch table {
     case .format: "a new \(text("codec")) format \(text("direction")), \(text("outcome"))"
+    // No packet is behind what hides a gap.
+    case .frame where text("rtp_time") == "0" && text("size") == "0":
+      "audio that fills a gap, without a packet"
     case .frame: "frame with RTP time \(text("rtp_time")), \(text("size")) bytes"
     case .contribution:
       "voice \(text("contributor")) in track \(text("track")) \(text("direction"))"

@@ -41,7 +41,7 @@ function gapText({ what, reason }) {
   if (!words || count === undefined) return `${what.replaceAll("-", " ")}: ${reason}`;
   if (what === "late-start") return "What was before the capture began";
   if (what === "one-direction") return "The packets of one direction";
-  if (what === "unknown-clock") return `The jitter of streams whose clock nothing tells: ${more}`;
+  if (what === "unknown-clock") return `The jitter of streams of an unknown clock rate: ${more}`;
   if (what === "damaged-capture") return "What is damaged in the capture";
   if (what === "cut-capture") return "What followed where the capture is cut off";
   const noun = what === "description" ? `${count} ${words}`

@@ -1,0 +1,255 @@
+import Foundation
+import Lab
+import Media
+import Testing
+import Wire
+
+@testable import Queries
+@testable import Tape
+
+/// One figure has one meaning wherever it is printed: freezes, shares of loss, times.
+struct FindingFiguresTests {
+  private static let captures = FileManager.default.currentDirectoryPath + "/Captures/"
+
+  private func rows(_ path: String, _ sql: String) throws -> [[String]] {
+    var text = ""
+    try SQLConsole.run(path: path, sql: sql, format: .csv) { text += $0 }
+    return text.split(separator: "\r\n").dropFirst()
+      .map { $0.split(separator: ",", omittingEmptySubsequences: false).map(String.init) }
+  }
+
+  private func all(_ findings: [Finding]) -> [Detection] {
+    findings.flatMap { $0.detections + all($0.symptoms) }
+  }
+
+  // MARK: Freezes
+
+  /// Each row of the view `freeze` is one detection, in one finding: of a freeze, or of a sender
+  /// that had nothing to send.
+  private func expectEveryFreeze(_ path: String, sourceLocation: SourceLocation = #_sourceLocation)
+    throws
+  {
+    let counted = try rows(path, "SELECT peer, track, from_ns, to_ns FROM freeze")
+      .map { $0.joined(separator: " ") }.sorted()
+    let found = try TakeFindings(path: path)
+    let detections = all(found.findings).filter {
+      $0.rule == "freeze" || $0.rule == "video-paused" && $0.severity == .info
+    }
+    let named = detections.map {
+      "\($0.peer) \($0.track ?? 0) \($0.fromNanoseconds) \($0.toNanoseconds)"
+    }.sorted()
+    #expect(named == counted, sourceLocation: sourceLocation)
+    // The summary has those in which packets were missing or late, and what never went on.
+    let summary = try TakeSummary(path: path, findings: found)
+    let freezes = found.detections.filter { ["freeze", "video-stopped"].contains($0.rule) }
+    #expect(
+      summary.media.reduce(0) { $0 + $1.freezes } == freezes.count, sourceLocation: sourceLocation)
+  }
+
+  @Test(arguments: ["virtual-heavy-loss", "virtual-loss", "live-loopback", "chromium-negotiates"])
+  func everyFreezeOfACaptureIsInOneFinding(name: String) throws {
+    try expectEveryFreeze(Self.captures + name + ".take")
+  }
+
+  @Test func theFreezesOfBothWaysAreThere() throws {
+    let found = try TakeFindings(path: Self.captures + "virtual-heavy-loss.take").detections
+      .filter { $0.rule == "freeze" }
+    #expect(found.map(\.peer).sorted() == [1, 1, 2])
+    #expect(found.map(\.evidence).contains { $0.hasPrefix("stood still for 265 ms") })
+  }
+
+  @Test func everyFreezeOfALossyCallIsInOneFinding() throws {
+    let folder = try TakeFolder()
+    let call = try FaultyCall(folder, seed: 31)
+    call.run(1500)
+    for link in 0..<2 { call.call.network.links[link].lossPerMille = 300 }
+    call.run(6000)
+    try call.finish()
+    try #require(!rows(call.path, "SELECT * FROM freeze").isEmpty)
+    try expectEveryFreeze(call.path)
+  }
+
+  // MARK: Causes that are over
+
+  private func rule(
+    _ id: String, from: Int, to: Int, causes: [String] = [], endsForPeople: Bool = false
+  ) -> FindingRule {
+    FindingRule(
+      id: id, severity: .medium, title: id, scope: .end, causes: causes,
+      endsForPeople: endsForPeople,
+      sql: """
+        SELECT 1 AS peer, \(from)00000000 AS from_ns, \(to)00000000 AS to_ns, 'x' AS evidence
+        """)
+  }
+
+  @Test func whatIsOverForPeopleExplainsNothingThatBeginsLater() throws {
+    let folder = try TakeFolder()
+    let path = try folder.record(SampleSteps.call(packets: 0, payload: 0))
+    func found(_ begin: Int, endsForPeople: Bool) throws -> [[String]] {
+      try TakeFindings(
+        path: path,
+        rules: [
+          rule("wait", from: 10, to: 20, endsForPeople: endsForPeople),
+          rule("freeze", from: begin, to: begin + 5, causes: ["wait"]),
+        ]
+      ).findings.map(\.ids)
+    }
+    #expect(try found(18, endsForPeople: true) == [["wait", "freeze"]])
+    #expect(try found(20, endsForPeople: true).sorted { $0[0] < $1[0] } == [["freeze"], ["wait"]])
+    // What is lost on the wire is missed when the buffer has run empty.
+    #expect(try found(22, endsForPeople: false) == [["wait", "freeze"]])
+  }
+
+  @Test func aFreezeIsNoSymptomOfAKeyFrameThatHadCome() throws {
+    let found = try TakeFindings(path: Self.captures + "virtual-heavy-loss.take")
+    func waits(_ findings: [Finding]) -> [Finding] {
+      findings.flatMap { ($0.id == "key-frame-late" ? [$0] : []) + waits($0.symptoms) }
+    }
+    for wait in waits(found.findings) {
+      #expect(
+        all(wait.symptoms).allSatisfy { $0.fromNanoseconds < wait.toNanoseconds }, "\(wait.text)")
+    }
+  }
+
+  // MARK: Concealment
+
+  /// A direction of which a tenth is concealed, never a fifth of a second.
+  @Test func spreadConcealmentHasALineOfItsOwn() throws {
+    let folder = try TakeFolder()
+    func found(_ share: String) throws -> [Detection] {
+      let path = try folder.record(
+        SampleSteps.call(packets: 0, payload: 0), as: "\(UUID().uuidString).take")
+      let numbers = "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 499)"
+      try folder.alter(
+        path,
+        """
+        DELETE FROM format; DELETE FROM frame_store; DELETE FROM packet_store; DELETE FROM path;
+        INSERT INTO path VALUES (1, 131072, 1, 'in', '192.0.2.1:1', '192.0.2.2:2');
+        INSERT INTO format
+          (format, row, peer, track, kind, direction, codec, ssrc, outcome, key, voice) VALUES
+          (1, 786432, 1, 2, 'audio', 'in', 'opus', 7, 'decoded', 1, 0),
+          (2, 786433, 1, 2, 'audio', 'in', 'opus', 0, 'concealed', 1, 0);
+        \(numbers)
+        INSERT INTO frame_store
+          (row, at_ns, format, rtp_time, size, quantiser, audio_level, peak, energy)
+          SELECT (20 + i) << 16, i * 20000000, iif(\(share), 2, 1), i * 960, 9, 0,
+            NULL, 9, 99 FROM n;
+        \(numbers)
+        INSERT INTO packet_store
+          SELECT ((20 + i) << 16) + 1, i * 20000000, 1, 7, 111, i, i * 960, NULL, 9, 0, NULL
+          FROM n WHERE NOT (\(share));
+        """)
+      return try TakeFindings(path: path).detections.filter { $0.rule == "concealed-audio" }
+    }
+    let spread = try found("i % 10 = 5")
+    #expect(spread.map(\.severity) == [.low])
+    #expect(spread.first?.evidence.hasPrefix("1.00 of 10.00 s of it (10.0 %)") == true)
+    #expect(try found("i % 50 = 5") == [])
+    #expect(try found("i % 4 = 1").map(\.severity) == [nil])
+  }
+
+  // MARK: Shares and times
+
+  @Test func theShareOfAFindingIsThatOfTheSummary() throws {
+    let path = Self.captures + "virtual-heavy-loss.take"
+    let found = try TakeFindings(path: path)
+    let summary = try TakeSummary(path: path, findings: found)
+    for detection in found.detections where detection.rule == "loss" {
+      let media = try #require(
+        summary.media.first { $0.peer == detection.peer && $0.ssrc == detection.ssrc })
+      let share = percent(media.lost, of: Int64((Double(media.lost) / media.lossShare).rounded()))
+      #expect(
+        detection.evidence.contains("(\(share))")
+          && detection.evidence.hasPrefix("\(media.lost) of "), "\(detection.evidence)")
+    }
+    for detection in found.detections where detection.rule == "concealed-audio" {
+      let media = try #require(
+        summary.media.first { $0.peer == detection.peer && $0.track == detection.track })
+      let share = try #require(media.concealedShare)
+      #expect(
+        detection.evidence.contains(" s of it (\(decimal(100 * share)) %)"),
+        "\(detection.evidence)")
+    }
+    // Where the packets themselves are counted, the receiver's reports are no second figure.
+    #expect(!found.findings.flatMap(\.ids).contains("loss-at-peer"))
+  }
+
+  @Test func aTimeOfLossHasTheFigureOfTheWholeBesideIt() throws {
+    let folder = try TakeFolder()
+    let call = try FaultyCall(folder, seed: 8)
+    call.run(4000)
+    call.call.network.links[0].lossPerMille = 200
+    call.run(2000)
+    call.call.network.links[0].lossPerMille = 0
+    call.run(4000)
+    try call.finish()
+    let found = try TakeFindings(path: call.path).detections.filter { $0.rule == "loss" }
+    #expect(!found.isEmpty)
+    #expect(found.allSatisfy { $0.evidence.contains(") in that time, ") })
+    #expect(found.allSatisfy { $0.evidence.contains(" in all") })
+  }
+
+  @Test func neitherSomeNorNearlyAllIsRoundedAway() {
+    #expect(percent(1, of: 10_000) == "under 0.1 %")
+    #expect(percent(9_999, of: 10_000) == "over 99.9 %")
+    #expect(percent(0, of: 10) == "0.0 %" && percent(10, of: 10) == "100.0 %")
+    #expect(percent(32, of: 125) == "25.6 %")
+  }
+
+  @Test func aRoundTripAtTheThresholdDoesNotContradictItself() throws {
+    let folder = try TakeFolder()
+    let call = try FaultyCall(
+      folder, seed: 6, audio: .tone(hertz: 440, pauseSeconds: 1), delay: .milliseconds(150),
+      hasVideo: false)
+    call.run(6000)
+    try call.finish()
+    let found = try TakeFindings(path: call.path).detections.filter { $0.rule == "high-round-trip" }
+    #expect(!found.isEmpty)
+    #expect(found.allSatisfy { $0.evidence.contains(" took 300 ms or more, the longest ") })
+  }
+
+  @Test func countsOfSamplesAreAddedUpAndTheirTimeIsSaid() {
+    func freeze(_ from: Int64, _ seconds: Double, _ count: Int64) -> Detection {
+      Detection(
+        "freeze", peer: 1, from: from, to: from + 1_000_000_000, "stood still for 610 ms", ssrc: 7,
+        direction: .inbound, kind: "video", impact: FindingImpact(frozen: seconds, count: count))
+    }
+    var finding = Finding(
+      id: "freeze", title: "Freeze", severity: .high, scope: .stream,
+      subject: "bob's video to alice",
+      detections: [freeze(0, 0.61, 1), freeze(5_000_000_000, 0.9, 2)],
+      impact: FindingImpact(frozen: 1.51), symptoms: [])
+    #expect(
+      finding.text
+        == "Freeze, bob's video to alice, three times, 1.5 s frozen in all; worst: "
+        + "stood still for 610 ms")
+    finding.detections.removeLast()
+    #expect(finding.text == "Freeze, bob's video to alice: stood still for 610 ms")
+  }
+
+  @Test func aTableThatIsCutSaysHowToSeeTheRest() throws {
+    let folder = try TakeFolder()
+    let path = try folder.record(SampleSteps.call(packets: 0, payload: 0))
+    func text(_ count: Int) throws -> String {
+      let rules = (0..<count).map { rule("rule-\($0 + 10)", from: $0, to: $0 + 1) }
+      return try TakeFindings(path: path, rules: rules).shortText(TableLook(), take: "a b.take")
+    }
+    #expect(try text(13).contains("and 1 more line: retake findings 'a b.take'\n"))
+    #expect(try text(14).contains("and 2 more lines: retake findings 'a b.take'\n"))
+    #expect(try !text(12).contains("more line"))
+  }
+
+  @Test func packetsThatBothEndsHaveCountOnce() throws {
+    let path = Self.captures + "observed-aiortc.take"
+    let found = try TakeFindings(path: path)
+    let sent = try rows(
+      path,
+      """
+      SELECT count(*) FROM (
+        SELECT DISTINCT row FROM packet_store WHERE marker_type IS NOT NULL)
+      """)
+    #expect(found.looked.contains(" \(sent[0][0]) packets of RTP and "), "\(found.looked)")
+    #expect(
+      try TakeSummary(path: path, findings: found).head.contains(" \(sent[0][0]) packets of RTP"))
+  }
+}

@@ -1,0 +1,122 @@
+import Testing
+
+@testable import Queries
+@testable import Tape
+
+/// Connections that were only reported: their states are known by events to the millisecond, and by
+/// statistics to the interval of their samples.
+struct ReportedTimeTests {
+  private func found(
+    samples: [Int], states: [(at: Int, machine: String, from: String, to: String)]
+  ) throws -> [Detection] {
+    let folder = try TakeFolder()
+    let path = try folder.record(SampleSteps.call(packets: 0, payload: 0))
+    var row = 1 << 40
+    func next() -> Int {
+      row += 65_536
+      return row
+    }
+    let stats = samples.map {
+      "(\(next()), 1, \($0)000000, \($0), 'T', 'transport', 0, '{}')"
+    }
+    let states = states.map {
+      "(\(next()), 1, \($0.at)000000, '\($0.machine)', '\($0.from)', '\($0.to)')"
+    }
+    try folder.alter(
+      path,
+      """
+      DELETE FROM state; DELETE FROM stat; DELETE FROM packet_store; DELETE FROM path;
+      DELETE FROM ending;
+      UPDATE peer SET role = 'reported';
+      INSERT INTO ending VALUES (1, 100000000000, x'');
+      INSERT INTO stat (row, peer, at_ns, call, id, type, timestamp_ms, members)
+        VALUES \(stats.joined(separator: ","));
+      INSERT INTO state (row, peer, at_ns, machine, from_state, to_state)
+        VALUES \(states.joined(separator: ","));
+      """)
+    return try TakeFindings(path: path).detections
+  }
+
+  private func handshake(until connected: Int, samples: [Int], event: Int? = nil) throws
+    -> [Detection]
+  {
+    var states = [
+      (1_000, "ice-connection", "new", "checking"),
+      (1_100, "ice-connection", "checking", "connected"), (1_200, "dtls", "new", "connecting"),
+      (connected, "dtls", "connecting", "connected"),
+    ]
+    if let event { states.append((event, "connection", "connecting", "connected")) }
+    return try found(samples: samples, states: states.map { ($0.0, $0.1, $0.2, $0.3) })
+      .filter { $0.rule == "slow-handshake" }
+  }
+
+  @Test func aHandshakeIsNotSlowBecauseTheNextSampleCameLate() throws {
+    // Samples every ten seconds: the handshake took anything from nothing to ten seconds.
+    #expect(try handshake(until: 11_200, samples: [1_200, 11_200]) == [])
+    #expect(try handshake(until: 11_200, samples: [1_200, 11_200], event: 1_700) == [])
+    // Five samples in a row saw it go on.
+    let slow = try handshake(
+      until: 7_200, samples: [1_200, 2_200, 3_200, 4_200, 5_200, 6_200, 7_200])
+    #expect(
+      slow.map(\.evidence) == [
+        "the handshake took between 5.0 and 6.0 s, by samples of its statistics"
+      ])
+    #expect(slow.first?.severity == .medium)
+  }
+
+  @Test func aConnectionThatFailsIsLostAndEndsThere() throws {
+    let lost = try found(
+      samples: [1_000],
+      states: [
+        (1_000, "ice-connection", "new", "checking"), (1_000, "connection", "new", "connecting"),
+        (1_100, "ice-connection", "checking", "connected"),
+        (1_500, "connection", "connecting", "connected"),
+        (40_000, "connection", "connected", "failed"), (60_000, "connection", "failed", "closed"),
+      ])
+    #expect(
+      lost.filter { $0.rule == "disconnected" }.map(\.evidence)
+        == ["its state was failed for 20.0 s, while ICE stayed connected"])
+    // Closed by its application: nothing is wrong.
+    let closed = try found(
+      samples: [1_000],
+      states: [
+        (1_000, "ice-connection", "new", "checking"), (1_000, "connection", "new", "connecting"),
+        (1_100, "ice-connection", "checking", "connected"),
+        (1_500, "connection", "connecting", "connected"),
+        (40_000, "connection", "connected", "closed"),
+      ])
+    #expect(!closed.contains { $0.rule == "disconnected" })
+  }
+
+  /// Older browsers report the states of ICE, and of the connection that it was closed.
+  @Test func aConnectionReportedOnlyAsClosedHadBeenThere() throws {
+    let found = try found(
+      samples: [1_000],
+      states: [
+        (1_000, "ice-connection", "new", "checking"),
+        (1_100, "ice-connection", "checking", "completed"),
+        (40_000, "connection", "new", "closed"), (40_100, "ice-connection", "completed", "closed"),
+      ])
+    #expect(!found.contains { $0.rule == "never-connected" }, "\(found)")
+  }
+
+  @Test func mediaStopsToBeMissedWhenTheConnectionIsGivenUp() throws {
+    let states: [(Int, String, String, String)] = [
+      (1_000, "ice-connection", "new", "checking"), (1_000, "connection", "new", "connecting"),
+      (16_000, "ice-connection", "checking", "disconnected"),
+      (16_000, "connection", "connecting", "failed"),
+    ]
+    func seconds(_ more: [(Int, String, String, String)]) throws -> [Double] {
+      try found(samples: [1_000], states: (states + more).map { ($0.0, $0.1, $0.2, $0.3) })
+        .filter { $0.rule == "never-connected" }.map(\.impact.withoutMediaSeconds)
+    }
+    #expect(try seconds([]) == [15])
+    #expect(try seconds([(70_000, "connection", "failed", "closed")]) == [15])
+    // Tried again, and closed at last.
+    #expect(
+      try seconds([
+        (20_000, "connection", "failed", "connecting"),
+        (30_000, "connection", "connecting", "closed"),
+      ]) == [29])
+  }
+}
