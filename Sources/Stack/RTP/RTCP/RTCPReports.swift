@@ -130,7 +130,7 @@ package struct ExtendedReport: Hashable, Sendable {
     package var ssrc: UInt32
     /// The middle 32 bits of that receiver's NTP time.
     package var lastReport: UInt32
-    /// The time since its reference time, in 1/65536 s.
+    /// The time since that report was received, in 1/65536 s.
     package var delaySinceLastReport: UInt32
 
     package init(ssrc: UInt32, lastReport: UInt32, delaySinceLastReport: UInt32) {
