@@ -158,7 +158,8 @@ struct ServerQueries {
 
   /// Returns a request's due action.
   ///
-  /// - Parameter keepsAlive: whether to refresh mappings; later, checks do that.
+  /// - Parameter keepsAlive: whether to refresh mappings; false once a pair is nominated, because
+  ///   its checks do so.
   mutating func removeDue(_ index: Int, keepsAlive: Bool, at now: Instant) -> Due {
     if let due = all[index].nextAttempt, due <= now {
       guard all[index].attempts < TURNTiming.queryWaits.count else {
