@@ -60,7 +60,7 @@ struct Sender {
   /// Whether one packet of lost chunks may be sent regardless of the congestion window
   /// (section 7.2.4).
   private var isFastRetransmitDue = false
-  /// Space left in that packet.
+  /// Space left in the packet of lost chunks that the congestion window does not limit.
   private var freeRoom = 0
   private var isForwardDue = false
   /// The number and time of the last FORWARD-TSN.
