@@ -39,7 +39,7 @@ package final class VirtualCall {
   package var marking: (_ bytes: [UInt8]) -> ECNMark? = { _ in nil }
   /// The other leg of each leg of a relay.
   package var otherLegs: [Int: Int] = [:]
-  /// Sees each datagram that a peer sends.
+  /// Called with each datagram that a peer sends.
   package var onDatagram: ((Int, Datagram) -> Void)?
 
   private var peers: [PeerMachine]
