@@ -288,7 +288,8 @@ public final class PeerConnection: Sendable {
     return description
   }
 
-  /// Has a leg of a relay show a description of the far end, once all of its candidates are known.
+  /// Sets the far end's description as the local one of a relay's leg, and waits for the leg's
+  /// candidates.
   /// - Returns: what to pass to the end of this leg.
   package func show(_ description: SessionDescription) async throws(PeerError)
     -> SessionDescription

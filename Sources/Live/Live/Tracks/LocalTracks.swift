@@ -169,7 +169,8 @@ final class LocalTrackCore: Sendable {
     for renderer in renderers.withLock({ $0.all }) { renderer.renderFrame(nil) }
   }
 
-  /// Sends the source's media on all connections; returns false if one of them had no room.
+  /// Sends the source's media on all connections; returns false if one of them has no room or the
+  /// track has ended.
   func send(_ media: SourceMedia) -> Bool {
     guard isLive else { return false }
     var isTaken = true
