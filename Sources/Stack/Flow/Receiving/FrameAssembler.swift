@@ -42,7 +42,7 @@ struct FrameAssembler {
     var completed: Instant
   }
 
-  /// Always accessed in place: a copy would retain the packet's bytes.
+  /// A stored packet; always accessed in place, because a copy would retain the packet's bytes.
   private struct Slot {
     var packet = Packet(sequence: .min, timestamp: 0, marker: false, arrival: .zero)
     /// The frame's first packet, once all packets from there to this one are present.
