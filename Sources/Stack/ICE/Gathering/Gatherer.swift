@@ -140,7 +140,7 @@ struct LocalSockets {
         isListener: isListener))
   }
 
-  /// Sets a socket's address; returns nil if it is no longer waited for.
+  /// Sets a socket's address; returns nil if the socket is no longer wanted.
   mutating func bind(_ id: UInt32, _ address: SocketAddress) -> Socket? {
     guard let index = all.firstIndex(where: { $0.id == id }), all[index].address == nil else {
       return nil
