@@ -55,7 +55,7 @@ package struct SenderReport: Hashable, Sendable {
   package var ssrc: UInt32
   /// The wall clock time in 64-bit NTP format.
   package var ntpTime: UInt64
-  /// The same instant as an RTP timestamp.
+  /// The instant of `ntpTime` as an RTP timestamp.
   package var rtpTime: UInt32
   package var packetCount: UInt32
   /// Payload bytes sent, without headers and padding.
