@@ -186,8 +186,8 @@ struct ChannelTable {
   /// Records that the reset of a channel's stream was requested.
   mutating func recordResetRequest(_ place: Int) { slots[place].recordResetRequest() }
 
-  /// Records the response for a stream; returns the channel's place if it is now closed in both
-  /// directions.
+  /// Records the response to a stream's reset; returns the channel's place if it is now closed in
+  /// both directions.
   mutating func recordResetResponse(stream: UInt16) -> Int? {
     guard let place = place(ofStream: stream), slots[place].recordResetResponse() else {
       return nil

@@ -5,7 +5,7 @@ import Wire
 enum SendStep {
   /// Write a chunk; sending the first unacknowledged one restarts the timer.
   case chunk(SentChunk, number: UInt32, restartsTimer: Bool, QueueChange)
-  /// A message was abandoned.
+  /// Only a queue changed: a message was abandoned, or a channel's turn ended.
   case changed(QueueChange)
 }
 
