@@ -209,6 +209,7 @@ public struct ServiceAuthenticator: Authenticator {
   private let serviceSecret: String
   private let endpoint: String
 
+  /// Creates an authenticator for a service.
   /// - Parameters:
   ///   - serviceSecret: `key:secret`.
   ///   - endpoint: the URL that issues tokens, such as `https://rooms.example/token`.

@@ -290,7 +290,7 @@ public final class PeerConnection: Sendable {
 
   /// Sets the far end's description as the local one of a relay's leg, and waits for the leg's
   /// candidates.
-  /// - Returns: what to pass to the end of this leg.
+  /// - Returns: the description to pass to the end of this leg.
   package func show(_ description: SessionDescription) async throws(PeerError)
     -> SessionDescription
   {
