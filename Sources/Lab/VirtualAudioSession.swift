@@ -96,7 +96,7 @@ package final class VirtualAudioSession {
     now = end
   }
 
-  /// Advances time without handling what is due, as if the process was suspended.
+  /// Advances time as if the process was suspended: what falls due is handled only at the end.
   package func oversleep(_ interval: Interval) {
     now = now + interval
     step(.deadline)
@@ -109,7 +109,7 @@ package final class VirtualAudioSession {
     step(.answer(operation: id, answer ?? self.answer(to: operation)))
   }
 
-  /// Clears the recorded events.
+  /// Clears the operations, events, transitions and audio recorded so far.
   package func clear() {
     (operations, events, states, log, blocks, played) = ([], [], [], [], [], [])
   }
@@ -218,10 +218,10 @@ package final class VirtualAudioCall {
 /// A virtual call whose steps go into a take.
 package final class RecordedVirtualCall {
   package let call: VirtualCall
-  /// nil if the steps go elsewhere.
+  /// The take's writer; nil if the steps go to a sink.
   private let writer: TapeWriter?
 
-  /// Creates a call whose steps go elsewhere than into a take.
+  /// Creates a call whose steps go to a sink instead of a take.
   package init(
     seed: UInt64, links: [LinkSettings], configurations: [PeerConfiguration],
     sink: @escaping VirtualCall.StepSink

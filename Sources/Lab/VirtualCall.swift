@@ -8,7 +8,7 @@ package import Wire
 
 /// Two or more full client stacks in virtual time over a seeded network.
 ///
-/// The same seed gives the same call, step for step; with a tape it is recorded like a live one.
+/// The same seed produces the same call, step by step; with a tape it is recorded like a live one.
 package final class VirtualCall {
   /// Receives every step in order.
   package typealias StepSink = (StepRecord) -> Void
@@ -39,7 +39,7 @@ package final class VirtualCall {
   package var marking: (_ bytes: [UInt8]) -> ECNMark? = { _ in nil }
   /// The other leg of each leg of a relay.
   package var otherLegs: [Int: Int] = [:]
-  /// Sees each datagram that a peer sends.
+  /// Called with each datagram that a peer sends.
   package var onDatagram: ((Int, Datagram) -> Void)?
 
   private var peers: [PeerMachine]
@@ -83,7 +83,7 @@ package final class VirtualCall {
         wallClock: WallClock(unixNanosecondsAtZero: unixNanoseconds),
         configuration: index < configurations.count ? configurations[index] : PeerConfiguration())
       step(index, .genesis(genesis))
-      // Peers of older takes are not told the network types.
+      // Peers of older takes receive no network types.
       let knowsTypes = genesis.configuration.hasCompleteStatistics == true
       step(index, .interfaces([addresses[index]], types: knowsTypes ? [.ethernet] : []))
     }

@@ -50,13 +50,14 @@ package struct VirtualNetwork {
       (_ source: SocketAddress, _ destination: SocketAddress, _ bytes: [UInt8], _ at: Instant)
         -> [(bytes: [UInt8], after: Interval)]
     )?
-  /// Whether every third datagram is mutated.
+  /// Whether about every third datagram is mutated, at random.
   package var mutates = false
   package var server: VirtualTURNServer?
   /// Endpoints without a host, which may answer each datagram.
   package var responders: [SocketAddress: (_ source: SocketAddress, [UInt8]) -> [UInt8]?] = [:]
   package private(set) var sent = 0
-  /// The number of datagrams lost at random, in a full queue, or at a NAT.
+  /// The number of datagrams lost at random, in a full queue or an outage, or at a NAT, firewall or
+  /// middlebox.
   package private(set) var lost = 0
 
   private var homes: [Home] = []

@@ -66,7 +66,7 @@ package final class VirtualRoom {
   package var lastNumber: UInt32 { lastCall }
   package func reply(to call: UInt32) -> RoomReply? { replies[call] }
 
-  /// Joins a room that already has participants.
+  /// Joins a room in which these participants already are.
   package func enter(_ participants: [ParticipantInfo] = [], as own: String = "me") {
     call(.connect(RoomJoin(room: "room-1")))
     open()
@@ -95,7 +95,7 @@ package final class VirtualRoom {
     for action in pending { serve(.result(action, failure)) }
   }
 
-  /// The actions requested of the service and not answered yet.
+  /// The actions requested of the service since the last `clear`.
   private var pending: [ActionID] {
     intents.compactMap { intent in
       switch intent {

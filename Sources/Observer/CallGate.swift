@@ -226,8 +226,8 @@ struct Newcomers {
   }
 
   private var waitingPaths: [PathKey: Waiting] = [:]
-  /// Paths with waiting datagrams, in order of the first one; may include paths that were answered
-  /// since.
+  /// Paths with waiting datagrams, in order of the first one; may include paths that have since
+  /// been answered.
   private var waitingOrder = Deque<(key: PathKey, number: UInt64)>()
   private var waitingBytes = 0
 

@@ -108,13 +108,13 @@ struct CheckFollower {
     return outcome
   }
 
-  /// Whether an end is sending checks, with no pair known for either.
+  /// Whether an end is sending checks and is not known to have a pair.
   var isChecking: Bool { states[0] == .checking || states[1] == .checking }
 
   /// Connects both ends if media proves that they have a pair although no nomination was seen.
   ///
-  /// Consent checks do not nominate (RFC 7675), so only media can prove it if the capture begins
-  /// after the call.
+  /// Consent checks do not nominate (RFC 7675), so only media can prove it if the capture begins in
+  /// the middle of the call.
   mutating func connectByMedia(at now: Instant) -> Outcome {
     var outcome = Outcome()
     for end in 0..<2 where states[end] == .checking || states[end] == .new {
@@ -124,7 +124,7 @@ struct CheckFollower {
     return outcome
   }
 
-  /// Closes both ends.
+  /// Closes an end, unless it never sent a check or had a pair.
   mutating func close(_ end: Int) -> Outcome {
     var outcome = Outcome()
     if states[end] != .new { move(end, to: .closed, &outcome) }
@@ -184,7 +184,7 @@ struct PairChoice {
   private static let nominatedMaximum = 64
 
   private(set) var selected: Int?
-  /// Each end's media path, and since when it has used no other.
+  /// Each end's media path, the number of consecutive packets on it, and the time of the last one.
   private var media: [(path: Int, run: Int, last: Instant)?] = [nil, nil]
   /// The nominated paths with the time of their last nomination.
   private var nominated: [(path: Int, last: Instant)] = []

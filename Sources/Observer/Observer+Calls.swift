@@ -277,8 +277,9 @@ extension Observer {
     emit(.stream(stream))
   }
 
-  /// Returns the encoding of an end's payload type: from the remote end's description, which states
-  /// what that end can receive (RFC 3264 section 5.1), or else from the sender's own.
+  /// Returns the encoding of an end's payload type: as given in the settings, or else from the
+  /// remote end's description, which states what that end can receive (RFC 3264 section 5.1), from
+  /// the sender's own, or as assigned statically.
   func meaning(of type: UInt8, _ index: Int, from: Int) -> PayloadMeaning? {
     if let given = settings.payloadTypes.first(where: { $0.payloadType == type }) {
       return PayloadMeaning(
@@ -302,7 +303,8 @@ extension Observer {
     descriptionTable.floating.filter { callTable.transports(described: $0).isEmpty }
   }
 
-  /// Returns the call whose descriptions contain both fragments, on another of its transports.
+  /// Returns the call in which a description with the sender's fragment belongs to another
+  /// transport.
   func describedCall(of names: CheckNames) -> Int? {
     for number in descriptionTable.numbers(stating: names.sender) {
       let index = callTable.transports(described: number).first {

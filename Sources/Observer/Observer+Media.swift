@@ -75,7 +75,7 @@ extension Observer {
     if transports[index].media.hasKeys(packet.from) {
       return open(packet, index)
     }
-    // Keys negotiated by DTLS are in use now (RFC 5764 section 4.1).
+    // With DTLS, media is encrypted with the keys that it negotiates (RFC 5764 section 4.1).
     let isOpen = !packet.isRTCP || transports[index].media.protection == .unknown
     if isOpen, transports[index].media.mayBeClear, transports[index].dtls.facts == nil {
       let shown = transports[index].media.look(
@@ -108,7 +108,7 @@ extension Observer {
     }
   }
 
-  /// Sets whether a transport's media is encrypted, unless a key proved it already.
+  /// Sets whether a transport's media is encrypted, unless that is already known.
   mutating func settle(_ index: Int, _ protection: MediaOpener.Protection) {
     guard transports[index].media.protection == .unknown else { return }
     transports[index].media.settle(protection)

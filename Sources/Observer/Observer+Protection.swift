@@ -3,8 +3,8 @@ import Wire
 
 // FlexFEC streams, and the streams that they protect.
 extension Observer {
-  /// Learns from descriptions which source a stream protects or is protected by, and whether its
-  /// receiver supports FEC.
+  /// Learns from descriptions which source a stream protects or is protected by, and whether all
+  /// its descriptions list ULPFEC.
   func learnProtection(
     _ source: SignaledDescriptions.Source, _ index: Int, of stream: inout ObservedStream
   ) {

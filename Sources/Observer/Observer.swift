@@ -164,7 +164,8 @@ package struct Observer: Machine, ~Copyable {
     }
   }
 
-  /// Counts a datagram on its path; returns false if another path already had it.
+  /// Counts a datagram on its path; returns false if it was already seen on another way along the
+  /// path, such as beside a relay.
   mutating func count(_ bytes: [UInt8], on path: Int, from end: Int, isRelayed: Bool) -> Bool {
     let (now, carrier) = (now, carrier)
     let isRepeated = table.update(path) { path in

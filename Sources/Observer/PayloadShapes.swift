@@ -80,7 +80,7 @@ struct PayloadShapes {
   private static let passingPercent = 95
   private static let typesMaximum = 4
   private static let innerMaximum = 3
-  /// Some senders' timestamps come from a separate clock and are a few ticks off.
+  /// The accepted error of timestamps, in ticks: some senders take them from a separate clock.
   private static let opusTolerance = 60
 
   /// The codecs with a test, the most specific first.

@@ -24,7 +24,7 @@ struct Probation {
   private static let packetsMaximum = attemptsMaximum
   private static let pathBytesMaximum = 512 << 10
   private static let bytesMaximum = 16 << 20
-  /// Packets larger than networks carry unfragmented do not wait.
+  /// The maximum length of a waiting packet, in bytes; networks carry no longer ones unfragmented.
   private static let lengthMaximum = 9216
 
   /// A packet waiting for the verdict.
@@ -177,7 +177,7 @@ struct PathTrials<State> {
 
   private static var trialsMaximum: Int { 256 }
   private static var packetsMaximum: Int { 16 }
-  /// Packets larger than networks carry unfragmented do not wait.
+  /// The maximum length of a waiting packet, in bytes; networks carry no longer ones unfragmented.
   private static var lengthMaximum: Int { 9216 }
 
   private var trials: [PathKey: Trial] = [:]

@@ -162,8 +162,8 @@ struct UnprovenStreams {
   private var count = 0
   private var bytes = 0
 
-  /// Holds a packet; if its source's waiting packet belongs to it, returns that packet and holds
-  /// neither.
+  /// Holds a packet; if its source's waiting packet has a number close to it, returns that packet
+  /// and holds neither.
   ///
   /// - Parameter dropped: incremented by the number of packets dropped for lack of room.
   mutating func add(_ packet: consuming Packet, dropped: inout UInt64) -> Packet? {

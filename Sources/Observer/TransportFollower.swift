@@ -126,9 +126,9 @@ struct TransportFollower {
 /// The calls, and the transports by username fragments.
 struct CallTable {
   private(set) var calls: [ObservedCall] = []
-  /// Whether each call is named by addresses that responded or sent media.
+  /// Whether each call's ends have their final names.
   private var isNamed: [Bool] = []
-  /// Unnamed calls in order; the first ones may have been named since.
+  /// Unnamed calls in order of discovery; any but the first may have been named in the meantime.
   private var unnamed = Deque<Int>()
   /// Transports by both ends' username fragments.
   private var byFragments: [String: Int] = [:]

@@ -51,7 +51,7 @@ package final class CallPeer: Sendable {
     }
   }
 
-  /// Makes an offer with one audio and one video track, a data channel and all candidates.
+  /// Makes an offer with an audio and a video section, a data channel and all candidates.
   package func offer() async throws -> SessionDescription {
     let channel = try await connection.createDataChannel("retake")
     let messages = plan.messages

@@ -162,9 +162,9 @@ struct CallTally {
 
   private var report = RecordingReport()
   private var endedCount = 0
-  /// Ended calls of the shared take.
+  /// The peers of ended calls in the shared take.
   private var peers: [RecordingReport.Peer] = []
-  /// What the last of these calls sent, in words.
+  /// The media that the last ended call sent and received, in words.
   private var lastMedia = "nobody called"
   private var failure: String?
 

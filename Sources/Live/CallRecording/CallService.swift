@@ -249,7 +249,7 @@ package actor CallService: CallHandling {
 
   /// Ends a call and frees its slot at once; completes its take unless calls share one.
   ///
-  /// - Parameter isRefused: whether the call never began, so that its end need not be awaited.
+  /// - Parameter isRefused: whether the call never began: its take is then not remembered.
   func end(_ id: String, isRefused: Bool = false) async {
     guard let call = calls.removeValue(forKey: id) else { return }
     if !isRefused { endedTakes.append(call.path, of: id) }
@@ -383,7 +383,7 @@ struct CallTakes {
   }
 }
 
-/// The takes of ended calls, which lets their pages be requested.
+/// The takes of ended calls, kept so that their pages can be requested.
 struct EndedTakes {
   /// How many ended calls are remembered.
   static let most = 1_000

@@ -50,7 +50,7 @@ package final class LocalDevices: Sendable {
   }
 
   /// Sends the microphone on a transceiver and plays received audio, as requested, while the result
-  /// exists; nil if the device refuses.
+  /// exists; empty if the device refuses.
   package func attach(
     _ connection: PeerConnection, sending transceiver: UInt32?, in session: Session
   )
@@ -138,9 +138,9 @@ final class MicrophoneMeter: Sendable {
 
   /// A window, in frames: 100 ms.
   private static let window = AudioBlock.sampleRate / 10
-  /// Speech is at -26 dBov, and stays above this for a syllable at most (ITU-T P.56).
+  /// A level that speech, at -26 dBov on average, exceeds for a syllable at most (ITU-T P.56).
   private static let loudest: UInt8 = 9
-  /// A sound that stays above `loudest` for two seconds is not speech.
+  /// The number of consecutive loud windows, two seconds, after which a sound is not speech.
   private static let windowsMaximum = 20
   /// The bar's width in characters, from -60 dBov up.
   private static let width = 12

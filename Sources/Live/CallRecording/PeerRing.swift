@@ -74,7 +74,7 @@ package final class PeerRing: PeerSink {
         keyLog: "CLIENT_RANDOM \(hexadecimal(secrets.clientRandom)) "
           + "\(hexadecimal(secrets.masterSecret))\n", of: actor)
     case .event(.state(let transition)) where Self.failures.contains(transition.to):
-      // Several machines of a connection fail for one reason.
+      // Several machines of a connection may fail for one reason: one take is written for all.
       recorder.write(
         RingTrigger(
           key: "failure \(actor)",
@@ -83,7 +83,7 @@ package final class PeerRing: PeerSink {
     }
   }
 
-  /// The states that nobody wants.
+  /// The states that count as failures.
   private static let failures: Set<String> = ["failed", "timed-out"]
 
   private func label(of actor: UInt32) -> String {

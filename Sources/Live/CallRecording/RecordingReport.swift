@@ -74,7 +74,7 @@ public struct RecordingReport: Encodable, Sendable {
     }
   }
 
-  /// The written takes; if there are many, only the last.
+  /// The written takes; if there are many, only the latest ones.
   public private(set) var takes: [Take] = []
   /// The number of takes before those in `takes`.
   public private(set) var earlierTakes = 0

@@ -14,7 +14,7 @@ package struct SendPlan: Sendable {
     /// Sends a tone and a test pattern.
     case pattern
 
-    /// Returns the test pattern for a kind.
+    /// Returns the tone or test pattern for a kind.
     static func generated(_ kind: MediaKind) -> MediaSource {
       switch kind {
       case .audio: .tone(hertz: 440, pauseSeconds: 0)
@@ -54,7 +54,7 @@ package struct SendPlan: Sendable {
 
   /// Returns the source for a kind: its file or device, or else the filling.
   ///
-  /// nil sends nothing: next to a microphone alone, no test pattern is sent.
+  /// nil if nothing is sent: next to a microphone alone, no test pattern is sent.
   package func source(for kind: MediaKind) -> MediaSource? {
     if files[kind] != nil || device(for: kind) != nil { return .application }
     if filling == nil, !devices.sends.isEmpty { return nil }

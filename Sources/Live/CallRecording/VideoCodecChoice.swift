@@ -70,9 +70,9 @@ extension PeerConnection {
 
 // MARK: - H264Clip
 
-/// An offer with its answer.
+/// An offer and its answer, with their video sections.
 struct Exchange {
-  /// The m-sections with the same index in both.
+  /// The video sections, paired by their index in offer and answer.
   private let pairs: [(offer: SDPSection, answer: SDPSection)]
   private let isOwnOffer: Bool
 
@@ -90,7 +90,7 @@ struct Exchange {
     pairs.contains { !$0.offer.isRejected && $0.answer.isRejected }
   }
 
-  /// The H.264 that the peer can receive, for each video section that the answer accepts.
+  /// The H.264 that the peer can receive, for each video section in which the answer accepts H.264.
   fileprivate var receptions: [H264Reception] {
     pairs.compactMap { pair in
       guard !pair.answer.isRejected else { return nil }

@@ -9,7 +9,7 @@ package import Tape
 /// It has the three standard streams and no other descriptor, no blocked or ignored signals, and
 /// its own process group, so its parent must pass on an interrupt from the terminal.
 package final class ChildProcess: Sendable {
-  /// The destination of a standard stream.
+  /// What a standard stream is connected to.
   package enum Stream: Sendable {
     /// `/dev/null`.
     case nothing

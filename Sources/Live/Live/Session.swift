@@ -32,9 +32,9 @@ public struct TakeSummary: Hashable, Sendable {
   public var packets: Int
   /// The file's size in bytes.
   public var bytes: Int
-  /// The takes that were written of a ring; nil if the session recorded one take.
+  /// The takes that a ring wrote; nil if the session recorded a single take.
   package var parts: [TakeSummary]?
-  /// What the take is of a ring, in words.
+  /// The state change for which a ring wrote the take, in words; empty for other takes.
   package var words = ""
 
   package init(path: String, steps: Int, packets: Int, bytes: Int) {
@@ -227,10 +227,10 @@ public final class Session: Sendable {
     return (legs[0], legs[1])
   }
 
-  /// Creates one leg of a relay in whose other leg's place this process is.
+  /// Creates one leg of a relay; this process takes the place of the other leg.
   /// - Parameters:
   ///   - onState: called on the loop's thread with the states after each change.
-  ///   - forward: called on the loop's thread with every packet that came, in the clear.
+  ///   - forward: called on the loop's thread with every received packet, in the clear.
   package func makeLeg(
     label: String, role: String, configuration: PeerConfiguration,
     onState: @escaping @Sendable (PeerConnectionStates) -> Void,

@@ -63,7 +63,7 @@ package actor PageService {
   private static let summariesMaximum = 10_000
 
   /// - Parameters:
-  ///   - isSingle: whether there is one take for the only session.
+  ///   - isSingle: whether there is only one take, for the first session.
   ///   - notice: receives a sentence for each problem with a take.
   package init(
     _ settings: Settings, isSingle: Bool, takePath: @escaping TakePath,

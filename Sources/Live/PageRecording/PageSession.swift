@@ -56,7 +56,7 @@ actor PageSession {
   private var strangeLines: UInt64 = 0
   private var ending: String?
 
-  /// More reloads than this are a test of Retake rather than a call.
+  /// The maximum number of page loads in a session; no call reloads its page as often.
   private static let loadsMaximum = 1_000
   /// How far a page's clock may run ahead of the recorder's.
   private static let leadMilliseconds = 60_000.0
@@ -144,7 +144,7 @@ actor PageSession {
 
   // MARK: Reports from the script
 
-  /// - Parameter repliesAlways: if false, only one reply in sixteen says what has arrived.
+  /// - Parameter repliesAlways: whether every message is answered; otherwise only one in sixteen.
   private func receive(_ unit: ScriptUnit, repliesAlways: Bool) throws(TapeError) -> Outcome {
     if received[unit.load] == nil {
       guard loads.count < Self.loadsMaximum else {

@@ -13,7 +13,7 @@ public final class LocalMedia: Sendable {
     var position: CameraPosition
     var isMirror: Bool
     var isStarted = false
-    /// Plays the sound of the file that supplies the media.
+    /// Delivers the sound of the file that supplies the media.
     var fileSound: (any Sendable)?
     var failure: RoomError?
   }

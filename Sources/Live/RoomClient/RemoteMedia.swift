@@ -6,7 +6,7 @@ import Wire
 
 /// Another participant in a room.
 ///
-/// It keeps its published media after the participant has left.
+/// Its media is unpublished before the participant is reported to have left.
 public final class RemoteParticipant: Sendable {
   private struct State {
     var videos: [Int: RemoteVideo] = [:]
@@ -304,7 +304,7 @@ public final class RenderView: VideoRenderer {
 
   /// Sets the frame size from the next frame on.
   public func setSize(width: Int, height: Int) { renderer.setSize(width: width, height: height) }
-  /// Shows a frame, on the loop's thread; nil clears the view.
+  /// Shows a frame; nil clears the view.
   public func renderFrame(_ frame: VideoFrame?) {
     let isMirrored = mirrors.withLock { $0 }
     renderer.renderFrame(isMirrored ? frame.map(\.mirrored) : frame)

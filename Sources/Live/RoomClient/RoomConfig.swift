@@ -5,11 +5,11 @@ import Signaling
 
 /// A room's configuration.
 public struct RoomConfig: Hashable, Sendable {
-  /// The initial number of received videos.
+  /// The initial number of videos that can be received.
   public var videoReceiverInitialCount = 9
   /// The maximum number of received videos; subscribing to more is error 1322.
   public var videoReceiverMaximumCount = 20
-  /// By how many receivers the pool grows when it is full.
+  /// By how much the number of videos that can be received grows when all are in use.
   public var videoReceiverGrowthRate = 1
   /// How many voices are played at once; nil for all.
   ///
@@ -209,6 +209,7 @@ public struct ServiceAuthenticator: Authenticator {
   private let serviceSecret: String
   private let endpoint: String
 
+  /// Creates an authenticator for a service.
   /// - Parameters:
   ///   - serviceSecret: `key:secret`.
   ///   - endpoint: the URL that issues tokens, such as `https://rooms.example/token`.

@@ -140,7 +140,7 @@ final class RoomDriver: Sendable {
     alarm.set(state.machine.deadline) { [weak self] in self?.reachDeadline() }
   }
 
-  /// Nothing here blocks, and nothing calls back before the step is over.
+  /// Carries out an output; nothing here blocks or calls back before the step is over.
   private func carryOut(_ output: RoomOutput, _ state: inout State) {
     switch output {
     case .transport(let id, let request):

@@ -40,7 +40,7 @@ public final class MediaChannelHandlers: Sendable {
     get { state.withLock { $0.onConnect } }
     set { state.withLock { $0.onConnect = newValue } }
   }
-  /// Called when the channel is over.
+  /// Called when the channel is over, unless joining it failed.
   public var onDisconnect: (@Sendable (SoraCloseEvent) -> Void)? {
     get { state.withLock { $0.onDisconnect } }
     set { state.withLock { $0.onDisconnect = newValue } }

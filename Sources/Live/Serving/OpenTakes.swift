@@ -63,7 +63,7 @@ actor OpenTakes {
   /// second.
   private static let liveSeconds = 5.0
 
-  /// A series with more values than this is first drawn from its overview.
+  /// The longest series that is sent at once; longer ones are first drawn from their overview.
   private let shortMaximum: Int
 
   /// Checks that every path exists.

@@ -17,7 +17,7 @@ struct QueryProcess: Sendable {
   var tool: String?
   /// How long a query may take, in seconds, including its wait for other queries.
   var seconds = 15.0
-  /// Ends a late query after the given seconds; a test decides itself when to end it.
+  /// Schedules the end of a late query after some seconds; tests replace it to decide when.
   var schedule: @Sendable (Double, @escaping @Sendable () -> Void) -> Void = {
     DispatchQueue.global().asyncAfter(deadline: .now() + $0, execute: $1)
   }
@@ -102,7 +102,8 @@ package struct AnswerQuery {
   static let formVariable = "RETAKE_QUERY_FORM"
   /// The variable that holds the processor time limit, in seconds.
   static let secondsVariable = "RETAKE_QUERY_SECONDS"
-  /// How far that limit exceeds the caller's own timeout, which therefore ends first.
+  /// How far the processor time limit exceeds the caller's timeout, which therefore ends a query
+  /// first, in seconds.
   static let spareSeconds = 15
 
   /// An answer's form.

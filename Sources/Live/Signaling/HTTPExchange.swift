@@ -374,7 +374,7 @@ final class HTTPMemory: Sendable {
   private let used = Mutex(0)
   private let maximum: Int
 
-  /// Room for any refusal, many times over.
+  /// The size of a small response, in bytes: many times that of any refusal.
   private static let smallBytes = 64 << 10
 
   init(maximum: Int) { self.maximum = maximum }

@@ -122,7 +122,8 @@ struct InternetHeader {
   private static let fragmentHeader: UInt8 = 44
   private static let authentication: UInt8 = 51
 
-  /// Returns the length of the payload's leading extension header; nil if there is none.
+  /// Returns the length of the payload's leading extension header; `Int.max` if it is truncated,
+  /// nil if there is none.
   private func extensionLength(_ bytes: RawSpan) -> Int? {
     switch transport {
     // Hop-by-hop options, routing, destination options, mobility, HIP, Shim6.

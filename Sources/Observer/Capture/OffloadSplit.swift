@@ -228,7 +228,8 @@ struct FlowSources {
     var payloadType: UInt8
   }
 
-  /// Any further sources are probably spoofed; they replace each other.
+  /// The maximum number of sources; further ones are probably spoofed, and replace the earlier ones
+  /// in turn.
   private static let sourcesMaximum = 8
   /// The maximum number of a source's packets that may be missing between two in the capture.
   private static let missedMaximum: UInt16 = 64
@@ -292,7 +293,7 @@ struct FlowSources {
 
 /// The RTP sources of every path.
 struct FlowTable {
-  /// A hash table with replacement: a newer path may evict one older path.
+  /// The number of places in the hash table, where a newer path may replace an older one.
   private static let places = 1 << 12
 
   private var flows: [(tuple: FiveTuple, followed: FlowSources)?]
@@ -338,7 +339,7 @@ struct FlowTable {
 /// again. RTP packets are numbered, so an identical one within ten milliseconds was captured twice,
 /// on one interface or on two.
 struct DuplicateFilter: Sendable {
-  /// A hash table with replacement: a newer packet may evict one older packet.
+  /// The number of places in the hash table, where a newer packet may replace an older one.
   private static let places = 1 << 14
   private static let identifiedWindow: Int64 = 1_000_000_000
   private static let anonymousWindow: Int64 = 2_000_000

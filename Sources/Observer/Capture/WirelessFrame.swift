@@ -189,7 +189,7 @@ package enum UnreadLayer: Hashable, Sendable {
   /// Tunnels nested too deeply.
   case tooDeep
 
-  /// Whether the layer may contain media, so that skipping it weakens answers; ARP cannot.
+  /// Whether the layer may contain media, which answers then lack; ARP, for example, cannot.
   package var mayHideMedia: Bool {
     switch self {
     case .linkType(let number): !Self.otherBuses.contains(number)

@@ -1,6 +1,7 @@
 import Wire
 
-// libwebrtc's event logs, version 2 (rtc_event_log2.proto), which contain packet headers.
+// libwebrtc's event logs, version 2 (rtc_event_log2.proto) and version 1, which contain RTP
+// headers.
 
 extension PacketRecording {
   mutating func readEventLog(_ file: [UInt8]) {

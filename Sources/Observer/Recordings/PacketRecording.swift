@@ -12,7 +12,7 @@ package struct PacketRecording: Sendable {
     case rtpdump
     /// Browser and server log lines with packets in hexadecimal.
     case rtpdumptext
-    /// libwebrtc event logs, version 2, which have packet headers only.
+    /// libwebrtc event logs, versions 1 and 2, which have RTP headers only.
     case eventlog
     /// rtpproxy recordings without `-P`: packets, each preceded by its source address.
     case rtpproxy

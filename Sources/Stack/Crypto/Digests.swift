@@ -31,7 +31,8 @@ package struct SHA256: ~Copyable {
     return digest
   }
 
-  /// Writes the digest into an existing array of that length; the next update starts a new message.
+  /// Writes the digest into an array, replaced if it is not 32 bytes long; the next update starts a
+  /// new message.
   package mutating func finish(into digest: inout [UInt8]) {
     guard digest.count == SHA256.length else { return digest = finish() }
     _ = digest.withUnsafeMutableBufferPointer { EVP_DigestFinal_ex(context, $0.baseAddress, nil) }

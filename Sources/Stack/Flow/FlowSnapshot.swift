@@ -71,7 +71,7 @@ package struct OutboundStreamCounters: Hashable, Sendable {
   package var keyFramesSent: UInt64 = 0
   /// Frames of at least 2.5 times the average size.
   package var hugeFramesSent: UInt64 = 0
-  /// Frames not sent because the transport was not writable.
+  /// Frames not sent because the transport was not writable, or because of their codec or size.
   package var framesDiscarded: UInt64 = 0
   /// The total time that packets waited in the pacer.
   package var totalPacketSendDelay = Interval.zero

@@ -109,7 +109,7 @@ struct Generations {
   /// Records that the earlier generation's pair is lost.
   mutating func losePath(at now: Instant) { retireAt = now }
 
-  /// Returns whether to drop the earlier generation now; true only once.
+  /// Drops the earlier generation once that is due; returns whether it did.
   mutating func retire(at now: Instant) -> Bool {
     guard let due = retireAt, due <= now else { return false }
     retireAt = nil

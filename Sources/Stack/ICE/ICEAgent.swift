@@ -302,7 +302,7 @@ extension ICEAgent {
   package enum Input {
     /// Use these servers, and only relays if `relayOnly`, from the next gathering on.
     case use([ICEServer], relayOnly: Bool)
-    /// Start gathering on these local addresses, one socket each.
+    /// Start gathering on these local addresses.
     case gather([IPAddress])
     /// The host's current addresses, after gathering has started.
     case interfaces([IPAddress])
@@ -365,7 +365,7 @@ extension ICEAgent {
     ///
     /// The first path may be selected before nomination.
     case selected(local: SocketAddress, remote: SocketAddress)
-    /// A role conflict changed the role (RFC 8445 section 7.3.1.1).
+    /// A role conflict or a lite peer changed the role (RFC 8445 sections 7.3.1.1 and 6.1.1).
     case role(ICERole)
   }
 }

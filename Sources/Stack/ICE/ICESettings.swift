@@ -66,7 +66,8 @@ enum ICETiming {
   /// once.
   static let choiceHold = Interval.seconds(1)
 
-  /// The bounds between two consent checks (RFC 7675 section 5.1: 5 s, 20 % either way).
+  /// The shortest time between two consent checks, and the range of the random addition (RFC 7675
+  /// section 5.1: 5 s, 20 % either way).
   static let consentIntervalMinimum = Interval.seconds(4)
   static let consentIntervalSpread = Interval.seconds(2)
   /// The time between two checks during silence.
@@ -146,7 +147,7 @@ package struct ICECounters: Hashable, Sendable {
   package private(set) var unusable: UInt64 = 0
   /// Candidates already known.
   package private(set) var duplicates: UInt64 = 0
-  /// Candidates, pairs and early checks beyond the limits.
+  /// Sockets, connections, relays, candidates, pairs and early checks beyond the limits.
   package private(set) var overflows: UInt64 = 0
   /// Sends that the system refused.
   package private(set) var sendFailures: UInt64 = 0

@@ -145,7 +145,8 @@ package struct ErrorCorrection: Hashable, Sendable {
   ///
   /// - Parameter others: all other protected packets, with late values cleared
   ///   (`HeaderExtensionMap.clearLateValues`).
-  /// - Returns: nil if the result is longer than what was protected, or is not an RTP packet.
+  /// - Returns: nil if the recovered length exceeds the protected bytes, or if one of the others is
+  ///   shorter than an RTP header.
   package func packet(_ sequence: UInt16, ssrc: UInt32, from others: [[UInt8]]) -> [UInt8]? {
     var (first, second, timestamp, length) = (first, second, timestamp, length)
     var rest = payload

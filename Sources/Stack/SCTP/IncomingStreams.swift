@@ -140,7 +140,7 @@ struct IncomingStream {
     extendRun()
   }
 
-  /// Starts at a message, as the first one.
+  /// Makes a message the first one expected, unless ordered fragments are waiting.
   mutating func join(at message: Int64) {
     guard ordered.isEmpty else { return }
     expected = message
@@ -264,7 +264,7 @@ extension IncomingStream {
 /// Fragments of unordered messages until their message is complete (RFC 9260 section 6.9).
 ///
 /// They are stored as runs of consecutive fragments of one message. A fragment joins at most two
-/// runs, so the cost does not depend on how many there are.
+/// runs.
 struct UnorderedFragments {
   private struct Run {
     var keys: ClosedRange<Int64>

@@ -3,8 +3,8 @@ package import Wire
 /// One SCTP association over DTLS with its data channels (RFC 9260, 8831, 8832).
 ///
 /// Both peers send an INIT; whichever handshake ends first establishes the association. Channels
-/// may be created before the start and get their streams then. Packets from the network end the
-/// association only if they violate the protocol; others are counted in `statistics.dropped`.
+/// may be created before the start and get their streams then. A useless packet ends the
+/// association only if it violates the protocol; others are counted in `statistics.dropped`.
 ///
 /// Each rule has an owner; this machine holds the owners and routes between them: `Handshake`
 /// (INIT, COOKIE, SHUTDOWN, tags), `PacketReader` (what association a packet belongs to) and

@@ -38,7 +38,7 @@ package struct SCTPFollower {
   private var sides = [Side(), Side()]
   /// All channels in order of discovery.
   package private(set) var channels: [FollowedChannel] = []
-  /// The places of the channels that currently use a stream.
+  /// The place of the channel that currently uses each stream.
   private var carried: [UInt16: Int] = [:]
 
   package init() {}
@@ -234,7 +234,7 @@ package struct SCTPFollower {
 package struct FollowedChannel: Hashable, Sendable {
   /// The number within its association, from 0.
   package var number: Int
-  /// The endpoint that opened it; nil if that was not captured.
+  /// The endpoint that announced it; nil if that was not captured or the applications agreed on it.
   package var opener: Int?
   /// The options it was opened with.
   package var options: DataChannelInit

@@ -60,9 +60,10 @@ package struct SCTPParameters: Hashable, Sendable {
 enum SCTPLimits {
   /// The retransmission timeout before the first round-trip measurement.
   static let initialTimeout = Interval.milliseconds(500)
-  /// Above the usual acknowledgement delay of peers, 200 ms.
+  /// The shortest retransmission timeout: above peers' usual acknowledgement delay of 200 ms.
   static let minimumTimeout = Interval.milliseconds(400)
-  /// Short, so that a recovered path is soon used; ICE consent checks liveness.
+  /// The longest retransmission timeout: short, so that a recovered path is soon used; ICE consent
+  /// checks liveness.
   static let maximumTimeout = Interval.seconds(5)
   /// The time that an acknowledgement may wait for a second packet (RFC 9260 section 6.2).
   static let acknowledgementDelay = Interval.milliseconds(100)

@@ -207,7 +207,7 @@ final class DTLSAssociation {
     cdtls_retransmit(handle) >= 0 ? .waiting : .failed(Self.libraryError())
   }
 
-  /// Passes the datagrams sent since the last call to `body`.
+  /// Passes to `body` the datagrams sent since the last drain.
   func drainSent(_ body: ([UInt8]) -> Void) {
     for datagram in sent { body(datagram) }
     sent.removeAll(keepingCapacity: true)

@@ -44,7 +44,7 @@ private struct DTLSEngineCheck: ~Copyable {
   }
 
   private static let roundsMaximum = 12
-  /// Both ends draw more than this; less means that other randomness is in use.
+  /// Each end draws at least this many bytes; fewer mean that other randomness is in use.
   private static let drawnMinimum: UInt64 = 300
 
   private var trace = SHA256()

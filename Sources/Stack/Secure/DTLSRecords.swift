@@ -286,8 +286,8 @@ package enum AEADCipher: Hashable, Sendable {
     return Array(result.prefix(text.count))
   }
 
-  /// Returns at least five bytes for encrypting record numbers (RFC 9147 section 4.2.3): AES of a
-  /// 16-byte sample, or ChaCha20 with the sample as counter and nonce.
+  /// Returns the 16 bytes that mask record numbers (RFC 9147 section 4.2.3): AES of a 16-byte
+  /// sample, or ChaCha20 with the sample as counter and nonce.
   package func mask(key: [UInt8], sample: [UInt8]) -> [UInt8]? {
     guard key.count == keyLength, sample.count == 16 else { return nil }
     let context = EVP_CIPHER_CTX_new()

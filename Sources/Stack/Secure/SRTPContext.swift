@@ -182,7 +182,7 @@ package final class SRTPReceiver {
   /// counter tried.
   private static let attemptsMaximum = 3
   private static let rolloverMaximum: UInt32 = 200
-  /// The maximum number of streams on which they are tried.
+  /// The maximum number of streams on which rollover counters are guessed.
   private static let streamsMaximum = 256
 
   /// Creates a receiver from a master key followed by its salt.
@@ -222,7 +222,7 @@ package final class SRTPReceiver {
     opened.insert(ssrc)
   }
 
-  /// Tries every rollover counter on a new stream's packet.
+  /// Tries rollover counters up to the maximum on a new stream's packet.
   private func openLate(_ packet: inout [UInt8], _ ssrc: UInt32) -> Bool {
     let count = attempts[ssrc] ?? 0
     guard count < Self.attemptsMaximum, count > 0 || attempts.count < Self.streamsMaximum else {

@@ -1,7 +1,7 @@
 import CSRTP
 import CSRTPCiphers
 
-/// A libsrtp session: one direction with all of its streams, which start by themselves.
+/// A libsrtp session: one direction with all of its streams, each created with its first packet.
 ///
 /// A class, because the Swift 6.3 optimiser crashes on a non-copyable member of a type that other
 /// modules destroy.

@@ -4,7 +4,8 @@ extension StatsMembers {
     "exists only where feedback of RFC 8888 is negotiated, and feedback here is transport-cc"
   private static let noFEC = "no FlexFEC or ULPFEC is agreed on"
   private static let negotiated = "the negotiated section"
-  /// The condition for members that describe one simulcast layer.
+  /// The condition for members of received video: a track shows one of a simulcast's layers at a
+  /// time.
   private static let shown = "while the track shows the stream"
   private static let wholeHeader =
     "received packets: RTP headers with extensions, and padding; of retransmissions too"

@@ -258,7 +258,7 @@ package struct Datagram: Hashable, Sendable {
 
 /// The ECN field of an IP header (RFC 3168 section 5).
 ///
-/// Files may contain any number, so that a replay writes the same number again.
+/// Holds any number that a file contains, so that a replay writes the same number again.
 package struct ECNMark: RawRepresentable, Hashable, Sendable {
   package let rawValue: UInt8
 
@@ -290,7 +290,7 @@ package struct ECNCounts: Hashable, Sendable {
 }
 
 extension ECNCounts? {
-  /// Counts a packet; the first one whose mark is known begins the counters.
+  /// Counts a packet if its mark is known; the first such packet creates the counters.
   package mutating func count(_ mark: ECNMark?) {
     guard let mark else { return }
     var counts = self ?? ECNCounts()

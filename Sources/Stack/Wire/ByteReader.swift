@@ -9,7 +9,7 @@ public enum ReadError: Error, Hashable, Sendable {
 
 /// Reads big-endian values from borrowed bytes, front to back; never reads past their end.
 ///
-/// Every field of every packet is read here, so the smallest functions are inlined.
+/// Packets are parsed with this reader, so its smallest functions are inlined.
 package struct ByteReader: ~Escapable {
   @usableFromInline
   let bytes: RawSpan
@@ -126,7 +126,7 @@ extension RawSpan {
 
 /// Appends big-endian values to a growing array.
 ///
-/// Every field of every packet is written here, so the smallest functions are inlined.
+/// Packets are built with this writer, so its smallest functions are inlined.
 package struct ByteWriter {
   @inlinable @inline(__always)
   package var bytes: [UInt8] { written }

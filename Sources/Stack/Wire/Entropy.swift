@@ -28,7 +28,7 @@ package final class Entropy {
   /// same stream.
   package func stream(_ label: StaticString) -> EntropyStream { stream(named: label.description) }
 
-  /// Returns the stream of a label that several objects use, by their number; number 0 has the
+  /// Returns the numbered stream of one of several objects that share a label; number 0 has the
   /// plain label.
   package func stream(_ label: StaticString, number: Int) -> EntropyStream {
     stream(named: number == 0 ? label.description : "\(label) \(number)")

@@ -149,7 +149,7 @@ public struct WallClock: Hashable, Sendable {
 
 /// Parses durations and times as users type them: `1.5`, `1.5s`, `80ms`, `2min`.
 package enum TimeText {
-  /// Unit of a number that has none of its own.
+  /// The unit that a number without one has.
   package enum Unit: Sendable {
     case seconds
     case milliseconds

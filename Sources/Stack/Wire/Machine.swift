@@ -57,7 +57,8 @@ public struct Outbox<Output> {
     tail += 1
   }
 
-  /// Removes and returns the oldest output; outputs appended meanwhile follow the others.
+  /// Removes and returns the oldest output; outputs appended between two calls follow the pending
+  /// ones.
   @inlinable
   public mutating func next() -> Output? {
     guard head < tail else {

@@ -2,8 +2,8 @@
 ///
 /// Names, messages and server responses may contain characters that move the cursor, set the
 /// terminal's title or reverse the writing direction. Everything a command prints passes through
-/// here: characters without a glyph are written as `\u{1b}`. JSON uses its own escapes, which every
-/// JSON reader undoes.
+/// here: characters without a glyph become escapes such as `\u{1b}`. JSON uses its own escapes,
+/// which every JSON reader undoes.
 package enum PrintableText {
   /// Returns whether a character has a glyph and does not affect the text around it.
   ///
@@ -101,7 +101,8 @@ package enum ShellText {
 
   /// Quotes a word if a shell would interpret it.
   ///
-  /// Unprintable bytes become `$'\xNN'`, which bash, zsh, ksh and POSIX.1-2024 support.
+  /// A word with unprintable characters becomes `$'...'` with octal escapes, which bash, zsh, ksh
+  /// and POSIX.1-2024 support.
   package static func word(_ word: String) -> String {
     let isBare = word.utf8.allSatisfy { byte in
       switch byte {
@@ -240,9 +241,9 @@ package enum SecretText {
 
 /// File names as bytes, which need not be UTF-8.
 ///
-/// A string cannot hold invalid UTF-8. Each such byte becomes one character of a private-use plane
-/// and is converted back for system calls. Names that contain these characters themselves are
-/// encoded byte by byte, so that the conversion is always reversible.
+/// A string cannot hold invalid UTF-8. Each byte that is not valid UTF-8 becomes one character of a
+/// private-use plane and is converted back for system calls. Names that contain these characters
+/// themselves are encoded byte by byte, so that the conversion is always reversible.
 package enum SystemPath {
   /// Base of the stand-in characters: a byte from 0x80 to 0xff is added to it.
   private static let base: UInt32 = 0x10fe00
@@ -298,7 +299,7 @@ package enum SystemPath {
     return bytes
   }
 
-  /// Returns whether a name is valid UTF-8.
+  /// Returns whether a name certainly has no stand-in characters.
   private static func isText(_ name: String) -> Bool {
     // The UTF-8 encoding of every stand-in character begins with this byte.
     name.utf8.allSatisfy { $0 != 0xf4 }

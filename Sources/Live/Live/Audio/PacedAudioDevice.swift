@@ -212,7 +212,8 @@ final class RecordedMicrophone {
     format = found
   }
 
-  /// Deliveries to an audio session state their format; an application's audio is at 48 kHz.
+  /// Selects the deliveries to an audio session, which state their format, or else an application's
+  /// audio, which is at 48 kHz.
   private static let query = """
     SELECT at_ns, kind, channels, bytes FROM capture JOIN content USING (content)
     WHERE CASE WHEN EXISTS (SELECT 1 FROM capture WHERE kind LIKE '{%')

@@ -15,7 +15,7 @@ public enum SystemAudioDevice {
     make(ProcessInfo.processInfo.environment)
   }
 
-  /// Returns the system's device.
+  /// Returns PulseAudio's device, with voice processing.
   /// - Throws: `AudioDeviceError.unavailable`, naming what is missing.
   package static func find(
     _ environment: [String: String] = ProcessInfo.processInfo.environment

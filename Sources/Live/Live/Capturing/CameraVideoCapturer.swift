@@ -15,8 +15,8 @@ public enum CameraPosition: String, CaseIterable, Hashable, Sendable, Codable {
 extension ProcessVideoCapturer {
   /// Creates a capturer for a camera (V4L2).
   /// - Parameters:
-  ///   - position: the label.
-  ///   - device: the device file; nil selects the first or second camera by the position.
+  ///   - position: names the camera in errors, and selects the device if none is given.
+  ///   - device: the device file; nil selects the first camera (front) or the second one (back).
   ///   - program: the ffmpeg that reads the camera.
   public static func camera(
     _ position: CameraPosition = .front, device: String? = nil,

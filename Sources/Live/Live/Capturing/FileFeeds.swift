@@ -26,7 +26,7 @@ public final class FileFeeds: Sendable {
   /// Errors of feeds that failed while running.
   public var errors: [MediaFileError] { failures.withLock { $0 } }
 
-  /// Opens a Y4M, H.264 or WAV file and sends it repeatedly on a transceiver.
+  /// Opens a Y4M, H.264 or WAV file and sends it on a transceiver, repeatedly if `loops`.
   /// - Parameter framesPerSecond: the frame rate of an H.264 file; nil for the rate it states, or
   ///   30.
   /// - Throws: `MediaFileError` if the file cannot be read or has no media.

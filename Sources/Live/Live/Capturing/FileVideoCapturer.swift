@@ -33,7 +33,7 @@ public final class FileVideoCapturer: VideoCapturer {
     var began: Int64?
   }
 
-  /// How early a frame may be delivered, in nanoseconds: the timer's interval.
+  /// How early a frame may be delivered, in nanoseconds: the timer's leeway.
   private static let grain: Int64 = 1_000_000
   /// How many times faster than the frame rate the timer runs, so that no frame is much too late.
   private static let asking = 4.0
@@ -66,7 +66,7 @@ public final class FileVideoCapturer: VideoCapturer {
     }
   }
 
-  /// Why a running capture ended before the file did; nil if none did.
+  /// Why a capture did not start or ended before the file did; nil if none failed.
   public var failure: MediaFileError? { lastFailure.withLock { $0 } }
 
   /// Starts capturing from the file's beginning.

@@ -88,7 +88,7 @@ public struct LocalMediaOptions: Hashable, Sendable, Codable {
 // MARK: - Capturing
 
 extension LocalMediaOptions {
-  /// Creates the options' capturer; a filter rotates frames from a camera or file if requested.
+  /// Creates the options' capturer; a filter rotates its frames if requested.
   /// - Parameters:
   ///   - position: the camera to use; nil for the options' own.
   ///   - orientation: the device's orientation, if `rotationType` refers to it.

@@ -4,7 +4,7 @@ import Synchronization
 
 /// Captures a moving test pattern, for calls without a camera.
 public final class PatternVideoCapturer: VideoCapturer {
-  /// The formats that common cameras have.
+  /// The supported formats; by default those of common cameras.
   public let supportedFormats: [VideoFormat]
   /// False: the pattern is not a screen.
   public var isScreencast: Bool { false }

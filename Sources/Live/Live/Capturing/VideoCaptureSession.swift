@@ -189,7 +189,7 @@ public final class VideoCaptureSession: EncodedVideoConsumer {
 
   /// Also sends the frames on a transceiver whose source is `.application`.
   ///
-  /// The source does not keep the connection alive.
+  /// The session holds the connection weakly.
   public func send(on transceiver: UInt32, of connection: PeerConnection) {
     let state = inside.withLock { inside in
       inside.senders.removeAll { $0.connection == nil }

@@ -5,7 +5,7 @@ import Synchronization
 public struct VideoFormat: Hashable, Sendable, Codable {
   /// The width in pixels.
   public var width: Int
-  /// The frame rate, at most.
+  /// The height in pixels.
   public var height: Int
   /// The maximum frame rate.
   public var framesPerSecond: Double
@@ -31,8 +31,9 @@ public protocol VideoCapturer: Sendable {
   var supportedFormats: [VideoFormat] { get }
   /// Whether the frames are a screen's, where clarity matters more than motion.
   var isScreencast: Bool { get }
-  /// Starts capturing in a supported format. The consumer is notified once whether that worked, and
-  /// then receives the frames.
+  /// Starts capturing in a supported format.
+  ///
+  /// The consumer is notified once whether that worked, and then receives the frames.
   func startCapture(_ format: VideoFormat, consumer: any VideoConsumer)
   /// Stops capturing; frames still in flight are dropped.
   func stopCapture()

@@ -319,7 +319,7 @@ struct InputQueue {
     return input
   }
 
-  /// Queues a failed path once, until the peer has handled it.
+  /// Queues a failure to send, or adds it to one of the same path that still waits.
   mutating func append(_ failure: SendFailure) {
     for index in inputs.indices[head...] {
       guard case .sendFailed(var told) = inputs[index], told.local == failure.local,

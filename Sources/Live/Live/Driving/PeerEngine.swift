@@ -40,7 +40,7 @@ extension TapeWriter: StepSink {}
 
 /// Receives the steps of a session's peers where no take is recorded.
 package protocol PeerSink: StepSink {
-  /// Begins, before the first peer.
+  /// Begins recording; called before the first peer is added.
   func begin(_ wallClock: WallClock)
   /// Adds a peer before its first step; returns its actor and peer numbers.
   func addPeer(label: String, role: String) -> (actor: UInt32, peer: UInt32)

@@ -361,7 +361,7 @@ extension LoopThread {
     resting.append((tag, csockets_monotonic_ns() + LoopThread.restNanoseconds))
   }
 
-  /// Resumes listeners whose pause is over.
+  /// Resumes the listener that has paused longest, if its pause is over.
   func wakeListeners() {
     guard let first = resting.first, first.untilNanoseconds <= csockets_monotonic_ns() else {
       return

@@ -3,7 +3,7 @@ import HeapModule
 import Tape
 import Wire
 
-/// Waits for sockets, one timer and one wake-up (epoll).
+/// Waits for events on a loop's descriptors (epoll).
 final class Poller {
   /// Identifies a descriptor; never reused, so stale events find nothing.
   typealias Tag = UInt64
@@ -260,6 +260,8 @@ struct TurnTable {
     }
   }
 
+  /// Sets when a peer is checked next, unless it is checked earlier anyway.
+  ///
   /// Deadlines move with nearly every packet; checking too early once is cheaper than a new heap
   /// entry for each.
   private mutating func schedule(_ resident: Resident) {

@@ -288,9 +288,9 @@ public final class PeerConnection: Sendable {
     return description
   }
 
-  /// Has a leg of a relay show a description of the far end, once its candidates are known; those
-  /// of a server that does not answer are not waited for.
-  /// - Returns: what to pass to the end of this leg.
+  /// Sets the far end's description as the local one of a relay's leg, and waits for the leg's
+  /// candidates.
+  /// - Returns: the description to pass to the end of this leg.
   package func show(_ description: SessionDescription) async throws(PeerError)
     -> SessionDescription
   {

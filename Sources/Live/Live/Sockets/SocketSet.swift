@@ -10,7 +10,7 @@ final class SocketSet: DatagramPort {
   private unowned let thread: LoopThread
   private let batch: SendBatch
   private var sockets: [(tag: Poller.Tag, socket: UDPSocket)] = []
-  /// Failed connections, not yet reported.
+  /// Datagrams that no open socket or connection could send, not yet reported.
   private var refusals: [SendFailure] = []
   private var listeners: [(tag: Poller.Tag, socket: ListenSocket)] = []
   private var streams: [(tag: Poller.Tag, stream: StreamSocket)] = []

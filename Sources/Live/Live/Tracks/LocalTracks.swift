@@ -169,7 +169,8 @@ final class LocalTrackCore: Sendable {
     for renderer in renderers.withLock({ $0.all }) { renderer.renderFrame(nil) }
   }
 
-  /// Sends the source's media on all connections; returns false if one of them had no room.
+  /// Sends the source's media on all connections; returns false if one of them has no room or the
+  /// track has ended.
   func send(_ media: SourceMedia) -> Bool {
     guard isLive else { return false }
     var isTaken = true
@@ -248,7 +249,8 @@ public final class AudioSource: Sendable {
   }
 
   /// Sends a block of any length.
-  /// - Returns: false if a connection is too busy to accept it or has ended.
+  /// - Returns: false if a track has ended, or if a connection has ended or is too busy to accept
+  ///   it.
   @discardableResult
   public func deliver(_ block: AudioBlock) -> Bool { hub.send(.audio(block)) }
 }
@@ -276,12 +278,14 @@ public final class VideoSource: Sendable {
   }
 
   /// Sends a frame at its own time, converting it once for all tracks.
-  /// - Returns: false if a connection is too busy to accept it or has ended.
+  /// - Returns: false if a track has ended, or if a connection has ended or is too busy to accept
+  ///   it.
   @discardableResult
   public func capture(_ frame: VideoFrame) -> Bool { hub.send(.frame(frame.upright)) }
 
   /// Sends a video frame now.
-  /// - Returns: false if a connection is too busy to accept it or has ended.
+  /// - Returns: false if a track has ended, or if a connection has ended or is too busy to accept
+  ///   it.
   @discardableResult
   public func capture(_ videoFrame: I420Buffer) -> Bool { hub.send(.videoFrame(videoFrame)) }
 

@@ -61,9 +61,9 @@ public protocol AudioTrackSink: AnyObject, Sendable {
 public protocol VideoRenderer: AnyObject, Sendable {
   /// Sets the frame size from the next frame on.
   func setSize(width: Int, height: Int)
-  /// Renders a frame, on the loop's thread; must return at once.
+  /// Renders a frame, on the loop's or the capturer's thread; must return at once.
   ///
-  /// Nil clears the display because the track ended.
+  /// Nil clears the display: the track has ended or capturing has stopped.
   func renderFrame(_ frame: VideoFrame?)
   /// Reports that the stream's video was switched on or off.
   func onSwitch(video isEnabled: Bool)
@@ -144,7 +144,7 @@ struct RendererList {
     entries.removeAll { $0.renderer === renderer }
   }
 
-  /// Returns the next frame's renderers, each with whether it must be told the size first.
+  /// Returns the next frame's renderers, each with whether its size has to be set first.
   mutating func next(_ frame: VideoFrame) -> [(renderer: any VideoRenderer, isResized: Bool)] {
     let size = (frame.displayWidth, frame.displayHeight)
     return entries.indices.map { index in

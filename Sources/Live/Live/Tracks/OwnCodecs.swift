@@ -2,7 +2,7 @@ public import Media
 import Peer
 package import RTP
 
-/// An error in an application's codec, which ends the track.
+/// An error in an application's codec: an encoder's ends sending, a decoder's drops the frame.
 public struct VideoCodecError: Error, Hashable, Sendable {
   /// The reason in one sentence.
   public var reason: String

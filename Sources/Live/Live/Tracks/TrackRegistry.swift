@@ -59,8 +59,8 @@ final class TrackRegistry: Sendable {
     state.withLock { state in state.sent.first { $0.transceiver == transceiver }?.track }
   }
 
-  /// Records that a transceiver sends a track, replacing the previous one; nil leaves the streams
-  /// unchanged.
+  /// Records that a transceiver sends a track, replacing the previous one; without stream
+  /// identifiers, its streams stay the same.
   func attach(
     _ track: any SentTrack, _ transceiver: UInt32, streamIDs: [String]?,
     streams: [MediaStream] = []

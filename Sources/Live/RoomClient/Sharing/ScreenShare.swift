@@ -125,7 +125,8 @@ public final class ScreenShare: Sendable {
   }
 
   /// Sends a frame; drops it while paused or if too much is queued.
-  /// - Throws: `ExtensionErrorCode`: sharing has ended or has not started.
+  /// - Throws: `ExtensionErrorCode`: sharing has ended or has not started, or a side of the frame
+  ///   is not in 2 to 4096.
   public func sendVideoFrame(_ frame: VideoFrame) throws(ExtensionErrorCode) {
     let (channel, isPaused, ending) = state.withLock { state in
       (state.isAccepted ? state.channel : nil, state.isPaused, state.ending)

@@ -117,7 +117,7 @@ enum ShareMessage: Hashable, Sendable {
   /// The room does not accept sharing.
   case refused
 
-  /// Enough for a frame of 4096x4096.
+  /// The maximum length of a body in bytes: enough for a frame of 4096x4096.
   static let bytesMaximum = 26 << 20
   static let headBytes = 5
   private static let largestSide = 4_096

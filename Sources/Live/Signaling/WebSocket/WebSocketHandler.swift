@@ -281,7 +281,7 @@ enum WebSocketCommand: Sendable {
   case close(WebSocketCloseCode, String)
 }
 
-/// Resumes reading, because there is room for messages again.
+/// An event that resumes reading, because there is room for messages again.
 struct WebSocketRoom: Sendable {}
 
 extension String {

@@ -39,7 +39,7 @@ package struct AdaptiveBitrate: CongestionController {
     return max(target, UInt64(min(max(carried, 0), 1e12)))
   }
 
-  /// Whether the target is at its minimum or maximum.
+  /// Whether the target is at its minimum, its maximum or the peer's limit.
   var isBound: Bool { bounds.isBound(estimate) }
 
   package mutating func setLimits(start: UInt64, maximum: UInt64, minimum: UInt64? = nil) {
@@ -181,7 +181,7 @@ struct BitrateBounds: Sendable {
     rate <= minimum || rate >= maximum || rate == remoteMaximum
   }
 
-  /// Converts a requested rate, clamped to the supported range.
+  /// Converts a requested rate, limited to the largest supported one.
   static func bounded(_ rate: UInt64) -> Double { Double(min(rate, most)) }
 }
 
@@ -272,10 +272,11 @@ struct PathCapacity: Sendable {
     cutAt = now
   }
 
-  /// Returns whether the path was full recently enough for its rate to count.
+  /// Returns whether the path was full recently enough for its rate to count; true if it never was
+  /// full.
   func isRecent(at now: Instant) -> Bool { now - (cutAt ?? now) < PathCapacity.memory }
 
-  /// Returns the factor by which a rate may grow per second.
+  /// Returns the fraction by which a rate may grow per second.
   func growth(of rate: Double, at now: Instant) -> Double {
     // Before the first cut the rate doubles every second.
     guard let fullAt else { return 1 }

@@ -170,8 +170,8 @@ struct IncomingBitrate {
   /// Handles the fraction of packets lost since the last report, in 1/256.
   mutating func receive(fractionLost: UInt8) { self.fractionLost = fractionLost }
 
-  /// Returns the estimate for the time since the last one, in bits per second; nil if nothing
-  /// arrived.
+  /// Returns the estimate for the time since the last one, in bits per second; nil if nothing has
+  /// arrived yet or that time is below 100 ms.
   mutating func estimate(at now: Instant) -> UInt64? {
     guard let since, now - since >= .milliseconds(100) else { return nil }
     let rate = Double(bytes) * 8 / (now - since).seconds

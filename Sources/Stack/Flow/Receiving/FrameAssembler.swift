@@ -42,7 +42,7 @@ struct FrameAssembler {
     var completed: Instant
   }
 
-  /// Always accessed in place: a copy would retain the packet's bytes.
+  /// A stored packet; always accessed in place, because a copy would retain the packet's bytes.
   private struct Slot {
     var packet = Packet(sequence: .min, timestamp: 0, marker: false, arrival: .zero)
     /// The frame's first packet, once all packets from there to this one are present.
@@ -93,12 +93,12 @@ struct FrameAssembler {
   private let passesGaps: Bool
   /// Whether the first frames wait for a key frame that precedes them.
   private let awaitsBeginning: Bool
-  /// Whether that wait is over.
+  /// Whether the wait for the first key frame is over.
   private var hasBegun = false
   /// The maximum number of frames that wait for the first key frame.
   ///
-  /// Its packets may be lost and be retransmitted, as probes of the path, after later frames:
-  /// without a key frame, no NACK can request them.
+  /// If packets of that key frame are lost, they may arrive only after later frames, in
+  /// retransmissions that probe the path: before the first key frame, no NACK requests them.
   private static let beginningMaximum = 32
 
   init(passesGaps: Bool = false, awaitsBeginning: Bool = false) {
@@ -126,7 +126,7 @@ struct FrameAssembler {
     let place = place(sequence)
     slots[place] = Slot(packet: packet)
     var videoFrames = completeFrames(from: sequence, at: now)
-    // This may be what shows that the next packet starts a frame.
+    // The packet may show that the next one starts a frame.
     if slots[place].start == nil { videoFrames += completeFrames(from: sequence + 1, at: now) }
     return videoFrames
   }
@@ -310,7 +310,7 @@ struct FrameAssembler {
     }
   }
 
-  /// Drops everything because a packet is too far ahead.
+  /// Drops everything because a packet is too far ahead or too many bytes are held.
   mutating func restart(before sequence: Int64) {
     droppedCount += UInt64(ready.count)
     ready.removeAll()
@@ -356,8 +356,8 @@ struct DeliveredFrames {
     pictures.append(id)
   }
 
-  /// Returns whether these are all the frames on which a frame depends; false if the frame does not
-  /// say.
+  /// Returns whether all frames on which a frame depends were delivered; false if it does not name
+  /// them.
   ///
   /// A frame in an upper temporal layer may depend on any earlier one unless it is a sync frame.
   func suffice(for frame: FrameAssembler.AssembledFrame) -> Bool {

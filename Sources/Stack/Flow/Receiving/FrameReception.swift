@@ -77,7 +77,7 @@ struct FrameReception {
   /// Gives up the missing packets because the receiver requested a key frame.
   ///
   /// A key frame that is already arriving is still awaited, since it is what the receiver
-  /// requested; so is the first frame.
+  /// requested; before the first key frame, nothing is given up.
   mutating func abandonMissing() {
     guard !assembler.needsKey, !assembler.awaitsKey, let last = missing.sequences.last else {
       return

@@ -155,7 +155,7 @@ struct ReceiveStream {
   /// Counts the ECN mark of a packet, media or RTX.
   mutating func count(_ ecn: ECNMark?) { counters.ecn.count(ecn) }
 
-  /// Counts a padding packet on the RTX SSRC that arrived before any media.
+  /// Counts a padding packet on the RTX SSRC that arrived before any retransmission.
   mutating func countProbe(_ header: RTPHeader, arrival: Instant, ecn: ECNMark?) {
     probesReceived += 1
     count(header, arrival: arrival)

@@ -104,7 +104,7 @@ package struct StreamReception {
     return counters
   }
 
-  /// The counters without retransmissions, as Firefox counts them.
+  /// The counters without retransmissions and FlexFEC, as Firefox counts them.
   package var mediaCounters: InboundStreamCounters {
     var counters = counters
     counters.packetsReceived -= repeated.packets + flexFEC.packets

@@ -91,7 +91,7 @@ package struct StreamEmission {
   /// Counts a packet on the RTX SSRC.
   ///
   /// - Parameter original: sequence number of the packet that it repeats; nil if it is not visible.
-  /// - Returns: whether it is a retransmission.
+  /// - Returns: whether it was counted as a retransmission.
   @discardableResult
   package mutating func repeatPacket(_ header: RTPHeader, of original: UInt16?) -> Bool {
     sent.rtxSSRC = header.ssrc

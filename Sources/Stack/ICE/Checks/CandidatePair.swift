@@ -123,7 +123,7 @@ struct CandidatePair {
   /// Records a send that the system refused: three in a row without success end the checks.
   ///
   /// A pair that has worked is judged by silence instead: a full queue or a flapping interface may
-  /// pass.
+  /// recover.
   mutating func recordRefusedSend() {
     if round.isRefusedTooOften(), isUndecided { fail() }
   }
@@ -212,7 +212,7 @@ struct PairNomination {
     return wasChosenEarly
   }
 
-  /// Clears the nominations after a role change.
+  /// Clears the local nomination in progress and the peer's early one after a role change.
   mutating func forgetChoices() {
     isNominating = false
     wasChosenEarly = false
@@ -330,7 +330,7 @@ struct CheckRound {
     nextAttempt = next
   }
 
-  /// Restarts the round immediately.
+  /// Starts counting the requests of a new round.
   mutating func begin() { attempts = 0 }
 
   /// Ends the round after a response.
@@ -368,7 +368,7 @@ struct CheckRound {
     attempts = 0
   }
 
-  /// Counts a refused send; returns true at the third in a row.
+  /// Counts a refused send; returns true from the third in a row on.
   mutating func isRefusedTooOften() -> Bool {
     refusals += 1
     return refusals >= Self.refusalsMaximum

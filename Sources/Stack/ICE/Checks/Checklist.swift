@@ -140,7 +140,7 @@ struct Checklist {
       : ICEPriority.pair(controlling: remote, controlled: local)
   }
 
-  /// Recomputes all priorities for a new role, and clears nominations.
+  /// Recomputes all priorities for a new role, and ends nominations in progress.
   ///
   /// - Parameter local: returns the priority of a pair's local candidate.
   mutating func rank(for role: ICERole, _ local: (CandidatePair) -> UInt32) {
@@ -202,7 +202,8 @@ extension Checklist {
     return best { $0.state == .waiting } ?? thaw()
   }
 
-  /// Returns the best frozen pair whose foundation has no check under way, or only unanswered ones.
+  /// Returns the best frozen pair whose foundation has no check under way, or only checks whose
+  /// first request went unanswered.
   ///
   /// RFC 8445 makes such pairs wait until the others with that foundation have failed, which takes
   /// seconds; here the wait ends after the first unanswered request.

@@ -200,7 +200,7 @@ struct Consent {
   /// Returns when a silent selected pair may be replaced.
   func graceEnd(_ pair: CandidatePair) -> Instant { silenceBegin(pair) + ICETiming.silenceGrace }
 
-  /// Returns when the selected pair must be judged next.
+  /// Returns when the selected pair must next be checked or judged.
   func deadline(_ pair: CandidatePair, at now: Instant) -> Instant? {
     let next = earliest(checkDue(pair), end(pair))
     guard isSilent else { return earliest(next, silenceBegin(pair)) }

@@ -320,8 +320,8 @@ extension ICEAgent {
     let priority =
       message.priority ?? ICEPriority.candidate(.peerReflexive, localPreference: 0)
     let usesCandidate = message.usesCandidate
-    // The fragment was already compared if possible; it differs only for a restart not yet made
-    // locally.
+    // A known fragment was compared above, so a difference means that the peer's credentials have
+    // not arrived yet.
     guard fragment == generations.present.remote?.usernameFragment else {
       let check = RemoteSide.EarlyCheck(
         local: local, remote: remote, fragment: fragment, priority: priority,

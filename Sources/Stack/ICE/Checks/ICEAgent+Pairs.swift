@@ -156,8 +156,8 @@ extension ICEAgent {
     deadline = nextDeadline()
   }
 
-  /// Starts checks once the peer's credentials and something to check are known, or that there will
-  /// be no candidates: then only the peer's own checks can help.
+  /// Starts checks once the peer's credentials are known and there is something to check, or the
+  /// peer has announced the end of its candidates: then only its own checks can help.
   private mutating func beginChecking() {
     guard progress.checkingSince == nil, generations.present.remote != nil else { return }
     if remoteSide.hasChanges { progress.begin(at: now) }

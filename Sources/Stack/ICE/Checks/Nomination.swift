@@ -99,7 +99,8 @@ struct Nomination {
 
   // MARK: Choice
 
-  /// Returns the nominated pair if it works, or its replacement.
+  /// Returns the nominated pair if it works; otherwise a controlled agent returns to the peer's
+  /// last choice if that works.
   mutating func choose(_ checklist: Checklist, _ role: ICERole) -> Int? {
     var wanted = checklist.index(id: pairID)
     if let index = wanted, checklist[index].state != .succeeded {
@@ -141,7 +142,7 @@ struct RoleSettlement {
     return true
   }
 
-  /// Compares the role a request claims, by its tie-breaker.
+  /// Compares the role that a request claims with the local one; tie-breakers resolve a conflict.
   mutating func settle(controlling: UInt64?, controlled: UInt64?) -> Verdict {
     switch role {
     case .controlling:

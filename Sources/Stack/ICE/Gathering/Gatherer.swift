@@ -56,8 +56,8 @@ struct Gatherer {
     return (.name(name), isNew ? name : nil)
   }
 
-  /// Returns whether the socket or connection that a pair sends from still exists, or an address to
-  /// connect from.
+  /// Returns whether a pair's socket or connection still exists, or the address that an active TCP
+  /// pair connects from.
   func hasBase(_ pair: CandidatePair) -> Bool {
     if pair.isActive { return candidates.activeBases.contains { $0.ip == pair.base.ip } }
     if pair.local.isTCP { return connections.contains(pair.base, pair.target) }
@@ -140,7 +140,7 @@ struct LocalSockets {
         isListener: isListener))
   }
 
-  /// Sets a socket's address; returns nil if it is no longer waited for.
+  /// Sets a socket's address; returns nil if the socket is no longer wanted.
   mutating func bind(_ id: UInt32, _ address: SocketAddress) -> Socket? {
     guard let index = all.firstIndex(where: { $0.id == id }), all[index].address == nil else {
       return nil

@@ -2,7 +2,7 @@ import Wire
 
 // Local candidates from the system and from servers.
 extension ICEAgent {
-  /// Requests a socket per address, best address first, and resolves the server names.
+  /// Requests sockets for each address, best address first, and resolves the server names.
   mutating func gather(_ addresses: [IPAddress]) {
     changeGathering(to: .gathering)
     openSockets(on: addresses)

@@ -36,7 +36,7 @@ struct PeerConnections {
     return true
   }
 
-  /// Removes connections that no pair can use any more, or ever could.
+  /// Removes connections whose pair has failed, and those that have had no pair for too long.
   mutating func removeUnused(_ checklist: inout Checklist, at now: Instant) -> [Connection] {
     guard !all.isEmpty else { return [] }
     var unused: [Connection] = []
@@ -164,7 +164,7 @@ extension ICEAgent {
     return true
   }
 
-  /// Closes connections that no pair can use any more, or ever could.
+  /// Closes connections whose pair has failed, and those that have had no pair for too long.
   mutating func closeStreams() {
     for connection in gatherer.connections.removeUnused(&checklist, at: now) {
       emit(.request(.closeStream(local: connection.local, remote: connection.remote)))

@@ -71,7 +71,7 @@ struct Relays {
 
   // MARK: Finding
 
-  /// Returns the relay whose allocation has an address.
+  /// Returns the relay with this relayed address.
   func index(at relayed: SocketAddress) -> Int? {
     for index in all.indices where all[index].client.relayed == relayed { return index }
     return nil
@@ -241,7 +241,8 @@ struct Relays {
 }
 
 extension ICEServer.Transport {
-  /// The deduction from a relay's priority for reaching it over this transport: TCP stalls on loss.
+  /// The deduction from a relayed candidate's local preference for this transport to the server:
+  /// TCP stalls on loss.
   fileprivate var drawback: UInt16 {
     switch self {
     case .udp: 0

@@ -13,7 +13,7 @@ struct ServerList {
   static let maximum = 4
 
   private(set) var all: [Server]
-  /// Until when server names are waited for.
+  /// When the time limit for resolving server names ends.
   private(set) var namesUntil: Instant?
 
   init(_ servers: [ICEServer]) {
@@ -55,7 +55,7 @@ struct ServerList {
     return all[index]
   }
 
-  /// Returns whether names are still waited for.
+  /// Returns whether names are still being resolved within their time limit.
   mutating func isWaiting(at now: Instant) -> Bool {
     if let until = namesUntil, until <= now || !all.contains(where: { $0.nameID != nil }) {
       namesUntil = nil
@@ -158,7 +158,8 @@ struct ServerQueries {
 
   /// Returns a request's due action.
   ///
-  /// - Parameter keepsAlive: whether to refresh mappings; later, checks do that.
+  /// - Parameter keepsAlive: whether to refresh mappings; false once a pair is nominated, because
+  ///   its checks do so.
   mutating func removeDue(_ index: Int, keepsAlive: Bool, at now: Instant) -> Due {
     if let due = all[index].nextAttempt, due <= now {
       guard all[index].attempts < TURNTiming.queryWaits.count else {

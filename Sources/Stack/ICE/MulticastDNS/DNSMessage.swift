@@ -137,7 +137,7 @@ package struct DNSMessage: Hashable, Sendable {
 
   // MARK: Reading
 
-  /// Messages with more questions are malformed; later answers are ignored.
+  /// The maximum number of questions, above which a message is malformed, and of records read.
   private static let entriesMaximum = 32
 
   /// Parses a message; nil if it is malformed.

@@ -112,7 +112,7 @@ package struct STUNWriter {
     attribute(.requestedAddressFamily, [isIPv4 ? 1 : 2, 0, 0, 0])
   }
 
-  /// Adds UNKNOWN-ATTRIBUTES (section 14.9).
+  /// Adds UNKNOWN-ATTRIBUTES (section 14.13).
   package mutating func unknownAttributes(_ types: [STUNAttributeType]) {
     attribute(
       .unknownAttributes,

@@ -2,9 +2,9 @@ package import Wire
 
 /// One allocation on a TURN server over one transport (RFC 8656), without I/O.
 ///
-/// Its owner transports messages between it and the server; `begin` starts the first. Data is sent
-/// to a peer in indications until `bind` has led to a channel; data sent before the server permits
-/// the peer waits. Each part owns its state.
+/// Its owner transports messages between it and the server; `begin` requests the allocation. Data
+/// is sent to a peer in indications until `bind` has led to a channel; data sent before the server
+/// permits the peer waits. Each part owns its state.
 package struct TURNClient: Machine {
   private typealias Purpose = ServerTransactions.Purpose
 
@@ -261,7 +261,8 @@ package struct TURNClient: Machine {
     mapping.settle()
   }
 
-  /// Informs the server that the allocation is no longer needed; if that is lost, it expires.
+  /// Informs the server that the allocation is no longer needed; if the message is lost, the
+  /// allocation expires.
   private mutating func close() {
     if allocation.isThere {
       transmit(message(.refresh, STUNTransactionID(from: entropy), lifetime: 0))

@@ -41,7 +41,8 @@ package struct AV1Payload: Hashable, Sendable {
 
   // MARK: Frames
 
-  /// Returns the payload unchanged; `join` reassembles the OBUs across packets.
+  /// Parses a packet whose content is the whole payload; `join` reassembles the OBUs across
+  /// packets.
   static func videoFrame(_ payload: RawSpan) -> VideoPacket? {
     guard let read = AV1Payload(payload) else { return nil }
     var packet = VideoPacket(.slice(0..<payload.byteCount))
@@ -177,7 +178,7 @@ extension PayloadFormat {
 extension FormatRules {
   /// Formats differ by profile.
   ///
-  /// Each side chooses level and tier, because any can be received (AV1 RTP section 7).
+  /// An answer repeats the peer's level and tier, because any can be received (AV1 RTP section 7).
   static let av1 = FormatRules(
     variant: FormatRules.profile("profile", usual: "0").variant,
     answer: { parameters in
@@ -259,7 +260,8 @@ package struct AV1Unit: Hashable, Sendable {
         look.size = try? size(ofSequence: bytes.extracting(unit.payload))
       case .frame, .frameHeader:
         look.hasFrame = true
-        // The header states deep inside which frames are referenced later, so assume all are.
+        // Which frames are referenced later is coded deep in the frame header, so assume that all
+        // are.
         look.isReference = true
         if hasSequence, beginsKeyFrame(bytes.extracting(unit.payload)) { look.isKey = true }
       default: break
@@ -268,7 +270,8 @@ package struct AV1Unit: Hashable, Sendable {
     return look
   }
 
-  /// Returns whether a frame header starts a key frame (section 5.9.2); false for still pictures.
+  /// Returns whether a frame header starts a key frame (section 5.9.2); undefined for sequences
+  /// with `reduced_still_picture_header`.
   static func beginsKeyFrame(_ payload: RawSpan) -> Bool {
     guard payload.byteCount > 0 else { return false }
     // Bits: show_existing_frame, then frame_type, 0 for key frames.

@@ -5,7 +5,7 @@ package struct H264UnitType: RawRepresentable, Hashable, Sendable {
   package var rawValue: UInt8
   package init(rawValue: UInt8) { self.rawValue = rawValue & 0x1f }
 
-  /// A slice that refers to other frames.
+  /// A slice of any other picture than an IDR picture.
   package static let slice = H264UnitType(rawValue: 1)
   /// A slice of an IDR picture.
   package static let instantRefreshSlice = H264UnitType(rawValue: 5)
@@ -213,7 +213,8 @@ package struct H264ProfileLevelID: Hashable, Sendable {
 extension FormatRules {
   /// Formats differ by packetization mode and profile.
   ///
-  /// Each side chooses its level, because any can be received (RFC 6184 section 8.2.2).
+  /// An answer repeats the peer's `profile-level-id`: levels may differ, and any can be received
+  /// (RFC 6184 section 8.2.2).
   static let h264 = FormatRules(
     variant: { h264Variant($0) },
     answer: { parameters in

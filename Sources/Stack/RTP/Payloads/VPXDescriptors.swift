@@ -6,7 +6,7 @@ package struct VP8Descriptor: Hashable, Sendable {
   package var isNonReference = false
   /// Whether the packet begins a partition.
   package var beginsPartition = false
-  /// The partition in the packet.
+  /// The index of the packet's partition (PID).
   package var partition: UInt8 = 0
   package var pictureID: PictureID?
   /// TL0PICIDX: counts base layer frames.

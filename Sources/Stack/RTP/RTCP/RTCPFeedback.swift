@@ -175,7 +175,7 @@ package struct TransportFeedback: Hashable, Sendable {
     }
   }
 
-  /// 250 µs ticks in the 64 ms unit of the reference time.
+  /// The number of 250 µs ticks in one unit of the reference time, 64 ms.
   package static let ticksPerReference: Int64 = 256
 
   package var senderSSRC: UInt32
@@ -308,7 +308,7 @@ struct StatusChunk {
     return PacketStatus(rawValue: UInt8(symbol))
   }
 
-  /// Writes the statuses, always choosing the chunk type that covers most of them.
+  /// Writes the statuses in chunks, each of the type that covers more of the remaining ones.
   static func write(_ statuses: [PacketStatus], into writer: inout ByteWriter) {
     var index = 0
     while index < statuses.count {

@@ -75,7 +75,7 @@ package struct RTCPCompound: Hashable, Sendable {
   /// The number of malformed packets, which are left out.
   package var malformedCount = 0
 
-  /// Parses all packets; stops at an invalid length.
+  /// Parses all packets; stops at an invalid version, length or padding.
   package init(parsing bytes: RawSpan) {
     var reader = ByteReader(bytes)
     while !reader.isAtEnd {

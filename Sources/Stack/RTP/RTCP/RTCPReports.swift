@@ -55,7 +55,7 @@ package struct SenderReport: Hashable, Sendable {
   package var ssrc: UInt32
   /// The wall clock time in 64-bit NTP format.
   package var ntpTime: UInt64
-  /// The same instant as an RTP timestamp.
+  /// The instant of `ntpTime` as an RTP timestamp.
   package var rtpTime: UInt32
   package var packetCount: UInt32
   /// Payload bytes sent, without headers and padding.
@@ -130,7 +130,7 @@ package struct ExtendedReport: Hashable, Sendable {
     package var ssrc: UInt32
     /// The middle 32 bits of that receiver's NTP time.
     package var lastReport: UInt32
-    /// The time since its reference time, in 1/65536 s.
+    /// The time since that report was received, in 1/65536 s.
     package var delaySinceLastReport: UInt32
 
     package init(ssrc: UInt32, lastReport: UInt32, delaySinceLastReport: UInt32) {

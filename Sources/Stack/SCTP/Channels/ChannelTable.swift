@@ -186,7 +186,8 @@ struct ChannelTable {
   /// Records that the reset of a channel's stream was requested.
   mutating func recordResetRequest(_ place: Int) { slots[place].recordResetRequest() }
 
-  /// Records the response for a stream; returns the channel if it is now closed in both directions.
+  /// Records the response to a stream's reset; returns the channel's place if it is now closed in
+  /// both directions.
   mutating func recordResetResponse(stream: UInt16) -> Int? {
     guard let place = place(ofStream: stream), slots[place].recordResetResponse() else {
       return nil
@@ -226,12 +227,13 @@ struct Channel {
   private(set) var options: DataChannelInit
   private(set) var state: DataChannelState
   private(set) var counters = DataChannelCounters()
-  /// Whether the peer knows the channel, so that messages may overtake the announcement.
+  /// Whether the peer knows the channel, so that messages need no longer stay behind the
+  /// announcement.
   private(set) var isConfirmed = false
   private(set) var outgoingReset = OutgoingReset.none
   /// Whether the peer has reset the incoming stream.
   private(set) var isIncomingReset = false
-  /// The parts so far of a message sent in deprecated parts.
+  /// The parts received so far of a message that the peer splits in the deprecated way.
   private var parts: [UInt8] = []
 
   init(number: DataChannelNumber, options: DataChannelInit, state: DataChannelState) {

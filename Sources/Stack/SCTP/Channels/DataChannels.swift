@@ -28,8 +28,8 @@ public enum DataChannelPriority: UInt16, Hashable, Sendable, Codable {
   /// Four times the usual share.
   case high = 1024
 
-  /// Creates the priority class nearest to a number on the wire (RFC 8832 section 8.2.1 names the
-  /// four).
+  /// Creates the lowest priority class that is not below a number on the wire, or `high` (RFC 8832
+  /// section 8.2.1 names the four).
   package init(weight: UInt16) {
     switch weight {
     case ...128: self = .veryLow
@@ -115,7 +115,8 @@ package enum DataChannelRefusal: Hashable, Sendable {
   case tooLarge(maximum: UInt64)
   /// The message does not fit into the channel's buffer (OperationError).
   case bufferFull
-  /// The label or the protocol is too long, or both limits are given (TypeError).
+  /// The label or the protocol is too long, both limits are given, or the stream is 65,535 or
+  /// missing from a negotiated channel (TypeError).
   case malformed
   /// The stream is in use or does not exist, or none is free (OperationError).
   case noStream

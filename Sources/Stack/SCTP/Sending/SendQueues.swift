@@ -114,7 +114,7 @@ struct SendQueues {
   /// Returns the message that a channel is sending or sends next.
   func first(of place: Int) -> OutgoingMessage? { queues[place].messages.first }
 
-  /// Returns how many bytes of that message were sent.
+  /// Returns how many bytes of a channel's first message were sent.
   func sentOfFirst(of place: Int) -> Int { queues[place].sentOfFirst }
 
   /// Returns whether a channel is in the middle of this message.

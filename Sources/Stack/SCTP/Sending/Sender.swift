@@ -5,7 +5,7 @@ import Wire
 enum SendStep {
   /// Write a chunk; sending the first unacknowledged one restarts the timer.
   case chunk(SentChunk, number: UInt32, restartsTimer: Bool, QueueChange)
-  /// A message was abandoned.
+  /// Only a queue changed: a message was abandoned, or a channel's turn ended.
   case changed(QueueChange)
 }
 
@@ -60,7 +60,7 @@ struct Sender {
   /// Whether one packet of lost chunks may be sent regardless of the congestion window
   /// (section 7.2.4).
   private var isFastRetransmitDue = false
-  /// Space left in that packet.
+  /// Space left in the packet of lost chunks that the congestion window does not limit.
   private var freeRoom = 0
   private var isForwardDue = false
   /// The number and time of the last FORWARD-TSN.
