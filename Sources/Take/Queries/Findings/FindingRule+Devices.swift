@@ -212,7 +212,7 @@ extension FindingRule {
       defer { place = last + 1 }
       let part = seconds[place...last]
       guard Double(part.count) >= limits["least_time"] else { continue }
-      // The last one may be incomplete.
+      // The last second may be incomplete.
       let whole = part.count > 2 ? part.dropLast() : part
       let sum = whole.reduce(0) { $0 +| $1.samples }
       runs.append(
@@ -236,7 +236,8 @@ extension FindingRule {
     }.map { Double($0.count) * 1e9 / Double($0.to &- $0.from) }
   }
 
-  /// Frames enter and none leaves, although nothing stopped the encoder on purpose: it hangs.
+  /// Finds an encoder that hangs: frames enter and none leaves, although nothing stopped it on
+  /// purpose.
   static let stoppedEncoder = FindingRule(
     id: "encoder-stopped", severity: .high, title: "Encoder stopped", scope: .stream,
     thresholds: [

@@ -233,7 +233,7 @@ extension FindingRule {
   ) throws(SQLiteError) -> [Detection] {
     let least = Int64(saturating: limits["least_pause"] * 1e9)
     var found: [Detection] = []
-    // A receiver of several layers sees it too, if the take lacks their sender.
+    // A receiver of several layers counts too, if the take lacks their sender.
     let layers = facts.streams.filter { stream in
       stream.role == .media && stream.kind == "video" && stream.track != nil
         && (stream.direction == .outbound || facts.peer(stream.peer)?.other == nil)
@@ -242,7 +242,7 @@ extension FindingRule {
       let others = layers.filter {
         $0.peer == layer.peer && $0.track == layer.track && $0.ssrc != layer.ssrc
           && $0.direction == layer.direction
-          // They overlap; a stream that replaced another is not one of its layers.
+          // Layers overlap in time; a stream that replaced another is not one of its layers.
           && min($0.last, layer.last) -| max($0.first, layer.first) >= 1_000_000_000
       }
       guard !others.isEmpty else { continue }

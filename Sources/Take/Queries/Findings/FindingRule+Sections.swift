@@ -5,7 +5,8 @@ import Wire
 // Rules about negotiated media, and packets that do not match it.
 
 extension FindingRule {
-  /// rtcstats' "duplicated lines in SDP": a program edited the description twice.
+  /// Finds lines that a description contains twice, because a program edited it twice (rtcstats'
+  /// "duplicated lines in SDP").
   static let doubledLines = FindingRule(
     id: "duplicate-lines", severity: .info, title: "Lines twice in a description",
     scope: .connection,
@@ -76,7 +77,7 @@ extension FindingRule {
     return found
   }
 
-  /// One side offers media that the other never agrees to receive.
+  /// Finds media that one side offers and the other never agrees to receive.
   ///
   /// In a hold, by contrast, media was negotiated before.
   static let directionRefused = FindingRule(
@@ -126,8 +127,8 @@ extension FindingRule {
 
   // MARK: Packets
 
-  /// A receiver drops packets with unknown payload types; ex_webrtc's debugging guide begins with
-  /// this.
+  /// Finds packets with payload types that nobody negotiated, which a receiver drops; ex_webrtc's
+  /// debugging guide begins with this.
   static let payloadTypeUnknown = FindingRule(
     id: "payload-type-unknown", severity: .high, title: "Payload type that nobody negotiated",
     thresholds: [
@@ -167,8 +168,8 @@ extension FindingRule {
     return found
   }
 
-  /// Wireshark marks each change; switching between negotiated codecs is legitimate, so this is
-  /// informational.
+  /// Finds changes of the payload type within a stream, which Wireshark marks; switching between
+  /// negotiated codecs is legitimate, so they are informational.
   static let payloadTypeChanged = FindingRule(
     id: "payload-type-changed", severity: .info, title: "Codec changed in the stream",
     thresholds: [

@@ -39,7 +39,8 @@ extension FindingRule {
     return (roundTripWaits(of: peer, facts), false)
   }
 
-  /// As in `StreamTiming.excess`, clock drift up to 150 ppm adds nothing.
+  /// Returns the excess delays by feedback; as in `StreamTiming.excess`, clock drift up to 150 ppm
+  /// adds nothing.
   private static func feedbackWaits(_ seconds: [SenderFacts.Second]) -> [OutboundWait] {
     func waits(_ delay: KeyPath<SenderFacts.Second, Int64>) -> [Int64] {
       var best = seconds.map { $0[keyPath: delay] }
@@ -83,7 +84,7 @@ extension FindingRule {
   struct OutboundQueue {
     var from: Int64
     var to: Int64
-    /// The median, in microseconds.
+    /// The median excess delay in microseconds.
     var wait: Int64
     /// Whether all packets were delayed equally.
     var isStep: Bool

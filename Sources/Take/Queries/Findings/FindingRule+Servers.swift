@@ -112,7 +112,8 @@ extension FindingRule {
       FROM failure WHERE is_gone GROUP BY peer
       """)
 
-  /// rtcstats' highstundelay and highturndelay: 500 ms from the start of gathering.
+  /// Finds servers whose first candidate came more than 500 ms after gathering began (rtcstats'
+  /// highstundelay and highturndelay).
   static let slowServer = FindingRule(
     id: "slow-server", severity: .low, title: "Slow STUN or TURN server", scope: .connection,
     thresholds: [

@@ -100,9 +100,11 @@ extension FindingRule {
     return runs
   }
 
-  /// A camera never delivers the same picture twice, because its sensor is noisy.
+  /// Finds cameras that repeat one picture; a working camera never does, because its sensor is
+  /// noisy.
   ///
-  /// A screen does, and so does a capturer that hangs. In received video, equal picture digests
+  /// A screen repeats pictures, and so does a capturer that hangs. In received video, equal picture
+  /// digests
   /// reveal it, or frame sizes: a repeated picture needs next to no bits.
   static let stuckCamera = FindingRule(
     id: "camera-repeats", severity: .high, title: "Camera repeats one picture", scope: .stream,

@@ -166,8 +166,8 @@ extension FindingRule {
     return runs
   }
 
-  /// Packets queue before a link that is too slow for what is sent: the delay grows with the queue
-  /// and differs from packet to packet.
+  /// Finds packets that queue before a link that is too slow for what is sent: the delay grows with
+  /// the queue and differs from packet to packet.
   static let standingQueue = FindingRule(
     id: "standing-queue", severity: .medium, title: "Packets waiting in a queue", scope: .flow,
     thresholds: [
@@ -289,7 +289,8 @@ extension FindingRule {
           Double(last.second - first.second + 1) >= limits["least_seconds"]
         else { continue }
         let middle = run.part.map(\.median).sorted()[run.part.count / 2]
-        // It begins with the packets that are missing for as long.
+        // The path becomes longer with a silence of about the same length, where the detection
+        // begins.
         let second = first.second *| 1_000_000_000
         let silence = facts.network.way(peer.number, .inbound)?.silences.last {
           $0.length *| 2 >= middle *| 1_000 && ($0.to &- second).magnitude <= 1_100_000_000

@@ -121,6 +121,8 @@ extension FindingRule {
           ), 9223372036854775807))
     """
 
+  /// Finds freezes.
+  ///
   /// If the sender had no frame for a while, as with a static screen, no packet is missing and the
   /// stream's clock advanced by the pause: that is not a freeze.
   static let freeze = FindingRule(
@@ -143,8 +145,8 @@ extension FindingRule {
         OR coalesce(paused_ns, 0) < 0.8 * (gap.to_ns - gap.from_ns)
       """, detector: findFreezes)
 
-  /// Longer than a freeze, or until the end, unless both sides negotiated that or the sender
-  /// announced its end with BYE.
+  /// Finds video that stopped for longer than a freeze, or until the end, unless both sides
+  /// negotiated that or the sender announced its end with BYE.
   static let stopped = FindingRule(
     id: "video-stopped", severity: .high, title: "Picture stopped",
     causes: [

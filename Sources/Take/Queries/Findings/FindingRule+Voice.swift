@@ -252,8 +252,8 @@ extension FindingRule {
     flushedBuffer, notPlayed, synthesizedPlayout, audioOutage, audioVideoApart,
   ]
 
-  /// The rules among these that can cause other rules' detections; they precede the causes that a
-  /// rule itself names.
+  /// The rules among these that can cause another rule's detections, by that rule's id; they
+  /// precede the causes that the rule itself names.
   static let perceptionCauses: [String: [String]] = [
     "freeze": [
       "key-frame-requests-unanswered", "camera-stopped", "camera-repeats", "simulcast-layer-ended",

@@ -57,11 +57,12 @@ package struct SenderFacts: Sendable {
   private var feedback: [Feedback] = []
   private var next = 0
   private var sendings: [Int64: Sending] = [:]
-  /// In time order.
+  /// Each peer's round trips, in time order.
   package private(set) var roundTrips: [Int64: [RoundTrip]] = [:]
 
   private static let most = 200_000
-  /// Feedback on older packets says nothing about the path.
+  /// The maximum age of a packet at its feedback, in nanoseconds; for an older one, feedback says
+  /// nothing about the path.
   fileprivate static let oldest: Int64 = 10_000_000_000
 
   init() {}
