@@ -75,8 +75,8 @@ package enum TakeSchema {
     _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> Bool {
     let maximum = Int64(PacketFacts.maximum)
-    // A row of a packet takes more than 16 bytes, beside its own in pieces of `wire` and `media`:
-    // so the packets of most takes are few enough, without counting them.
+    // A packet's row takes more than 16 bytes besides its bytes in `wire` and `media`, so the
+    // packets of most takes are few enough, without counting them.
     var rest = try connection.byteCount()
     guard rest > maximum * 16 else { return true }
     for table in ["wire", "media"] {

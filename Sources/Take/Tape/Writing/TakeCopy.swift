@@ -202,7 +202,8 @@ final class TableInsert {
       if isCoded { statement.bindNull(at: codingParameter) }
       return try statement.insert(row: number, rows.bytes, range)
     }
-    // Follows the row number, counted from 1.
+    // The first parameter for the column; parameters are counted from 1, and the row number is the
+    // first.
     let parameter = Int32(2 + column)
     let last = parameter + Int32(places) - 1
     let position = stream.position
