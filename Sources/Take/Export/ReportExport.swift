@@ -111,7 +111,7 @@ struct ReportEvent {
 
   var row: Int64
   var peer: Int64
-  /// In nanoseconds since the take began, and as Unix time in milliseconds.
+  /// The time in nanoseconds since the take began, and as Unix time in milliseconds.
   var at: Int64
   var time: Double
   var kind: Kind

@@ -88,7 +88,7 @@ public struct CaptureSummary: Encodable, Hashable, Sendable {
       + "before its beginning"
   }
 
-  /// Returns the option that may help with this obstacle.
+  /// Returns a hint on how to overcome an obstacle; nil if there is none.
   private static func hint(_ kind: CoverageKind, _ detail: String) -> String? {
     switch kind {
     case .noKeys where detail == Observer.clearHint:

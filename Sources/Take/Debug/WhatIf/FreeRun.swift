@@ -57,7 +57,7 @@ package final class FreeRun {
     var outcome: PeerOutcome
     /// The time of the last input; it never decreases.
     var at: Instant
-    /// The offset added to the peer's recorded times.
+    /// The offset of the take's clock from the machine's, which is added to the machine's times.
     var clock: Interval
     /// Its jitter buffers' minimum delay.
     var buffer: Interval

@@ -21,7 +21,7 @@ package struct PacketFields: Sendable {
     package internal(set) var fields: [Field]
   }
 
-  /// From the outermost layer inwards.
+  /// The layers, from the outermost inwards.
   package private(set) var layers: [Layer] = []
 
   /// Dissects a packet.
