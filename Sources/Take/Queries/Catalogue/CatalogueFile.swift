@@ -94,7 +94,7 @@ struct CatalogueFile {
 
   struct Draft {
     let database: CatalogueDatabase
-    /// Whether it started as a copy of the existing file.
+    /// Whether the draft started as a copy of the existing file.
     let isCopy: Bool
     /// The temporary and final paths; nil if the file is not stored.
     fileprivate let paths: (temporary: String, final: String)?

@@ -14,7 +14,7 @@ package struct CallFacts: Sendable {
     package var isObserved: Bool
     /// Whether another stack reported about itself.
     package var isReported = false
-    /// Its machine's number.
+    /// The number of the peer's machine.
     package var actor: Int64
     /// The peer at the other end, if the take has it.
     package var other: Int64?
@@ -227,7 +227,7 @@ package struct CallFacts: Sendable {
     package var height: Int32
     package var quantiser: Int16
     package var isKey: Bool
-    /// Whether it was encoded or displayed; false if decoding failed.
+    /// Whether the frame was encoded or displayed; false if decoding failed.
     package var isGood: Bool
   }
 
@@ -262,7 +262,7 @@ package struct CallFacts: Sendable {
     package var direction: WireDirection
     package var kind: String
     package var codec: String
-    /// Its frames' SSRCs.
+    /// The SSRCs of the track's frames.
     package var sources: [Int64] = []
     /// Video frames in time order; empty for audio.
     package var pictures: [Picture] = []

@@ -101,7 +101,7 @@ extension FindingRule {
       FROM numbered GROUP BY peer, track, run
       """, detector: findConcealment)
 
-  /// Detects a microphone that delivers only digital silence.
+  /// Finds a microphone that delivers only digital silence.
   ///
   /// A silent participant is usually listening, so it must be silent from its first block to its
   /// last: for ten seconds or more, or for half a minute if no other participant speaks.

@@ -5,7 +5,7 @@ import Wire
 // Rules about media clocks and wall clocks.
 
 extension FindingRule {
-  /// A sender's sample clock that runs faster or slower than the local clock.
+  /// Finds a sender's sample clock that runs faster or slower than the local clock.
   ///
   /// Receivers stretch audio to compensate, inaudibly up to some 200 ppm.
   static let clockDrift = FindingRule(

@@ -144,7 +144,7 @@ extension FindingRule {
       ORDER BY ssrc, rtcp.row
       """, detector: findLossAtPeer)
 
-  /// Frames whose quality the encoder reports as limited.
+  /// Finds frames whose quality the encoder reports as limited.
   ///
   /// A target bit rate that fell to a quarter is a limit too, unless the application set it.
   static let limited = FindingRule(

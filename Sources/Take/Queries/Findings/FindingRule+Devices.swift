@@ -4,8 +4,8 @@ import Wire
 // Rules about devices that work badly, and encoders that stop.
 
 extension FindingRule {
-  /// A voice too quiet for listeners to turn up: the microphone's gain is at its minimum, or it is
-  /// the wrong microphone.
+  /// Finds a voice too quiet for listeners to turn up: the microphone's gain is at its minimum, or
+  /// it is the wrong microphone.
   ///
   /// Speech by ITU-T P.56 is at some -26 dBov; 18 dB less is hard to follow. Background murmur does
   /// not rise and fall as syllables do.
@@ -55,7 +55,7 @@ extension FindingRule {
     return "\(value / 100).\(value % 100 < 10 ? "0" : "")\(value % 100) %"
   }
 
-  /// Blocks of audio that never reached the application: the audio thread is overloaded, or a
+  /// Finds blocks of audio that never reached the application: the audio thread is overloaded, or a
   /// driver fails.
   ///
   /// An application that holds audio back during silence leaves long pauses; these are short and

@@ -159,7 +159,7 @@ extension FindingRule {
 // Rules about streams that pause or stop arriving.
 
 extension FindingRule {
-  /// A stream from which nothing arrived for three seconds or more, although it was sent or
+  /// Finds a stream from which nothing arrived for three seconds or more, although it was sent or
   /// everything else stopped too.
   ///
   /// If the sender paused, nothing is missing.
@@ -241,7 +241,7 @@ extension FindingRule {
       FROM judged WHERE is_sent OR is_last AND NOT is_alive
     """
 
-  /// An audio sender that paused: its microphone was removed, or its page suspended.
+  /// Finds an audio sender that paused: its microphone was removed, or its page suspended.
   static let pausedAudio = FindingRule(
     id: "audio-paused", severity: .low, title: "Audio paused by its sender",
     sql: """

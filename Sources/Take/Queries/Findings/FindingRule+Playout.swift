@@ -241,7 +241,7 @@ extension FindingRule {
     }
   }
 
-  /// One participant's audio and video that are not played in sync.
+  /// Finds one participant's audio and video that are not played in sync.
   ///
   /// Broadcasters accept audio that is 90 ms early or 185 ms late (ITU-R BT.1359); the clocks in
   /// sender reports are accurate to some 40 ms.

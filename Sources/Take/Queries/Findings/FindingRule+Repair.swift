@@ -366,7 +366,7 @@ extension FindingRule {
 
   // MARK: SRTP
 
-  /// Packets that SRTP could not decrypt.
+  /// Finds packets that SRTP could not decrypt.
   ///
   /// They are reported at powers of two, so this is a lower bound.
   static let srtpRefused = FindingRule(

@@ -33,7 +33,7 @@ extension FindingRule {
     return found
   }
 
-  /// An answer with port 0 (RFC 3264 section 6) to a section in which one side wants to send.
+  /// Finds an answer with port 0 (RFC 3264 section 6) to a section in which one side wants to send.
   static let sectionRejected = FindingRule(
     id: "section-rejected", severity: .medium, title: "Media refused in the answer",
     scope: .connection, causes: ["refused-section"],
@@ -204,8 +204,8 @@ extension FindingRule {
     return found
   }
 
-  /// Packets with a negotiated payload type but a source that no m-section claims: the mid or an
-  /// SSRC line is missing.
+  /// Finds packets with a negotiated payload type but a source that no m-section claims: the mid or
+  /// an SSRC line is missing.
   static let mediaWithoutTransceiver = FindingRule(
     id: "media-without-transceiver", severity: .medium, title: "Media that no transceiver takes",
     scope: .flow,
@@ -268,8 +268,8 @@ extension FindingRule {
 // Rules about session descriptions.
 
 extension FindingRule {
-  /// A section that an accepted offer contained and the answer rejected, because the peer has none
-  /// of its codecs.
+  /// Finds a section that an accepted offer contained and the answer rejected, because the peer has
+  /// none of its codecs.
   static let refusedSection = FindingRule(
     id: "refused-section", severity: .high, title: "Section of an offer refused",
     scope: .connection,

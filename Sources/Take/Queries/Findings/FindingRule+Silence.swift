@@ -109,8 +109,8 @@ extension FindingRule {
 
   // MARK: Stalled processes
 
-  /// A machine that did not run at its deadline: the processor was busy, or the previous step took
-  /// too long.
+  /// Finds a machine that did not run at its deadline: the processor was busy, or the previous step
+  /// took too long.
   ///
   /// The tape has both the deadline and the time at which the machine ran.
   static let processStarved = FindingRule(

@@ -4,7 +4,7 @@ import Wire
 // Rules about cameras and screens.
 
 extension FindingRule {
-  /// A camera that stops delivering frames when it should not.
+  /// Finds a camera that stops delivering frames when it should not.
   ///
   /// A screen delivers none while its content does not change; changes that the application or a
   /// negotiation makes to the track are intended.
@@ -225,8 +225,8 @@ extension FindingRule {
     return gaps.count { $0 > 700_000_000 } >= 2
   }
 
-  /// Frames of a single dark shade: the lens is covered, the capturer lacks permission, or another
-  /// program uses the camera.
+  /// Finds frames of a single dark shade: the lens is covered, the capturer lacks permission, or
+  /// another program uses the camera.
   ///
   /// A disabled track also sends such frames; a receiver cannot tell the difference.
   static let blackCamera = FindingRule(
@@ -274,7 +274,7 @@ extension FindingRule {
     return found
   }
 
-  /// A camera that delivers fewer frames than before.
+  /// Finds a camera that delivers fewer frames than before.
   static let slowCamera = FindingRule(
     id: "camera-slow", severity: .low, title: "Camera slower than before", scope: .stream,
     thresholds: [

@@ -4,8 +4,8 @@ import Wire
 // Rules about arrival times: jitter, queues, path changes, clocks.
 
 extension FindingRule {
-  /// RFC 3550 jitter above 30 ms (the limit of Twilio, Telnyx and testRTC) in three of five seconds
-  /// (as Twilio counts).
+  /// Finds RFC 3550 jitter above 30 ms (the limit of Twilio, Telnyx and testRTC) in three of five
+  /// seconds (as Twilio counts).
   ///
   /// For video, only the first packet of each frame counts, because the others are sent one after
   /// another. A queue or a stalled process delays many packets equally, so jitter stays low.
@@ -252,7 +252,8 @@ extension FindingRule {
     return sum
   }
 
-  /// Another route, or a handover: from one packet to the next, every packet is delayed equally.
+  /// Finds another route or a handover: from one packet to the next, every packet is delayed
+  /// equally.
   static let longerPath = FindingRule(
     id: "path-became-longer", severity: .low, title: "Path became longer",
     scope: .connection,

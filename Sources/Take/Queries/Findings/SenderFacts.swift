@@ -26,7 +26,8 @@ package struct SenderFacts: Sendable {
     var row: Int64
     var peer: Int64
     var at: Int64
-    /// The number of its first packet, and how many of its packets arrived.
+    /// The transport-wide number of the first packet that it covers, and how many of the packets
+    /// that it covers arrived.
     var base: Int
     var arrived: Int64
     /// The reference time, in units of 64 ms modulo 2^24.
