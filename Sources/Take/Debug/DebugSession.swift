@@ -22,7 +22,7 @@ package final class DebugSession {
     var step: Int
     var at: Instant
     var channel: WalkChannel
-    /// Whether it was created while going back, in addition to the regular ones.
+    /// Whether the checkpoint was created while going back, in addition to the regular ones.
     var isExtra = false
   }
 

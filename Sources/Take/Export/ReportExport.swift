@@ -127,7 +127,7 @@ struct StatsReport {
   struct Object {
     var id: String
     var type: String
-    /// Unix time in milliseconds.
+    /// The Unix time in milliseconds.
     var timestamp: Double
     var members: [JSONValue.Member]
   }

@@ -231,7 +231,7 @@ final class Decompression {
   private static let windowLogarithm: Int32 = 27
 
   private enum Engine {
-    /// It contains a pointer to itself, so it must not move.
+    /// zlib's state, which contains a pointer to itself, so it must not move.
     case gzip(UnsafeMutablePointer<z_stream>)
     case zstd(OpaquePointer)
   }

@@ -113,9 +113,9 @@ package struct OpusTimeline {
     package var bytes: [UInt8]
     /// The packet's start, in samples at 48 kHz.
     package var position: Int64
-    /// Its duration in samples.
+    /// The packet's duration in samples.
     package var samples: Int
-    /// Whether it replaces a missing packet.
+    /// Whether the packet replaces a missing one.
     package var isFiller: Bool
   }
 

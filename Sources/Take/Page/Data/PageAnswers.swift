@@ -119,7 +119,7 @@ enum PageAnswers {
 }
 
 extension PageQuery {
-  /// The kind of its series.
+  /// The kind of the query's series.
   fileprivate var what: String {
     switch form {
     case .curves: "curve"

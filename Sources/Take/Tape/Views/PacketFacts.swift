@@ -5,10 +5,10 @@ struct PacketFacts {
     var row: Int64
     var at: Int64
     var size: Int64
-    /// The offset of its bytes in `wire`.
+    /// The offset of the packet's bytes in `wire`.
     var position: Int64
     var end: Int32
-    /// The place of its stream in `streams`.
+    /// The index of the packet's stream in `streams`.
     var stream: Int32
     var ssrc: UInt32
     var rtpTime: UInt32
@@ -36,7 +36,7 @@ struct PacketFacts {
     var row: Int64
     var at: Int64
     var size: Int64
-    /// The offset of its bytes in `wire`.
+    /// The offset of the packet's bytes in `wire`.
     var position: Int64
     var path: Int64
     /// The sender of an RTCP compound; nil for other protocols.

@@ -38,7 +38,7 @@ struct StreamFacts {
     var isRetransmission: Bool
     /// Ticks per second; 0 if unknown or not received.
     var clockRate: Int64
-    /// The second of its last packet, and that second's weight so far.
+    /// The second of the last packet, and that second's weight so far.
     fileprivate var second: Int64?
     fileprivate var weight = Weight()
   }

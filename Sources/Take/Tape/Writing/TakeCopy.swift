@@ -159,7 +159,7 @@ final class TableInsert {
   private let statement: SQLiteStatement
   /// The stream for a column's bytes; nil if they stay in the row.
   private let stream: WireStore?
-  /// That column's index, and how many columns replace it (size, position).
+  /// The index of the column with the bytes, and how many columns replace it (size, position).
   private let column: Int
   private let places: Int
   /// Whether the last column names the encoding of the column before it, and that column's
