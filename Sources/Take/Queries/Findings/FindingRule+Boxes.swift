@@ -244,8 +244,8 @@ extension FindingRule {
     return sent
   }
 
-  /// Returns packets of streams whose retransmission the remote side requests: it lost some of
-  /// them, or received them late.
+  /// Returns the sent packets of streams for which the remote side sends NACKs; those that a NACK
+  /// names count as lost, although they may only be late.
   private static func requestedPackets(
     of peer: Int64, _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> [Sent] {

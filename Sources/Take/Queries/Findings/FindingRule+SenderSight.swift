@@ -264,7 +264,7 @@ extension FindingRule {
         let reports = facts.reports.filter {
           $0.peer == peer.number && $0.direction == .inbound && $0.ssrc == stream.ssrc
         }
-        // A peer that never refers to one may not support it.
+        // A peer that never refers to a sender report may not support these references.
         guard reports.contains(where: { $0.lastSent != 0 }) else { continue }
         for run in reports.runs(where: { $0.lastSent == $1.lastSent }) {
           guard let first = run.first, let last = run.last, run.count >= 3,
