@@ -34,7 +34,7 @@ struct BenchRingCommand: ParsableCommand {
   private static let usualSeconds = 120
   private static let ringSeconds: Int64 = 60
   private static let rounds = 3
-  /// Microseconds for a packet: as many a second as a capture has to bear.
+  /// The goal in microseconds per packet: a capture must sustain 100,000 packets per second.
   private static let packetGoal = 10.0
 
   func run() throws {
@@ -96,7 +96,7 @@ struct BenchRingCommand: ParsableCommand {
     call.run(for: .seconds(Int64(seconds)))
   }
 
-  /// A ring whose share of the time is measured.
+  /// A ring, with the time that recording steps into it took and the number of packets in them.
   private final class Retained {
     private let ring: PeerRing
     private(set) var seconds = 0.0

@@ -193,7 +193,7 @@ struct AudioBench {
   private static let rounds = 7
   /// The number of samples in 10 ms.
   private static let blockLength = AudioBlock.sampleRate / 100
-  /// In microseconds: a thousandth of a block's duration.
+  /// The goal in microseconds: a thousandth of a block's duration.
   private static let goal = 10.0
 
   func measure(_ table: inout BenchTable) throws {

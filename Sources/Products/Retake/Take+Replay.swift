@@ -181,11 +181,11 @@ public enum PacketForm: Hashable, Sendable {
 public struct ExportedTrack: Hashable, Sendable {
   /// The file's path, which ends in `.wav`, `.y4m`, `.h264` or `.ivf`.
   public var path: String
-  /// Audio or video frames.
+  /// The kind of media in the file: audio or video frames.
   public var kind: MediaKind
   /// How many audio blocks or video frames the file holds.
   public var frames: Int
-  /// When the first of them was played or shown.
+  /// When the first block or frame was played or shown.
   public var begin: Instant
 }
 

@@ -84,7 +84,7 @@ public struct Take: Sendable {
     }
   }
 
-  /// Runs a long computation on a thread of its own, not on the cooperative pool.
+  /// Runs a long computation on a Dispatch thread, not on the cooperative pool.
   func computing<Value: Sendable>(
     _ body: @escaping @Sendable () throws(TakeError) -> Value
   ) async throws(TakeError) -> Value {

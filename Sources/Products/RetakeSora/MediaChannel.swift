@@ -40,10 +40,10 @@ public final class MediaChannel: Sendable {
     streams.filter { $0.streamId != configuration.publisherStreamId }
   }
 
-  /// All streams, including the local one; not on the page.
+  /// All streams, including the local one; not on the SDK's audio page.
   public var streams: [MediaStream] { state.withLock { $0.streams } }
 
-  /// The local stream; nil if nothing is sent; not on the page.
+  /// The local stream; nil if nothing is sent; not on the SDK's audio page.
   public var senderStream: MediaStream? {
     streams.first { $0.streamId == configuration.publisherStreamId }
   }
@@ -120,7 +120,7 @@ public final class MediaChannel: Sendable {
       cameras: { AVCaptureDevice.capturer($0) ?? BlackVideoCapturer() })
   }
 
-  /// Leaves the channel; not on the page.
+  /// Leaves the channel; not on the SDK's audio page.
   public func disconnect() {
     let room = state.withLock { state in
       state.isGivenUp = true
@@ -131,7 +131,7 @@ public final class MediaChannel: Sendable {
 
   // MARK: Beyond the page
 
-  /// Returns the channel's W3C statistics; not on the page.
+  /// Returns the channel's W3C statistics; not on the SDK's audio page.
   public func getStats(handler: @escaping (RTCStatisticsReport) -> Void) {
     let told = Handed(handler)
     let room = state.withLock { $0.room }
@@ -141,7 +141,7 @@ public final class MediaChannel: Sendable {
     }
   }
 
-  /// Stops or restarts the microphone itself; not on the page.
+  /// Stops or restarts the microphone itself; not on the SDK's audio page.
   /// - Throws: the device's error.
   public func setAudioHardMute(_ isMuted: Bool) async throws {
     let audio = state.withLock { $0.audio }
@@ -151,7 +151,7 @@ public final class MediaChannel: Sendable {
 
 // MARK: - MediaChannelHandlers
 
-/// How a channel ended; not on the page.
+/// How a channel ended; not on the SDK's audio page.
 public enum SoraCloseEvent: Sendable {
   /// A normal end, with the server's code and reason.
   case ok(code: Int, reason: String)
@@ -198,17 +198,17 @@ public final class MediaChannelHandlers: Sendable {
     get { value(\.onAddStream) }
     set { set(\.onAddStream, newValue) }
   }
-  /// Called when the channel has ended; not on the page.
+  /// Called when the channel has ended; not on the SDK's audio page.
   public var onDisconnect: ((SoraCloseEvent) -> Void)? {
     get { value(\.onDisconnect) }
     set { set(\.onDisconnect, newValue) }
   }
-  /// Called when a stream is removed; not on the page.
+  /// Called when a stream is removed; not on the SDK's audio page.
   public var onRemoveStream: ((MediaStream) -> Void)? {
     get { value(\.onRemoveStream) }
     set { set(\.onRemoveStream, newValue) }
   }
-  /// Called with each message from the server, as JSON; not on the page.
+  /// Called with each message from the server, as JSON; not on the SDK's audio page.
   public var onReceiveSignaling: ((String) -> Void)? {
     get { value(\.onReceiveSignaling) }
     set { set(\.onReceiveSignaling, newValue) }
@@ -276,15 +276,15 @@ public final class MediaStream: Sendable {
 
   // MARK: Beyond the page
 
-  /// Whether the video is enabled; otherwise it is black; not on the page.
+  /// Whether the video is enabled rather than black; not on the SDK's audio page.
   public var videoEnabled: Bool {
     get { core.videoEnabled }
     set { core.videoEnabled = newValue }
   }
 
-  /// Displays the video in a renderer with libwebrtc's interface from now on; not on the page.
+  /// Displays the video in a renderer with libwebrtc's interface from now on.
   ///
-  /// It replaces the previous renderer; nil removes it.
+  /// It replaces the previous renderer; nil removes it. Not on the SDK's audio page.
   public func setVideoRenderer(_ renderer: (any RTCVideoRenderer)?) {
     let next = renderer.map { ShownFrames($0) }
     let former = shown.withLock { shown in
@@ -302,9 +302,9 @@ public final class MediaStream: Sendable {
     }
   }
 
-  /// Sends an application's video frame on the local stream, with its timestamp; not on the page.
+  /// Sends an application's video frame on the local stream, with its timestamp.
   ///
-  /// The first such frame stops the camera.
+  /// The first such frame stops the camera. Not on the SDK's audio page.
   public func send(videoFrame: RTCVideoFrame?) {
     guard let frame = videoFrame?.native else { return }
     let isFirst = isFilled.withLock { isFilled in

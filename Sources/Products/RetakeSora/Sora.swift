@@ -69,7 +69,7 @@ public final class Sora: Sendable {
   /// - Throws: `TapeError` if writing failed; everything written before stays valid.
   public func finish() async throws { try await machine.finish() }
 
-  /// Connects to a channel; not on the page.
+  /// Connects to a channel; not on the SDK's audio page.
   /// - Parameter handler: called once with the channel, or the error.
   /// - Returns: a task that can cancel the attempt.
   @discardableResult
@@ -97,20 +97,20 @@ public final class Sora: Sendable {
     Result { try RTCAudioSession.sharedInstance().apply(mode.choice, options: options) }
   }
 
-  /// Whether the device waits for `audioEnabled`; not on the page.
+  /// Whether the device waits for `audioEnabled`; not on the SDK's audio page.
   public var usesManualAudio: Bool {
     get { RTCAudioSession.sharedInstance().useManualAudio }
     set { RTCAudioSession.sharedInstance().useManualAudio = newValue }
   }
 
-  /// Whether the device may run while `usesManualAudio` is set; not on the page.
+  /// Whether the device may run while `usesManualAudio` is set; not on the SDK's audio page.
   public var audioEnabled: Bool {
     get { RTCAudioSession.sharedInstance().isAudioEnabled }
     set { RTCAudioSession.sharedInstance().isAudioEnabled = newValue }
   }
 }
 
-/// An attempt to connect; not on the page.
+/// An attempt to connect; not on the SDK's audio page.
 public final class ConnectionTask: Sendable {
   private let channel: MediaChannel
 
@@ -179,27 +179,27 @@ public struct Configuration: Sendable {
 
   // MARK: Beyond the page
 
-  /// The time limit for connecting, in seconds; not on the page.
+  /// The time limit for connecting, in seconds; not on the SDK's audio page.
   public var connectionTimeout: Int {
     get { core.connectionTimeout }
     set { core.connectionTimeout = newValue }
   }
-  /// Whether video is sent and received; not on the page.
+  /// Whether video is sent and received; not on the SDK's audio page.
   public var videoEnabled: Bool {
     get { core.videoEnabled }
     set { core.videoEnabled = newValue }
   }
-  /// Whether audio is sent and received; not on the page.
+  /// Whether audio is sent and received; not on the SDK's audio page.
   public var audioEnabled: Bool {
     get { core.audioEnabled }
     set { core.audioEnabled = newValue }
   }
-  /// Whether the camera is initially enabled; not on the page.
+  /// Whether the camera is initially enabled; not on the SDK's audio page.
   public var initialCameraEnabled: Bool {
     get { core.initialCameraEnabled }
     set { core.initialCameraEnabled = newValue }
   }
-  /// Whether the microphone is initially enabled; not on the page.
+  /// Whether the microphone is initially enabled; not on the SDK's audio page.
   public var initialMicrophoneEnabled: Bool {
     get { core.initialMicrophoneEnabled }
     set { core.initialMicrophoneEnabled = newValue }

@@ -20,7 +20,7 @@ public final class RecordedNetwork: Sendable {
   public struct Report: Hashable, Sendable {
     /// How many steps the take has for the peer.
     public var recordedSteps: Int
-    /// How many of them were reached.
+    /// How many of the recorded steps were reached.
     public var steps: Int
     /// How many datagrams were sent byte for byte as recorded.
     public var sentAsRecorded: Int

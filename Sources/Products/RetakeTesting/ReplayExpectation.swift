@@ -4,8 +4,8 @@ import Tape
 
 /// How a replay is compared with its take.
 public enum ReplayComparison: Sendable {
-  /// As the pin next to the take says (`call.pin.json`, written by `retake pin`); exactly if there
-  /// is none.
+  /// The comparison that the pin next to the take specifies (`call.pin.json`, written by
+  /// `retake pin`); exact if there is none.
   case asPinned
   /// Every packet, state, frame, timer and random draw.
   case exact

@@ -22,7 +22,7 @@ package final class DebugSession {
     var step: Int
     var at: Instant
     var channel: WalkChannel
-    /// Whether it was created while going back, in addition to the regular ones.
+    /// Whether the checkpoint was created while going back, in addition to the regular ones.
     var isExtra = false
   }
 
@@ -42,7 +42,7 @@ package final class DebugSession {
   var finder: StepFinder?
   /// Reports the place reached, now and then during long work.
   private let progress: (Instant) -> Void
-  /// Polled at the same rate to abort long work.
+  /// Polled whenever a process reports progress; returning true aborts the work.
   package var isInterrupted: (() -> Bool)?
 
   /// The maximum number of regular checkpoints, and their minimum distance in steps: a shorter

@@ -19,7 +19,7 @@ package struct TakeDiff: Sendable {
 
   /// A value that differs between the sessions.
   package struct Difference: Hashable, Sendable, Codable {
-    /// On the first take's clock.
+    /// The time on the first take's clock.
     package var atNanoseconds: Int64
     package var peer: Int64
     /// One of `setup`, `signaling`, `state`, `track`, `pair`, `frames`, `first frame`, `freeze`,
@@ -31,7 +31,7 @@ package struct TakeDiff: Sendable {
 
     /// The time under which totals over an entire session are sorted.
     static let endOfSession = Int64.max / 2
-    /// Whether it is about a total, which has no time.
+    /// Whether the difference is in a total, which has no time.
     var isTotal: Bool { atNanoseconds >= Self.endOfSession / 2 }
 
     package func encode(to encoder: any Encoder) throws {
@@ -239,7 +239,7 @@ package struct TakeDiff: Sendable {
   /// Whether there is no significant difference.
   package var isEmpty: Bool { differences.isEmpty && common.difference == nil }
 
-  /// The differences, in time order.
+  /// The report as text.
   package var text: String { text() }
 
   /// Returns the report as text for a terminal.

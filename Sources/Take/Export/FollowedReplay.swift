@@ -127,10 +127,11 @@ private final class FollowedWatch {
     }
   }
 
-  /// Returns the endpoints of a pair that its step reports only at the end.
+  /// Returns the addresses of a pair's two ends, in the direction that the last packet of the step
+  /// shows.
   ///
-  /// Packets that waited for its identification precede the packet that identified it, and may have
-  /// the opposite direction.
+  /// The packet that identified the pair comes last; packets that waited for it precede it, and may
+  /// have the opposite direction.
   private func ends(
     _ pair: Int, _ outputs: [ObserverOutput], _ seen: (SocketAddress, SocketAddress)
   ) -> [SocketAddress] {

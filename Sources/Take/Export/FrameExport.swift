@@ -214,7 +214,7 @@ package struct FrameExport {
 
   // MARK: Files
 
-  /// Writes a track's file, which gets its name at the end; returns nil if the track has nothing
+  /// Writes a track's file, which gets its name at the end; returns nil if the track has no frames
   /// for it.
   private func write(
     _ track: Track, _ container: Container, to path: String,
@@ -385,7 +385,7 @@ private struct AudioFile {
     var line = timeline
     try line.place(packet, time: time, atNanoseconds: at) { piece throws(MediaFileError) in
       pieces.append(piece)
-      // A pause of hours is written as it passes.
+      // A pause of hours yields many pieces, which are written a thousand at a time.
       guard isBegun, pieces.count >= 1_000 else { return }
       for piece in pieces { try put(piece) }
       pieces = []

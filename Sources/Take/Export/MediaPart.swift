@@ -5,7 +5,8 @@ import Replay
 import Tape
 import Wire
 
-/// Decodes media that some peers received, or from a part of a take, from the stored frames.
+/// Decodes received media of selected peers, of one kind, or of a part of a take, from the stored
+/// frames.
 ///
 /// Nothing is replayed: a video frame needs the frames since the last key frame, audio the second
 /// before it, and other peers are not decoded at all.
@@ -46,7 +47,7 @@ struct MediaPart {
 
   /// Decodes the take's frames and writes the media.
   ///
-  /// - Returns: false if the frames do not determine it, and the take has to be replayed: it
+  /// - Returns: false if the take has to be replayed instead: everything is requested, the take
   ///   contains no media, volumes were set, or a frame decodes differently from the recording.
   func write(into tracks: TrackFiles, progress: (String) -> Void) throws(ExportFailure) -> Bool {
     return try ExportFailure.reading { () throws(TapeError) in

@@ -111,7 +111,7 @@ struct ReportEvent {
 
   var row: Int64
   var peer: Int64
-  /// In nanoseconds since the take began, and as Unix time in milliseconds.
+  /// The time in nanoseconds since the take began, and as Unix time in milliseconds.
   var at: Int64
   var time: Double
   var kind: Kind
@@ -127,7 +127,7 @@ struct StatsReport {
   struct Object {
     var id: String
     var type: String
-    /// Unix time in milliseconds.
+    /// The Unix time in milliseconds.
     var timestamp: Double
     var members: [JSONValue.Member]
   }

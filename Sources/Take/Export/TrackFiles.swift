@@ -17,15 +17,15 @@ package final class TrackFiles {
   /// A finished media file, and the part of its track that it contains.
   package struct Written: Hashable, Sendable {
     package var path: String
-    /// Whether it contains audio or video frames.
+    /// Whether the file contains audio or video frames.
     package var kind: MediaKind
     /// The number of audio blocks or video frames in it.
     package var frames: Int
-    /// The time at which the first of them was played or shown.
+    /// The time at which the first block or frame was played or shown.
     package var begin: Instant
     /// The duration cut from pauses without new media.
     package var leftOut: Interval
-    /// Its peer's number and its track's.
+    /// The peer's and the track's numbers.
     package var peer: Int64?
     package var track: Int64?
   }
@@ -34,7 +34,7 @@ package final class TrackFiles {
     var peer: Int64
     var transceiver: UInt32
     var kind: MediaKind
-    /// Its file name extension, which shows the format.
+    /// The file name extension, which shows the format.
     var ending: String
     var file: WholeFile
     var begin: Instant

@@ -166,7 +166,8 @@ final class CallSurvey {
   private var outbox = Outbox<Observer.Output>()
   private var began: Int64?
   private var now = Instant.zero
-  /// Each transport's call, which may turn out to be an older one.
+  /// The number of each transport's call; the last report counts, because a transport may turn out
+  /// to belong to an earlier call.
   private var callOfTransport: [Int: Int] = [:]
   /// The transports between two addresses, as the observer reported them.
   private var transports: [FiveTuple: Set<Int>] = [:]

@@ -227,11 +227,11 @@ final class Decompression {
 
   /// The length of a decompressed piece.
   private static let pieceLength = 1 << 20
-  /// Readers need only support windows up to this size: 128 MB.
+  /// The logarithm of the largest window that is accepted: 128 MB, the default limit of zstd.
   private static let windowLogarithm: Int32 = 27
 
   private enum Engine {
-    /// It contains a pointer to itself, so it must not move.
+    /// zlib's state, which contains a pointer to itself, so it must not move.
     case gzip(UnsafeMutablePointer<z_stream>)
     case zstd(OpaquePointer)
   }

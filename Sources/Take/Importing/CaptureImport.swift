@@ -311,7 +311,8 @@ extension CaptureCounters {
       path: name, place: "", reason: "it holds no data of UDP or TCP that can be read\(only)")
   }
 
-  /// Fragments whose datagram was neither complete nor given up at the end.
+  /// The number of fragments whose datagram was neither complete nor given up at the end; 0 if any
+  /// datagram was reassembled.
   private var waitingFragments: UInt64 {
     reassembled == 0 ? fragments - min(fragments, fragmentsDropped) : 0
   }

@@ -23,13 +23,13 @@ public struct CaptureSummary: Encodable, Hashable, Sendable {
   public internal(set) var dropped: UInt64 = 0
   /// The number of RTP and RTCP packets in calls.
   public internal(set) var packets = 0
-  /// The number of those that are unencrypted.
+  /// The number of RTP and RTCP packets in calls that are unencrypted.
   public internal(set) var packetsInClear = 0
   /// The number of complete video frames and audio packets that the ends received.
   public internal(set) var mediaFrames = 0
   /// The number of frames in the capture.
   public internal(set) var frames: UInt64 = 0
-  /// The number of those that are duplicates.
+  /// The number of frames in the capture that are duplicates.
   public internal(set) var duplicates: UInt64 = 0
   /// Parts of the call that could not be observed, each kind once.
   public internal(set) var notSeen: [String] = []
@@ -88,7 +88,7 @@ public struct CaptureSummary: Encodable, Hashable, Sendable {
       + "before its beginning"
   }
 
-  /// Returns the option that may help with this obstacle.
+  /// Returns a hint on how to overcome an obstacle; nil if there is none.
   private static func hint(_ kind: CoverageKind, _ detail: String) -> String? {
     switch kind {
     case .noKeys where detail == Observer.clearHint:

@@ -37,7 +37,7 @@ public struct MediaFileError: Error, Hashable, Sendable, CustomStringConvertible
     self.byteOffset = byteOffset
   }
 
-  /// `path: reason (videoFrame 3, byte 4711)`.
+  /// The error as `path: reason (video frame 3, byte 4711)`.
   public var description: String {
     let place = [videoFrame.map { "video frame \($0)" }, byteOffset.map { "byte \($0)" }]
       .compactMap(\.self).joined(separator: ", ")

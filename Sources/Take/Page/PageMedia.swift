@@ -120,7 +120,7 @@ package struct PageMedia: Sendable {
 private struct Container {
   private var webM: WebMWriter?
   private var mp4: MP4Writer?
-  /// For G.711, which browsers play only in WAV.
+  /// The writer for G.711, which browsers play only in WAV.
   private var wav: G711WAVWriter?
 
   /// Creates a container; fails for a codec that browsers do not play.

@@ -8,7 +8,7 @@ import Wire
 package enum PagePackets {
   /// A packet's sender, receiver and time.
   package struct Place: Sendable {
-    /// Nanoseconds since the start of the take.
+    /// The time in nanoseconds since the start of the take.
     package let at: Int64
     package let source: String
     package let destination: String

@@ -18,7 +18,7 @@ package struct MergedTakes: Sendable, Codable {
     /// The number of datagrams sent while the other end recorded, and how many of them arrived.
     package var sent = 0
     package var received = 0
-    /// The one-way delays of those that arrived, in milliseconds.
+    /// The one-way delays of the datagrams that arrived, in milliseconds.
     package var leastMilliseconds = 0.0
     package var medianMilliseconds = 0.0
     package var percentile95Milliseconds = 0.0
@@ -44,7 +44,7 @@ package struct MergedTakes: Sendable, Codable {
   /// The reason that two takes cannot be merged.
   package enum Refusal: Error, Sendable {
     case unreadable(TapeError)
-    /// They share too few datagrams in a direction.
+    /// The takes share too few datagrams in a direction.
     case nothingInCommon(String)
   }
 
@@ -125,7 +125,7 @@ private struct Side {
   /// The take's peers, and the selected one.
   private let peers: [(number: Int64, label: String)]
   private let peer: Int64?
-  /// Whether it is a room participant, whose frames are compared instead of datagrams.
+  /// Whether the end is a room participant, whose frames are compared instead of datagrams.
   var isRoom = false
   var start: Int64 = 0
   /// Sent and received datagrams by hash, because a long call has gigabytes of them.

@@ -86,7 +86,7 @@ struct RoomPeople: Sendable {
 }
 
 struct PeerLabels: Sendable {
-  /// In the take's order.
+  /// The peers' labels, in the take's order.
   private(set) var entries: [(peer: Int64, label: String)] = []
 
   init() {}
@@ -117,7 +117,7 @@ package enum TakePeers {
 package struct TakeSelection: Sendable, Hashable {
   /// The peers' numbers; nil for all.
   package var peers: Set<Int64>?
-  /// Both bounds are inclusive.
+  /// The bounds of the time span in nanoseconds, both inclusive.
   package var fromNanoseconds = Int64.min
   package var toNanoseconds = Int64.max
 

@@ -60,7 +60,7 @@ package struct SpeakerTimeline: Sendable, Codable {
   }
 
   package private(set) var participants: [Participant] = []
-  /// Ordered by start.
+  /// The speeches and the periods of dominance, each ordered by start.
   package private(set) var speeches: [Speech] = []
   package private(set) var dominances: [Dominance] = []
   /// Speaking times by person, over all tracks and connections.

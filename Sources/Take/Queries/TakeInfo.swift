@@ -139,7 +139,7 @@ package struct TakeInfo: Sendable, Codable {
       }
       coverage = try TakeInfo.coverage(connection)
       if let redacted = header.redacted {
-        // It is missing throughout the take, so it comes first.
+        // What a redaction removed is missing throughout the take, so this gap comes first.
         coverage.insert(
           Coverage(
             actor: 0, peer: nil, fromNanoseconds: 0, toNanoseconds: durationNanoseconds,

@@ -29,7 +29,7 @@ package struct Talk: Sendable, Codable {
     package var toNanoseconds: Int64
   }
 
-  /// A person began while another spoke, who then fell silent.
+  /// An interruption: a person began while another spoke, who then fell silent.
   package struct Interruption: Sendable, Codable, Hashable {
     package var atNanoseconds: Int64
     package var person: Int
@@ -38,12 +38,12 @@ package struct Talk: Sendable, Codable {
     package var overlapNanoseconds: Int64
   }
 
-  /// Ordered by when they first spoke.
+  /// The people who spoke, ordered by when they first did.
   package private(set) var people: [Person] = []
-  /// Ordered by start.
+  /// The turns and the interruptions, each ordered by start.
   package private(set) var turns: [Turn] = []
   package private(set) var interruptions: [Interruption] = []
-  /// From the first audio to the last.
+  /// The bounds of the time from the first audio to the last.
   package private(set) var fromNanoseconds: Int64 = 0
   package private(set) var toNanoseconds: Int64 = 0
   /// The time for which nobody spoke, and for which several did.

@@ -8,7 +8,7 @@ package import Wire
 /// An actor driven by a take.
 final class DrivenActor {
   let number: UInt32
-  /// Its description in its first step.
+  /// The actor's description in its first step.
   let words: ActorWords
   let machine: any DrivenMachine
   /// The machine if it is an endpoint, cast once because every step needs it.

@@ -70,7 +70,7 @@ package struct StatsReplay: Sendable {
 
 /// A machine that observes other peers and can compute their stats.
 protocol PeersStatsTelling: AnyObject {
-  /// Returns what `getStats` would return at each of them.
+  /// Returns what `getStats` would return at each of the observed peers.
   func stats(at now: Instant) -> [StatsReplay.PeerStats]
 }
 

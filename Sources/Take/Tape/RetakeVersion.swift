@@ -18,7 +18,7 @@ package let observerRevision: Int64 = 2
 
 /// A kind of machine that another revision recorded.
 package struct OtherRevision: Hashable, Sendable {
-  /// Whether it is the observer rather than the stack.
+  /// Whether the machine is the observer rather than the stack.
   package var isObserver: Bool
   package var recorded: Int64
   package var present: Int64

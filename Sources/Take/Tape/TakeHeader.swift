@@ -19,7 +19,7 @@ package struct TakeHeader: Hashable, Sendable {
   package static let oldestFormat: Int64 = 2
 
   package var format = TakeHeader.currentFormat
-  /// Unix time at instant zero.
+  /// The Unix time at instant zero, in nanoseconds.
   package var startUnixNanoseconds: Int64
   /// The start as ISO 8601, as in `2026-11-21T10:39:00.123456789Z`.
   package var startText: String

@@ -103,7 +103,7 @@ struct ImportCommand: ParsableCommand {
       : Output.line(summary.words)
   }
 
-  /// Returns the take for a file with a single call; in a folder, it is named after the file.
+  /// Returns the path of the one take to write; in a folder, the take is named after the file.
   private func onlyTake() throws -> String {
     var path = out
     if RecordOptions.isFolder(out) {

@@ -40,7 +40,7 @@ struct FindingOptions: ParsableArguments {
     }
   }
 
-  /// Exits with status 1 if there is a finding that fails.
+  /// Exits with status 1 if the take has findings that `--fail-on` names.
   func fail(on found: TakeFindings, take: String) throws {
     func isBad(_ finding: Finding) -> Bool {
       failOn.contains { word in

@@ -68,8 +68,8 @@ struct FolderLook {
     try pieces.check()
   }
 
-  /// Names the takes that could not be read and those with failing findings, and exits with the
-  /// latter's status.
+  /// Reports unreadable takes and takes with findings of `--fail-on`, and exits with a failure
+  /// status if there are any; the findings decide the status if there are both.
   func end(_ findings: FindingOptions? = nil) throws {
     Self.report(catalogue.failures)
     let offences = try findings.map { options in

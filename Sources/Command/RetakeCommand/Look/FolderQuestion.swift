@@ -12,7 +12,7 @@ import Wire
 struct FolderQuestion {
   let paths: [String]
   let query: String
-  /// Whether the query runs on each take in any case.
+  /// Whether the query runs on each take, even if the catalogue has everything it names.
   let isEach: Bool
   /// The second query, over the combined rows.
   let over: String?

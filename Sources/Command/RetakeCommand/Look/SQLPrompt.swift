@@ -112,7 +112,7 @@ final class SQLPrompt {
 
 /// Splits text into statements: from standard input, a file, or the prompt.
 enum SQLScript {
-  /// A statement with its semicolon, or the rest after the last semicolon.
+  /// The text of a statement without its semicolon, or the rest after the last semicolon.
   private struct Piece {
     var text: String
     /// Whether the piece contains more than white space and comments.

@@ -118,7 +118,8 @@ struct RecordCall: AsyncParsableCommand {
     try report.conclude(with: failures, json: options.json)
   }
 
-  /// The URL with a path.
+  /// Returns the URL to post to, with the path `/offer` unless it has one; throws unless it is
+  /// `http://` with a host.
   static func target(_ url: String) throws -> String {
     guard let parts = URLComponents(string: url), parts.scheme == "http", parts.host != nil else {
       throw CommandFailure(.usage, "\(url) is no http:// address of a peer")

@@ -226,7 +226,7 @@ struct RecordDemo: AsyncParsableCommand {
         label: options.label, tags: options.tagging.tags, keepsMedia: !options.omitsMedia,
         configurations: [configuration, configuration])
     }
-    // The take contains the history.
+    // The take or the ring records the steps, so the call need not retain them.
     call.call.keepsHistory = false
     for peer in 0..<2 {
       for track in tracks {

@@ -241,7 +241,7 @@ struct TagOption: ParsableArguments {
   private static let valueLimit = 200
   private static let countLimit = 32
 
-  /// The tags by key.
+  /// The tags by key; if a key is given several times, its first value.
   var tags: [String: String] {
     Dictionary(list.map { ($0.key, $0.value) }) { first, _ in first }
   }

@@ -101,9 +101,9 @@ struct RecordPcap: AsyncParsableCommand {
     settings.followsKeyLogs = !keys.isEmpty
     let stop = StopSignal()
     let plan = ring.plan(settings) { plan in
-      // Ends that fail are seen in the packets alone.
+      // A capture also shows failures of connections, so they too are a reason to write a take.
       plan.wishes.insert(.failure, at: 0)
-      // A file is read as fast as it is searched.
+      // Packets of a file arrive as fast as they are read, so the search must keep up with them.
       plan.isSynchronous = interface == nil
     }
     let recording = CaptureRecording(
@@ -165,7 +165,7 @@ final class CaptureRecording: Sendable {
   private let settings: ImportSettings
   private let keys: [String]
   private let path: String
-  /// Retains the last seconds instead of recording all; nil for a take of all.
+  /// The ring that retains the last seconds; nil if everything is recorded into a take.
   private let ring: FlightRecorder?
   private let isStopping = Atomic(false)
   private let progress: Progress
@@ -196,8 +196,8 @@ final class CaptureRecording: Sendable {
 
   /// Records on a separate thread until the source ends or a stop is requested.
   ///
-  /// - Returns: nil if there is no take of all.
-  /// - Throws: also if there was no packet, with a description of what there was.
+  /// - Returns: nil if a ring retains the packets.
+  /// - Throws: also if no call was found, with a description of what the capture contains.
   func run() async throws -> CaptureSummary? {
     try await withCheckedThrowingContinuation { continuation in
       startWorker(named: "capture") {
@@ -206,7 +206,7 @@ final class CaptureRecording: Sendable {
     }
   }
 
-  /// The takes of the ring.
+  /// Returns a report on the takes that the ring has written.
   func ringReport() async -> RecordingReport {
     var report = RecordingReport()
     guard let ring else { return report }
@@ -222,7 +222,7 @@ final class CaptureRecording: Sendable {
     return try open(CaptureRing(ring), nil)
   }
 
-  /// - Parameter recorder: the consumer, if it records a take of all.
+  /// - Parameter recorder: the consumer, if it records everything into a take; nil for a ring.
   private func open(_ consumer: any CaptureConsumer, _ recorder: CaptureRecorder?) throws
     -> CaptureSummary?
   {

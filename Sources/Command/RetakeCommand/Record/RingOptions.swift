@@ -77,7 +77,7 @@ struct RingOptions: ParsableArguments {
     max(1, Int(clamping: ProcessInfo.processInfo.physicalMemory) / 2_000_000)
   }
 
-  /// Parses what a ring is searched for.
+  /// Parses a reason to write a take: a finding or a condition.
   private static let wish: Taking.Reader<RingWish> = { word in
     let wanted = "finding, finding:SEVERITY, finding:ID, or a condition of replay --until"
     guard (1...Taking.textLimit).contains(word.utf8.count) else {
@@ -103,11 +103,10 @@ struct RingOptions: ParsableArguments {
     return .condition(condition)
   }
 
-  /// Begins a flight recorder; nil without `--ring`.
+  /// Creates the plan of a flight recorder; nil without `--ring`.
   ///
   /// - Parameters:
-  ///   - take: what its takes hold besides packets.
-  ///   - isVirtual: whether the call runs in virtual time, in which no signal can come.
+  /// - take: the label, the tags and other settings for its takes.
   ///   - adjust: changes the settings.
   func plan(
     _ take: ImportSettings, isVirtual: Bool = false,
@@ -136,7 +135,7 @@ struct RingOptions: ParsableArguments {
 }
 
 extension RecordOptions {
-  /// Begins a flight recorder of endpoints; nil without `--ring`.
+  /// Creates the plan of a flight recorder for endpoints; nil without `--ring`.
   func ringPlan(isVirtual: Bool = false) -> RingPlan? {
     var take = ImportSettings()
     take.label = label

@@ -93,7 +93,7 @@ struct SendOptions: ParsableArguments {
 }
 
 extension SendPlan {
-  /// Validates the options before anything is recorded.
+  /// Creates a plan from the options, which are validated before anything is recorded.
   init(
     _ options: SendOptions, plays: Bool = false, default fallback: Filling,
     preferring codec: VideoCodecChoice?, messages: Conversation? = nil
@@ -207,14 +207,15 @@ struct CameraOptions: ParsableArguments {
   var cameraSize: VideoSize?
 }
 
-/// Whether received media is played, from `--play`.
+/// The option `--play`: whether received audio is played.
 struct PlayOption: ParsableArguments {
   @Flag(help: "Play received audio on the system's loudspeaker (PulseAudio or PipeWire).")
   var play = false
 }
 
 extension DevicePlan {
-  /// Validates the options against this machine's devices before anything is recorded.
+  /// Creates a plan, validating the options against this machine's devices before anything is
+  /// recorded.
   init(_ sends: Set<SendDevice>, _ options: CameraOptions, plays: Bool) throws {
     self.init(
       sends, plays: plays, camera: options.camera ?? .position(.front),

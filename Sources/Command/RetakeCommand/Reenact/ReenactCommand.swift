@@ -163,7 +163,7 @@ struct ReenactCommand: AsyncParsableCommand {
     try await ReenactmentRun(command: self, plan: plan, path: path, program: program).run()
   }
 
-  /// Reads a plan; a peer that cannot be played is a wrong choice and no wrong take.
+  /// Reads a plan; throws a usage error if the chosen peer cannot be played.
   private static func reading(
     _ body: () throws(TapeError) -> ReenactmentPlan
   ) throws -> ReenactmentPlan {
@@ -202,7 +202,7 @@ enum ClientProgram: String, CaseIterable, Sendable {
 
 // MARK: - ReenactmentRun
 
-/// One run: the signaling, the client, and what came of it.
+/// One run: the signaling, the client, and the outcome.
 private struct ReenactmentRun {
   let command: ReenactCommand
   let plan: ReenactmentPlan
@@ -301,7 +301,7 @@ private struct ReenactmentRun {
         return "\(stem)-page.take"
       },
       notice: { printError("retake: \($0)") })
-    // Known once the server listens.
+    // The token of the listening server; random until the server listens.
     let token = Mutex(BearerToken.random())
     let scheme = command.listening.certificate == nil ? "ws" : "wss"
     let page = WatchPage.html(plan)

@@ -24,7 +24,7 @@ package struct JSONForm: Sendable {
   static let replay = JSONForm(names: take, foreign: ["states"])
   static let verify = JSONForm(
     names: take.merging(["seconds": Member(name: "duration_ns", factor: 1e9)]) { $1 })
-  /// For a take that was made from another.
+  /// The form of summaries of takes made from another take, as by `upgrade` and `minimise`.
   static let upgrade = JSONForm(names: take.merging(["output": Member(name: "out")]) { $1 })
   package static let bench = JSONForm(names: ["seconds": Member(name: "duration_ns", factor: 1e9)])
 

@@ -111,7 +111,7 @@ final class OutputPieces: Sendable {
   /// Writes a piece, unless an earlier one failed.
   func add(_ text: String) { try? write(text) }
 
-  /// Writes a piece, unless an earlier one failed.
+  /// Writes a piece; if an earlier piece failed, throws its error instead.
   func write(_ text: String) throws(CommandFailure) {
     try failure.withLock { (failure: inout CommandFailure?) throws(CommandFailure) in
       if let failure { throw failure }

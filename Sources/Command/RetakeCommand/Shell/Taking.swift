@@ -141,7 +141,7 @@ package enum Taking {
     return try text(1...queryLimit)(word)
   }
 
-  /// SQLite's default SQLITE_MAX_SQL_LENGTH.
+  /// The maximum length of a statement, in bytes.
   private static let queryLimit = 1_000_000
 
   /// PATH_MAX without the NUL at the end.

@@ -155,7 +155,7 @@ final class AudioLines: Sendable {
 
   private struct Key: Hashable {
     var connection: ObjectIdentifier
-    /// Nil for received audio.
+    /// The number of the transceiver that sends the audio; nil for received audio.
     var transceiver: UInt32?
   }
 

@@ -111,8 +111,7 @@ public final class AVCaptureDevice: Sendable {
 
   private static let users = Mutex<[String: User]>([:])
 
-  /// Starts a source's use of the camera by default; returns false if the application uses the
-  /// camera.
+  /// Records that a source uses the camera by default; always returns true.
   func begin(for camera: DefaultCamera) -> Bool {
     Self.users.withLock { $0[uniqueID] = User(camera: camera) }
     return true

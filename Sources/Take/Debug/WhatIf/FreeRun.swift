@@ -51,15 +51,15 @@ package final class FreeRun {
   private struct Driven {
     /// The actor's number in the take.
     var number: UInt32
-    /// Its peer's number.
+    /// The peer's number.
     var peer: UInt32
     var machine: PeerMachine
     var outcome: PeerOutcome
     /// The time of the last input; it never decreases.
     var at: Instant
-    /// The offset added to the peer's recorded times.
+    /// The offset of the take's clock from the machine's, which is added to the machine's times.
     var clock: Interval
-    /// Its jitter buffers' minimum delay.
+    /// The minimum delay of the machine's jitter buffers.
     var buffer: Interval
     var recordedDeadline: Instant?
     /// Whether the frames in flight at its end were awaited.

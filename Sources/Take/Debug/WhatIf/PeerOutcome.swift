@@ -225,7 +225,7 @@ package struct PeerOutcome: Sendable, Codable {
     }
   }
 
-  /// Samples the stats while there are streams; the last sample counts.
+  /// Stores the statistics at the peer's end; later calls have no effect.
   mutating func sample(_ report: StatsReport) {
     guard !hasFinalReport else { return }
     self.report = report

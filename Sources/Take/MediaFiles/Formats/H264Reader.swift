@@ -4,7 +4,7 @@ import Wire
 
 /// A video frame in an H.264 byte stream.
 package struct H264AccessUnit: Hashable, Sendable {
-  /// Its units with start codes; a key frame begins with all parameter sets.
+  /// The NAL units with start codes; a key frame begins with all parameter sets.
   package var bytes: [UInt8]
   /// Whether a decoder can begin here.
   package var isKey: Bool

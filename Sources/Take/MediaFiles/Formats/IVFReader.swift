@@ -38,7 +38,7 @@ struct IVFReader {
 
   struct Frame {
     var bytes: [UInt8]
-    /// In ticks.
+    /// The frame's time in ticks.
     var time: UInt64
   }
 

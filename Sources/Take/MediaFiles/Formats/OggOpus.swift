@@ -111,11 +111,11 @@ package struct OpusTimeline {
   /// A packet with its position.
   package struct Piece {
     package var bytes: [UInt8]
-    /// In samples at 48 kHz from the start.
+    /// The packet's start, in samples at 48 kHz.
     package var position: Int64
-    /// Its duration in samples.
+    /// The packet's duration in samples.
     package var samples: Int
-    /// Whether it replaces a missing packet.
+    /// Whether the packet replaces a missing one.
     package var isFiller: Bool
   }
 
@@ -123,7 +123,7 @@ package struct OpusTimeline {
   package private(set) var end: Int64 = 0
   /// The number of concealed samples.
   package private(set) var concealed: Int64 = 0
-  /// The number of samples cut from pauses, because no call is that long.
+  /// The number of samples cut from pauses because they exceed the limit.
   package private(set) var leftOut: Int64 = 0
   /// The number of packets dropped as duplicate, too late, or invalid.
   package private(set) var dropped = 0
@@ -131,7 +131,7 @@ package struct OpusTimeline {
   private var last: (time: UInt32, at: Int64, position: Int64, samples: Int, toc: UInt8)?
   private var rest: Int64
 
-  /// Starts at 0.
+  /// Creates a timeline that starts at 0.
   ///
   /// - Parameter limit: how many samples fillers may replace altogether: no call pauses longer than
   ///   a day, and a wrong date must not fill a disk.

@@ -50,7 +50,7 @@ extension WAVError {
 /// The format of a 16-bit PCM WAV file.
 package struct WAVFormat: Hashable, Sendable {
   package var channels: Int
-  /// In Hz.
+  /// The sampling rate in Hz.
   package var sampleRate: Int
 
   package init(channels: Int, sampleRate: Int) {

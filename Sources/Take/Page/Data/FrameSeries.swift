@@ -15,7 +15,7 @@ struct FrameSeries {
     /// Twice the outcome's index, plus 1 if a decoder can start here.
     var flags: Int64
     var isVideo: Bool
-    /// Whether it is received video that was displayed.
+    /// Whether the frames are received video that was displayed.
     var isShown: Bool
     var width: Int64
     var height: Int64

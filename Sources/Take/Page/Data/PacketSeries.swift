@@ -52,7 +52,7 @@ struct PacketSeries {
     fileprivate(set) var bytes: Int64 = 0
   }
 
-  /// By end, in the order of `ends`.
+  /// The totals of each end, in the order of `ends`.
   private(set) var totals: [Total] = []
   private var ends: [End] = []
   private var isIncoming: [Bool] = []
@@ -266,7 +266,7 @@ struct LossLog {
     case lost = 0
     /// A retransmission with the timestamp of its frame arrived.
     case repaired = 1
-    /// It arrived late, out of order or retransmitted.
+    /// The packet arrived late, out of order or retransmitted.
     case late = 2
   }
 

@@ -119,7 +119,7 @@ enum PageAnswers {
 }
 
 extension PageQuery {
-  /// The kind of its series.
+  /// The kind of the query's series.
   fileprivate var what: String {
     switch form {
     case .curves: "curve"
@@ -142,7 +142,7 @@ extension Value {
 
 /// A take's size at a moment: reads through several connections are consistent if it is equal.
 struct PageMoment: Equatable, Sendable {
-  /// The last packet at that moment.
+  /// The row of the last packet at that moment.
   let lastPacket: Int64
   private let ends: [Int64]
 

@@ -10,7 +10,7 @@ package struct PacketFields: Sendable {
   package struct Field: Hashable, Sendable {
     package let name: String
     package let value: String
-    /// Its first byte's offset in the packet, and its length in bytes.
+    /// The offset of the field's first byte in the packet, and the field's length in bytes.
     package let from: Int
     package let length: Int
   }
@@ -21,7 +21,7 @@ package struct PacketFields: Sendable {
     package internal(set) var fields: [Field]
   }
 
-  /// From the outermost layer inwards.
+  /// The layers, from the outermost inwards.
   package private(set) var layers: [Layer] = []
 
   /// Dissects a packet.

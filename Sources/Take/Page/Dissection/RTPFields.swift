@@ -202,7 +202,7 @@ enum STUNFields {
 // MARK: - DTLSFields
 
 /// The fields of DTLS records (RFC 6347 section 4.1, RFC 9147 section 4) and the start of
-/// unencrypted handshake messages; also SCTP packets, which DTLS carries.
+/// unencrypted handshake messages.
 enum DTLSFields {
   private static let types = [
     20: "change cipher spec", 21: "alert", 22: "handshake", 23: "application data",

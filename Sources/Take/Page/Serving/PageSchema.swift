@@ -60,7 +60,7 @@ struct SchemaComments {
     var columns: [String: String] = [:]
   }
 
-  /// In schema order; a later format's relations come in its migration's place.
+  /// All relations in schema order; those of a later format come where its migration does.
   static let all: [Relation] = TakeSchema.migrations.flatMap { SchemaComments($0).relations }
 
   private(set) var relations: [Relation] = []

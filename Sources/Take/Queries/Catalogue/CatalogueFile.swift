@@ -94,7 +94,7 @@ struct CatalogueFile {
 
   struct Draft {
     let database: CatalogueDatabase
-    /// Whether it started as a copy of the existing file.
+    /// Whether the draft started as a copy of the existing file.
     let isCopy: Bool
     /// The temporary and final paths; nil if the file is not stored.
     fileprivate let paths: (temporary: String, final: String)?
@@ -144,7 +144,8 @@ struct CatalogueFile {
     return try Self.unkept()
   }
 
-  /// Returns whether the path is free or has an older catalogue.
+  /// Returns whether a path is free or has a regular file of this user, which a new catalogue
+  /// replaces.
   private static func mayStand(at path: String) -> Bool {
     var status = stat()
     guard lstat(path.systemPath, &status) == 0 else { return errno == ENOENT }

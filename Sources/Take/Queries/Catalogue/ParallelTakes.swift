@@ -25,7 +25,7 @@ package enum ParallelTakes {
       deliver: deliver)
   }
 
-  /// Runs `work` as above, passing it a tool that belongs to its thread.
+  /// Runs `work` for each index below `count`, passing it a tool that belongs to its thread.
   ///
   /// - Parameter tool: makes the tool, once on each thread.
   static func run<Tool, Value: Sendable, Failure: Error>(

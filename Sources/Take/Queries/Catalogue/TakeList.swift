@@ -12,7 +12,7 @@ package struct TakeList: Sendable {
     package var path: String
     /// The folder that was named, or the file's folder; `.` for the working directory.
     package var folder: String
-    /// The path below that folder.
+    /// The path relative to `folder`.
     package var name: String
   }
 

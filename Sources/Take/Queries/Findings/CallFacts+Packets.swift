@@ -15,7 +15,7 @@ package struct PacketSight {
   package var sequence: Int64
   package var rtpTime: Int64
   package var size: Int64
-  /// The transport-wide sequence number, if it has one.
+  /// The transport-wide sequence number, if the packet has one.
   package var transportSequence: Int64?
 }
 

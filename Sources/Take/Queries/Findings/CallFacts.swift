@@ -14,7 +14,7 @@ package struct CallFacts: Sendable {
     package var isObserved: Bool
     /// Whether another stack reported about itself.
     package var isReported = false
-    /// Its machine's number.
+    /// The number of the peer's machine.
     package var actor: Int64
     /// The peer at the other end, if the take has it.
     package var other: Int64?
@@ -89,9 +89,9 @@ package struct CallFacts: Sendable {
 
   /// A period without RTP packets in one direction.
   package struct Quiet: Sendable, Hashable {
-    /// `.min` if no packet precedes it.
+    /// The last packet's time before the period; `.min` if no packet precedes it.
     package var from: Int64
-    /// `.max` if no packet follows it.
+    /// The next packet's time; `.max` if no packet follows.
     package var to: Int64
   }
 
@@ -141,7 +141,7 @@ package struct CallFacts: Sendable {
     package var track: Int64?
     package var mid = ""
     package var codec = ""
-    /// In Hz; 0 if unknown.
+    /// The clock rate in Hz; 0 if unknown.
     package var clockRate: Int64 = 0
     /// The packets of each payload type, in order of first appearance.
     package var payloadTypes: [(type: Int64, packets: Int64, first: Int64)] = []
@@ -153,7 +153,7 @@ package struct CallFacts: Sendable {
     package var lost: Int64 = 0
     package var reordered: Int64 = 0
     package var duplicates: Int64 = 0
-    /// From the interval of `first` on.
+    /// The packets of each interval, from the interval of `first` on.
     package var buckets: [Bucket] = []
     /// The first gaps of at least `CallFacts.leastGap`.
     package var gaps: [Gap] = []
@@ -192,11 +192,11 @@ package struct CallFacts: Sendable {
     /// `inbound` if the remote peer reports on a stream that this peer sends.
     package var direction: WireDirection
     package var ssrc: Int64
-    /// From 0 to 1, since the previous report.
+    /// The share of packets lost since the previous report, from 0 to 1.
     package var fractionLost: Double
     package var lost: Int64
     package var highest: Int64
-    /// In units of the stream's clock.
+    /// The interarrival jitter in units of the stream's clock.
     package var jitter: Int64
     /// The middle 32 bits of the NTP time in the last sender report received (0 if none), and the
     /// delay since then in units of 1/65,536 s.
@@ -227,7 +227,7 @@ package struct CallFacts: Sendable {
     package var height: Int32
     package var quantiser: Int16
     package var isKey: Bool
-    /// Whether it was encoded or displayed; false if decoding failed.
+    /// Whether the frame was encoded or displayed; false if decoding failed.
     package var isGood: Bool
   }
 
@@ -250,7 +250,7 @@ package struct CallFacts: Sendable {
     /// The samples' root mean square, from 0 to 32,768.
     package var rms: Float
     package var peak: Int32
-    /// From the audio level extension, in dBov (negative); nil if packets do not have it.
+    /// The level in the audio level extension, in dBov (negative); nil if packets lack it.
     package var senderDecibels: Int32?
     package var isVoice: Bool
   }
@@ -262,13 +262,13 @@ package struct CallFacts: Sendable {
     package var direction: WireDirection
     package var kind: String
     package var codec: String
-    /// Its frames' SSRCs.
+    /// The SSRCs of the track's frames.
     package var sources: [Int64] = []
     /// Video frames in time order; empty for audio.
     package var pictures: [Picture] = []
     /// The times at which key frames were encoded or displayed, in order.
     package var keys: [Int64] = []
-    /// For audio, by second from the start of the take.
+    /// For audio, the blocks of each second from the start of the take.
     package var voices: [Voice] = []
     package var levels: [Level] = []
   }

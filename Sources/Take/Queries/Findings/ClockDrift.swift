@@ -8,9 +8,10 @@ import Wire
 /// after do not compare; a queue that fills and empties, and a machine under load, move it
 /// differently in each third of the time.
 struct ClockDrift: Sendable {
-  /// In millionths, that is microseconds per second; positive if media arrives too slowly.
+  /// The drift in millionths, that is microseconds per second; positive if media arrives too
+  /// slowly.
   private(set) var partsPerMillion: Double
-  /// In milliseconds, over the comparable seconds.
+  /// The drift in milliseconds over all comparable seconds.
   private(set) var total: Double
   /// The largest distance from the line among the nearest nine tenths of the seconds, in
   /// milliseconds.

@@ -17,7 +17,7 @@ package struct DatagramFacts: Sendable {
   package struct Refusal: Sendable {
     package var peer: Int64
     package var at: Int64
-    /// 1 Binding, 3 Allocate, 4 Refresh, 8 CreatePermission, 9 ChannelBind.
+    /// The STUN method: 1 Binding, 3 Allocate, 4 Refresh, 8 CreatePermission, 9 ChannelBind.
     package var method: Int
     package var code: Int
   }
@@ -27,7 +27,7 @@ package struct DatagramFacts: Sendable {
     package var peer: Int64
     package var direction: WireDirection
     package var at: Int64
-    /// 1 ClientHello, 2 ServerHello, ...
+    /// The handshake type: 1 ClientHello, 2 ServerHello, ...
     package var type: UInt8
     /// Whether it is a retransmission.
     package var isRepeat: Bool

@@ -162,7 +162,10 @@ struct FindingEnds: Sendable {
     return byTrack[Source(peer: detection.peer, direction: direction, number: track)]
   }
 
-  /// Returns the sender and receiver of what a detection is about; 0 for an unknown end.
+  /// Returns the sender and the receiver of what a detection is about; an end that the take lacks
+  /// has the other end's number, negated.
+  ///
+  /// Returns nil for a detection without a direction.
   func flow(of detection: Detection) -> (from: Int64, to: Int64)? {
     guard let direction = detection.direction else { return nil }
     let other = others[detection.peer] ?? -detection.peer

@@ -1,12 +1,12 @@
 import Tape
 import Wire
 
-// Rules about what both ends were told about each other but do not share: roles, passwords,
-// numbers.
+// Rules about values that signaling should make equal at both ends but that differ: roles,
+// passwords, payload types.
 
 extension FindingRule {
-  /// A DTLS server waits for a ClientHello: if both ends are servers, neither starts, and if both
-  /// are clients, neither answers (RFC 8842 section 5).
+  /// Finds DTLS roles that do not fit: two servers, of which neither starts, or two clients, of
+  /// which neither answers (RFC 8842 section 5).
   static let rolesClash = FindingRule(
     id: "dtls-roles-clash", severity: .high, title: "DTLS roles that do not fit",
     scope: .connection,
@@ -44,7 +44,7 @@ extension FindingRule {
       } else {
         let own = messages.count { $0.direction == .outbound && $0.type == 1 }
         let theirs = messages.count { $0.direction == .inbound && $0.type == 1 }
-        // A server answers with one of these.
+        // A ServerHello (2) or HelloVerifyRequest (3) shows that a server answered.
         guard own > 0, theirs > 0, !messages.contains(where: { [2, 3].contains($0.type) }) else {
           continue
         }
@@ -79,8 +79,8 @@ extension FindingRule {
       + "server too, or its DTLS does not get through"
   }
 
-  /// A check with MESSAGE-INTEGRITY from another password is answered with 401 (RFC 8445 section
-  /// 7.3): signaling changed `a=ice-pwd`, or mixed up two calls' descriptions.
+  /// Finds checks refused with 401, because their MESSAGE-INTEGRITY is from another password (RFC
+  /// 8445 section 7.3): signaling changed `a=ice-pwd`, or mixed up two calls' descriptions.
   ///
   /// Checks in flight during an ICE restart are refused too.
   static let wrongPassword = FindingRule(
@@ -129,8 +129,8 @@ extension FindingRule {
     return found
   }
 
-  /// Each end sends payload types that mean another codec to the other: a program between them
-  /// wrote its own `a=rtpmap` lines.
+  /// Finds payload types that mean different codecs at the two ends: a program between them wrote
+  /// its own `a=rtpmap` lines.
   ///
   /// RFC 3264 section 6.1 lets an answer renumber codecs, so numbers alone prove nothing; only
   /// media that arrived and could not be decoded does.
@@ -181,8 +181,8 @@ extension FindingRule {
     return track.kind != "video" || track.pictures.contains(where: \.isGood)
   }
 
-  /// Complete frames arrive and the decoder accepts none: they have another codec than negotiated,
-  /// or a profile that it lacks.
+  /// Finds video whose complete frames the decoder rejects: they have another codec than
+  /// negotiated, or a profile that the decoder lacks.
   static let undecodable = FindingRule(
     id: "video-undecodable", severity: .high, title: "Video that cannot be decoded",
     thresholds: [

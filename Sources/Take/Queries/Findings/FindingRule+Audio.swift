@@ -104,7 +104,7 @@ extension FindingRule {
       HAVING max(concealed * 5 >= blocks) OR sum(concealed) >= 5
       """, detector: findConcealment)
 
-  /// Detects a microphone that delivers only digital silence.
+  /// Finds a microphone that delivers only digital silence.
   ///
   /// A silent participant is usually listening, so it must be silent from its first block to its
   /// last: for ten seconds or more, or for half a minute if no other participant speaks.
@@ -178,7 +178,7 @@ extension FindingRule {
       FROM judged WHERE loud = 0 OR unspoken_ns >= 30000000000
       """, detector: findSilence)
 
-  /// The packets announce speech, but the decoded audio is silent.
+  /// Finds audio whose packets announce speech although the decoded audio is silent.
   static let mutedSpeech = FindingRule(
     id: "silent-while-speaking", severity: .high, title: "Voice not heard",
     sql: """
@@ -205,7 +205,7 @@ extension FindingRule {
       FROM numbered GROUP BY peer, track, run HAVING count(*) >= 10
       """)
 
-  /// The stack reports speech while muted only if its genesis enables the notice.
+  /// Finds speech while muted, which the stack reports only if its genesis enables the notice.
   static let speechWhileMuted = FindingRule(
     id: "speech-while-muted", severity: .high, title: "Spoken while muted",
     sql: """

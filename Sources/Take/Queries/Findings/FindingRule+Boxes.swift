@@ -5,8 +5,8 @@ import Wire
 // firewalls that block data channels.
 
 extension FindingRule {
-  /// A NAT restarted or lost a mapping, or a machine moved to another network: packets arrive from
-  /// an address that was not signaled, and packets to the old one are lost.
+  /// Finds media from an address that was not signaled while packets to the old one are lost: a NAT
+  /// restarted or lost a mapping, or a machine moved to another network.
   ///
   /// A path that ICE negotiated, or selected among candidates, does not count.
   static let addressChanged = FindingRule(
@@ -105,8 +105,8 @@ extension FindingRule {
 
   // MARK: Packet sizes
 
-  /// A tunnel or VPN has a smaller MTU, and its notices do not get through (RFC 8899 section 1):
-  /// all larger packets are lost, smaller ones arrive.
+  /// Finds paths on which all larger packets are lost and smaller ones arrive: a tunnel or VPN has
+  /// a smaller MTU, and its notices do not get through (RFC 8899 section 1).
   static let largePacketsLost = FindingRule(
     id: "large-packets-lost", severity: .high, title: "Large packets lost", scope: .flow,
     thresholds: [
@@ -244,8 +244,8 @@ extension FindingRule {
     return sent
   }
 
-  /// Returns packets of streams whose retransmission the remote side requests: it lost some of
-  /// them, or received them late.
+  /// Returns the sent packets of streams for which the remote side sends NACKs; those that a NACK
+  /// names count as lost, although they may only be late.
   private static func requestedPackets(
     of peer: Int64, _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> [Sent] {
@@ -276,7 +276,7 @@ extension FindingRule {
   private static func lostSizes(
     _ all: [Sent], _ limits: Limits, _ peer: Int64, _ source: String, _ facts: CallFacts
   ) -> Detection? {
-    // From the first loss after which no larger packet arrived.
+    // The detection begins with the first loss after which no large packet arrived.
     let lost = all.filter { !$0.hasArrived }
     guard Double(lost.count) >= limits["least_lost"] else { return nil }
     let sizes = lost.map(\.size).sorted()
@@ -311,8 +311,8 @@ extension FindingRule {
 
   // MARK: Data channels
 
-  /// The application created a data channel that never opened, although DTLS connected: SCTP does
-  /// not get through, or the remote side has none.
+  /// Finds data channels that never opened although DTLS connected: SCTP does not get through, or
+  /// the remote side has none.
   static let channelNotOpen = FindingRule(
     id: "channel-not-open", severity: .high, title: "Data channel that does not open",
     scope: .connection,

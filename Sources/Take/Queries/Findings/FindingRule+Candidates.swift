@@ -18,7 +18,7 @@ extension FindingRule {
         )
     """
 
-  /// Telnyx 33003: without a candidate, the remote peer cannot reply.
+  /// Finds peers without a local candidate, to which the remote peer cannot reply (Telnyx 33003).
   static let noCandidates = FindingRule(
     id: "no-candidates", severity: .high, title: "No candidate of its own", scope: .connection,
     causes: ["socket-refused", "turn-refused", "turn-unreachable"],
@@ -59,8 +59,8 @@ extension FindingRule {
         AND peer IN (SELECT peer FROM state WHERE machine = 'signaling' AND to_state = 'stable')
       """)
 
-  /// An mDNS candidate (RFC 8828) whose name did not resolve here; harmless if the remote peer's
-  /// checks reveal the address.
+  /// Finds mDNS candidates (RFC 8828) whose names did not resolve here; harmless if the remote
+  /// peer's checks reveal the address.
   static let nameUnresolved = FindingRule(
     id: "name-unresolved", severity: .info, title: "Candidate name not resolved",
     scope: .connection,
@@ -92,7 +92,7 @@ extension FindingRule {
       FROM asked LEFT JOIN unconnected USING (peer) GROUP BY asked.peer
       """)
 
-  /// Each side has addresses from one family only, and the families differ.
+  /// Finds calls in which each side has addresses from one family only, and the families differ.
   static let familyMismatch = FindingRule(
     id: "family-mismatch", severity: .high, title: "No address family in common",
     scope: .connection,
@@ -125,7 +125,7 @@ extension FindingRule {
             OR address LIKE '%.local')
     """
 
-  /// Telnyx 33005, if it had consequences.
+  /// Finds peers whose checks failed with host candidates alone (Telnyx 33005).
   ///
   /// Host candidates suffice within one network and between public addresses; if checks fail there,
   /// the reason lies elsewhere. It is unknown whether two private networks are the same; then
@@ -173,7 +173,7 @@ extension FindingRule {
           SELECT peer FROM candidate_pair GROUP BY peer HAVING max(requests_sent) > 0)
       """)
 
-  /// Checks that stay unanswered for 5 s, as in webrtc-inspector's `ice_stuck_checking`.
+  /// Finds checks that stay unanswered for 5 s, as in webrtc-inspector's `ice_stuck_checking`.
   static let checksUnanswered = FindingRule(
     id: "checks-unanswered", severity: .high, title: "Connectivity checks not answered",
     scope: .connection,
@@ -205,7 +205,7 @@ extension FindingRule {
       GROUP BY unconnected.peer HAVING sum(sent) > 0 AND sum(answered) = 0
       """)
 
-  /// callstats' "aborted": closed before the checks ended.
+  /// Finds connections that were closed before the checks ended, which callstats calls "aborted".
   static let closedWhileChecking = FindingRule(
     id: "closed-while-checking", severity: .low, title: "Closed while ICE was checking",
     scope: .connection,
@@ -231,7 +231,7 @@ extension FindingRule {
 
   // MARK: The selected pair
 
-  /// A relay costs delay and money, and another working pair shows that it is not needed.
+  /// Finds relays in use although another pair worked: a relay costs delay and money.
   static let needlessRelay = FindingRule(
     id: "needless-relay", severity: .low, title: "Relay although a direct path worked",
     scope: .connection,
@@ -251,7 +251,7 @@ extension FindingRule {
         AND used.to_ns - max(used.from_ns, direct.at_ns) >= 2000000000
       """)
 
-  /// Over TCP, a lost packet delays all media behind it.
+  /// Finds relays reached over TCP or TLS, where a lost packet delays all media behind it.
   static let relayOverTCP = FindingRule(
     id: "relay-over-tcp", severity: .low, title: "Relay over TCP or TLS", scope: .connection,
     sql: """
@@ -275,7 +275,8 @@ extension FindingRule {
       GROUP BY path_end.peer HAVING count(*) >= 50
       """)
 
-  /// rtcstats' connectionchurn: a middlebox that drops a path, or opens it late.
+  /// Finds connections lost soon after they were established: a middlebox drops a path, or opens it
+  /// late (rtcstats' connectionchurn).
   static let connectionChurn = FindingRule(
     id: "connection-churn", severity: .medium, title: "Connection lost right after it came about",
     scope: .connection,
@@ -298,7 +299,7 @@ extension FindingRule {
       WHERE down_ns - up_ns BETWEEN 0 AND :most_ms * 1000000 GROUP BY turn.peer
       """)
 
-  /// rtcstats' icewarmup: the first attempt had too few candidates.
+  /// Finds a first ICE attempt that failed because it had too few candidates (rtcstats' icewarmup).
   static let iceWarmUp = FindingRule(
     id: "ice-warm-up", severity: .low, title: "ICE failed before its other candidates came",
     scope: .connection,

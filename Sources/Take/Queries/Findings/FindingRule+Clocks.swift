@@ -5,7 +5,7 @@ import Wire
 // Rules about media clocks and wall clocks.
 
 extension FindingRule {
-  /// A sender's sample clock that runs faster or slower than the local clock.
+  /// Finds a sender's sample clock that runs faster or slower than the local clock.
   ///
   /// Receivers stretch audio to compensate, inaudibly up to some 200 ppm.
   static let clockDrift = FindingRule(
@@ -78,7 +78,8 @@ extension FindingRule {
     return seconds
   }
 
-  /// Chromium's event log viewer uses ten seconds; neither a queue nor a pause explains three.
+  /// Finds timestamps that jump a second back, or three seconds ahead, which neither a queue nor a
+  /// pause explains; Chromium's event log viewer uses ten seconds.
   static let mediaClockJump = FindingRule(
     id: "media-clock-jump", severity: .medium, title: "Timestamps that jump",
     thresholds: [
@@ -110,7 +111,7 @@ extension FindingRule {
     return found
   }
 
-  /// rtcstats-features' `clockSkew`: the machine slept, or its clock was set.
+  /// Finds a wall clock that was set, or a machine that slept (rtcstats-features' `clockSkew`).
   static let wallClockJump = FindingRule(
     id: "wall-clock-jump", severity: .low, title: "Wall clock set",
     scope: .connection,
@@ -198,7 +199,8 @@ extension FindingRule {
       )
     """
 
-  /// A part with a single packet is a stray packet, not a restart.
+  /// Finds restarts of the sequence numbers; a part with a single packet is a stray packet, not a
+  /// restart.
   static let sequenceRestart = FindingRule(
     id: "sequence-restart", severity: .medium, title: "Sequence numbers began anew",
     sql: """
@@ -214,7 +216,8 @@ extension FindingRule {
       WHERE begins AND size > 1 AND former_size > 1
       """, detector: findRestarts)
 
-  /// A paused stream also has reports without packets, but its counters do not move.
+  /// Finds sender reports without packets of their source; a paused stream also has some, but its
+  /// counters do not move.
   static let rtcpOfOtherSource = FindingRule(
     id: "rtcp-other-ssrc", severity: .low, title: "Sender reports of another source",
     sql: """
@@ -244,7 +247,8 @@ extension FindingRule {
       GROUP BY sender.peer, sender.ssrc
       """, detector: findForeignReports)
 
-  /// Packets of these codecs last multiples of 2.5 ms.
+  /// Finds audio whose timestamps advance by other steps than packets last, which is a multiple of
+  /// 2.5 ms for these codecs.
   ///
   /// A longer step is a pause if the packet arrived that much later.
   static let unevenTimestamps = FindingRule(

@@ -85,8 +85,8 @@ extension FindingRule {
       FROM cut WHERE until_ns >= from_ns
       """)
 
-  /// The first pair, and the first one after an ICE restart, are intended: only further changes
-  /// mean an unstable path.
+  /// Finds paths that keep changing; the first pair, and the first one after an ICE restart, are
+  /// intended.
   static let flapping = FindingRule(
     id: "ice-flapping", severity: .medium, title: "Unstable path", scope: .connection,
     sql: """
@@ -190,7 +190,7 @@ extension FindingRule {
       FROM sorted WHERE missing >= :least_burst AND at_ns >= before_ns
       """, detector: findBursts)
 
-  /// If only this side is recorded, losses at the remote peer show only in its reports.
+  /// Finds losses at the remote peer by its reports, for takes in which only this side is recorded.
   static let lossAtPeer = FindingRule(
     id: "loss-at-peer", severity: .medium, title: "Packet loss by its receiver's reports",
     scope: .flow, thresholds: lossThresholds,
@@ -205,7 +205,7 @@ extension FindingRule {
       ORDER BY ssrc, rtcp.row
       """, detector: findLossAtPeer)
 
-  /// Frames whose quality the encoder reports as limited.
+  /// Finds frames whose quality the encoder reports as limited.
   ///
   /// A target bit rate that fell to a quarter is a limit too, unless the application set it.
   static let limited = FindingRule(
@@ -287,8 +287,8 @@ extension FindingRule {
     dataBehindLoss, channelNotOpen, estimateLow, pacerDelay,
   ]
 
-  /// The rules among these that can cause other rules' detections; they precede the causes that a
-  /// rule itself names.
+  /// The rules among these that can cause another rule's detections, by that rule's id; they
+  /// precede the causes that the rule itself names.
   static let networkCauses: [String: [String]] = [
     "never-connected": [
       "dtls-roles-clash", "ice-password-wrong", "fingerprint-mismatch", "dtls-failed",

@@ -4,8 +4,8 @@ import Wire
 // Rules about devices that work badly, and encoders that stop.
 
 extension FindingRule {
-  /// A voice too quiet for listeners to turn up: the microphone's gain is at its minimum, or it is
-  /// the wrong microphone.
+  /// Finds a voice too quiet for listeners to turn up: the microphone's gain is at its minimum, or
+  /// it is the wrong microphone.
   ///
   /// Speech by ITU-T P.56 is at some -26 dBov; 18 dB less is hard to follow. Background murmur does
   /// not rise and fall as syllables do.
@@ -55,7 +55,7 @@ extension FindingRule {
     return "\(value / 100).\(value % 100 < 10 ? "0" : "")\(value % 100) %"
   }
 
-  /// Blocks of audio that never reached the application: the audio thread is overloaded, or a
+  /// Finds blocks of audio that never reached the application: the audio thread is overloaded, or a
   /// driver fails.
   ///
   /// An application that holds audio back during silence leaves long pauses; these are short and
@@ -212,7 +212,7 @@ extension FindingRule {
       defer { place = last + 1 }
       let part = seconds[place...last]
       guard Double(part.count) >= limits["least_time"] else { continue }
-      // The last one may be incomplete.
+      // The last second may be incomplete.
       let whole = part.count > 2 ? part.dropLast() : part
       let sum = whole.reduce(0) { $0 +| $1.samples }
       runs.append(
@@ -236,7 +236,8 @@ extension FindingRule {
     }.map { Double($0.count) * 1e9 / Double($0.to &- $0.from) }
   }
 
-  /// Frames enter and none leaves, although nothing stopped the encoder on purpose: it hangs.
+  /// Finds an encoder that hangs: frames enter and none leaves, although nothing stopped it on
+  /// purpose.
   static let stoppedEncoder = FindingRule(
     id: "encoder-stopped", severity: .high, title: "Encoder stopped", scope: .stream,
     thresholds: [

@@ -4,8 +4,8 @@ import Wire
 // Rules about encoders: what limits them, and what they cannot do in time.
 
 extension FindingRule {
-  /// An encoder whose target is at a configured limit: a bandwidth line in the remote description
-  /// (RFC 8866 section 5.8), or an application's parameter.
+  /// Finds an encoder whose target is at a configured limit: a bandwidth line in the remote
+  /// description (RFC 8866 section 5.8), or an application's parameter.
   static let cappedEncoder = FindingRule(
     id: "encoder-capped", severity: .low, title: "Encoder held down by a limit", scope: .stream,
     thresholds: [
@@ -170,7 +170,8 @@ extension FindingRule {
     }
   }
 
-  /// An encoder that skips source frames, although neither the path nor the application limits it.
+  /// Finds an encoder that skips source frames, although neither the path nor the application
+  /// limits it.
   static let encoderBehind = FindingRule(
     id: "encoder-behind-source", severity: .low, title: "Frames left out before the encoder",
     scope: .stream,
@@ -214,7 +215,7 @@ extension FindingRule {
     }
   }
 
-  /// A simulcast layer that is no longer sent while others are: its receivers fall back to a
+  /// Finds a simulcast layer that is no longer sent while others are: its receivers fall back to a
   /// smaller one.
   static let layerEnded = FindingRule(
     id: "simulcast-layer-ended", severity: .low, title: "Layer of a simulcast ended",
@@ -233,7 +234,7 @@ extension FindingRule {
   ) throws(SQLiteError) -> [Detection] {
     let least = Int64(saturating: limits["least_pause"] * 1e9)
     var found: [Detection] = []
-    // A receiver of several layers sees it too, if the take lacks their sender.
+    // A receiver of several layers counts too, if the take lacks their sender.
     let layers = facts.streams.filter { stream in
       stream.role == .media && stream.kind == "video" && stream.track != nil
         && (stream.direction == .outbound || facts.peer(stream.peer)?.other == nil)
@@ -242,7 +243,7 @@ extension FindingRule {
       let others = layers.filter {
         $0.peer == layer.peer && $0.track == layer.track && $0.ssrc != layer.ssrc
           && $0.direction == layer.direction
-          // They overlap; a stream that replaced another is not one of its layers.
+          // Layers overlap in time; a stream that replaced another is not one of its layers.
           && min($0.last, layer.last) -| max($0.first, layer.first) >= 1_000_000_000
       }
       guard !others.isEmpty else { continue }
@@ -275,8 +276,8 @@ extension FindingRule {
     return found
   }
 
-  /// Quantizers near the end of their scale, which is 127 for VP8, 255 for VP9 and AV1, and 51 for
-  /// H.264.
+  /// Finds quantizers near the end of their scale, which is 127 for VP8, 255 for VP9 and AV1, and
+  /// 51 for H.264.
   static let poorPicture = FindingRule(
     id: "picture-coarse", severity: .low, title: "Coarse picture", scope: .stream,
     thresholds: [

@@ -4,9 +4,9 @@ import Wire
 // Rules about connection establishment, the DTLS handshake and consent.
 
 extension FindingRule {
-  /// ObserveRTC's longPcConnectionEstablishment.
+  /// Finds connections that took long to establish (ObserveRTC's longPcConnectionEstablishment).
   ///
-  /// It names the slow phase: the answer, candidates and checks, or the handshake.
+  /// The evidence names the slow phase: the answer, candidates and checks, or the handshake.
   static let slowConnect = FindingRule(
     id: "slow-connect", severity: .medium, title: "Slow to connect", scope: .connection,
     thresholds: [
@@ -43,7 +43,8 @@ extension FindingRule {
 
   // MARK: DTLS
 
-  /// The peer on the path is not the one in the description (RFC 8827 section 6.5).
+  /// Finds certificates that differ from the signaled fingerprint: the peer on the path is not the
+  /// one in the description (RFC 8827 section 6.5).
   static let fingerprintMismatch = FindingRule(
     id: "fingerprint-mismatch", severity: .high, title: "Certificate differs from its fingerprint",
     scope: .connection,
@@ -139,8 +140,8 @@ extension FindingRule {
     }
   }
 
-  /// One second is DTLS 1.2's first timeout (RFC 6347 section 4.2.4.1): a longer handshake lost or
-  /// delayed a flight.
+  /// Finds DTLS handshakes of more than a second, DTLS 1.2's first timeout (RFC 6347 section
+  /// 4.2.4.1): a flight was lost or delayed.
   static let slowHandshake = FindingRule(
     id: "slow-handshake", severity: .low, title: "Slow DTLS handshake", scope: .connection,
     thresholds: [
@@ -269,7 +270,8 @@ extension FindingRule {
 
   // MARK: Consent
 
-  /// Media arrives but checks are not answered: RFC 7675 makes the sender stop anyway.
+  /// Finds consent that expired although media arrived: RFC 7675 makes a sender stop if its checks
+  /// are not answered.
   static let consentLost = FindingRule(
     id: "consent-lost", severity: .high, title: "Consent lost while media came",
     scope: .connection,
@@ -309,7 +311,8 @@ extension FindingRule {
     return found
   }
 
-  /// Three of the five or so checks within RFC 7675's 30 s.
+  /// Finds consent that nearly expired: three of the five or so checks within RFC 7675's 30 s were
+  /// not answered.
   static let consentNearlyLost = FindingRule(
     id: "consent-nearly-lost", severity: .low, title: "Consent checks not answered",
     scope: .connection,

@@ -4,8 +4,8 @@ import Wire
 // Rules about late video: repairs, and key frames that congest a path.
 
 extension FindingRule {
-  /// One very late packet delayed everything after it: a receiver that waits for retransmissions
-  /// learns how long they take, and delays its frames by that.
+  /// Finds a very late packet that delayed everything after it: a receiver that waits for
+  /// retransmissions learns how long they take, and delays its frames by that.
   ///
   /// libwebrtc's video jitter estimator does this, as measurements confirm.
   static let lateRepairDelay = FindingRule(
@@ -99,8 +99,8 @@ extension FindingRule {
     return seconds.map { $0.count >= 3 ? median($0) : nil }
   }
 
-  /// A key frame is ten times as large as the frames after it; on a path with just enough capacity
-  /// for those, it takes as long as all of them together.
+  /// Finds key frames too large for the path: a key frame is ten times as large as the frames after
+  /// it, and on a path with just enough capacity for those, it takes as long as ten of them.
   static let largeKeyFrame = FindingRule(
     id: "key-frame-too-large", severity: .medium, title: "Key frames too large for the path",
     scope: .stream,
@@ -159,7 +159,7 @@ extension FindingRule {
 // Rules about streams that pause or stop arriving.
 
 extension FindingRule {
-  /// A stream from which nothing arrived for three seconds or more, although it was sent or
+  /// Finds a stream from which nothing arrived for three seconds or more, although it was sent or
   /// everything else stopped too.
   ///
   /// If the sender paused, nothing is missing.
@@ -241,7 +241,7 @@ extension FindingRule {
       FROM judged WHERE is_sent OR is_last AND NOT is_alive
     """
 
-  /// An audio sender that paused: its microphone was removed, or its page suspended.
+  /// Finds an audio sender that paused: its microphone was removed, or its page suspended.
   static let pausedAudio = FindingRule(
     id: "audio-paused", severity: .low, title: "Audio paused by its sender",
     sql: """
@@ -251,7 +251,8 @@ extension FindingRule {
       \(pausedJudgement)
       """, detector: findAudioPauses)
 
-  /// With G.711, the last packet before a silence may be comfort noise (RFC 3389), payload type 13.
+  /// Selects long pauses of audio in which nothing was sent; with G.711, the last packet before a
+  /// silence may be comfort noise (RFC 3389), payload type 13.
   private static let pausedJudgement = """
     \(longPauses)
       SELECT peer, begin_ns AS from_ns, end_ns AS to_ns,

@@ -189,8 +189,8 @@ extension FindingRule {
 
   // MARK: One way
 
-  /// Media in one direction only: the remote peer sends and nothing arrives; or its reports show
-  /// that it receives nothing; or this side sends nothing although it negotiated to.
+  /// Finds media in one direction only: the remote peer sends and nothing arrives; or its reports
+  /// show that it receives nothing; or this side sends nothing although it negotiated to.
   ///
   /// A path that is dead in both directions does not count.
   static let oneWay = FindingRule(

@@ -4,7 +4,8 @@ import Wire
 // Rules about received video: key frame requests, decoders, repairs.
 
 extension FindingRule {
-  /// A receiver keeps requesting a key frame while the sender keeps sending, but none arrives.
+  /// Finds receivers that keep requesting a key frame while the sender keeps sending, but none
+  /// arrives.
   ///
   /// Whatever was lost before, this is why there is no picture.
   static let unansweredRequests = FindingRule(
@@ -135,7 +136,7 @@ extension FindingRule {
     }
   }
 
-  /// Video packets arrive without loss, but the decoder outputs nothing.
+  /// Finds decoders that output nothing although video packets arrive without loss.
   static let stuckDecoder = FindingRule(
     id: "decoder-stuck", severity: .high, title: "Decoder shows nothing of what comes",
     scope: .stream,

@@ -50,8 +50,10 @@ extension FindingRule {
     }
   }
 
-  /// ITU-T G.114: one-way delays up to 150 ms are unnoticed, and beyond 400 ms conversation is
-  /// impossible; the buffer is a part of the delay.
+  /// Finds audio that waits long in the receiver's buffer, which is a part of the one-way delay.
+  ///
+  /// By ITU-T G.114, delays up to 150 ms are unnoticed, and beyond 400 ms conversation is
+  /// impossible.
   static let lateAudio = FindingRule(
     id: "audio-late", severity: .medium, title: "Audio played late",
     thresholds: [
@@ -115,7 +117,7 @@ extension FindingRule {
     }
   }
 
-  /// Packets arrive but the buffer emits nothing: the track is not played.
+  /// Finds received audio that is never played: packets arrive but the buffer emits nothing.
   static let notPlayed = FindingRule(
     id: "audio-not-played", severity: .medium, title: "Audio received and never played",
     thresholds: [
@@ -180,8 +182,8 @@ extension FindingRule {
     }
   }
 
-  /// Concealment of 150 ms or more is an interruption; users complain about more than a second of
-  /// it in a call.
+  /// Finds interrupted audio: concealment of 150 ms or more is an interruption, and users complain
+  /// about more than a second of it in a call.
   static let audioOutage = FindingRule(
     id: "audio-interrupted", severity: .medium, title: "Audio interrupted",
     thresholds: [
@@ -239,7 +241,7 @@ extension FindingRule {
     }
   }
 
-  /// One participant's audio and video that are not played in sync.
+  /// Finds one participant's audio and video that are not played in sync.
   ///
   /// Broadcasters accept audio that is 90 ms early or 185 ms late (ITU-R BT.1359); the clocks in
   /// sender reports are accurate to some 40 ms.

@@ -4,6 +4,8 @@ import Wire
 // Rules about late, duplicate and retransmitted packets.
 
 extension FindingRule {
+  /// Finds packets that arrive out of order.
+  ///
   /// libwebrtc counts a late packet as lost until it arrives; LiveKit then subtracts it.
   static let reordering = FindingRule(
     id: "reordering", severity: .low, title: "Packets out of order", scope: .flow,
@@ -54,7 +56,7 @@ extension FindingRule {
     return try found + findReorderingAtPeer(facts, limits, connection)
   }
 
-  /// Wireshark marks each duplicate; SRTP's replay protection drops them.
+  /// Finds duplicate packets, which Wireshark marks and SRTP's replay protection drops.
   static let duplicates = FindingRule(
     id: "duplicates", severity: .low, title: "Duplicate packets", scope: .flow,
     thresholds: [
@@ -114,7 +116,8 @@ extension FindingRule {
 
   // MARK: Repairs
 
-  /// Without NACK, a lost video packet does damage until the next key frame.
+  /// Finds video loss that nothing repairs: without NACK, a lost packet does damage until the next
+  /// key frame.
   static let lossWithoutRepair = FindingRule(
     id: "no-repair", severity: .medium, title: "Loss that nothing repairs",
     thresholds: [
@@ -206,7 +209,7 @@ extension FindingRule {
     return nil
   }
 
-  /// Requests without effect: retransmissions are lost too, or the sender no longer has the
+  /// Finds requests without effect: retransmissions are lost too, or the sender no longer has the
   /// packets.
   static let repairsMissing = FindingRule(
     id: "repairs-missing", severity: .medium, title: "Retransmissions lost",
@@ -260,7 +263,7 @@ extension FindingRule {
     return try found + findRepairsLostAtPeer(facts, limits, connection)
   }
 
-  /// A retransmission that arrives after its frame was due repairs nothing.
+  /// Finds retransmissions that arrive after their frame was due, and so repair nothing.
   static let lateRepair = FindingRule(
     id: "late-repair", severity: .low, title: "Retransmissions that come late",
     thresholds: [
@@ -311,8 +314,8 @@ extension FindingRule {
     return found
   }
 
-  /// Requests for more than a tenth of the packets load the reverse path and show that repairs do
-  /// not help.
+  /// Finds requests for more than a tenth of the packets, which load the reverse path and show that
+  /// repairs do not help.
   static let nackStorm = FindingRule(
     id: "nack-storm", severity: .medium, title: "Many retransmissions asked for",
     thresholds: [
@@ -365,7 +368,7 @@ extension FindingRule {
 
   // MARK: SRTP
 
-  /// Packets that SRTP could not decrypt.
+  /// Finds packets that SRTP could not decrypt.
   ///
   /// They are reported at powers of two, so this is a lower bound.
   static let srtpRefused = FindingRule(

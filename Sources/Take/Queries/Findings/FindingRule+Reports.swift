@@ -4,7 +4,10 @@ import Wire
 // Rules about RTCP: missing reports, and reports that stand still.
 
 extension FindingRule {
-  /// Chromium's event log viewer uses three seconds; audio-only senders report every five.
+  /// Finds periods without RTCP while media arrived.
+  ///
+  /// Chromium's event log viewer uses three seconds; audio-only senders report every five, so
+  /// several of their intervals are required.
   static let reportsMissing = FindingRule(
     id: "rtcp-silence", severity: .low, title: "No RTCP while media came", scope: .flow,
     thresholds: [
@@ -67,7 +70,7 @@ extension FindingRule {
     return found + findReportsNotArriving(facts, limits)
   }
 
-  /// Streams that are sent but do not arrive, according to the remote peer's reports.
+  /// Finds streams that are sent but do not arrive, according to the remote peer's reports.
   static let sentNotArriving = FindingRule(
     id: "sent-not-arriving", severity: .high, title: "Sent but not arriving",
     thresholds: [

@@ -5,7 +5,8 @@ import Wire
 // Rules about negotiated media, and packets that do not match it.
 
 extension FindingRule {
-  /// rtcstats' "duplicated lines in SDP": a program edited the description twice.
+  /// Finds lines that a description contains twice, because a program edited it twice (rtcstats'
+  /// "duplicated lines in SDP").
   static let doubledLines = FindingRule(
     id: "duplicate-lines", severity: .info, title: "Lines twice in a description",
     scope: .connection,
@@ -32,7 +33,7 @@ extension FindingRule {
     return found
   }
 
-  /// An answer with port 0 (RFC 3264 section 6) to a section in which one side wants to send.
+  /// Finds an answer with port 0 (RFC 3264 section 6) to a section in which one side wants to send.
   static let sectionRejected = FindingRule(
     id: "section-rejected", severity: .medium, title: "Media refused in the answer",
     scope: .connection, causes: ["refused-section"],
@@ -77,7 +78,7 @@ extension FindingRule {
     return found
   }
 
-  /// One side offers media that the other never agrees to receive.
+  /// Finds media that one side offers and the other never agrees to receive.
   ///
   /// In a hold, by contrast, media was negotiated before.
   static let directionRefused = FindingRule(
@@ -127,8 +128,8 @@ extension FindingRule {
 
   // MARK: Packets
 
-  /// A receiver drops packets with unknown payload types; ex_webrtc's debugging guide begins with
-  /// this.
+  /// Finds packets with payload types that nobody negotiated, which a receiver drops; ex_webrtc's
+  /// debugging guide begins with this.
   static let payloadTypeUnknown = FindingRule(
     id: "payload-type-unknown", severity: .high, title: "Payload type that nobody negotiated",
     thresholds: [
@@ -168,8 +169,8 @@ extension FindingRule {
     return found
   }
 
-  /// Wireshark marks each change; switching between negotiated codecs is legitimate, so this is
-  /// informational.
+  /// Finds changes of the payload type within a stream, which Wireshark marks; switching between
+  /// negotiated codecs is legitimate, so they are informational.
   static let payloadTypeChanged = FindingRule(
     id: "payload-type-changed", severity: .info, title: "Codec changed in the stream",
     thresholds: [
@@ -204,8 +205,8 @@ extension FindingRule {
     return found
   }
 
-  /// Packets with a negotiated payload type but a source that no m-section claims: the mid or an
-  /// SSRC line is missing.
+  /// Finds packets with a negotiated payload type but a source that no m-section claims: the mid or
+  /// an SSRC line is missing.
   static let mediaWithoutTransceiver = FindingRule(
     id: "media-without-transceiver", severity: .medium, title: "Media that no transceiver takes",
     scope: .flow,
@@ -268,8 +269,8 @@ extension FindingRule {
 // Rules about session descriptions.
 
 extension FindingRule {
-  /// A section that an accepted offer contained and the answer rejected, because the peer has none
-  /// of its codecs.
+  /// Finds a section that an accepted offer contained and the answer rejected, because the peer has
+  /// none of its codecs.
   static let refusedSection = FindingRule(
     id: "refused-section", severity: .high, title: "Section of an offer refused",
     scope: .connection,

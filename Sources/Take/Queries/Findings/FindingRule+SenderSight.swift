@@ -39,7 +39,8 @@ extension FindingRule {
     return (roundTripWaits(of: peer, facts), false)
   }
 
-  /// As in `StreamTiming.excess`, clock drift up to 150 ppm adds nothing.
+  /// Returns the excess delays by feedback; as in `StreamTiming.excess`, clock drift up to 150 ppm
+  /// adds nothing.
   private static func feedbackWaits(_ seconds: [SenderFacts.Second]) -> [OutboundWait] {
     func waits(_ delay: KeyPath<SenderFacts.Second, Int64>) -> [Int64] {
       var best = seconds.map { $0[keyPath: delay] }
@@ -83,7 +84,7 @@ extension FindingRule {
   struct OutboundQueue {
     var from: Int64
     var to: Int64
-    /// The median, in microseconds.
+    /// The median excess delay in microseconds.
     var wait: Int64
     /// Whether all packets were delayed equally.
     var isStep: Bool
@@ -263,7 +264,7 @@ extension FindingRule {
         let reports = facts.reports.filter {
           $0.peer == peer.number && $0.direction == .inbound && $0.ssrc == stream.ssrc
         }
-        // A peer that never refers to one may not support it.
+        // A peer that never refers to a sender report may not support these references.
         guard reports.contains(where: { $0.lastSent != 0 }) else { continue }
         for run in reports.runs(where: { $0.lastSent == $1.lastSent }) {
           guard let first = run.first, let last = run.last, run.count >= 3,

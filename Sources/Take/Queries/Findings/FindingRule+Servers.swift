@@ -19,8 +19,8 @@ extension FindingRule {
         )
     """
 
-  /// A server that refuses: 401 and 403 for credentials, 486 for a quota, 508 for capacity (RFC
-  /// 8656 section 19).
+  /// Finds a server that refuses: 401 and 403 for credentials, 486 for a quota, 508 for capacity
+  /// (RFC 8656 section 19).
   static let turnRefused = FindingRule(
     id: "turn-refused", severity: .medium, title: "TURN server refused", scope: .connection,
     sql: """
@@ -56,7 +56,7 @@ extension FindingRule {
       WHERE NOT is_gone GROUP BY failure.peer
       """)
 
-  /// A server that refuses in an observed call, since servers' responses are not encrypted.
+  /// Finds a server that refuses in an observed call, since servers' responses are not encrypted.
   ///
   /// A client's first 401 is the challenge (RFC 8489 section 9.2.4), and 438 asks for a fresh
   /// nonce.
@@ -112,7 +112,8 @@ extension FindingRule {
       FROM failure WHERE is_gone GROUP BY peer
       """)
 
-  /// rtcstats' highstundelay and highturndelay: 500 ms from the start of gathering.
+  /// Finds servers whose first candidate came more than 500 ms after gathering began (rtcstats'
+  /// highstundelay and highturndelay).
   static let slowServer = FindingRule(
     id: "slow-server", severity: .low, title: "Slow STUN or TURN server", scope: .connection,
     thresholds: [
@@ -137,7 +138,7 @@ extension FindingRule {
       WHERE first.at_ns - gathering.at_ns > :least_ms * 1000000
       """)
 
-  /// A system that refuses a socket, or that does not send datagrams.
+  /// Finds a system that refuses a socket, or that does not send datagrams.
   static let socketRefused = FindingRule(
     id: "socket-refused", severity: .medium, title: "Socket refused by the system", scope: .end,
     sql: """

@@ -4,7 +4,7 @@ import Wire
 // Rules about the API calls in a negotiation and their order.
 
 extension FindingRule {
-  /// rtcstats-features' `Failure` of each call.
+  /// Finds negotiation calls that failed (rtcstats-features' `Failure` of each call).
   ///
   /// A call that succeeds on the next attempt had a transient problem in the application, such as
   /// glare.
@@ -28,7 +28,8 @@ extension FindingRule {
         AND NOT (error LIKE 'InvalidStateError%' AND arguments ->> '$._0.type' = 'answer')
       """)
 
-  /// Telnyx 33006 and 33007: the application handles a message twice.
+  /// Finds answers to no open offer: the application handles a message twice (Telnyx 33006 and
+  /// 33007).
   static let answerWithoutOffer = FindingRule(
     id: "answer-without-offer", severity: .low, title: "Answer to no offer", scope: .connection,
     sql: """
@@ -39,7 +40,7 @@ extension FindingRule {
         AND error LIKE 'InvalidStateError%' AND arguments ->> '$._0.type' = 'answer'
       """)
 
-  /// rtcstats-features' `pendingNegotiationAtEnd`.
+  /// Finds offers that were never answered (rtcstats-features' `pendingNegotiationAtEnd`).
   static let negotiationOpen = FindingRule(
     id: "negotiation-open", severity: .medium, title: "Offer without an answer",
     scope: .connection,
@@ -63,7 +64,8 @@ extension FindingRule {
             AND state.at_ns > open.from_ns)
       """)
 
-  /// rtcstats calls more than a second high; a user who has to accept takes longer.
+  /// Finds offers answered after more than a second, which rtcstats calls high; a user who has to
+  /// accept takes longer.
   static let slowSignaling = FindingRule(
     id: "slow-signaling", severity: .low, title: "Slow answer to an offer", scope: .connection,
     thresholds: [
@@ -80,7 +82,8 @@ extension FindingRule {
         AND open.to_ns - open.from_ns > :least_ms * 1000000
       """)
 
-  /// rtcstats-features reports the time without a threshold.
+  /// Finds negotiation calls that took long; rtcstats-features reports the time without a
+  /// threshold.
   static let slowDescription = FindingRule(
     id: "slow-description", severity: .low, title: "Slow negotiation call", scope: .end,
     thresholds: [
@@ -96,7 +99,7 @@ extension FindingRule {
         AND reply_at_ns - at_ns > :least_ms * 1000000
       """)
 
-  /// A restart without an answer leaves the broken path selected (Telnyx 47001).
+  /// Finds ICE restarts without an answer, which leave the broken path selected (Telnyx 47001).
   static let restartUnfinished = FindingRule(
     id: "restart-unfinished", severity: .high, title: "ICE restart not finished",
     scope: .connection,
@@ -137,7 +140,7 @@ extension FindingRule {
       GROUP BY peer, done_ns
       """)
 
-  /// The application's `negotiationneeded` handler triggers itself.
+  /// Finds rapid renegotiation: the application's `negotiationneeded` handler triggers itself.
   ///
   /// Once a second may be a meeting that participants are joining.
   static let renegotiationStorm = FindingRule(
@@ -172,7 +175,8 @@ extension FindingRule {
 // Rules about data channels, the bit rate estimate and the pacer.
 
 extension FindingRule {
-  /// DTLS 1.2 numbers its records in the clear, so losses show without keys.
+  /// Finds lost data channel records, without keys, because DTLS 1.2 numbers its records in the
+  /// clear.
   ///
   /// SCTP retransmits lost data, and everything behind it on an ordered channel waits. With keys,
   /// losses show at the sender as retransmissions and gaps in acknowledgements.
@@ -282,7 +286,8 @@ extension FindingRule {
     return "; the slowest message took \(rows.integer(0)) ms"
   }
 
-  /// VL's webrtc-issue-detector: less than audio and a small video need.
+  /// Finds bandwidth estimates that are less than audio and a small video need
+  /// (webrtc-issue-detector).
   static let estimateLow = FindingRule(
     id: "estimate-low", severity: .low, title: "Low bandwidth estimate", scope: .flow,
     thresholds: [
@@ -307,7 +312,7 @@ extension FindingRule {
       GROUP BY peer HAVING max(at_ns) - min(at_ns) >= :least_seconds * 1000000000
       """)
 
-  /// rtcstats' delayedthroughput: the packets wait before they reach the network.
+  /// Finds packets that wait before they reach the network (rtcstats' delayedthroughput).
   static let pacerDelay = FindingRule(
     id: "pacer-delay", severity: .low, title: "Packets waiting to be sent", scope: .stream,
     thresholds: [

@@ -4,7 +4,8 @@ import Wire
 // Rules about silences of all protocols, and which side causes them.
 
 extension FindingRule {
-  /// No packets of any protocol arrive: neither media nor checks nor reports.
+  /// Finds periods in which no packets of any protocol arrive: neither media nor checks nor
+  /// reports.
   ///
   /// Missing sequence numbers distinguish a dead path from a sender that stopped.
   static let pathDead = FindingRule(
@@ -122,10 +123,10 @@ extension FindingRule {
 
   // MARK: Stalled processes
 
-  /// A machine that did not run at its deadline: the processor was busy, or the previous step took
-  /// too long.
+  /// Finds a machine that did not run at its deadline: the processor was busy, or the previous step
+  /// took too long.
   ///
-  /// The tape has both times.
+  /// The tape has both the deadline and the time at which the machine ran.
   static let processStarved = FindingRule(
     id: "process-starved", severity: .low, title: "Process did not run in time", scope: .end,
     thresholds: [
@@ -193,7 +194,8 @@ extension FindingRule {
   /// The cause of a silence in all protocols at once that ended without loss.
   private enum Silencer { case sender, path, unknown }
 
-  /// Everything stops, then continues with a burst and without loss: it was not sent.
+  /// Finds silences of all protocols that end with a burst and without loss: the packets were not
+  /// sent in time.
   static let peerStarved = FindingRule(
     id: "peer-starved", severity: .low, title: "Process stood still",
     scope: .flow,
@@ -231,8 +233,8 @@ extension FindingRule {
     }
   }
 
-  /// Everything stops and continues likewise, but the sender kept sending: a link holds packets up
-  /// without losing them, as radio does.
+  /// Finds silences of all protocols that end with a burst and without loss although the sender
+  /// kept sending: a link holds packets up without losing them, as radio does.
   static let pathStalled = FindingRule(
     id: "path-stalled", severity: .low, title: "Packets held up on the way", scope: .flow,
     thresholds: [

@@ -4,7 +4,7 @@ import Wire
 // Rules about cameras and screens.
 
 extension FindingRule {
-  /// A camera that stops delivering frames when it should not.
+  /// Finds a camera that stops delivering frames when it should not.
   ///
   /// A screen delivers none while its content does not change; changes that the application or a
   /// negotiation makes to the track are intended.
@@ -100,9 +100,11 @@ extension FindingRule {
     return runs
   }
 
-  /// A camera never delivers the same picture twice, because its sensor is noisy.
+  /// Finds cameras that repeat one picture; a working camera never does, because its sensor is
+  /// noisy.
   ///
-  /// A screen does, and so does a capturer that hangs. In received video, equal picture digests
+  /// A screen repeats pictures, and so does a capturer that hangs. In received video, equal picture
+  /// digests
   /// reveal it, or frame sizes: a repeated picture needs next to no bits.
   static let stuckCamera = FindingRule(
     id: "camera-repeats", severity: .high, title: "Camera repeats one picture", scope: .stream,
@@ -223,8 +225,8 @@ extension FindingRule {
     return gaps.count { $0 > 700_000_000 } >= 2
   }
 
-  /// Frames of a single dark shade: the lens is covered, the capturer lacks permission, or another
-  /// program uses the camera.
+  /// Finds frames of a single dark shade: the lens is covered, the capturer lacks permission, or
+  /// another program uses the camera.
   ///
   /// A disabled track also sends such frames; a receiver cannot tell the difference.
   static let blackCamera = FindingRule(
@@ -272,7 +274,7 @@ extension FindingRule {
     return found
   }
 
-  /// A camera that delivers fewer frames than before.
+  /// Finds a camera that delivers fewer frames than before.
   static let slowCamera = FindingRule(
     id: "camera-slow", severity: .low, title: "Camera slower than before", scope: .stream,
     thresholds: [

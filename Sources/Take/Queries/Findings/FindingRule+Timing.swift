@@ -4,8 +4,8 @@ import Wire
 // Rules about arrival times: jitter, queues, path changes, clocks.
 
 extension FindingRule {
-  /// RFC 3550 jitter above 30 ms (the limit of Twilio, Telnyx and testRTC) in three of five seconds
-  /// (as Twilio counts).
+  /// Finds RFC 3550 jitter above 30 ms (the limit of Twilio, Telnyx and testRTC) in three of five
+  /// seconds (as Twilio counts).
   ///
   /// For video, only the first packet of each frame counts, because the others are sent one after
   /// another. A queue or a stalled process delays many packets equally, so jitter stays low.
@@ -166,8 +166,8 @@ extension FindingRule {
     return runs
   }
 
-  /// Packets queue before a link that is too slow for what is sent: the delay grows with the queue
-  /// and differs from packet to packet.
+  /// Finds packets that queue before a link that is too slow for what is sent: the delay grows with
+  /// the queue and differs from packet to packet.
   static let standingQueue = FindingRule(
     id: "standing-queue", severity: .medium, title: "Packets waiting in a queue", scope: .flow,
     thresholds: [
@@ -252,7 +252,8 @@ extension FindingRule {
     return sum
   }
 
-  /// Another route, or a handover: from one packet to the next, every packet is delayed equally.
+  /// Finds another route or a handover: from one packet to the next, every packet is delayed
+  /// equally.
   static let longerPath = FindingRule(
     id: "path-became-longer", severity: .low, title: "Path became longer",
     scope: .connection,
@@ -289,7 +290,8 @@ extension FindingRule {
           Double(last.second - first.second + 1) >= limits["least_seconds"]
         else { continue }
         let middle = run.part.map(\.median).sorted()[run.part.count / 2]
-        // It begins with the packets that are missing for as long.
+        // The path becomes longer with a silence of about the same length, where the detection
+        // begins.
         let second = first.second *| 1_000_000_000
         let silence = facts.network.way(peer.number, .inbound)?.silences.last {
           $0.length *| 2 >= middle *| 1_000 && ($0.to &- second).magnitude <= 1_100_000_000

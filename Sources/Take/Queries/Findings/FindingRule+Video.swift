@@ -35,7 +35,7 @@ extension FindingRule {
       FROM waiting WHERE to_ns - from_ns >= 2000000000
       """, detector: findMissingKeyFrames)
 
-  /// The duration of an answered key frame request, which links a loss to a freeze.
+  /// Finds key frame requests that are answered late, which link a loss to a freeze.
   static let lateKeyFrame = FindingRule(
     id: "key-frame-late", severity: .info, title: "Late key frame",
     thresholds: [
@@ -134,6 +134,8 @@ extension FindingRule {
           ), 9223372036854775807))
     """
 
+  /// Finds freezes.
+  ///
   /// If the sender had no frame for a while, as with a static screen, no packet is missing and the
   /// stream's clock advanced by the pause: that is not a freeze.
   static let freeze = FindingRule(
@@ -204,7 +206,7 @@ extension FindingRule {
         )
       """, detector: findStops)
 
-  /// A static screen or a disabled camera: nothing was sent, and nothing is missing.
+  /// Finds a static screen or a disabled camera: nothing was sent, and nothing is missing.
   static let pausedVideo = FindingRule(
     id: "video-paused", severity: .low, title: "Video paused by its sender",
     sql: """
@@ -232,8 +234,8 @@ extension FindingRule {
       WHERE coalesce(missing, 0) = 0 AND NOT \(isTooLong)
       """, detector: findVideoPauses)
 
-  /// The time from the connection and the first packet to the first frame, in calls whose start was
-  /// seen.
+  /// Finds first frames that are displayed long after the connection and the first packet, in calls
+  /// whose start was seen.
   static let lateFrame = FindingRule(
     id: "late-first-frame", severity: .high, title: "Late first picture",
     thresholds: [.init("least_s", 3, "s", "from connected and first packet to picture")],

@@ -4,7 +4,7 @@ import Wire
 // Rules about microphones, and about negotiated audio.
 
 extension FindingRule {
-  /// A microphone that delivers almost nothing although it is not muted.
+  /// Finds a microphone that delivers almost nothing although it is not muted.
   ///
   /// It is unknown whether the sender of received audio is muted, so there it is informational.
   static let silentMicrophone = FindingRule(
@@ -67,8 +67,8 @@ extension FindingRule {
     }
   }
 
-  /// Samples that keep reaching full scale during speech; undistorted speech peaks at four times
-  /// its RMS (a crest factor of 12 dB).
+  /// Finds samples that keep reaching full scale during speech; undistorted speech peaks at four
+  /// times its RMS (a crest factor of 12 dB).
   static let clippedMicrophone = FindingRule(
     id: "clipped-microphone", severity: .medium, title: "Clipped audio", scope: .stream,
     thresholds: [
@@ -131,7 +131,7 @@ extension FindingRule {
     return found
   }
 
-  /// A hum or a tone: a constant level is not a voice.
+  /// Finds a hum or a tone: a constant level is not a voice.
   static let constantMicrophone = FindingRule(
     id: "microphone-constant", severity: .info, title: "A level that does not change",
     scope: .stream,
@@ -189,7 +189,7 @@ extension FindingRule {
     }
   }
 
-  /// Telephone keypad tones (RFC 4733): harmless, but they explain why speech pauses.
+  /// Finds telephone keypad tones (RFC 4733): harmless, but they explain why speech pauses.
   static let dialTones = FindingRule(
     id: "dtmf", severity: .info, title: "Keypad tones", scope: .stream,
     sql: """
@@ -252,8 +252,8 @@ extension FindingRule {
     flushedBuffer, notPlayed, synthesizedPlayout, audioOutage, audioVideoApart,
   ]
 
-  /// The rules among these that can cause other rules' detections; they precede the causes that a
-  /// rule itself names.
+  /// The rules among these that can cause another rule's detections, by that rule's id; they
+  /// precede the causes that the rule itself names.
   static let perceptionCauses: [String: [String]] = [
     "freeze": [
       "key-frame-requests-unanswered", "camera-stopped", "camera-repeats", "simulcast-layer-ended",

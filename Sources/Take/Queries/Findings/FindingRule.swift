@@ -29,7 +29,7 @@ package struct FindingRule: Sendable {
     package let value: Double
     /// `ms`, `s`, `%`, `packets` and so on; empty for a ratio.
     package let unit: String
-    /// Its meaning and origin, as in `more is loss; RKB networkaudiolossout`.
+    /// The threshold's meaning and origin, as in `more is loss; RKB networkaudiolossout`.
     package let source: String
 
     package init(_ name: String, _ value: Double, _ unit: String, _ source: String) {
@@ -66,10 +66,10 @@ package struct FindingRule: Sendable {
   package let causes: [String]
   /// The ids of rules that suppress this one if they fired about the same subject at the same time.
   package let silentUnder: [String]
-  /// Whether it aggregates packet, frame or statistics rows, so that for a part of a take it must
-  /// see only that part's rows.
+  /// Whether the rule aggregates packet, frame or statistics rows, so that for a part of a take it
+  /// must see only that part's rows.
   package let sumsUp: Bool
-  /// Whether it only links a cause to a symptom and is never a finding itself.
+  /// Whether the rule only links a cause to a symptom and is never a finding itself.
   package let isLink: Bool
   /// Whether its end is when its receiver saw or heard again what it lacked, so that what begins
   /// afterwards has another cause.
@@ -152,7 +152,7 @@ package struct Finding: Sendable {
   package var detections: [Detection]
   /// The joint impact of the cause and its symptoms.
   package var impact: FindingImpact
-  /// Its symptoms, worst first.
+  /// The finding's symptoms, worst first.
   package var symptoms: [Finding]
   /// The stream with the worst detection if several were affected, as in `callee's audio`.
   package var worstStream: String?
@@ -270,7 +270,7 @@ package struct FindingImpact: Sendable, Hashable {
 
 /// One occurrence of a problem, at a peer and time.
 package struct Detection: Sendable, Hashable {
-  /// Its rule's id.
+  /// The id of the rule that fired.
   package var rule: String
   package var peer: Int64
   package var fromNanoseconds: Int64
@@ -283,7 +283,7 @@ package struct Detection: Sendable, Hashable {
   package var track: Int64?
   /// Whether the affected media is received or sent by the peer.
   package var direction: WireDirection?
-  /// `audio`, `video` or `data`; empty for all.
+  /// The affected kind of media: `audio`, `video` or `data`; empty for all.
   package var kind = ""
   package var impact = FindingImpact()
   /// A severity that differs from the rule's.

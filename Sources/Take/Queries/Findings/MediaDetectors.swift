@@ -4,7 +4,7 @@ import Wire
 // Rules about media that does not arrive.
 
 extension FindingRule {
-  /// Finds media in one direction only: see `oneWay`.
+  /// Finds media in one direction only, for the rule `oneWay`.
   static func findOneWay(
     _ facts: CallFacts, _ limits: Limits, _ connection: borrowing SQLiteConnection
   ) throws(SQLiteError) -> [Detection] {

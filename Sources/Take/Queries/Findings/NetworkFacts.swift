@@ -98,9 +98,9 @@ package struct NetworkFacts: Sendable {
   /// One end of a path.
   private struct End {
     var way: Int
-    /// Its index in `pathUses`; nil beyond the limit.
+    /// The end's index in `pathUses`; nil beyond the limit.
     var use: Int?
-    /// Its streams' indexes.
+    /// The indexes of the end's streams, by SSRC.
     var streams: [Int64: Int]
   }
 

@@ -95,7 +95,7 @@ package struct PerceptionFacts: Sendable {
   package var names: [Int64: String] = [:]
   package var samples: [StatSample] = []
 
-  /// By the stream's index.
+  /// The displaced packets of each stream, by its index in `CallFacts.streams`.
   package var displaced: [Int: Displaced] = [:]
   /// Each stream's most recent packets.
   private var latest: [[(sequence: Int64, at: Int64)]] = []
@@ -104,7 +104,7 @@ package struct PerceptionFacts: Sendable {
 
   init() {}
 
-  /// Faster frames are ignored.
+  /// The minimum time that a slow frame's packets take to arrive, in nanoseconds.
   private static let leastSpread: Int64 = 150_000_000
 
   /// Receives an RTP packet in the common pass; `stream` is its index in `CallFacts.streams`.

@@ -26,7 +26,8 @@ package struct SenderFacts: Sendable {
     var row: Int64
     var peer: Int64
     var at: Int64
-    /// The number of its first packet, and how many of its packets arrived.
+    /// The transport-wide number of the first packet that it covers, and how many of the packets
+    /// that it covers arrived.
     var base: Int
     var arrived: Int64
     /// The reference time, in units of 64 ms modulo 2^24.
@@ -57,11 +58,12 @@ package struct SenderFacts: Sendable {
   private var feedback: [Feedback] = []
   private var next = 0
   private var sendings: [Int64: Sending] = [:]
-  /// In time order.
+  /// Each peer's round trips, in time order.
   package private(set) var roundTrips: [Int64: [RoundTrip]] = [:]
 
   private static let most = 200_000
-  /// Feedback on older packets says nothing about the path.
+  /// The maximum age of a packet at its feedback, in nanoseconds; for an older one, feedback says
+  /// nothing about the path.
   fileprivate static let oldest: Int64 = 10_000_000_000
 
   init() {}

@@ -29,7 +29,7 @@ package struct StatSample: Sendable {
   package var rid: String
   package var reason: String
   package var decoder: String
-  /// NaN if the sample lacks the member.
+  /// The members' values, in the order of `Member`; NaN for a missing one.
   fileprivate var values: [Double]
 
   package subscript(member: Member) -> Double? {

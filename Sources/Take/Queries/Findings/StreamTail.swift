@@ -22,10 +22,10 @@ struct StreamTail: Sendable {
   /// Whether the pending packet goes back so little that it may simply be late.
   var pendingIsNear = false
   var nearRestarts = NearRestarts()
-  /// Whether its timestamps advance by packet lengths, so that deviations are judged.
+  /// Whether the stream's timestamps advance by packet lengths, so that deviations are judged.
   var judgesSteps = false
   var steps: [StepLength] = []
-  /// The advance of its media time, in units of its clock.
+  /// The advance of the stream's media time, in units of its clock.
   var mediaTicks: Int64 = 0
 
   /// Timestamp steps of the same length.

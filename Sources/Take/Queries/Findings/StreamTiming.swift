@@ -66,8 +66,8 @@ package struct StreamTiming: Sendable {
   private static let pause: Int64 = 1_000_000_000
   private static let swing: Int64 = 15_000_000
   private static let leap: Int64 = 150_000_000
-  /// Silence packets are farther apart (DTX), and speech after them may begin later on the media
-  /// clock.
+  /// The minimum step between timestamps that counts as silence (DTX), after which speech may begin
+  /// later on the media clock.
   private static let silence: Int64 = 150_000_000
   private static let shift: Int64 = 40_000_000
   /// The minimum pause after which media captured meanwhile arrives at once, and for how long.

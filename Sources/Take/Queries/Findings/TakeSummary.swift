@@ -10,7 +10,7 @@ package struct TakeSummary: Sendable {
     var other: String
     var isObserved: Bool
     var state: String
-    /// From the peer's genesis to `connected`.
+    /// The time from the peer's genesis to `connected`; nil if it never connected.
     var connectedNanoseconds: Int64?
     var pair: Pair?
     var roundTrip: RoundTrip?
@@ -25,7 +25,7 @@ package struct TakeSummary: Sendable {
     var changes: Int
   }
 
-  /// In milliseconds.
+  /// The median and the maximum round trip, in milliseconds.
   struct RoundTrip: Sendable {
     var median: Double
     var most: Double

@@ -25,7 +25,7 @@ struct VoiceFacts: Sendable {
     var rtpTime: Int64
     var source: Int64
     var outcome: Outcome
-    /// As in RFC 6464: 127 is silence; nil if unknown.
+    /// The level as in RFC 6464, where 127 is silence; nil if unknown.
     var level: Int64?
     /// Whether all samples are zero.
     var isQuiet: Bool
@@ -96,7 +96,7 @@ struct VoiceFacts: Sendable {
   private var playing: [Playing] = []
   private var switches: [Switch] = []
   private var wanted: Set<Name> = []
-  /// By stream; nil for streams whose audio was not played.
+  /// The sources by the stream's index; nil for streams whose audio was not played.
   private var sources: [Source?] = []
   private var places: [Name: Int] = [:]
 

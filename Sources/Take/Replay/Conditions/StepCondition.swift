@@ -250,7 +250,8 @@ package struct ConditionError: Error, Hashable, Sendable, CustomStringConvertibl
 }
 
 extension StepCondition {
-  /// Returns whether the condition's time or step is before a step; only for places.
+  /// Returns whether the condition's time or step is reached before a step is executed; false for
+  /// other conditions.
   package func isReached(before step: StepHead) -> Bool {
     switch subject {
     case .step(let number): step.number >= number

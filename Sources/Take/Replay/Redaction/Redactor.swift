@@ -19,7 +19,7 @@ package struct Redactor {
     package var words: Int
     package var addresses: Int
     package var steps: Int
-    /// Whether replaying it executes the stack.
+    /// Whether replaying the new take executes the stack.
     package var isExecuted: Bool
     /// The reason that nothing in it is executed; nil if everything is.
     package var reason: String?

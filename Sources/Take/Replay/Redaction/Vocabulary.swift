@@ -4,7 +4,7 @@ import Tape
 ///
 /// They are W3C and RFC terms, codec names, stats members, and words of signaling protocols.
 enum Vocabulary {
-  /// Returns whether a text has only such words, short numbers, and separators.
+  /// Returns whether a text has only words of the vocabulary, short numbers, and separators.
   static func isCommon(_ text: String) -> Bool {
     var start = text.utf8.startIndex
     let bytes = text.utf8

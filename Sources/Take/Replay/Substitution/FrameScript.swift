@@ -40,7 +40,7 @@ final class FrameScript {
     let height: Int
     let channels: Int
     let samples: Int
-    /// Its frames' queue.
+    /// The queue of the frames in this format.
     let line: Line
 
     fileprivate init(_ row: FormatRow, _ voice: Voice, _ line: Line) {

@@ -21,7 +21,7 @@ package final class RecordedSecurity: SecurityFactory {
   private let parts: Parts
   private var parcel = SecuredParcel()
   private var transports: [RecordedTransport] = []
-  /// The surplus of randomness that the recorded peer has drawn over the replayed one.
+  /// How many more random bytes the recorded peer has drawn than the replayed one.
   private var drawnOffset: UInt64 = 0
   private var didSubstitute = false
   private(set) var ledger = SubstitutionLedger()

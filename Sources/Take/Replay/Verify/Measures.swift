@@ -3,7 +3,7 @@ package import Tape
 
 /// A session's outcome, measured from its take: states, frames, freezes, bit rates, loss, levels.
 package struct Measures: Hashable, Sendable {
-  /// Ordered by peer, then by the course of a session.
+  /// The measures, ordered by peer, then by the course of a session.
   package private(set) var all: [Measure] = []
 
   /// Measures a take without verifying or replaying it.

@@ -6,7 +6,7 @@ package import Tape
 
 /// Runs many takes as tests, on all cores.
 package struct VerificationRun: Sendable {
-  /// Ordered by path.
+  /// The results, ordered by path.
   package private(set) var results: [TakeVerification] = []
   /// The total duration.
   package private(set) var elapsedSeconds = 0.0

@@ -53,7 +53,7 @@ extension AudioSessionEffect: RecordedOutput {
       transcript.add(StateRow(machine: machine, from: from, to: to))
     case .captured(let captured): transcript.append(captured)
     case .played(let played): transcript.append(played)
-    // The caller receives it; the take has the source's states.
+    // The caller receives the result of a delivery; the take has the source's states instead.
     case .delivered: break
     }
   }

@@ -188,7 +188,8 @@ struct LevelMeter {
       contributors[index].level = min(level, contributors[index].level ?? level)
     }
 
-    /// A packet names at most 15; this cuts off a remote peer that names new ones in each packet.
+    /// The maximum number of contributors: a packet names at most 15, but a remote peer may name
+    /// new ones in each packet.
     private static let contributorsMaximum = 32
   }
 

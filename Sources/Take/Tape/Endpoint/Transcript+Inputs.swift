@@ -113,7 +113,7 @@ extension ClearPacket.Kind {
     }
   }
 
-  /// The inverse; nil for another row.
+  /// Finds the kind by its name in a row; fails for another row.
   init?(rowKind: String) {
     let kinds: [ClearPacket.Kind] = [.rtp, .rtcp, .sctp]
     guard let kind = kinds.first(where: { $0.rowKind == rowKind }) else { return nil }

@@ -261,7 +261,7 @@ struct ObservedChannels {
     var transport: Int
     var peers: [UInt32]
     var follower = SCTPFollower()
-    /// Its channels' numbers in its peers.
+    /// The numbers of the association's channels in its peers.
     var numbers: [Int: UInt32] = [:]
   }
 

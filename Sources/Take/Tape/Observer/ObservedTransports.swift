@@ -35,7 +35,7 @@ struct ObservedTransports {
 
   private var transports: [Transport] = []
   private var pairs: [Pair] = []
-  /// Indexes by number.
+  /// The indexes of transports by their numbers.
   private var transportPlaces: [Int: Int] = [:]
   /// The indexes of each call's transports.
   private var placesOfCall: [Int: [Int]] = [:]

@@ -5,7 +5,7 @@ package import Wire
 
 /// An observer's configuration.
 package struct ObserverGenesis: Codable, Hashable, Sendable {
-  /// Its first peer's number; each call gets the next two.
+  /// The number of the first observed peer; each call gets the next two.
   package var firstPeer: UInt32 = 1
   /// Whether encrypted packets wait for their keys.
   package var awaitsKeys = true

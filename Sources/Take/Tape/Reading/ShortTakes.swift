@@ -34,7 +34,7 @@ package final class ShortTakes {
         return try ask(memory.connection)
       } catch {
         self.memory = nil
-        // It took too long, or is no longer wanted.
+        // Reading took too long or is no longer wanted, so it is not repeated with the file.
         if error.kind == .failed { throw error }
       }
     }

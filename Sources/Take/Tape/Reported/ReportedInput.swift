@@ -141,7 +141,7 @@ package struct ReportedFrame: Hashable, Sendable {
   package var ssrc: UInt32
   package var rtpTime: UInt32
   package var isKey: Bool
-  /// In pixels; nil for audio, and if the browser does not report it.
+  /// The size in pixels; nil for audio, and if the browser does not report it.
   package var width: Int?
   package var height: Int?
   package var size: Int

@@ -19,7 +19,7 @@ package struct ValueBytes: Sendable {
   /// The length of a type byte and an eight-byte number.
   private static let numberLength = 9
 
-  /// Valid up to `count`; the rest is undefined.
+  /// The bytes of all values, valid up to `count`; the rest is undefined.
   private var storage: [UInt8] = []
   private(set) var count = 0
 

@@ -4,7 +4,7 @@ import CSQLite
 struct RowValues {
   fileprivate let values: UnsafeMutablePointer<OpaquePointer?>
 
-  /// An integer, for computing answers: clamped as those of `SQLiteStatement`; 0 for NULL.
+  /// Returns an integer for computing answers, clamped like those of `SQLiteStatement`; 0 for NULL.
   func integer(_ column: Int) -> Int64 {
     min(max(sqlite3_value_int64(values[column]), -Int64.largestRead), Int64.largestRead)
   }
@@ -18,7 +18,7 @@ struct RowValues {
 /// for each column, takes half as long again.
 final class RowFunction {
   private static let name = "retake_row"
-  /// Receives the rows of the present query, and returns whether it goes on; nil between queries.
+  /// Receives the rows of the current query and returns whether to continue; nil between queries.
   private var receive: ((RowValues) -> Bool)?
   private let handle: OpaquePointer
 
@@ -41,8 +41,7 @@ final class RowFunction {
     guard code == SQLITE_OK else { throw SQLiteConnection.error(code, of: handle) }
   }
 
-  /// Passes the rows of a table to a closure, in their order; ends with an error where it returns
-  /// false.
+  /// Passes a table's rows to a closure in their order; throws if the closure returns false.
   func forEachRow(
     of table: String, _ columns: String, _ statements: StatementStore?,
     _ body: (RowValues) -> Bool

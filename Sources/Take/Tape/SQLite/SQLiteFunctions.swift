@@ -5,7 +5,7 @@ import Glibc
 ///
 /// Views do not use them, so that views also work in other programs.
 enum SQLiteFunctions {
-  /// Their documentation in `retake sql --schema`.
+  /// The functions' documentation in `retake sql --schema`.
   static let text = """
     -- Functions of retake sql and retake open, beside those of SQLite; plain sqlite3 lacks them,
     --                    and no

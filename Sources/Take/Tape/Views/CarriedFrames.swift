@@ -1,6 +1,6 @@
 /// Frames with their packets.
 struct CarriedFrames {
-  /// What the frames of one format have in common.
+  /// The properties that the frames of one format share.
   struct Format {
     var peer: Int64
     var isOut: Bool
@@ -9,7 +9,8 @@ struct CarriedFrames {
     var ssrc: UInt32
     var key: Int64
     fileprivate var isEncoded: Bool
-    /// Whose packets carry them; nil where the take has none of that end.
+    /// The index in `sources` of the packets that carry the frames; nil if the take has none of
+    /// that end.
     fileprivate var source: Int?
   }
 
@@ -17,9 +18,9 @@ struct CarriedFrames {
     var row: Int64
     var at: Int64
     var size: Int64
-    /// As on the wire, with the sender's offset.
+    /// The RTP time on the wire, which includes the sender's offset.
     var rtpTime: UInt32
-    /// The place of its format.
+    /// The index of the frame's format.
     var format: Int32
   }
 
@@ -37,10 +38,10 @@ struct CarriedFrames {
 
   /// The packets of one stream.
   private struct Source {
-    /// Their places, by RTP time.
+    /// The packets' indexes, by RTP time.
     var places = OrderedTable<Int32>()
     var repairs = OrderedTable<Packet>()
-    /// The RTP time of the first of them.
+    /// The RTP time of the first packet.
     var firstTime: UInt32?
     /// The offset that a sender adds to the RTP times of its frames, once it is known.
     var shift: UInt32?
@@ -59,7 +60,7 @@ struct CarriedFrames {
 
   private let packets: PacketFacts
   private(set) var formats: [Format] = []
-  /// Their places by their numbers.
+  /// The formats' indexes by their numbers.
   private var formatPlaces = PlaceTable()
   private var sources: [Source] = []
   private var sourcePlaces: [SourceName: Int] = [:]
@@ -78,7 +79,7 @@ struct CarriedFrames {
     try readRepairs(facts)
   }
 
-  /// How many packets there are at most.
+  /// The maximum number of packets that the frames can have.
   var packetCount: Int { sources.reduce(0) { $0 + $1.places.keys.count + $1.repairs.keys.count } }
 
   private static func format(_ row: borrowing SQLiteStatement) -> Format {
@@ -128,7 +129,7 @@ struct CarriedFrames {
     for place in sources.indices { sources[place].repairs.sort() }
   }
 
-  /// Goes through the packets of all frames, frame by frame.
+  /// Calls a closure with each packet of all frames, frame by frame.
   mutating func forEach(
     _ facts: ViewFacts, _ body: (Frame, Format, Packet) -> Void
   ) throws(SQLiteError) {
@@ -236,7 +237,7 @@ struct CarriedFrames {
     return (frame, format, packets)
   }
 
-  /// The RTP time offset of a format's stream, from its first frame and first packet.
+  /// Returns the RTP time offset of a format's stream, from its first frame and first packet.
   private static func shift(of format: Format, _ facts: ViewFacts) throws(SQLiteError) -> UInt32 {
     let frames = try facts.prepare(
       query + " AND format.peer = \(format.peer) AND format.direction = 'out'"
@@ -254,7 +255,8 @@ struct CarriedFrames {
       &- UInt32(truncatingIfNeeded: frames.integer(9))
   }
 
-  /// The step at or before an instant.
+  /// Returns the first step of the last `tape` row that begins at or before an instant; 0 if there
+  /// is none.
   private static func step(at instant: Int64, _ facts: ViewFacts) throws(SQLiteError) -> Int64 {
     let steps = try facts.prepare(
       "SELECT first_step FROM tape WHERE at_ns <= \(instant) ORDER BY first_step DESC LIMIT 1")

@@ -10,13 +10,13 @@ struct ClearFacts {
   /// Feedback, with its row in `rtcp`.
   struct Feedback {
     var row: Int64
-    /// The place of the end that has it.
+    /// The index of the end that sent or received it.
     var end: Int
     var at: Int64
     var contents: TransportFeedback
   }
 
-  /// What retransmissions repeat.
+  /// The packets that retransmissions repeat.
   struct Retransmissions {
     /// The original sequence numbers, by the places of the packets.
     var originals: [Int: UInt16] = [:]
@@ -84,7 +84,8 @@ struct ClearFacts {
     let wire = try WireReader(facts)
     var followers: [String: DTLSFollower] = [:]
     for packet in packets.others where packet.ssrc == nil && packet.size > 0 {
-      // By the first byte (RFC 7983); and SCTP over DTLS 1.2 is not part of a handshake.
+      // The first byte identifies DTLS (RFC 7983); application data (23) is not part of a
+      // handshake.
       guard let first = try wire.byte(at: packet.position), (0x14..<0x40).contains(first),
         first != 23
       else { continue }
@@ -107,7 +108,7 @@ struct ClearFacts {
     var end: ViewFacts.End
   }
 
-  /// The addresses of the paths, as their ends have them.
+  /// Returns the addresses of the paths, as each end has them.
   private func pathNames(_ facts: ViewFacts) throws(SQLiteError) -> [PathOfEnd: String] {
     var names: [PathOfEnd: String] = [:]
     let rows = try facts.prepare(
@@ -184,7 +185,8 @@ struct ClearFacts {
   /// Reads the feedback on arrivals that has rows in `rtcp`, in the order of its packets.
   mutating func feedback(_ facts: ViewFacts) throws(SQLiteError) -> [Feedback] {
     let packets = try facts.packets()
-    // By step, and by end, first number and count of the feedback: a step has several at times.
+    // Indexes by step and by a key of end, first number and feedback count, because a step may have
+    // several.
     var places = PlaceTable()
     var told: [(row: Int64, at: Int64)] = []
     let rows = try facts.prepare(
@@ -235,7 +237,7 @@ struct ClearFacts {
     UInt64(end) << 24 | UInt64(base) << 8 | UInt64(number)
   }
 
-  /// Reads what retransmissions repeat.
+  /// Reads which packets retransmissions repeat.
   mutating func retransmissions(_ facts: ViewFacts) throws(SQLiteError) -> Retransmissions {
     var found = Retransmissions()
     guard !receivers.isEmpty || !given.isEmpty else { return found }

@@ -60,8 +60,8 @@ enum ClearViews {
     return rows
   }
 
-  /// The newest packet with each transport-wide number at one end, in groups of 256 numbers that
-  /// are there as soon as one of them is.
+  /// The newest packet with each transport-wide number at one end, in groups of 256 numbers, each
+  /// allocated once one of them is used.
   private struct NewestPackets {
     private var groups = [[Int32]](repeating: [], count: 256)
 
@@ -150,7 +150,7 @@ enum ClearViews {
       asked[sequence] = []
     }
     guard !wanted.isEmpty else { return [:] }
-    // Most packets were never sent again.
+    // Most packets were never retransmitted, and a bitmap rules them out fast.
     var isWanted = [Bool](repeating: false, count: 1 << 16)
     for sequence in asked.keys { isWanted[Int(sequence)] = true }
     var votes: [UInt32: [UInt32: Int]] = [:]

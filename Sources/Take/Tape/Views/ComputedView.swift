@@ -71,7 +71,8 @@ final class ViewFacts {
     try function.forEachRow(of: table, columns, statements, body)
   }
 
-  /// Which take it is, and how much of it there is: computed rows hold as long as neither changes.
+  /// Identifies a take and how much of it was written: computed rows are valid while neither
+  /// changes.
   struct Stamp: Equatable {
     var content: Int
     var lastStep: Int64
@@ -152,7 +153,7 @@ final class ViewFacts {
       places[UInt64(bitPattern: path), 0].map { lists[$0] } ?? []
     }
 
-    /// The place of an end; nil where no path has it.
+    /// Returns the index of an end; nil if no path has it.
     func place(of end: End) -> Int? { endPlaces[end] }
 
     fileprivate mutating func add(_ one: End, to path: Int64) {
@@ -234,7 +235,7 @@ struct ComputedRows {
   /// Appends a text that is stored already.
   mutating func add(text: StoredText) { numbers.append(text.place) }
 
-  /// A text of some rows, by its place.
+  /// A stored text, by its index.
   struct StoredText {
     fileprivate var place: Int64
   }

@@ -24,7 +24,7 @@ enum FrameViews {
     return rows
   }
 
-  /// The texts of their rows.
+  /// The texts that rows contain, each stored once.
   private struct Texts {
     private let out, inbound, audio, video: ComputedRows.StoredText
 
@@ -65,10 +65,10 @@ enum FrameViews {
 
   // MARK: Journeys
 
-  /// The sum of a frame's packets.
+  /// Totals over a frame's packets.
   private struct Load {
     var frame: CarriedFrames.Frame
-    /// How many numbers.
+    /// The number of distinct sequence numbers.
     var packets: Int32 = 0
     var repairs: Int32 = 0
     var first = Int64.max
@@ -106,7 +106,7 @@ enum FrameViews {
       for place in times.indices { times[place].sort { $0 = min($0, $1) } }
     }
 
-    /// The place of a format's track; nil where nothing of it was captured.
+    /// Returns the index of a format's track; nil if nothing of it was captured.
     func place(of format: CarriedFrames.Format) -> Int? {
       places[Track(peer: format.peer, track: format.track)]
     }
@@ -139,7 +139,8 @@ enum FrameViews {
       for place in tables.indices { tables[place].sort() }
     }
 
-    /// Goes through the received ones of a sent frame, in their order.
+    /// Calls a closure with the index of each received frame that a sent frame became, in their
+    /// order.
     mutating func forEach(_ frame: CarriedFrames.Frame, _ ssrc: UInt32, _ body: (Int) -> Void) {
       guard let table = places[ssrc] else { return }
       let key = UInt64(frame.rtpTime)
@@ -186,12 +187,12 @@ enum FrameViews {
     return rows
   }
 
-  /// What the packets of all frames come to, in the order of the frames.
+  /// Returns the totals of each frame's packets, in the order of the frames.
   private static func allLoads(
     _ frames: inout CarriedFrames, _ facts: ViewFacts
   ) throws(SQLiteError) -> [Load] {
     var loads: [Load] = []
-    // Which frame last had a sequence number, counted from 1.
+    // The frame that last had each sequence number, counted from 1.
     var met = [Int](repeating: 0, count: 1 << 16)
     var row: Int64?
     try frames.forEach(facts) { frame, _, packet in

@@ -1,18 +1,18 @@
-/// The packets of a take in memory, read in one pass over its rows: those of RTP in their streams,
-/// and where the bytes of all others are.
+/// The packets of a take in memory, read in one pass over its rows: those of RTP by stream, and of
+/// all others the position of their bytes.
 struct PacketFacts {
   struct Packet {
     var row: Int64
     var at: Int64
     var size: Int64
-    /// The offset of its bytes in `wire`.
+    /// The offset of the packet's bytes in `wire`.
     var position: Int64
     var end: Int32
-    /// The place of its stream in `streams`.
+    /// The index of the packet's stream in `streams`.
     var stream: Int32
     var ssrc: UInt32
     var rtpTime: UInt32
-    /// 65,536 or more means none.
+    /// The transport-wide sequence number; 65,536 or more if there is none.
     var transportSequence: UInt32
     var sequence: UInt16
     var payloadType: UInt8
@@ -27,7 +27,7 @@ struct PacketFacts {
     var end: Int
     var ssrc: UInt32
     fileprivate(set) var count = 0
-    /// Where its packets begin in `order`.
+    /// The index in `order` of the stream's first packet.
     fileprivate var start = 0
   }
 
@@ -36,7 +36,7 @@ struct PacketFacts {
     var row: Int64
     var at: Int64
     var size: Int64
-    /// The offset of its bytes in `wire`.
+    /// The offset of the packet's bytes in `wire`.
     var position: Int64
     var path: Int64
     /// The sender of an RTCP compound; nil for other protocols.
@@ -49,9 +49,9 @@ struct PacketFacts {
   private(set) var streams: [Stream] = []
   private(set) var others: [Other] = []
   private var streamPlaces = PlaceTable()
-  /// The places of all packets, stream by stream.
+  /// The indexes of all packets, stream by stream.
   private var order: [Int32] = []
-  /// Whether each of the 128 payload types of an end is of media.
+  /// Whether each of the 128 payload types of an end carries media.
   private var mediaTypes: [Bool]
 
   init(_ facts: ViewFacts) throws(SQLiteError) {
@@ -84,9 +84,11 @@ struct PacketFacts {
   /// The bytes that a row of a packet usually takes.
   private static let rowBytes: Int64 = 44
 
-  /// The number of packets that are held in memory: ten times those of a typical call of an hour.
+  /// The maximum number of packets that are held in memory: ten times those of a typical call of an
+  /// hour.
   static let maximum = 6_000_000
-  /// More than these are no take of so many packets, each at two ends, that goes on meanwhile.
+  /// The number of entries at which reading stops: each packet has one per end, at most two, and
+  /// the take may grow meanwhile.
   static let limit = 4 * maximum
 
   private mutating func add(_ row: RowValues) {
@@ -125,7 +127,7 @@ struct PacketFacts {
     return streams.count - 1
   }
 
-  /// Puts the places of all packets into the order of their streams.
+  /// Fills `order` with the indexes of all packets, stream by stream.
   private mutating func sort() {
     var next: [Int] = []
     var start = 0
@@ -142,12 +144,12 @@ struct PacketFacts {
     }
   }
 
-  /// The places of a stream's packets, in the order of their rows.
+  /// Returns the indexes of a stream's packets, in the order of their rows.
   func places(ofStream stream: Int) -> ArraySlice<Int32> {
     order[streams[stream].start..<streams[stream].start + streams[stream].count]
   }
 
-  /// The stream with an SSRC at an end; nil if the take has no packet of it.
+  /// Returns the index of the stream with an SSRC at an end; nil if the take has no packet of it.
   func stream(_ end: Int, _ ssrc: UInt32) -> Int? { streamPlaces[UInt64(end), UInt64(ssrc)] }
 
   func isMedia(_ packet: Packet) -> Bool {
@@ -161,19 +163,20 @@ struct PacketFacts {
 
 // MARK: - OrderedTable
 
-/// Values by numbers that are mostly stored, and asked for, in growing order: frames and packets by
-/// their times.
+/// A table of values by numbers that are mostly stored, and looked up, in ascending order: frames
+/// and packets by their times.
 ///
-/// Where both are so, each is found beside the one before: a hash table of hundreds of thousands
-/// would read memory all over for each.
+/// In that order, each value is found next to the previous one, whereas a hash table of hundreds of
+/// thousands would read memory at random.
 struct OrderedTable<Value> {
   private(set) var keys: [UInt64] = []
   private(set) var values: [Value] = []
   private var isSorted = true
-  /// Where the last one was found.
+  /// The index at which the last look-up ended.
   private var cursor = 0
 
-  /// How far back a key is put into its place at once: packets overtake few others.
+  /// The maximum distance over which a key is moved into its place at once, because packets
+  /// overtake few others.
   private static var nearby: Int { 64 }
 
   init() {}
@@ -201,7 +204,7 @@ struct OrderedTable<Value> {
     values.insert(value, at: place)
   }
 
-  /// Sorts the values after the last was added; those with the same key stay in their order.
+  /// Sorts the values by key once all are added; those with the same key keep their order.
   mutating func sort() {
     guard !isSorted else { return }
     let order = keys.indices.sorted { (keys[$0], $0) < (keys[$1], $1) }
@@ -232,7 +235,7 @@ struct OrderedTable<Value> {
     return place < keys.count && keys[place] == key ? values[place] : nil
   }
 
-  /// Returns the place of the first key that is not below one, searching from where the last was.
+  /// Returns the index of the first key that is not below one, searching from the previous result.
   mutating func firstPlace(notBelow key: UInt64) -> Int {
     var low = 0
     var high = keys.count

@@ -12,7 +12,7 @@ enum PacketViews {
     var marks: Marks
   }
 
-  /// By what the two ends of a packet are the same one, as two numbers.
+  /// The properties by which a packet is recognized at both ends, as two numbers.
   private struct Marks {
     /// SSRC and RTP time.
     var stream: UInt64
@@ -78,7 +78,7 @@ enum PacketViews {
     return rows
   }
 
-  /// Adds a packet on its way to the other end; without an arrival it was lost.
+  /// Adds a sent packet with its arrival at the other end; `end` is nil if it was lost.
   private static func add(
     _ sent: Sent, _ end: (peer: Int64, at: Int64)?, to rows: inout ComputedRows
   ) {
@@ -110,7 +110,7 @@ enum PacketViews {
 /// The life of each media packet: the rows of `packet_life`.
 struct PacketLives {
   private struct Arrival {
-    /// The first packet of it.
+    /// The index of the first copy.
     var packet: Int32
     var copies: Int32
     var at: Int64
@@ -130,13 +130,13 @@ struct PacketLives {
   /// A stream of media at its receiver.
   private struct Reception {
     var source: Source
-    /// That of its source.
+    /// The number of the source.
     var number: Int
-    /// By RTP time and sequence number.
+    /// The arrivals by RTP time and sequence number.
     var arrivals = OrderedTable<Arrival>()
     /// When the last packet arrived.
     var newest = Int64.min
-    /// What was decoded, by RTP time.
+    /// The decoded frames by RTP time.
     var shown = OrderedTable<Sight>()
   }
 
@@ -149,14 +149,14 @@ struct PacketLives {
   private let packets: PacketFacts
   private var receptions: [Reception] = []
   private var places: [Source: Int] = [:]
-  /// Sources by numbers, for tables.
+  /// The number of each source, used as a key in tables.
   private var numbers: [Source: Int] = [:]
   /// The number of each stream's source.
   private var streamNumbers: [Int] = []
   /// The peers that send and receive each SSRC.
   private var senders: [UInt32: Set<Int64>] = [:]
   private var receivers: [UInt32: Set<Int64>] = [:]
-  // What was asked for, by source and sequence number, and sent again, by source and moment.
+  // The requests by source and sequence number, and the retransmissions by source and moment.
   private var requestPlaces = PlaceTable()
   private var requests: [[Int64]] = []
   private var repairPlaces = PlaceTable()
@@ -180,7 +180,7 @@ struct PacketLives {
     return numbers.count - 1
   }
 
-  /// A source and a direction, for tables.
+  /// Returns a table key for a source and a direction.
   private static func key(_ number: Int, isOut: Bool) -> UInt64 {
     UInt64(number) << 1 | (isOut ? 1 : 0)
   }
@@ -282,9 +282,9 @@ struct PacketLives {
 
   /// One transmission of a packet.
   private struct Way {
-    /// The sender's stream; nil where that is not in the take.
+    /// The sender's stream; nil if the take lacks the sender.
     var stream: Int?
-    /// At the receiver; nil where that is not in the take.
+    /// The stream at the receiver; nil if the take lacks the receiver.
     var reception: Int?
     var ssrc: UInt32
     var sequence: UInt16
@@ -335,7 +335,7 @@ struct PacketLives {
     }
   }
 
-  /// Who receives the packets of a stream; nil: somebody who is not in the take.
+  /// Returns the receptions of a stream's packets; nil stands for a receiver that the take lacks.
   private func destinations(of stream: PacketFacts.Stream) -> [Int?] {
     let sender = packets.ends[stream.end].peer
     let others = (receivers[stream.ssrc] ?? []).filter { $0 != sender }.sorted()
@@ -415,7 +415,7 @@ struct PacketLives {
     rows.add(frame?.at)
   }
 
-  /// The first retransmission of a packet at one of its ends.
+  /// Returns the first retransmission of a packet at one of its ends; nil if there is none.
   private func repair(of way: Way, at number: Int, isOut: Bool) -> Sight? {
     guard !repairs.isEmpty, let time = way.rtpTime,
       let place = repairPlaces[
@@ -424,7 +424,8 @@ struct PacketLives {
     return repairs[place]
   }
 
-  /// When a packet was asked for: by its receiver, or at its sender where that is not in the take.
+  /// Returns the times at which a packet was requested, at its receiver, or at its sender if the
+  /// take lacks the receiver.
   private func requests(of way: Way, around moment: Int64) -> [Int64] {
     let receiver = way.reception.map { receptions[$0].number }
     guard !requests.isEmpty, let number = receiver ?? way.stream.map({ streamNumbers[$0] }),

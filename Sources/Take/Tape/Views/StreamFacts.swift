@@ -38,7 +38,7 @@ struct StreamFacts {
     var isRetransmission: Bool
     /// Ticks per second; 0 if unknown or not received.
     var clockRate: Int64
-    /// The second of its last packet, and that second's weight so far.
+    /// The second of the last packet, and that second's weight so far.
     fileprivate var second: Int64?
     fileprivate var weight = Weight()
   }
@@ -84,7 +84,7 @@ struct StreamFacts {
     }
   }
 
-  /// The clock rates of each end's payload types that belong to tracks.
+  /// Returns the clock rates of each end's payload types that belong to tracks.
   private static func clockRates(
     _ packets: PacketFacts, _ facts: ViewFacts
   ) throws(SQLiteError) -> [Int: [UInt8: Int64]] {
@@ -125,7 +125,8 @@ private struct StreamReader {
   private var part: Int32 = 0
   private var place: Int64 = 0
   private var nearRestarts = NearRestarts()
-  /// Where numbers may begin anew with the packet before: its step to that.
+  /// The step to the previous packet's sequence number, if the numbers may restart with that
+  /// packet.
   private var doubtfulStep: Int?
   // The previous packet whose clock rate is known.
   private var clockedAt: Int64?
@@ -163,10 +164,10 @@ private struct StreamReader {
     stream.places.append(StreamFacts.Place(part: part, packet: number, place: place))
   }
 
-  /// Stores what is still open after the last packet.
+  /// Stores the weights that are still open after the last packet.
   mutating func finish() { for share in stream.shares.indices { storeWeight(share) } }
 
-  /// Stores the weight of the present second of a share beside those of all others: a look-up for
+  /// Stores a share's weight in the current second once the second is over, because a look-up for
   /// each packet would take most of the time.
   private mutating func storeWeight(_ share: Int) {
     guard let second = stream.shares[share].second else { return }
@@ -218,7 +219,8 @@ private struct StreamReader {
     }
   }
 
-  /// Begins a part with the packet before where this one bears out that numbers began anew with it.
+  /// Begins a part with the previous packet if this one confirms that the numbers restarted with
+  /// it.
   private mutating func findNearRestart(_ packet: PacketFacts.Packet) {
     let mayBegin = nearRestarts.mayBegin(packet.sequence, packet.rtpTime)
     let step = Int(Int16(truncatingIfNeeded: Int64(packet.sequence) - sequence))

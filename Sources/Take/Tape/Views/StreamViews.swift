@@ -151,7 +151,7 @@ enum StreamViews {
     var sequence: Int64
   }
 
-  /// Goes through the packets of a stream by position, without duplicates: the first occurrence
+  /// Calls a closure with a stream's packets by position, without duplicates: the first occurrence
   /// stays.
   private static func forEachDistinct(
     of stream: StreamFacts.Stream, _ packets: PacketFacts, _ body: (Distinct) -> Void

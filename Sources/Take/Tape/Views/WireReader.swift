@@ -1,4 +1,4 @@
-/// Reads the bytes of datagrams from `wire`, where most neighbours are in one piece.
+/// Reads the bytes of datagrams from `wire`; neighbours are mostly in the same piece.
 final class WireReader {
   private let pieces: SQLiteStatement
   /// The piece that the statement is at.
@@ -6,14 +6,14 @@ final class WireReader {
   private var isThere = false
 
   private static let pieceLength = Int64(WirePiece.length)
-  /// A datagram has no more bytes.
+  /// The maximum size of a datagram in bytes.
   private static let longest: Int64 = 65_535
 
   init(_ facts: ViewFacts) throws(SQLiteError) {
     pieces = try facts.prepare("SELECT bytes FROM wire WHERE piece = ?1")
   }
 
-  /// Returns the bytes at an offset; fewer where the take does not have all of them.
+  /// Returns the bytes at an offset; fewer if the take lacks some.
   func bytes(at position: Int64, count: Int64) throws(SQLiteError) -> [UInt8] {
     guard position >= 0, (1...Self.longest).contains(count) else { return [] }
     var bytes: [UInt8] = []
@@ -29,7 +29,7 @@ final class WireReader {
     return bytes
   }
 
-  /// Returns the byte at an offset; nil where the take does not have it.
+  /// Returns the byte at an offset; nil if the take lacks it.
   func byte(at position: Int64) throws(SQLiteError) -> UInt8? {
     guard position >= 0, try move(to: position / Self.pieceLength) else { return nil }
     return pieces.lentBytes(0).dropFirst(Int(position % Self.pieceLength)).first

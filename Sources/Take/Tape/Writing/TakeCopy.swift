@@ -159,7 +159,7 @@ final class TableInsert {
   private let statement: SQLiteStatement
   /// The stream for a column's bytes; nil if they stay in the row.
   private let stream: WireStore?
-  /// That column's index, and how many columns replace it (size, position).
+  /// The index of the column with the bytes, and how many columns replace it (size, position).
   private let column: Int
   private let places: Int
   /// Whether the last column names the encoding of the column before it, and that column's
@@ -202,7 +202,8 @@ final class TableInsert {
       if isCoded { statement.bindNull(at: codingParameter) }
       return try statement.insert(row: number, rows.bytes, range)
     }
-    // Follows the row number, counted from 1.
+    // The first parameter for the column; parameters are counted from 1, and the row number is the
+    // first.
     let parameter = Int32(2 + column)
     let last = parameter + Int32(places) - 1
     let position = stream.position
