@@ -278,7 +278,7 @@ extension DataTransport {
     return Channel(number: association.nextChannel, isRemote: false, options: options)
   }
 
-  /// Returns the number of a local channel, which may be closed already.
+  /// Returns the number of a channel that exists or existed; throws if there was none.
   func known(_ number: UInt32) throws(PeerError) -> DataChannelNumber {
     guard number < association.nextChannel.rawValue else {
       throw PeerError(name: "InvalidAccessError", message: "there is no data channel \(number)")

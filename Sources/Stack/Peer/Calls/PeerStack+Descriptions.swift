@@ -34,7 +34,7 @@ extension PeerStack {
     if let given, given.type == .rollback || !given.sdp.isEmpty {
       description = given
     } else if let given {
-      // W3C: empty text stands for the created description, which is created here if necessary.
+      // W3C: empty text stands for the description that createOffer or createAnswer would return.
       description = given.type == .offer ? try offer() : try answer()
       description.type = given.type
     } else if negotiation.signalingState == .haveRemoteOffer

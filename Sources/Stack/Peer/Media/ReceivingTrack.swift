@@ -35,7 +35,7 @@ struct ReceivingTrack: Machine {
   private(set) var sources = SourceHistory()
   /// Whether frames are decoded.
   private let decodes: Bool
-  /// Whether the track is enabled; the audio of a disabled track is silent.
+  /// Whether the track is enabled; a disabled track is silent or black.
   private var isEnabled = true
   private var blackout = Blackout()
   /// The size stated by the last key frame of a codec that is not decoded.

@@ -299,7 +299,7 @@ struct SentVideo {
     encoded bytes: [UInt8], _ codec: CodecName, limit: UInt64?, isEnabled: Bool, at now: Instant
   ) -> StreamCapture.Verdict? {
     if choice?.codec == codec {
-      // The other simulcast layers are encoded, or are not sent.
+      // Only the first layer can carry frames that arrive encoded.
       guard choice?.start.isFirst == true else { return .useless }
       beginPassing(at: now)
     }
@@ -307,7 +307,7 @@ struct SentVideo {
     return isEnabled ? stream?.accept(bytes, limit: limit, at: now) : .useless
   }
 
-  /// Converts a received frame to be sent unchanged; returns nil until a decoder can start.
+  /// Converts a received frame to be sent unchanged; returns nil while waiting for a key frame.
   mutating func acceptReceived(_ frame: ReceivedFrame) -> EncodedFrame? {
     guard frame.isKey || !waitsForKey else { return nil }
     waitsForKey = false

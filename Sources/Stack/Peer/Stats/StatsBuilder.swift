@@ -120,8 +120,8 @@ extension StatsBuilder {
   ///
   /// - Parameters:
   ///   - lastPacket: the arrival of the last packet in milliseconds of Unix time.
-  ///   - isComplete: whether path probes count as retransmitted packets, as in libwebrtc, which
-  ///     cannot tell them apart, and streams without RTX have no such members.
+  ///   - isComplete: whether path probes count as retransmitted packets (libwebrtc cannot tell them
+  ///     apart), and whether streams without RTX lack the members about retransmissions.
   mutating func add(
     _ stream: InboundStreamCounters, lastPacket: Double?, isComplete: Bool = false
   ) {
