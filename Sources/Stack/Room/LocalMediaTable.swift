@@ -19,7 +19,7 @@ struct LocalMediaTable {
     /// The connection and transceiver that send it.
     var connection: ConnectionID?
     var transceiver: UInt32?
-    /// The take's number of the peer reported to send it; nil until reported.
+    /// The number in the take of the peer that was reported to send the media; nil until reported.
     var carrier: UInt32?
   }
 
@@ -31,7 +31,7 @@ struct LocalMediaTable {
 
   subscript(id: LocalMediaID) -> Entry? { place(of: id).map { entries[$0] } }
 
-  /// Media for sending connections.
+  /// The media that sending connections should carry: what is published or being published.
   var attached: [LocalMediaInfo] {
     entries.filter { $0.phase == .publishing || $0.phase == .published }.map(\.info)
   }
@@ -49,7 +49,7 @@ struct LocalMediaTable {
     for info in infos { entries.append(Entry(info: info, phase: phase)) }
   }
 
-  /// Removes and returns media that waited for the room.
+  /// Starts publishing the media that waited for the room, and returns it.
   mutating func removeDeferred() -> [LocalMediaInfo] {
     var taken: [LocalMediaInfo] = []
     for index in entries.indices where entries[index].phase == .deferred {

@@ -57,7 +57,8 @@ struct ParticipantTable {
     return .left(number: people[index].number)
   }
 
-  /// Records published media; returns false if it is known or its owner is not present.
+  /// Records published media; returns false if it is known, its owner is local or not present, or
+  /// there is too much media.
   mutating func publish(_ published: PublishedMedia) -> Bool {
     guard media.count < ParticipantTable.mediaMaximum, media(published.id) == nil,
       let owner = person(published.owner), owner.isPresent, !owner.isLocal

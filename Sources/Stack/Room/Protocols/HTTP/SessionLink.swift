@@ -61,7 +61,7 @@ struct SessionLink: Sendable {
 
   mutating func restartFailed() { session?.restartFailed() }
 
-  /// Adds a local candidate, nil after the last one; waits for the session.
+  /// Adds a local candidate, nil after the last one; it is kept until there is a session.
   mutating func add(_ candidate: CandidateInit?) {
     if session == nil { candidates.append(candidate) } else { session?.add(candidate, &desk) }
   }

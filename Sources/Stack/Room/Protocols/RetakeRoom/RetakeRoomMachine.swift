@@ -321,8 +321,8 @@ extension Roster.Offer {
 
 // MARK: - RoomDesk
 
-/// The state that the machine for Retake's own rooms shares: the transport, the participants and
-/// outputs.
+/// The state that the parts of a client of Retake's own rooms share: the transport, the
+/// participants and outputs.
 struct RoomDesk: SignalingDesk {
   /// The request that a server's answer belongs to.
   enum Purpose: Hashable, Sendable {

@@ -3,7 +3,7 @@ import Wire
 
 /// A room's participants and their media, with the media's ids.
 struct Roster: Sendable {
-  /// Media as a server names it.
+  /// A participant's media as a server describes it.
   struct Offer: Hashable, Sendable {
     /// The server's name for it, unique per owner.
     var key: String
@@ -48,7 +48,7 @@ struct Roster: Sendable {
     return nil
   }
 
-  /// Finds media by the server's name, if names are unique in the room.
+  /// Finds media by the server's name, for servers whose names are unique in the room.
   func media(key: String) -> MediaID? {
     for member in members {
       if let index = member.keys.firstIndex(of: key) { return member.info.media[index].id }
