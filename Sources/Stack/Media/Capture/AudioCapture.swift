@@ -57,7 +57,7 @@ package struct AudioCapture: Machine {
   /// Creates a track's capture.
   /// - Parameters:
   ///   - origin: the instant of media time 0 if this capture continues another one's stream (W3C
-  ///     replaceTrack); nil for its first start.
+  ///     replaceTrack); if nil, that of its first start.
   ///   - counters: the counters of an earlier capture of the same source.
   ///   - isEnabled: whether audio is sent rather than silence.
   package init(

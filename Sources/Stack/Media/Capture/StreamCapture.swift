@@ -82,8 +82,8 @@ package enum RTPClock {
 ///
 /// They cannot be made smaller, and sending them anyway would fill queues and delay the audio. Bits
 /// sent beyond the path's rate are a debt that the path pays off. From half of the maximum debt on,
-/// frames that no other frame refers to are dropped; beyond the maximum, all frames are, up to a
-/// key frame after half of the debt is paid.
+/// frames that no other frame refers to are dropped; beyond the maximum, all frames are, until a
+/// key frame arrives with the debt at half of the maximum or less.
 struct StreamThinner {
   /// The maximum amount by which sending may be ahead of the path, as time at its rate.
   ///

@@ -85,7 +85,7 @@ package protocol AudioEncoding: AnyObject {
 
 /// An encoded audio block.
 package struct EncodedAudio: Hashable, Sendable {
-  /// The payload; empty or one byte if DTX says that nothing need be sent.
+  /// The payload; at most two bytes if DTX says that nothing need be sent.
   package var bytes: [UInt8]
   package var isVoice: Bool
   /// The block's RFC 6464 level, 0 to 127.

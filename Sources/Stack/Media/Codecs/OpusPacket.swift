@@ -1,6 +1,6 @@
 package import RTP
 
-/// An audio packet's duration, read from its bytes, for any codec.
+/// The duration of an Opus or G.711 packet, read from its bytes.
 package struct AudioPacket: Hashable, Sendable {
   /// The duration in samples at 48 kHz.
   package let duration: Int
@@ -40,8 +40,8 @@ extension CodecName {
 
 /// An Opus packet's framing: its duration, and whether its lengths are valid.
 ///
-/// No decoder refuses a packet that passes for its form (RFC 6716 section 3.4), so bad packets are
-/// dropped before they reach playout.
+/// Packets that a decoder would refuse because of their framing (RFC 6716 section 3.4) are not
+/// parsed, and so are dropped before they reach playout.
 package struct OpusPacket: Hashable, Sendable {
   /// The duration of one of its frames, in samples at 48 kHz.
   package let frameDuration: Int

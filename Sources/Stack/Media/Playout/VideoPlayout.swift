@@ -115,7 +115,7 @@ package struct VideoPlayout: Machine {
       frames.append(frame)
       return
     }
-    // Waiting frames have times that are no longer valid.
+    // After a jump, the due times of waiting frames are no longer valid.
     if delay.observe(frame) == .jumped { showAll(at: now, into: &outbox) }
     frames.append(frame)
   }
@@ -285,7 +285,7 @@ struct VideoDelay {
   private mutating func follow(
     _ frame: ReceivedFrame, after last: Int64, previous: ArrivalSpread
   ) {
-    // The fastest transit changed: keep the current delay in absolute time.
+    // If the fastest transit has changed, the current delay stays the same in absolute time.
     current =
       current
       + (previous.fastestArrival(of: frame.extendedTime)

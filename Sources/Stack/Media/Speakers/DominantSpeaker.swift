@@ -43,7 +43,7 @@ package struct DominantSpeaker: Machine {
     var lastLevel: Instant
   }
 
-  /// A participant without a packet for longer than this counts as silent, once per this time.
+  /// A participant without a packet for longer than this gets a silent level, once per such period.
   private static let levelTimeout = Interval.milliseconds(40)
   /// A participant without a packet for this long is removed unless it is dominant.
   private static let participantTimeout = Interval.seconds(3600)
