@@ -171,7 +171,7 @@ package struct RenderedAudio: Sendable {
   package var units: Int
   /// The number of tracks mixed; 0 for silence.
   package var tracks: Int
-  /// The samples at 48 kHz; empty if the received audio was not decoded.
+  /// The samples at 48 kHz; silence where the received audio was not decoded.
   package var block: AudioBlock
 }
 

@@ -17,7 +17,7 @@ struct PlayoutQueue {
 
   static let unitFrames = AudioBlock.sampleRate / 100
   private static let tracksMaximum = 64
-  /// One second: after a longer pause only the newest audio is played.
+  /// One second: after the device pauses for longer, only the newest audio is played.
   private static let framesMaximum = AudioBlock.sampleRate
   /// The maximum number of units that a device can request at once.
   static let unitsMaximum = 200
