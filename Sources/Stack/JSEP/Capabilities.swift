@@ -90,7 +90,7 @@ package struct CodecCapability: Hashable, Sendable {
   package var kind: MediaKind
   /// The encoding name as in rtpmap lines.
   package let name: String
-  /// In Hz.
+  /// The clock rate in Hz.
   package var clockRate: UInt32
   package var channels: UInt8?
   /// The local fmtp value; empty for none.

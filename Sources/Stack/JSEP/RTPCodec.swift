@@ -3,9 +3,9 @@ public import Wire
 
 /// A codec in the form of the W3C API (RTCRtpCodec).
 public struct RTPCodec: Hashable, Sendable, Codable {
-  /// `audio/opus`, `video/VP8`, `video/rtx`, ...
+  /// The MIME type: `audio/opus`, `video/VP8`, `video/rtx`, ...
   public var mimeType: String
-  /// In Hz.
+  /// The clock rate in Hz.
   public var clockRate: UInt32
   /// The number of audio channels, if more than one.
   public var channels: UInt8?

@@ -121,7 +121,7 @@ package struct Transceiver: Hashable, Sendable {
   mutating func stop() {
     isStopping = true
     direction = .stopped
-    // It was never negotiated, so it stops immediately.
+    // A transceiver that was never negotiated stops immediately.
     if mid == nil { currentDirection = .stopped }
   }
 

@@ -5,7 +5,7 @@ import Wire
 extension Negotiation {
   package var transceivers: [Transceiver] { transceiverTable.all }
 
-  /// The result of the last completed exchange: the accepted m-sections, in order.
+  /// The result of the last answer, final or provisional: the accepted m-sections, in order.
   package var sections: [NegotiatedSection] { agreed.sections }
 
   /// The result of the last completed exchange for data channels.
