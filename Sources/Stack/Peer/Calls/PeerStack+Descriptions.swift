@@ -249,7 +249,7 @@ extension PeerStack {
     } catch {
       throw PeerError(name: "OperationError", message: error.description)
     }
-    // Sections that are not a bundle's first have their own candidates until they are bundled.
+    // Candidates of a section that shares another section's transport are ignored.
     guard let index, let bundle = number.flatMap({ bundles[$0] }),
       bundle.isOfPresentGeneration(candidate)
     else { return }
