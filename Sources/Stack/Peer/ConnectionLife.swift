@@ -99,7 +99,7 @@ struct ConnectionStates {
   private(set) var iceGathering = ICEGatheringState.new
   private(set) var connection = ConnectionState.new
   private(set) var establishment = EstablishmentState.new
-  /// Nil until there is an association.
+  /// The SCTP transport's state; nil until there is an association.
   private(set) var sctp: SCTPState?
 
   mutating func move(to state: SignalingState) -> StateTransition? {

@@ -292,7 +292,7 @@ public struct GatheringError: Hashable, Sendable, Codable {
 public struct SelectedPairChange: Hashable, Sendable, Codable {
   /// The reason for a change.
   public enum Reason: String, Hashable, Sendable, Codable {
-    /// It is the first pair that works.
+    /// The pair is the first one that works.
     case first
     /// The previous pair no longer works.
     case lost

@@ -194,8 +194,7 @@ extension PeerStack {
   /// Enables or disables a track; a disabled one is silent or black.
   ///
   /// Its RTP continues and is counted, except for local video that arrives encoded, which pauses.
-  /// If
-  /// the state does not change, the call has no effect and emits no event.
+  /// If the state does not change, the call has no effect and emits no event.
   func setEnabled(
     _ isEnabled: Bool, of id: UInt32, isInbound: Bool
   ) throws(PeerError) {

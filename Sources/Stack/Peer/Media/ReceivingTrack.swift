@@ -97,7 +97,7 @@ struct ReceivingTrack: Machine {
     }
   }
 
-  /// Makes video frames wait as long as a retransmission takes, once one was needed.
+  /// Makes video frames wait as long as a retransmission takes, once some frames needed one.
   mutating func awaitRepairs(taking roundTrip: Interval?) {
     video?.awaitRepairs(taking: roundTrip)
   }
@@ -125,7 +125,7 @@ struct ReceivingTrack: Machine {
     }
   }
 
-  // In place, because a call would copy the complete track.
+  // Inlined, because a call would copy the complete track.
   @inline(__always)
   private func record(of played: PlayedAudio) -> FrameRecord {
     // Concealed audio has neither bytes nor a sender's level.

@@ -224,7 +224,7 @@ struct SendingTrack: Machine {
     guard stream.limit(to: encoding) else { return }
     switch kind {
     case .audio:
-      // An audio encoder keeps its bit rate, so a new one takes over.
+      // An audio encoder cannot change its bit rate, so another one replaces it.
       if audio.needsRestart(within: encoding) { stop(at: now, into: &outbox) }
     case .video: video.limit(to: encoding, at: now)
     }

@@ -26,7 +26,7 @@ struct TrackTable {
     self.codecs = codecs
   }
 
-  /// The tracks' next deadline; in place, because a call would copy the complete table.
+  /// The tracks' next deadline; inlined, because a call would copy the complete table.
   @inline(__always)
   var deadline: Instant? {
     var first: Instant?

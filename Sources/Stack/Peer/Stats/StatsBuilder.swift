@@ -172,7 +172,7 @@ extension StatsBuilder {
     set("roundTripTimeMeasurements", remote.roundTripTimeMeasurements)
   }
 
-  /// Adds the remote peer's reports on its own stream.
+  /// Adds the remote peer's reports on a stream that it sends.
   mutating func add(_ remote: RemoteOutboundCounters) {
     set("packetsSent", remote.packetsSent)
     set("bytesSent", remote.bytesSent)

@@ -62,7 +62,8 @@ struct CandidatePool {
     case .localCandidate, .gatheringState, .gatheringFailed, .unsignaledCandidate:
       kept.append(output)
     case .candidatesRemoved(let gone):
-      // These candidates were never reported.
+      // Candidates that were held back were never reported, so their removal is not reported
+      // either.
       kept.removeAll { entry in
         guard case .localCandidate(let candidate?) = entry else { return false }
         return gone.contains(candidate)
