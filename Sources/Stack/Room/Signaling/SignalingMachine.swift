@@ -289,7 +289,7 @@ package enum SignalingEvent: Hashable, Sendable, Codable {
   case message(UserMessage)
   /// A notification from the service in its own terms, as JSON.
   case notification(type: String, String)
-  /// The server redirected the client to another one, which the machine follows by itself.
+  /// The server redirected the client to another server; the machine follows by itself.
   case redirected(String)
   /// The transport was lost, and the machine is reconnecting or has rejoined the room.
   case reconnecting(attempt: Int, reason: String)

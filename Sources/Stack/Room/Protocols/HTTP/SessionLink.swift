@@ -104,7 +104,7 @@ struct SessionLink: Sendable {
     candidates = []
   }
 
-  /// Records whether the server accepts candidates; nil if it did not respond.
+  /// Records whether the server accepts candidates; the response is nil if there was none.
   mutating func handleCandidates(_ response: SessionResponse?) { session?.handle(response, &desk) }
 
   /// Returns the server's description after an ICE restart; nil if there is none.

@@ -6,7 +6,7 @@ struct JanusSession: Sendable {
   enum News: Hashable, Sendable {
     /// The transport is open.
     case opened
-    /// The session exists: a new one, or the one before the transport was lost.
+    /// The session exists: a new one, or the one from before the transport was lost.
     case ready(isNew: Bool)
     case attached(JanusRole)
     case reply(JanusRole, JanusAsk, JanusReply)
@@ -215,7 +215,7 @@ struct JanusSession: Sendable {
     if let session = message.session, let id, session != id { return [] }
     switch message.type {
     case "ack":
-      // The only answer to keepalives and candidates.
+      // Keepalives and candidates are answered by this message alone.
       guard let transaction = message.transaction, let purpose = requests.purpose(of: transaction),
         purpose == .keepalive || purpose == .trickle
       else { return [] }

@@ -79,7 +79,7 @@ struct JanusVideoRoom: JanusPlugin {
       events += desk.roster.set([], of: id)
     }
     for publisher in publishers { events += publish(publisher, &desk) }
-    // On first joining, all of this is reported at once.
+    // On first joining, `joined` reports all participants at once.
     if isReturn { desk.emit(events) }
     desk.entered(id, session: data["private_id"]?.identifier)
     publisher.entered(&desk)

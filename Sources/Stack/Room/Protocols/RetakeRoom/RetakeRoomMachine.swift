@@ -230,7 +230,7 @@ package struct RetakeRoomMachine: SignalingMachine {
   ) {
     joinDue = nil
     let isReturn = phase == .reconnecting
-    // Another session has other connections.
+    // The connections belong to the previous session, which was not resumed.
     if isReturn, !(isResumed && name == session) {
       up.close(&desk)
       down.close(&desk)

@@ -5,7 +5,7 @@ import Wire
 struct Roster: Sendable {
   /// A participant's media as a server describes it.
   struct Offer: Hashable, Sendable {
-    /// The server's name for it, unique per owner.
+    /// The server's name for the media, unique per owner.
     var key: String
     var kind: MediaKind
     var isActive = true
@@ -216,8 +216,8 @@ struct Publication: Sendable {
 
   // MARK: Offers
 
-  /// Starts an offer; returns nil if one is in progress, after which another follows.
-  /// - Returns: whether to restart ICE.
+  /// Starts an offer; if one is in progress, another follows it.
+  /// - Returns: whether to restart ICE; nil if an offer is in progress.
   mutating func begin() -> Bool? {
     guard phase == .idle else {
       isStale = true
