@@ -47,7 +47,7 @@ package struct AudioCapture: Machine {
   private var isRunning = false
   private var hasFailed = false
   private var isEnabled: Bool
-  /// The number of the next block: on the grid for a tone, else since media time 0.
+  /// The number of the next block, counted from media time 0.
   private var nextBlock: Int64 = 0
   private var lastInput: Instant?
   private var mutedSpeech = MutedSpeech()
@@ -328,7 +328,7 @@ struct MutedSpeech {
   private(set) var isSpeaking = false
 
   /// Handles a block from the microphone.
-  /// - Returns: whether speech started or ended with it; nil if neither.
+  /// - Returns: true if speech started with the block, false if it ended, otherwise nil.
   mutating func observe(_ block: AudioBlock, at now: Instant) -> Bool? {
     let loudness = Loudness(samples: block.samples, channels: block.channels)
     let level = AudioMeter.level(energy: loudness.energy, frameCount: block.frameCount)

@@ -106,7 +106,7 @@ struct StreamThinner {
     byteCount: Int, isKey: Bool, isReference: Bool, limit: UInt64?, at now: Instant
   ) -> Bool {
     guard let limit else {
-      // Frames dropped while the path was full are still missing.
+      // Even without a limit, frames that were dropped before are missing until the next key frame.
       debt = 0
       paidAt = nil
       if isKey { waitsForKey = false }

@@ -146,7 +146,7 @@ package struct VideoCapture: Machine {
     let begin = origin ?? now
     origin = begin
     guard let clock else { return }
-    // A frame that started earlier is over.
+    // Begin with the first frame that starts now or later.
     var next = clock.frame(at: first, since: begin)
     if clock.start(of: next, since: begin) < first { next += 1 }
     self.clock?.nextFrame = max(clock.nextFrame, next)

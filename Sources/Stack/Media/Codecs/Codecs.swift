@@ -46,7 +46,8 @@ package struct OpusSettings: Hashable, Sendable {
   package init() {}
 }
 
-/// Everything that determines a video encoder's bytes: one thread, no measured effort.
+/// Everything that determines a video encoder's bytes: encoders use one thread and do not adapt
+/// their effort to the time it takes.
 package struct VideoSettings: Hashable, Sendable {
   package var codec: CodecName
   package var width: Int

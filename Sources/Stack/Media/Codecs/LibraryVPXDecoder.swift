@@ -145,8 +145,7 @@ package struct VP8BitstreamHeader: Hashable, Sendable {
   package var quantiser: UInt8
 
   /// Parses the frame tag and the first partition up to the quantiser; nil if they are truncated,
-  /// or
-  /// a key frame has no start code.
+  /// or a key frame has no start code.
   package init?(_ bytes: RawSpan) {
     guard bytes.byteCount >= 4 else { return nil }
     var offset = 3

@@ -182,7 +182,8 @@ struct VideoFrameQueue {
 struct VideoDelay {
   /// The RTP clock rate for video (RFC 7741 section 4.1).
   private static let clockRate = 90_000
-  /// The current delay changes by at most a tenth of the elapsed media time.
+  /// The current delay changes by at most a tenth of the elapsed media time, except after a late
+  /// frame.
   private static let slowness: Int64 = 10
 
   /// The requested minimum delay.
