@@ -166,7 +166,7 @@ package struct CapturedBlock: Sendable {
 
 /// Audio for the device to play.
 package struct RenderedAudio: Sendable {
-  /// The number of its first 10 ms unit, from 0.
+  /// The number of the block's first 10 ms unit, from 0.
   package var index: UInt64
   package var units: Int
   /// The number of tracks mixed; 0 for silence.

@@ -5,7 +5,7 @@ struct PlayoutQueue {
   private struct Track {
     let number: UInt32
     var blocks: [AudioBlock] = []
-    /// Frames of the first block already played.
+    /// The number of frames of the first block that were already played.
     var played = 0
     var frames = 0
   }

@@ -58,7 +58,7 @@ extension SessionControl {
       states.unit != .uninitialized && settings.unitFormats != formats
       && !conditions.isInterrupted && conditions.hasServer
     if isStale, !changes.contains(.uninitialize) {
-      // The session stays active in between.
+      // Reinitialise the device, but keep the session active meanwhile.
       let runs = conditions.isPlaying || conditions.isRecording
       return (states.unit == .started ? [.stopUnit] : [])
         + [.uninitializeUnit, initialization] + (runs ? [.startUnit] : [])

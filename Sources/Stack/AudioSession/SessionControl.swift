@@ -145,7 +145,7 @@ struct SessionControl {
     case .externallyActivated:
       activations.add()
       states.setActive(true, into: &outbox)
-      // An interruption by a telephone call may start and never end.
+      // The end of an interruption by a telephone call may not be reported, so end it here.
       states.setInterrupted(false, into: &outbox)
       outbox.append(.event(.didEndInterruption(shouldResumeSession: true)))
       requests.add(DeviceRequest(purpose: .unit))

@@ -6,7 +6,7 @@ struct SourceLine {
   /// 10 ms at 48 kHz.
   struct Unit {
     var samples: [Int16]
-    /// Whether it is silence that replaces missing audio.
+    /// Whether the unit is silence that replaces missing audio.
     var isFiller: Bool
   }
 
