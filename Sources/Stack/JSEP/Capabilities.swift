@@ -105,7 +105,7 @@ package struct CodecCapability: Hashable, Sendable {
   /// Whether frames pass through undecoded: without a library, every variant of the format can be
   /// received.
   package var isPassedThrough: Bool
-  /// Whether a library encodes it here.
+  /// Whether a library encodes the codec here.
   package private(set) var isEncoded: Bool
 
   init(_ codec: Codec, _ format: OfferedFormat, encoders: [CodecName] = []) {
@@ -134,10 +134,10 @@ package struct ExtensionCapability: Hashable, Sendable {
   package var uri: String
   package var id: UInt8
   package var kinds: [MediaKind]
-  /// Whether local offers list it; otherwise it is only accepted.
+  /// Whether local offers list the extension; otherwise it is only accepted.
   package var isOffered: Bool
 
-  /// Whether it identifies simulcast layers (RFC 8852); offered only with simulcast.
+  /// Whether the extension identifies simulcast layers (RFC 8852); offered only with simulcast.
   var namesLayers: Bool {
     let extensions = [HeaderExtensionURI.streamID, .repairedStreamID]
     return extensions.contains { $0.rawValue == uri }

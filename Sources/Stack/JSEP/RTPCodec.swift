@@ -64,7 +64,7 @@ public struct RTPCodec: Hashable, Sendable, Codable {
     }
   }
 
-  /// Whether it is for media rather than RTX or telephone events.
+  /// Whether the codec is for media rather than RTX or telephone events.
   var carriesMedia: Bool {
     !isRetransmission && format.map { CodecName(rawValue: $0.name).carriesMedia } ?? true
   }

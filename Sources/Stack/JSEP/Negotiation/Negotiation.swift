@@ -37,8 +37,7 @@ package struct Negotiation {
   }
 
   /// Creates a transceiver, or with `byAddTrack` reuses one whose sender has no track and never
-  /// sent
-  /// (W3C addTrack); returns its id.
+  /// sent (W3C addTrack); returns its id.
   ///
   /// `trackID` must be unique among sent tracks; nil draws a random one. With more than one of
   /// `rids` the transceiver offers a layer for each.
@@ -226,8 +225,7 @@ package struct Negotiation {
   }
 
   /// Checks stream identifiers: they appear in msid lines, which restricts their characters (RFC
-  /// 8830
-  /// section 2).
+  /// 8830 section 2).
   private func check(_ streamIDs: [String]) throws(JSEPError) {
     for id in streamIDs where !id.isToken || id.utf8.count > 255 {
       throw JSEPError(.invalidAccess, "a stream identifier must be a token of 1 to 255 characters")

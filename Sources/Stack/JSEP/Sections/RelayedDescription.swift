@@ -46,11 +46,10 @@ package struct RelayedSections: Hashable, Sendable {
 
 extension SDPDocument {
   /// The attributes that belong to one transport alone and never pass from one leg of a relay to
-  /// the
-  /// other.
+  /// the other.
   ///
-  /// `identity` and `tls-id` are bound to the fingerprints (RFC 8827 section 7, RFC 8842 section 5);
-  /// `cryptex` and `crypto` to keys (RFC 9335, RFC 4568), `remote-candidates` to candidates.
+  /// `identity` and `tls-id` are bound to the fingerprints (RFC 8827 section 7, RFC 8842 section
+  /// 5), `cryptex` and `crypto` to keys (RFC 9335, RFC 4568), `remote-candidates` to candidates.
   private static let transportAttributes: Set<String> = [
     "ice-ufrag", "ice-pwd", "ice-options", "ice-lite", "ice-pacing", "ice-mismatch", "candidate",
     "remote-candidates", "end-of-candidates", "fingerprint", "setup", "connection", "tls-id",

@@ -151,8 +151,7 @@ extension SectionMedia {
   /// Returns the codecs reduced to the preferences and in their order.
   ///
   /// Without preferences, returns all codecs in the description's order, those that cannot be
-  /// encoded
-  /// here last.
+  /// encoded here last.
   func preferring(_ preferences: [RTPCodec]) -> SectionMedia {
     var media = self
     guard !preferences.isEmpty else {
