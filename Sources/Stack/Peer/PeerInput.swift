@@ -88,7 +88,7 @@ package struct Genesis: Hashable, Sendable {
   }
 }
 
-/// A peer's behaviour (W3C RTCConfiguration, and everything else that a take has to fix).
+/// A peer's behaviour: W3C RTCConfiguration, and everything else on which a replay depends.
 public struct PeerConfiguration: Hashable, Sendable, Codable {
   /// STUN and TURN servers.
   public var iceServers: [ICEServerConfiguration] = []

@@ -302,9 +302,9 @@ public enum SignalingState: String, Hashable, Sendable {
   case closed
 }
 
-/// A refused call, with the exception W3C prescribes.
+/// A refused call, with the exception W3C prescribes, if it does.
 package struct JSEPError: Error, Hashable, Sendable {
-  /// The exceptions W3C prescribes.
+  /// The exceptions: those W3C prescribes, and one more.
   package enum Kind: String, Sendable {
     case invalidState = "InvalidStateError"
     case invalidAccess = "InvalidAccessError"

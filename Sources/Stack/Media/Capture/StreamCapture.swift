@@ -11,7 +11,7 @@ package struct StreamCapture {
     case send(EncodedFrame)
     /// The bytes are not a frame, or cannot be decoded yet.
     case useless
-    /// The path cannot carry it.
+    /// The path cannot carry the frame.
     case tooMuch
   }
 

@@ -104,7 +104,7 @@ package struct AudioPlayout: Machine {
     }
     var frame = frame
     frame.extendedTime = frame.extendedTime &* packet.ticks
-    // A stream with another clock restarts everything: its times are unrelated.
+    // Another stream or clock restarts everything: its times are unrelated.
     if frame.ssrc != ssrc || packet.ticks != ticks {
       ssrc = frame.ssrc
       (codec, ticks) = (frame.codec, packet.ticks)

@@ -58,7 +58,7 @@ package struct DominantSpeaker: Machine {
   private var participants: [Participant] = []
   /// The dominant speaker; nil while there is none.
   package private(set) var dominant: Int?
-  /// When the dominant speaker last had speech within a second.
+  /// When the dominant speaker had last spoken in the past second, or became dominant.
   private var lastSpeech = Instant.zero
   private var nextCheck: Instant?
   private var nextDecision = Instant.zero

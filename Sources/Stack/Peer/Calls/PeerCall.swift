@@ -107,7 +107,8 @@ package enum PeerReply: Hashable, Sendable {
 
 /// An error that refuses a call.
 public struct PeerError: Error, Hashable, Sendable, Codable, CustomStringConvertible {
-  /// The DOMException name that W3C prescribes, such as `InvalidStateError`.
+  /// The DOMException name that W3C prescribes, such as `InvalidStateError`; otherwise a name of
+  /// the same form.
   public var name: String
   /// The error as a sentence.
   public var message: String

@@ -36,7 +36,8 @@ extension PeerStack {
       if record.isInbound, record.type == "sr" { alignPlayouts() }
     case .streamBegan: break
     case .streamEnded(let mid, _):
-      // Without a BYE, a new stream replaces this one, or the track's end is reported.
+      // Only a BYE mutes the track: otherwise a new stream replaces this one, or the track's end is
+      // reported.
       guard bundle.hasLeft(at: now),
         let section = sections.first(where: { $0.mid == mid })
       else { break }

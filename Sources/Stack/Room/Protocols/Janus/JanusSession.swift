@@ -202,8 +202,8 @@ struct JanusSession: Sendable {
   private mutating func lose(_ reason: String) -> News {
     isReady = false
     keepaliveDue = nil
-    // Requests are not answered on another transport unless the session is claimed; then the
-    // plugins repeat them.
+    // Abandon all requests: they are never answered unless another transport claims the session,
+    // and then the plugins repeat them.
     abandon()
     return .lost(reason)
   }
